@@ -5,7 +5,8 @@
 // AU2: a caller never has more than its token: what a client asks for can only take rights away.
 // AU3: an address that has used up its wrong guesses is told to wait, but a right token is always admitted: a
 //      token is too long to be guessed, and others may share the address.
-// AU4: a device token is good only as long as the token that it was made from.
+// AU4: a device token is good only as long as the token that it was made from, for 90 days, and only with the
+//      signature of its device over the connection's challenge. So it opens nothing over HTTP.
 // AU5: a session's pass opens that session's tools and nothing else; it makes no device tokens.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
@@ -40,6 +41,8 @@ export interface Claim {
   readonly token?: string | undefined;
   readonly role?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
+  /** The id of the device that signed this connection's challenge; undefined: none did. */
+  device?(): Result<string | undefined>;
 }
 
 export interface Authority {
@@ -54,6 +57,9 @@ const SCOPE_ORDER: readonly TokenScope[] = ["operator.admin", "operator.write", 
 /** Wrong tokens that an address may send before it has to wait, for one more each six seconds. */
 const GUESSES = { max: 10, everyMs: 6_000, usersMax: 10_000 };
 const DEVICE_TOKEN_PREFIX = "pdt1";
+/** How long a device token is good. Each connection gives the device a new one. */
+const DEVICE_TOKEN_MS = 90 * 24 * 60 * 60 * 1_000;
+const CONNECT_ANEW = "Connect with the gateway's token and the device's signature to get a new one.";
 const WHICH_TOKEN = `Give gateway.auth.token, or the one in the file ${TOKEN_FILE} of the store directory.`;
 /** What a token in a file looks like at least; the generated one is much longer. */
 const TOKEN_IN_FILE = /^[^\p{Cc}\p{Cs}\uFFFD]{8,}$/u;
@@ -93,6 +99,8 @@ interface DeviceGrant {
   readonly device: string;
   readonly role: "operator" | "node";
   readonly scopes: readonly string[];
+  /** When it ends (ms since 1970). */
+  readonly until: number;
   /** `tokenId` of the token that it was made from. */
   readonly of: string;
 }
@@ -107,6 +115,7 @@ function readGrant(token: string): { grant: DeviceGrant; body: string; mark: str
   try {
     const grant: unknown = JSON.parse(Buffer.from(body, "base64url").toString("utf8"));
     if (!isObject(grant) || typeof grant.of !== "string" || !Array.isArray(grant.scopes)) return;
+    if (typeof grant.device !== "string" || typeof grant.until !== "number") return;
     if (grant.role !== "operator" && grant.role !== "node") return;
     return { grant: grant as unknown as DeviceGrant, body, mark };
   } catch {
@@ -122,7 +131,7 @@ function rightsOf(tokens: readonly TokenSettings[], given: string): Caller | und
     // No early end: the time must not tell which token was near.
     if (timingSafeEqual(hash, digest(known.token))) found ??= callerOf(known);
   }
-  return found ?? deviceRights(tokens, given);
+  return found;
 }
 
 function callerOf(known: TokenSettings): Caller {
@@ -131,14 +140,37 @@ function callerOf(known: TokenSettings): Caller {
   return { id: tokenId(known.token), role: known.role, scopes, ...patterns };
 }
 
-function deviceRights(tokens: readonly TokenSettings[], given: string): Caller | undefined {
+/** What a device token stands for; undefined: it is none, or its parent is gone. */
+function deviceRights(
+  tokens: readonly TokenSettings[],
+  given: string,
+): { caller: Caller; grant: DeviceGrant } | undefined {
   const read = readGrant(given);
   const parent = tokens.find((known) => tokenId(known.token) === read?.grant.of);
   if (read === undefined || parent === undefined) return undefined;
   if (!timingSafeEqual(digest(seal(read.body, parent.token)), digest(read.mark))) return undefined;
   const caller = callerOf(parent);
   const scopes = expandScopes(read.grant.scopes).filter((scope) => caller.scopes.includes(scope));
-  return { ...caller, role: read.grant.role, scopes };
+  return { caller: { ...caller, role: read.grant.role, scopes }, grant: read.grant };
+}
+
+/** The rights of a device token that its own device shows before it expires (AU4). */
+function admitDevice(
+  { caller, grant }: { caller: Caller; grant: DeviceGrant },
+  claim: Claim,
+  now: number,
+): Result<Caller> {
+  if (now >= grant.until) {
+    return fail("unauthorized", "the device token has expired", { hint: CONNECT_ANEW });
+  }
+  const proven = claim.device?.() ?? ok(undefined);
+  if (!proven.ok) return proven;
+  if (proven.value === grant.device) return narrow(caller, claim);
+  const error =
+    proven.value === undefined
+      ? "a device token needs its device's signature over the challenge of this connection"
+      : "the device token was made for another device";
+  return fail("unauthorized", error, { hint: CONNECT_ANEW });
 }
 
 function narrow(caller: Caller, claim: Claim): Result<Caller> {
@@ -180,6 +212,8 @@ export function createAuthority(
       }
       const caller = passRights(claim.token, passes) ?? rightsOf(tokens, claim.token);
       if (caller !== undefined) return narrow(caller, claim);
+      const device = deviceRights(tokens, claim.token);
+      if (device !== undefined) return admitDevice(device, claim, clock.now());
       const allowed = guesses.check(remote);
       if (!allowed.ok) return allowed;
       guesses.note(remote);
@@ -192,6 +226,7 @@ export function createAuthority(
         device: deviceId,
         role: caller.role,
         scopes: caller.scopes,
+        until: clock.now() + DEVICE_TOKEN_MS,
         of: caller.id,
       };
       const body = Buffer.from(JSON.stringify(grant)).toString("base64url");

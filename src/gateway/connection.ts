@@ -284,16 +284,24 @@ export class Connection {
     }
     const { auth, role, scopes } = params;
     const token = auth?.token ?? auth?.deviceToken ?? auth?.password;
-    const admitted = this.#parts.authority.admit(this.#peer.remote, { token, role, scopes });
+    const prove = () => verifyDevice(params, this.#nonce, this.#parts.world.clock.now());
+    const device = (): Result<string | undefined> => {
+      const proven = prove();
+      if (!proven.ok) return proven;
+      // Whoever has copied a signature without a nonce could use it again.
+      return ok(proven.value?.nonce === undefined ? undefined : proven.value.id);
+    };
+    const admitted = this.#parts.authority.admit(this.#peer.remote, { token, role, scopes, device });
     if (!admitted.ok) return admitted;
-    const proof = verifyDevice(params, this.#nonce, this.#parts.world.clock.now());
+    const proof = prove();
     if (!proof.ok) return proof;
-    const device = proof.value?.id;
+    const deviceId = proof.value?.id;
     const node = await this.#nodeOf(admitted.value, params, proof.value);
     if (!node.ok) return node;
     const nodeId = node.value?.id;
     const caller = nodeId === undefined ? admitted.value : { ...admitted.value, nodeId };
-    const deviceToken = device === undefined ? undefined : this.#parts.authority.deviceToken(caller, device);
+    const { authority } = this.#parts;
+    const deviceToken = deviceId === undefined ? undefined : authority.deviceToken(caller, deviceId);
     const member: Member = {
       connId: this.#connId,
       caller,

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { fakeWorld } from "../kit/world.ts";
-import { connectParams, joined, openHouse, openRaw, type Raw, TOKEN } from "./kit.ts";
+import { connectParams, type House, joined, openHouse, openRaw, type Raw, TOKEN } from "./kit.ts";
 import { type Device, newDevice } from "./node-kit.ts";
 
 async function say(raw: Raw, params: unknown): Promise<Awaited<ReturnType<Raw["res"]>>> {
@@ -246,16 +246,19 @@ test.each(FORMS)(
     const proof = { id: key.id, publicKey: key.publicKey, signature: key.sign(text), signedAt, ...nonce };
     const hello = await say(raw, connectParams({ device: proof }));
     expect(hello.payload.auth.deviceToken).toEqual(expect.any(String));
-    const again = await say(
-      await openRaw(house.url),
-      connectParams({ auth: { token: hello.payload.auth.deviceToken } }),
-    );
+    const again = await comeAgain(house, key, { auth: { token: hello.payload.auth.deviceToken } });
     expect(again.payload.auth.scopes).toEqual(hello.payload.auth.scopes);
   },
 );
 
 function proofOf(key: Device, nonce: string): Record<string, unknown> {
   return { id: key.id, publicKey: key.publicKey, signature: key.sign(nonce), signedAt: Date.now(), nonce };
+}
+
+/** Connects with the device's signature over the challenge. */
+async function comeAgain(house: House, key: Device, more: Record<string, unknown>) {
+  const raw = await openRaw(house.url);
+  return say(raw, connectParams({ ...more, device: proofOf(key, await challengeOf(raw)) }));
 }
 
 test("a device proof that is wrong in any part is refused", async () => {
@@ -288,20 +291,71 @@ test("a proof that was made for one connection is good for no other", async () =
 
 test("a device token has the rights that its connection had, and can't be rewritten", async () => {
   const house = await openHouse();
-  const raw = await openRaw(house.url);
-  const proof = proofOf(newDevice(), await challengeOf(raw));
-  const hello = await say(raw, connectParams({ device: proof, scopes: ["operator.read"] }));
+  const key = newDevice();
+  const hello = await comeAgain(house, key, { scopes: ["operator.read"] });
   const token: string = hello.payload.auth.deviceToken;
-  const again = await say(await openRaw(house.url), connectParams({ auth: { token } }));
+  const again = await comeAgain(house, key, { auth: { token } });
   expect(again.payload.auth.scopes).toEqual(["operator.read"]);
   const more = { scopes: ["operator.admin"] };
-  const asked = await say(await openRaw(house.url), connectParams({ auth: { token }, ...more }));
+  const asked = await comeAgain(house, key, { auth: { token }, ...more });
   expect(asked.payload.auth.scopes).toEqual(["operator.read"]);
   const [prefix, body = "", mark] = token.split(".");
   const grant = JSON.parse(Buffer.from(body, "base64url").toString());
-  const richer = Buffer.from(JSON.stringify({ ...grant, ...more })).toString("base64url");
-  const forged = connectParams({ auth: { token: `${prefix}.${richer}.${mark}` } });
-  expect((await say(await openRaw(house.url), forged)).error?.code).toBe("UNAUTHORIZED");
+  for (const change of [more, { until: grant.until + 1 }, { device: newDevice().id }]) {
+    const richer = Buffer.from(JSON.stringify({ ...grant, ...change })).toString("base64url");
+    const forged = await comeAgain(house, key, { auth: { token: `${prefix}.${richer}.${mark}` } });
+    expect(forged.error).toMatchObject({
+      code: "UNAUTHORIZED",
+      message: expect.stringContaining("the token is not valid"),
+    });
+  }
+});
+
+const CONNECT_ANEW = "Connect with the gateway's token and the device's signature to get a new one.";
+
+test("a device token with another key, without a signature over the challenge, or after its time is refused", async () => {
+  const world = fakeWorld();
+  let later = 0;
+  const now = () => world.clock.now() + later;
+  const house = await openHouse({ world: { ...world, clock: { ...world.clock, now } } });
+  const key = newDevice();
+  const token: string = (await comeAgain(house, key, {})).payload.auth.deviceToken;
+  const auth = { token };
+  const refused = (why: string) => ({ code: "UNAUTHORIZED", message: `${why}. ${CONNECT_ANEW}` });
+  const other = await comeAgain(house, newDevice(), { auth });
+  expect(other.error).toMatchObject(refused("the device token was made for another device"));
+  const unsigned = refused(
+    "a device token needs its device's signature over the challenge of this connection",
+  );
+  for (const auth of [{ token }, { deviceToken: token }, { password: token }]) {
+    expect((await say(await openRaw(house.url), connectParams({ auth }))).error).toMatchObject(unsigned);
+  }
+  const signedAt = now();
+  const text = ["v1", key.id, "test", "test", "operator", "", signedAt, token].join("|");
+  const lasting = { id: key.id, publicKey: key.publicKey, signature: key.sign(text), signedAt };
+  const replayable = await say(await openRaw(house.url), connectParams({ auth, device: lasting }));
+  expect(replayable.error).toMatchObject(unsigned);
+  later = 89 * 86_400_000;
+  const fresh: string = (await comeAgain(house, key, { auth })).payload.auth.deviceToken;
+  later += 86_400_000;
+  expect((await comeAgain(house, key, { auth })).error).toMatchObject(
+    refused("the device token has expired"),
+  );
+  expect((await comeAgain(house, key, { auth: { token: fresh } })).ok).toBe(true);
+});
+
+test("a device token opens no HTTP route", async () => {
+  const house = await openHouse();
+  const { payload } = await comeAgain(house, newDevice(), {});
+  const headers = { authorization: `Bearer ${payload.auth.deviceToken}`, "content-type": "application/json" };
+  const http = house.url.replace(/^ws/, "http");
+  for (const route of ["/v1/models", "/metrics"]) {
+    expect((await fetch(`${http}${route}`, { headers })).status, route).toBe(401);
+  }
+  for (const route of ["/v1/chat/completions", "/v1/responses", "/tools/invoke", "/mcp"]) {
+    const asked = await fetch(`${http}${route}`, { method: "POST", headers, body: "{}" });
+    expect(asked.status, route).toBe(401);
+  }
 });
 
 test("a signature is no substitute for a token", async () => {

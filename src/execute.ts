@@ -291,6 +291,10 @@ async function executeTurn(
       handle.duringCall(() => invokeTool({ ...ctx, signal: callSignal }, request)),
     onText: (text) => handle.text(text),
     onTool: (event) => tellTool(handle, everyTool, event, trace),
+    onRetry: (retry) => {
+      const { runId, sessionKey } = run;
+      handle.publish({ kind: "retry", runId, sessionKey, retry, atMs: world.clock.now() });
+    },
     signal,
     attempt: run.attempt,
     maxModelCalls: agent.maxModelCalls,

@@ -19,6 +19,7 @@ import {
   type Usage,
   ZERO_USAGE,
 } from "../core/message.ts";
+import type { ModelRetry } from "../core/model-retry.ts";
 import type { ThinkingLevel } from "../core/settings.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
 import type { World } from "../world.ts";
@@ -60,6 +61,8 @@ export interface TurnArgs {
   /** The whole text so far of the assistant message being written. */
   onText(text: string): void;
   onTool(event: ToolEvent): void;
+  /** Told before each further try of a model call that failed. Absent: nobody watches. */
+  onRetry?(retry: ModelRetry): void;
   readonly signal: AbortSignal;
   /** From 1; counts claims of the run. */
   readonly attempt: number;
@@ -294,7 +297,7 @@ function ask(args: TurnArgs, progress: Progress): Promise<ModelOutcome> {
   const { port, model, system, tools, thinking, runId } = args;
   const sessionId = args.sessionId ?? runId;
   return port.call(
-    { model, system, entries: progress.entries, tools, thinking, sessionId },
+    { model, system, entries: progress.entries, tools, thinking, sessionId, onRetry: args.onRetry },
     (text) => {
       if (!args.signal.aborted) args.onText(text);
     },

@@ -5,6 +5,7 @@
 import type { BudgetState } from "../core/budget.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { AssistantMessage, Entry, Usage } from "../core/message.ts";
+import type { ModelRetry } from "../core/model-retry.ts";
 import {
   type ModelSettings,
   modelsNamed,
@@ -31,6 +32,8 @@ export interface ModelRequest {
   readonly thinking: ThinkingLevel;
   /** Lets a provider find its prompt cache again. */
   readonly sessionId: string;
+  /** Told before each further try of this call. Absent: nobody watches. */
+  readonly onRetry?: ((retry: ModelRetry) => void) | undefined;
 }
 
 /** Marks a tool call whose arguments weren't a JSON object; its value is what the model wrote. */

@@ -54,6 +54,12 @@ async function callProvider(
           { model: model.ref, tries, retryInMs: verdict.afterMs, why: failure.error },
           "model retry",
         );
+        request.onRetry?.({
+          attempt: tries,
+          of: triesMax - 1,
+          delayMs: verdict.afterMs,
+          error: failure.error,
+        });
         if (!(await sleep(world.clock, verdict.afterMs, signal))) return { kind: "aborted" };
     }
   }

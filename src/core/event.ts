@@ -1,6 +1,7 @@
 // Owns the live events that leave the engine and the flows. A hint only: the row is the truth.
 
 import type { Message, Usage } from "./message.ts";
+import type { ModelRetry } from "./model-retry.ts";
 import type { EndedRunState, FlowStep } from "./run.ts";
 
 export type CronChange = "added" | "updated" | "removed" | "fired" | "ended";
@@ -22,6 +23,14 @@ export type LiveEvent =
       readonly runId: string;
       readonly sessionKey: string;
       readonly text: string;
+    }
+  | {
+      /** A model's provider failed, and is asked again. */
+      readonly kind: "retry";
+      readonly runId: string;
+      readonly sessionKey: string;
+      readonly retry: ModelRetry;
+      readonly atMs: number;
     }
   | {
       readonly kind: "tool";

@@ -5,6 +5,7 @@
 
 import type { LiveEvent } from "../core/event.ts";
 import { type Message, textOf } from "../core/message.ts";
+import type { ModelRetry } from "../core/model-retry.ts";
 import { optional } from "../core/optional.ts";
 import type { Redactor } from "../core/redact.ts";
 import { isQuietStep } from "../core/turn-rules.ts";
@@ -77,6 +78,11 @@ export class Translator {
         return this.#started(event);
       case "text":
         return this.#text(event);
+      case "retry": {
+        const { error, ...retry } = event.retry;
+        const data = { ...retry, error: this.#redactor.mask(error) };
+        return this.#agent(event, event.atMs, { stream: "retry", data });
+      }
       case "tool":
         return this.#agent(event, event.atMs, { stream: "tool", data: toolData(event, this.#redactor) });
       case "message":
@@ -213,7 +219,8 @@ type AgentBody =
   | { readonly stream: "lifecycle"; readonly data: LifecycleData }
   | { readonly stream: "assistant" | "thinking"; readonly data: { readonly text: string } }
   | { readonly stream: "tool"; readonly data: ToolData }
-  | { readonly stream: "flow"; readonly data: FlowData };
+  | { readonly stream: "flow"; readonly data: FlowData }
+  | { readonly stream: "retry"; readonly data: ModelRetry };
 
 function toolData(event: Of<"tool">, redactor: Redactor): ToolData {
   const { callId, name, isError, result } = event;

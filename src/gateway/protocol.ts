@@ -6,6 +6,7 @@
 import type { RpcCode } from "../core/errors.ts";
 import type { CronChange } from "../core/event.ts";
 import type { Usage } from "../core/message.ts";
+import type { ModelRetry } from "../core/model-retry.ts";
 import type { EndedRunState, FlowStep } from "../core/run.ts";
 
 /** Versions that the gateway speaks, best last. They differ in nothing that Parley uses. */
@@ -260,6 +261,8 @@ export type AgentEvent = AgentEventBase &
     | { readonly stream: "thinking"; readonly data: { readonly text: string } }
     | { readonly stream: "tool"; readonly data: ToolData }
     | { readonly stream: "flow"; readonly data: FlowData }
+    /** The model's provider failed, and is asked again after a while. */
+    | { readonly stream: "retry"; readonly data: ModelRetry }
   );
 
 export interface SessionsEvent {

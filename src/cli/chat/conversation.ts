@@ -6,6 +6,7 @@
 
 import { COMMANDS, parseCommand } from "../../core/command.ts";
 import type { Message } from "../../core/message.ts";
+import { retryWords } from "../../core/model-retry.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { AgentEvent, ChatEvent } from "../../gateway/protocol.ts";
 import type { Cli, Trouble } from "../cli.ts";
@@ -226,6 +227,7 @@ class Conversation {
   #onAgent(event: AgentEvent): void {
     if (event.sessionKey !== this.#key) return;
     if (event.stream === "tool") this.#terminal.show(this.#view.tool(event.data));
+    if (event.stream === "retry") this.#tell(safeLine(retryWords(event.data)));
     if (event.stream === "flow") this.#terminal.show(this.#view.flow(event.runId, event.data));
     if (event.stream !== "lifecycle") return;
     if (event.data.phase === "start") {

@@ -7,6 +7,7 @@
 // RE3: a transcript that was replaced (reset) or is gone (deleted) is said, not guessed.
 
 import { signal } from "@preact/signals";
+import { retryWords } from "../../../src/core/model-retry.ts";
 import { GatewayError } from "../../../src/gateway/client/web.ts";
 import { batched } from "../clock.ts";
 import { ask, on, whenConnected } from "../gateway.ts";
@@ -39,6 +40,8 @@ export class Reader {
   /** What is shown was replaced: by the messages around one, or by the newest; `count` rises. */
   readonly jump = signal<{ readonly count: number; readonly messageId?: string | undefined }>({ count: 0 });
   readonly live = new LiveTexts();
+  /** The run whose model is asked again, and in words when. */
+  readonly retry = signal<{ readonly runId: string; readonly words: string } | undefined>(undefined);
   /** Whether the reader is at the newest message, and stays there. */
   readonly following = signal(true);
 
@@ -60,6 +63,7 @@ export class Reader {
       on("chat", ({ sessionKey, runId, state, message }) => {
         if (!this.#isMine(sessionKey)) return;
         const text = message?.content.map((block) => block.text).join("\n");
+        if (this.retry.value?.runId === runId) this.retry.value = undefined;
         if (state === "delta" && text !== undefined) return this.live.say(runId, text);
         this.live.written(runId);
         news();
@@ -67,6 +71,11 @@ export class Reader {
       on("agent", (event) => {
         if (!this.#isMine(event.sessionKey) || event.stream === "assistant" || event.stream === "flow")
           return;
+        if (event.stream === "retry") {
+          this.retry.value = { runId: event.runId, words: retryWords(event.data) };
+          return;
+        }
+        if (this.retry.value?.runId === event.runId) this.retry.value = undefined;
         this.live.written(event.runId);
         news();
       }),

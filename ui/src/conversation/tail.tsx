@@ -24,10 +24,11 @@ function Speaking({ live, agentId }: { live: Live; agentId: string }) {
 }
 
 /** A run is under way, and says nothing at the moment. */
-function Working({ state }: { state: string }) {
+function Working({ state, retry }: { state: string; retry: string | undefined }) {
+  const words = retry === undefined ? "working" : safeText(retry);
   return (
     <li class="entry-working">
-      <State state={state} text={state === "waiting" ? "waiting for another session" : "working"} />
+      <State state={state} text={state === "waiting" ? "waiting for another session" : words} />
     </li>
   );
 }
@@ -80,7 +81,12 @@ export function Tail({ reader, agentId }: { reader: Reader; agentId: string }) {
       {heard.map((live) => (
         <Speaking key={live.runId} live={live} agentId={agentId} />
       ))}
-      {heard.length === 0 && running !== undefined && <Working state={running[1].state} />}
+      {heard.length === 0 && running !== undefined && (
+        <Working
+          state={running[1].state}
+          retry={reader.retry.value?.runId === running[0] ? reader.retry.value?.words : undefined}
+        />
+      )}
       {queue.map((one) => (
         <Queued key={one.runId} one={one} thread={thread} />
       ))}

@@ -9,6 +9,7 @@ import type { ToolEvent } from "./agent/tool-calls.ts";
 import { withoutContents } from "./core/attachment-rules.ts";
 import { ok, type Result } from "./core/errors.ts";
 import { type Entry, isCompaction, type Message, toolCallsOf } from "./core/message.ts";
+import type { ModelRetry } from "./core/model-retry.ts";
 import type { Run } from "./core/run.ts";
 import { hasNetwork, isSandboxed, type SpawnChain } from "./core/sandbox-policy.ts";
 import type { Session } from "./core/session.ts";
@@ -209,6 +210,10 @@ function tracedName(name: string, tools: readonly ToolSpec[]): string {
   return tools.some((tool) => tool.name === name) ? name : "unknown";
 }
 
+function tellRetry({ run, publish }: LaneHandle, retry: ModelRetry, atMs: number): void {
+  publish({ kind: "retry", runId: run.runId, sessionKey: run.sessionKey, retry, atMs });
+}
+
 /** Tells live listeners, the log and the trace of a tool call. */
 function tellTool(
   { run, log, publish }: LaneHandle,
@@ -291,10 +296,7 @@ async function executeTurn(
       handle.duringCall(() => invokeTool({ ...ctx, signal: callSignal }, request)),
     onText: (text) => handle.text(text),
     onTool: (event) => tellTool(handle, everyTool, event, trace),
-    onRetry: (retry) => {
-      const { runId, sessionKey } = run;
-      handle.publish({ kind: "retry", runId, sessionKey, retry, atMs: world.clock.now() });
-    },
+    onRetry: (retry) => tellRetry(handle, retry, world.clock.now()),
     signal,
     attempt: run.attempt,
     maxModelCalls: agent.maxModelCalls,

@@ -149,7 +149,7 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "writes-of-a-client-out-of-order",
     breaks: "I3: two messages of one client are accepted in any order",
     file: "src/gateway/connection.ts",
-    from: "line === undefined ? this.#run(request) : this.#lines[line].then(() => this.#run(request))",
-    to: "line === undefined ? this.#run(request) : Promise.resolve().then(() => this.#run(request))",
+    from: "    await this.#lines[line];\n",
+    to: "    await Promise.resolve();\n",
   },
 ];

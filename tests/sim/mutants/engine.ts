@@ -186,8 +186,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "stop-parks-nothing",
     breaks: "EN2: a planned stop leaves runs held, and counts as a crash",
     file: "src/engine/lanes.ts",
-    from: `? moveHeld(unit.tx, execution.fence, "queued")`,
-    to: "? true",
+    from: `return moveHeld(unit.tx, execution.fence, "queued");`,
+    to: "return true;",
   },
   {
     name: "open-calls-left-open",

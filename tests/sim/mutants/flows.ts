@@ -88,8 +88,8 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "status-from-nowhere",
     breaks: "I12: every job is announced as a success",
     file: "src/flows/job.ts",
-    from: `status: waited ? "aborted" : statusOf(last),\n      result,`,
-    to: `status: "ok",\n      result,`,
+    from: `status: waited ? "aborted" : statusOf(last),\n    result,`,
+    to: `status: "ok",\n    result,`,
   },
   {
     name: "job-ends-before-those-below",

@@ -25,14 +25,18 @@ export const INBOX_TOOL: ToolSpec = {
   name: "sessions_inbox",
   description:
     "Read what other sessions wrote to you, oldest first: messages, results of your sub-agents, and how a " +
-    "message of yours came out after you stopped waiting. Without `after`: the newest ones. " +
+    "message of yours came out after you stopped waiting. " +
+    "Without `after` and `before`: the newest ones. " +
     "To hear only what is new, give `after` the `nextAfter` of the answer before. " +
+    "`more` says that something newer is left. " +
+    "For older messages, give `before` the `nextBefore` of an answer. " +
     "Answer with sessions_send to the `from` of a message.",
   parameters: {
     type: "object",
     properties: {
       limit: { type: "number", description: "Most messages. Default 20, at most 200." },
       after: { type: "string", description: "A message id: only what came after it." },
+      before: { type: "string", description: "A message id: only what came before it." },
     },
   },
   parallel: true,
@@ -59,6 +63,7 @@ function rowOf({ settings, engine, world }: GatewayDeps, client: McpClient, mess
 interface Wanted {
   readonly limit: number;
   readonly after?: string;
+  readonly before?: string;
 }
 
 function wantedOf(args: unknown): Result<Wanted> {
@@ -68,7 +73,16 @@ function wantedOf(args: unknown): Result<Wanted> {
   if (!limit.ok) return limit;
   const after = textArgument(checked.value, "after", MESSAGE_ID_CHARS_MAX);
   if (!after.ok) return after;
-  return ok({ limit: limit.value, ...(after.value === undefined ? {} : { after: after.value }) });
+  const before = textArgument(checked.value, "before", MESSAGE_ID_CHARS_MAX);
+  if (!before.ok) return before;
+  if (after.value !== undefined && before.value !== undefined) {
+    return fail("invalid_argument", "Both `after` and `before` are given. Give one of them.");
+  }
+  return ok({
+    limit: limit.value,
+    ...(after.value === undefined ? {} : { after: after.value }),
+    ...(before.value === undefined ? {} : { before: before.value }),
+  });
 }
 
 /** As many rows as fit, from the beginning of a page that is read on, from the end of one that is not. */
@@ -98,15 +112,20 @@ export async function inboxOf(deps: GatewayDeps, client: McpClient, args: unknow
   const page = await readInbox(db, { sessionId: session.sessionId, ...wanted.value });
   if (!page.ok) return toolFailure(page);
   const { after } = wanted.value;
+  const forward = after !== undefined;
   const rows = page.value.messages.map((message) => rowOf(deps, client, message));
-  const messages = within(rows, settings.tools.history.maxBytes, after === undefined);
+  const messages = within(rows, settings.tools.history.maxBytes, !forward);
   const nextAfter = messages.at(-1)?.id ?? after;
+  const isCut = messages.length < rows.length;
+  const older = page.value.older || (isCut && !forward);
+  const nextBefore = older ? messages[0]?.id : undefined;
   return {
     sessionKey,
     count: messages.length,
     messages,
     ...(nextAfter === undefined ? {} : { nextAfter }),
-    more: page.value.more || messages.length < rows.length,
+    ...(nextBefore === undefined ? {} : { nextBefore }),
+    more: page.value.newer || (isCut && forward),
   };
 }
 

@@ -10,36 +10,60 @@ import { readMessage } from "./stored-entry.ts";
 export interface InboxPage {
   /** Oldest first. */
   readonly messages: Message[];
-  /** With `after`: there are newer ones. Without it: there are older ones. */
-  readonly more: boolean;
+  /** There are messages before this page. */
+  readonly older: boolean;
+  /** There are messages behind this page. */
+  readonly newer: boolean;
 }
 
-/** What others wrote: the newest `limit` messages, or the first `limit` behind the message `after`. */
+/** Where a page begins or ends. Neither: at the newest message. */
+interface Place {
+  /** A message id: only what came after it. */
+  readonly after?: string;
+  /** A message id: only what came before it. */
+  readonly before?: string;
+}
+
+/** Reads the newest `limit` messages, the last ones before `before`, or the first ones behind `after`. */
 export async function readInbox(
   db: Db,
-  wanted: { readonly sessionId: string; readonly limit: number; readonly after?: string },
+  wanted: { readonly sessionId: string; readonly limit: number } & Place,
 ): Promise<Result<InboxPage>> {
-  const { sessionId, limit, after } = wanted;
-  const query = db
-    .selectFrom("messages")
-    .select(["id", "role", "entry_json", "created_at"])
-    .where("session_id", "=", sessionId)
-    .where("role", "=", "user")
-    .limit(limit + 1);
-  if (after === undefined) {
-    const rows = await query.orderBy("seq", "desc").execute();
-    return ok({ messages: rows.slice(0, limit).map(readMessage).reverse(), more: rows.length > limit });
+  const { sessionId, limit, after, before } = wanted;
+  const written = db.selectFrom("messages").where("session_id", "=", sessionId).where("role", "=", "user");
+  const page = written.select(["id", "role", "entry_json", "created_at"]).limit(limit + 1);
+  const at = after ?? before;
+  if (at === undefined) {
+    const rows = await page.orderBy("seq", "desc").execute();
+    const messages = rows.slice(0, limit).map(readMessage).reverse();
+    return ok({ messages, older: rows.length > limit, newer: false });
   }
   const row = await db
     .selectFrom("messages")
     .select(["seq", "session_id"])
-    .where("id", "=", after)
+    .where("id", "=", at)
     .executeTakeFirst();
   if (row?.session_id !== sessionId) {
-    return fail("message_not_found", `No message ${JSON.stringify(after)} in this inbox.`, {
-      hint: "Use nextAfter of an earlier answer, or leave `after` out for the newest messages.",
+    return fail("message_not_found", `No message ${JSON.stringify(at)} in this inbox.`, {
+      hint: "Use nextAfter or nextBefore of an earlier answer, or leave both out for the newest messages.",
     });
   }
-  const rows = await query.where("seq", ">", row.seq).orderBy("seq").execute();
-  return ok({ messages: rows.slice(0, limit).map(readMessage), more: rows.length > limit });
+  const forward = after !== undefined;
+  const rows = await page
+    .where("seq", forward ? ">" : "<", row.seq)
+    .orderBy("seq", forward ? "asc" : "desc")
+    .execute();
+  const beyond = await written
+    .select("id")
+    .where("seq", forward ? "<=" : ">=", row.seq)
+    .limit(1)
+    .executeTakeFirst();
+  const messages = rows.slice(0, limit).map(readMessage);
+  const ahead = rows.length > limit;
+  const behind = beyond !== undefined;
+  return ok(
+    forward
+      ? { messages, older: behind, newer: ahead }
+      : { messages: messages.reverse(), older: ahead, newer: behind },
+  );
 }

@@ -116,6 +116,42 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
+  "%s: sessions_inbox with a limit reaches every message, older and newer",
+  async (speaker) => {
+    const house = await openHouse({ choices: { tools: OPEN } });
+    const peer = await openPeer(house, speaker, { headers: { "x-parley-handle": "desk" } });
+    const sent = ["one", "two", "three", "four", "five"];
+    for (const text of sent) await sendAs(house, "agent:research:main", "agent:main:mcp:desk", text);
+    interface Page {
+      readonly messages: readonly { readonly text: string }[];
+      readonly nextBefore?: string;
+      readonly nextAfter?: string;
+      readonly more: boolean;
+    }
+    const read = async (place: object) =>
+      (await peer.call("sessions_inbox", { limit: 2, ...place })) as unknown as Page;
+    const texts = (page: Page) => page.messages.map(({ text }) => text);
+
+    const newest = await read({});
+    expect([texts(newest), newest.more]).toEqual([["four", "five"], false]);
+    const middle = await read({ before: newest.nextBefore });
+    expect([texts(middle), middle.more]).toEqual([["two", "three"], true]);
+    const first = await read({ before: middle.nextBefore });
+    expect([texts(first), first.nextBefore, first.more]).toEqual([["one"], undefined, true]);
+
+    const second = await read({ after: first.nextAfter });
+    expect([texts(second), second.more]).toEqual([["two", "three"], true]);
+    expect(texts(await read({ before: second.nextBefore }))).toEqual(["one"]);
+    const last = await read({ after: second.nextAfter });
+    expect([texts(last), last.more]).toEqual([["four", "five"], false]);
+    expect(await read({ after: last.nextAfter })).toMatchObject({ messages: [], more: false });
+    expect(await read({ after: last.nextAfter, before: last.nextBefore })).toMatchObject({
+      code: "invalid_argument",
+    });
+  },
+);
+
+test.each(SPEAKERS)(
   "%s: a client that comes back under its handle is the same session, also after a restart",
   async (speaker) => {
     const house = await openHouse();

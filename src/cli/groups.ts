@@ -214,6 +214,17 @@ export function addNodes(parent: Command, on: (command: Command, load: Load) => 
   on(remove, async () => (await commands()).removeNode);
 }
 
+/** Hangs the devices that have a device token below `devices`. */
+export function addDevices(parent: Command, on: (command: Command, load: Load) => void): void {
+  const commands = async () => await import("./commands/devices.ts");
+  const group = parent.command("devices").description("manage the tokens of devices");
+  const list = group.command("list", { isDefault: true }).description("list the devices and their tokens");
+  on(list, async () => (await commands()).listDevices);
+  const revoke = group.command("revoke").argument("<id>", "its id, or the beginning of it");
+  revoke.description("revoke a device's tokens; it then connects with the gateway's token only");
+  on(revoke, async () => (await commands()).revokeDevice);
+}
+
 /** Hangs what agents ask for below `permissions`. */
 export function addPermissions(parent: Command, on: (command: Command, load: Load) => void): void {
   const commands = async () => await import("./commands/permissions.ts");

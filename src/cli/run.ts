@@ -14,6 +14,7 @@ import {
   addCompletion,
   addCron,
   addDeliveries,
+  addDevices,
   addNodes,
   addPermissions,
   addPlace,
@@ -74,6 +75,7 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   addCron(parent, on);
   addChannels(parent, on);
   addNodes(parent, on);
+  addDevices(parent, on);
   const may = parent.command("may").argument("<viewer>").argument("<target>");
   may.description("what one session may do to another, and the rule that decides");
   may.addOption(new Option("--access <what>", "only this").choices(EXPLAINED));

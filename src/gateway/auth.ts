@@ -35,6 +35,8 @@ export interface Caller {
   readonly actsAs?: string;
   /** The paired device that this connection is of. */
   readonly nodeId?: string;
+  /** What the device token says that opened this connection. */
+  readonly device?: { readonly deviceId: string; readonly role: Caller["role"]; readonly series: string };
 }
 
 export interface Claim {
@@ -49,7 +51,10 @@ export interface Authority {
   /** `remote`: the address that wrong tokens are counted against. */
   admit(remote: string, claim: Claim): Result<Caller>;
   /** A token that stands for this device with these rights; undefined when the caller's token is gone. */
-  deviceToken(caller: Caller, deviceId: string): string | undefined;
+  deviceToken(
+    caller: Caller,
+    given: { readonly deviceId: string; readonly series: string; readonly until: number },
+  ): string | undefined;
 }
 
 /** From most to least: each contains those after it. */
@@ -58,8 +63,8 @@ const SCOPE_ORDER: readonly TokenScope[] = ["operator.admin", "operator.write", 
 const GUESSES = { max: 10, everyMs: 6_000, usersMax: 10_000 };
 const DEVICE_TOKEN_PREFIX = "pdt1";
 /** How long a device token is good. Each connection gives the device a new one. */
-const DEVICE_TOKEN_MS = 90 * 24 * 60 * 60 * 1_000;
-const CONNECT_ANEW = "Connect with the gateway's token and the device's signature to get a new one.";
+export const DEVICE_TOKEN_MS = 90 * 24 * 60 * 60 * 1_000;
+export const CONNECT_ANEW = "Connect with the gateway's token and the device's signature to get a new one.";
 const WHICH_TOKEN = `Give gateway.auth.token, or the one in the file ${TOKEN_FILE} of the store directory.`;
 /** What a token in a file looks like at least; the generated one is much longer. */
 const TOKEN_IN_FILE = /^[^\p{Cc}\p{Cs}\uFFFD]{8,}$/u;
@@ -99,6 +104,8 @@ interface DeviceGrant {
   readonly device: string;
   readonly role: "operator" | "node";
   readonly scopes: readonly string[];
+  /** Of the device's row in the store: a revoked token names one that is not there. */
+  readonly series: string;
   /** When it ends (ms since 1970). */
   readonly until: number;
   /** `tokenId` of the token that it was made from. */
@@ -115,7 +122,8 @@ function readGrant(token: string): { grant: DeviceGrant; body: string; mark: str
   try {
     const grant: unknown = JSON.parse(Buffer.from(body, "base64url").toString("utf8"));
     if (!isObject(grant) || typeof grant.of !== "string" || !Array.isArray(grant.scopes)) return;
-    if (typeof grant.device !== "string" || typeof grant.until !== "number") return;
+    if (typeof grant.device !== "string" || typeof grant.series !== "string") return;
+    if (typeof grant.until !== "number") return;
     if (grant.role !== "operator" && grant.role !== "node") return;
     return { grant: grant as unknown as DeviceGrant, body, mark };
   } catch {
@@ -165,7 +173,10 @@ function admitDevice(
   }
   const proven = claim.device?.() ?? ok(undefined);
   if (!proven.ok) return proven;
-  if (proven.value === grant.device) return narrow(caller, claim);
+  if (proven.value === grant.device) {
+    const device = { deviceId: grant.device, role: grant.role, series: grant.series };
+    return narrow({ ...caller, device }, claim);
+  }
   const error =
     proven.value === undefined
       ? "a device token needs its device's signature over the challenge of this connection"
@@ -219,14 +230,15 @@ export function createAuthority(
       guesses.note(remote);
       return fail("unauthorized", "the token is not valid", { hint: WHICH_TOKEN });
     },
-    deviceToken(caller, deviceId) {
+    deviceToken(caller, { deviceId, series, until }) {
       const parent = tokens.find((known) => tokenId(known.token) === caller.id);
       if (parent === undefined) return undefined;
       const grant: DeviceGrant = {
         device: deviceId,
         role: caller.role,
         scopes: caller.scopes,
-        until: clock.now() + DEVICE_TOKEN_MS,
+        series,
+        until,
         of: caller.id,
       };
       const body = Buffer.from(JSON.stringify(grant)).toString("base64url");

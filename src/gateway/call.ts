@@ -93,6 +93,8 @@ export interface GatewayState {
   readonly demo?: Pick<Demo, "start" | "stop" | "running">;
   /** The last hour of the figures. */
   readonly history: Pick<History, "after">;
+  /** Closes the connections that device tokens of this device opened. No role: of every role. */
+  endDevice?(deviceId: string, role?: Caller["role"]): void;
 }
 
 export interface CallContext {

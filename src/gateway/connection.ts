@@ -67,6 +67,11 @@ export interface ConnectionParts {
     params: ConnectParams,
     at: { readonly proof: DeviceProof | undefined; readonly remote: string; readonly connId: string },
   ): Promise<Result<NodeRow>>;
+  /** A new token for the device that has connected. A failure: the one that it showed was revoked. */
+  renewDeviceToken(
+    caller: Caller,
+    at: { readonly deviceId: string; readonly client: ConnectParams["client"] },
+  ): Promise<Result<string | undefined>>;
   /** Makes the member part of the gateway; the returned function ends that. */
   join(member: Member): () => void;
   call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
@@ -295,13 +300,16 @@ export class Connection {
     if (!admitted.ok) return admitted;
     const proof = prove();
     if (!proof.ok) return proof;
-    const deviceId = proof.value?.id;
+    const renew = () => this.#renew(admitted.value, params, proof.value);
+    // A node with a revoked token must not replace that node's connection.
+    const early = admitted.value.device === undefined ? undefined : await renew();
+    if (early?.ok === false) return early;
     const node = await this.#nodeOf(admitted.value, params, proof.value);
     if (!node.ok) return node;
     const nodeId = node.value?.id;
     const caller = nodeId === undefined ? admitted.value : { ...admitted.value, nodeId };
-    const { authority } = this.#parts;
-    const deviceToken = deviceId === undefined ? undefined : authority.deviceToken(caller, deviceId);
+    const given = early ?? (await renew());
+    if (!given.ok) return given;
     const member: Member = {
       connId: this.#connId,
       caller,
@@ -310,7 +318,17 @@ export class Connection {
       event: (encoded) => this.#outlet.event(encoded),
       close: (code, reason) => this.close(code, reason),
     };
-    return { ok: true, value: { member, protocol, deviceToken } };
+    return { ok: true, value: { member, protocol, deviceToken: given.value } };
+  }
+
+  /** Undefined: no device has proved itself. */
+  async #renew(
+    caller: Caller,
+    { client }: ConnectParams,
+    proof: DeviceProof | undefined,
+  ): Promise<Result<string | undefined>> {
+    if (proof === undefined) return ok(undefined);
+    return this.#parts.renewDeviceToken(caller, { deviceId: proof.id, client });
   }
 
   /** Undefined: it is no node's connection. */

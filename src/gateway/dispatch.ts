@@ -27,6 +27,7 @@ import { chatMethods } from "./methods/chat.ts";
 import { cronMethods } from "./methods/cron.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
 import { demoMethods } from "./methods/demo.ts";
+import { deviceMethods } from "./methods/devices.ts";
 import { historyMethods } from "./methods/history.ts";
 import { nodeMethods } from "./methods/nodes.ts";
 import { operationMethods } from "./methods/operations.ts";
@@ -53,6 +54,7 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...demoMethods,
   ...operationMethods,
   ...cronMethods,
+  ...deviceMethods,
   ...nodeMethods,
 };
 

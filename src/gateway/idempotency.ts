@@ -60,6 +60,8 @@ export const IDEMPOTENCY = {
   "cron.update": "optional",
   "cron.remove": "optional",
   "cron.run": "optional",
+  "device.token.list": "none",
+  "device.token.revoke": "optional",
   "node.pair.list": "none",
   "node.pair.approve": "optional",
   "node.pair.reject": "optional",

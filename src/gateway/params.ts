@@ -10,6 +10,7 @@ import { CHANNEL_METHODS } from "./params/channels.ts";
 import { CRON_METHODS } from "./params/cron.ts";
 import { DELIVERY_METHODS } from "./params/deliveries.ts";
 import { DEMO_METHODS } from "./params/demo.ts";
+import { DEVICE_METHODS } from "./params/devices.ts";
 import { NODE_METHODS } from "./params/nodes.ts";
 import { OPERATION_METHODS, OVERVIEW_METHODS } from "./params/operations.ts";
 import { SESSION_METHODS } from "./params/sessions.ts";
@@ -90,6 +91,7 @@ export const METHODS = {
   ...DEMO_METHODS,
   ...OPERATION_METHODS,
   ...CRON_METHODS,
+  ...DEVICE_METHODS,
   ...NODE_METHODS,
 } as const satisfies Record<string, MethodSpec>;
 

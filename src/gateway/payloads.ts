@@ -13,6 +13,7 @@ import type { ProcessRow } from "../store/processes.ts";
 import type { MethodName } from "./params.ts";
 import type { ChannelPayloads } from "./payloads/channels.ts";
 import type { CronPayloads } from "./payloads/cron.ts";
+import type { DevicePayloads } from "./payloads/devices.ts";
 import type {
   NodeInvokeCancel,
   NodeInvokeRequest,
@@ -309,7 +310,7 @@ export interface DemoAddress {
   readonly token: string;
 }
 
-interface Payloads extends ChannelPayloads, CronPayloads, NodePayloads {
+interface Payloads extends ChannelPayloads, CronPayloads, DevicePayloads, NodePayloads {
   health: Health;
   status: Status;
   "sessions.list": SessionsPage;

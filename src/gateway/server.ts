@@ -21,6 +21,7 @@ import type { GatewayDeps, GatewayState } from "./call.ts";
 import { Connection, type ConnectionParts, type Member } from "./connection.ts";
 import { seesEverything } from "./covered.ts";
 import { DEMO_PATH, Demo } from "./demo.ts";
+import { renewDeviceToken } from "./device-tokens.ts";
 import { createDispatcher, type Dispatcher } from "./dispatch.ts";
 import { createFanout, type Fanout } from "./fanout.ts";
 import { featuresFor, maxPayloadFor } from "./features.ts";
@@ -80,6 +81,7 @@ class GatewayServer implements Gateway {
   readonly #open = new Set<Connection>();
   /** Connections of which it is still being found out whether they come from inside a sandbox. */
   readonly #judged = new WeakMap<Duplex, Promise<boolean>>();
+  readonly #byDeviceToken = new Set<Member>();
   /** Oldest first. */
   readonly #strangers = new Set<Connection>();
   #ticks = 0;
@@ -110,6 +112,7 @@ class GatewayServer implements Gateway {
       startedAt: clock.now(),
       connected: () => this.#presence.count(),
       history: this.#history,
+      endDevice: (deviceId, role) => this.#endDevice(deviceId, role),
       ...demo,
     };
     const main: TokenSettings = { token: deps.token, role: "operator", scopes: ["operator.admin"] };
@@ -136,6 +139,7 @@ class GatewayServer implements Gateway {
         deps.nodes === undefined
           ? fail("missing_scope", "nodes are off here: nodes.enabled is false")
           : deps.nodes.admit(caller, params, at),
+      renewDeviceToken: (caller, at) => renewDeviceToken({ engine, authority }, caller, at),
       hello: (member) => this.#hello(member),
       join: (member) => this.#join(member),
     };
@@ -293,8 +297,17 @@ class GatewayServer implements Gateway {
     if (this.#strangers.size > STRANGERS_MAX) oldest?.cut();
   }
 
+  #endDevice(deviceId: string, role?: Caller["role"]): void {
+    for (const { caller, close } of this.#byDeviceToken) {
+      if (caller.device?.deviceId !== deviceId || caller.device.role !== (role ?? caller.device.role))
+        continue;
+      close(CLOSE.policy, "the device token was revoked");
+    }
+  }
+
   #join(member: Member): () => void {
     this.#presence.add(member);
+    if (member.caller.device !== undefined) this.#byDeviceToken.add(member);
     const stop = this.#fanout.add(member);
     const { node } = member;
     const leave = node === undefined ? undefined : this.#deps.nodes?.join(member, node);
@@ -302,6 +315,7 @@ class GatewayServer implements Gateway {
       leave?.();
       stop();
       this.#presence.remove(member);
+      this.#byDeviceToken.delete(member);
     };
   }
 

@@ -52,6 +52,7 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   thread_bindings: { order: ["route_key"] },
   nodes: { order: ["id"] },
   node_requests: { order: ["node_id"] },
+  device_tokens: { order: ["device_id", "role"] },
 };
 
 /** Every table that is copied. */

@@ -5,7 +5,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { CHANNELS } from "./channel-schema.ts";
 import { CRON, CRON_CREATORS } from "./cron-schema.ts";
-import { NODES } from "./node-schema.ts";
+import { DEVICE_TOKENS, NODES } from "./node-schema.ts";
 
 /** Marks a file as ours (`application_id`), so that no other program's database is ever migrated. */
 export const APPLICATION_ID = 0x5061726c;
@@ -378,6 +378,7 @@ const MIGRATIONS: readonly string[] = [
   JOB_WAITS,
   RESERVATIONS,
   CRON_CREATORS,
+  DEVICE_TOKENS,
 ];
 
 /** The version that this program writes. */

@@ -67,3 +67,35 @@ create table node_requests (
   created_at bigint not null
 );
 `;
+
+/** Devices that have been given a token. */
+export const DEVICE_TOKENS = `
+create table device_tokens (
+  device_id text not null,
+  role text not null,
+  series text not null,
+  token_id text not null,
+  name text not null,
+  platform text not null,
+  created_at integer not null,
+  used_at integer not null,
+  expires_at integer not null,
+  primary key (device_id, role)
+) strict, without rowid;
+`;
+
+/** The same on PostgreSQL. */
+export const DEVICE_TOKENS_ON_POSTGRES = `
+create table device_tokens (
+  device_id ${T} not null,
+  role ${T} not null,
+  series ${T} not null,
+  token_id ${T} not null,
+  name ${T} not null,
+  platform ${T} not null,
+  created_at bigint not null,
+  used_at bigint not null,
+  expires_at bigint not null,
+  primary key (device_id, role)
+);
+`;

@@ -8,7 +8,7 @@
 
 import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
 import { CRON_CREATORS_ON_POSTGRES, CRON_ON_POSTGRES } from "./cron-schema.ts";
-import { NODES_ON_POSTGRES } from "./node-schema.ts";
+import { DEVICE_TOKENS_ON_POSTGRES, NODES_ON_POSTGRES } from "./node-schema.ts";
 import { POSTGRES_TEXT as T } from "./sql.ts";
 
 const UNFINISHED = "state in ('queued', 'running', 'waiting')";
@@ -418,4 +418,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   JOB_WAITS,
   RESERVATIONS,
   CRON_CREATORS_ON_POSTGRES,
+  DEVICE_TOKENS_ON_POSTGRES,
 ];

@@ -364,6 +364,20 @@ export interface NodeRequestTable {
   created_at: number;
 }
 
+/** A device that has been given a token of a role. */
+export interface DeviceTokenTable {
+  device_id: string;
+  role: "operator" | "node";
+  series: string;
+  /** Names the gateway token that the newest was made from. */
+  token_id: string;
+  name: string;
+  platform: string;
+  created_at: number;
+  used_at: number;
+  expires_at: number;
+}
+
 export interface Tables {
   sessions: SessionTable;
   session_ids: SessionIdTable;
@@ -389,4 +403,5 @@ export interface Tables {
   thread_bindings: ThreadBindingTable;
   nodes: NodeTable;
   node_requests: NodeRequestTable;
+  device_tokens: DeviceTokenTable;
 }

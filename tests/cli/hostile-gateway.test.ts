@@ -136,6 +136,10 @@ const ANSWERS: Record<string, unknown> = {
   "bindings.list": {
     bindings: [{ route, sessionKey: "k", kind: "subagent", usedAt: 1, idleMs: 1, maxAgeMs: 1 }],
   },
+  "device.token.list": {
+    ts: 1,
+    devices: [{ deviceId: "d", displayName: "n", platform: "p", role: "r", lastUsedAtMs: 1, expiresAtMs: 1 }],
+  },
   "node.list": { ts: 1, nodes: [node] },
   "node.describe": { ts: 1, ...node },
   "node.pair.list": { ts: 1, pending: [node] },
@@ -211,6 +215,8 @@ const COMMANDS: readonly (readonly string[])[] = [
     ["channels", "bindings"],
   ],
   ...[
+    ["devices"],
+    ["devices", "revoke", "d"],
     ["node"],
     ["node", "list"],
     ["node", "pending"],

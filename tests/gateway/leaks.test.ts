@@ -172,6 +172,8 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
     "cron.update": [{ id: jobId, patch: { name: `renamed ${KEY}` } }],
     "cron.run": [{ id: jobId }],
     "cron.remove": [{ id: jobId }],
+    "device.token.list": [{}],
+    "device.token.revoke": [{ deviceId: nodeId }],
     "node.pair.list": [{}],
     "node.list": [{}],
     "node.describe": [{ nodeId }],

@@ -294,6 +294,7 @@ export class GatewayProcess {
       maxBufferedBytes: settings.gateway.maxBufferedBytes,
       // No device is paired in a story: what a node may do is nothing, as it is for one of these.
       admitNode: async () => ok(NODE),
+      renewDeviceToken: async () => ok(undefined),
       hello: async () => HELLO,
       join: (member: Listener) => this.fanout.add(member),
       call: dispatcher.call,

@@ -15,7 +15,7 @@ import { assistantMessage, sampleSession, toolResult, userMessage } from "./samp
 const TABLES = [
   ...["sessions", "session_ids", "messages", "runs", "waits", "flows", "chains"],
   ...["inbound", "channel_peers", "channel_cursors", "thread_bindings"],
-  ...["refusals", "cron_jobs", "cron_runs", "nodes", "node_requests"],
+  ...["refusals", "cron_jobs", "cron_runs", "nodes", "node_requests", "device_tokens"],
   ...["deadlines", "deliveries", "ledger", "idempotency"],
 ];
 /** Numbers that every database makes for itself, in the order of the rows. */
@@ -68,6 +68,7 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   thread_bindings: ["route_key"],
   nodes: ["id"],
   node_requests: ["node_id", "request_id", "code"],
+  device_tokens: ["device_id"],
 };
 
 interface Column {

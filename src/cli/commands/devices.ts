@@ -1,0 +1,66 @@
+// Owns `parley devices`: the devices that have a device token, and the end of one's tokens.
+
+import { safeLine } from "../../core/safe-text.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import { withLink } from "../gateway-link.ts";
+import { age, table } from "../layout.ts";
+
+const DAY_MS = 86_400_000;
+const ID_SHOWN_CHARS = 12;
+
+interface DeviceRow {
+  readonly deviceId: string;
+  readonly displayName: string;
+  readonly platform: string;
+  readonly role: string;
+  readonly lastUsedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+interface DeviceList {
+  readonly ts: number;
+  readonly devices: readonly DeviceRow[];
+}
+
+export async function listDevices(cli: Cli): Promise<number> {
+  return withLink(cli, async (link) => {
+    const list = await link.call<DeviceList>("device.token.list", {});
+    if (!list.ok) return cli.fail(list);
+    const { ts, devices } = list.value;
+    const rows = devices.map((row) => [
+      row.deviceId.slice(0, ID_SHOWN_CHARS),
+      row.displayName,
+      row.platform,
+      row.role,
+      `${age(row.lastUsedAtMs, ts)} ago`,
+      `in ${Math.ceil((row.expiresAtMs - ts) / DAY_MS)} days`,
+    ]);
+    if (rows.length === 0) cli.line("No device has a device token.");
+    else
+      for (const line of table(["ID", "NAME", "PLATFORM", "ROLE", "CONNECTED", "EXPIRES"], rows))
+        cli.line(line);
+    cli.document(list.value);
+    return EXIT.done;
+  });
+}
+
+export async function revokeDevice(cli: Cli, [wanted = ""]: readonly string[]): Promise<number> {
+  return withLink(cli, async (link) => {
+    const list = await link.call<DeviceList>("device.token.list", {});
+    if (!list.ok) return cli.fail(list);
+    const start = wanted.trim().toLowerCase();
+    const ids = list.value.devices.map((row) => row.deviceId).filter((id) => id.startsWith(start));
+    const [deviceId, ...others] = new Set(ids);
+    if (start === "" || deviceId === undefined || others.length > 0) {
+      const shown = JSON.stringify(wanted.slice(0, 80));
+      const error =
+        ids.length === 0 ? `no device with a token has the id ${shown}` : `several ids begin with ${shown}`;
+      return cli.fail({ code: "usage", error, hint: "parley devices list shows them." }, EXIT.usage);
+    }
+    const revoked = await link.call("device.token.revoke", { deviceId });
+    if (!revoked.ok) return cli.fail(revoked);
+    cli.line(safeLine(`The tokens of the device ${deviceId.slice(0, ID_SHOWN_CHARS)} are revoked.`));
+    cli.document(revoked.value);
+    return EXIT.done;
+  });
+}

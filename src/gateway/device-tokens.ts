@@ -1,0 +1,43 @@
+// Owns which device tokens are in force: what is noted when one is given, and what an operator revokes.
+// TK1: a token whose row was deleted is refused at connect, at every gateway of the store.
+
+import { fail, ok, type Result } from "../core/errors.ts";
+import { nodeWord } from "../core/node.ts";
+import type { Engine } from "../engine/engine.ts";
+import { dropDeviceTokens, holdSeries, putDeviceToken } from "../store/device-tokens.ts";
+import { type Authority, type Caller, CONNECT_ANEW, DEVICE_TOKEN_MS } from "./auth.ts";
+import type { ConnectParams } from "./protocol.ts";
+
+const WORD_MAX_CHARS = 64;
+
+/** A new token for the device that has connected. A failure: the one that it showed was revoked. */
+export async function renewDeviceToken(
+  { engine, authority }: { readonly engine: Pick<Engine, "commit">; readonly authority: Authority },
+  caller: Caller,
+  at: { readonly deviceId: string; readonly client: ConnectParams["client"] },
+): Promise<Result<string | undefined>> {
+  // The pass of a session makes no device tokens (AU5 of src/gateway/auth.ts).
+  if (caller.actsAs !== undefined) return ok(undefined);
+  const { deviceId, client } = at;
+  const { displayName = client.id, platform } = client;
+  return engine.commit(async (unit) => {
+    const { device } = caller;
+    if (device !== undefined && (await holdSeries(unit.tx, device)) !== device.series) {
+      return fail("unauthorized", "the device token was revoked", { hint: CONNECT_ANEW });
+    }
+    const expiresAt = unit.now + DEVICE_TOKEN_MS;
+    const series = await putDeviceToken(unit.tx, {
+      deviceId,
+      role: caller.role,
+      series: unit.newId(),
+      tokenId: caller.id,
+      name: nodeWord(displayName, WORD_MAX_CHARS, "device"),
+      platform: nodeWord(platform, WORD_MAX_CHARS, "unknown"),
+      createdAt: unit.now,
+      usedAt: unit.now,
+      expiresAt,
+    });
+    await dropDeviceTokens(unit.tx, caller.id, unit.now);
+    return ok(authority.deviceToken(caller, { deviceId, series, until: expiresAt }));
+  });
+}

@@ -1,0 +1,45 @@
+// Owns the methods about device tokens.
+// DM1: they tell of every token's devices, so they answer only a token that covers every session.
+
+import { fail, ok } from "../../core/errors.ts";
+import { deleteDeviceTokens, listDeviceTokens } from "../../store/device-tokens.ts";
+import type { Methods } from "../call.ts";
+import type { DevicePayloads } from "../payloads/devices.ts";
+import { needEverySession } from "./operations.ts";
+
+export const deviceMethods: Methods<keyof DevicePayloads> = {
+  "device.token.list": {
+    async handle({ caller, deps }) {
+      const may = needEverySession(caller, "device.token.list");
+      if (!may.ok) return may;
+      const { engine, world } = deps;
+      const ts = engine.now();
+      const rows = await listDeviceTokens(engine.store.db, ts);
+      const devices = rows.map(({ deviceId, name, platform, role, createdAt, usedAt, expiresAt }) => ({
+        ...{ deviceId, displayName: world.redactor.mask(name), platform, role },
+        ...{ createdAtMs: createdAt, lastUsedAtMs: usedAt, expiresAtMs: expiresAt },
+      }));
+      return ok({ ts, devices });
+    },
+  },
+  "device.token.revoke": {
+    async handle(ctx, { deviceId: wanted, role }) {
+      const may = needEverySession(ctx.caller, "device.token.revoke");
+      if (!may.ok) return may;
+      const deviceId = wanted.trim().toLowerCase();
+      return ctx.deps.engine.commit(async (unit) => {
+        if ((await deleteDeviceTokens(unit.tx, deviceId, role)) === 0) {
+          const whose = `the device ${JSON.stringify(wanted.slice(0, 80))}`;
+          const what = role === undefined ? "no device token" : `no device token of role ${role}`;
+          return fail("invalid_argument", `${whose} has ${what}`, {
+            hint: "device.token.list, or parley devices, shows those that have one.",
+          });
+        }
+        unit.after(() => ctx.state.endDevice?.(deviceId, role));
+        const answer = { ok: true, deviceId, revokedAtMs: unit.now } as const;
+        await ctx.remember(unit, answer);
+        return ok(answer);
+      });
+    },
+  },
+};

@@ -108,7 +108,8 @@ interface Server {
 }
 
 async function serverOf(stage: Stage): Promise<Server> {
-  return (JSON.parse(await stage.say("servers")) as Server[])[0] as Server;
+  const told = (await stage.say("servers")).replaceAll("pass~", "pass.");
+  return (JSON.parse(told) as Server[])[0] as Server;
 }
 
 test("the session tools come as a command whose token stands in the environment only, and can be left out", async () => {

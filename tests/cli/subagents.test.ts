@@ -59,7 +59,7 @@ test("chat: /subagents lists those of the session, and /stop cancels them too", 
 });
 
 test("chat: a token that may not call tools is told so by /subagents", async () => {
-  const token = "a-token-that-reads";
+  const token = "a-token-that-can-only-read";
   const port = await freePort();
   const tokens = [{ token, scopes: ["operator.read"] }];
   const { home } = await makeHome({ gateway: { port, auth: { token: TOKEN, tokens } } });

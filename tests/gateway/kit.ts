@@ -32,7 +32,7 @@ import type { World } from "../../src/world.ts";
 import { assistantText, cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { type Choices, settingsWith } from "../tools/app.ts";
 
-export const TOKEN = "main-token-of-the-tests";
+export const TOKEN = "main-token-of-all-the-tests";
 /** Where tests/setup.ts has built the web page. */
 const PAGE_DIR = fileURLToPath(new URL("../../dist/ui", import.meta.url));
 

@@ -154,7 +154,7 @@ describeInBrowser("the gateway's own work", () => {
   });
 
   test("the configuration is checked: what is wrong, and what a restart would change", async () => {
-    let turn = 0;
+    let found = 0;
     const base = { path: "<b>x.json5", exists: true, ok: true, errors: [], warnings: [] };
     const settings = { gateway: { port: 7275, token: "(set)" }, agents: [{ id: "main", tools: {} }] };
     const answers = [
@@ -163,17 +163,19 @@ describeInBrowser("the gateway's own work", () => {
       { ...base, ok: false, errors: ["gatevay: unknown <i>key"], differs: false, changed: [], settings },
     ];
     const { house } = await held({
-      checkConfig: () => answers[turn++] ?? (answers[2] as (typeof answers)[number]),
+      checkConfig: () => answers[found] as (typeof answers)[number],
     });
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/configuration" });
     await page.getByText("No problem found. The file is what runs.").waitFor();
     await page.getByText("agents", { exact: true }).click();
     await page.locator("summary").getByText("main", { exact: true }).waitFor();
     const again = page.getByRole("button", { name: "Check again" });
+    found = 1;
     await again.click();
     await page.getByText(/^Restart needed/).waitFor();
     expect(await page.locator(".config-changed .chip").allInnerTexts()).toEqual(["session", "tools"]);
     expect(await page.locator(".config-said").innerText()).toContain("mode 644");
+    found = 2;
     await again.click();
     await page.getByText("The file has 1 problem: a start would be refused.").waitFor();
     await page.getByText("gatevay: unknown <i>key").waitFor();

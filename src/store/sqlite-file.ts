@@ -9,7 +9,8 @@ import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { APPLICATION_ID, SCHEMA_VERSION } from "./migrations.ts";
 import type { Db } from "./sql.ts";
 import { sqliteDialect } from "./sqlite-driver.ts";
-import { distrust, type SchemaDifference, schemaDifferences, unreadableTables } from "./sqlite-schema.ts";
+import { type SchemaDifference, schemaDifferences, unreadableTables } from "./sqlite-schema.ts";
+import { distrust } from "./sqlite-trust.ts";
 import type { Tables } from "./tables.ts";
 
 /** How long reading waits for somebody who has the file for itself. */

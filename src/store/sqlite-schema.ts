@@ -4,6 +4,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { COPIED_TABLES } from "./copy.ts";
 import { migrate } from "./migrations.ts";
+import { distrust } from "./sqlite-trust.ts";
 
 /** One object of a schema that is not as this program makes it. */
 export interface SchemaDifference {
@@ -21,15 +22,6 @@ interface SchemaObject {
 
 /** Statistics and numbering of SQLite itself. */
 const OWN_NAME = /^sqlite_/;
-
-/**
- * Prepares a connection for a file of unknown origin: its schema may call nothing that has side effects, and
- * no statement may write to the schema itself.
- */
-export function distrust(database: DatabaseSync): void {
-  database.enableDefensive(true);
-  database.exec("pragma trusted_schema = off");
-}
 
 /** Columns of an ordinary table; the text of anything else, without regard to white space. */
 function shapeOf(database: DatabaseSync, type: string, name: string, text: string): string {

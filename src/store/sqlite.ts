@@ -19,7 +19,7 @@ import type { Store } from "./sql.ts";
 import { AsideConnection } from "./sqlite-aside.ts";
 import { refuseDamagedFile } from "./sqlite-check.ts";
 import { asideDialect, sqliteDialect, sqliteTransactions } from "./sqlite-driver.ts";
-import { distrust } from "./sqlite-schema.ts";
+import { distrust } from "./sqlite-trust.ts";
 import type { Tables } from "./tables.ts";
 
 interface SqliteOptions {

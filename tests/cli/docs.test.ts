@@ -20,7 +20,11 @@ function blocks(path: string, language: string): string[] {
 test("every configuration in the documents is valid", () => {
   const examples = PAGES.flatMap((path) => blocks(path, "json5"));
   expect(examples.length).toBeGreaterThan(3);
-  const env = { ANTHROPIC_API_KEY: "key", READER_TOKEN: "a-reader-token", BOT_TOKEN: "a-bot-token" };
+  const env = {
+    ANTHROPIC_API_KEY: "key",
+    READER_TOKEN: "a-reader-token-long-enough",
+    BOT_TOKEN: "a-bot-token-that-is-long-enough",
+  };
   for (const text of examples) {
     const loaded = home().load(text, { env });
     expect(loaded.ok ? "" : `${loaded.error}\n${text}`).toBe("");

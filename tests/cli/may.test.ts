@@ -23,7 +23,7 @@ test("may says what one session may do to another, by which rule, and what would
 test("may tells of sessions that are not there, and with --json all of it", async () => {
   const { home } = await makeHome();
   await startGateway(home);
-  const { out } = await run(home, ["may", "main", "agent:research:nobody"]);
+  const { out } = await run(home, ["may", "main", "agent::nobody"]);
   expect(out).toBe("");
   const key = "agent:research:chat:00000000-0000-4000-8000-000000000000";
   expect((await run(home, ["may", "main", key])).out).toContain("there is no such session");

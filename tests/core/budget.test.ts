@@ -43,7 +43,7 @@ test("a model without a price is limited by tokens only", () => {
   expect(judgeCall(free, [budget("cost", 0.01, 0.005)])).toMatchObject({ maxOutputTokens: 8_000 });
 });
 
-test("no sequence of calls that were let through passes a budget", () => {
+test("I8: no sequence of calls that were let through passes a budget", () => {
   const amount = fc.integer({ min: 1, max: 20_000 });
   fc.assert(
     fc.property(

@@ -189,7 +189,7 @@ test("I14: known values are masked as they are, in JSON and in an address, also 
   expect(knowing.mask(knowing.mask("opensesame"))).toBe(M);
 });
 
-test("RD5: a beginning holds no part of a secret that the cut goes through", () => {
+test("I14, RD5: a beginning holds no part of a secret that the cut goes through", () => {
   const knowing = new Redactor(["a".repeat(40), "plain-words-of-mine"]);
   const key = KEYS.openai;
   const text = `say plain-words-of-mine ${key} ${"word ".repeat(2_000)}`;

@@ -83,7 +83,7 @@ async function say(house: House, sessionKey = MAIN) {
 }
 
 describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
-  test("a run under maxChainCost 0.01 costs no more: an answer is shortened, the next call refused", async () => {
+  test("I8: a run under maxChainCost 0.01 costs no more: an answer is shortened, the next call refused", async () => {
     const model = greedy();
     const house = await houseWith({
       disk: await storeOn(kind),

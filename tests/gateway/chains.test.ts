@@ -285,12 +285,18 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
 test("an abort and a used-up budget are told as what they are", async () => {
   const hold = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
+  const limit = 100_000;
   const model = talkingModel((input) => {
+    // As if the chain had used all of it meanwhile.
+    if (input === "one") return useUp();
     if (input !== "hang") return undefined;
     begun.resolve();
     return hold.promise;
   });
-  const house = await houseOn("embedded", { model, choices: rules({ maxChainTokens: 10 }) });
+  const house = await houseOn("embedded", { model, choices: rules({ maxChainTokens: limit }) });
+  const useUp = async (): Promise<void> => {
+    await house.store.transaction((tx) => tx.updateTable("chains").set({ tokens: limit }).execute());
+  };
   const accepted = await house.engine.accept({
     sessionKey: MAIN,
     input: { text: doing(sending(RESEARCH, "hang")) },
@@ -299,7 +305,7 @@ test("an abort and a used-up budget are told as what they are", async () => {
   await begun.promise;
   const { chainId, runId } = accepted.value.run;
   const live = await look(house, chainId);
-  expect(live.chain).toMatchObject({ active: true, limits: { tokensMax: 10 } });
+  expect(live.chain).toMatchObject({ active: true, limits: { tokensMax: limit } });
   expect(live.steps.map(line)).toEqual([
     "message >main waiting",
     "send main>research running 1",
@@ -321,7 +327,7 @@ test("an abort and a used-up budget are told as what they are", async () => {
   ]);
   const run = await tell(house, MAIN, doing(sending(RESEARCH, "one"), sending(RESEARCH, "two")));
   const { chain, steps } = await look(house, run.chainId);
-  expect(chain.tokens).toBeGreaterThanOrEqual(10);
+  expect(chain.tokens).toBeGreaterThanOrEqual(limit);
   expect(steps.map(line)).toContain("send main>research error 1 chain_limit");
 });
 

@@ -88,7 +88,7 @@ test("a header whose agent is not the model's is a conflict; one that names noth
       { headers: { [KEY_HEADER]: key } },
     );
   await expect(ask("agent:writer:main")).rejects.toThrow(OpenAI.ConflictError);
-  await expect(ask("agent:main:chat:nothing")).rejects.toThrow(absent);
+  await expect(ask("agent:main:chat:nothing")).rejects.toThrow(OpenAI.NotFoundError);
   await expect(ask("cron:not:a:key")).rejects.toThrow(OpenAI.BadRequestError);
   await expect(ask("unknown")).rejects.toThrow(OpenAI.PermissionDeniedError);
   await expect(ask("x".repeat(600))).rejects.toThrow(OpenAI.BadRequestError);

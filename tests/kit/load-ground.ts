@@ -33,7 +33,7 @@ export interface LoadOptions {
 
 const agentOf = (session: number): string => `a${session}`;
 export const keyOf = (session: number): string => `agent:${agentOf(session)}:main`;
-export const tokenOf = (session: number): string => `token-of-a-reader-of-${agentOf(session)}`;
+export const tokenOf = (session: number): string => `token-of-the-reader-of-${agentOf(session)}`;
 export const TOKEN_OF_ALL = "token-of-a-reader-of-all";
 
 function configOf(options: LoadOptions, root: string, store: object, modelUrl: string): object {

@@ -108,11 +108,16 @@ describeInBrowser("the flow view", () => {
   });
 
   test("what a chain has used stands against its budget, and says when that is used up", async () => {
-    const here = await house({ choices: rules({ maxChainTokens: 60, maxChainCost: 2 }) });
+    // As if the chain had used all of it while the first message was answered.
+    const model = talkingModel((input) => (input === "one" ? useUp() : undefined));
+    const here = await house({ model, choices: rules({ maxChainTokens: 100_000, maxChainCost: 2 }) });
+    const useUp = async (): Promise<void> => {
+      await here.store.transaction((tx) => tx.updateTable("chains").set({ tokens: 100_000 }).execute());
+    };
     await tell(here, doing(sending(RESEARCH, "one"), sending(RESEARCH, "two")));
     const page = await open(here);
     const head = page.locator(".chain-title");
-    await head.getByText(/of 60 tokens, used up/).waitFor();
+    await head.getByText(/of 100,000 tokens, used up/).waitFor();
     expect(await head.getByRole("meter", { name: "Cost of the chain" }).getAttribute("aria-valuetext")).toBe(
       "$0 of $2.00",
     );
@@ -260,7 +265,7 @@ describeInBrowser("the flow view", () => {
   });
 
   test("axe-core finds nothing, on desktop and phone, light and dark; a phone never scrolls sideways as a whole", async () => {
-    const here = await house({ choices: rules({ maxChainTokens: 20 }) });
+    const here = await house({ choices: rules({ maxChainTokens: 100_000 }) });
     const empty = await open(here);
     await empty.getByText("Nobody talked").waitFor();
     expect(await accessibilityProblems(empty)).toEqual([]);

@@ -117,7 +117,7 @@ describeInBrowser("the flow view", () => {
     await tell(here, doing(sending(RESEARCH, "one"), sending(RESEARCH, "two")));
     const page = await open(here);
     const head = page.locator(".chain-title");
-    await head.getByText(/of 100,000 tokens, used up/).waitFor();
+    await head.getByText(/of 100k tokens, used up/).waitFor();
     expect(await head.getByRole("meter", { name: "Cost of the chain" }).getAttribute("aria-valuetext")).toBe(
       "$0 of $2.00",
     );

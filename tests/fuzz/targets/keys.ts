@@ -93,7 +93,8 @@ function withEscapes(key: string): string {
 function withCase(key: string): string {
   const parts = key.split(":");
   if (parts[0] !== "agent") return key;
-  const inChannel = /^(group|channel|dm)$/.test(parts[3] ?? "") && /^[a-z][a-z0-9_-]*$/.test(parts[2] ?? "");
+  const isWord = /^[a-z][a-z0-9_-]{0,63}$/.test(parts[2] ?? "");
+  const inChannel = parts.length > 4 && /^(group|channel|dm)$/.test(parts[3] ?? "") && isWord;
   const numbered = parts.length === 4 && /^(chat|subagent|mcp|acp|openai)$/.test(parts[2] ?? "");
   const fixed = inChannel ? [0, 1, 2, 3, 5] : numbered ? [0, 1, 2] : [0, 1];
   return parts.map((part, index) => (fixed.includes(index) ? part.toUpperCase() : part)).join(":");

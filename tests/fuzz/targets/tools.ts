@@ -235,6 +235,9 @@ const isNothing = (value: unknown): boolean =>
 
 const isBlank = (value: unknown): boolean => typeof value === "string" && /^\s*$/.test(value);
 
+/** Thinking levels have more spellings than their list shows: the spawn decides, with a code of its own. */
+const THINKING_WORD = "xhigh";
+
 /** Whether a value can be read as the schema's type, however a model spells it. */
 function fitsType(schema: JsonSchema, value: unknown): boolean {
   const word = typeof value === "string" ? value.trim().toLowerCase() : undefined;
@@ -245,7 +248,8 @@ function fitsType(schema: JsonSchema, value: unknown): boolean {
   }
   if (schema.type === "boolean") return typeof value === "boolean" || word === "true" || word === "false";
   const words = schema.enum as readonly string[] | undefined;
-  return word !== undefined && (words === undefined || words.some((one) => one.toLowerCase() === word));
+  if (word === undefined || words === undefined || words.includes(THINKING_WORD)) return word !== undefined;
+  return words.some((one) => one.toLowerCase() === word);
 }
 
 /** The rule of arguments, said again: which names are unknown, and whether something has the wrong type. */

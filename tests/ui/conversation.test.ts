@@ -174,6 +174,35 @@ describeInBrowser("a conversation", () => {
     await page.getByText("Choose a session").waitFor();
   });
 
+  test("after a reset the earlier conversation is listed and can be read, on desktop and phone", async () => {
+    const house = await openStory();
+    const client = await house.client();
+    await client.agent({ sessionKey: MAIN, message: "what did we say about tomatoes?" }).done;
+    await client.request("sessions.reset", { key: MAIN });
+    await client.agent({ sessionKey: MAIN, message: "something new" }).done;
+    for (const viewport of [undefined, PHONE]) {
+      const { page } = await visit(house.http, {
+        token: TOKEN,
+        at: at(MAIN),
+        ...(viewport === undefined ? {} : { viewport }),
+      });
+      await entry(page, "something new").waitFor();
+      expect(await entry(page, "tomatoes").count()).toBe(0);
+      await page.getByRole("button", { name: "Earlier conversations" }).click();
+      const dialog = page.getByRole("dialog", { name: "Earlier conversations" });
+      await dialog.getByRole("button", { name: /tomatoes/ }).click();
+      await dialog.locator(".entry", { hasText: "Found two things" }).waitFor();
+      expect(await dialog.locator(".entry").count()).toBe(2);
+      expect(await dialog.getByRole("textbox").count()).toBe(0);
+      expect(await accessibilityProblems(page)).toEqual([]);
+      expect(await sideways(page)).toBe(0);
+      await dialog.getByRole("button", { name: "All conversations" }).click();
+      await dialog.getByRole("button", { name: /tomatoes/ }).waitFor();
+      await dialog.getByRole("button", { name: "Close" }).click();
+      await entry(page, "something new").waitFor();
+    }
+  });
+
   test("axe-core finds nothing wrong, on phone and desktop, light and dark", async () => {
     const house = await openStory();
     const client = await house.client();

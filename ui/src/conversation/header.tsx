@@ -1,12 +1,13 @@
 // Owns the line above a conversation: whose it is, how it stands, what it took, where it came from.
 
 import { useState } from "preact/hooks";
-import { may } from "../gateway.ts";
+import { has, may } from "../gateway.ts";
 import { money, tokens } from "../parts/format.ts";
 import { Name, SessionLink, sessionName } from "../parts/name.tsx";
 import { say } from "../parts/notices.tsx";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
+import { Earlier } from "./earlier.tsx";
 import { Settings } from "./settings.tsx";
 import { lastChain, type Thread } from "./thread.ts";
 
@@ -40,6 +41,7 @@ function Figures({ thread }: { thread: Thread }) {
 
 export function Header({ thread }: { thread: Thread }) {
   const [open, setOpen] = useState(false);
+  const [earlier, setEarlier] = useState(false);
   const row = thread.now?.session;
   const chainId = lastChain(thread);
   return (
@@ -81,10 +83,18 @@ export function Header({ thread }: { thread: Thread }) {
           </button>
         </div>
       </div>
+      {row !== undefined && has("sessions.earlier") && (
+        <button type="button" aria-label="Earlier conversations" onClick={() => setEarlier(true)}>
+          Earlier
+        </button>
+      )}
       {row !== undefined && row.archivedAt === undefined && may("operator.write") && (
         <button type="button" onClick={() => setOpen(true)}>
           Settings
         </button>
+      )}
+      {earlier && row !== undefined && (
+        <Earlier sessionKey={thread.sessionKey} agentId={row.agentId} onClose={() => setEarlier(false)} />
       )}
       {open && row !== undefined && <Settings row={row} onClose={() => setOpen(false)} />}
     </header>

@@ -47,12 +47,12 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "successors-in-a-later-unit",
-    breaks: "I4: a crash after the end of a run loses what follows from it",
+    breaks: "I2: a crash after the end of a run loses what follows from it",
     file: "src/engine/finish.ts",
     from: "  await parts.successors.runEnded(parts.acceptor, unit, endedRun, answered);",
     to: `  const engine = parts.acceptor as unknown as { commit(work: (later: Unit) => Promise<void>): Promise<void> };
   const follow = (later: Unit) => parts.successors.runEnded(parts.acceptor, later, endedRun, answered);
-  unit.after(() => void engine.commit(follow));`,
+  unit.after(() => void engine.commit(follow).catch(() => {}));`,
   },
   {
     name: "slot-held-while-waiting",

@@ -108,8 +108,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "stored-text-masked",
     breaks: "I14: a secret is masked in the stored transcript",
     file: "src/store/transcripts.ts",
-    from: "entry_json: JSON.stringify(entry),",
-    to: "entry_json: redactor.mask(JSON.stringify(entry)),",
+    from: "const row = rowOf(args);",
+    to: "const row = rowOf({ ...args, entry: JSON.parse(redactor.mask(JSON.stringify(entry))) });",
   },
   {
     name: "secrets-in-the-index",

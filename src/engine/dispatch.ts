@@ -18,7 +18,7 @@ import { idsOf, type Timer, type World } from "../world.ts";
 import type { SharedBus } from "./bus.ts";
 import { endEvent } from "./finish.ts";
 import type { Lanes } from "./lanes.ts";
-import type { Commit } from "./unit.ts";
+import type { Commit, Unit } from "./unit.ts";
 import type { EndWatch } from "./waits.ts";
 import type { Hint, Wire } from "./wire.ts";
 
@@ -49,6 +49,8 @@ export interface DispatchParts {
   readonly watch: EndWatch;
   /** Another process gave a slot back. */
   slotFree(): void;
+  /** Runs that ended, whose outcome was not written to the clients of a dead process that waited for it. */
+  answersLost(unit: Unit, runIds: readonly string[]): Promise<void>;
   /** A letter of another process to this one. */
   letter(body: unknown): void;
   /** Looks at dates, deliveries and whatever else is due. */
@@ -200,7 +202,7 @@ export class Dispatch {
     const { store, commit, world } = this.#parts;
     if (!(await hasOrphans(store.db, world.clock.now()))) return false;
     const runs = await commit(async (unit) => {
-      await giveUpCallerWaits(unit.tx, unit.now);
+      await this.#parts.answersLost(unit, await giveUpCallerWaits(unit.tx, unit.now));
       return requeueHeld(unit.tx, unit.now);
     });
     for (const run of runs) {

@@ -13,8 +13,8 @@ import type { Deadline } from "../store/deadlines.ts";
 import { holdForAbort } from "../store/locks.ts";
 import type { ProcessFacts } from "../store/processes.ts";
 import { activeRuns, activeRunsOfFlow, countByState, getRun } from "../store/runs.ts";
-import type { Store } from "../store/sql.ts";
-import { giveUpCallerWaits, giveUpWait } from "../store/waits.ts";
+import type { SharedStore, Store } from "../store/sql.ts";
+import { confirmAnswer, giveUpCallerWaits, loseAnswer } from "../store/waits.ts";
 import { pause } from "../world/pause.ts";
 import { idsOf, type Log, type World } from "../world.ts";
 import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn, withinBudget } from "./accept.ts";
@@ -164,28 +164,32 @@ export class Engine {
         ? {}
         : { shared: { max, pools, untilFree: (signal) => this.#untilFree(signal) } }),
     });
-    if (wire !== undefined && shared !== undefined) {
-      this.#dispatch = new Dispatch({
-        store,
-        shared,
-        wire,
-        world,
-        commit: this.commit,
-        bus: this.bus,
-        lanes: this.#lanes,
-        watch: this.#watch,
-        maxConcurrent: max,
-        facts: { processId: this.processId, host: "", version: "", ...parts.facts },
-        slotFree: () => void this.#slotFree(),
-        letter: (body) => {
-          for (const read of this.#readers) read(body);
-        },
-        lookAround: () => {
-          this.#deadlines.look();
-          for (const look of this.#lookers) look();
-        },
-      });
-    }
+    if (wire !== undefined && shared !== undefined) this.#dispatch = this.#dispatchOn(parts, wire, shared);
+  }
+
+  /** How this process works with the others that share the store. */
+  #dispatchOn({ store, world, facts, settings }: EngineParts, wire: Wire, shared: SharedStore): Dispatch {
+    return new Dispatch({
+      store,
+      shared,
+      wire,
+      world,
+      commit: this.commit,
+      bus: this.bus,
+      lanes: this.#lanes,
+      watch: this.#watch,
+      maxConcurrent: settings.maxConcurrent,
+      facts: { processId: this.processId, host: "", version: "", ...facts },
+      slotFree: () => void this.#slotFree(),
+      answersLost: (unit, runIds) => this.#answersLost(unit, runIds),
+      letter: (body) => {
+        for (const read of this.#readers) read(body);
+      },
+      lookAround: () => {
+        this.#deadlines.look();
+        for (const look of this.#lookers) look();
+      },
+    });
   }
 
   /** A slot of the deployment came free. False: nobody here waits for one. */
@@ -242,7 +246,7 @@ export class Engine {
   /** Nobody else has the store: whatever is held in it was held by a process that is gone. */
   async #recover(): Promise<void> {
     const resumed = await this.commit(async (unit) => {
-      await giveUpCallerWaits(unit.tx);
+      await this.#answersLost(unit, await giveUpCallerWaits(unit.tx));
       return requeueHeld(unit.tx);
     });
     for (const run of resumed) this.log.info(idsOf(run), "a run goes on that a stop interrupted");
@@ -289,9 +293,12 @@ export class Engine {
     return this.#deadlines.set(unit, deadline);
   }
 
-  /** Records that a caller who is no run waits: no edge, and gone with the process. */
-  openCallerWait(unit: Unit, request: WaitRequest): Promise<Result<unknown>> {
-    return openWait(unit, { runId: "", sessionKey: "", processId: this.processId }, request);
+  /**
+   * Records that a caller who is no run waits: no edge, and gone with the process. `clientKey`: the session
+   * of a client whose door calls `confirmAnswer` or `loseAnswer` for each of its calls.
+   */
+  openCallerWait(unit: Unit, request: WaitRequest, clientKey = ""): Promise<Result<unknown>> {
+    return openWait(unit, { runId: "", sessionKey: clientKey, processId: this.processId }, request);
   }
 
   async settleCallerWait(callId: string, signal: AbortSignal): Promise<WaitEnd> {
@@ -300,8 +307,28 @@ export class Engine {
       return await settleWait(parts, callId, signal);
     } catch (error) {
       // The caller went away: its wait must not count as an answer.
-      await this.commit((unit) => giveUpWait(unit.tx, callId));
+      await this.loseAnswer(callId);
       throw error;
+    }
+  }
+
+  /** The answer to this call was written to the client's connection. */
+  async confirmAnswer(callId: string): Promise<void> {
+    await this.commit((unit) => confirmAnswer(unit.tx, callId));
+  }
+
+  /** The client of this call went before it had the answer: its session is told how the message came out. */
+  async loseAnswer(callId: string): Promise<void> {
+    await this.commit(async (unit) => {
+      const runId = await loseAnswer(unit.tx, callId);
+      if (runId !== undefined) await this.#answersLost(unit, [runId]);
+    });
+  }
+
+  async #answersLost(unit: Unit, runIds: readonly string[]): Promise<void> {
+    for (const runId of runIds) {
+      const run = await getRun(unit.tx, runId);
+      if (run !== undefined) await this.#finish.successors.answerLost(this, unit, run);
     }
   }
 

@@ -47,6 +47,8 @@ export interface Acceptor {
 export interface Successors {
   /** Called in the unit that ends `run`. `answered`: somebody waited for it and got the outcome. */
   runEnded(acceptor: Acceptor, unit: Unit, run: Run, answered: boolean): Promise<void>;
+  /** Called when the client that waited for an ended run did not get its outcome. */
+  answerLost(acceptor: Acceptor, unit: Unit, run: Run): Promise<void>;
   /**
    * Called in the unit that aborts a session's work, or one run of it: cancels what that work gave to others.
    * Returns the runs that it ended.
@@ -68,6 +70,7 @@ export interface Successors {
 /** Nothing follows from the end of a run. */
 export const NO_SUCCESSORS: Successors = {
   runEnded: async () => {},
+  answerLost: async () => {},
   cancelBelow: async () => [],
   budgetUsedUp: async () => {},
 };

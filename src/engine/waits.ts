@@ -151,7 +151,7 @@ export async function refuseCycle(
   });
 }
 
-/** Who waits. A caller that is no run has empty names, and waits in a process. */
+/** Who waits. A caller that is no run has no run id, and waits in a process. */
 interface Waiter {
   readonly runId: string;
   readonly sessionKey: string;
@@ -270,5 +270,5 @@ export async function settleWait(
   }
   const run = await getRun(store.db, wait.targetRunId);
   if (run === undefined) throw new Error(`no run ${wait.targetRunId}`);
-  return { answered: wait.state === "answered", run };
+  return { answered: wait.state === "answered" || wait.state === "ready", run };
 }

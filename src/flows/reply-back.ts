@@ -104,14 +104,35 @@ async function flowRunEnded(moment: FlowMoment, answered: boolean): Promise<void
   if (step === "round1" && !answered && !carried) await tellSender(latest);
 }
 
-/** A run of a conversation has ended. */
-export async function conversationRunEnded(
+interface EndedRun {
+  readonly acceptor: Acceptor;
+  readonly unit: Unit;
+  readonly flow: Flow;
+  readonly run: Run;
+}
+
+async function momentOf(
   parts: { settings: Settings; outbound: Outbound },
-  ended: { acceptor: Acceptor; unit: Unit; flow: Flow; run: Run; answered: boolean },
-): Promise<void> {
-  const { acceptor, unit, flow, run, answered } = ended;
+  { acceptor, unit, flow, run }: EndedRun,
+): Promise<FlowMoment> {
   const requester = await getSession(unit.tx, flow.requesterKey);
   const target = await getSession(unit.tx, flow.targetKey);
   const { settings, outbound } = parts;
-  await flowRunEnded({ settings, outbound, acceptor, unit, flow, run, requester, target }, answered);
+  return { settings, outbound, acceptor, unit, flow, run, requester, target };
+}
+
+/** A run of a conversation has ended. */
+export async function conversationRunEnded(
+  parts: { settings: Settings; outbound: Outbound },
+  ended: EndedRun & { readonly answered: boolean },
+): Promise<void> {
+  await flowRunEnded(await momentOf(parts, ended), ended.answered);
+}
+
+/** The client that waited for the first round did not get its outcome: its session gets the notice. */
+export async function conversationAnswerLost(
+  parts: { settings: Settings; outbound: Outbound },
+  ended: EndedRun,
+): Promise<void> {
+  await tellSender(await momentOf(parts, ended));
 }

@@ -20,7 +20,7 @@ import { holdSessions } from "../store/locks.ts";
 import { countAhead, getRunOfCall } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
 import type { Db } from "../store/sql.ts";
-import { getWait, giveUpWait } from "../store/waits.ts";
+import { getWait } from "../store/waits.ts";
 import { keyRulesOf } from "./access.ts";
 import { answeredBy, noteSaid } from "./external.ts";
 import { publishFlow } from "./flow-events.ts";
@@ -39,6 +39,8 @@ export interface SendRequest {
   readonly signal: AbortSignal;
   /** How the calling run waits; absent when an operator acts as the session. */
   readonly wait?: RunWait;
+  /** Whoever asks tells the engine whether the answer reached the client (`Engine.confirmAnswer`). */
+  readonly confirmsAnswers?: boolean;
 }
 
 interface SendParts {
@@ -132,7 +134,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   if (request.timeoutSeconds > 0) {
     const wait = waitRequest(request, accepted.value);
     const opened = await (request.wait === undefined
-      ? engine.openCallerWait(unit, wait)
+      ? engine.openCallerWait(unit, wait, request.confirmsAnswers === true ? requester.key : "")
       : request.wait.open(unit, wait));
     if (!opened.ok) return opened;
   }
@@ -240,7 +242,7 @@ export async function sentSoFar(
 
 /** Nobody waits for this call any more: how it ends is told in the sender's session. */
 export async function stopWaiting(parts: SendParts, callId: string): Promise<void> {
-  await parts.engine.commit((unit) => giveUpWait(unit.tx, callId));
+  await parts.engine.loseAnswer(callId);
 }
 
 /**

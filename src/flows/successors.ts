@@ -20,7 +20,7 @@ import {
   planChildCleanup,
   wakeRunEnded,
 } from "./job.ts";
-import { conversationRunEnded } from "./reply-back.ts";
+import { conversationAnswerLost, conversationRunEnded } from "./reply-back.ts";
 
 /** What follows from the end of a run. */
 export function createSuccessors(parts: JobParts): Successors {
@@ -41,6 +41,10 @@ export function createSuccessors(parts: JobParts): Successors {
       await directRunEnded(parts, unit, run);
       await planArchiving(acceptor, unit, run);
       await postponeCleanup(acceptor, unit, run, flow?.open === true && flow.kind === "spawn");
+    },
+    async answerLost(acceptor, unit, run) {
+      const flow = run.flow === undefined ? undefined : await getFlow(unit.tx, run.flow.flowId);
+      if (flow?.kind === "send") await conversationAnswerLost(parts, { acceptor, unit, flow, run });
     },
     async cancelBelow(acceptor, unit, aborted) {
       const session = await getSession(unit.tx, aborted.sessionKey);

@@ -80,6 +80,7 @@ function contextOf(deps: GatewayDeps, client: McpClient, signal: AbortSignal): T
     chain,
     toolNames: toolNames(),
     signal,
+    confirmsAnswers: true,
     answered: deps.metrics.toolAnswered,
     outbound: deps.outbound,
   };

@@ -12,8 +12,10 @@ import {
   type ServerContext,
   type StandardSchemaV1,
 } from "@modelcontextprotocol/server";
+import { fail, toolFailure } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import { shownKey } from "../flows/access.ts";
+import { sentSoFar } from "../flows/send.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import type { GatewayDeps } from "./call.ts";
 import { callAs, type ToolCall, toolsOf } from "./mcp-calls.ts";
@@ -96,14 +98,52 @@ function waitsFor({ name, arguments: { timeoutSeconds, action } }: ToolCall): "r
   return name === "subagents" && action === "wait" ? "jobs" : undefined;
 }
 
-interface Exchange extends TaskParts {
+/** What ends an exchange. */
+interface Ends {
   /** Fires when the gateway stops. */
   readonly stop: AbortSignal;
+  /** To be done at the end. `written`: the whole answer went to the client's connection. */
+  atEnd(action: (written: boolean) => void): void;
+}
+
+type Exchange = TaskParts & Ends;
+
+/** An answer counts as given when it was written to the client's connection. */
+function confirmAtEnd({ deps: { engine, world }, atEnd }: Exchange, callId: string): void {
+  atEnd((written) => {
+    const noted = written ? engine.confirmAnswer(callId) : engine.loseAnswer(callId);
+    noted.catch((error: unknown) => {
+      world.log.warn({ err: error }, "whether an answer was given is noted at the next start");
+    });
+  });
+}
+
+/** What a call is told that waited when the gateway stopped. */
+async function stoppedResult({ deps, client }: Exchange, { callId }: ToolCall): Promise<ToolResult> {
+  const sent = await sentSoFar(deps, { requester: client.session, callId });
+  if (sent === undefined) {
+    const error = "the gateway stopped before this call had an answer";
+    const hint = "See what the call has done before you repeat it.";
+    return toolFailure(fail("shutting_down", error, { hint }));
+  }
+  const error = "the gateway stopped before the answer came; the message was accepted, and its run goes on";
+  const hint = "Do not send it again. The answer comes to your inbox: read it with sessions_inbox.";
+  return { runId: sent.run.runId, ...toolFailure(fail("shutting_down", error, { hint })) };
 }
 
 async function answerCall(exchange: Exchange, params: unknown, ctx: ServerContext) {
+  const call = readCall(exchange.deps, params);
+  if (waitsFor(call) === "reply") confirmAtEnd(exchange, call.callId);
+  try {
+    return await resultOf(exchange, call, ctx);
+  } catch (error) {
+    if (!exchange.stop.aborted || ctx.mcpReq.signal.aborted) throw error;
+    return told(await stoppedResult(exchange, call));
+  }
+}
+
+async function resultOf(exchange: Exchange, call: ToolCall, ctx: ServerContext) {
   const { deps, client, stop } = exchange;
-  const call = readCall(deps, params);
   const { signal: request, _meta: meta } = ctx.mcpReq;
   const waited = waitsFor(call);
   if (waited === undefined) return told(await callAs(deps, client, call, AbortSignal.any([request, stop])));
@@ -190,15 +230,19 @@ function addTasks(server: Server, exchange: Exchange): void {
     };
     server.setRequestHandler(method, { params: ANY_PARAMS }, handle);
   };
-  on("tasks/get", (taskId) => readTask(exchange, taskId));
+  on("tasks/get", async (taskId) => {
+    const task = await readTask(exchange, taskId);
+    if (task?.status === "completed") confirmAtEnd(exchange, taskId);
+    return task;
+  });
   on("tasks/cancel", async (taskId) => ((await cancelTask(exchange, taskId)) ? {} : undefined));
   // No task of ours ever asks for input.
   on("tasks/update", async (taskId) => ((await readTask(exchange, taskId)) === undefined ? undefined : {}));
 }
 
 /** A server for one client. */
-export function buildServer(deps: GatewayDeps, client: McpClient, stop: AbortSignal): Server {
-  const exchange: Exchange = { deps, client, stop, tell: told };
+export function buildServer(deps: GatewayDeps, client: McpClient, ends: Ends): Server {
+  const exchange: Exchange = { deps, client, ...ends, tell: told };
   const server = new Server(
     { name: "parley", title: "Parley", version: deps.version },
     {

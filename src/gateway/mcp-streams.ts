@@ -1,6 +1,6 @@
 // Owns how many MCP exchanges are under way, which of them can be cancelled, and the end of each.
 // MX1: an exchange has exactly one end, however it comes: answered, left, cancelled, or its reader has
-//      stopped reading.
+//      stopped reading. Only of the first kind is it known that the whole answer went to the connection.
 // MX2: one token can not take every place.
 
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -14,10 +14,11 @@ const READER_GONE_MS = 60_000;
 
 /** One request, from its headers to the last byte of its answer. */
 export interface Exchange {
-  /** To be done at the end; at once if that was. */
-  atEnd(action: () => void): void;
+  /** To be done at the end; at once if that was. `written`: the whole answer went to the connection. */
+  atEnd(action: (written: boolean) => void): void;
   /** The same response; the exchange ends with its body. */
   until(response: Response): Response;
+  /** The client has left. */
   end(): void;
 }
 
@@ -41,19 +42,19 @@ export class Exchanges {
     }
     this.#count++;
     this.#ofCaller.set(callerId, mine + 1);
-    const actions: (() => void)[] = [() => this.#left(callerId)];
-    let ended = false;
-    const end = (): void => {
-      ended = true;
-      for (const action of actions.splice(0)) action();
+    const actions: ((written: boolean) => void)[] = [() => this.#left(callerId)];
+    let ended: { readonly written: boolean } | undefined;
+    const end = (written: boolean): void => {
+      ended ??= { written };
+      for (const action of actions.splice(0)) action(ended.written);
     };
     return ok({
       atEnd(action) {
-        if (ended) action();
-        else actions.push(action);
+        if (ended === undefined) actions.push(action);
+        else action(ended.written);
       },
       until: (response) => this.#watched(response, end),
-      end,
+      end: () => end(false),
     });
   }
 
@@ -82,26 +83,26 @@ export class Exchanges {
   }
 
   /** The response, with `end` called once its body has ended or nobody reads it any more. */
-  #watched(response: Response, end: () => void): Response {
+  #watched(response: Response, end: (written: boolean) => void): Response {
     const { body, status, headers } = response;
     if (body === null) {
-      end();
+      end(true);
       return response;
     }
     const reader = body.getReader();
     // A healthy reader always asks for more: between two looks it waits, or has taken something.
     let asks = true;
     let timer = this.#clock.at(this.#clock.now() + READER_GONE_MS, () => look());
-    const over = (): void => {
+    const over = (written: boolean): void => {
       timer.cancel();
-      end();
+      end(written);
     };
     const look = (): void => {
       if (asks) {
         timer = this.#clock.at(this.#clock.now() + READER_GONE_MS, look);
         return;
       }
-      over();
+      over(false);
       reader.cancel("the reader has stopped reading").catch(() => {});
     };
     const stream = new ReadableStream<Uint8Array>(
@@ -112,15 +113,15 @@ export class Exchanges {
             const { value } = await reader.read();
             asks = false;
             if (value !== undefined) return controller.enqueue(value);
-            over();
+            over(true);
             controller.close();
           } catch (error) {
-            over();
+            over(false);
             controller.error(error);
           }
         },
         cancel(reason) {
-          over();
+          over(false);
           return reader.cancel(reason);
         },
       },

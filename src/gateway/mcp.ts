@@ -213,8 +213,10 @@ class McpDoor {
     const cancelled = this.#exchanges.cancellable(exchange, whose, ids);
     // A call that takes long is answered at once with a stream that is kept alive.
     const streams = messages.some(({ method }) => method === "tools/call");
-    const how = { parsedBody: json, streams };
-    const response = await this.#ask(client.value, withoutBody(request, [cancelled, this.#stop]), how);
+    // A call is answered also when the gateway stops, and so its stream ends by itself.
+    const ends = streams ? [cancelled] : [cancelled, this.#stop];
+    const how = { parsedBody: json, streams, exchange };
+    const response = await this.#ask(client.value, withoutBody(request, ends), how);
     return this.#named(response, client.value, messages);
   }
 
@@ -229,10 +231,11 @@ class McpDoor {
   #ask(
     client: McpClient,
     request: Request,
-    how: { parsedBody: unknown; streams: boolean },
+    how: { parsedBody: unknown; streams: boolean; exchange: Exchange },
   ): Promise<Response> {
     const deps = this.#deps;
-    const handler = createMcpHandler(() => buildServer(deps, client, this.#stop), {
+    const ends = { stop: this.#stop, atEnd: how.exchange.atEnd };
+    const handler = createMcpHandler(() => buildServer(deps, client, ends), {
       bus: inboxBus(deps, client),
       keepAliveMs: KEEP_ALIVE_MS,
       maxSubscriptions: 1,
@@ -254,7 +257,7 @@ class McpDoor {
 
   /** The stream of an older revision on which a server speaks unasked: here, of the inbox. */
   async #stream(request: Request, client: McpClient, exchange: Exchange): Promise<Response> {
-    const server = buildServer(this.#deps, client, this.#stop);
+    const server = buildServer(this.#deps, client, { stop: this.#stop, atEnd: exchange.atEnd });
     const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: KEEP_ALIVE_MS });
     await server.connect(transport);
     const response = await transport.handleRequest(withoutBody(request, [this.#stop]));

@@ -176,7 +176,7 @@ export async function hasOrphans(db: Db, livingAt: number): Promise<boolean> {
     .selectFrom("waits")
     .select("call_id")
     .where("waiter_run_id", "=", "")
-    .where("state", "=", "open")
+    .where("state", "in", ["open", "ready"])
     .where(sql`coalesce(owner, '')`, "not in", living)
     .limit(1)
     .executeTakeFirst();

@@ -409,6 +409,11 @@ alter table runs add column reserved_tokens bigint not null default 0;
 alter table runs add column reserved_cost double precision not null default 0;
 `;
 
+// Outcomes that have not been written to the client that waits for them.
+const READY_WAITS = `
+create index waits_ready on waits (owner) where state = 'ready';
+`;
+
 /** Entry n brings a schema from version n to n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
@@ -419,4 +424,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   RESERVATIONS,
   CRON_CREATORS_ON_POSTGRES,
   DEVICE_TOKENS_ON_POSTGRES,
+  READY_WAITS,
 ];

@@ -2,6 +2,8 @@
 // WS1: open rows are the edges of the wait graph (I7). They survive a crash, and so does the deadline.
 // WS2: `answered` is written in the transaction that ends the target, `ended` when the waiter gave up first:
 //      exactly one of the two happens, so that an outcome is told once.
+// WS3: a client does not survive a crash as a run does: its wait becomes `ready` when the target ends, and
+//      `answered` only when the outcome was written to the client's connection.
 
 import { type Selectable, sql } from "kysely";
 import { prepared } from "./prepared.ts";
@@ -11,15 +13,17 @@ import type { WaitTable } from "./tables.ts";
 
 /** Written out in the text of a query, as the states of runs are (runs.ts). */
 const OPEN = sql.lit("open");
+const READY = sql.lit("ready");
 
 export interface Wait {
   readonly callId: string;
   /** `""` for a caller that is no run: it adds no edge. */
   readonly waiterRunId: string;
+  /** Of such a caller: the session of a client whose door confirms that an answer was written; else `""`. */
   readonly waiterSessionKey: string;
   readonly targetRunId: string;
   readonly targetSessionKey: string;
-  readonly state: "open" | "answered" | "ended";
+  readonly state: "open" | "ready" | "answered" | "ended";
   readonly deadlineAt: number;
 }
 
@@ -87,9 +91,11 @@ const ANSWERED = prepared((tx, { targetRunId, endedAt }: { targetRunId: string; 
     .set((eb) => ({
       state: eb
         .case()
-        .when("deadline_at", ">=", endedAt)
-        .then(sql.lit("answered"))
-        .else(sql.lit("ended"))
+        .when("deadline_at", "<", endedAt)
+        .then(sql.lit("ended"))
+        .when(eb.and([eb("waiter_run_id", "=", ""), eb("waiter_session_key", "!=", "")]))
+        .then(READY)
+        .else(sql.lit("answered"))
         .end(),
     }))
     .where("target_run_id", "=", targetRunId)
@@ -97,10 +103,10 @@ const ANSWERED = prepared((tx, { targetRunId, endedAt }: { targetRunId: string; 
     .returning("state"),
 );
 
-/** Marks the open waits for an ended run: in time, or too late. True when somebody got the outcome. */
+/** Marks the open waits for an ended run: in time, or too late. True when a waiter is to get the outcome. */
 export async function answerWaits(tx: Tx, targetRunId: string, endedAt: number): Promise<boolean> {
   const { rows } = await ANSWERED(tx, { targetRunId, endedAt });
-  return rows.some((row) => row.state === "answered");
+  return rows.some((row) => row.state !== "ended");
 }
 
 /** The waiter gave up. False: the target had ended first, and its outcome counts. */
@@ -127,20 +133,52 @@ export async function giveUpWaitsOf(tx: Tx, waiterRunId: string): Promise<void> 
   await GIVEN_UP(tx, { waiterRunId });
 }
 
+/** The outcome was written to the connection of the client that waited. */
+export async function confirmAnswer(tx: Tx, callId: string): Promise<void> {
+  await tx
+    .updateTable("waits")
+    .set({ state: "answered" })
+    .where("call_id", "=", callId)
+    .where("state", "=", READY)
+    .execute();
+}
+
 /**
- * Callers that were no runs wait no longer than their process. `livingAt`: only those of processes that are
- * dead as of that time, or of no known one; absent: all, since nobody else is there.
+ * The client is gone, whether or not its answer was ready. Returns the run whose outcome it did not get;
+ * undefined: that run has not ended, or the wait was over.
  */
-export async function giveUpCallerWaits(tx: Tx, livingAt?: number): Promise<void> {
-  let query = tx
+export async function loseAnswer(tx: Tx, callId: string): Promise<string | undefined> {
+  if (await giveUpWait(tx, callId)) return undefined;
+  const row = await tx
     .updateTable("waits")
     .set({ state: "ended" })
-    .where("waiter_run_id", "=", "")
-    .where("state", "=", OPEN);
-  if (livingAt !== undefined) {
-    query = query.where(sql`coalesce(owner, '')`, "not in", livingProcesses(tx, livingAt));
+    .where("call_id", "=", callId)
+    .where("state", "=", READY)
+    .returning("target_run_id")
+    .executeTakeFirst();
+  return row?.target_run_id;
+}
+
+/**
+ * Callers that were no runs wait no longer than their process. `livingAt`: only those of processes that are
+ * dead as of that time, or of no known one; absent: all, since nobody else is there. Returns the runs that
+ * ended and whose outcome was not written to the client that waited.
+ */
+export async function giveUpCallerWaits(tx: Tx, livingAt?: number): Promise<string[]> {
+  const lost: string[] = [];
+  for (const state of [OPEN, READY]) {
+    let query = tx
+      .updateTable("waits")
+      .set({ state: "ended" })
+      .where("waiter_run_id", "=", "")
+      .where("state", "=", state);
+    if (livingAt !== undefined) {
+      query = query.where(sql`coalesce(owner, '')`, "not in", livingProcesses(tx, livingAt));
+    }
+    const rows = await query.returning("target_run_id").execute();
+    if (state === READY) lost.push(...rows.map((row) => row.target_run_id));
   }
-  await query.execute();
+  return lost;
 }
 
 /**

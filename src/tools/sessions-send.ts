@@ -67,6 +67,7 @@ export const sessionsSend: Tool = {
       target: found.value,
       text: message ?? "",
       ...(ctx.run === undefined ? {} : { requesterRun: ctx.run }),
+      ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),
     });
   },
 };

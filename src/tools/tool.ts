@@ -88,6 +88,8 @@ export interface ToolContext {
   readonly sandbox?: Sandbox;
   /** Lets the calling run wait for another one without holding a slot (I6). */
   readonly wait?: RunWait;
+  /** The door says of each call whether its answer was written to the client. Default: it does not. */
+  readonly confirmsAnswers?: boolean;
   /** Where sub-agents get threads. Absent: nowhere. */
   readonly threads?: Threads | undefined;
   /** For whoever counts calls. */

@@ -10,7 +10,15 @@ import { pruneAnswers, recallAnswer, rememberAnswer } from "../../src/store/idem
 import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
 import { beat } from "../../src/store/processes.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { countOpenWaits, getWait, giveUpCallerWaits, insertWait } from "../../src/store/waits.ts";
+import {
+  answerWaits,
+  confirmAnswer,
+  countOpenWaits,
+  getWait,
+  giveUpCallerWaits,
+  insertWait,
+  loseAnswer,
+} from "../../src/store/waits.ts";
 
 export function outboxContract(store: () => Store): void {
   const route: Route = { channel: "webchat", to: "a" };
@@ -161,6 +169,46 @@ export function outboxContract(store: () => Store): void {
     await store().transaction((tx) => giveUpCallerWaits(tx, Date.now()));
     expect(await countOpenWaits(store().db)).toBe(0);
     expect(await getWait(store().db, "old")).toMatchObject({ state: "ended" });
+  });
+
+  test("an outcome that a dead process had not written to its client is given back, once", async () => {
+    const wait = {
+      waiterRunId: "",
+      waiterSessionKey: "client",
+      targetSessionKey: "s",
+      state: "open",
+    } as const;
+    const deadlineAt = Date.now() + 60_000;
+    const add = (callId: string, owner: string, waiterSessionKey = "client") =>
+      store().transaction((tx) =>
+        insertWait(
+          tx,
+          { ...wait, callId, waiterSessionKey, targetRunId: `run of ${callId}`, deadlineAt },
+          owner,
+        ),
+      );
+    const end = (callId: string) =>
+      store().transaction((tx) => answerWaits(tx, `run of ${callId}`, Date.now()));
+    await store().transaction((tx) => beat(tx, { processId: "alive", host: "", version: "" }, Date.now()));
+    await add("lost", "dead");
+    await add("written", "dead");
+    await add("its own", "alive");
+    await add("no client", "dead", "");
+    for (const callId of ["lost", "written", "its own", "no client"]) expect(await end(callId)).toBe(true);
+    await store().transaction((tx) => confirmAnswer(tx, "written"));
+    expect(await hasOrphans(store().db, Date.now())).toBe(true);
+    const giveUp = () => store().transaction((tx) => giveUpCallerWaits(tx, Date.now()));
+    expect(await giveUp()).toEqual(["run of lost"]);
+    expect(await giveUp()).toEqual([]);
+    expect(await hasOrphans(store().db, Date.now())).toBe(false);
+    const states = async (callId: string) => (await getWait(store().db, callId))?.state;
+    expect(await states("written")).toBe("answered");
+    expect(await states("no client")).toBe("answered");
+    expect(await states("its own")).toBe("ready");
+    const lose = (callId: string) => store().transaction((tx) => loseAnswer(tx, callId));
+    expect(await lose("its own")).toBe("run of its own");
+    expect(await lose("its own")).toBeUndefined();
+    expect(await lose("written")).toBeUndefined();
   });
 
   test("a failed delivery can be tried again in its old place, or dismissed, once", async () => {

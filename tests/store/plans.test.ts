@@ -298,6 +298,8 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   claimBudgetNotice: (tx) => chains.claimBudgetNotice(tx, "chain-1"),
   answerWaits: (tx) => waits.answerWaits(tx, "run-1", 5),
   giveUpWait: (tx) => waits.giveUpWait(tx, "c"),
+  confirmAnswer: (tx) => waits.confirmAnswer(tx, "c"),
+  loseAnswer: (tx) => waits.loseAnswer(tx, "c"),
   giveUpWaitsOf: (tx) => waits.giveUpWaitsOf(tx, "run-1"),
   giveUpCallerWaits: (tx) => waits.giveUpCallerWaits(tx),
   endFlow: (tx) => flows.endFlow(tx, "f", "reason", 5),

@@ -229,6 +229,8 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   countOpenWaits: (tx) => waits.countOpenWaits(tx),
   answerWaits: (tx) => waits.answerWaits(tx, "r1001", 5),
   giveUpCallerWaits: (tx) => waits.giveUpCallerWaits(tx, 5),
+  confirmAnswer: (tx) => waits.confirmAnswer(tx, "c5"),
+  loseAnswer: (tx) => waits.loseAnswer(tx, "c5"),
   giveUpWaitsOf: (tx) => waits.giveUpWaitsOf(tx, "r1000"),
   openFlowsOf: (tx) => flows.openFlowsOf(tx, BUSY),
   openFlowsOfRun: (tx) => flows.openFlowsOfRun(tx, "r5000"),

@@ -1,0 +1,73 @@
+// A real gateway is told to stop while MCP clients wait for an answer, over HTTP and over standard input and
+// output: the run ends in the time that a stop leaves it, and its answer still reaches the client.
+
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { expect, test } from "vitest";
+import { type Answer, oldPeer, openPeer, type Peer, SPEAKERS } from "../gateway/mcp-kit.ts";
+import { cleanup } from "../kit/engine.ts";
+import { LAUNCHER, TOKEN } from "../kit/fleet.ts";
+import { type GatewayProcess, startProcess } from "../kit/gateway-process.ts";
+import { freePort } from "../kit/loopback.ts";
+import { startModelServer } from "../kit/model-server.ts";
+import { pause, text } from "../kit/model-server-steps.ts";
+
+const HANDLE = "waiting";
+
+function overHttp(speaker: (typeof SPEAKERS)[number]) {
+  return ({ httpUrl }: GatewayProcess): Promise<Peer> =>
+    openPeer({ http: httpUrl }, speaker, { token: TOKEN, headers: { "x-parley-handle": HANDLE } });
+}
+
+function overStdio({ home }: GatewayProcess): Promise<Peer> {
+  const env = { PATH: process.env.PATH ?? "", HOME: home, PARLEY_LOG: "silent", PARLEY_LAUNCHED: "1" };
+  const args = [LAUNCHER, "mcp", "--handle", HANDLE];
+  const wire = new StdioClientTransport({ command: process.execPath, args, env, stderr: "ignore" });
+  return oldPeer("Desk", wire);
+}
+
+const WAYS: [string, (gateway: GatewayProcess) => Promise<Peer>][] = [
+  ...SPEAKERS.map((speaker): [string, ReturnType<typeof overHttp>] => [
+    `HTTP, ${speaker}`,
+    overHttp(speaker),
+  ]),
+  ["standard input and output", overStdio],
+];
+
+test.each(WAYS)(
+  "%s: SIGTERM during a wait: the client gets the answer, or else a notice in its inbox, never both or none",
+  async (_, open) => {
+    const release = Promise.withResolvers<void>();
+    const server = await startModelServer(() => [text("forty ", 1), pause(release.promise), text("two", 1)]);
+    cleanup(() => server.close());
+    const { id: _id, ...provider } = server.provider("openai-completions");
+    const config = {
+      gateway: { port: await freePort(), auth: { token: TOKEN } },
+      models: { providers: { one: provider } },
+      agents: { list: [{ id: "main", default: true, model: "one/test-model" }] },
+    };
+    const gateway = await startProcess({ config });
+    const peer = await open(gateway);
+    const sent = peer.call("sessions_send", { sessionKey: "main", message: "count", timeoutSeconds: 60 });
+    await expect.poll(() => server.requests.length).toBeGreaterThan(0);
+    gateway.signal("SIGTERM");
+    const operator = gateway.connect();
+    await expect
+      .poll(() =>
+        operator.then(
+          () => "in",
+          () => "refused",
+        ),
+      )
+      .toBeDefined();
+    release.resolve();
+    expect(await sent).toMatchObject({ status: "ok", reply: "forty two" });
+    expect(await gateway.exited).toBe(0);
+    await peer.close();
+
+    const again = await startProcess({ home: gateway.home });
+    const back = await open(again);
+    const { messages } = (await back.call("sessions_inbox")) as { messages: Answer[] };
+    expect(messages.filter(({ kind }) => kind === "notice")).toEqual([]);
+  },
+  60_000,
+);

@@ -1,0 +1,107 @@
+// A client that waits for the answer to its message while the gateway stops: it is told so, and finds the
+// answer in its inbox, once.
+
+import { expect, test } from "vitest";
+import { sendToSession } from "../../src/flows/send.ts";
+import { getSession } from "../../src/store/sessions.ts";
+import { temporaryFolder } from "../kit/engine.ts";
+import { type House, openHouse, quiet } from "./kit.ts";
+import { type Answer, heldModel, openPeer, type Peer, SPEAKERS } from "./mcp-kit.ts";
+
+const SEND = { sessionKey: "main", message: "work", timeoutSeconds: 60 };
+const ME = { headers: { "x-parley-handle": "waiting" } };
+
+async function inbox(peer: Peer): Promise<string[]> {
+  const { messages } = (await peer.call("sessions_inbox")) as { messages: Answer[] };
+  return messages.map((message) => String(message.text));
+}
+
+const notice = (runId: string, answer: string): string =>
+  `Notice from the gateway about your earlier message to main (run ${runId}): it was answered:\n\n${answer}`;
+
+/** A client that waits for a model that has not answered. */
+async function waiting(speaker: (typeof SPEAKERS)[number]) {
+  const model = heldModel();
+  const dir = temporaryFolder();
+  const house = await openHouse({ play: model.play, dir });
+  const peer = await openPeer(house, speaker, ME);
+  const sent = peer.call("sessions_send", SEND);
+  await model.started;
+  return { model, dir, house, sent };
+}
+
+test.each(SPEAKERS)(
+  "%s: a planned stop tells a client that waits, and leaves the answer in its inbox",
+  async (speaker) => {
+    const { dir, house, sent } = await waiting(speaker);
+    const stopping = house.stop();
+    const told = await sent;
+    expect(told).toMatchObject({
+      status: "error",
+      code: "shutting_down",
+      error: expect.stringContaining("the message was accepted, and its run goes on"),
+    });
+    await stopping;
+    const again = await openHouse({ dir, play: () => "the late answer" });
+    const back = await openPeer(again, speaker, ME);
+    await quiet(again);
+    const key = "the late answer";
+    expect((await inbox(back)).filter((text) => text.includes(key))).toEqual([
+      notice(String(told.runId), key),
+    ]);
+  },
+);
+
+/** A client's call as far as its answer: whether that was written to the client is not said yet. */
+async function answered(house: House): Promise<string> {
+  await openPeer(house, "version 1", ME);
+  const { db } = house.store;
+  const requester = await getSession(db, "agent:main:mcp:waiting");
+  const target = await getSession(db, "agent:main:main");
+  if (requester === undefined || target === undefined) throw new Error("a session is missing");
+  const result = await sendToSession(house, {
+    ...{ requester, target, callId: "call-1", text: "work", timeoutSeconds: 60 },
+    ...{ signal: new AbortController().signal, confirmsAnswers: true },
+  });
+  expect(result).toMatchObject({ status: "ok", reply: "echo work" });
+  return String(result.runId);
+}
+
+async function notices(house: House): Promise<string[]> {
+  await quiet(house);
+  const texts = await inbox(await openPeer(house, "version 1", ME));
+  return texts.filter((text) => text.startsWith("Notice"));
+}
+
+test("an answer that a killed gateway had not written to the client's connection comes to its inbox, once", async () => {
+  const dir = temporaryFolder();
+  const house = await openHouse({ dir });
+  const runId = await answered(house);
+  await house.stop();
+  for (let start = 0; start < 2; start++) {
+    const again = await openHouse({ dir });
+    expect(await notices(again)).toEqual([notice(runId, "echo work")]);
+    await again.stop();
+  }
+});
+
+test("a client that goes before its answer is written finds it in its inbox, once; one that got it, no notice", async () => {
+  const dir = temporaryFolder();
+  const house = await openHouse({ dir });
+  const runId = await answered(house);
+  await house.engine.loseAnswer("call-1");
+  await house.engine.loseAnswer("call-1");
+  await house.engine.confirmAnswer("call-1");
+  expect(await notices(house)).toEqual([notice(runId, "echo work")]);
+
+  const peer = await openPeer(house, "version 1", ME);
+  expect(await peer.call("sessions_send", SEND)).toMatchObject({ status: "ok", reply: "echo work" });
+  await expect.poll(() => waitStates(house)).toEqual(["answered", "ended"]);
+  await house.stop();
+  expect(await notices(await openHouse({ dir }))).toHaveLength(1);
+});
+
+async function waitStates({ store }: House): Promise<string[]> {
+  const rows = await store.db.selectFrom("waits").select("state").execute();
+  return rows.map(({ state }) => state).sort();
+}

@@ -10,12 +10,18 @@ export function seesEverything(caller: Caller): boolean {
   return caller.patterns === undefined && hasScope(caller.scopes, "operator.read");
 }
 
+/** Whether the caller's token covers a possible session of this agent, whether or not there is such an agent. */
+export function coversAgent({ patterns }: Caller, agentId: string): boolean {
+  return patterns === undefined || mayMatchBeginning(patterns, `agent:${agentId}:`);
+}
+
 /** The agents of which the caller's token covers at least one possible session. */
-export function agentsFor({ agents, session }: Settings, { patterns }: Caller): readonly AgentSettings[] {
+export function agentsFor({ agents, session }: Settings, caller: Caller): readonly AgentSettings[] {
+  const { patterns } = caller;
   if (patterns === undefined) return agents;
   return agents.filter(({ id, default: isDefault }) => {
-    const shared = session.scope === "global" && isDefault ? ["global"] : [];
-    return [`agent:${id}:`, ...shared].some((start) => mayMatchBeginning(patterns, start));
+    const isShared = session.scope === "global" && isDefault && mayMatchBeginning(patterns, "global");
+    return isShared || coversAgent(caller, id);
   });
 }
 

@@ -8,7 +8,6 @@
 
 import { createHash } from "node:crypto";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { mayMatchBeginning } from "../core/pattern.ts";
 import type { TokenScope } from "../core/settings.ts";
 import { hasScope } from "../core/visibility.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -19,6 +18,7 @@ import { nearestName } from "../tools/arguments.ts";
 import type { Caller } from "./auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
 import type { Answer } from "./connection.ts";
+import { coversAgent } from "./covered.ts";
 import { accessMethods } from "./methods/access.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { chainMethods } from "./methods/chains.ts";
@@ -125,8 +125,7 @@ export function needScope(caller: Caller, name: string, needed: TokenScope): Res
 /** Refuses a scoped token that names an agent none of whose sessions it covers, there or not. */
 function checkAgent<T extends object>(caller: Caller, params: Result<T>): Result<T> {
   const agentId: unknown = params.ok ? Reflect.get(params.value, "agentId") : undefined;
-  if (caller.patterns === undefined || typeof agentId !== "string") return params;
-  if (mayMatchBeginning(caller.patterns, `agent:${agentId.trim().toLowerCase()}:`)) return params;
+  if (typeof agentId !== "string" || coversAgent(caller, agentId.trim().toLowerCase())) return params;
   return fail(
     "not_visible",
     `the token covers no session of the agent ${JSON.stringify(agentId.slice(0, 64))}`,

@@ -10,12 +10,11 @@ import type { ToolSpec } from "../core/tool.ts";
 import { shownKey } from "../flows/access.ts";
 import { readInbox } from "../store/inbox.ts";
 import { getSession } from "../store/sessions.ts";
-import { countArgument, readArguments, textArgument } from "../tools/arguments.ts";
+import { countLimit, readArguments, textLimit } from "../tools/arguments.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import type { GatewayDeps } from "./call.ts";
 import type { McpClient } from "./mcp-client.ts";
 
-const LIMIT = { fallback: 20, min: 1, max: 200 };
 const MESSAGE_ID_CHARS_MAX = 200;
 const NEWS_EVERY_MS = 1_000;
 
@@ -66,23 +65,18 @@ interface Wanted {
   readonly before?: string;
 }
 
+const LIMITS = {
+  limit: countLimit({ fallback: 20, min: 1, max: 200 }),
+  after: textLimit(MESSAGE_ID_CHARS_MAX),
+  before: textLimit(MESSAGE_ID_CHARS_MAX),
+};
+
 function wantedOf(args: unknown): Result<Wanted> {
-  const checked = readArguments(INBOX_TOOL.parameters, args);
-  if (!checked.ok) return checked;
-  const limit = countArgument(checked.value, "limit", LIMIT);
-  if (!limit.ok) return limit;
-  const after = textArgument(checked.value, "after", MESSAGE_ID_CHARS_MAX);
-  if (!after.ok) return after;
-  const before = textArgument(checked.value, "before", MESSAGE_ID_CHARS_MAX);
-  if (!before.ok) return before;
-  if (after.value !== undefined && before.value !== undefined) {
-    return fail("invalid_argument", "Both `after` and `before` are given. Give one of them.");
-  }
-  return ok({
-    limit: limit.value,
-    ...(after.value === undefined ? {} : { after: after.value }),
-    ...(before.value === undefined ? {} : { before: before.value }),
-  });
+  const read = readArguments(INBOX_TOOL.parameters, args, LIMITS);
+  if (!read.ok) return read;
+  const wanted = read.value as unknown as Wanted;
+  if (wanted.after === undefined || wanted.before === undefined) return ok(wanted);
+  return fail("invalid_argument", "Both `after` and `before` are given. Give one of them.");
 }
 
 /** As many rows as fit, from the beginning of a page that is read on, from the end of one that is not. */

@@ -7,6 +7,7 @@ import { lockStore } from "./lock.ts";
 import { StoreProblem } from "./problems.ts";
 import { STORE_FILE } from "./sqlite.ts";
 import { checkFile } from "./sqlite-file.ts";
+import { shownObject } from "./sqlite-schema.ts";
 
 export interface StoreLook {
   readonly state: "absent" | "free" | "in_use" | "problem";
@@ -19,7 +20,7 @@ export interface StoreLook {
 /** Absent where the file cannot be read as a store: then the text says why. */
 function differencesOf(file: string): string[] {
   const known = checkFile(file, { whole: false });
-  return known.ok ? known.value.differences.map(({ kind, object }) => `${kind} ${object}`) : [];
+  return known.ok ? known.value.differences.map((one) => `${one.kind} ${shownObject(one)}`) : [];
 }
 
 /** What is the matter with a store directory. Holds its lock for a moment if nobody does. */

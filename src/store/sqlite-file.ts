@@ -9,7 +9,7 @@ import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { APPLICATION_ID, SCHEMA_VERSION } from "./migrations.ts";
 import type { Db } from "./sql.ts";
 import { sqliteDialect } from "./sqlite-driver.ts";
-import { type SchemaDifference, schemaDifferences, unreadableTables } from "./sqlite-schema.ts";
+import { type SchemaDifference, schemaDifferences, shownObject, unreadableTable } from "./sqlite-schema.ts";
 import { distrust } from "./sqlite-trust.ts";
 import type { Tables } from "./tables.ts";
 
@@ -138,9 +138,10 @@ function checked(database: DatabaseSync, file: string, what: { whole: boolean })
   const soundness = what.whole ? read("integrity_check(1)") : "ok";
   if (soundness !== "ok") return damaged(file, String(soundness));
   const differences = schemaDifferences(database, version);
-  const [unreadable] = what.whole ? unreadableTables(version, differences) : [];
+  const unreadable = what.whole ? unreadableTable(differences) : undefined;
   if (unreadable === undefined) return ok({ version, differences });
-  return fail("store_unavailable", `${file} was altered: ${unreadable} is not the table of this program`, {
+  const text = `${file} was altered: ${shownObject(unreadable)} is not the table of this program`;
+  return fail("store_unavailable", text, {
     hint: "Use a backup that nobody changed. Nothing was copied.",
   });
 }

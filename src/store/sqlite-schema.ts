@@ -8,9 +8,15 @@ import { distrust } from "./sqlite-trust.ts";
 
 /** One object of a schema that is not as this program makes it. */
 export interface SchemaDifference {
-  /** As `trigger "approve_all"`. */
-  readonly object: string;
+  /** As SQLite names it: `table`, `trigger`, `view` or `index`. */
+  readonly type: string;
+  readonly name: string;
   readonly kind: "unknown" | "changed" | "missing";
+}
+
+/** An object as people are shown it: `trigger "approve_all"`. */
+export function shownObject({ type, name }: SchemaDifference): string {
+  return `${type} ${JSON.stringify(name)}`;
 }
 
 interface SchemaObject {
@@ -54,34 +60,23 @@ function expectedObjects(version: number): Map<string, SchemaObject> {
 /** Everything in an open file of this schema version that is not as this program makes it. */
 export function schemaDifferences(database: DatabaseSync, version: number): SchemaDifference[] {
   const [found, expected] = [objectsOf(database), expectedObjects(version)];
-  const called = ({ type, name }: SchemaObject): string => `${type} ${JSON.stringify(name)}`;
   const differences: SchemaDifference[] = [];
-  for (const [name, object] of found) {
-    const wanted = expected.get(name);
-    if (wanted === undefined) differences.push({ object: called(object), kind: "unknown" });
-    else if (wanted.type !== object.type || wanted.shape !== object.shape) {
-      differences.push({ object: called(object), kind: "changed" });
-    }
+  for (const [key, { type, name, shape }] of found) {
+    const wanted = expected.get(key);
+    if (wanted === undefined) differences.push({ type, name, kind: "unknown" });
+    else if (wanted.type !== type || wanted.shape !== shape)
+      differences.push({ type, name, kind: "changed" });
   }
-  for (const [name, object] of expected) {
-    if (!found.has(name)) differences.push({ object: called(object), kind: "missing" });
+  for (const [key, { type, name }] of expected) {
+    if (!found.has(key)) differences.push({ type, name, kind: "missing" });
   }
   return differences;
 }
 
-/** The names of tables of this version whose rows are copied. */
-function copiedTablesOf(version: number): string[] {
-  const tables = expectedObjects(version);
-  return COPIED_TABLES.filter((name) => tables.has(name));
-}
-
-/** What cannot be read as rows of ours: a table that is something else, or has other columns. */
-export function unreadableTables(version: number, differences: readonly SchemaDifference[]): string[] {
-  const copied = new Set(copiedTablesOf(version));
-  return differences
-    .filter(({ kind }) => kind !== "unknown")
-    .map(({ object }) => object)
-    .filter((object) => copied.has(JSON.parse(object.slice(object.indexOf(" ") + 1)).toLowerCase()));
+/** A table of ours whose rows cannot be read: it is something else, has other columns, or is not there. */
+export function unreadableTable(differences: readonly SchemaDifference[]): SchemaDifference | undefined {
+  const copied: readonly string[] = COPIED_TABLES;
+  return differences.find(({ kind, name }) => kind !== "unknown" && copied.includes(name.toLowerCase()));
 }
 
 /** Makes a new file with our schema of this version, and copies the rows of another file into it. */
@@ -92,12 +87,14 @@ export function copyIntoOwnSchema(from: string, to: string, version: number): vo
     distrust(database);
     database.prepare("attach database ? as source").run(from);
     database.exec("begin immediate");
-    for (const table of copiedTablesOf(version)) {
-      const columns = database
-        .prepare("select name from pragma_table_xinfo(?) where hidden = 0")
+    const columnNames = database.prepare("select name from pragma_table_xinfo(?, 'main') where hidden = 0");
+    for (const table of COPIED_TABLES) {
+      const columns = columnNames
         .all(table)
         .map(({ name }) => `"${String(name)}"`)
         .join(", ");
+      // An older version has no such table.
+      if (columns === "") continue;
       database.exec(`insert into main."${table}" (${columns}) select ${columns} from source."${table}"`);
     }
     database.exec("commit; detach database source");

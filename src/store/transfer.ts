@@ -34,7 +34,7 @@ import {
   sizeOf,
   withFile,
 } from "./sqlite-file.ts";
-import { copyIntoOwnSchema } from "./sqlite-schema.ts";
+import { copyIntoOwnSchema, shownObject } from "./sqlite-schema.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
 export interface Moved {
@@ -144,7 +144,7 @@ async function withSource(
         return withStore(open, (store) => work(store.db));
       }));
   if (!read.ok) return read;
-  const leftOut = differences.filter(({ kind }) => kind !== "missing").map(({ object }) => object);
+  const leftOut = differences.filter(({ kind }) => kind !== "missing").map(shownObject);
   return ok({ tally: read.value, ...(leftOut.length === 0 ? {} : { leftOut }) });
 }
 

@@ -287,27 +287,3 @@ export const agentIdLimit: ArgumentLimit = formLimit(
         }),
   (value) => value.trim().toLowerCase(),
 );
-
-/** A whole number within bounds, for a tool that reads its arguments by itself. */
-export function countArgument(
-  args: Readonly<Record<string, unknown>>,
-  name: string,
-  bounds: CountBounds,
-): Result<number> {
-  return countLimit(bounds)(args[name], name) as Result<number>;
-}
-
-/** A text that is not blank and not too long, for a tool that reads its arguments by itself. */
-export function textArgument(
-  args: Readonly<Record<string, unknown>>,
-  name: string,
-  charsMax: number,
-): Result<string | undefined> {
-  return textLimit(charsMax)(args[name], name) as Result<string | undefined>;
-}
-
-/** For an argument that has to be one of these words, and is not. */
-export function notOneOf(name: string, value: unknown, words: readonly string[]): Failure {
-  const got = JSON.stringify(String(value).slice(0, VALUE_SHOWN_MAX_CHARS));
-  return fail("invalid_argument", `${name} must be one of ${words.join(", ")}, got ${got}`);
-}

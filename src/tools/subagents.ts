@@ -11,7 +11,7 @@ import { listVisible } from "../flows/list.ts";
 import { type Flow, getFlow, jobOfChild, openSpawnsOf } from "../store/flows.ts";
 import { getRun } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
-import { notOneOf, textArgument } from "./arguments.ts";
+import { textLimit } from "./arguments.ts";
 import { readTimeout, TIMEOUT_MAX_SECONDS } from "./sessions-send.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
@@ -55,17 +55,16 @@ export const subagents: Tool = {
     idempotent: true,
   },
   limits: {
+    sessionKey: textLimit(KEY_CHARS_MAX),
     timeoutSeconds: (value) => readTimeout(value, WAIT_DEFAULT_SECONDS),
   },
   async before(ctx, args, call) {
     return args.action === "wait" ? waitedBefore(ctx, waitingCall(ctx, args, call.callId)) : undefined;
   },
   async execute(ctx, args, call) {
-    const action = args.action ?? "list";
-    if (action === "list") return listChildren(ctx);
-    if (action === "cancel") return cancelChildren(ctx, args);
-    if (action === "wait") return waitForChildren(ctx, args, call.callId);
-    return toolFailure(notOneOf("action", action, ACTIONS));
+    if (args.action === "cancel") return cancelChildren(ctx, args);
+    if (args.action === "wait") return waitForChildren(ctx, args, call.callId);
+    return listChildren(ctx);
   },
 };
 
@@ -170,14 +169,13 @@ async function notYours(ctx: ToolContext, key: string): Promise<Failure> {
 }
 
 async function cancelChildren(ctx: ToolContext, args: Record<string, unknown>): Promise<ToolResult> {
-  const wanted = textArgument(args, "sessionKey", KEY_CHARS_MAX);
-  if (!wanted.ok) return toolFailure(wanted);
-  if (wanted.value === undefined) {
+  const { sessionKey } = args;
+  if (typeof sessionKey !== "string") {
     return toolFailure(fail("invalid_argument", 'cancel needs sessionKey: a childSessionKey, or "all"'));
   }
-  const all = wanted.value === "all";
-  const chosen = all ? await unfinished(ctx) : await oneOf(ctx, wanted.value);
-  if (chosen.length === 0 && !all) return toolFailure(await notYours(ctx, wanted.value));
+  const all = sessionKey === "all";
+  const chosen = all ? await unfinished(ctx) : await oneOf(ctx, sessionKey);
+  if (chosen.length === 0 && !all) return toolFailure(await notYours(ctx, sessionKey));
   const cancelled: string[] = [];
   const runIds: string[] = [];
   for (const child of chosen) {

@@ -10,7 +10,7 @@ export function seesEverything(caller: Caller): boolean {
   return caller.patterns === undefined && hasScope(caller.scopes, "operator.read");
 }
 
-/** Whether the caller's token covers a possible session of this agent, whether or not there is such an agent. */
+/** Whether the caller's token covers a possible session of this agent, which need not exist. */
 export function coversAgent({ patterns }: Caller, agentId: string): boolean {
   return patterns === undefined || mayMatchBeginning(patterns, `agent:${agentId}:`);
 }

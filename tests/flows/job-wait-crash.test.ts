@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import { isEnded } from "../../src/core/run.ts";
-import { type CrashPoint, crashAtEach, diesAtWork, temporaryFolder } from "../kit/engine.ts";
-import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
+import { crashAtEach } from "../kit/engine.ts";
+import { type CrashStory, crashIn, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
 import { settingsWith } from "../tools/app.ts";
 
 const MAIN = "agent:main:main";
@@ -35,22 +35,14 @@ async function checkFinished(app: SpawnApp): Promise<void> {
   expect(runs.map(({ kind, state }) => `${kind} ${state}`)).toEqual(["turn ok", "append ok", "append ok"]);
 }
 
-async function crashAt(point: CrashPoint): Promise<boolean> {
-  const dir = temporaryFolder();
-  const first = await openSpawnApp({ settings, play, dir, crash: point }).catch(() => undefined);
-  if (first === undefined) return true;
-  await first.tell(MAIN, "go", "from-a-person").catch(() => {});
-  if (!(await diesAtWork(first))) return false;
-  const second = await openSpawnApp({ settings, play, dir });
-  await second.quiet();
-  await checkFinished(second);
-  await second.engine.stop(0);
-  await second.store.close();
-  return true;
-}
+const story: CrashStory = {
+  app: { settings, play },
+  begin: (app: SpawnApp) => app.tell(MAIN, "go", "from-a-person"),
+  check: checkFinished,
+};
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a wait for sub-agents", (when) => {
   test("I2, I4: the wait goes on, and each result comes once", async () => {
-    expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(12);
+    expect(await crashAtEach(when, COMMITS_MAX, (point) => crashIn(story, point))).toBeGreaterThan(12);
   }, 120_000);
 });

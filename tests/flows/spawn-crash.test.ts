@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import { isEnded } from "../../src/core/run.ts";
-import { type CrashPoint, crashAtEach, diesAtWork, temporaryFolder } from "../kit/engine.ts";
-import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
+import { crashAtEach } from "../kit/engine.ts";
+import { type CrashStory, crashIn, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
 import { settingsWith } from "../tools/app.ts";
 
 const MAIN = "agent:main:main";
@@ -25,12 +25,8 @@ const play: SpawnPlay = async (turn) => {
 };
 
 async function begin(app: SpawnApp): Promise<void> {
-  try {
-    await app.route(MAIN);
-    await app.tell(MAIN, "go", "from-a-person");
-  } catch {
-    // The crash came before the acceptance, or before its answer.
-  }
+  await app.route(MAIN);
+  await app.tell(MAIN, "go", "from-a-person");
 }
 
 async function steps(app: SpawnApp, key: string): Promise<string> {
@@ -57,22 +53,10 @@ async function checkFinished(app: SpawnApp): Promise<void> {
   expect(told).toHaveLength(TASKS.length);
 }
 
-async function crashAt(point: CrashPoint): Promise<boolean> {
-  const dir = temporaryFolder();
-  const first = await openSpawnApp({ settings, play, dir, crash: point }).catch(() => undefined);
-  if (first === undefined) return true;
-  await begin(first);
-  if (!(await diesAtWork(first))) return false;
-  const second = await openSpawnApp({ settings, play, dir });
-  await second.quiet();
-  await checkFinished(second);
-  await second.engine.stop(0);
-  await second.store.close();
-  return true;
-}
+const story: CrashStory = { app: { settings, play }, begin, check: checkFinished };
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a fan-out", (when) => {
   test("I2, I4: every job is done once and announced once", async () => {
-    expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(15);
+    expect(await crashAtEach(when, COMMITS_MAX, (point) => crashIn(story, point))).toBeGreaterThan(15);
   }, 120_000);
 });

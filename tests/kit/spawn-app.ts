@@ -33,6 +33,7 @@ import {
   type CrashPoint,
   cleanup,
   crashingStore,
+  diesAtWork,
   openStore,
   quietWorld,
   temporaryFolder,
@@ -279,4 +280,29 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
       await disk.close();
     },
   };
+}
+
+/** A story that is told up to a crash, and finished by the next process. */
+export interface CrashStory {
+  readonly app: Omit<SpawnAppOptions, "dir" | "crash">;
+  /** Rejects when the crash comes first. */
+  begin(app: SpawnApp): Promise<unknown>;
+  /** What must hold once everything has ended. */
+  check(app: SpawnApp): Promise<void>;
+}
+
+/** Tells a story with one crash. False: it was over before that commit. */
+export async function crashIn(story: CrashStory, point: CrashPoint): Promise<boolean> {
+  const dir = temporaryFolder();
+  const first = await openSpawnApp({ ...story.app, dir, crash: point }).catch(() => undefined);
+  // Died while it opened: nothing was accepted yet.
+  if (first === undefined) return true;
+  await story.begin(first).catch(() => {});
+  if (!(await diesAtWork(first))) return false;
+  const second = await openSpawnApp({ ...story.app, dir });
+  await second.quiet();
+  await story.check(second);
+  await second.engine.stop(0);
+  await second.store.close();
+  return true;
 }

@@ -66,8 +66,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "late-answers-count",
     breaks: "I12: an end after the deadline counts as an answer in time",
     file: "src/store/waits.ts",
-    from: `when("deadline_at", ">=", endedAt)`,
-    to: `when("deadline_at", ">=", 0)`,
+    from: `when("deadline_at", "<", endedAt)`,
+    to: `when("deadline_at", "<", 0)`,
   },
   {
     name: "open-attempt-forgotten",

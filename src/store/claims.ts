@@ -175,8 +175,8 @@ export async function hasOrphans(db: Db, livingAt: number): Promise<boolean> {
   const wait = await db
     .selectFrom("waits")
     .select("call_id")
-    .where("waiter_run_id", "=", "")
-    .where("state", "in", ["open", "ready"])
+    .where("waiter_run_id", "=", sql.lit(""))
+    .where("state", "in", [sql.lit("open"), sql.lit("ready")])
     .where(sql`coalesce(owner, '')`, "not in", living)
     .limit(1)
     .executeTakeFirst();

@@ -409,9 +409,10 @@ alter table runs add column reserved_tokens bigint not null default 0;
 alter table runs add column reserved_cost double precision not null default 0;
 `;
 
-// Outcomes that have not been written to the client that waits for them.
+// Outcomes that have not been written to the client that waits for them end with its process, too.
 const READY_WAITS = `
-create index waits_ready on waits (owner) where state = 'ready';
+drop index waits_of_callers;
+create index waits_of_callers on waits (owner) where state in ('open', 'ready') and waiter_run_id = '';
 `;
 
 /** Entry n brings a schema from version n to n + 1. */

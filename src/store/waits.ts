@@ -3,7 +3,8 @@
 // WS2: `answered` is written in the transaction that ends the target, `ended` when the waiter gave up first:
 //      exactly one of the two happens, so that an outcome is told once.
 // WS3: a client does not survive a crash as a run does: its wait becomes `ready` when the target ends, and
-//      `answered` only when the outcome was written to the client's connection.
+//      `answered` only when the outcome was written to the client's connection; else it is `lost`, and the
+//      client's session is told.
 
 import { type Selectable, sql } from "kysely";
 import { prepared } from "./prepared.ts";
@@ -14,6 +15,7 @@ import type { WaitTable } from "./tables.ts";
 /** Written out in the text of a query, as the states of runs are (runs.ts). */
 const OPEN = sql.lit("open");
 const READY = sql.lit("ready");
+const LOST = sql.lit("lost");
 
 export interface Wait {
   readonly callId: string;
@@ -23,7 +25,7 @@ export interface Wait {
   readonly waiterSessionKey: string;
   readonly targetRunId: string;
   readonly targetSessionKey: string;
-  readonly state: "open" | "ready" | "answered" | "ended";
+  readonly state: "open" | "ready" | "answered" | "ended" | "lost";
   readonly deadlineAt: number;
 }
 
@@ -143,20 +145,23 @@ export async function confirmAnswer(tx: Tx, callId: string): Promise<void> {
     .execute();
 }
 
+/** Ends waits of callers. One that was ready is lost: its outcome is told in the client's session. */
+const endCallerWaits = (tx: Tx) =>
+  tx
+    .updateTable("waits")
+    .set((eb) => ({ state: eb.case().when("state", "=", READY).then(LOST).else(sql.lit("ended")).end() }))
+    .where("state", "in", [OPEN, READY])
+    .returning(["state", "target_run_id"]);
+
+const lostRuns = (rows: readonly Pick<Selectable<WaitTable>, "state" | "target_run_id">[]): string[] =>
+  rows.filter(({ state }) => state === "lost").map((row) => row.target_run_id);
+
 /**
  * The client is gone, whether or not its answer was ready. Returns the run whose outcome it did not get;
  * undefined: that run has not ended, or the wait was over.
  */
 export async function loseAnswer(tx: Tx, callId: string): Promise<string | undefined> {
-  if (await giveUpWait(tx, callId)) return undefined;
-  const row = await tx
-    .updateTable("waits")
-    .set({ state: "ended" })
-    .where("call_id", "=", callId)
-    .where("state", "=", READY)
-    .returning("target_run_id")
-    .executeTakeFirst();
-  return row?.target_run_id;
+  return lostRuns(await endCallerWaits(tx).where("call_id", "=", callId).execute())[0];
 }
 
 /**
@@ -165,20 +170,10 @@ export async function loseAnswer(tx: Tx, callId: string): Promise<string | undef
  * ended and whose outcome was not written to the client that waited.
  */
 export async function giveUpCallerWaits(tx: Tx, livingAt?: number): Promise<string[]> {
-  const lost: string[] = [];
-  for (const state of [OPEN, READY]) {
-    let query = tx
-      .updateTable("waits")
-      .set({ state: "ended" })
-      .where("waiter_run_id", "=", "")
-      .where("state", "=", state);
-    if (livingAt !== undefined) {
-      query = query.where(sql`coalesce(owner, '')`, "not in", livingProcesses(tx, livingAt));
-    }
-    const rows = await query.returning("target_run_id").execute();
-    if (state === READY) lost.push(...rows.map((row) => row.target_run_id));
-  }
-  return lost;
+  const query = endCallerWaits(tx).where("waiter_run_id", "=", sql.lit(""));
+  if (livingAt === undefined) return lostRuns(await query.execute());
+  const isDead = query.where(sql`coalesce(owner, '')`, "not in", livingProcesses(tx, livingAt));
+  return lostRuns(await isDead.execute());
 }
 
 /**

@@ -96,7 +96,7 @@ test("a client that goes before its answer is written finds it in its inbox, onc
 
   const peer = await openPeer(house, "version 1", ME);
   expect(await peer.call("sessions_send", SEND)).toMatchObject({ status: "ok", reply: "echo work" });
-  await expect.poll(() => waitStates(house)).toEqual(["answered", "ended"]);
+  await expect.poll(() => waitStates(house)).toEqual(["answered", "lost"]);
   await house.stop();
   expect(await notices(await openHouse({ dir }))).toHaveLength(1);
 });

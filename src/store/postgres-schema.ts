@@ -409,10 +409,9 @@ alter table runs add column reserved_tokens bigint not null default 0;
 alter table runs add column reserved_cost double precision not null default 0;
 `;
 
-// Outcomes that have not been written to the client that waits for them end with its process, too.
+// Waits of callers that end with their process: also those whose outcome has not been written to the client.
 const READY_WAITS = `
-drop index waits_of_callers;
-create index waits_of_callers on waits (owner) where state in ('open', 'ready') and waiter_run_id = '';
+create index waits_of_callers_left on waits (owner) where state in ('open', 'ready') and waiter_run_id = '';
 `;
 
 /** Entry n brings a schema from version n to n + 1. */

@@ -139,17 +139,32 @@ test("named sessions: a token opens what its scope and its patterns cover", asyn
   expect((await keys(house)).filter((key) => key.endsWith(":work"))).toEqual(["agent:writer:work"]);
 });
 
-test("named sessions: no tool opens one, whoever calls it", async () => {
+/** Tools that take the key of a session. */
+const KEYED: Record<string, object> = {
+  sessions_send: { message: "hello", timeoutSeconds: 0 },
+  sessions_history: {},
+  sessions_search: { query: "hello" },
+  session_status: {},
+  subagents: { action: "cancel" },
+};
+
+test("named sessions: no tool that takes a session's key opens one, whoever calls it", async () => {
   const house = await openHouse();
   const client = await house.client();
-  const send = (sessionKey: string) =>
-    client.call<object>("tools.invoke", {
-      name: "sessions_send",
-      args: { sessionKey, message: "hello", timeoutSeconds: 0 },
-      sessionKey: "main",
-    });
-  for (const key of ["agent:main:work", "work", "agent:main:acp:1"]) {
-    expect(await send(key), key).toMatchObject(REFUSED);
+  const { tools } = await client.call<{ tools: { name: string; parameters: { properties: object } }[] }>(
+    "tools.catalog",
+    { sessionKey: "main" },
+  );
+  const takesKeys = tools
+    .filter((tool) => "sessionKey" in tool.parameters.properties)
+    .map(({ name }) => name);
+  expect(takesKeys.sort()).toEqual(Object.keys(KEYED).sort());
+  for (const [name, more] of Object.entries(KEYED)) {
+    for (const sessionKey of ["agent:main:work", "work", "agent:main:acp:1"]) {
+      const args = { sessionKey, ...more };
+      const result = await client.call<object>("tools.invoke", { name, args, sessionKey: "main" });
+      expect(result, `${name} ${sessionKey}`).toMatchObject(REFUSED);
+    }
   }
   expect(await keys(house)).toHaveLength(3);
 });

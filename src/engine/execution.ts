@@ -133,7 +133,8 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const parts = { ...given, world: logging(given.world, idsOf(run)) };
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
   const stopper = new AbortController();
-  const keeper = createSlotKeeper({ fence, sessionKey: run.sessionKey }, parts, stopper.signal, pool);
+  const slotOwner = { agentId: run.agentId, pool };
+  const keeper = createSlotKeeper({ fence, sessionKey: run.sessionKey }, parts, stopper.signal, slotOwner);
   const stream = createTextStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
 

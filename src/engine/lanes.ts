@@ -6,6 +6,7 @@
 // L4: an end that the store could not take is tried again until it is known.
 // L5: with other processes, only one that is alive claims, and only while the deployment has a slot left.
 
+import { FairLine, type WaitingLane } from "../core/fair-line.ts";
 import type { Run } from "../core/run.ts";
 import { claimBudgetNotice } from "../store/chains.ts";
 import type { HeldRun } from "../store/claims.ts";
@@ -35,7 +36,7 @@ export interface Executor {
 type Claim =
   | { kind: "run"; run: Run }
   /** `freedBefore`: the deployment has none left, as of so many freed ones; absent: this process has none. */
-  | { kind: "full"; pool: Pool; freedBefore?: number }
+  | { kind: "full"; lane: WaitingLane; freedBefore?: number }
   | { kind: "empty" };
 
 export interface LaneParts extends ExecutionParts {
@@ -50,8 +51,8 @@ export class Lanes {
   readonly #busy = new Map<string, "claiming" | Execution>();
   /** Lanes that were woken while they were busy. */
   readonly #again = new Set<string>();
-  /** Lanes whose head waits for a slot, with its pool, in the order in which they came, which each keeps. */
-  readonly #starved = new Map<string, Pool>();
+  /** Lanes whose head waits for a slot. */
+  readonly #starved = new FairLine();
   /** By lane: runs that ended while it was being claimed. */
   readonly #endedEarly = new Map<string, Set<string>>();
   /** Slots that came free so far, here or elsewhere. */
@@ -82,31 +83,22 @@ export class Lanes {
   slotFree(): boolean {
     const { slots, shared } = this.#parts;
     this.#freed += 1;
-    const most = shared === undefined ? Number.POSITIVE_INFINITY : 1;
-    const woken = new Map<Pool, number>();
-    let left = most;
-    for (const [sessionKey, pool] of [...this.#starved]) {
-      if (left === 0) break;
-      const before = woken.get(pool) ?? 0;
-      if (slots.free(pool) <= before) continue;
-      woken.set(pool, before + 1);
-      left -= 1;
-      // One that is being claimed looks again by itself.
-      if (!this.#busy.has(sessionKey)) this.wake(sessionKey);
-    }
-    return left < most || this.#starved.size > 0;
+    if (this.#starved.size === 0) return false;
+    const next = this.#starved.next(slots, shared === undefined ? undefined : 1);
+    // One that is being claimed looks again by itself.
+    for (const sessionKey of next) if (!this.#busy.has(sessionKey)) this.wake(sessionKey);
+    return true;
   }
 
-  /** Whether the free slots are for lanes that have waited longer than this one. */
-  #isBehind(sessionKey: string, pool: Pool): boolean {
-    const { slots } = this.#parts;
-    const free = slots.free(pool);
-    let ahead = 0;
-    for (const [other, its] of this.#starved) {
-      if (ahead >= free || other === sessionKey) break;
-      if (slots.free(its) > 0) ahead += 1;
-    }
-    return ahead >= free;
+  /** Whether the free slots are for other lanes than this one. */
+  #isBehind(sessionKey: string, lane: WaitingLane): boolean {
+    if (this.#parts.slots.free(lane.pool) === 0) return true;
+    if (this.#starved.size === 0) return false;
+    const waits = this.#starved.has(sessionKey);
+    this.#starved.add(sessionKey, lane);
+    const isNext = this.#starved.next(this.#parts.slots).includes(sessionKey);
+    if (!waits) this.#starved.delete(sessionKey);
+    return !isNext;
   }
 
   executionOf(sessionKey: string): Execution | undefined {
@@ -225,7 +217,7 @@ export class Lanes {
     }
     this.#busy.delete(sessionKey);
     if (outcome.kind === "full") {
-      this.#starved.set(sessionKey, outcome.pool);
+      this.#starved.add(sessionKey, outcome.lane);
       if (outcome.freedBefore !== undefined) {
         // The next slot that comes free anywhere wakes it; one did while it was looking, maybe.
         if (outcome.freedBefore !== this.#freed) this.wake(sessionKey);
@@ -251,21 +243,19 @@ export class Lanes {
       const refusal = next.kind === "append" ? undefined : await refusalOf(unit, next, this.#parts.limits);
       const endsAtOnce = next.kind === "append" || refusal !== undefined;
       // Asked before the row is touched: a lane that has to wait for a slot costs no write.
-      const pool = this.#parts.poolOf(next);
-      if (!endsAtOnce && (this.#isBehind(sessionKey, pool) || slots.free(pool) === 0)) {
-        return { kind: "full", pool };
-      }
+      const lane = { agentId: next.agentId, pool: this.#parts.poolOf(next) };
+      if (!endsAtOnce && this.#isBehind(sessionKey, lane)) return { kind: "full", lane };
       const freedBefore = this.#freed;
-      const gate = await this.#gate(unit, endsAtOnce, pool);
-      if (gate !== "open") return gate === "full" ? { kind: "full", pool, freedBefore } : { kind: "empty" };
+      const gate = await this.#gate(unit, endsAtOnce, lane.pool);
+      if (gate !== "open") return gate === "full" ? { kind: "full", lane, freedBefore } : { kind: "empty" };
       if (!endsAtOnce) {
         // Another lane of this process may have got it meanwhile.
-        if (!slots.tryTake(pool)) return { kind: "full", pool };
-        unit.undone(() => slots.release(pool));
+        if (!slots.tryTake(lane)) return { kind: "full", lane };
+        unit.undone(() => slots.release(lane));
       }
       const run = claimedBy(next, owner, unit.now);
       const starts = refusal === undefined;
-      await together(claimRun(unit.tx, run, pool), starts ? writeInput(unit, run) : undefined);
+      await together(claimRun(unit.tx, run, lane.pool), starts ? writeInput(unit, run) : undefined);
       if (endsAtOnce) {
         await this.#endAtOnce(unit, run, refusal);
         continue;

@@ -6,7 +6,7 @@ import { moveHeld } from "../store/claims.ts";
 import type { Fence } from "../store/runs.ts";
 import { resumeHeld, type SlotLimits } from "../store/slots.ts";
 import type { World } from "../world.ts";
-import type { Pool, Slots } from "./slots.ts";
+import type { SlotOwner, Slots } from "./slots.ts";
 import type { Commit } from "./unit.ts";
 import { untilStored } from "./until-stored.ts";
 
@@ -40,12 +40,12 @@ export interface SlotKeeper {
 }
 
 /** The slot as this process counts it, and the row that says so to all. */
-function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, pool: Pool) {
+function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, owner: SlotOwner) {
   const { fence, sessionKey } = held;
   let isHeld = true;
   let left = false;
   const release = (): void => {
-    if (isHeld) parts.slots.release(pool);
+    if (isHeld) parts.slots.release(owner);
     isHeld = false;
   };
   const move = (to: "running" | "waiting"): Promise<boolean> =>
@@ -58,7 +58,7 @@ function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, pool
     );
   /** False: another process has the last one. */
   const tryTake = async (): Promise<boolean> => {
-    if (!(await parts.slots.takeAgain(pool, signal))) return true;
+    if (!(await parts.slots.takeAgain(owner, signal))) return true;
     isHeld = true;
     if (left) {
       release();
@@ -71,7 +71,7 @@ function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, pool
     }
     const resumed = await untilStored(parts.world, signal, () =>
       parts.commit(async (unit) => {
-        const how = await resumeHeld(unit.tx, fence, pool, shared);
+        const how = await resumeHeld(unit.tx, fence, owner.pool, shared);
         if (how === "running") unit.publish({ kind: "session", sessionKey, change: "state" });
         return how;
       }),
@@ -105,9 +105,9 @@ export function createSlotKeeper(
   held: HeldRun,
   parts: KeeperParts,
   signal: AbortSignal,
-  pool: Pool,
+  owner: SlotOwner,
 ): SlotKeeper {
-  const slot = createSlot(held, parts, signal, pool);
+  const slot = createSlot(held, parts, signal, owner);
   let calls = 0;
   let waits = 0;
   let chain: Promise<void> = Promise.resolve();

@@ -6,20 +6,28 @@
 /** Runs of a pool share a limit of their own below the limit of all. */
 export type Pool = string | undefined;
 
+/** Whose slot it is. */
+export interface SlotOwner {
+  readonly agentId: string;
+  readonly pool: Pool;
+}
+
 export interface Slots {
   readonly max: number;
   taken(): number;
+  /** Slots that runs of this agent hold. */
+  heldBy(agentId: string): number;
   /** Slots that a new run of this pool could take now. */
   free(pool: Pool): number;
   /** Takes a free slot at once, or says that there is none. */
-  tryTake(pool: Pool): boolean;
+  tryTake(owner: SlotOwner): boolean;
   /** Waits for a slot, ahead of new work. Resolves false when `signal` fires first. */
-  takeAgain(pool: Pool, signal: AbortSignal): Promise<boolean>;
-  release(pool: Pool): void;
+  takeAgain(owner: SlotOwner, signal: AbortSignal): Promise<boolean>;
+  release(owner: SlotOwner): void;
 }
 
 interface Resuming {
-  readonly pool: Pool;
+  readonly owner: SlotOwner;
   readonly settle: (got: boolean) => void;
 }
 
@@ -27,6 +35,7 @@ interface Resuming {
 export function createSlots(max: number, pools: Readonly<Record<string, number>>, onFree: () => void): Slots {
   let taken = 0;
   const inPool = new Map<string, number>();
+  const ofAgent = new Map<string, number>();
   const resuming: Resuming[] = [];
 
   const room = (pool: Pool): number => {
@@ -34,31 +43,38 @@ export function createSlots(max: number, pools: Readonly<Record<string, number>>
     const left = own === undefined ? max : own - (inPool.get(pool ?? "") ?? 0);
     return Math.max(0, Math.min(left, max - taken));
   };
-  const count = (pool: Pool, by: 1 | -1): void => {
+  const change = (counts: Map<string, number>, name: string, by: 1 | -1): void => {
+    const left = (counts.get(name) ?? 0) + by;
+    if (left === 0) counts.delete(name);
+    else counts.set(name, left);
+  };
+  const count = ({ agentId, pool }: SlotOwner, by: 1 | -1): void => {
     taken += by;
-    if (pool !== undefined) inPool.set(pool, (inPool.get(pool) ?? 0) + by);
+    change(ofAgent, agentId, by);
+    if (pool !== undefined) change(inPool, pool, by);
   };
   /** Whether somebody who stops waiting could use what a new run of this pool would take. */
-  const isAwaited = (): boolean => resuming.some((one) => room(one.pool) > 0);
+  const isAwaited = (): boolean => resuming.some(({ owner }) => room(owner.pool) > 0);
 
   return {
     max,
     taken: () => taken,
+    heldBy: (agentId) => ofAgent.get(agentId) ?? 0,
     free: (pool) => (isAwaited() ? 0 : room(pool)),
-    tryTake(pool) {
-      if (room(pool) === 0 || isAwaited()) return false;
-      count(pool, 1);
+    tryTake(owner) {
+      if (room(owner.pool) === 0 || isAwaited()) return false;
+      count(owner, 1);
       return true;
     },
-    takeAgain(pool, signal) {
+    takeAgain(owner, signal) {
       if (signal.aborted) return Promise.resolve(false);
-      if (room(pool) > 0) {
-        count(pool, 1);
+      if (room(owner.pool) > 0) {
+        count(owner, 1);
         return Promise.resolve(true);
       }
       return new Promise((resolve) => {
         const entry: Resuming = {
-          pool,
+          owner,
           settle: (got) => {
             signal.removeEventListener("abort", giveUp);
             resolve(got);
@@ -72,12 +88,12 @@ export function createSlots(max: number, pools: Readonly<Record<string, number>>
         signal.addEventListener("abort", giveUp, { once: true });
       });
     },
-    release(pool) {
-      count(pool, -1);
-      const next = resuming.findIndex((one) => room(one.pool) > 0);
+    release(owner) {
+      count(owner, -1);
+      const next = resuming.findIndex((one) => room(one.owner.pool) > 0);
       const [resumed] = next < 0 ? [] : resuming.splice(next, 1);
       if (resumed !== undefined) {
-        count(resumed.pool, 1);
+        count(resumed.owner, 1);
         resumed.settle(true);
       }
       onFree();

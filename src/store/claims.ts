@@ -218,11 +218,19 @@ export async function lanesWithWork(db: Db): Promise<string[]> {
   return rows.map((row) => row.session_key);
 }
 
-/** Lanes whose work nobody holds, oldest work first; `appends`: only those with an append in their queue. */
+/**
+ * Lanes whose work nobody holds, in the order in which they get slots: agents take turns, beginning with those
+ * that hold the fewest slots; the lanes of one agent come oldest work first. `appends`: only lanes with an
+ * append in their queue.
+ */
 export async function idleLanes(db: Db, wanted: { limit: number; appends: boolean }): Promise<string[]> {
-  let query = db
+  let waiting = db
     .selectFrom("runs as waiting")
-    .select(["waiting.session_key", (eb) => eb.fn.min("waiting.accepted_at").as("oldest")])
+    .select([
+      "waiting.session_key",
+      "waiting.agent_id",
+      (eb) => eb.fn.min("waiting.accepted_at").as("oldest"),
+    ])
     .where("waiting.state", "=", QUEUED)
     .where((eb) =>
       eb.not(
@@ -235,7 +243,26 @@ export async function idleLanes(db: Db, wanted: { limit: number; appends: boolea
         ),
       ),
     );
-  if (wanted.appends) query = query.where("waiting.kind", "=", "append");
-  const rows = await query.groupBy("waiting.session_key").orderBy("oldest").limit(wanted.limit).execute();
+  if (wanted.appends) waiting = waiting.where("waiting.kind", "=", "append");
+  const held = db
+    .selectFrom("runs")
+    .select(["agent_id", (eb) => eb.fn.countAll<number>().as("slots")])
+    .where("state", "=", sql.lit("running"))
+    .groupBy("agent_id");
+  const rows = await db
+    .with("idle", () => waiting.groupBy(["waiting.session_key", "waiting.agent_id"]))
+    .with("held", () => held)
+    .selectFrom("idle")
+    .leftJoin("held", "held.agent_id", "idle.agent_id")
+    .select([
+      "idle.session_key",
+      "idle.oldest",
+      sql<number>`row_number() over (partition by idle.agent_id order by idle.oldest)
+        + coalesce(held.slots, 0)`.as("turn"),
+    ])
+    .orderBy("turn")
+    .orderBy("idle.oldest")
+    .limit(wanted.limit)
+    .execute();
   return rows.map((row) => row.session_key);
 }

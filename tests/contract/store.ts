@@ -3,7 +3,9 @@
 
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Run } from "../../src/core/run.ts";
 import type { Session } from "../../src/core/session.ts";
+import { idleLanes } from "../../src/store/claims.ts";
 import { insertRun } from "../../src/store/runs.ts";
 import * as sessions from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -108,6 +110,18 @@ function laneContract(store: () => Store): void {
     await add({ runId: "r5", state: "queued" });
     await add({ runId: "r6", state: "running", sessionKey: "agent:main:chat:other" });
     await add({ runId: "r7", state: "ok" });
+  });
+
+  test("I6: idle lanes come in turns of their agents, those of agents that hold slots later", async () => {
+    const lane = (agentId: string, name: string, acceptedAt: number, state: Run["state"] = "queued") =>
+      add({ runId: name, sessionKey: `agent:${agentId}:chat:${name}`, agentId, acceptedAt, state });
+    await lane("busy", "r0", 1, "running");
+    for (const at of [2, 3, 4]) await lane("busy", `busy${at}`, at);
+    for (const at of [5, 6]) await lane("new", `new${at}`, at);
+    const idle = (limit: number) => idleLanes(store().db, { limit, appends: false });
+    const names = async (limit: number) => (await idle(limit)).map((key) => key.split(":").at(-1));
+    expect(await names(9)).toEqual(["new5", "busy2", "new6", "busy3", "busy4"]);
+    expect(await names(1)).toEqual(["new5"]);
   });
 
   test("one tool call makes one run", async () => {

@@ -72,7 +72,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "slot-of-a-refused-claim-kept",
     breaks: "I6: a claim that the store refused keeps its slot",
     file: "src/engine/lanes.ts",
-    from: "        unit.undone(() => slots.release(pool));\n",
+    from: "        unit.undone(() => slots.release(lane));\n",
     to: "",
   },
   {

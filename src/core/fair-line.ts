@@ -64,8 +64,9 @@ export class FairLine {
   }
 
   /**
-   * The lanes that get the free slots, at most `most`: each slot goes to the agent that has the fewest, and of
-   * several such agents to the one whose lane has waited longest. A full pool holds back its own lanes only.
+   * The lanes that get the free slots, at most `most`: each slot goes to the agent that has the fewest, and
+   * of several such agents to the one whose lane has waited longest. A full pool holds back its own lanes
+   * only.
    */
   next(use: SlotUse, most = Number.POSITIVE_INFINITY): string[] {
     const left = [...this.#queues.values()].map((queue) => {

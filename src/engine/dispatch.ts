@@ -47,8 +47,10 @@ export interface DispatchParts {
   readonly wire: Wire;
   readonly lanes: Lanes;
   readonly watch: EndWatch;
-  /** Another process gave a slot back. */
+  /** Another process left a slot to the others. */
   slotFree(): void;
+  /** Lanes of another process wait for a slot. */
+  slotWanted(): void;
   /** Runs that ended, whose outcome was not written to the clients of a dead process that waited for it. */
   answersLost(unit: Unit, runIds: readonly string[]): Promise<void>;
   /** A letter of another process to this one. */
@@ -122,6 +124,10 @@ export class Dispatch {
     const { lanes, bus, watch } = this.#parts;
     if (hint.kind === "slot") {
       this.#parts.slotFree();
+      return;
+    }
+    if (hint.kind === "slot wanted") {
+      this.#parts.slotWanted();
       return;
     }
     if (hint.kind === "gap") {

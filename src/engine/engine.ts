@@ -115,6 +115,10 @@ export class Engine {
   /** Absent: there is no other process. */
   readonly #wire: Wire | undefined;
   #slotCameFree = new AbortController();
+  /** Lanes of other processes wait for a slot. */
+  #isWantedElsewhere = false;
+  /** The last slot that came free here stayed here. */
+  #keptLast = false;
   #state: "new" | "running" | "stopping" = "new";
 
   constructor(parts: EngineParts) {
@@ -134,7 +138,7 @@ export class Engine {
     const { maxConcurrent: max, pools = {} } = parts.settings;
     this.#slots = createSlots(max, pools, () => {
       if (wire === undefined) this.#lanes.slotFree();
-      else if (!this.#slotFree()) wire.send({ kind: "slot" });
+      else this.#passSlot(wire);
     });
     this.#deadlines = new Deadlines({
       db: store.db,
@@ -162,7 +166,14 @@ export class Engine {
       owner: this.processId,
       ...(wire === undefined
         ? {}
-        : { shared: { max, pools, untilFree: (signal) => this.#untilFree(signal) } }),
+        : {
+            shared: {
+              max,
+              pools,
+              untilFree: (signal: AbortSignal) => this.#untilFree(signal),
+              wanted: () => wire.send({ kind: "slot wanted" }),
+            },
+          }),
     });
     if (wire !== undefined && shared !== undefined) this.#dispatch = this.#dispatchOn(parts, wire, shared);
   }
@@ -181,6 +192,9 @@ export class Engine {
       maxConcurrent: settings.maxConcurrent,
       facts: { processId: this.processId, host: "", version: "", ...facts },
       slotFree: () => void this.#slotFree(),
+      slotWanted: () => {
+        this.#isWantedElsewhere = true;
+      },
       answersLost: (unit, runIds) => this.#answersLost(unit, runIds),
       letter: (body) => {
         for (const read of this.#readers) read(body);
@@ -190,6 +204,16 @@ export class Engine {
         for (const look of this.#lookers) look();
       },
     });
+  }
+
+  /** A run here gave its slot back. While lanes of other processes wait, they get every second one. */
+  #passSlot(wire: Wire): void {
+    const isOurTurn = !(this.#isWantedElsewhere && this.#keptLast);
+    this.#keptLast = isOurTurn && this.#slotFree();
+    if (this.#keptLast) return;
+    // Whoever still waits after this one says so again.
+    this.#isWantedElsewhere = false;
+    wire.send({ kind: "slot" });
   }
 
   /** A slot of the deployment came free. False: nobody here waits for one. */

@@ -211,14 +211,17 @@ export class Lanes {
     if (outcome.kind === "run") {
       this.#again.delete(sessionKey);
       this.#starved.delete(sessionKey);
+      if (this.#starved.size > 0) this.#parts.shared?.wanted();
       const executed = this.#execute(outcome.run, ended);
       if (slots.taken() < slots.max) this.slotFree();
       return executed;
     }
     this.#busy.delete(sessionKey);
+    const waited = this.#starved.has(sessionKey);
     if (outcome.kind === "full") {
       this.#starved.add(sessionKey, outcome.lane);
       if (outcome.freedBefore !== undefined) {
+        this.#parts.shared?.wanted();
         // The next slot that comes free anywhere wakes it; one did while it was looking, maybe.
         if (outcome.freedBefore !== this.#freed) this.wake(sessionKey);
         this.#noteIdle();
@@ -230,7 +233,7 @@ export class Lanes {
     }
     // A slot may have come free between the claim and now, or this lane was woken for one that it did not
     // take.
-    this.slotFree();
+    if (waited || outcome.kind === "full") this.slotFree();
     this.#noteIdle();
   }
 

@@ -14,6 +14,8 @@ import { untilStored } from "./until-stored.ts";
 export interface SharedSlots extends SlotLimits {
   /** Resolves when a slot may have come free, or after a while. */
   untilFree(signal: AbortSignal): Promise<void>;
+  /** Tells the other processes that lanes wait here. */
+  wanted(): void;
 }
 
 /** The run whose slot it is. */

@@ -13,8 +13,10 @@ import type { World } from "../world.ts";
 /** What a process tells the others. */
 export type Hint =
   | { readonly kind: "event"; readonly event: LiveEvent }
-  /** A slot came free that the sender has no use for. */
+  /** A slot came free, and the sender leaves it to the others. */
   | { readonly kind: "slot" }
+  /** Lanes of the sender wait for a slot of the deployment. */
+  | { readonly kind: "slot wanted" }
   /** There is work in this lane that the sender will not do. */
   | { readonly kind: "wake"; readonly sessionKey: string }
   /** A letter to one process; what it says is between the two. Like any hint it may be lost. */
@@ -44,7 +46,7 @@ function isForOthers(hint: Hint): boolean {
 /** Hints with the same mark replace each other while they wait. */
 function markOf(hint: Hint): string | undefined {
   if (hint.kind === "slot" || hint.kind === "letter") return undefined;
-  if (hint.kind === "gap") return "gap";
+  if (hint.kind === "gap" || hint.kind === "slot wanted") return hint.kind;
   if (hint.kind === "wake") return `wake ${hint.sessionKey}`;
   const { event } = hint;
   if (event.kind === "text") return `text ${event.runId}`;

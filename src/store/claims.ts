@@ -219,9 +219,9 @@ export async function lanesWithWork(db: Db): Promise<string[]> {
 }
 
 /**
- * Lanes whose work nobody holds, in the order in which they get slots: agents take turns, beginning with those
- * that hold the fewest slots; the lanes of one agent come oldest work first. `appends`: only lanes with an
- * append in their queue.
+ * Lanes whose work nobody holds, in the order in which they get slots: agents take turns, beginning with
+ * those that hold the fewest slots; the lanes of one agent come oldest work first. `appends`: only lanes with
+ * an append in their queue.
  */
 export async function idleLanes(db: Db, wanted: { limit: number; appends: boolean }): Promise<string[]> {
   let waiting = db

@@ -56,6 +56,26 @@ export function sharingContract(openGround: OpenGround): void {
     expect(most).toBeLessThanOrEqual(3);
   });
 
+  test("I6: a process whose session waits gets a slot soon, however many wait in another process", async () => {
+    const begun: string[] = [];
+    const play: Play = async ({ handle }) => {
+      begun.push(handle.run.sessionKey);
+      for (let round = 0; round < 20; round += 1) await new Promise((resolve) => setImmediate(resolve));
+      return "";
+    };
+    const keys = Array.from({ length: 40 }, (_, at) => `agent:main:chat:lane${at}`);
+    const late = "agent:research:main";
+    const plays = Object.fromEntries([...keys, late].map((key) => [key, play]));
+    const { a, b } = await two(openGround, plays, { maxConcurrent: 1 });
+    await makeSessions(a.app.store, ...keys);
+    await Promise.all(keys.map((key) => a.app.tell(key, "work")));
+    await b.app.tell(late, "work");
+    const before = begun.length;
+    await b.app.quiet();
+    expect(begun).toHaveLength(keys.length + 1);
+    expect(begun.indexOf(late) - before).toBeLessThan(keys.length / 2);
+  });
+
   test("I6: with one slot in the deployment a fan-out over two processes comes to its end", async () => {
     const ask = async (actor: Actor): Promise<string> => {
       const answers = await Promise.all(CHATS.map((key) => actor.send(key, "a question", 60)));

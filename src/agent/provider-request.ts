@@ -43,6 +43,9 @@ const OVER = new Error("the request is over");
 /** Before the JSON of an error its status may stand. */
 const STATUS_CHARS_MAX = 80;
 
+/** Words of HTTP clients for a closed connection. They tell people nothing more. */
+const CUT = /^(terminated|aborted|other side closed|premature close|socket hang up)\.?$/i;
+
 /** Makes one try. `onText` gets the whole text so far; nothing is retried here. */
 export async function requestOnce(
   world: World,
@@ -299,9 +302,9 @@ function wordsFor({ provider }: ProviderModel, seen: Seen, progress: Progress, t
   const message = messageIn(text);
   if (message !== undefined) return `the provider says: ${message} (HTTP ${status ?? "status unknown"})`;
   if (status === undefined) return `no answer from ${provider.baseUrl}: ${text}`;
-  return progress.begun
-    ? `the answer broke off before its end (${text}). Send another message to go on`
-    : text;
+  const isCut = CUT.test(text.trim());
+  if (!progress.begun) return isCut ? "the connection was closed before the answer began" : text;
+  return `the answer broke off before its end${isCut ? "" : ` (${text})`}. Send another message to go on`;
 }
 
 /** The message of an error that is JSON, with or without a status before it. */

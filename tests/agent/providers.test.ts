@@ -355,12 +355,22 @@ test.each(PROVIDER_APIS)("%s: a provider's error is its own message in a sentenc
   expect(error).not.toMatch(/[{}"]/);
 });
 
-test("a stream that breaks after text ends with a plain sentence, and what was shown is kept", async () => {
-  const served = await serve(() => [text("half of it ", 1), drop()]);
-  const outcome = await ask(requestTo("anthropic-messages", served)).outcome;
-  expect(outcome).toMatchObject({ kind: "failed", partial: { content: [{ text: "half of it " }] } });
-  expect(outcome).toHaveProperty("error", expect.stringContaining("the answer broke off before its end"));
-});
+test.each(PROVIDER_APIS)(
+  "%s: a connection cut in the middle of an answer ends with a plain sentence, and what was shown is kept",
+  async (api) => {
+    const served = await serve(() => [text("half of it ", 1), drop()]);
+    const outcome = await ask(requestTo(api, served)).outcome;
+    expect(outcome).toMatchObject({ kind: "failed", partial: { content: [{ text: "half of it " }] } });
+    const error = outcome.kind === "failed" ? outcome.error.split(": ").slice(1).join(": ") : "";
+    expect(error).toBe("the answer broke off before its end. Send another message to go on");
+    served.script(() => [drop()]);
+    const early = await withBackoffs(ask(requestTo(api, served)));
+    expect(early.outcome).toHaveProperty(
+      "error",
+      expect.stringContaining("the connection was closed before the answer began (given up after 5 tries)"),
+    );
+  },
+);
 
 test("maxRetries 0 tries a request once, and idleTimeoutSeconds counts each byte", async () => {
   const served = await serve((_, index) => (index === 0 ? serverError() : [text("a", 1), hang()]));

@@ -9,7 +9,7 @@ import { cleanup } from "../kit/engine.ts";
 import { launch } from "../kit/fleet.ts";
 import { type GatewayProcess, startProcess } from "../kit/gateway-process.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
-import { call, pause, text } from "../kit/model-server-steps.ts";
+import { call, httpError, pause, text } from "../kit/model-server-steps.ts";
 
 const RESEARCH = "agent:research:main";
 
@@ -97,6 +97,22 @@ test("two agents on two providers' formats: ask, answer, reply back, announce, a
   );
   expect(deliveries).toMatchObject([{ state: "sent", text: "The research is done." }]);
 }, 60_000);
+
+test("fallbackModels of a configuration file: the next model answers, and the stored message names it", async () => {
+  const broken = await modelServer(() => httpError(400, "this model was retired"));
+  const other = await modelServer(() => "The second one answers.");
+  const first = { ...withoutId(broken.provider("openai-completions")), maxRetries: 0 };
+  const second = withoutId(other.provider("anthropic-messages"));
+  const agent = { id: "main", model: "first/test-model", fallbackModels: ["second/test-model"] };
+  const config = { models: { providers: { first, second } }, agents: { list: [agent] } };
+  const gateway = await startProcess({ config });
+  const client = await gateway.connect();
+  expect(await waitFor(client, await chat(client, "hello"))).toMatchObject({ runStatus: "ok" });
+  expect(await history(client, "main")).toEqual(["user: hello", "assistant: The second one answers."]);
+  const { messages } = await client.call<{ messages: Message[] }>("chat.history", { sessionKey: "main" });
+  expect(messages.at(-1)).toMatchObject({ provider: "second", model: "test-model" });
+  expect([broken.requests.length, other.requests.length]).toEqual([1, 1]);
+});
 
 async function killedInTheMiddle(when: (server: ModelServer) => Promise<void>): Promise<void> {
   let slow = true;

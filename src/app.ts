@@ -24,7 +24,7 @@ import { fail, ok, type Result } from "./core/errors.ts";
 import type { LogPart } from "./core/logging.ts";
 import { optional } from "./core/optional.ts";
 import { isSubagentKey } from "./core/session-key.ts";
-import { dailyBudgets, type Settings } from "./core/settings.ts";
+import { dailyBudgets, notConfigured, type Settings } from "./core/settings.ts";
 import { Engine } from "./engine/engine.ts";
 import { sharedWorld } from "./engine/shared-world.ts";
 import type { AcpHost } from "./execute/acp.ts";
@@ -41,6 +41,7 @@ import { listenFailure } from "./gateway/listen-failure.ts";
 import { NodeHub } from "./gateway/nodes.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
+import { jobsOfOthers } from "./store/cron-jobs.ts";
 import type { Mirror } from "./store/mirror.ts";
 import { StoreProblem } from "./store/problems.ts";
 import type { Store } from "./store/sql.ts";
@@ -55,6 +56,8 @@ const timeZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZ
 
 /** Runs of sub-agents, which have a limit of their own. */
 const SUBAGENT_POOL = "subagents";
+/** Jobs that a start names. */
+const JOB_WARNINGS_MAX = 10;
 
 export interface AppOptions {
   readonly settings: Settings;
@@ -73,6 +76,8 @@ export interface App {
   readonly port: number;
   readonly token: string;
   readonly tokenIsGenerated: boolean;
+  /** Settings and stored things that do not fit together. */
+  readonly warnings: readonly string[];
   readonly engine: Engine;
   readonly store: Store;
   /** Finishes or parks running work within `graceMs`, then closes everything. */
@@ -285,7 +290,16 @@ async function removeLost({ db }: Store, settings: Settings, { clock, log }: Wor
   }
 }
 
-async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<App> {
+/** Jobs that can do nothing, since their agent was removed from the configuration. */
+async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: World): Promise<string[]> {
+  const ids = agents.map(({ id }) => id);
+  return (await jobsOfOthers(db, ids, JOB_WARNINGS_MAX)).map(({ id, name = id, agentId }) => {
+    const job = JSON.stringify(redactor.mask(name));
+    return `the scheduled job ${job} fails: ${notConfigured(agentId)}; see parley cron list`;
+  });
+}
+
+async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<Omit<App, "warnings">> {
   const { settings, version } = options;
   const store = await openStore(options);
   undo.push(() => store.close());
@@ -379,7 +393,8 @@ export async function openApp(options: AppOptions): Promise<Result<App>> {
   const undo: (() => Promise<void>)[] = [];
   const world = asPart(options.world, "app");
   try {
-    return ok(await openParts({ ...options, world }, undo));
+    const app = await openParts({ ...options, world }, undo);
+    return ok({ ...app, warnings: await jobWarnings(app.store, options.settings, world) });
   } catch (error) {
     await unwind(undo, world);
     return failureOf(error, options.settings);

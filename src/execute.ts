@@ -18,6 +18,7 @@ import {
   type AgentSettings,
   agentOf,
   findAgent,
+  notConfigured,
   type Settings,
   type ThinkingLevel,
   thinkingNamed,
@@ -253,7 +254,7 @@ async function executeTurn(
   if (session === undefined || session.sessionId !== run.sessionId)
     return failed("the session was reset or deleted");
   const agent = findAgent(settings, session.agentId);
-  if (agent === undefined) return failed(`agent "${session.agentId}" is no longer configured (agents.list)`);
+  if (agent === undefined) return failed(notConfigured(session.agentId));
   if (agent.runtime !== undefined)
     return executeAcp({ ...parts, world }, handle, { session, entries, agent }, trace);
   const model = resolveModel(settings.providers, session.model ?? agent.model);

@@ -123,7 +123,7 @@ async function openGateway(
     tokenIsGenerated: app.value.tokenIsGenerated,
     settings,
     configPath: path,
-    warnings,
+    warnings: [...warnings, ...app.value.warnings],
     close: (graceMs) => app.value.close(graceMs),
   });
 }

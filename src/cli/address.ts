@@ -6,9 +6,16 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
+import { isObject, jsonOf } from "../core/json.ts";
 import type { Settings } from "../core/settings.ts";
 import { socketAddress, TOKEN_FILE } from "../gateway/protocol.ts";
+import type { Clock } from "../world.ts";
 import type { Cli } from "./cli.ts";
+
+/** A program that takes longer to answer is no gateway. */
+const PROBE_MS = 3_000;
+/** Nobody took the connection. */
+const UNREACHABLE = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"];
 
 export interface Address {
   readonly url: string;
@@ -33,6 +40,22 @@ export function socketUrl(text: string): Result<string> {
 /** Opens the page and signs in: the token stands behind "#", which no browser sends to anybody. */
 export function pageLink(httpUrl: string, token: string): string {
   return `${httpUrl}/#token=${encodeURIComponent(token)}`;
+}
+
+/** What answers at this address, found out without the token: `http://host:port`. */
+export async function probe(base: string, clock: Clock): Promise<"gateway" | "stranger" | "nobody"> {
+  const late = new AbortController();
+  const timer = clock.at(clock.now() + PROBE_MS, () => late.abort());
+  try {
+    const response = await fetch(`${base}/healthz`, { signal: late.signal, redirect: "manual" });
+    const body = jsonOf(await response.text());
+    return isObject(body) && "ok" in body ? "gateway" : "stranger";
+  } catch (error) {
+    const { cause } = error as { cause?: { code?: unknown } };
+    return UNREACHABLE.some((code) => code === cause?.code) ? "nobody" : "stranger";
+  } finally {
+    timer.cancel();
+  }
 }
 
 /** The token that the gateway generated; undefined when it has not, or when this user may not read it. */

@@ -90,7 +90,7 @@ function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems
   const tell = (key: string, text: string): void => {
     problems.push({ path: [...path, ...key.split(".")], text });
   };
-  if (runtime.type === "builtin") {
+  if (runtime.type !== "acp") {
     if (runtime.command.length > 0) tell("runtime.command", 'is for runtime.type "acp" only');
     return;
   }

@@ -10,9 +10,11 @@ const withoutNul = (value: string): boolean => !value.includes("\0");
 export const runtime = z
   .strictObject({
     type: z
-      .enum(["builtin", "acp"])
+      .enum(["builtin", "subagent", "acp"])
       .default("builtin")
-      .describe("acp: a program that speaks the Agent Client Protocol on its standard streams."),
+      .describe(
+        "acp: a program that speaks the Agent Client Protocol on its standard streams. subagent: builtin.",
+      ),
     command: z
       .array(z.string().refine(withoutNul, "must have no NUL in it"))
       .default([])

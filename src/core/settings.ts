@@ -377,6 +377,11 @@ export function defaultAgent(settings: Settings): AgentSettings {
   return found;
 }
 
+/** For whatever belongs to an agent that was taken out of the configuration. */
+export function notConfigured(agentId: string): string {
+  return `agent "${agentId}" is no longer configured (agents.list)`;
+}
+
 export function findAgent(settings: Settings, agentId: string): AgentSettings | undefined {
   return settings.agents.find((agent) => agent.id === agentId);
 }

@@ -7,7 +7,7 @@
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";
 import type { Session } from "../core/session.ts";
-import { type AgentSettings, agentOf, defaultAgent, findAgent } from "../core/settings.ts";
+import { type AgentSettings, agentOf, defaultAgent, findAgent, notConfigured } from "../core/settings.ts";
 import { identityOf, type Viewer } from "../core/visibility.ts";
 import { type AccessContext, operatorViewer, resolveSession } from "../flows/access.ts";
 import { openExternal } from "../flows/external.ts";
@@ -90,7 +90,7 @@ async function actAs(deps: GatewayDeps, caller: Caller, sessionKey: string): Pro
   if (!found.ok) return found;
   const session = found.value;
   if (findAgent(settings, session.agentId) === undefined)
-    return fail("agent_not_found", `agent "${session.agentId}" is no longer configured (agents.list)`);
+    return fail("agent_not_found", notConfigured(session.agentId));
   const chain = await spawnChainOf(access.db, session);
   const viewer: Viewer = { ...token, as: identityOf(chain, settings) };
   return ok({ caller, session, agent: agentOf(settings, session), chain, viewer });

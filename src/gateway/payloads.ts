@@ -345,7 +345,12 @@ interface Payloads extends ChannelPayloads, CronPayloads, DevicePayloads, NodePa
   "sessions.preview": { readonly ts: number; readonly previews: readonly Preview[] };
   "sessions.delete": { readonly ok: true; readonly key: string; readonly deleted: true };
   "chat.history": HistoryPage;
-  "chat.send": { readonly runId: string; readonly status: "started" };
+  "chat.send": {
+    readonly runId: string;
+    readonly status: "started";
+    /** The answer to a command such as `/status`. The transcript has it behind the run under way. */
+    readonly reply?: string;
+  };
   "chat.abort": { readonly ok: true; readonly aborted: boolean; readonly runIds: readonly string[] };
   "chat.inject": { readonly ok: true; readonly runId: string; readonly sessionKey: string };
   /** The first answer; `GatewayClient.agent` gives both. */

@@ -130,6 +130,19 @@ export async function listJobs(
   return (await query.execute()).map(toJob);
 }
 
+/** The first jobs whose agent is none of these, oldest first. */
+export async function jobsOfOthers(db: Db, agentIds: readonly string[], limit: number): Promise<CronJob[]> {
+  const rows = await db
+    .selectFrom("cron_jobs")
+    .selectAll()
+    .where("agent_id", "not in", agentIds)
+    .orderBy("created_at")
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+  return rows.map(toJob);
+}
+
 /** Writes a turn down, and forgets the ones that are too many. */
 export async function insertTurn(tx: Tx, turn: NewTurn): Promise<void> {
   await tx

@@ -13,6 +13,7 @@ import type {
   SandboxReport,
 } from "../../src/cli/parts.ts";
 import { runCli } from "../../src/cli/run.ts";
+import { checkAgain } from "../../src/config/check.ts";
 import { loadSettings } from "../../src/config.ts";
 import { ok, type Result } from "../../src/core/errors.ts";
 import { importState } from "../../src/import/import.ts";
@@ -51,12 +52,15 @@ async function openGateway(
     world: quietWorld(),
     version: "0.0.0",
     configPath: path,
+    checkConfig: () =>
+      checkAgain({ env, home, ...(configPath === undefined ? {} : { configPath }) }, settings),
     environment: env,
   });
   if (!app.ok) return app;
   const address = `${settings.gateway.host}:${app.value.port}`;
   const { token, tokenIsGenerated, close } = app.value;
-  const more = { token, tokenIsGenerated, settings, configPath: path, warnings, close };
+  const all = [...warnings, ...app.value.warnings];
+  const more = { token, tokenIsGenerated, settings, configPath: path, warnings: all, close };
   return ok({ url: `ws://${address}`, httpUrl: `http://${address}`, ...more });
 }
 
@@ -73,6 +77,7 @@ export async function makeHome(more: Record<string, unknown> = {}): Promise<{ ho
 export interface Gateway {
   /** Stops as a crash would look to clients, or in order with a grace time. */
   stop(graceMs?: number): Promise<void>;
+  readonly warnings: readonly string[];
 }
 
 /** `env`: what its configuration takes from the environment. */
@@ -88,7 +93,7 @@ export async function startGateway(
     stopped = true;
   };
   cleanup(() => stop());
-  return { stop };
+  return { stop, warnings: opened.value.warnings };
 }
 
 /** One call of the program that is under way. */

@@ -50,7 +50,10 @@ test("CD2: a command is answered by a note in the transcript and by the end of i
     },
   });
   const raw = await joined(house);
-  expect((await say(raw, "/think high", "c1")).payload).toEqual({ runId: "c1", status: "started" });
+  expect((await say(raw, "/think high", "c1")).payload).toEqual({
+    ...{ runId: "c1", status: "started" },
+    reply: "[/think high]\n\nThinking is `high` from the next message on.",
+  });
   const told = textIn(await raw.next(finalOf("c1")));
   expect(told).toBe("[/think high]\n\nThinking is `high` from the next message on.");
   expect((await getSession(house.store.db, MAIN))?.thinkingLevel).toBe("high");
@@ -65,7 +68,8 @@ test("CD1: the same request again is the same answer, and its command is done on
   const raw = await joined(house);
   await say(raw, "/new", "c1");
   const after = await getSession(house.store.db, MAIN);
-  expect((await say(raw, "/new", "c1")).payload).toEqual({ runId: "c1", status: "started" });
+  const again = (await say(raw, "/new", "c1")).payload;
+  expect(again).toEqual({ runId: "c1", status: "started", reply: expect.any(String) });
   expect(await getSession(house.store.db, MAIN)).toMatchObject({ sessionId: after?.sessionId });
   // An id that belongs to another run does nothing at all.
   await say(raw, "hi", "c2");
@@ -170,7 +174,7 @@ test("CD4: a command takes the rights of the method that does the same", async (
   // Who may write to agents is the business of those who see every session.
   const narrow = await joined(house, { auth: { token: NARROW } });
   expect((await say(narrow, "/pair approve ABCDEFGH", "n1")).error?.code).toBe("FORBIDDEN");
-  expect((await say(narrow, "/reset", "n2")).payload).toEqual({ runId: "n2", status: "started" });
+  expect((await say(narrow, "/reset", "n2")).payload).toMatchObject({ runId: "n2", status: "started" });
   expect((await getSession(house.store.db, MAIN))?.sessionId).not.toBe(before?.sessionId);
 });
 

@@ -183,6 +183,29 @@ describeInBrowser("the gateway's own work", () => {
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
+  test("a gateway that runs on an older configuration than the file says so on the first view", async () => {
+    const same = { path: "x.json5", exists: true, ok: true, errors: [], warnings: [], settings: {} };
+    let changed: string[] = [];
+    const { house, world } = await held({
+      checkConfig: () => ({ ...same, differs: changed.length > 0, changed }),
+    });
+    for (const viewport of [undefined, PHONE]) {
+      changed = [];
+      const shape = viewport === undefined ? {} : { viewport };
+      const { page } = await visit(house.http, { token: TOKEN, ...shape });
+      await page.getByRole("heading", { name: "Sessions" }).first().waitFor({ state: "attached" });
+      expect(await page.getByText(/older configuration/).count()).toBe(0);
+      changed = ["agents"];
+      const notice = page.getByText(/runs on an older configuration than the file/);
+      await world.advance(60_000);
+      await notice.waitFor();
+      expect(await sideways(page)).toBe(0);
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await page.getByRole("link", { name: "See the differences" }).click();
+      await page.getByText(/^Restart needed/).waitFor();
+    }
+  });
+
   test("OP1: what a token may not see is not offered: no log, no configuration, no figures of every session", async () => {
     const { house } = await held({ gateway: { tokens: TOKENS } });
     const reader = (await visit(house.http, { token: "reader-token", at: "operations/log" })).page;

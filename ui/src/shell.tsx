@@ -2,6 +2,7 @@
 
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
+import { ConfigurationNotice } from "./configuration-notice.tsx";
 import { DemoOffer } from "./demo/offer.tsx";
 import { inDemo } from "./demo/scene.ts";
 import { hello, linkState, signOut, stopping } from "./gateway.ts";
@@ -100,6 +101,7 @@ export function Shell() {
       </button>
       <Head current={current} />
       <Connection />
+      <ConfigurationNotice />
       {inDemo ? <DemoBanner /> : <DemoOffer />}
       <main id="view" class="view" tabIndex={-1}>
         <h1 class="visually-hidden">{current.title}</h1>

@@ -30,6 +30,7 @@ interface Job {
   readonly schedule: { readonly kind: string; readonly tz?: string };
   readonly words: string;
   readonly agentId: string;
+  readonly problem?: string;
   readonly state: { readonly nextRunAtMs?: number; readonly last?: Turn };
 }
 
@@ -98,6 +99,11 @@ function jobLines(cli: Cli, jobs: readonly Job[]): void {
     job.agentId,
   ]);
   for (const line of table(["ID", "NAME", "SCHEDULE", "NEXT", "LAST", "AGENT"], rows)) cli.line(line);
+  for (const { id, name = id, problem } of jobs) {
+    if (problem === undefined) continue;
+    const mend = `configure that agent again, or remove the job with "parley cron remove ${id}"`;
+    cli.note(safeLine(`warning: each turn of ${JSON.stringify(name)} fails: ${problem}; ${mend}`));
+  }
 }
 
 export async function listJobs(

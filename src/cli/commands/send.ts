@@ -1,7 +1,7 @@
 // Owns `parley send`: one message to one session, and with --wait the reply to it; or a text to a channel.
 
 import { safeLine, safeText } from "../../core/safe-text.ts";
-import { type Cli, EXIT } from "../cli.ts";
+import { type Cli, EXIT, isGone, type Trouble } from "../cli.ts";
 import { type Link, withLink } from "../gateway-link.ts";
 
 interface SendOptions {
@@ -31,15 +31,38 @@ function hearEnd(link: Link, runId: string): { text: Promise<string>; stop: () =
   return { text, stop };
 }
 
-async function waitForReply(
+/** The gateway went away in the middle: the run id, and how to follow the run. */
+function lost(
   cli: Cli,
-  link: Link,
-  runId: string,
-  seconds: number,
-  text: Promise<string>,
-): Promise<number> {
+  trouble: Trouble,
+  message: { session: string; runId: string; sent: boolean },
+): number {
+  const { session, runId, sent } = message;
+  const what = sent
+    ? `The message was accepted as run ${runId}, and the run goes on when the gateway is back.`
+    : `Whether the message was accepted, as run ${runId}, is not known.`;
+  const first = sent ? "Do not send it again." : "See whether it is there before you send it again.";
+  return cli.fail({
+    ...trouble,
+    error: `The gateway is gone: ${trouble.error}. ${what}`,
+    hint: `${first} Follow it with: parley sessions history ${session}`,
+    details: { runId },
+  });
+}
+
+interface Sent {
+  readonly session: string;
+  readonly runId: string;
+  /** How the run ends, as it is heard on this connection. */
+  readonly text: Promise<string>;
+}
+
+async function waitForReply(cli: Cli, link: Link, seconds: number, sent: Sent): Promise<number> {
+  const { session, runId, text } = sent;
   const waited = await link.call<WaitAnswer>("agent.wait", { runId, timeoutMs: Math.round(seconds * 1000) });
-  if (!waited.ok) return cli.fail(waited);
+  if (!waited.ok) {
+    return isGone(waited) ? lost(cli, waited, { session, runId, sent: true }) : cli.fail(waited);
+  }
   const { status, runStatus, error, code } = waited.value;
   if (status === "timeout") {
     return cli.fail({
@@ -56,9 +79,12 @@ async function waitForReply(
       details: { runId, runStatus },
     });
   }
-  const reply = await text;
+  return printReply(cli, runId, await text);
+}
+
+function printReply(cli: Cli, runId: string, reply: string): number {
   cli.line(reply === "" ? cli.style("dim", "(no reply: the run ended without a text)") : safeText(reply));
-  cli.document({ ok: true, runId, status, reply });
+  cli.document({ ok: true, runId, status: "ok", reply });
   return EXIT.done;
 }
 
@@ -97,20 +123,20 @@ export async function runSend(cli: Cli, args: readonly string[], options: SendOp
   const misused = misuse(cli, options);
   if (misused !== undefined) return misused;
   if (options.channel !== undefined) return sendToChannel(cli, message, options);
+  const { session = "", wait = 0 } = options;
   return withLink(cli, async (link) => {
     const runId = cli.parts.world.ids.orderedUuid();
     // Heard from before the message is sent, so that no end is too quick.
     const { text, stop } = hearEnd(link, runId);
     try {
-      const sent = await link.call("chat.send", {
-        sessionKey: options.session,
-        message,
-        idempotencyKey: runId,
-      });
-      if (!sent.ok) return cli.fail(sent);
-      if (options.wait !== undefined && options.wait > 0) {
-        return await waitForReply(cli, link, runId, options.wait, text);
+      const params = { sessionKey: session, message, idempotencyKey: runId };
+      const sent = await link.call<{ reply?: string }>("chat.send", params);
+      if (!sent.ok) {
+        return isGone(sent) ? lost(cli, sent, { session, runId, sent: false }) : cli.fail(sent);
       }
+      const { reply } = sent.value;
+      if (reply !== undefined) return printReply(cli, runId, reply);
+      if (wait > 0) return await waitForReply(cli, link, wait, { session, runId, text });
       cli.line(safeLine(`Accepted as run ${runId}.`));
       cli.document({ ok: true, runId, status: "accepted" });
       return EXIT.done;

@@ -10,6 +10,7 @@ import { TOKEN_FILE } from "../../gateway/protocol.ts";
 import { generatedToken } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import { count } from "../layout.ts";
+import { checkPrograms } from "./agent-checks.ts";
 import { checkChannels } from "./channel-checks.ts";
 import { checkDatabase } from "./database-checks.ts";
 import { checkExec, checkSandbox } from "./exec-checks.ts";
@@ -114,6 +115,7 @@ export async function checkHouse(cli: Cli, offline: boolean): Promise<House> {
     await checkToken(settings),
     ...(await checkPlaces(cli, settings, path)),
     ...(await checkModels(cli, settings, offline)),
+    ...(await checkPrograms(cli, settings)),
     ...checkExec(settings),
     ...(await checkSandbox(cli, settings)),
     ...(await checkHooks(settings)),

@@ -6,11 +6,10 @@
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { pause } from "../../world/pause.ts";
-import { findAddress } from "../address.ts";
+import { findAddress, probe } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import type { RunningGateway } from "../parts.ts";
 
-const PROBE_MS = 3_000;
 /** Somebody may be starting a gateway at this very moment: so often, so far apart, it is looked for. */
 const LOOKS_MAX = 10;
 const LOOK_EVERY_MS = 300;
@@ -62,7 +61,8 @@ export class UpstreamFinder {
     if (!address.ok) return address;
     const { url, token } = address.value;
     const base = url.replace(/^ws/, "http");
-    if (await this.#answers(base)) return ok({ url: `${base}/mcp`, token });
+    if ((await probe(base, this.#cli.parts.world.clock)) === "gateway")
+      return ok({ url: `${base}/mcp`, token });
     return fail("store_unavailable", `no gateway answers at ${safeLine(base)}`, {
       hint: "Start it with: parley gateway.",
     });
@@ -80,20 +80,5 @@ export class UpstreamFinder {
     for (const warning of warnings) this.#cli.note(`warning: ${safeLine(warning)}`);
     this.#cli.note(`No gateway was running: this process is one now, at ${httpUrl}.`);
     return ok({ url: `${httpUrl}/mcp`, token });
-  }
-
-  async #answers(base: string): Promise<boolean> {
-    const { clock } = this.#cli.parts.world;
-    const late = new AbortController();
-    const timer = clock.at(clock.now() + PROBE_MS, () => late.abort());
-    try {
-      const response = await fetch(`${base}/healthz`, { signal: late.signal });
-      const body: unknown = await response.json();
-      return typeof body === "object" && body !== null && "ok" in body;
-    } catch {
-      return false;
-    } finally {
-      timer.cancel();
-    }
   }
 }

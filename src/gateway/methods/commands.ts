@@ -52,7 +52,6 @@ export async function answerCommand(
   const open = engine.accepting();
   if (!open.ok) return open;
   const { command, args, runId } = call;
-  const answer = { runId, status: "started" } as const;
   return engine.commit(async (unit): Promise<Result<PayloadOf<"chat.send">>> => {
     const ready = await before(unit);
     if (!ready.ok) return ready;
@@ -73,6 +72,7 @@ export async function answerCommand(
     if (!accepted.ok) return accepted;
     const { queuedBehind } = accepted.value;
     if (queuedBehind > 0) unit.publish({ kind: "text", runId, sessionKey: session.key, text });
+    const answer = { runId, status: "started", reply: unit.redactor.mask(text) } as const;
     await ctx.remember(unit, answer);
     return ok(answer);
   });

@@ -6,6 +6,7 @@ import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
 import type { Redactor } from "../../core/redact.ts";
 import { LAST, type Route, WEBCHAT } from "../../core/route.ts";
 import { type CronJob, cronKey, scheduleWords, TURNS_KEPT } from "../../core/schedule.ts";
+import { findAgent, notConfigured, type Settings } from "../../core/settings.ts";
 import { NOT_VISIBLE } from "../../core/visibility.ts";
 import { type Place, resolvePlace } from "../../flows/destination.ts";
 import { getJob, lastTurns, listJobs, listTurns, type Turn } from "../../store/cron-jobs.ts";
@@ -45,11 +46,13 @@ function turnRow(turn: Turn, states: States, redactor: Redactor): CronTurnRow {
 
 /** Who reads a row. */
 interface JobReader {
+  readonly settings: Settings;
   readonly redactor: Redactor;
   sees(key: string): boolean;
 }
 
-function jobRow(job: CronJob, last: CronTurnRow | undefined, { redactor, sees }: JobReader): CronJobRow {
+function jobRow(job: CronJob, last: CronTurnRow | undefined, reader: JobReader): CronJobRow {
+  const { settings, redactor, sees } = reader;
   const { id, name, schedule, message, deliver, model, thinking, timeoutMs, nextAt } = job;
   const namesSession = deliver?.channel === WEBCHAT || deliver?.channel === LAST;
   const covered = deliver === undefined || !namesSession || sees(deliver.to);
@@ -68,6 +71,7 @@ function jobRow(job: CronJob, last: CronTurnRow | undefined, { redactor, sees }:
       ...(nextAt === undefined ? {} : { nextRunAtMs: nextAt }),
       ...(last === undefined ? {} : { last }),
     },
+    ...(findAgent(settings, job.agentId) === undefined ? { problem: notConfigured(job.agentId) } : {}),
     ...(name === undefined ? {} : { name: redactor.mask(name) }),
     ...(deliver === undefined ? {} : { deliver: covered ? deliver : { ...deliver, to: NOT_VISIBLE } }),
     ...(model === undefined ? {} : { model }),
@@ -87,10 +91,12 @@ async function rowsOf(ctx: CallContext, jobs: readonly CronJob[]): Promise<CronJ
     db,
     [...turns.values()].flatMap(({ runId }) => runId ?? []),
   );
-  const { redactor } = ctx.deps.world;
+  const { settings, world } = ctx.deps;
+  const { redactor } = world;
   return jobs.map((job) => {
     const turn = turns.get(job.id);
-    return jobRow(job, turn === undefined ? undefined : turnRow(turn, states, redactor), { redactor, sees });
+    const last = turn === undefined ? undefined : turnRow(turn, states, redactor);
+    return jobRow(job, last, { settings, redactor, sees });
   });
 }
 
@@ -183,10 +189,11 @@ async function checkWords(
 
 /** A job after a change; in the unit that changed it, its last turn is not looked up. */
 function answerOf(ctx: CallContext, job: CronJob) {
-  const sees = createGate(ctx.deps.settings, ctx.caller, "list");
+  const { settings, world } = ctx.deps;
+  const sees = createGate(settings, ctx.caller, "list");
   return {
     ok: true,
-    job: jobRow(job, undefined, { redactor: ctx.deps.world.redactor, sees }),
+    job: jobRow(job, undefined, { settings, redactor: world.redactor, sees }),
     ...noteOf(ctx),
   } as const;
 }

@@ -5,7 +5,7 @@
 
 import { threadsOf } from "../../channels/threads.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
-import { agentOf, findAgent } from "../../core/settings.ts";
+import { agentOf, findAgent, notConfigured } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { spawnChainOf } from "../../flows/spawn-chain.ts";
 import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
@@ -35,7 +35,7 @@ async function invoke(
   const { session, agent, settings, chain } = found.value;
   // Its rights, and whether it is contained, stood in its agent's settings: nobody else's are in their place.
   if (findAgent(settings, session.agentId) === undefined)
-    return fail("agent_not_found", `agent "${session.agentId}" is no longer configured (agents.list)`);
+    return fail("agent_not_found", notConfigured(session.agentId));
   const sandbox = await ctx.deps.sandboxFor(chain);
   if (!sandbox.ok) return sandbox;
   const outside = await ctx.deps.outside?.forSession(chain, ctx.signal, call.name);

@@ -39,6 +39,8 @@ export interface CronJobRow {
   /** The schedule for people. */
   readonly words: string;
   readonly agentId: string;
+  /** Why each of its turns fails: its agent was removed from the configuration. */
+  readonly problem?: string;
   readonly message: string;
   readonly missed: CronJob["missed"];
   /** `to` is "(not visible)" to a reader whose token does not cover that session. */

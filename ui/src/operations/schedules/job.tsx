@@ -143,7 +143,7 @@ function Actions(props: { job: Job; open: boolean; onEdit: () => void }) {
 
 export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) {
   const { job, open } = props;
-  const { name, message, schedule, words, agentId, deliver, enabled } = job;
+  const { name, message, schedule, words, agentId, deliver, enabled, problem } = job;
   return (
     <li class={`card job${enabled ? "" : " off"}`}>
       <Switch job={job} />
@@ -154,6 +154,11 @@ export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) 
         {name !== undefined && (
           <p class="soft one-line">
             <Name text={message.slice(0, MESSAGE_SHOWN_MAX)} />
+          </p>
+        )}
+        {problem !== undefined && (
+          <p class="tone-warn" role="note">
+            Each turn fails: <Name text={problem} />
           </p>
         )}
         <p class="job-when">

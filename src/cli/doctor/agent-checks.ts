@@ -1,0 +1,28 @@
+// Owns what the doctor finds about agents that are programs of their own: whether each program is there.
+
+import type { Settings } from "../../core/settings.ts";
+import { isProgram, SEARCH_PATH } from "../../world/programs.ts";
+import type { Cli } from "../cli.ts";
+import type { Finding } from "./finding.ts";
+
+/** The programs of ACP agents, looked up as a run does: in the PATH of the agent's own environment first. */
+export async function checkPrograms({ parts }: Cli, { agents }: Settings): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const { id, runtime, workspace } of agents) {
+    const [program] = runtime?.command ?? [];
+    if (runtime === undefined || program === undefined) continue;
+    const path = runtime.env.PATH ?? parts.env.PATH ?? SEARCH_PATH;
+    const isThere = await isProgram(program, { path, cwd: runtime.cwd ?? workspace });
+    findings.push(
+      isThere
+        ? { name: "programs", level: "ok", text: `agent ${id}: ${program} is there` }
+        : {
+            name: "programs",
+            level: "problem",
+            text: `agent ${id}: there is no program ${JSON.stringify(program)}; its runs fail`,
+            mend: "Install it, or name its whole path in agents.list[].runtime.command.",
+          },
+    );
+  }
+  return findings;
+}

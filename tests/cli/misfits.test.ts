@@ -1,0 +1,168 @@
+// Answers of the command line where things do not fit together: removed agents, missing programs, strangers on
+// the port, a gateway that goes away, a session that is busy.
+
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { cleanup } from "../kit/engine.ts";
+import { homeWith, startProcess } from "../kit/gateway-process.ts";
+import { configFile, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
+
+interface Finding {
+  readonly name: string;
+  readonly level: string;
+  readonly text: string;
+}
+
+async function doctor(home: string, name: string): Promise<Finding[]> {
+  const { out } = await run(home, ["--json", "doctor"]);
+  return (JSON.parse(out) as { findings: Finding[] }).findings.filter((one) => one.name === name);
+}
+
+test("a cron job of a removed agent is named at the start and in cron list", async () => {
+  const { home, port } = await makeHome();
+  const first = await startGateway(home);
+  expect(first.warnings).toEqual([]);
+  const { job } = (await runJson(home, [
+    ...["cron", "add", "report", "--every", "1h", "--name", "nightly", "--agent", "research"],
+  ])) as { job: { id: string } };
+  await run(home, ["cron", "add", "other", "--every", "1h", "--name", "daily"]);
+  expect((await run(home, ["cron", "list"])).err).toBe("");
+  await first.stop();
+
+  const config = { gateway: { port, auth: { token: TOKEN } }, agents: { list: [{ id: "main" }] } };
+  writeFileSync(configFile(home), JSON.stringify(config));
+  const second = await startGateway(home);
+  const missing = 'agent "research" is no longer configured (agents.list)';
+  expect(second.warnings).toEqual([`the scheduled job "nightly" fails: ${missing}; see parley cron list`]);
+  const listed = await run(home, ["cron", "list"]);
+  expect(listed.err).toContain(`each turn of "nightly" fails: ${missing}`);
+  expect(listed.err).toContain(`parley cron remove ${job.id}`);
+  expect(listed.err).not.toContain("daily");
+  expect((await runJson(home, ["cron", "list"])).jobs).toMatchObject([
+    { problem: missing },
+    { name: "daily" },
+  ]);
+});
+
+test("doctor finds a missing ACP program, in the PATH that the agent's runs have", async () => {
+  const { home } = await makeHome();
+  const tool = join(home, "my-agent");
+  const acp = (id: string, command: string, env = {}) => ({
+    id,
+    runtime: { type: "acp", command: [command], env },
+  });
+  writeFileSync(
+    configFile(home),
+    JSON.stringify({
+      agents: {
+        list: [
+          { id: "main" },
+          acp("gone", "no-such-program-anywhere"),
+          acp("shell", "sh"),
+          acp("elsewhere", "sh", { PATH: "/nonexistent" }),
+          acp("whole", tool),
+          acp("plain", configFile(home)),
+        ],
+      },
+    }),
+  );
+  writeFileSync(tool, "#!/bin/sh\n", { mode: 0o755 });
+  const found = await doctor(home, "programs");
+  expect(found.map(({ level, text }) => `${level} ${text.split(":")[0]}`)).toEqual([
+    "problem agent gone",
+    "ok agent shell",
+    "problem agent elsewhere",
+    "ok agent whole",
+    "problem agent plain",
+  ]);
+  expect(found[0]?.text).toContain('there is no program "no-such-program-anywhere"');
+});
+
+test('an agent with runtime.type "subagent" runs on the built-in runtime', async () => {
+  const { home } = await makeHome({ agents: { list: [{ id: "main", runtime: { type: "subagent" } }] } });
+  await startGateway(home);
+  const { out } = await run(home, ["send", "--session", "main", "--wait", "20", "say hello"]);
+  expect(out).toBe("hello\n");
+});
+
+test("link: a program on the port that is no gateway is named, and never gets the token", async () => {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(JSON.stringify([request.url, request.headers]));
+    response.end("<h1>hello</h1>");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  cleanup(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const home = homeWith({ gateway: { port, auth: { token: TOKEN } } });
+  const { code, out, err } = await run(home, ["link"]);
+  expect({ code, out }).toEqual({ code: 1, out: "" });
+  expect(err).toContain(`A program that is no gateway answers at http://127.0.0.1:${port}`);
+  expect(asked.length).toBeGreaterThan(0);
+  expect(asked.join()).not.toContain(TOKEN);
+});
+
+test("link: a gateway of another store on the port is named; without one the link comes with a note", async () => {
+  const { home: other, port } = await makeHome();
+  const theirs = await startGateway(other);
+  const home = homeWith({ gateway: { port, auth: { token: TOKEN } } });
+  const refused = await run(home, ["link"]);
+  expect({ code: refused.code, out: refused.out }).toEqual({ code: 1, out: "" });
+  expect(refused.err).toContain("is another one: none runs on this store");
+  expect((await run(other, ["link"])).out).toBe(`http://127.0.0.1:${port}/#token=${TOKEN}\n`);
+  await theirs.stop();
+  const alone = await run(home, ["link"]);
+  expect(alone).toMatchObject({ code: 0, out: `http://127.0.0.1:${port}/#token=${TOKEN}\n` });
+  expect(alone.err).toContain("The gateway does not run");
+});
+
+test("send --wait that loses its gateway prints the run id and how to follow it", async () => {
+  const { home } = await makeHome();
+  const gateway = await startProcess({ home });
+  const waiting = run(home, ["send", "--session", "main", "--wait", "30", "wait 20 seconds"]);
+  const client = await gateway.connect();
+  const state = async () => {
+    const { sessions } = await client.call<{ sessions: { key: string; state: string }[] }>(
+      "sessions.list",
+      {},
+    );
+    return sessions.find(({ key }) => key === "agent:main:main")?.state;
+  };
+  await expect.poll(state).toBe("running");
+  await gateway.end("SIGKILL");
+  const { code, out, err } = await waiting;
+  expect({ code, out }).toEqual({ code: 3, out: "" });
+  expect(err).toMatch(/The message was accepted as run [0-9a-f-]{36}, and the run goes on/);
+  expect(err).toContain("Do not send it again. Follow it with: parley sessions history main");
+}, 60_000);
+
+test("send /status to a busy session answers at once, with and without --wait", async () => {
+  const { home } = await makeHome();
+  await startGateway(home);
+  await run(home, ["send", "--session", "main", "wait 30 seconds"]);
+  const state = async () => (await runJson(home, ["sessions", "show", "main"])).state;
+  await expect.poll(state).toBe("running");
+  for (const more of [[], ["--wait", "20"]]) {
+    const { code, out } = await run(home, ["send", "--session", "main", ...more, "/status"]);
+    expect(code).toBe(0);
+    expect(out).toContain("`main` is running");
+  }
+});
+
+test("doctor and status say that the gateway runs on an older configuration than the file", async () => {
+  const { home, port } = await makeHome();
+  await startGateway(home);
+  expect(await doctor(home, "configuration")).toEqual([]);
+  const config = { gateway: { port, auth: { token: TOKEN } }, agents: { list: [{ id: "main" }] } };
+  writeFileSync(configFile(home), JSON.stringify(config));
+  const text = expect.stringMatching(
+    /^the gateway runs on an older configuration than the file; different: /,
+  );
+  expect(await doctor(home, "configuration")).toEqual([expect.objectContaining({ level: "warning", text })]);
+  expect(await runJson(home, ["call", "status"])).toMatchObject({ config: { ok: true, differs: true } });
+});

@@ -1,0 +1,26 @@
+// Owns the notice on every view that the gateway runs on an older configuration than the file.
+
+import { ask, coversAll, may } from "./gateway.ts";
+import { useNews, useReading } from "./parts/reading.ts";
+import { hrefOf } from "./route.ts";
+
+async function configurationOf() {
+  return coversAll() ? (await ask("status")).config : undefined;
+}
+
+export function ConfigurationNotice() {
+  const { value, again } = useReading("configuration", configurationOf);
+  // It comes about once a minute.
+  useNews("health", again);
+  if (value === undefined || (value.ok && !value.differs)) return null;
+  return (
+    <p class="banner" role="status">
+      {value.ok
+        ? "The gateway runs on an older configuration than the file. Restart it to use the file."
+        : "The gateway runs on an older configuration: the file as it is now cannot be read."}{" "}
+      {may("operator.admin") && (
+        <a href={hrefOf({ view: "operations", tab: "configuration" })}>See the differences</a>
+      )}
+    </p>
+  );
+}

@@ -54,6 +54,10 @@ test("only world.ts and config.ts touch clock, timers, randomness and environmen
   expect(rules.ambientCalls(tree)).toEqual([]);
 });
 
+test("only world/outgoing.ts makes outgoing HTTP requests", () => {
+  expect(rules.outgoingCalls(tree)).toEqual([]);
+});
+
 test("no module is mocked, no test is focused, none is skipped without a reason", () => {
   expect(rules.mocksAndSkips(tree)).toEqual([]);
 });
@@ -157,6 +161,36 @@ test("planted: every ambient source is found where it must not be, and nothing e
   expect(
     plant(rules.ambientCalls, { "src/world.ts": bad.join("\n"), "tests/a.test.ts": "Date.now();" }),
   ).toEqual([]);
+});
+
+test("planted: outgoing HTTP beside world/outgoing.ts is found, however it is called", () => {
+  const bad = [
+    "await fetch('http://a.example');",
+    "globalThis.fetch('http://a.example');",
+    "const ask = fetch; ask('x');",
+    "const give = { fetch }; give;",
+    "import { request } from 'node:http'; request('x');",
+    "import https from 'node:https'; https.get('x');",
+    "import * as http from 'http'; http.get('x');",
+    "const { request } = await import('undici');",
+    "import { plainHttp } from '../world/http.ts'; plainHttp().get('x');",
+    "process.getBuiltinModule('node:https').get('x');",
+    "new EventSource('x');",
+  ];
+  const good = [
+    "import type { IncomingMessage } from 'node:http'; export type I = IncomingMessage;",
+    "handler.fetch(request);",
+    "use({ fetch: own });",
+    "import { outgoingFetch } from '../world/outgoing.ts'; outgoingFetch('model', 'x');",
+  ];
+  const files = Object.fromEntries([...bad, ...good].map((line, index) => [`src/core/f${index}.ts`, line]));
+  const house = {
+    "src/world/http.ts": "export const plainHttp = 1;",
+    "src/world/outgoing.ts": "fetch('x');",
+  };
+  const found = plant(rules.outgoingCalls, { ...files, ...house });
+  const places = found.map((line) => Number(/f(\d+)/.exec(line)?.[1]));
+  expect([...new Set(places)]).toEqual(bad.map((_, index) => index));
 });
 
 test("planted: module mocks, focused tests and skips without a reason are found", () => {

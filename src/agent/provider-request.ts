@@ -10,13 +10,14 @@ import { isObject, jsonOf } from "../core/json.ts";
 import type { AssistantMessage, Usage } from "../core/message.ts";
 import { once } from "../core/once.ts";
 import type { ProviderApi } from "../core/settings.ts";
+import { outgoingFetch, withFetch } from "../world/outgoing.ts";
 import type { World } from "../world.ts";
 import { ABORTED, untilAborted } from "./abort.ts";
 import { type ModelRequest, type ResolvedModel, UNREADABLE_ARGUMENTS, type WrittenMessage } from "./model.ts";
 import { type PiMessage, type PiStreams, piMessages, piModel, piTools } from "./provider-shapes.ts";
 import type { RequestFailure } from "./retry.ts";
 import { modelView } from "./view.ts";
-import { GOOGLE_REQUEST, guardGlobalFetch, type Seen, type Watched, watchedFetch } from "./watched-fetch.ts";
+import { type Seen, type Watched, watchedFetch } from "./watched-fetch.ts";
 
 /** Longer provider errors are cut. */
 const ERROR_CHARS_MAX = 2_000;
@@ -95,8 +96,9 @@ async function open(model: ProviderModel, request: ModelRequest, watched: Watche
   const { provider } = model;
   const known = await piModel(model);
   const messages = piMessages(modelView(request.entries, model), request.system, piTools(request.tools));
+  const own = watchedFetch(outgoingFetch("model", provider.baseUrl, provider), watched);
+  // Google's client takes no fetch of ours and calls the global one.
   const isGoogle = provider.api === "google-generative-ai";
-  if (isGoogle) guardGlobalFetch();
   const stream = () =>
     STREAMS[provider.api].streamSimple(known, messages, {
       ...apiKeyFor(model),
@@ -107,9 +109,9 @@ async function open(model: ProviderModel, request: ModelRequest, watched: Watche
       cacheRetention: "short",
       sessionId: request.sessionId,
       ...(request.thinking === "off" || !model.settings.reasoning ? {} : { reasoning: request.thinking }),
-      ...(isGoogle ? {} : { fetch: watchedFetch((input, init) => fetch(input, init), watched) }),
+      ...(isGoogle ? {} : { fetch: own }),
     });
-  return isGoogle ? GOOGLE_REQUEST.run(watched, stream) : stream();
+  return isGoogle ? withFetch(own, stream) : stream();
 }
 
 /** Local servers need no key, but the clients insist on one; headers of one's own may carry it instead. */
@@ -297,6 +299,11 @@ function wordsFor({ provider }: ProviderModel, seen: Seen, progress: Progress, t
   if (seen.redirectedTo !== undefined) {
     const advice = `Set models.providers.${provider.id}.baseUrl to the final address`;
     return `${provider.baseUrl} redirects to ${seen.redirectedTo}, and redirects are refused. ${advice}`;
+  }
+  if (seen.notConnected === true) {
+    const { id, baseUrl, connectTimeoutSeconds } = provider;
+    const setting = `models.providers.${id}.connectTimeoutSeconds`;
+    return `${baseUrl} accepted no connection within ${connectTimeoutSeconds} s (${setting})`;
   }
   const status = seen.status ?? statusInText(text);
   const message = messageIn(text);

@@ -1,8 +1,7 @@
-// Owns the HTTP of model requests: redirects are refused, and each byte of an answer is told.
-// WF1: no redirect is followed: it would carry the key and the conversation to another place.
-// WF2: Google's client takes no fetch of ours and calls the global one, which is guarded for its requests.
+// Owns what is seen of the HTTP of a model request: its status, a refused redirect, each byte of an answer.
+// WF1: a redirect is an error here: world/outgoing.ts follows none for models.
 
-import { AsyncLocalStorage } from "node:async_hooks";
+import { type Fetch, isConnectTimeout } from "../world/outgoing.ts";
 
 /** What came back over HTTP, seen beside the provider's client, which keeps it to itself. */
 export interface Seen {
@@ -10,6 +9,8 @@ export interface Seen {
   headers?: Headers;
   /** The origin that a refused redirect names. */
   redirectedTo?: string;
+  /** No connection stood in time. */
+  notConnected?: boolean;
 }
 
 export interface Watched {
@@ -23,10 +24,13 @@ function originIn(response: Response): string {
   return URL.canParse(location, response.url) ? new URL(location, response.url).origin : "nowhere";
 }
 
-/** A fetch that follows no redirect and tells of what comes. */
-export function watchedFetch(inner: typeof fetch, { seen, heard }: Watched): typeof fetch {
+/** A fetch that tells what comes. */
+export function watchedFetch(inner: Fetch, { seen, heard }: Watched): Fetch {
   return async (input, init) => {
-    const response = await inner(input, { ...init, redirect: "manual" });
+    const response = await inner(input, init).catch((error: unknown) => {
+      seen.notConnected = isConnectTimeout(error);
+      throw error;
+    });
     heard();
     seen.status = response.status;
     seen.headers = response.headers;
@@ -44,20 +48,5 @@ export function watchedFetch(inner: typeof fetch, { seen, heard }: Watched): typ
       },
     });
     return new Response(body.pipeThrough(told), { status, statusText, headers });
-  };
-}
-
-/** The request of Google's client that the present work belongs to. */
-export const GOOGLE_REQUEST = new AsyncLocalStorage<Watched>();
-let guarded = false;
-
-/** Puts a guard before the global fetch, once. It changes requests of Google's client only. */
-export function guardGlobalFetch(): void {
-  if (guarded) return;
-  guarded = true;
-  const inner = globalThis.fetch;
-  globalThis.fetch = (input, init) => {
-    const watched = GOOGLE_REQUEST.getStore();
-    return watched === undefined ? inner(input, init) : watchedFetch(inner, watched)(input, init);
   };
 }

@@ -10,7 +10,7 @@
 import type { ClientRequest, IncomingHttpHeaders, Agent as PlainAgent, RequestOptions } from "node:http";
 import type { Agent as SecureAgent } from "node:https";
 import { optional } from "../core/optional.ts";
-import { plainHttp, secureHttp } from "../world/http.ts";
+import { AddressRefused, type Destination, outgoingRequest } from "../world/outgoing.ts";
 import type { Clock } from "../world.ts";
 
 /** The longest pause that a server can ask for. */
@@ -23,7 +23,7 @@ interface Stop {
   removeEventListener(type: "abort", heard: () => void): void;
 }
 
-interface Asked {
+interface Asked extends Pick<Destination, "purpose" | "configured"> {
   readonly url: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
   /** JSON, sent by POST. Absent: GET. */
@@ -62,14 +62,21 @@ export type Exchanged =
   | Unanswered;
 
 export interface Outgoing {
+  readonly kind: "outgoing";
   readonly request: ClientRequest;
   /** Whether the server may have got it by now. */
   reached(): boolean;
 }
 
-/** A request, not sent yet. Undefined: it can't be made of what it holds (HX4: the error would tell it). */
-export function outgoingOf({ url, headers, body, agent }: Asked): Outgoing | undefined {
-  const isSecure = String(url).startsWith("https:");
+/** What is said of a request that could not be made (HX4: the error would tell what it holds). */
+const UNSENDABLE = "the address or the token holds characters that it can't have";
+
+const unsent = (why: string): Unanswered => ({ kind: "failed", reached: false, why });
+
+/** A request, not sent yet, or why it can't be sent. */
+export function outgoingOf({ purpose, configured, url, headers, body, agent }: Asked): Outgoing | Unanswered {
+  const destination = { purpose, configured, url: String(url) };
+  const isSecure = destination.url.startsWith("https:");
   const ofBody = { "content-type": "application/json", "content-length": Buffer.byteLength(body ?? "") };
   const options: RequestOptions = {
     method: body === undefined ? "GET" : "POST",
@@ -84,23 +91,16 @@ export function outgoingOf({ url, headers, body, agent }: Asked): Outgoing | und
   };
   let reached = false;
   try {
-    const request = (isSecure ? secureHttp() : plainHttp()).request(url, options);
+    const request = outgoingRequest(destination, options);
     request.once("socket", (socket) => {
       if (request.reusedSocket) reached = true;
       else socket.once(isSecure ? "secureConnect" : "connect", () => (reached = true));
     });
-    return { request, reached: () => reached };
-  } catch {
-    return undefined;
+    return { kind: "outgoing", request, reached: () => reached };
+  } catch (error) {
+    return unsent(error instanceof AddressRefused ? error.message : UNSENDABLE);
   }
 }
-
-/** What is said of a request that could not be made. */
-export const UNSENDABLE: Unanswered = {
-  kind: "failed",
-  reached: false,
-  why: "the address or the token holds characters that it can't have",
-};
 
 /** What is said of one that was ended before it was answered. */
 export const STOPPED = "it was ended from here";
@@ -111,6 +111,7 @@ export function lateWords(server: string, timeoutMs: number): string {
 
 /** What a broken connection is called, with the code of the system or of TLS, such as ECONNREFUSED. */
 export function brokenWords(server: string, reached: boolean, error?: unknown): string {
+  if (error instanceof AddressRefused) return error.message;
   const { code } = (error ?? {}) as { code?: unknown };
   const shown = typeof code === "string" && /^[A-Z0-9_]{1,60}$/.test(code) ? ` (${code})` : "";
   return `${reached ? `the connection to ${server} broke off` : `${server} could not be reached`}${shown}`;
@@ -127,7 +128,7 @@ export function retryAfterIn(headers: IncomingHttpHeaders, nowMs: number): numbe
 export function exchange(asked: Exchange, clock: Clock): Promise<Exchanged> {
   const { server, timeoutMs, bytesMax, stop } = asked;
   const outgoing = outgoingOf(asked);
-  if (outgoing === undefined) return Promise.resolve(UNSENDABLE);
+  if (outgoing.kind === "failed") return Promise.resolve(outgoing);
   const { request, reached } = outgoing;
   return new Promise((resolve) => {
     const end = (exchanged: Exchanged): void => {

@@ -13,7 +13,7 @@ import { WEBHOOK } from "../flows/outgoing-hooks.ts";
 import { forgetSentHooks } from "../store/hook-backlog.ts";
 import type { World } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
-import { brokenWords, lateWords, outgoingOf, retryAfterIn, UNSENDABLE } from "./exchange.ts";
+import { brokenWords, lateWords, outgoingOf, retryAfterIn } from "./exchange.ts";
 import { sweep } from "./sweep.ts";
 
 /** What whoever is called is called in words. */
@@ -75,8 +75,8 @@ async function post(
     "webhook-timestamp": String(seconds),
     "webhook-signature": `v1,${sign(hook.secret, id, seconds, body)}`,
   };
-  const outgoing = outgoingOf({ url: hook.url, headers, body });
-  if (outgoing === undefined) return { kind: "refused", error: UNSENDABLE.why };
+  const outgoing = outgoingOf({ purpose: "webhook", configured: hook.url, url: hook.url, headers, body });
+  if (outgoing.kind === "failed") return { kind: "refused", error: outgoing.why };
   const { request, reached } = outgoing;
   return new Promise((resolve) => {
     let isAnswered = false;

@@ -9,6 +9,7 @@ import { fail, ok, type Result } from "../core/errors.ts";
 import { isObject, jsonOf } from "../core/json.ts";
 import type { Settings } from "../core/settings.ts";
 import { socketAddress, TOKEN_FILE } from "../gateway/protocol.ts";
+import { outgoingFetch } from "../world/outgoing.ts";
 import type { Clock } from "../world.ts";
 import type { Cli } from "./cli.ts";
 
@@ -47,7 +48,7 @@ export async function probe(base: string, clock: Clock): Promise<"gateway" | "st
   const late = new AbortController();
   const timer = clock.at(clock.now() + PROBE_MS, () => late.abort());
   try {
-    const response = await fetch(`${base}/healthz`, { signal: late.signal, redirect: "manual" });
+    const response = await outgoingFetch("gateway", base)(`${base}/healthz`, { signal: late.signal });
     const body = jsonOf(await response.text());
     return isObject(body) && "ok" in body ? "gateway" : "stranger";
   } catch (error) {

@@ -117,6 +117,7 @@ const PROVIDER: Rule<Settings["providers"][number]> = {
   baseUrl: "place",
   apiKey: "secret or none",
   headers: "names",
+  connectTimeoutSeconds: "show",
   idleTimeoutSeconds: "show",
   maxRetries: "show",
   models: {

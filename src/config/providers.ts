@@ -18,7 +18,7 @@ const CONTEXT_WINDOW_DEFAULT = 128_000;
 const MAX_OUTPUT_DEFAULT = 8_192;
 const LISTED_MAX = 12;
 /** As the schema has them by default. */
-const PATIENCE = { idleTimeoutSeconds: 90, maxRetries: 3 };
+const PATIENCE = { connectTimeoutSeconds: 10, idleTimeoutSeconds: 90, maxRetries: 3 };
 const FREE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
 interface KnownProvider {
@@ -144,8 +144,8 @@ function completeProvider(
   }
   if (api === undefined || baseUrl === undefined) return undefined;
   const apiKey = file.apiKey || (like === undefined ? undefined : env[like.keyVariable]);
-  const { headers, idleTimeoutSeconds, maxRetries } = file;
-  const patience = { idleTimeoutSeconds, maxRetries };
+  const { headers, connectTimeoutSeconds, idleTimeoutSeconds, maxRetries } = file;
+  const patience = { connectTimeoutSeconds, idleTimeoutSeconds, maxRetries };
   return { id, api, baseUrl, ...(apiKey ? { apiKey } : {}), headers, ...patience, models };
 }
 

@@ -65,6 +65,9 @@ const provider = z.strictObject({
     "Default: of anthropic, openai and google that of the environment, like ANTHROPIC_API_KEY.",
   ),
   headers: z.record(text, z.string()).default({}).describe("Sent with every request."),
+  connectTimeoutSeconds: limit(1, 300)
+    .default(10)
+    .describe("Fails a try whose connection, TLS included, is not made within this time."),
   idleTimeoutSeconds: limit(1, 3_600)
     .default(90)
     .describe(

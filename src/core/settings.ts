@@ -75,6 +75,8 @@ export interface ProviderSettings {
   readonly baseUrl: string;
   readonly apiKey?: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** A try fails if no connection stands after this long, TLS included. */
+  readonly connectTimeoutSeconds: number;
   /** A request is given up after this long without a byte. */
   readonly idleTimeoutSeconds: number;
   /** Further tries of a request that failed for a passing reason. */

@@ -57,7 +57,8 @@ async function loadRoutes(parts: HttpParts): Promise<Listener> {
   const { getRequestListener } = await import("@hono/node-server");
   const { badRequest, createHttp } = await import("./http.ts");
   const options = { overrideGlobalObjects: false, errorHandler: badRequest };
-  return getRequestListener(createHttp(parts).fetch, options);
+  const http = createHttp(parts);
+  return getRequestListener(http.fetch, options);
 }
 
 export function createListener(parts: HttpParts): Listener {

@@ -8,7 +8,7 @@ import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { AlwaysOnSampler, type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
 import type { TraceSettings } from "../core/trace-settings.ts";
-import { plainHttp, secureHttp } from "../world/http.ts";
+import { agentFor } from "../world/outgoing.ts";
 import type { Exporter } from "./queue.ts";
 import type { Span } from "./span.ts";
 
@@ -84,8 +84,7 @@ function spanMaker(settings: TraceSettings, facts: { version: string; instanceId
 /** The way to the collector that the settings name. Nothing is sent before the first span. */
 export function openOtlp(settings: TraceSettings, facts: { version: string; instanceId: string }): Exporter {
   const make = spanMaker(settings, facts);
-  const { Agent } = settings.endpoint.startsWith("https:") ? secureHttp() : plainHttp();
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const agent = agentFor(settings.endpoint, { keepAlive: true, maxSockets: 1 });
   const exporter = new OTLPTraceExporter({
     url: settings.endpoint,
     headers: { ...settings.headers },

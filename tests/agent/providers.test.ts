@@ -1,11 +1,14 @@
 // The four provider APIs over real HTTP: what is sent, what comes back, what goes wrong.
 
+import { createServer, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import type { ModelOutcome, ModelRequest } from "../../src/agent/model.ts";
 import { resolveModel, UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
 import { openModelPort } from "../../src/agent/port.ts";
 import type { Entry } from "../../src/core/message.ts";
 import { PROVIDER_APIS, type ProviderApi } from "../../src/core/settings.ts";
+import { cleanup } from "../kit/engine.ts";
+import { listenHere } from "../kit/loopback.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
 import {
   call,
@@ -385,6 +388,40 @@ test("maxRetries 0 tries a request once, and idleTimeoutSeconds counts each byte
   await asked.world.advance(7_001);
   expect(await asked.outcome).toHaveProperty("error", expect.stringContaining("idleTimeoutSeconds"));
 });
+
+/** A server that accepts connections and never finishes a TLS handshake. */
+async function deafServer(): Promise<{ url: string; connections: () => number }> {
+  let connections = 0;
+  const sockets = new Set<Socket>();
+  const deaf = createServer((socket) => {
+    connections += 1;
+    sockets.add(socket.on("error", () => {}));
+  });
+  const port = await listenHere(deaf);
+  cleanup(() => {
+    for (const socket of sockets) socket.destroy();
+    return new Promise<void>((resolve) => deaf.close(() => resolve()));
+  });
+  return { url: `https://127.0.0.1:${port}`, connections: () => connections };
+}
+
+test.each(PROVIDER_APIS)(
+  "%s: a provider that accepts no connection fails after connectTimeoutSeconds and is tried again",
+  async (api) => {
+    const deaf = await deafServer();
+    const served = await serve(() => "never");
+    const request = requestTo(api, served);
+    if (request.model.kind !== "provider") throw new Error("no provider");
+    const patience = { maxRetries: 1, connectTimeoutSeconds: 1 };
+    const provider = { ...request.model.provider, ...patience, baseUrl: `${deaf.url}/v1` };
+    const asked = ask({ ...request, model: { ...request.model, provider } });
+    const { outcome, delays } = await withBackoffs(asked);
+    expect(delays).toHaveLength(1);
+    expect(deaf.connections()).toBe(2);
+    const words = `${deaf.url}/v1 accepted no connection within 1 s (models.providers.${provider.id}.connectTimeoutSeconds)`;
+    expect(outcome).toHaveProperty("error", expect.stringContaining(words));
+  },
+);
 
 test("P2: an abort settles a request whose client ignores its signal", async () => {
   const served = await serve(() => [hang()]);

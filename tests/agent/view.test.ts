@@ -125,6 +125,7 @@ test("V3: thinking and signatures of another model are left out, one's own are k
     api: "anthropic-messages" as const,
     baseUrl: "",
     headers: {},
+    connectTimeoutSeconds: 10,
     idleTimeoutSeconds: 90,
     maxRetries: 3,
     models: [],

@@ -26,6 +26,7 @@ const seer: ProviderSettings = {
   api: "openai-completions",
   baseUrl: "http://127.0.0.1:1",
   headers: {},
+  connectTimeoutSeconds: 10,
   idleTimeoutSeconds: 90,
   maxRetries: 3,
   models: [

@@ -1,8 +1,11 @@
 // What the web hooks of WhatsApp bring: every kind of message, hostile frames, files.
 
+import { createServer } from "node:net";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readWebHook } from "../../src/channels/whatsapp/incoming.ts";
+import { cleanup } from "../kit/engine.ts";
+import { listenHere } from "../kit/loopback.ts";
 import { ACCESS_TOKEN, webHook } from "../kit/whatsapp-server.ts";
 import { CONTACT, GROUP, inGroup, message, openGround, PERSON, said, send } from "./whatsapp-kit.ts";
 
@@ -257,6 +260,26 @@ test.each(ADDRESSES)("WD2: the token goes to no address like %j", async (url) =>
   if (url === "") return expect(loaded?.ok).toBe(false);
   expect(loaded).toMatchObject({ ok: false, code: "file_problem" });
   expect(server.paths.length).toBe(before + 1);
+});
+
+test("WD2: media whose address leads to this machine is not asked for, by digits or by name", async () => {
+  const { hear, server } = await openGround();
+  let connections = 0;
+  const secret = createServer((socket) => {
+    connections += 1;
+    socket.destroy();
+  });
+  const port = await listenHere(secret);
+  cleanup(() => new Promise<void>((resolve) => secret.close(() => resolve())));
+  for (const host of ["127.0.0.1", "localhost", "[::1]", "169.254.169.254"]) {
+    const url = `https://${host}:${port}/latest/meta-data`;
+    server.media.set("77", { bytes: new Uint8Array(5), mimeType: "image/png", url });
+    const one = await hear(message({ type: "image", image: { id: "77" } }));
+    const loaded = await one?.media[0]?.load(5_000, never);
+    expect(loaded).toMatchObject({ ok: false, code: "file_problem" });
+    expect(loaded).toHaveProperty("error", expect.stringContaining("this machine or a private network"));
+  }
+  expect(connections).toBe(0);
 });
 
 /** Values of fields that stand in messages, and others. */

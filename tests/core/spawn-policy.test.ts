@@ -33,6 +33,7 @@ const PROVIDERS = [
     api: "openai-completions" as const,
     baseUrl: "http://127.0.0.1",
     headers: {},
+    connectTimeoutSeconds: 10,
     idleTimeoutSeconds: 90,
     maxRetries: 3,
     models: ["big", "small"].map((id) => ({

@@ -34,6 +34,7 @@ function houseWith({ agentToAgent, budget, ...more }: Options): Promise<House> {
     api: "anthropic-messages" as const,
     baseUrl: "http://x",
     headers: {},
+    connectTimeoutSeconds: 10,
     idleTimeoutSeconds: 90,
     maxRetries: 3,
   };

@@ -23,7 +23,13 @@ test("each further try of a model call is an event to those who watch: which one
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   const provider = {
     ...{ id: "local", api: "openai-completions" as const, baseUrl: `${served.url}/v1`, headers: {} },
-    ...{ idleTimeoutSeconds: 90, maxRetries: 3, apiKey: "k", models: [{ ...model, cost }] },
+    ...{
+      connectTimeoutSeconds: 10,
+      idleTimeoutSeconds: 90,
+      maxRetries: 3,
+      apiKey: "k",
+      models: [{ ...model, cost }],
+    },
   };
   const house = await openHouse({
     model: openModelPort(quietWorld()),

@@ -69,6 +69,7 @@ export async function startModelServer(first: Script): Promise<ModelServer> {
       baseUrl: `${origin}${PROVIDERS[api].path}`,
       apiKey: "test-key-123456",
       headers: {},
+      connectTimeoutSeconds: 10,
       idleTimeoutSeconds: 600,
       maxRetries: 4,
       models: [{ ...TEST_MODEL, ...model }],

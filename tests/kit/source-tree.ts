@@ -22,6 +22,7 @@ import {
   isNewExpression,
   isNoSubstitutionTemplateLiteral,
   isPropertyAccessExpression,
+  isShorthandPropertyAssignment,
   isStringLiteral,
   isTypeAliasDeclaration,
   isVariableStatement,
@@ -227,6 +228,7 @@ class Reader {
 function isNameOnly(node: Node, parent: Node | undefined): boolean {
   if (parent === undefined) return true;
   if (isPropertyAccessExpression(parent)) return parent.expression !== node;
+  if (isShorthandPropertyAssignment(parent)) return false;
   return (parent as { name?: Node }).name === node;
 }
 

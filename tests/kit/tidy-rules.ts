@@ -12,7 +12,7 @@ export const TEST_LINE_CHARACTERS_MAX = 140;
 /** Who may import whom; the same layer always. `main`, tests and bench may import everything. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
-  world: ["src/core/redact.ts"],
+  world: ["src/core/redact.ts", "src/core/outgoing.ts"],
   config: ["core"],
   store: ["core", "world"],
   agent: ["core", "world"],
@@ -23,7 +23,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   flows: ["core", "store", "engine", "src/world/folders.ts"],
   tools: [
     ...["core", "store", "sandbox", "flows", "engine"],
-    ...["folders", "pause", "programs"].map((name) => `src/world/${name}.ts`),
+    ...["folders", "outgoing", "pause", "programs"].map((name) => `src/world/${name}.ts`),
   ],
   channels: ["core", "world", "store", "engine", "flows"],
   triggers: ["core", "world", "store", "engine", "flows"],
@@ -154,6 +154,35 @@ export function ambientCalls(tree: readonly SourceFact[]): string[] {
         return bad.map((name) => `${path}:${line}: ${name} of ${specifier} belongs in world.ts`);
       }),
     ]);
+}
+
+/** The one file that makes outgoing HTTP requests, and where Node's HTTP comes from. */
+const OUTGOING = ["src/world/outgoing.ts", "src/world/http.ts"];
+/** It makes servers only. */
+const SERVERS = ["src/gateway/server.ts"];
+const HTTP_MODULE = /^(node:)?(http|https|http2)$|^undici$/;
+const HTTP_CALLS = ["all", "default", "request", "get", "fetch", "connect"];
+const HTTP_NAMES = ["fetch", "XMLHttpRequest", "EventSource", "process.getBuiltinModule"];
+
+export function outgoingCalls(tree: readonly SourceFact[]): string[] {
+  return tree
+    .filter(({ path }) => path.startsWith("src/") && !OUTGOING.includes(path))
+    .flatMap(({ path, references, imports }) => {
+      const taken = imports.flatMap(({ specifier, names, line, target }) => {
+        const all = names === "all" ? ["all"] : names;
+        const isOurs = target === "src/world/http.ts" && !SERVERS.includes(path);
+        const isBad =
+          isOurs || (HTTP_MODULE.test(specifier) && all.some((name) => HTTP_CALLS.includes(name)));
+        return isBad ? [{ text: specifier, line }] : [];
+      });
+      const named = references.filter(({ text }) =>
+        HTTP_NAMES.some((name) => text === name || text.startsWith(`${name}.`)),
+      );
+      const lines = [...taken, ...named].map(
+        ({ text, line }) => `${path}:${line}: ${text}: outgoing HTTP goes through world/outgoing.ts`,
+      );
+      return [...new Set(lines)];
+    });
 }
 
 const MOCKS = /^(vi|jest|mock)\.(mock|doMock|unmock|doUnmock|hoisted|spyOn|module|stubGlobal)\($/;

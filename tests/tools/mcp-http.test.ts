@@ -204,6 +204,23 @@ test("headers are not carried to another address by a redirect", async () => {
   expect(other.asked).toEqual([]);
 });
 
+test("a redirect within the server's own origin is followed, with the method and the headers", async () => {
+  const moved: [string, string, unknown][] = [];
+  const web = await openWeb(({ request, response }) => {
+    const { method = "", url = "", headers } = request;
+    moved.push([method, url, headers["x-api-key"]]);
+    if (url.endsWith("/")) return false;
+    response.writeHead(307, { location: `${url}/` }).end();
+    return true;
+  });
+  const headers = { "x-api-key": "sesame-open-7788" };
+  const outside = openOutside(mcpWith([httpServer("web", web.url, { headers })]), quietWorld());
+  expect((await outside.set()).missing).toEqual([]);
+  const posts = moved.filter(([method]) => method === "POST");
+  expect(posts.filter(([, url]) => url.endsWith("/")).length).toBe(posts.length / 2);
+  expect(new Set(posts.map(([, , key]) => key))).toEqual(new Set([headers["x-api-key"]]));
+});
+
 test("what is no MCP server at all is told so", async () => {
   const web = await openWeb(({ response }) => {
     response.writeHead(200, { "content-type": "text/html" }).end("<h1>Hello</h1>");

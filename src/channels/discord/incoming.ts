@@ -5,6 +5,7 @@
 
 import { optional } from "../../core/optional.ts";
 import type { Route } from "../../core/route.ts";
+import type { Clock } from "../../world.ts";
 import type { InboundMessage } from "../channel.ts";
 import { type Fields, objectOf, objectsOf, textOf } from "../fields.ts";
 import { idOf, numberOf, timeOfId } from "./fields.ts";
@@ -30,7 +31,7 @@ export interface Reader {
   readonly restUrl: string;
   readonly places: Places;
   readonly signal: AbortSignal;
-  now(): number;
+  readonly clock: Clock;
 }
 
 /** Where a message is: what people see as its chat, and where an answer goes. */
@@ -131,7 +132,7 @@ export async function readMessage(
   const author = objectOf(message.author);
   const senderId = idOf(author?.id);
   if (id === undefined || channelId === undefined || senderId === undefined) return undefined;
-  const edit = editOf(message, isUpdate, reader.now());
+  const edit = editOf(message, isUpdate, reader.clock.now());
   if (!isWritten(message, reader.botId) || edit === null) return undefined;
   const guildId = idOf(message.guild_id);
   const spot = await spotOf(reader, channelId, guildId, senderId);
@@ -146,7 +147,7 @@ export async function readMessage(
   const text = wholeText(message, names);
   const forwarded = forwardedOf(message);
   const media = [message, ...(forwarded === undefined ? [] : [forwarded])].flatMap((one) =>
-    mediaOf(one, reader.restUrl),
+    mediaOf(one, reader),
   );
   const mentioned =
     objectsOf(message.mentions, ROLES_MAX).some((user) => user.id === reader.botId) ||

@@ -131,8 +131,8 @@ class Listening {
     this.#botId = botId;
     const { account, places, host } = line;
     const signal = this.#stopper.signal;
-    const now = (): number => host.world.clock.now();
-    this.#reader = { accountId: account.accountId, botId, restUrl: account.restUrl, places, signal, now };
+    const { clock } = host.world;
+    this.#reader = { accountId: account.accountId, botId, restUrl: account.restUrl, places, signal, clock };
     this.#intake = new Intake(
       (sequence) => marks.settled(sequence),
       (error) => {

@@ -3,15 +3,24 @@
 //      followed, and no more is read than is wanted.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
+import type { Clock } from "../../world.ts";
 import type { InboundMedia } from "../channel.ts";
+import { exchange } from "../exchange.ts";
 import { type Fields, objectsOf, textOf } from "../fields.ts";
 import { numberOf } from "./fields.ts";
-import { readBody } from "./rest.ts";
 
 /** Discord allows ten. */
 const FILES_MAX = 10;
 const HOSTS = ["cdn.discordapp.com", "media.discordapp.net"];
 const VOICE_FLAG = 1 << 13;
+/** For a whole file. */
+const TIMEOUT_MS = 60_000;
+
+/** Where files come from, and the clock of their deadline. */
+interface Source {
+  readonly restUrl: string;
+  readonly clock: Clock;
+}
 
 function kindOf(mimeType: string, isVoice: boolean): InboundMedia["kind"] {
   if (isVoice && !/^(image|video)\//.test(mimeType)) return "voice";
@@ -28,29 +37,30 @@ function allowed(url: string, restUrl: string): URL | undefined {
   return address.protocol === "https:" && HOSTS.includes(address.host) ? address : undefined;
 }
 
-async function load(address: URL, bytesMax: number, signal: AbortSignal): Promise<Result<Uint8Array>> {
-  const tooLarge = fail("too_large", `the file is larger than ${bytesMax} bytes`);
-  try {
-    const answer = await fetch(address, { redirect: "error", signal });
-    if (!answer.ok) {
-      await answer.body?.cancel();
-      return fail("file_problem", `Discord does not give the file (${answer.status})`);
-    }
-    const bytes = await readBody(answer.body, bytesMax);
-    return bytes === undefined ? tooLarge : ok(bytes);
-  } catch {
-    return fail("file_problem", "the file could not be read from Discord");
+async function load(
+  address: URL,
+  { restUrl, clock }: Source,
+  bytesMax: number,
+  stop: AbortSignal,
+): Promise<Result<Uint8Array>> {
+  const asked = { purpose: "media", configured: restUrl, url: address, server: "Discord" } as const;
+  const answer = await exchange({ ...asked, timeoutMs: TIMEOUT_MS, bytesMax, stop }, clock);
+  if (answer.kind === "failed") {
+    return fail("file_problem", `the file could not be read from Discord: ${answer.why}`);
   }
+  if (answer.status !== 200) return fail("file_problem", `Discord does not give the file (${answer.status})`);
+  if (answer.kind === "answered") return ok(answer.body);
+  return fail("too_large", `the file is larger than ${bytesMax} bytes`);
 }
 
 /** The files of a message. */
-export function mediaOf(message: Fields, restUrl: string): InboundMedia[] {
+export function mediaOf(message: Fields, source: Source): InboundMedia[] {
   const isVoice = ((numberOf(message.flags) ?? 0) & VOICE_FLAG) !== 0;
   return objectsOf(message.attachments, FILES_MAX).map((file): InboundMedia => {
     const mimeType = textOf(file.content_type)?.split(";")[0]?.trim().toLowerCase();
     const name = textOf(file.filename);
     const bytes = numberOf(file.size);
-    const address = allowed(textOf(file.url) ?? "", restUrl);
+    const address = allowed(textOf(file.url) ?? "", source.restUrl);
     return {
       kind: kindOf(mimeType ?? "", isVoice),
       ...(name === undefined ? {} : { name }),
@@ -61,7 +71,7 @@ export function mediaOf(message: Fields, restUrl: string): InboundMedia[] {
         if (bytes !== undefined && bytes > maxBytes) {
           return fail("too_large", `the file has ${bytes} bytes; at most ${maxBytes} are read`);
         }
-        return load(address, maxBytes, signal);
+        return load(address, source, maxBytes, signal);
       },
     };
   });

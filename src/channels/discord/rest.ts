@@ -6,6 +6,7 @@
 import type { API } from "@discordjs/core";
 import type { RESTOptions } from "@discordjs/rest";
 import type { DiscordAccount } from "../../core/channel-settings.ts";
+import { type Fetch, outgoingFetch } from "../../world/outgoing.ts";
 import type { World } from "../../world.ts";
 import { objectOf } from "../fields.ts";
 import { numberOf } from "./fields.ts";
@@ -24,7 +25,7 @@ export interface Rest {
 }
 
 /** Reads a body, at most so many bytes. */
-export async function readBody(
+async function readBody(
   body: ReadableStream<Uint8Array> | null,
   bytesMax: number,
 ): Promise<Uint8Array | undefined> {
@@ -57,10 +58,10 @@ function tidied(status: number, headers: Headers, text: string): Response {
   });
 }
 
-async function request(url: string, init: RequestInit): Promise<Response> {
+async function request(ask: Fetch, url: string, init: RequestInit): Promise<Response> {
   let answer: Response;
   try {
-    answer = await fetch(url, { ...init, redirect: "manual" });
+    answer = await ask(url, init);
   } catch (error) {
     throw unanswered(error);
   }
@@ -95,13 +96,15 @@ function problemOf(error: unknown, kinds: typeof import("@discordjs/rest")): Dis
 /** Opens the way to one account's Discord. */
 export async function openRest(account: DiscordAccount, world: World): Promise<Rest> {
   const [kinds, { API }] = await Promise.all([import("@discordjs/rest"), import("@discordjs/core")]);
+  const ask = outgoingFetch("channel", account.restUrl);
+  const makeRequest = (url: string, init: RequestInit) => request(ask, url, init);
   const rest = new kinds.REST({
     api: account.restUrl,
     // Our own deadline is earlier: this one would stop before the body.
     timeout: TIMEOUT_MS * 2,
     retries: 0,
     rejectOnRateLimit: () => true,
-    makeRequest: request as unknown as RESTOptions["makeRequest"],
+    makeRequest: makeRequest as unknown as RESTOptions["makeRequest"],
   });
   const api = new API(rest);
   return {

@@ -5,15 +5,7 @@ import type { IncomingMessage } from "node:http";
 import { jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { Clock } from "../../world.ts";
-import {
-  brokenWords,
-  exchange,
-  lateWords,
-  outgoingOf,
-  STOPPED,
-  UNSENDABLE,
-  type Unanswered,
-} from "../exchange.ts";
+import { brokenWords, exchange, lateWords, outgoingOf, STOPPED, type Unanswered } from "../exchange.ts";
 import { type Fields, fieldsOf } from "../fields.ts";
 
 /** What the daemon is called in words. */
@@ -60,19 +52,20 @@ function readAnswer(status: number, body: Buffer): Answer {
 /** The daemon at this address, without a `/` at its end. */
 export function daemonAt(url: string, clock: Clock): Daemon {
   let calls = 0;
+  const to = { purpose: "channel", configured: url } as const;
   return {
     async call(method, params, { timeoutMs, bytesMax, signal }) {
       calls += 1;
       const body = JSON.stringify({ jsonrpc: "2.0", id: `parley-${calls}`, method, params });
-      const asked = { server: SERVER, url: `${url}/api/v1/rpc`, body, timeoutMs, bytesMax };
+      const asked = { ...to, server: SERVER, url: `${url}/api/v1/rpc`, body, timeoutMs, bytesMax };
       const done = await exchange({ ...asked, ...optional({ stop: signal }) }, clock);
       if (done.kind === "answered") return readAnswer(done.status, done.body);
       return { kind: "failed", reached: done.reached, why: done.why };
     },
     async open(path, headers, { headMs, signal }) {
       if (signal.aborted) return { kind: "failed", reached: false, why: STOPPED };
-      const outgoing = outgoingOf({ url: `${url}${path}`, headers });
-      if (outgoing === undefined) return UNSENDABLE;
+      const outgoing = outgoingOf({ ...to, url: `${url}${path}`, headers });
+      if (outgoing.kind === "failed") return outgoing;
       const { request, reached } = outgoing;
       const close = (): void => {
         signal.removeEventListener("abort", close);

@@ -9,7 +9,7 @@ import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
 import type { TelegramAccount } from "../../core/channel-settings.ts";
 import { optional } from "../../core/optional.ts";
 import { safeLine } from "../../core/safe-text.ts";
-import { plainHttp, secureHttp } from "../../world/http.ts";
+import { agentFor } from "../../world/outgoing.ts";
 import type { Clock, World } from "../../world.ts";
 import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
 import { fieldsOf, textOf } from "../fields.ts";
@@ -97,17 +97,25 @@ type LibraryFetch = NonNullable<ApiClientOptions["fetch"]>;
 
 /** Asks the server. `isKept`: over the connection that is kept for reading. */
 interface Transport {
-  ask(asked: Omit<Exchange, "server" | "agent">, isKept?: boolean): Promise<Exchanged>;
+  ask(
+    asked: Omit<Exchange, "server" | "agent" | "purpose" | "configured">,
+    isKept?: boolean,
+  ): Promise<Exchanged>;
   close(): void;
 }
 
 function openTransport(apiRoot: string, clock: Clock): Transport {
-  const { Agent } = apiRoot.startsWith("https:") ? secureHttp() : plainHttp();
-  const agents = { kept: new Agent({ keepAlive: true }), fresh: new Agent({ keepAlive: false }) };
+  const agents = {
+    kept: agentFor(apiRoot, { keepAlive: true }),
+    fresh: agentFor(apiRoot, { keepAlive: false }),
+  };
   return {
     ask: (asked, isKept = false) => {
       const agent = isKept ? agents.kept : agents.fresh;
-      return exchange({ ...asked, agent, server: "the server" }, clock);
+      return exchange(
+        { ...asked, purpose: "channel", configured: apiRoot, agent, server: "the server" },
+        clock,
+      );
     },
     close: () => {
       agents.kept.destroy();

@@ -4,7 +4,7 @@
 import type { World } from "../../world.ts";
 import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
 
-type GraphRequest = Pick<Exchange, "timeoutMs" | "bytesMax" | "stop"> & {
+type GraphRequest = Pick<Exchange, "purpose" | "configured" | "timeoutMs" | "bytesMax" | "stop"> & {
   readonly url: URL;
   readonly token: string;
   /** Sent by POST. Absent: GET. */

@@ -45,9 +45,9 @@ export async function readMedia(
 ): Promise<Result<Uint8Array>> {
   const url = new URL(`${graphUrl}/${encodeURIComponent(id)}`);
   url.searchParams.set("phone_number_id", phoneNumberId);
-  const common = { token, stop: signal };
+  const common = { token, stop: signal, configured: graphUrl };
   const bounds = { bytesMax: ADDRESS_BYTES_MAX, timeoutMs: ADDRESS_TIMEOUT_MS };
-  const asked = await askGraph({ ...common, url, ...bounds }, world);
+  const asked = await askGraph({ ...common, purpose: "channel", url, ...bounds }, world);
   if (asked.kind !== "answered" || problemOf(asked, token) !== undefined) return unread(asked, token);
   const said = fieldsOf(jsonOf(asked.body));
   if (Number(said.file_size) > maxBytes) return tooLarge(maxBytes);
@@ -55,7 +55,7 @@ export async function readMedia(
   if (address === undefined)
     return fail("file_problem", "WhatsApp gave no address that a file may be read from");
   const read = await askGraph(
-    { ...common, url: address, bytesMax: maxBytes, timeoutMs: MEDIA_TIMEOUT_MS },
+    { ...common, purpose: "media", url: address, bytesMax: maxBytes, timeoutMs: MEDIA_TIMEOUT_MS },
     world,
   );
   if (read.kind === "too_long" && read.status < 300) return tooLarge(maxBytes);

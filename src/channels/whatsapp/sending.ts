@@ -18,12 +18,15 @@ const TIMEOUT_MS = 20_000;
 const ANSWER_BYTES_MAX = 64 * 1024;
 const NAME_CHARS_MAX = 100;
 
-const BOUNDS = { bytesMax: ANSWER_BYTES_MAX, timeoutMs: TIMEOUT_MS };
+const BOUNDS = { purpose: "channel", bytesMax: ANSWER_BYTES_MAX, timeoutMs: TIMEOUT_MS } as const;
 
 function post(account: WhatsAppAccount, message: object, world: World): Promise<Exchanged> {
   const { graphUrl, phoneNumberId, accessToken: token } = account;
   const url = new URL(`${graphUrl}/${encodeURIComponent(phoneNumberId)}/messages`);
-  return askGraph({ url, token, body: { messaging_product: "whatsapp", ...message }, ...BOUNDS }, world);
+  return askGraph(
+    { url, configured: graphUrl, token, body: { messaging_product: "whatsapp", ...message }, ...BOUNDS },
+    world,
+  );
 }
 
 /** Sends a text: the id that the platform gave it, or what came between. */
@@ -61,7 +64,10 @@ export async function askNumber(
 ): Promise<{ readonly name: string } | GraphProblem> {
   const url = new URL(`${graphUrl}/${encodeURIComponent(phoneNumberId)}`);
   url.searchParams.set("fields", "verified_name,display_phone_number");
-  const answer = await askGraph({ url, token, ...BOUNDS, ...optional({ stop: signal }) }, world);
+  const answer = await askGraph(
+    { url, configured: graphUrl, token, ...BOUNDS, ...optional({ stop: signal }) },
+    world,
+  );
   const problem = problemOf(answer, token);
   if (problem !== undefined) return problem;
   const said = answer.kind === "answered" ? fieldsOf(jsonOf(answer.body)) : {};

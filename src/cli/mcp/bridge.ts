@@ -7,6 +7,7 @@
 import type { Readable } from "node:stream";
 import type { Result } from "../../core/errors.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
+import { outgoingFetch } from "../../world/outgoing.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { eventData } from "./event-stream.ts";
@@ -177,7 +178,7 @@ export class Bridge {
 
   async #post(body: unknown, signal: AbortSignal): Promise<Response | { error: string }> {
     const send = (to: Upstream): Promise<Response> =>
-      fetch(to.url + this.#parts.query, {
+      outgoingFetch("gateway", to.url)(to.url + this.#parts.query, {
         method: "POST",
         headers: { ...this.#headers(to), ...headersFor(body), "content-type": "application/json" },
         body: JSON.stringify(body),
@@ -250,7 +251,8 @@ export class Bridge {
       try {
         const { url } = this.#upstream;
         const headers = this.#headers(this.#upstream);
-        const response = await fetch(url + this.#parts.query, { headers, signal });
+        const ask = outgoingFetch("gateway", url);
+        const response = await ask(url + this.#parts.query, { headers, signal });
         // A gateway that refuses the stream refuses it the next time, too; one that stops comes back.
         if (response.status < 500 && !response.ok) return;
         if (response.ok && response.body !== null) {

@@ -11,6 +11,7 @@ import type {
   TransportSendOptions,
 } from "@modelcontextprotocol/client";
 import { isObject } from "../../core/json.ts";
+import { outgoingFetch } from "../../world/outgoing.ts";
 import { pause } from "../../world/pause.ts";
 import { BROKEN, errorAnswer, MESSAGE_MAX_BYTES, putAside } from "./frames.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
@@ -52,13 +53,15 @@ export function boundedBody(
   );
 }
 
-const boundedFetch: FetchLike = async (url, init) => {
-  const response = await fetch(url, init);
-  if (response.body === null) return response;
-  const isStream = (response.headers.get("content-type") ?? "").startsWith("text/event-stream");
-  const { status, statusText, headers } = response;
-  return new Response(boundedBody(response.body, isStream), { status, statusText, headers });
-};
+function boundedFetch(inner: FetchLike): FetchLike {
+  return async (url, init) => {
+    const response = await inner(url, init);
+    if (response.body === null) return response;
+    const isStream = (response.headers.get("content-type") ?? "").startsWith("text/event-stream");
+    const { status, statusText, headers } = response;
+    return new Response(boundedBody(response.body, isStream), { status, statusText, headers });
+  };
+}
 
 export interface HttpPlan {
   readonly url: string;
@@ -152,7 +155,7 @@ export async function httpLink(plan: HttpPlan): Promise<Link> {
   const { StreamableHTTPClientTransport: Http } = await import("@modelcontextprotocol/client");
   const inner = new Http(new URL(plan.url), {
     requestInit: { headers: { ...plan.headers } },
-    fetch: boundedFetch,
+    fetch: boundedFetch(outgoingFetch("mcp", plan.url)),
   });
   return new HttpLink(inner, plan.world);
 }

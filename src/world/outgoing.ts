@@ -1,0 +1,184 @@
+// Owns every HTTP request that leaves this process, and asks core/outgoing.ts where each may go.
+// OC1: the address that is connected to is checked, not only the name: it may lead elsewhere the next time.
+// OC2: nothing here loads Node's HTTP, TLS or fetch before the first request.
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { LookupAddress, LookupOptions } from "node:dns";
+import type { AgentOptions, ClientRequest, Agent as PlainAgent, RequestOptions } from "node:http";
+import type { Agent as SecureAgent } from "node:https";
+import { BlockList, isIP } from "node:net";
+import { followed, type Purpose, reachOf } from "../core/outgoing.ts";
+import { plainHttp, secureHttp } from "./http.ts";
+
+/** Where a request goes, and why. */
+export interface Destination {
+  readonly purpose: Purpose;
+  readonly url: string;
+  /** The address in the configuration to which this request belongs. */
+  readonly configured: string;
+}
+
+/** Its words are for people, and name no address. */
+export class AddressRefused extends Error {}
+
+const PRIVATE = "the address leads to this machine or a private network, so nothing was sent";
+
+/** What is not reachable from everywhere: private, shared, local, for documentation, multicast, reserved. */
+const NOT_PUBLIC_4 = [
+  ...["0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"],
+  ...["192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24"],
+  ...["203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"],
+];
+/** Beside all that is not in 2000::/3. 2001::/23 and 2002::/16 hold tunnels to IPv4 addresses. */
+const NOT_PUBLIC_6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
+const PUBLIC_6 = ["2000::/3"];
+
+function listOf(nets: readonly string[], family: "ipv4" | "ipv6"): BlockList {
+  const list = new BlockList();
+  for (const net of nets) {
+    const [address = "", bits] = net.split("/");
+    list.addSubnet(address, Number(bits), family);
+  }
+  return list;
+}
+
+const not4 = listOf(NOT_PUBLIC_4, "ipv4");
+const not6 = listOf(NOT_PUBLIC_6, "ipv6");
+const is6 = listOf(PUBLIC_6, "ipv6");
+
+/** Whether everybody on the internet may reach this IP address. */
+export function isPublic(address: string): boolean {
+  const family = isIP(address);
+  if (family === 4) return !not4.check(address, "ipv4");
+  return family === 6 && is6.check(address, "ipv6") && !not6.check(address, "ipv6");
+}
+
+type Looked = (error: Error | null, found: string | LookupAddress[], family?: number) => void;
+type Lookup = (name: string, options: LookupOptions, looked: Looked) => void;
+
+/** Looks a name up, and gives its public addresses only. */
+export function publicLookup(inner: Lookup): Lookup {
+  return (name, options, looked) => {
+    inner(name, { ...options, all: true }, (error, found) => {
+      if (error !== null) return looked(error, []);
+      const all = typeof found === "string" ? [] : found.filter(({ address }) => isPublic(address));
+      const [first] = all;
+      if (first === undefined) return looked(new AddressRefused(PRIVATE), []);
+      if (options.all === true) return looked(null, all);
+      looked(null, first.address, first.family);
+    });
+  };
+}
+
+const systemLookup: Lookup = (name, options, looked) =>
+  process.getBuiltinModule("node:dns").lookup(name, options as { all: true }, looked);
+
+const httpFor = (url: string) => (url.startsWith("https:") ? secureHttp() : plainHttp());
+
+/** Keeps connections to the host of an address, or makes each anew. */
+export function agentFor(url: string, options: AgentOptions): PlainAgent | SecureAgent {
+  return new (httpFor(url).Agent)(options);
+}
+
+/** A request that is not sent yet and follows no redirect. Throws `AddressRefused` if it must not be sent. */
+export function outgoingRequest(
+  { purpose, url, configured }: Destination,
+  options: RequestOptions,
+): ClientRequest {
+  const reach = reachOf(purpose, url, configured);
+  if (reach.kind === "refused") throw new AddressRefused(reach.why);
+  if (reach.kind === "any address") return httpFor(url).request(url, options);
+  // No name is looked up for an address of digits.
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
+  if (isIP(host) !== 0 && !isPublic(host)) throw new AddressRefused(PRIVATE);
+  return httpFor(url).request(url, { ...options, agent: false, lookup: publicLookup(systemLookup) });
+}
+
+export type Fetch = typeof fetch;
+type Dispatcher = NonNullable<RequestInit["dispatcher"]>;
+type DispatcherKind = new (options: object) => Dispatcher;
+
+/** Limits of one request to a server that may think for long. */
+export interface FetchLimits {
+  /** From the first packet until the connection stands, TLS included. */
+  readonly connectTimeoutSeconds: number;
+}
+
+/** At most so many: each value of a setting needs one. */
+const DISPATCHERS_MAX = 32;
+const dispatchers = new Map<number, Dispatcher>();
+
+/**
+ * Node's fetch has no option for the time to connect, but takes a dispatcher. The class is that of Node's own
+ * dispatcher, which Node keeps behind a symbol: one of another version may not fit this fetch. If the
+ * environment names a proxy, that class uses it, as fetch does.
+ */
+function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatcher {
+  const known = dispatchers.get(connectTimeoutSeconds);
+  if (known !== undefined) return known;
+  // The first look at Headers makes Node load its fetch.
+  void globalThis.Headers;
+  const shared = globalThis as unknown as Record<symbol, { constructor: DispatcherKind } | undefined>;
+  const own =
+    shared[Symbol.for("undici.globalDispatcher.2")] ?? shared[Symbol.for("undici.globalDispatcher.1")];
+  if (own === undefined) throw new Error("this Node has no fetch with a dispatcher");
+  // The caller watches for silence by itself; Node's own limits of 300 s would come before a longer one.
+  const made = new own.constructor({
+    connect: { timeout: connectTimeoutSeconds * 1_000 },
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  if (dispatchers.size >= DISPATCHERS_MAX) dispatchers.clear();
+  dispatchers.set(connectTimeoutSeconds, made);
+  return made;
+}
+
+/** Whether a failed request ended because no connection stood in time. */
+export function isConnectTimeout(error: unknown): boolean {
+  const { cause } = (error ?? {}) as { cause?: { code?: unknown } };
+  return cause?.code === "UND_ERR_CONNECT_TIMEOUT";
+}
+
+/** More than a server needs to find its own path. */
+const REDIRECTS_MAX = 5;
+
+/** A fetch for requests to one configured address. A redirect that is not followed is the answer. */
+export function outgoingFetch(
+  purpose: Exclude<Purpose, "media">,
+  configured: string,
+  limits?: FetchLimits,
+): Fetch {
+  return async (input, init) => {
+    let url = typeof input === "string" || input instanceof URL ? String(input) : input.url;
+    for (let follows = 0; ; follows += 1) {
+      const reach = reachOf(purpose, url, configured);
+      if (reach.kind !== "any address")
+        throw new AddressRefused(reach.kind === "refused" ? reach.why : PRIVATE);
+      const dispatcher = limits === undefined ? {} : { dispatcher: dispatcherFor(limits) };
+      const to = follows === 0 ? input : url;
+      const answer = await REPLACED.run(undefined, () =>
+        fetch(to, { ...init, ...dispatcher, redirect: "manual" }),
+      );
+      const method = (init?.method ?? "GET").toUpperCase();
+      const { status, headers } = answer;
+      const next = followed(purpose, { method, url, status, location: headers.get("location") });
+      if (next === undefined || follows === REDIRECTS_MAX) return answer;
+      await answer.body?.cancel();
+      url = next;
+    }
+  };
+}
+
+/** What a library's calls of the global fetch reach instead. */
+const REPLACED = new AsyncLocalStorage<Fetch | undefined>();
+let isGuarded = false;
+
+/** Runs `work`, whose calls of the global fetch go to `own`: for a library that takes no fetch of ours. */
+export function withFetch<T>(own: Fetch, work: () => T): T {
+  if (!isGuarded) {
+    isGuarded = true;
+    const inner = globalThis.fetch;
+    globalThis.fetch = (input, init) => (REPLACED.getStore() ?? inner)(input, init);
+  }
+  return REPLACED.run(own, work);
+}

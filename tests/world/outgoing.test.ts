@@ -1,0 +1,115 @@
+// Outgoing HTTP over real sockets: which addresses are connected to, and how long a connection may take.
+
+import { once } from "node:events";
+import { createServer, type Server } from "node:net";
+import { expect, test } from "vitest";
+import {
+  AddressRefused,
+  isPublic,
+  outgoingFetch,
+  outgoingRequest,
+  publicLookup,
+} from "../../src/world/outgoing.ts";
+import { cleanup } from "../kit/engine.ts";
+import { listenHere, serveHttp } from "../kit/loopback.ts";
+
+test.each([
+  ...["0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "127.255.255.254", "169.254.169.254", "172.16.0.1"],
+  ...[
+    "172.31.255.255",
+    "192.168.1.1",
+    "198.18.0.1",
+    "203.0.113.9",
+    "224.0.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+  ],
+  ...["::", "::1", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "64:ff9b::7f00:1", "fe80::1", "fc00::1", "fd12::1"],
+  ...["ff02::1", "2001::1", "2001:db8::1", "2002:7f00:1::", "3fff::1", "localhost", "", "127.1", "0x7f.1"],
+])("OC1: %j is not a public address", (address) => {
+  expect(isPublic(address)).toBe(false);
+});
+
+test.each(["8.8.8.8", "172.32.0.1", "100.128.0.1", "192.0.1.1", "2606:4700::1111", "2a00:1450:4001::8a"])(
+  "OC1: %j is a public address",
+  (address) => {
+    expect(isPublic(address)).toBe(true);
+  },
+);
+
+/** A server that counts connections and never says a word. */
+async function silentServer(): Promise<{ port: number; connections: number; server: Server }> {
+  const made = { port: 0, connections: 0, server: createServer() };
+  made.server.on("connection", (socket) => {
+    made.connections += 1;
+    socket.on("error", () => {});
+    cleanup(() => void socket.destroy());
+  });
+  made.port = await listenHere(made.server);
+  cleanup(() => new Promise<void>((resolve) => made.server.close(() => resolve())));
+  return made;
+}
+
+const media = (url: string) => ({ purpose: "media", url, configured: "https://graph.example" }) as const;
+
+test.each(["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f000001"])(
+  "OC1: an address that somebody else named does not lead to this machine as %s",
+  async (host) => {
+    const { port } = await silentServer();
+    expect(() => outgoingRequest(media(`https://${host}:${port}/x`), {})).toThrow(AddressRefused);
+  },
+);
+
+test("OC1: a name that leads to this machine is not connected to", async () => {
+  const silent = await silentServer();
+  const request = outgoingRequest(media(`https://localhost:${silent.port}/x`), {});
+  const [error] = await once(request.end(), "error");
+  expect(error).toBeInstanceOf(AddressRefused);
+  expect(silent.connections).toBe(0);
+});
+
+type Found = { address: string; family: number }[];
+
+/** What a connection to a name gets to know, when the name leads to these addresses. */
+function lookedUp(found: Found, options: { all?: boolean }): unknown[] {
+  const answers: unknown[][] = [];
+  const look = publicLookup((_, __, looked) => looked(null, found));
+  look("name.example", options, (...answer) => answers.push(answer));
+  expect(answers).toHaveLength(1);
+  return answers[0] ?? [];
+}
+
+test("OC1: of the addresses that a name leads to, a connection gets the public ones", () => {
+  const here = { address: "127.0.0.1", family: 4 };
+  const there = { address: "2606:4700::1111", family: 6 };
+  expect(lookedUp([here, there], { all: true })).toEqual([null, [there]]);
+  expect(lookedUp([here, there], {})).toEqual([null, there.address, 6]);
+  for (const found of [[here], []]) {
+    expect(lookedUp(found, { all: true })).toEqual([expect.any(AddressRefused), []]);
+    expect(lookedUp(found, {})).toEqual([expect.any(AddressRefused), []]);
+  }
+});
+
+test("OC1: each connection looks the name up again, so a name that changes its address is refused", () => {
+  const answers = ["8.8.8.8", "10.0.0.1"].map((address) => [{ address, family: 4 }]);
+  const look = publicLookup((_, __, looked) => looked(null, answers.shift() ?? []));
+  const seen: unknown[] = [];
+  look("rebinding.example", {}, (error, address) => seen.push(error ?? address));
+  look("rebinding.example", {}, (error, address) => seen.push(error ?? address));
+  expect(seen).toEqual(["8.8.8.8", expect.any(AddressRefused)]);
+});
+
+test("OG1: the configured address may be on this machine; another one gets nothing", async () => {
+  const asked: string[] = [];
+  const here = await serveHttp((request, response) => {
+    asked.push(request.url ?? "");
+    response.end("fine");
+  });
+  cleanup(() => here.close());
+  const silent = await silentServer();
+  const ask = outgoingFetch("model", `${here.origin}/v1`);
+  expect(await (await ask(`${here.origin}/v1/models`)).text()).toBe("fine");
+  await expect(ask(`http://127.0.0.1:${silent.port}/v1`)).rejects.toThrow(AddressRefused);
+  expect(asked).toEqual(["/v1/models"]);
+  expect(silent.connections).toBe(0);
+});

@@ -28,6 +28,7 @@ import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts"
 import {
   createEndWatch,
   type EndWatch,
+  type GaveUp,
   openWait,
   settleWait,
   type WaitEnd,
@@ -304,6 +305,11 @@ export class Engine {
     return accepted;
   }
 
+  /** Ends a run that nobody has to execute, in the unit that accepts it. */
+  async endIn(unit: Unit, run: Run, facts: EndFacts): Promise<void> {
+    await endInUnit(unit, run, facts, this.#finish);
+  }
+
   /** A step of a flow was refused: if for the chain's budget, its root session is told, once. */
   async #successorRefused(unit: Unit, { sessionKey, chain }: AcceptRequest): Promise<void> {
     if (chain === undefined) return;
@@ -318,17 +324,18 @@ export class Engine {
   }
 
   /**
-   * Records that a caller who is no run waits: no edge, and gone with the process. `clientKey`: the session
-   * of a client whose door calls `confirmAnswer` or `loseAnswer` for each of its calls.
+   * Records that a caller who is no run waits; the wait is gone with the process. `clientKey`: the session of
+   * a client whose door calls `confirmAnswer` or `loseAnswer` for each of its calls. It adds an edge if that
+   * session is external.
    */
   openCallerWait(unit: Unit, request: WaitRequest, clientKey = ""): Promise<Result<unknown>> {
     return openWait(unit, { runId: "", sessionKey: clientKey, processId: this.processId }, request);
   }
 
-  async settleCallerWait(callId: string, signal: AbortSignal): Promise<WaitEnd> {
+  async settleCallerWait(callId: string, signal: AbortSignal, gaveUp?: GaveUp): Promise<WaitEnd> {
     const parts = { store: this.store, commit: this.commit, watch: this.#watch };
     try {
-      return await settleWait(parts, callId, signal);
+      return await settleWait(parts, callId, signal, gaveUp);
     } catch (error) {
       // The caller went away: its wait must not count as an answer.
       await this.loseAnswer(callId);
@@ -352,7 +359,8 @@ export class Engine {
   async #answersLost(unit: Unit, runIds: readonly string[]): Promise<void> {
     for (const runId of runIds) {
       const run = await getRun(unit.tx, runId);
-      if (run !== undefined) await this.#finish.successors.answerLost(this, unit, run);
+      if (run === undefined || !isEnded(run.state)) continue;
+      await this.#finish.successors.answerLost(this, unit, run);
     }
   }
 

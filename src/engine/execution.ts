@@ -150,9 +150,9 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
     open: (unit, request) => openWait(unit, waiter, request),
     openJobs: (unit, request) => openJobsWait(unit, waiter, request),
     holds: (unit) => isHeld(unit.tx, fence),
-    settle: (callId) =>
+    settle: (callId, gaveUp) =>
       keeper.duringWait(() =>
-        untilStored(parts.world, stopper.signal, () => settleWait(parts, callId, stopper.signal)),
+        untilStored(parts.world, stopper.signal, () => settleWait(parts, callId, stopper.signal, gaveUp)),
       ),
     settleJobs: (callId, until) =>
       keeper.duringWait(() =>

@@ -47,7 +47,7 @@ export interface Acceptor {
 export interface Successors {
   /** Called in the unit that ends `run`. `answered`: somebody waited for it and got the outcome. */
   runEnded(acceptor: Acceptor, unit: Unit, run: Run, answered: boolean): Promise<void>;
-  /** Called when the client that waited for an ended run did not get its outcome. */
+  /** Called when the client that waited is gone, if the run has ended: it did not get what it waited for. */
   answerLost(acceptor: Acceptor, unit: Unit, run: Run): Promise<void>;
   /**
    * Called in the unit that aborts a session's work, or one run of it: cancels what that work gave to others.
@@ -272,8 +272,10 @@ export async function endInUnit(unit: Unit, run: Run, facts: EndFacts, parts: Fi
   if (run.kind === "turn" && run.startedAt !== undefined) {
     await closeTranscript(unit, run, facts, messages, unfinished);
   }
-  const [answered] = await together(
-    answerWaits(unit.tx, run.runId, unit.now),
+  // A message that was written into an inbox is not the answer to it.
+  const isOutcome = run.kind === "turn" || facts.state !== "ok";
+  const [answered = false] = await together(
+    isOutcome ? answerWaits(unit.tx, run.runId, unit.now) : undefined,
     giveUpWaitsOf(unit.tx, run.runId),
     countUsage(unit, run, facts, usage),
     writeLedger(unit, run, usage, model),

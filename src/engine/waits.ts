@@ -1,5 +1,6 @@
-// Owns waiting for a run, and the wait graph: a run that waits is an edge and holds no slot; a caller that is
-// no run adds no edge. Waiting for jobs of sub-agents is in job-waits.ts.
+// Owns waiting for a run, and the wait graph: a run that waits is an edge and holds no slot. A caller that is
+// no run adds no edge, unless it is the client of an external session. Waiting for jobs of sub-agents is in
+// job-waits.ts.
 // WT1: cycle check and insertion are one serialised step (I7): both happen in the unit that accepts the
 //      message.
 // WT2: a wait is a row: after a crash the same call finds it again, with its first deadline.
@@ -10,6 +11,7 @@ import { endedFlowsAmong, openSpawnEdges } from "../store/flows.ts";
 import { type JobWait, openJobEdges } from "../store/job-waits.ts";
 import { enter } from "../store/locks.ts";
 import { getRun } from "../store/runs.ts";
+import { getSession } from "../store/sessions.ts";
 import type { Db, Store } from "../store/sql.ts";
 import { getWait, giveUpWait, insertWait, openEdges, type Wait } from "../store/waits.ts";
 import type { Clock } from "../world.ts";
@@ -28,12 +30,15 @@ export interface RunWait {
   /** Records the wait in the unit that accepts the awaited run. Fails with `wait_cycle`. */
   open(unit: Unit, request: WaitRequest): Promise<Result<Wait>>;
   /** Waits until the awaited run ends or the recorded deadline passes. The run's slot is free meanwhile. */
-  settle(callId: string): Promise<WaitEnd>;
+  settle(callId: string, gaveUp?: GaveUp): Promise<WaitEnd>;
   /** Records a wait for jobs of sub-agents. Fails with `wait_cycle`. */
   openJobs(unit: Unit, request: JobsWaitRequest): Promise<Result<void>>;
   /** Waits until all (or one) of the recorded jobs have ended or the deadline passes, without a slot. */
   settleJobs(callId: string, until: "all" | "any"): Promise<JobsWaitEnd>;
 }
+
+/** Called in the unit in which a wait is given up, with the run that was waited for. */
+export type GaveUp = (unit: Unit, target: Run) => Promise<void>;
 
 export interface WaitRequest {
   readonly callId: string;
@@ -160,7 +165,9 @@ interface Waiter {
 
 /** Records a wait, unless it would close a cycle. */
 export async function openWait(unit: Unit, waiter: Waiter, request: WaitRequest): Promise<Result<Wait>> {
-  if (waiter.runId !== "") {
+  const isClient = waiter.runId === "" && waiter.sessionKey !== "";
+  const session = isClient ? await getSession(unit.tx, waiter.sessionKey) : undefined;
+  if (waiter.runId !== "" || session?.external === true) {
     await enter(unit.tx, "waits");
     const target = { kind: "run", sessionKey: request.targetSessionKey } as const;
     const free = await refuseCycle(unit, waiter.sessionKey, target);
@@ -183,11 +190,11 @@ export async function openWait(unit: Unit, waiter: Waiter, request: WaitRequest)
 export interface EndWatch {
   /** Resolves once the run has ended, the deadline has passed or the signal has fired. */
   until(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<void>;
-  /** The same for jobs: resolves once one of them has ended. */
+  /** The same for flows: resolves once one of these jobs, or conversations, has ended. */
   untilJob(flowIds: readonly string[], deadlineAt: number, signal?: AbortSignal): Promise<void>;
-  /** A run or a job has ended. */
+  /** A run or a flow has ended. */
   ended(id: string): void;
-  /** Runs and jobs that somebody here watches. */
+  /** Runs and flows that somebody here watches. */
   watched(): string[];
 }
 
@@ -245,18 +252,30 @@ export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
   };
 }
 
+/**
+ * Resolves once what this wait is for has come, its deadline has passed or the signal has fired: the end of a
+ * run, or the answer to a message in an inbox, which ends its conversation.
+ */
+async function untilCome(db: Db, watch: EndWatch, wait: Wait, signal: AbortSignal): Promise<void> {
+  await watch.until(wait.targetRunId, wait.deadlineAt, signal);
+  const run = await getRun(db, wait.targetRunId);
+  if (run?.kind !== "append" || run.state !== "ok" || run.flow === undefined) return;
+  await watch.untilJob([run.flow.flowId], wait.deadlineAt, signal);
+}
+
 /** Waits for a recorded wait to end, without any regard to slots. */
 export async function settleWait(
   parts: { store: Store; commit: Commit; watch: EndWatch },
   callId: string,
   signal: AbortSignal,
+  gaveUp?: GaveUp,
 ): Promise<WaitEnd> {
   const { store, commit, watch } = parts;
   const found = await getWait(store.db, callId);
   if (found === undefined) throw new Error(`no wait for call ${callId}`);
   let wait: Wait = found;
   if (wait.state === "open") {
-    await watch.until(wait.targetRunId, wait.deadlineAt, signal);
+    await untilCome(store.db, watch, wait, signal);
     signal.throwIfAborted();
     wait = (await getWait(store.db, callId)) ?? wait;
   }
@@ -264,7 +283,10 @@ export async function settleWait(
     // The target may end in between: in time, and its outcome counts; or too late, and the sender learns
     // it otherwise.
     wait = await commit(async (unit) => {
-      await giveUpWait(unit.tx, callId);
+      const target = (await giveUpWait(unit.tx, callId))
+        ? await getRun(unit.tx, wait.targetRunId)
+        : undefined;
+      if (target !== undefined) await gaveUp?.(unit, target);
       return (await getWait(unit.tx, callId)) ?? found;
     });
   }

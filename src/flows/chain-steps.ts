@@ -172,10 +172,12 @@ class Steps {
     const wait = run.callId === undefined ? undefined : this.#chain.waits.get(run.callId);
     const flow = run.flow === undefined ? undefined : this.#chain.flows.get(run.flow.flowId);
     if (wait === undefined || flow === undefined) return [];
-    const { state, endAt } = this.#endOfWait(wait, run);
+    // What a message in an inbox waited for is its conversation's end; the answer is a step of its own.
+    const inInbox = run.kind === "append" && run.state === "ok";
+    const { state, endAt } = this.#endOfWait(wait, inInbox ? flow.endedAt : run.endedAt);
     const messages = this.#chain.messages.get(run.runId);
     const answered = state === "answered";
-    const silent = answered && run.state === "ok" && isSilent(run.reply ?? "");
+    const silent = answered && !inInbox && run.state === "ok" && isSilent(run.reply ?? "");
     const words = answered && !silent ? this.#quoted(run.sessionKey, run.reply ?? run.error) : undefined;
     return [
       {
@@ -195,9 +197,9 @@ class Steps {
     ];
   }
 
-  #endOfWait(wait: Wait, target: Run): { state: StepState; endAt?: number } {
+  #endOfWait(wait: Wait, outcomeAt: number | undefined): { state: StepState; endAt?: number } {
     const { deadlineAt } = wait;
-    if (wait.state === "answered") return { state: "answered", endAt: target.endedAt ?? deadlineAt };
+    if (wait.state === "answered") return { state: "answered", endAt: outcomeAt ?? deadlineAt };
     if (wait.state === "open" && this.#now < deadlineAt) return { state: "waiting" };
     const waiter = this.#runs.get(wait.waiterRunId);
     const gaveUpAt = waiter?.endedAt;

@@ -11,6 +11,7 @@ import { endFlow, type Flow, noteReply } from "../store/flows.ts";
 import { getSession } from "../store/sessions.ts";
 import { announceByRuntime, announceTurn, deliverAnnouncement } from "./announce.ts";
 import { publishFlow, publishFlowEnd } from "./flow-events.ts";
+import { endUnanswered, isAwaited, isInInbox } from "./inbox-answer.ts";
 import type { FlowMoment } from "./moment.ts";
 import { tellSender } from "./notice.ts";
 import type { Outbound } from "./outbox.ts";
@@ -85,6 +86,11 @@ async function takeStep(moment: FlowMoment, next: NextStep, words: string): Prom
 
 async function flowRunEnded(moment: FlowMoment, answered: boolean): Promise<void> {
   const { unit, flow, run } = moment;
+  if (isInInbox(run)) {
+    // Its reader answers by a send of its own.
+    if (!(await isAwaited(unit.tx, run))) await close(moment, "inbox");
+    return;
+  }
   const step = run.flow?.step ?? "round1";
   const words = run.state === "ok" && !isSilent(run.reply ?? "") ? (run.reply ?? "") : "";
   if (step === "announce") {
@@ -129,10 +135,12 @@ export async function conversationRunEnded(
   await flowRunEnded(await momentOf(parts, ended), ended.answered);
 }
 
-/** The client that waited for the first round did not get its outcome: its session gets the notice. */
+/** The client that waited for the first round is gone: an outcome that is there is told in its session. */
 export async function conversationAnswerLost(
   parts: { settings: Settings; outbound: Outbound },
   ended: EndedRun,
 ): Promise<void> {
-  await tellSender(await momentOf(parts, ended));
+  // An answer to a message in an inbox ends its flow: there is none yet.
+  if (isInInbox(ended.run) && ended.flow.open) await endUnanswered(ended.unit, ended.run);
+  else await tellSender(await momentOf(parts, ended));
 }

@@ -5,7 +5,6 @@
 // SD2: the same tool call, made again after a crash, finds its run and its deadline again (I4).
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
-import type { Redactor } from "../core/redact.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
 import { displayKey } from "../core/session-key.ts";
@@ -15,7 +14,7 @@ import type { Accepted } from "../engine/accept.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { RunWait, WaitRequest } from "../engine/waits.ts";
-import { getFlow, insertFlow } from "../store/flows.ts";
+import { endFlow, type Flow, getFlow, insertFlow } from "../store/flows.ts";
 import { holdSessions } from "../store/locks.ts";
 import { countAhead, getRunOfCall } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
@@ -23,7 +22,8 @@ import type { Db } from "../store/sql.ts";
 import { getWait } from "../store/waits.ts";
 import { keyRulesOf } from "./access.ts";
 import { answeredBy, noteSaid } from "./external.ts";
-import { publishFlow } from "./flow-events.ts";
+import { publishFlow, publishFlowEnd } from "./flow-events.ts";
+import { answerAwaited, endUnanswered, IS_ANSWER, isInInbox, replyOf } from "./inbox-answer.ts";
 import { announceRoute, converses, partyOf, provenanceFrom, sendVerdict } from "./party.ts";
 
 export interface SendRequest {
@@ -87,6 +87,18 @@ function waitRequest(request: SendRequest, accepted: Accepted): WaitRequest {
   };
 }
 
+async function openSendWait(
+  engine: Engine,
+  unit: Unit,
+  request: SendRequest,
+  accepted: Accepted,
+): Promise<Result<unknown>> {
+  const wait = waitRequest(request, accepted);
+  return request.wait === undefined
+    ? engine.openCallerWait(unit, wait, request.confirmsAnswers === true ? request.requester.key : "")
+    : request.wait.open(unit, wait);
+}
+
 /** Flow, run and wait, in one unit. */
 async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Accepted>> {
   const { engine, settings } = parts;
@@ -96,7 +108,8 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   if (request.wait !== undefined && !(await request.wait.holds(unit))) {
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
   }
-  const before = requesterRun ?? (await answeredBy(unit.tx, requester, target));
+  const answered = await answerAwaited(unit, request);
+  const before = requesterRun ?? answered ?? (await answeredBy(unit.tx, requester, target));
   const chain = { chainId: before?.chainId ?? unit.newOrderedId(), hop: (before?.hop ?? 0) + 1 };
   const flowId = unit.newOrderedId();
   const loops = converses(requester) && !target.external && requester.key !== target.key;
@@ -116,9 +129,11 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     flow: { flowId, step: "round1", turn: 1 },
     callId: request.callId,
     ...(requesterRun === undefined ? {} : { parentRunId: requesterRun.runId }),
+    // The caller that waits gets the text as its reply: no run of its session is begun with it.
+    ...(answered === undefined ? {} : { kind: "append", successor: true }),
   });
   if (!accepted.ok || !accepted.value.fresh) return accepted;
-  await insertFlow(unit.tx, {
+  const flow: Flow = {
     flowId,
     kind: "send",
     chainId: chain.chainId,
@@ -130,12 +145,10 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     requestText: text,
     createdAt: unit.now,
     ...(requesterRun === undefined ? {} : { requesterRunId: requesterRun.runId }),
-  });
-  if (request.timeoutSeconds > 0) {
-    const wait = waitRequest(request, accepted.value);
-    const opened = await (request.wait === undefined
-      ? engine.openCallerWait(unit, wait, request.confirmsAnswers === true ? requester.key : "")
-      : request.wait.open(unit, wait));
+  };
+  await insertFlow(unit.tx, flow);
+  if (request.timeoutSeconds > 0 && answered === undefined) {
+    const opened = await openSendWait(engine, unit, request, accepted.value);
     if (!opened.ok) return opened;
   }
   const noted = await noteSaid(engine, unit, requester, { to: target.key, text });
@@ -150,6 +163,11 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     turnsMax,
     text,
   });
+  if (answered !== undefined) {
+    await endFlow(unit.tx, flowId, IS_ANSWER, unit.now);
+    publishFlowEnd(unit, flow, { runId: accepted.value.run.runId, reason: IS_ANSWER });
+    await engine.endIn(unit, accepted.value.run, { state: "ok" });
+  }
   return accepted;
 }
 
@@ -183,13 +201,46 @@ async function stillRunning(
   };
 }
 
-function ended({ run, target }: SentRun, shown: string, redactor: Redactor): SendResult {
+/** A message in an inbox whose sender stopped waiting before its reader answered. */
+async function unanswered(
+  parts: SendParts,
+  { timeoutSeconds }: Pick<WaitingCall, "timeoutSeconds">,
+  { run, target }: SentRun,
+  shown: string,
+): Promise<SendResult> {
+  const { runId } = run;
+  const flow = run.flow === undefined ? undefined : await getFlow(parts.engine.store.db, run.flow.flowId);
+  const code = flow?.endReason;
+  if (code === "session_reset" || code === "session_deleted") {
+    const done = code === "session_reset" ? "reset" : "deleted";
+    const error = `a session of this conversation was ${done} before the answer came`;
+    return { runId, status: "error", code, error, sessionKey: shown };
+  }
+  return {
+    runId,
+    status: "timeout",
+    error:
+      `waiting ended after ${timeoutSeconds} s; the message is in the inbox of "${shown}", and there is no ` +
+      "answer yet. Do not send it again; an answer that comes later is a new message to your session.",
+    state: "queued",
+    queuedBehind: 0,
+    sessionKey: shown,
+    delivery: deliveryOf(target),
+  };
+}
+
+async function ended(
+  { engine: { store, redactor } }: SendParts,
+  { run, target }: SentRun,
+  shown: string,
+): Promise<SendResult> {
   if (run.state !== "ok") {
     const code = run.code ?? "run_failed";
     const error = redactor.mask(run.error ?? "the run failed without saying why");
     return { runId: run.runId, status: "error", code, error, sessionKey: shown };
   }
-  const reply = isSilent(run.reply ?? "") ? "" : redactor.mask(run.reply ?? "");
+  const words = await replyOf(store.db, run);
+  const reply = isSilent(words) ? "" : redactor.mask(words);
   return {
     runId: run.runId,
     status: "ok",
@@ -203,14 +254,36 @@ async function outcome(parts: SendParts, request: WaitingCall, sent: SentRun): P
   const { run, target } = sent;
   const shown = displayKey(run.sessionKey, request.requester.agentId, keyRulesOf(parts.settings));
   const waits = (await getWait(parts.engine.store.db, request.callId)) !== undefined;
-  if (!waits) {
-    return { runId: run.runId, status: "accepted", sessionKey: shown, delivery: deliveryOf(target) };
-  }
+  if (!waits) return acceptedResult(parts, sent, shown);
+  const gaveUp = async (unit: Unit, asked: Run): Promise<void> => {
+    if (isInInbox(asked)) await endUnanswered(unit, asked);
+  };
   const end = await (request.wait === undefined
-    ? parts.engine.settleCallerWait(request.callId, request.signal)
-    : request.wait.settle(request.callId));
+    ? parts.engine.settleCallerWait(request.callId, request.signal, gaveUp)
+    : request.wait.settle(request.callId, gaveUp));
   const then = { run: end.run, target };
-  return end.answered ? ended(then, shown, parts.engine.redactor) : stillRunning(parts, request, then, shown);
+  return end.answered ? ended(parts, then, shown) : notAnswered(parts, request, then, shown);
+}
+
+/** Waiting ended first. */
+function notAnswered(parts: SendParts, call: WaitingCall, sent: SentRun, shown: string): Promise<SendResult> {
+  return (isInInbox(sent.run) ? unanswered : stillRunning)(parts, call, sent, shown);
+}
+
+/** Nobody waits for this message. */
+async function acceptedResult(
+  { engine }: SendParts,
+  { run, target }: SentRun,
+  shown: string,
+): Promise<SendResult> {
+  const flow = run.flow === undefined ? undefined : await getFlow(engine.store.db, run.flow.flowId);
+  const result = { runId: run.runId, status: "accepted", sessionKey: shown };
+  if (flow?.endReason !== IS_ANSWER) return { ...result, delivery: deliveryOf(target) };
+  return {
+    ...result,
+    note: "The sender of the message that this answers has been waiting for it and has it. No reply follows.",
+    delivery: deliveryOf(undefined),
+  };
 }
 
 /** A send as it stands, for a client that asks for it again and again. */
@@ -232,12 +305,16 @@ export async function sentSoFar(
   if (run === undefined || flow?.kind !== "send" || flow.requesterKey !== requester.key) return undefined;
   const target = await getSession(db, run.sessionKey);
   const shown = displayKey(run.sessionKey, requester.agentId, keyRulesOf(settings));
-  if (isEnded(run.state)) return { run, result: ended({ run, target }, shown, engine.redactor) };
   const wait = await getWait(db, callId);
+  if (isInInbox(run) && wait === undefined) {
+    return { run, result: await acceptedResult(parts, { run, target }, shown) };
+  }
+  const hasAnswer = isInInbox(run) ? flow.round1Reply !== undefined : isEnded(run.state);
+  if (hasAnswer) return { run, result: await ended(parts, { run, target }, shown) };
   if (wait?.state === "open" && engine.now() < wait.deadlineAt) return { run };
   const timeoutSeconds = ((wait?.deadlineAt ?? run.acceptedAt) - run.acceptedAt) / 1000;
   const call = { requester, callId, timeoutSeconds, signal: new AbortController().signal };
-  return { run, result: await stillRunning(parts, call, { run, target }, shown) };
+  return { run, result: await notAnswered(parts, call, { run, target }, shown) };
 }
 
 /** Nobody waits for this call any more: how it ends is told in the sender's session. */

@@ -11,6 +11,7 @@ import { getSession } from "../store/sessions.ts";
 import { cancelConversation, cancelJobs } from "./cancel.ts";
 import { planArchiving } from "./client-session.ts";
 import { directRunEnded } from "./direct-reply.ts";
+import { endUnanswered } from "./inbox-answer.ts";
 import {
   type JobParts,
   jobMayHaveEnded,
@@ -34,6 +35,7 @@ export function createSuccessors(parts: JobParts): Successors {
           if (flow.kind === "send") await cancelConversation(acceptor, unit, flow, reason);
         }
       }
+      if (run.state === "error" || run.state === "timeout") await endItsUnanswered(unit, run);
       await wakeRunEnded(parts, acceptor, unit, run);
       const flow = run.flow === undefined ? undefined : await holdFlow(unit.tx, run.flow.flowId);
       if (flow?.kind === "send") await conversationRunEnded(parts, { acceptor, unit, flow, run, answered });
@@ -74,6 +76,14 @@ export function createSuccessors(parts: JobParts): Successors {
       });
     },
   };
+}
+
+/** A run that failed while it waited for answers waits for none any more. */
+async function endItsUnanswered(unit: Unit, run: Run): Promise<void> {
+  for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
+    const target = flow.kind === "send" ? await getSession(unit.tx, flow.targetKey) : undefined;
+    if (target?.external === true) await endUnanswered(unit, { runId: run.runId, flow });
+  }
 }
 
 /** Work in a child whose job is done, such as a person's question to it, postpones its archiving. */

@@ -46,6 +46,7 @@ function taskOf(taskId: string, { run, result }: SentSoFar, tell: Tell): Task {
 }
 
 function stateText(run: Run): string {
+  if (isEnded(run.state)) return `${run.sessionKey}: waiting for the answer`;
   return `${run.sessionKey}: ${run.state === "queued" ? "queued" : "running"}`;
 }
 
@@ -126,8 +127,7 @@ export async function withProgress<T>(
       const sent = await sentSoFar(deps, { requester: client.session, callId: call.callId });
       const message = sent === undefined ? unsentText(call) : stateText(sent.run);
       const progress = Math.round(clock.monotonic() - startedAt) / 1000;
-      if (!over.signal.aborted && !isEnded(sent?.run.state ?? "queued"))
-        await tell({ progress, message, ...total });
+      if (!over.signal.aborted && sent?.result === undefined) await tell({ progress, message, ...total });
       await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
     }
   };

@@ -196,6 +196,33 @@ export async function hasSentInChain(
   return row !== undefined;
 }
 
+/**
+ * The oldest message of a requester in the inbox of `targetKey` that some caller waits for at `now`: the run
+ * that wrote it there.
+ */
+export async function awaitedMessage(
+  db: Db,
+  asked: { requesterKey: string; targetKey: string; now: number },
+): Promise<string | undefined> {
+  const row = await db
+    .selectFrom("flows")
+    .innerJoin("runs", "runs.flow_id", "flows.flow_id")
+    .innerJoin("waits", "waits.target_run_id", "runs.run_id")
+    .select("runs.run_id")
+    .where("flows.target_key", "=", asked.targetKey)
+    .where("flows.requester_key", "=", asked.requesterKey)
+    .where("flows.state", "=", OPEN)
+    .where("flows.kind", "=", "send")
+    .where("runs.kind", "=", "append")
+    .where("runs.state", "=", "ok")
+    .where("waits.state", "=", OPEN)
+    .where("waits.deadline_at", ">=", asked.now)
+    .orderBy("runs.lane_seq")
+    .limit(1)
+    .executeTakeFirst();
+  return row?.run_id;
+}
+
 const OUTLINE = [
   ...(["flow_id", "kind", "chain_id", "requester_key", "requester_session_id", "requester_run_id"] as const),
   ...(["target_key", "state", "turns_max", "created_at", "ended_at", "end_reason"] as const),

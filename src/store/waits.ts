@@ -19,7 +19,7 @@ const LOST = sql.lit("lost");
 
 export interface Wait {
   readonly callId: string;
-  /** `""` for a caller that is no run: it adds no edge. */
+  /** `""` for a caller that is no run: it adds an edge only if it is the client of an external session. */
   readonly waiterRunId: string;
   /** Of such a caller: the session of a client whose door confirms that an answer was written; else `""`. */
   readonly waiterSessionKey: string;
@@ -70,7 +70,14 @@ export async function waitsOfCalls(db: Db, callIds: readonly string[]): Promise<
   return rows.map(toWait);
 }
 
-/** The sessions for which runs of `sessionKeys` wait at `now`. A wait past its deadline holds nobody up. */
+/** The client of an external session does nothing else while it waits, like a run in its lane. */
+const WAITER_IS_HELD_UP = sql<boolean>`(waiter_run_id != '' or exists (
+  select 1 from sessions where sessions.key = waits.waiter_session_key and sessions.external = 1))`;
+
+/**
+ * The sessions for which runs of `sessionKeys`, or their external clients, wait at `now`. A wait past its
+ * deadline holds nobody up.
+ */
 export async function openEdges(
   db: Db,
   sessionKeys: readonly string[],
@@ -81,7 +88,7 @@ export async function openEdges(
     .select(["waiter_session_key", "target_session_key"])
     .where("state", "=", OPEN)
     .where("waiter_session_key", "in", sessionKeys)
-    .where("waiter_run_id", "!=", "")
+    .where(WAITER_IS_HELD_UP)
     .where("deadline_at", ">", now)
     .execute();
   return rows.map((row) => ({ from: row.waiter_session_key, to: row.target_session_key }));
@@ -151,29 +158,29 @@ const endCallerWaits = (tx: Tx) =>
     .updateTable("waits")
     .set((eb) => ({ state: eb.case().when("state", "=", READY).then(LOST).else(sql.lit("ended")).end() }))
     .where("state", "in", [OPEN, READY])
-    .returning(["state", "target_run_id"]);
+    .returning("target_run_id");
 
-const lostRuns = (rows: readonly Pick<Selectable<WaitTable>, "state" | "target_run_id">[]): string[] =>
-  rows.filter(({ state }) => state === "lost").map((row) => row.target_run_id);
+const targetsOf = (rows: readonly Pick<Selectable<WaitTable>, "target_run_id">[]): string[] =>
+  rows.map((row) => row.target_run_id);
 
 /**
- * The client is gone, whether or not its answer was ready. Returns the run whose outcome it did not get;
- * undefined: that run has not ended, or the wait was over.
+ * The client is gone, whether or not its answer was ready. Returns the run that it waited for; undefined: the
+ * wait was over.
  */
 export async function loseAnswer(tx: Tx, callId: string): Promise<string | undefined> {
-  return lostRuns(await endCallerWaits(tx).where("call_id", "=", callId).execute())[0];
+  return targetsOf(await endCallerWaits(tx).where("call_id", "=", callId).execute())[0];
 }
 
 /**
  * Callers that were no runs wait no longer than their process. `livingAt`: only those of processes that are
  * dead as of that time, or of no known one; absent: all, since nobody else is there. Returns the runs that
- * ended and whose outcome was not written to the client that waited.
+ * were waited for.
  */
 export async function giveUpCallerWaits(tx: Tx, livingAt?: number): Promise<string[]> {
   const query = endCallerWaits(tx).where("waiter_run_id", "=", sql.lit(""));
-  if (livingAt === undefined) return lostRuns(await query.execute());
+  if (livingAt === undefined) return targetsOf(await query.execute());
   const isDead = query.where(sql`coalesce(owner, '')`, "not in", livingProcesses(tx, livingAt));
-  return lostRuns(await isDead.execute());
+  return targetsOf(await isDead.execute());
 }
 
 /**

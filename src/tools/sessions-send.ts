@@ -19,7 +19,8 @@ export const sessionsSend: Tool = {
     description:
       "Send a message to another session and, unless timeoutSeconds is 0, wait for its reply. " +
       "`timeout` means only that waiting ended: the other session goes on working, so don't send again; " +
-      "read sessions_history later.",
+      "read sessions_history later. A message to an outside program (a key with `:mcp:`) goes to its " +
+      "inbox. The reply is what that program sends back; after a `timeout`, that is a new message to you.",
     parameters: {
       type: "object",
       properties: {

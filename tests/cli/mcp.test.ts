@@ -24,8 +24,13 @@ async function start(home: string, speaker: Speaker, args: readonly string[] = [
   return newPeer("Desk", new NewStdio(how), speaker === "version 2, newest revision");
 }
 
-async function sendBack(home: string, to: string, message: string): Promise<Record<string, unknown>> {
-  const args = JSON.stringify({ sessionKey: to, message });
+async function sendBack(
+  home: string,
+  to: string,
+  message: string,
+  timeoutSeconds = 0,
+): Promise<Record<string, unknown>> {
+  const args = JSON.stringify({ sessionKey: to, message, timeoutSeconds });
   return runJson(home, ["tool", "sessions_send", args, "--as", "agent:research:main"]);
 }
 
@@ -46,11 +51,16 @@ test.each(SPEAKERS.filter((speaker) => speaker !== "version 2, older revision"))
     const news =
       speaker === "version 2, newest revision" ? heard.promise : listening(home, key, heard.promise);
     expect(await sendBack(home, key, "hello desk")).toMatchObject({
-      status: "ok",
+      status: "accepted",
       delivery: { mode: "inbox" },
     });
     await news;
     expect(JSON.stringify(await peer.call("sessions_inbox"))).toContain("hello desk");
+    const waiting = sendBack(home, key, "which port?", 600);
+    const inbox = async () => JSON.stringify(await peer.call("sessions_inbox"));
+    await expect.poll(inbox, { timeout: 30_000 }).toContain("which port?");
+    await peer.call("sessions_send", { sessionKey: "agent:research:main", message: "port 80" });
+    expect(await waiting).toMatchObject({ status: "ok", reply: "port 80" });
     await peer.close();
 
     const back = await start(home, speaker, ["--handle", "desk-1", "--agent", "ops"]);

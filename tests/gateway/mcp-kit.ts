@@ -226,8 +226,15 @@ export function written(
 }
 
 /** Sends as one session to another, as its agent's tool would. */
-export async function sendAs(house: House, from: string, to: string, message: string): Promise<Answer> {
-  const body = JSON.stringify({ tool: "sessions_send", args: { sessionKey: to, message }, sessionKey: from });
+export async function sendAs(
+  house: House,
+  from: string,
+  to: string,
+  message: string,
+  timeoutSeconds = 0,
+): Promise<Answer> {
+  const args = { sessionKey: to, message, timeoutSeconds };
+  const body = JSON.stringify({ tool: "sessions_send", args, sessionKey: from });
   const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
   const response = await fetch(`${house.http}/tools/invoke`, { method: "POST", headers, body });
   return ((await response.json()) as { result: Answer }).result;

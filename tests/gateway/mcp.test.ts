@@ -88,7 +88,8 @@ test.each(SPEAKERS)(
     await peer.subscribe(heard.resolve);
 
     const first = await sendAs(house, "agent:research:main", key, "one");
-    expect(first).toMatchObject({ status: "ok", reply: "", delivery: { mode: "inbox" } });
+    expect(first).toMatchObject({ status: "accepted", delivery: { mode: "inbox" } });
+    expect(first).not.toHaveProperty("reply");
     await heard.promise;
     await sendAs(house, "agent:research:main", key, "two");
 
@@ -114,6 +115,65 @@ test.each(SPEAKERS)(
     });
   },
 );
+
+test.each(SPEAKERS)(
+  "%s: a sender with a timeout waits for what the client sends back, and has it as the reply",
+  async (speaker) => {
+    const house = await openHouse({ choices: { tools: OPEN } });
+    const peer = await openPeer(house, speaker, { headers: { "x-parley-handle": "desk" } });
+    const asker = "agent:research:main";
+    const key = "agent:main:mcp:desk";
+    await peer.call("sessions_inbox");
+    const came = written(house, key);
+    const waiting = sendAs(house, asker, key, "which port?", 600);
+    await came;
+    const sent = await peer.call("sessions_send", { sessionKey: asker, message: "port 80" });
+    expect(sent).toMatchObject({
+      status: "accepted",
+      note: expect.stringContaining("has it"),
+      delivery: { status: "skipped" },
+    });
+    expect(await waiting).toMatchObject({ status: "ok", reply: "port 80", delivery: { mode: "inbox" } });
+    expect(await peer.call("sessions_send", { sessionKey: asker, message: "and 443" })).toMatchObject({
+      status: "ok",
+      reply: "echo and 443",
+    });
+  },
+);
+
+test.each(SPEAKERS)(
+  "%s: a client waits for another client's answer, and then has no notice",
+  async (speaker) => {
+    const house = await openHouse({ choices: { tools: OPEN } });
+    const asker = await openPeer(house, speaker, { headers: { "x-parley-handle": "asker" } });
+    const reader = await openPeer(house, speaker, { headers: { "x-parley-handle": "reader" } });
+    await asker.call("sessions_inbox");
+    await reader.call("sessions_inbox");
+    const came = written(house, "agent:main:mcp:reader");
+    const waiting = asker.call("sessions_send", {
+      sessionKey: "agent:main:mcp:reader",
+      message: "ready?",
+      timeoutSeconds: 600,
+    });
+    await came;
+    await reader.call("sessions_send", { sessionKey: "agent:main:mcp:asker", message: "yes" });
+    expect(await waiting).toMatchObject({ status: "ok", reply: "yes" });
+    expect(await asker.call("sessions_inbox")).toMatchObject({ count: 0 });
+  },
+);
+
+test("I7: a client cannot wait for itself, nor for a session that waits for it", async () => {
+  const house = await openHouse({ choices: { tools: OPEN } });
+  const who = { headers: { "x-parley-handle": "desk" } };
+  const peer = await openPeer(house, "version 1", who);
+  const key = "agent:main:mcp:desk";
+  await peer.call("sessions_inbox");
+  expect(await peer.call("sessions_send", { sessionKey: key, message: "me" })).toMatchObject({
+    code: "wait_cycle",
+    cycle: [key, key],
+  });
+  expect(await peer.call("sessions_inbox")).toMatchObject({ count: 0 });
+});
 
 test.each(SPEAKERS)(
   "%s: sessions_inbox with a limit reaches every message, older and newer",

@@ -80,7 +80,10 @@ export const TOOL_ANSWERS: Readonly<Record<string, ToolAnswers>> = {
   sessions_send: {
     gives: [
       ["status: ok", "`reply` of the other session, with `runId`, `sessionKey`, `delivery`."],
-      ["status: accepted", "With `timeoutSeconds: 0`: it is kept and will run."],
+      [
+        "status: accepted",
+        "With `timeoutSeconds: 0`: it is kept and will run. Also for an answer that goes to a waiting sender: see `note`.",
+      ],
       ["status: timeout", "Waiting ended; `state` and `queuedBehind` say where the run is. It goes on."],
       ["status: error", "The other run ended badly: its `code` and `error`, with `runId`."],
       ["status: forbidden", "It was refused, and nothing was enqueued; `code` names the rule."],

@@ -27,9 +27,7 @@ function checkParts(story: Story, row: Row, attempts: readonly Attempt[], about:
       story.wrong("I5", `${about}: part ${at + 1} is ${first.text}`);
     if (row.state === "sent" && (!said.includes("sent") || shown.length === 0))
       story.wrong("I5", `${about}: part ${at + 1} was answered ${said.join() || "never"}`);
-    // Whoever died, or found the disk full, may not have written it down.
-    const mayForget = story.deaths > 0 || story.plan.features.fullDisk;
-    const isAgain = said.filter((outcome) => outcome === "sent").length > 1 && !mayForget;
+    const isAgain = said.filter((outcome) => outcome === "sent").length > 1 && !mayForget(story);
     if (isAgain && !story.retried.has(String(row.id)))
       story.wrong("I5", `${about}: part ${at + 1} is sent again after it was acknowledged`);
   }
@@ -39,13 +37,16 @@ function checkParts(story: Story, row: Row, attempts: readonly Attempt[], about:
     story.wrong("I5", `${about}: parts are made as ${order.join()}`);
 }
 
+/** Whoever died, or found the disk full until it was stopped, may not have written an acknowledgement down. */
+const mayForget = (story: Story): boolean => story.deaths > 0 || story.plan.features.fullDisk;
+
 function checkFailed(story: Story, row: Row, attempts: readonly Attempt[], about: string): void {
   const last = attempts.at(-1)?.outcome;
   const code = String(row.code);
   if (code === "ambiguous") {
     if (channelOf(row) !== "plain")
       story.wrong("I5", `${about}, and its channel recognises what it has shown`);
-    if (last === "sent" && attempts.length === Number(attempts.at(-1)?.parts) && story.deaths === 0)
+    if (last === "sent" && attempts.length === Number(attempts.at(-1)?.parts) && !mayForget(story))
       story.wrong("I5", `${about}, and its channel has acknowledged it`);
     return;
   }

@@ -63,8 +63,8 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "reply-not-masked",
     breaks: "I14: the reply to a send shows secrets",
     file: "src/flows/send.ts",
-    from: `? "" : redactor.mask(run.reply ?? "");`,
-    to: `? "" : (run.reply ?? "");`,
+    from: `? "" : redactor.mask(words);`,
+    to: `? "" : words;`,
   },
   {
     name: "events-not-masked",

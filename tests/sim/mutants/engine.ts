@@ -114,8 +114,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "wait-not-answered",
     breaks: "I2: who waits for a run is not told of its end",
     file: "src/engine/finish.ts",
-    from: "    answerWaits(unit.tx, run.runId, unit.now),\n",
-    to: "    false,\n",
+    from: "    isOutcome ? answerWaits(unit.tx, run.runId, unit.now) : undefined,\n",
+    to: "    undefined,\n",
   },
   {
     name: "waiter-not-woken",

@@ -1,0 +1,78 @@
+// Owns the answer of an external session to a message whose sender waits for it.
+// IA1: the conversation stays open until the answer, or until its sender gives up, and ends in that
+//      transaction. Its end is what the waiting sender watches, in every process.
+// IA2: an answer reaches its sender once: as the reply of the wait, or, when the wait had ended, as a
+//      message of its own.
+
+import type { Run } from "../core/run.ts";
+import type { Session } from "../core/session.ts";
+import type { Unit } from "../engine/unit.ts";
+import { awaitedMessage, endFlow, getFlow, holdFlow, noteReply } from "../store/flows.ts";
+import { getRun, getRunOfCall } from "../store/runs.ts";
+import type { Db } from "../store/sql.ts";
+import { answerWaits, getWait } from "../store/waits.ts";
+import { publishFlowEnd } from "./flow-events.ts";
+
+/** Why the conversation of an answer ends at once: there is no reply to it. */
+export const IS_ANSWER = "is_answer";
+
+/** Whether this run wrote a message into the inbox of an external session. */
+export function isInInbox(run: Run): boolean {
+  return run.kind === "append" && run.state === "ok";
+}
+
+/** Whether the sender of this message waits for an answer. */
+export async function isAwaited(db: Db, run: Run): Promise<boolean> {
+  if (run.callId === undefined) return false;
+  return (await getWait(db, run.callId))?.state === "open";
+}
+
+/** The text with which this run, or the reader of the inbox, answered. */
+export async function replyOf(db: Db, run: Run): Promise<string> {
+  if (!isInInbox(run) || run.flow === undefined) return run.reply ?? "";
+  return (await getFlow(db, run.flow.flowId))?.round1Reply ?? "";
+}
+
+interface SentBack {
+  readonly requester: Session;
+  readonly target: Session;
+  readonly text: string;
+  readonly callId: string;
+}
+
+/**
+ * Gives the text that an external session sends to the sender in `target` who waits longest for its answer.
+ * Returns the answered message; undefined: nobody waits, or this call was accepted before.
+ */
+export async function answerAwaited(unit: Unit, sent: SentBack): Promise<Run | undefined> {
+  const { requester, target, text, callId } = sent;
+  if (!requester.external || (await getRunOfCall(unit.tx, callId)) !== undefined) return undefined;
+  const awaited = { requesterKey: target.key, targetKey: requester.key, now: unit.now };
+  const runId = await awaitedMessage(unit.tx, awaited);
+  const asked = runId === undefined ? undefined : await getRun(unit.tx, runId);
+  if (asked?.flow === undefined) return undefined;
+  // False: the sender gave up since the query above.
+  if (!(await answerWaits(unit.tx, asked.runId, unit.now))) return undefined;
+  const { flowId } = asked.flow;
+  await noteReply(unit.tx, flowId, text, true);
+  await endAwaited(unit, flowId, { runId: asked.runId, reason: "answered" });
+  return asked;
+}
+
+async function endAwaited(
+  unit: Unit,
+  flowId: string,
+  last: { readonly runId: string; readonly reason: string },
+): Promise<void> {
+  const flow = await holdFlow(unit.tx, flowId);
+  if (flow === undefined || !(await endFlow(unit.tx, flowId, last.reason, unit.now))) return;
+  publishFlowEnd(unit, flow, last);
+}
+
+/** Ends the conversation of a message whose sender does not wait for an answer any more. */
+export async function endUnanswered(
+  unit: Unit,
+  { runId, flow }: { readonly runId: string; readonly flow?: { readonly flowId: string } | undefined },
+): Promise<void> {
+  if (flow !== undefined) await endAwaited(unit, flow.flowId, { runId, reason: "unanswered" });
+}

@@ -355,6 +355,20 @@ test("a provider in the file goes before keys in the environment; a known one ne
   ]);
 });
 
+test("connectTimeoutSeconds is 10 unless it is set, in the file or by a key alone, and has limits", () => {
+  const withLocal = (more: string) => `{ ${LOCAL.replace("models: [", `${more} models: [`)} }`;
+  const patience = { connectTimeoutSeconds: 10, idleTimeoutSeconds: 90, maxRetries: 3 };
+  expect(config().good(withLocal("")).settings.providers[0]).toMatchObject(patience);
+  const env = { ANTHROPIC_API_KEY: "k" };
+  expect(config().good("{}", { env }).settings.providers[0]).toMatchObject(patience);
+  const set = config().good(withLocal("connectTimeoutSeconds: 3,")).settings.providers[0];
+  expect(set).toMatchObject({ ...patience, connectTimeoutSeconds: 3 });
+  for (const wrong of [0, 301, 1.5]) {
+    const [problem] = config().problems(withLocal(`connectTimeoutSeconds: ${wrong},`));
+    expect(problem).toContain("models.providers.local.connectTimeoutSeconds");
+  }
+});
+
 test("a file with secrets in it that others can read is warned about; names of variables are no secrets", () => {
   const warned = (text: string, mode: number) => {
     config().write(text, config().defaultPath, mode);

@@ -1,6 +1,5 @@
 // The four provider APIs over real HTTP: what is sent, what comes back, what goes wrong.
 
-import { createServer, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import type { ModelOutcome, ModelRequest } from "../../src/agent/model.ts";
 import { resolveModel, UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
@@ -8,7 +7,7 @@ import { openModelPort } from "../../src/agent/port.ts";
 import type { Entry } from "../../src/core/message.ts";
 import { PROVIDER_APIS, type ProviderApi } from "../../src/core/settings.ts";
 import { cleanup } from "../kit/engine.ts";
-import { listenHere } from "../kit/loopback.ts";
+import { deafServer } from "../kit/loopback.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
 import {
   call,
@@ -389,26 +388,11 @@ test("maxRetries 0 tries a request once, and idleTimeoutSeconds counts each byte
   expect(await asked.outcome).toHaveProperty("error", expect.stringContaining("idleTimeoutSeconds"));
 });
 
-/** A server that accepts connections and never finishes a TLS handshake. */
-async function deafServer(): Promise<{ url: string; connections: () => number }> {
-  let connections = 0;
-  const sockets = new Set<Socket>();
-  const deaf = createServer((socket) => {
-    connections += 1;
-    sockets.add(socket.on("error", () => {}));
-  });
-  const port = await listenHere(deaf);
-  cleanup(() => {
-    for (const socket of sockets) socket.destroy();
-    return new Promise<void>((resolve) => deaf.close(() => resolve()));
-  });
-  return { url: `https://127.0.0.1:${port}`, connections: () => connections };
-}
-
 test.each(PROVIDER_APIS)(
   "%s: a provider that accepts no connection fails after connectTimeoutSeconds and is tried again",
   async (api) => {
     const deaf = await deafServer();
+    cleanup(() => deaf.close());
     const served = await serve(() => "never");
     const request = requestTo(api, served);
     if (request.model.kind !== "provider") throw new Error("no provider");

@@ -8,6 +8,7 @@ import type { ChatEvent } from "../../src/gateway/protocol.ts";
 import { cleanup } from "../kit/engine.ts";
 import { launch } from "../kit/fleet.ts";
 import { type GatewayProcess, startProcess } from "../kit/gateway-process.ts";
+import { deafServer } from "../kit/loopback.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
 import { call, httpError, pause, text } from "../kit/model-server-steps.ts";
 
@@ -112,6 +113,29 @@ test("fallbackModels of a configuration file: the next model answers, and the st
   const { messages } = await client.call<{ messages: Message[] }>("chat.history", { sessionKey: "main" });
   expect(messages.at(-1)).toMatchObject({ provider: "second", model: "test-model" });
   expect([broken.requests.length, other.requests.length]).toEqual([1, 1]);
+});
+
+test("connectTimeoutSeconds of a configuration file: each try ends in time, is told, and then the next model answers", async () => {
+  const deaf = await deafServer();
+  cleanup(() => deaf.close());
+  const other = await modelServer(() => "The second one answers.");
+  const provider = withoutId(other.provider("openai-completions"));
+  const patience = { connectTimeoutSeconds: 1, maxRetries: 1 };
+  const first = { ...provider, ...patience, baseUrl: `${deaf.url}/v1` };
+  const agent = { id: "main", model: "first/test-model", fallbackModels: ["second/test-model"] };
+  const config = { models: { providers: { first, second: provider } }, agents: { list: [agent] } };
+  const gateway = await startProcess({ config });
+  const client = await gateway.connect();
+  const retries: unknown[] = [];
+  client.on("agent", (event) => {
+    const { stream, data } = event as { stream: string; data: unknown };
+    if (stream === "retry") retries.push(data);
+  });
+  expect(await waitFor(client, await chat(client, "hello"))).toMatchObject({ runStatus: "ok" });
+  expect(await history(client, "main")).toEqual(["user: hello", "assistant: The second one answers."]);
+  expect(deaf.connections()).toBe(2);
+  const error = expect.stringContaining("accepted no connection within 1 s");
+  await expect.poll(() => retries).toMatchObject([{ attempt: 1, of: 1, error }]);
 });
 
 async function killedInTheMiddle(when: (server: ModelServer) => Promise<void>): Promise<void> {

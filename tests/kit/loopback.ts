@@ -3,7 +3,7 @@
 
 import { once } from "node:events";
 import { createServer as createHttpServer, type RequestListener } from "node:http";
-import { type AddressInfo, createServer, type Server } from "node:net";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 
 /** Below the range that the system gives out: nobody who asks for any port is given one of these. */
 const PORT_FIRST = 22_000;
@@ -48,6 +48,31 @@ export async function serveHttp(listener: RequestListener, wantedPort = 0): Prom
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
+      }),
+  };
+}
+
+/** A server that takes connections and never says a word: with https, none is ever made. */
+export interface DeafServer {
+  /** Like `https://127.0.0.1:1234`. */
+  readonly url: string;
+  connections(): number;
+  close(): Promise<void>;
+}
+
+export async function deafServer(): Promise<DeafServer> {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket.on("error", () => {}));
+  });
+  const port = await listenHere(server);
+  return {
+    url: `https://127.0.0.1:${port}`,
+    connections: () => sockets.length,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
       }),
   };
 }

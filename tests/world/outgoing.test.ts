@@ -1,7 +1,6 @@
 // Outgoing HTTP over real sockets: which addresses are connected to, and how long a connection may take.
 
 import { once } from "node:events";
-import { createServer, type Server } from "node:net";
 import { expect, test } from "vitest";
 import {
   AddressRefused,
@@ -11,7 +10,7 @@ import {
   publicLookup,
 } from "../../src/world/outgoing.ts";
 import { cleanup } from "../kit/engine.ts";
-import { listenHere, serveHttp } from "../kit/loopback.ts";
+import { type DeafServer, deafServer, serveHttp } from "../kit/loopback.ts";
 
 test.each([
   ...["0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "127.255.255.254", "169.254.169.254", "172.16.0.1"],
@@ -37,16 +36,9 @@ test.each(["8.8.8.8", "172.32.0.1", "100.128.0.1", "192.0.1.1", "2606:4700::1111
   },
 );
 
-/** A server that counts connections and never says a word. */
-async function silentServer(): Promise<{ port: number; connections: number; server: Server }> {
-  const made = { port: 0, connections: 0, server: createServer() };
-  made.server.on("connection", (socket) => {
-    made.connections += 1;
-    socket.on("error", () => {});
-    cleanup(() => void socket.destroy());
-  });
-  made.port = await listenHere(made.server);
-  cleanup(() => new Promise<void>((resolve) => made.server.close(() => resolve())));
+async function silentServer(): Promise<DeafServer> {
+  const made = await deafServer();
+  cleanup(() => made.close());
   return made;
 }
 
@@ -55,17 +47,18 @@ const media = (url: string) => ({ purpose: "media", url, configured: "https://gr
 test.each(["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f000001"])(
   "OC1: an address that somebody else named does not lead to this machine as %s",
   async (host) => {
-    const { port } = await silentServer();
+    const { url } = await silentServer();
+    const { port } = new URL(url);
     expect(() => outgoingRequest(media(`https://${host}:${port}/x`), {})).toThrow(AddressRefused);
   },
 );
 
 test("OC1: a name that leads to this machine is not connected to", async () => {
   const silent = await silentServer();
-  const request = outgoingRequest(media(`https://localhost:${silent.port}/x`), {});
+  const request = outgoingRequest(media(`${silent.url.replace("127.0.0.1", "localhost")}/x`), {});
   const [error] = await once(request.end(), "error");
   expect(error).toBeInstanceOf(AddressRefused);
-  expect(silent.connections).toBe(0);
+  expect(silent.connections()).toBe(0);
 });
 
 type Found = { address: string; family: number }[];
@@ -109,7 +102,13 @@ test("OG1: the configured address may be on this machine; another one gets nothi
   const silent = await silentServer();
   const ask = outgoingFetch("model", `${here.origin}/v1`);
   expect(await (await ask(`${here.origin}/v1/models`)).text()).toBe("fine");
-  await expect(ask(`http://127.0.0.1:${silent.port}/v1`)).rejects.toThrow(AddressRefused);
-  expect(asked).toEqual(["/v1/models"]);
-  expect(silent.connections).toBe(0);
+  await expect(ask(`${silent.url.replace("https", "http")}/v1`)).rejects.toThrow(AddressRefused);
+  const to = { purpose: "channel", configured: here.origin } as const;
+  const request = outgoingRequest({ ...to, url: `${here.origin}/send` }, {});
+  const [answer] = await once(request.end(), "response");
+  expect(answer).toMatchObject({ statusCode: 200 });
+  answer.resume();
+  expect(() => outgoingRequest({ ...to, url: silent.url }, {})).toThrow(AddressRefused);
+  expect(asked).toEqual(["/v1/models", "/send"]);
+  expect(silent.connections()).toBe(0);
 });

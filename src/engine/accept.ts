@@ -2,7 +2,10 @@
 // its chain (I8).
 // A1: the run row, its lane number and its chain count are written by one transaction.
 // A2: the same run id or tool call id never makes a second run.
+// A3: an idempotency key is the id of its owner's run. If another's run has that id, the owner's run gets an
+//     id made of owner and key; nobody is given a run that another owner began.
 
+import { createHash } from "node:crypto";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { ZERO_USAGE } from "../core/message.ts";
 import type { FlowRef, Run, RunInput, RunKind } from "../core/run.ts";
@@ -17,6 +20,8 @@ import type { Unit } from "./unit.ts";
 export interface AcceptRequest {
   /** The caller's idempotency key; default: a new id. */
   readonly runId?: string;
+  /** Whose that key is. Default: the runtime's own. */
+  readonly askedBy?: string;
   readonly sessionKey: string;
   /** Default `turn`. */
   readonly kind?: RunKind;
@@ -66,12 +71,29 @@ export function dailyBudgetOf({ dailyBudgets = {} }: AcceptLimits, agentId: stri
   return Object.hasOwn(dailyBudgets, agentId) ? dailyBudgets[agentId] : undefined;
 }
 
-async function acceptedBefore(tx: Tx, request: AcceptRequest): Promise<Result<Run | undefined>> {
+/** The ids that a run under this key may have: the second where the first is another owner's (A3). */
+function runIdsOf({ runId, askedBy }: AcceptRequest): readonly string[] {
+  if (runId === undefined) return [];
+  if (askedBy === undefined) return [runId];
+  const whole = JSON.stringify([askedBy, runId]);
+  return [runId, createHash("sha256").update(whole).digest("hex").slice(0, 32)];
+}
+
+/** The run that was accepted before, or the id of the new one. */
+async function acceptedBefore(
+  tx: Tx,
+  request: AcceptRequest,
+): Promise<Result<{ readonly run?: Run; readonly runId?: string }>> {
   const byCall = request.callId === undefined ? undefined : await getRunOfCall(tx, request.callId);
-  if (byCall !== undefined) return ok(byCall);
-  const byId = request.runId === undefined ? undefined : await getRun(tx, request.runId);
-  if (byId === undefined) return ok(undefined);
-  if (byId.sessionKey === request.sessionKey && byId.input.text === request.input.text) return ok(byId);
+  if (byCall !== undefined) return ok({ run: byCall });
+  if (request.runId === undefined) return ok({});
+  for (const runId of runIdsOf(request)) {
+    const run = await getRun(tx, runId);
+    if (run === undefined) return ok({ runId });
+    if (run.askedBy !== request.askedBy) continue;
+    if (run.sessionKey === request.sessionKey && run.input.text === request.input.text) return ok({ run });
+    break;
+  }
   return fail("idempotency_conflict", `run id "${request.runId}" belongs to another request`, {
     hint: "Use a new idempotencyKey for a new request.",
   });
@@ -137,8 +159,9 @@ export async function acceptIn(
   const [lane, load] = await together(holdLane(tx, request.sessionKey), countLane(tx, request.sessionKey));
   const before = await acceptedBefore(tx, request);
   if (!before.ok) return before;
-  if (before.value !== undefined) {
-    return ok({ run: before.value, queuedBehind: await countAhead(tx, before.value), fresh: false });
+  const { run: known, runId } = before.value;
+  if (known !== undefined) {
+    return ok({ run: known, queuedBehind: await countAhead(tx, known), fresh: false });
   }
   if (lane === undefined) return fail("session_not_found", `there is no session "${request.sessionKey}"`);
   const { session, laneSeq } = lane;
@@ -164,7 +187,7 @@ export async function acceptIn(
     if (!allowed.ok) return allowed;
   }
   const run: Run = {
-    runId: request.runId ?? unit.newOrderedId(),
+    runId: runId ?? unit.newOrderedId(),
     sessionKey: session.key,
     sessionId: session.sessionId,
     agentId: session.agentId,
@@ -182,6 +205,7 @@ export async function acceptIn(
     ...(request.route === undefined ? {} : { route: request.route }),
     ...(request.flow === undefined ? {} : { flow: request.flow }),
     ...(request.parentRunId === undefined ? {} : { parentRunId: request.parentRunId }),
+    ...(request.askedBy === undefined ? {} : { askedBy: request.askedBy }),
     ...(request.callId === undefined ? {} : { callId: request.callId }),
   };
   await together(

@@ -26,6 +26,8 @@ export interface DirectMessage {
   readonly extraContext?: string;
   /** The idempotency key. Default: a new id. */
   readonly runId?: string;
+  /** Whose that key is. */
+  readonly askedBy?: string;
   /** Aborts the run this long after it started. Default 0: never. */
   readonly timeoutMs?: number;
   /** Where the writer reads the answer; becomes the session's route. Absent: the route stays. */
@@ -48,7 +50,7 @@ export async function sendDirect(
   if (!open.ok) return open;
   const verdict = sendVerdict(parts.settings, message.session);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
-  const { text, images, senderName, thinking, extraContext, runId, timeoutMs } = message;
+  const { text, images, senderName, thinking, extraContext, runId, askedBy, timeoutMs } = message;
   const { deliverTo, route: place = deliverTo } = message;
   return engine.commit(async (unit): Promise<Result<Accepted>> => {
     if (deliverTo !== undefined) {
@@ -60,7 +62,7 @@ export async function sendDirect(
     const accepted = await engine.acceptIn(unit, {
       sessionKey: message.session.key,
       input: { text, ...optional({ images, senderName, thinking, context: extraContext }) },
-      ...optional({ runId, timeoutMs, route: place }),
+      ...optional({ runId, askedBy, timeoutMs, route: place }),
     });
     if (!accepted.ok) return accepted;
     if (message.route !== undefined && accepted.value.fresh) {

@@ -357,6 +357,8 @@ interface InjectRequest {
   readonly label?: string;
   /** The same id never appends twice. */
   readonly runId?: string;
+  /** Whose that id is, as an idempotency key. */
+  readonly askedBy?: string;
   /** Not asked when the id was accepted before. */
   readonly also?: Also<Run>;
 }
@@ -382,7 +384,7 @@ export async function injectMessage(
       sessionKey: session.key,
       kind: "append",
       input: { text, injected: true },
-      ...(request.runId === undefined ? {} : { runId: request.runId }),
+      ...optional({ runId: request.runId, askedBy: request.askedBy }),
     });
     if (accepted.ok && accepted.value.fresh) await request.also?.(unit, accepted.value.run);
     return accepted;

@@ -33,10 +33,17 @@ export interface Caller {
   readonly patterns?: readonly string[];
   /** The token is a session's pass: it calls that session's tools, as the session, and nothing else. */
   readonly actsAs?: string;
+  /** The device that signed this connection's challenge. */
+  readonly deviceId?: string;
   /** The paired device that this connection is of. */
   readonly nodeId?: string;
   /** What the device token says that opened this connection. */
   readonly device?: { readonly deviceId: string; readonly role: Caller["role"]; readonly series: string };
+}
+
+/** Whose idempotency keys a caller's are: its device's with this token, else the token's. */
+export function keyOwnerOf({ id, deviceId }: Pick<Caller, "id" | "deviceId">): string {
+  return deviceId === undefined ? id : `${id}:${deviceId}`;
 }
 
 export interface Claim {

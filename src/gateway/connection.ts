@@ -10,6 +10,7 @@
 import type { RawData, WebSocket } from "ws";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { NodeRow } from "../core/node.ts";
+import { optional } from "../core/optional.ts";
 import type { Timer, World } from "../world.ts";
 import { failureFrame, thrown } from "./answer.ts";
 import type { Authority, Caller } from "./auth.ts";
@@ -104,6 +105,11 @@ function closeReason(text: string): string {
     .subarray(0, CLOSE_REASON_MAX_BYTES)
     .toString()
     .replace(/\uFFFD+$/, "");
+}
+
+/** The device that signed the challenge. A signature without a nonce could be a copy. */
+function signerOf(proof: DeviceProof | undefined): string | undefined {
+  return proof?.nonce === undefined ? undefined : proof.id;
 }
 
 export class Connection {
@@ -292,9 +298,7 @@ export class Connection {
     const prove = () => verifyDevice(params, this.#nonce, this.#parts.world.clock.now());
     const device = (): Result<string | undefined> => {
       const proven = prove();
-      if (!proven.ok) return proven;
-      // Whoever has copied a signature without a nonce could use it again.
-      return ok(proven.value?.nonce === undefined ? undefined : proven.value.id);
+      return proven.ok ? ok(signerOf(proven.value)) : proven;
     };
     const admitted = this.#parts.authority.admit(this.#peer.remote, { token, role, scopes, device });
     if (!admitted.ok) return admitted;
@@ -307,7 +311,7 @@ export class Connection {
     const node = await this.#nodeOf(admitted.value, params, proof.value);
     if (!node.ok) return node;
     const nodeId = node.value?.id;
-    const caller = nodeId === undefined ? admitted.value : { ...admitted.value, nodeId };
+    const caller = { ...admitted.value, ...optional({ nodeId, deviceId: signerOf(proof.value) }) };
     const given = early ?? (await renew());
     if (!given.ok) return given;
     const member: Member = {

@@ -1,8 +1,9 @@
 // Owns the way of a request from its name and params to its answer: role, scope, params, idempotency, method.
 // DP1: nothing is looked at before the caller's right to the method is known; nothing runs with params that
 //      don't fit.
-// DP2: the same idempotency key gives the same answer, at once or after a restart; any other use of a key is
-//      a conflict.
+// DP2: the same idempotency key of the same owner (a token, or a device with a token) gives the same answer,
+//      at once or after a restart; any other use of it by that owner is a conflict. Keys of two owners never
+//      meet.
 // DP3: only good answers are remembered: what was refused may be asked for again.
 // DP4: a request with a key outlives its connection: the caller may come back and ask again.
 
@@ -12,10 +13,10 @@ import type { TokenScope } from "../core/settings.ts";
 import { hasScope } from "../core/visibility.ts";
 import type { Unit } from "../engine/unit.ts";
 import { operatorViewer } from "../flows/access.ts";
-import { type KeyedCall, recallAnswer, rememberAnswer } from "../store/idempotency.ts";
+import { type KeyedCall, ownedKey, recallAnswer, rememberAnswer } from "../store/idempotency.ts";
 import type { Db } from "../store/sql.ts";
 import { nearestName } from "../tools/arguments.ts";
-import type { Caller } from "./auth.ts";
+import { type Caller, keyOwnerOf } from "./auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
 import type { Answer } from "./connection.ts";
 import { coversAgent } from "./covered.ts";
@@ -149,25 +150,31 @@ class AnsweredElsewhere extends Error {}
 function createOnce(db: Db): (keyed: KeyedCall, work: Work) => Promise<Result<unknown>> {
   const underWay = new Map<string, UnderWay>();
   const conflict = fail("idempotency_conflict", "this idempotencyKey was used for another request", {
-    hint: "Use a new key for a new request; a key belongs to one token, one method and one set of params.",
+    hint: "Use a new key for a new request; under one key you can ask for one method with one set of params.",
   });
   return async (keyed, work) => {
-    const busy = underWay.get(keyed.key);
+    const stored = ownedKey(keyed);
+    const busy = underWay.get(stored);
     if (busy !== undefined) return isSame(busy.call, keyed) ? busy.answer : conflict;
     const recall = async (otherwise: Work): Promise<Result<unknown>> => {
       const known = await recallAnswer(db, keyed);
       if (known === "conflict") return conflict;
       return known === "none" ? otherwise() : ok(known.answer);
     };
-    const answer = recall(work).catch((error: unknown) => {
+    const begin: Work = async () => {
+      const done = await work();
+      // The run may be there because another process was asked the same at the same moment.
+      return !done.ok && done.code === "idempotency_conflict" ? recall(async () => done) : done;
+    };
+    const answer = recall(begin).catch((error: unknown) => {
       if (error instanceof AnsweredElsewhere) return recall(async () => conflict);
       throw error;
     });
-    underWay.set(keyed.key, { call: keyed, answer });
+    underWay.set(stored, { call: keyed, answer });
     try {
       return await answer;
     } finally {
-      underWay.delete(keyed.key);
+      underWay.delete(stored);
     }
   };
 }
@@ -244,23 +251,24 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
 }
 
 function isSame(a: KeyedCall, b: KeyedCall): boolean {
-  return a.caller === b.caller && a.method === b.method && a.paramsHash === b.paramsHash;
+  return a.method === b.method && a.paramsHash === b.paramsHash;
 }
 
-function callIdOf({ key, caller, method, paramsHash }: KeyedCall): string {
-  const whole = JSON.stringify([key, caller, method, paramsHash]);
+function callIdOf({ key, owner, method, paramsHash }: KeyedCall): string {
+  const whole = JSON.stringify([key, owner, method, paramsHash]);
   return `operator:${createHash("sha256").update(whole).digest("hex").slice(0, 32)}`;
 }
 
 function keyedCall(caller: Caller, method: string, params: object): KeyedCall | undefined {
   const { idempotencyKey: key, ...rest } = params as { idempotencyKey?: string };
   if (key === undefined) return undefined;
-  // Nodes may share a token, and know nothing of each other's keys.
-  const own = caller.nodeId === undefined ? key : `node:${caller.nodeId}:${key}`;
-  return callUnder(own, caller, method, rest);
+  return callUnder(key, caller, method, rest);
 }
 
 function callUnder(key: string, caller: Caller, method: string, params: object): KeyedCall {
   const paramsHash = createHash("sha256").update(canonical(params)).digest("hex");
-  return { key, caller: caller.id, method, paramsHash };
+  // Older versions put a node's id before its keys.
+  const before = caller.nodeId === undefined ? key : `node:${caller.nodeId}:${key}`;
+  const older = { key: before, caller: caller.id };
+  return { key, owner: keyOwnerOf(caller), older, method, paramsHash };
 }

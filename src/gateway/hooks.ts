@@ -14,7 +14,7 @@ import type { Run } from "../core/run.ts";
 import type { TokenScope } from "../core/settings.ts";
 import type { Unit } from "../engine/unit.ts";
 import { operatorViewer } from "../flows/access.ts";
-import { rememberAnswer } from "../store/idempotency.ts";
+import { recallAnswer, rememberAnswer } from "../store/idempotency.ts";
 import { acceptHook, acceptWake, type HookTurn } from "../triggers/hooks.ts";
 import type { Caller } from "./auth.ts";
 import type { CallContext, GatewayDeps } from "./call.ts";
@@ -236,9 +236,10 @@ function remembering(ctx: CallContext, once?: (unit: Unit) => Promise<Result<voi
 
 /** Takes a signed body for this delivery; refused if another one brought it. */
 async function claimBody(unit: Unit, id: string, digest: string): Promise<Result<void>> {
-  const caller = `hook:${id}`;
-  const call = { key: `hook-body:${id}:${digest}`, caller, method: "hooks.body", paramsHash: digest };
-  if (await rememberAnswer(unit.tx, call, {}, unit.now)) return ok(undefined);
+  const [owner, key] = [`hook:${id}`, `hook-body:${id}:${digest}`];
+  const call = { key, owner, older: { key, caller: owner }, method: "hooks.body", paramsHash: digest };
+  const isNew = (await recallAnswer(unit.tx, call)) === "none";
+  if (isNew && (await rememberAnswer(unit.tx, call, {}, unit.now))) return ok(undefined);
   return fail("idempotency_conflict", "this signed body has come before, as another delivery", {
     hint: "A sender whose bodies may be alike puts an id or the time into them.",
   });

@@ -1,6 +1,7 @@
 // Owns the answers that were given to calls with an idempotency key.
 // ID1: the same call with the same key gets the same answer, also after a restart.
-// ID2: the same key with other parameters, for another method or from another caller is a conflict.
+// ID2: the same key of the same owner with other parameters or for another method is a conflict.
+// ID3: a key belongs to its owner. Keys of two owners never meet, however alike they are.
 
 import { prepared } from "./prepared.ts";
 import type { Db, Tx } from "./sql.ts";
@@ -8,31 +9,37 @@ import type { IdempotencyTable } from "./tables.ts";
 
 export interface KeyedCall {
   readonly key: string;
-  /** Which token asked: a hash, never the token. */
-  readonly caller: string;
+  /** Whose key it is, such as a token or a device: a hash, never the token. */
+  readonly owner: string;
+  /** The row that an older version wrote for this call. Such rows expire, and none is written any more. */
+  readonly older?: { readonly key: string; readonly caller: string };
   readonly method: string;
   readonly paramsHash: string;
 }
 
-const ANSWER = prepared((db, { key }: { key: string }) =>
+/** The key with its owner, as it is stored. The keys of callers hold no control characters. */
+export function ownedKey({ owner, key }: Pick<KeyedCall, "owner" | "key">): string {
+  return `${owner}\n${key}`;
+}
+
+const ANSWER = prepared((db, { key, older }: { key: string; older: string }) =>
   db
     .selectFrom("idempotency")
-    .select(["caller", "method", "params_hash", "answer_json"])
-    .where("key", "=", key),
+    .select(["key", "caller", "method", "params_hash", "answer_json"])
+    .where("key", "in", [key, older]),
 );
 
-/**
- * `none`: not answered yet. `conflict`: the key was used by another caller, for another method or with other
- * parameters.
- */
+/** `none`: not answered yet. `conflict`: its owner used the key for another method or other parameters. */
 export async function recallAnswer(
   db: Db,
   call: KeyedCall,
 ): Promise<"none" | "conflict" | { answer: unknown }> {
-  const [row] = (await ANSWER(db, { key: call.key })).rows;
+  const { method, paramsHash, older } = call;
+  const key = ownedKey(call);
+  const { rows } = await ANSWER(db, { key, older: older?.key ?? key });
+  const row = rows.find((one) => one.key === key) ?? rows.find((one) => one.caller === older?.caller);
   if (row === undefined) return "none";
-  const { caller, method, paramsHash } = call;
-  const isSame = row.caller === caller && row.method === method && row.params_hash === paramsHash;
+  const isSame = row.method === method && row.params_hash === paramsHash;
   return isSame ? { answer: JSON.parse(row.answer_json) } : "conflict";
 }
 
@@ -49,8 +56,8 @@ const REMEMBER = prepared((tx, row: IdempotencyTable) =>
  */
 export async function rememberAnswer(tx: Tx, call: KeyedCall, answer: unknown, at: number): Promise<boolean> {
   const { numAffectedRows } = await REMEMBER(tx, {
-    key: call.key,
-    caller: call.caller,
+    key: ownedKey(call),
+    caller: call.owner,
     method: call.method,
     params_hash: call.paramsHash,
     answer_json: JSON.stringify(answer ?? null),

@@ -367,6 +367,9 @@ alter table runs add column reserved_tokens integer not null default 0;
 alter table runs add column reserved_cost real not null default 0;
 `;
 
+// Whose idempotency key a run began under.
+const RUN_OWNERS = "alter table runs add column asked_by text;";
+
 /** Entry n brings a file from version n to n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
@@ -379,6 +382,7 @@ const MIGRATIONS: readonly string[] = [
   RESERVATIONS,
   CRON_CREATORS,
   DEVICE_TOKENS,
+  RUN_OWNERS,
 ];
 
 /** The version that this program writes. */

@@ -414,6 +414,9 @@ const READY_WAITS = `
 create index waits_of_callers_left on waits (owner) where state in ('open', 'ready') and waiter_run_id = '';
 `;
 
+// Whose idempotency key a run began under.
+const RUN_OWNERS = `alter table runs add column asked_by ${T};`;
+
 /** Entry n brings a schema from version n to n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
@@ -425,4 +428,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CRON_CREATORS_ON_POSTGRES,
   DEVICE_TOKENS_ON_POSTGRES,
   READY_WAITS,
+  RUN_OWNERS,
 ];

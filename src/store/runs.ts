@@ -57,6 +57,7 @@ export function toRun(row: Selectable<RunTable>): Run {
     ...present("endedAt", row.ended_at),
     ...present("route", row.route_json === null ? null : (JSON.parse(row.route_json) as Route)),
     ...present("parentRunId", row.parent_run_id),
+    ...present("askedBy", row.asked_by),
     ...present("callId", row.call_id),
     ...present("reply", row.reply),
     ...present("code", row.code as Code | null),
@@ -87,6 +88,7 @@ function queuedColumns(run: Run) {
     flow_step: run.flow?.step ?? null,
     flow_turn: run.flow?.turn ?? null,
     parent_run_id: run.parentRunId ?? null,
+    asked_by: run.askedBy ?? null,
     call_id: run.callId ?? null,
   };
 }

@@ -106,6 +106,8 @@ export interface RunTable {
   flow_step: string | null;
   flow_turn: number | null;
   parent_run_id: string | null;
+  /** Whose idempotency key the run began under. */
+  asked_by: string | null;
   call_id: string | null;
   reply: string | null;
   code: string | null;
@@ -260,8 +262,9 @@ export interface LedgerTable {
 
 /** The same key gives the same answer, also after a restart. */
 export interface IdempotencyTable {
+  /** With its owner (`ownedKey`); rows of older versions hold the key alone. */
   key: string;
-  /** Which token asked: a hash, never the token. */
+  /** Whose key it is, such as a token or a device: a hash, never the token. */
   caller: string;
   method: string;
   params_hash: string;

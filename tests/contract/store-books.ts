@@ -285,16 +285,46 @@ export function bookContract(store: () => Store): void {
   });
 
   test("a key gives its first answer again, and conflicts with any other call", async () => {
-    const call = { key: "k", caller: "c", method: "send", paramsHash: "h" };
+    const call = { key: "k", owner: "c", method: "send", paramsHash: "h" };
     expect(await recallAnswer(store().db, call)).toBe("none");
     await store().transaction((tx) => rememberAnswer(tx, call, { runId: "r" }, 100));
     await store().transaction((tx) => rememberAnswer(tx, call, { runId: "other" }, 100));
     expect(await recallAnswer(store().db, call)).toEqual({ answer: { runId: "r" } });
-    for (const other of [{ caller: "d" }, { method: "agent" }, { paramsHash: "i" }]) {
+    for (const other of [{ method: "agent" }, { paramsHash: "i" }]) {
       expect(await recallAnswer(store().db, { ...call, ...other })).toBe("conflict");
     }
     expect(await store().transaction((tx) => pruneAnswers(tx, 100))).toBe(0);
     expect(await store().transaction((tx) => pruneAnswers(tx, 101))).toBe(1);
+    expect(await recallAnswer(store().db, call)).toBe("none");
+  });
+
+  test("ID3: two owners use one key, and each gets its own answer", async () => {
+    const call = { key: "k", owner: "token", method: "send", paramsHash: "h" };
+    const others = ["other", "token:device", "token:device-2"].map((owner) => ({ ...call, owner }));
+    const remember = (one: typeof call) =>
+      store().transaction((tx) => rememberAnswer(tx, one, { of: one.owner }, 100));
+    expect(await remember(call)).toBe(true);
+    for (const other of others) {
+      expect(await recallAnswer(store().db, other)).toBe("none");
+      expect(await remember({ ...other, method: "agent", paramsHash: "i" })).toBe(true);
+      expect(await recallAnswer(store().db, other)).toBe("conflict");
+    }
+    expect(await remember(call)).toBe(false);
+    expect(await recallAnswer(store().db, call)).toEqual({ answer: { of: "token" } });
+  });
+
+  test("ID3: an answer that an older version stored is its token's alone", async () => {
+    const [row] = [{ key: "k", caller: "token", method: "send", params_hash: "h", answer_json: '"old"' }];
+    await store().transaction((tx) =>
+      tx
+        .insertInto("idempotency")
+        .values({ ...row, created_at: 100 })
+        .execute(),
+    );
+    const call = { key: "k", owner: "token:device", method: "send", paramsHash: "h" };
+    const by = (caller: string) => recallAnswer(store().db, { ...call, older: { key: "k", caller } });
+    expect(await by("token")).toEqual({ answer: "old" });
+    expect(await by("other")).toBe("none");
     expect(await recallAnswer(store().db, call)).toBe("none");
   });
 }

@@ -8,7 +8,7 @@ import { joined, openHouse } from "./kit.ts";
 
 const other = { token: "other", role: "operator" as const, scopes: ["operator.admin" as const] };
 
-test("the id of a run that somebody else began is no key for a request of one's own", async () => {
+test("a key that is the id of somebody else's run begins a run of its own, with another id", async () => {
   const house = await openHouse({ gateway: { tokens: [other] } });
   const [one, two] = [await house.client(), await house.client({ token: "other" })];
   const target = "agent:research:main";
@@ -16,11 +16,15 @@ test("the id of a run that somebody else began is no key for a request of one's 
     name: "sessions_send",
     arguments: { sessionKey: target, message: "ask", timeoutSeconds: 5 },
   });
+  const ids = [sent.runId];
   for (const client of [one, two]) {
     const params = { sessionKey: target, message: "ask", idempotencyKey: sent.runId };
-    await expect(client.call("chat.send", params)).rejects.toMatchObject({ code: "CONFLICT" });
+    const { runId } = await client.call<{ runId: string }>("chat.send", params);
+    ids.push(runId);
+    expect(await client.call("chat.send", params)).toMatchObject({ runId });
     await expect(client.call("agent", params)).rejects.toMatchObject({ code: "CONFLICT" });
   }
+  expect(new Set(ids).size).toBe(3);
 });
 
 test("a keyed tool call goes on without its caller, and is answered when it is asked for again", async () => {
@@ -48,7 +52,7 @@ test("a keyed tool call goes on without its caller, and is answered when it is a
   expect(runs).toBe(1);
 });
 
-test("while a request is under way its key gives its answer to the same, a conflict to others", async () => {
+test("while a request is under way its key gives its answer to the same, a conflict to its caller's others", async () => {
   const gate = Promise.withResolvers<void>();
   cleanup(() => gate.resolve());
   const house = await openHouse({ play: () => gate.promise.then(() => "one"), gateway: { tokens: [other] } });
@@ -61,7 +65,7 @@ test("while a request is under way its key gives its answer to the same, a confl
   await watcher.next((frame) => frame.event === "agent");
   calls.push(two.call("tools.invoke", params));
   const conflict = { code: "CONFLICT" };
-  await expect(stranger.call("tools.invoke", params)).rejects.toMatchObject(conflict);
+  const strange = stranger.call("tools.invoke", params);
   const changed = { ...params, arguments: { ...args, message: "y" } };
   await expect(two.call("tools.invoke", changed)).rejects.toMatchObject(conflict);
   await expect(two.call("chat.abort", { sessionKey: "main", idempotencyKey: "busy" })).rejects.toMatchObject(
@@ -71,6 +75,7 @@ test("while a request is under way its key gives its answer to the same, a confl
   const [first, second] = await Promise.all(calls);
   expect(first).toMatchObject({ status: "ok", reply: "one" });
   expect(second).toEqual(first);
+  expect(await strange).not.toEqual(first);
 });
 
 test("a keyed tool call that a restart interrupted sends its message once", async () => {

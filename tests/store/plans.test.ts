@@ -223,7 +223,7 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   lastTurns: (tx) => cronJobs.lastTurns(tx, ["j1", "j2"]),
   unfinishedRunOf: (tx) => cronJobs.unfinishedRunOf(tx, "j1"),
   insertTurn: (tx) => cronJobs.insertTurn(tx, { jobId: "j1", cause: "manual", firedAt: 5 }),
-  recallAnswer: (tx) => idempotency.recallAnswer(tx, { key: "k", caller: "c", method: "m", paramsHash: "h" }),
+  recallAnswer: (tx) => idempotency.recallAnswer(tx, { key: "k", owner: "c", method: "m", paramsHash: "h" }),
   getRun: (tx) => runs.getRun(tx, "run-1"),
   getRunOfCall: (tx) => runs.getRunOfCall(tx, "c"),
   activeRuns: (tx) => runs.activeRuns(tx, KEY),

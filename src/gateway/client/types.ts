@@ -109,7 +109,7 @@ export interface AgentEnd {
 }
 
 export interface AgentCall {
-  /** The id of the run, and its idempotency key. */
+  /** The idempotency key. It is the run's id too, unless another caller had used it: `accepted` tells. */
   readonly runId: string;
   /** The run is on disk. */
   readonly accepted: Promise<PayloadOf<"agent">>;

@@ -16,6 +16,7 @@ import { type Opening, openingOf, openSession } from "../../flows/open.ts";
 import { sendText } from "../../flows/outbox.ts";
 import { announceRoute } from "../../flows/party.ts";
 import { getRun } from "../../store/runs.ts";
+import { keyOwnerOf } from "../auth.ts";
 import { type CallContext, type Methods, onlyFresh } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";
@@ -103,6 +104,7 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
     text: message,
     images: images.value,
     runId: idempotencyKey,
+    askedBy: keyOwnerOf(ctx.caller),
     ...thinking.value,
     ...place.value,
     ...runTimeout(timeout === undefined ? undefined : timeout * 1000),

@@ -8,6 +8,7 @@ import { resolveSession } from "../../flows/access.ts";
 import { sendDirect } from "../../flows/direct.ts";
 import { injectMessage } from "../../flows/lifecycle.ts";
 import { openSession } from "../../flows/open.ts";
+import { keyOwnerOf } from "../auth.ts";
 import { type CallContext, type Methods, onlyFresh } from "../call.ts";
 import type { ParamsOf } from "../params.ts";
 import type { PayloadOf } from "../payloads.ts";
@@ -46,22 +47,23 @@ async function send(
   const { session, before } = found.value;
   const command = images.value.length === 0 ? commandOf(ctx, message) : undefined;
   if (command !== undefined) return answerCommand(ctx, found.value, { ...command, runId: idempotencyKey });
-  const answer = { runId: idempotencyKey, status: "started" } as const;
+  const answer = ({ runId }: Run) => ({ runId, status: "started" }) as const;
   const accepted = await sendDirect(ctx.deps, {
     session,
     before,
     text: message,
     images: images.value,
     runId: idempotencyKey,
+    askedBy: keyOwnerOf(ctx.caller),
     route: { channel: WEBCHAT, to: session.key },
     ...thinking.value,
     ...runTimeout(timeoutMs),
-    remember: async (unit, { fresh }) => {
-      if (fresh) await ctx.remember(unit, answer);
+    remember: async (unit, { run, fresh }) => {
+      if (fresh) await ctx.remember(unit, answer(run));
     },
   });
   const begun = onlyFresh(accepted);
-  return begun.ok ? ok(answer) : begun;
+  return begun.ok ? ok(answer(begun.value.run)) : begun;
 }
 
 async function abort(
@@ -92,7 +94,7 @@ async function inject(
   const injected = await injectMessage(ctx.deps, found.value, {
     message,
     ...(label === undefined ? {} : { label }),
-    ...(idempotencyKey === undefined ? {} : { runId: idempotencyKey }),
+    ...(idempotencyKey === undefined ? {} : { runId: idempotencyKey, askedBy: keyOwnerOf(ctx.caller) }),
     also: (unit, run) => ctx.remember(unit, answer(run)),
   });
   const begun = onlyFresh(injected);

@@ -13,6 +13,7 @@ import { WEBCHAT } from "../../core/route.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { hasScope } from "../../core/visibility.ts";
 import type { Opening } from "../../flows/open.ts";
+import { keyOwnerOf } from "../auth.ts";
 import { type CallContext, onlyFresh } from "../call.ts";
 import type { PayloadOf } from "../payloads.ts";
 import { needEverySession } from "./operations.ts";
@@ -37,7 +38,7 @@ export function commandOf({ viewer }: CallContext, message: string): CommandCall
   return parseCommand(message, { isOurs: () => false });
 }
 
-/** Does the command and accepts its answer as the run of this id. */
+/** Does the command and accepts its answer as the run of this key. */
 export async function answerCommand(
   ctx: CallContext,
   { session, before }: Opening,
@@ -51,7 +52,7 @@ export async function answerCommand(
   const { isOwner } = rights.value;
   const open = engine.accepting();
   if (!open.ok) return open;
-  const { command, args, runId } = call;
+  const { command, args } = call;
   return engine.commit(async (unit): Promise<Result<PayloadOf<"chat.send">>> => {
     const ready = await before(unit);
     if (!ready.ok) return ready;
@@ -64,13 +65,15 @@ export async function answerCommand(
     const text = `[${safeLine(`/${command} ${args}`.trim())}]\n\n${said}`;
     const accepted = onlyFresh(
       await engine.acceptIn(unit, {
-        ...{ sessionKey: session.key, kind: "append", runId, input: { text, injected: true } },
+        ...{ sessionKey: session.key, kind: "append", input: { text, injected: true } },
+        ...{ runId: call.runId, askedBy: keyOwnerOf(ctx.caller) },
         // A full queue keeps nobody from stopping what fills it.
         successor: true,
       }),
     );
     if (!accepted.ok) return accepted;
-    const { queuedBehind } = accepted.value;
+    const { run, queuedBehind } = accepted.value;
+    const { runId } = run;
     if (queuedBehind > 0) unit.publish({ kind: "text", runId, sessionKey: session.key, text });
     const answer = { runId, status: "started", reply: unit.redactor.mask(text) } as const;
     await ctx.remember(unit, answer);

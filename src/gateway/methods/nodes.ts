@@ -27,6 +27,7 @@ import {
   renameDevice,
 } from "../../triggers/node-pairing.ts";
 import { acceptNodeTurn, type NodeTurn } from "../../triggers/nodes.ts";
+import { keyOwnerOf } from "../auth.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { NodeHub } from "../nodes.ts";
@@ -162,7 +163,7 @@ async function invoke(
     ...(params.params === undefined ? {} : { params: params.params }),
     timeoutMs: Math.min(timeoutMs, NODE_TIMEOUT_MAX_MS),
     // Another caller's key is another key there, too.
-    idempotencyKey: `${ctx.caller.id}:${idempotencyKey}`,
+    idempotencyKey: `${keyOwnerOf(ctx.caller)}:${idempotencyKey}`,
   };
   const done = await hub.invoke(call, ctx.signal);
   if (!done.ok) return done;

@@ -6,7 +6,7 @@
 // OG3: no redirect leads to another origin. MCP servers may redirect within theirs, with the same method.
 
 /** What a request is made for. */
-export type Purpose = "model" | "mcp" | "channel" | "media" | "webhook" | "traces" | "gateway";
+export type Purpose = "model" | "mcp" | "channel" | "media" | "webhook" | "gateway";
 
 interface Rule {
   readonly redirects: "none" | "same origin";
@@ -22,7 +22,6 @@ const RULES: Readonly<Record<Purpose, Rule>> = {
   channel: CONFIGURED_ONLY,
   media: { redirects: "none", namedByOthers: true },
   webhook: CONFIGURED_ONLY,
-  traces: CONFIGURED_ONLY,
   gateway: CONFIGURED_ONLY,
 };
 

@@ -2,6 +2,8 @@
 // libraries; it is loaded by a gateway whose traces are on, and by no other.
 // OT1: nothing is registered globally: other code in this process traces, or not, as if this were not here.
 // OT2: what a collector answers is never shown: a failure is told by its status or the system's code.
+// OT3: spans and headers go to the configured address alone. The libraries make the request with Node's
+//      HTTP, which follows no redirect.
 
 import { type HrTime, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { followed, type Purpose, reachOf } from "../../src/core/outgoing.ts";
 
 const HERE = "http://127.0.0.1:11434/v1";
-const ALL: readonly Purpose[] = ["model", "mcp", "channel", "media", "webhook", "traces", "gateway"];
+const ALL: readonly Purpose[] = ["model", "mcp", "channel", "media", "webhook", "gateway"];
 
 const REACH: readonly [Purpose, string, string, string][] = [
   ...ALL.map((purpose): [Purpose, string, string, string] => [purpose, `${HERE}/x`, HERE, "any address"]),

@@ -5,6 +5,7 @@ import { openOtlp } from "../../src/telemetry/otlp.ts";
 import type { Exporter } from "../../src/telemetry/queue.ts";
 import type { Span } from "../../src/telemetry/span.ts";
 import { cleanup } from "../kit/engine.ts";
+import { serveHttp } from "../kit/loopback.ts";
 import { COLLECTOR_WORDS, startCollector } from "../kit/otlp-collector.ts";
 
 const SPAN: Span = {
@@ -58,6 +59,17 @@ for (const status of [302, 400, 401, 429, 500, 503]) {
     expect(collector.bodies).toHaveLength(1);
   });
 }
+
+test("OT3: spans and headers are not carried to another address by a redirect", async () => {
+  const other = await startCollector();
+  const moved = await serveHttp((request, response) => {
+    request.resume();
+    response.writeHead(307, { location: other.url }).end();
+  });
+  cleanup(() => moved.close());
+  expect(await open(`${moved.origin}/v1/traces`).export([SPAN])).toBe("the collector answered 307");
+  expect(other.bodies).toEqual([]);
+});
 
 test("OT2: where nobody listens, the system's code is the reason, without the address", async () => {
   const collector = await startCollector();

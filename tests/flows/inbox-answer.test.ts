@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { isEnded } from "../../src/core/run.ts";
 import { openExternal } from "../../src/flows/external.ts";
 import { resetSession } from "../../src/flows/lifecycle.ts";
-import { sendToSession } from "../../src/flows/send.ts";
+import { sendToSession, sentSoFar } from "../../src/flows/send.ts";
 import { type CrashPoint, cleanup, crashAtEach, diesAtWork, endOf, temporaryFolder } from "../kit/engine.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp, type Play } from "../kit/flow-app.ts";
 import { openPostgresStore } from "../kit/postgres.ts";
@@ -302,4 +302,32 @@ test("a caller that goes away, or dies with its gateway, leaves no open conversa
   const second = await openDesk({ dir, plays: {} });
   await second.quiet();
   expect(await second.texts(RESEARCH)).toEqual([]);
+});
+
+test("a task for a waiting message is working until the answer, and then has it as its result", async () => {
+  const app = await openDesk({ plays: {} });
+  const [requester, target] = [await app.session(RESEARCH), await app.session(DESK)];
+  const { signal } = new AbortController();
+  const call = { requester, target, text: "which port?", timeoutSeconds: 600, signal };
+  const waiting = sendToSession(app, { ...call, callId: "call-1" });
+  await inInbox(app, "which port?");
+  const asked = await sentSoFar(app, { requester, callId: "call-1" });
+  expect(asked).toMatchObject({ run: { sessionKey: DESK, state: "ok" } });
+  expect(asked).not.toHaveProperty("result");
+  await app.send(DESK, RESEARCH, "port 80", 0);
+  await waiting;
+  expect(await sentSoFar(app, { requester, callId: "call-1" })).toMatchObject({
+    result: { status: "ok", reply: "port 80" },
+  });
+});
+
+test("in a cluster, a sender waits in one process for an answer that another process takes", async () => {
+  const { store, dispose } = await openPostgresStore();
+  cleanup(dispose);
+  const here = await openDesk({ disk: store, plays: {} });
+  const there = await openFlowApp({ disk: store, plays: {} });
+  const waiting = here.send(RESEARCH, DESK, "which port?", 600);
+  await inInbox(there, "which port?");
+  await there.send(DESK, RESEARCH, "port 80", 0);
+  expect(await waiting).toMatchObject({ status: "ok", reply: "port 80" });
 });

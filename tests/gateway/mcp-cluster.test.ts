@@ -58,9 +58,14 @@ test("nothing is kept between two requests: any process knows the client, its in
   const news = firstEvent(stream);
   const other = { ...ME, "x-parley-handle": "writer" };
   expect(
-    await call(one.httpUrl, "sessions_send", { sessionKey: key, message: "for you" }, other),
+    await call(
+      one.httpUrl,
+      "sessions_send",
+      { sessionKey: key, message: "for you", timeoutSeconds: 0 },
+      other,
+    ),
   ).toMatchObject({
-    status: "ok",
+    status: "accepted",
     delivery: { mode: "inbox" },
   });
   expect(await news).toMatchObject({
@@ -73,4 +78,12 @@ test("nothing is kept between two requests: any process knows the client, its in
       messages: [{ from: "agent:main:mcp:writer", text: "for you" }],
     });
   }
+
+  const question = { sessionKey: key, message: "which port?", timeoutSeconds: 600 };
+  const waiting = call(one.httpUrl, "sessions_send", question, other);
+  const inbox = async () => JSON.stringify(await call(two.httpUrl, "sessions_inbox", {}));
+  await expect.poll(inbox, { timeout: 20_000 }).toContain("which port?");
+  const answer = { sessionKey: "agent:main:mcp:writer", message: "port 80" };
+  expect(await call(two.httpUrl, "sessions_send", answer)).toMatchObject({ status: "accepted" });
+  expect(await waiting).toMatchObject({ status: "ok", reply: "port 80" });
 });

@@ -1,6 +1,7 @@
 // MCP clients of both official libraries, on the older and the newest revision, against a real gateway over HTTP.
 
 import { expect, test } from "vitest";
+import { getRun } from "../../src/store/runs.ts";
 import { getSession } from "../../src/store/sessions.ts";
 import { openHouse } from "./kit.ts";
 import { heldModel, openPeer, REVISION_OF, SPEAKERS, sendAs, written } from "./mcp-kit.ts";
@@ -133,7 +134,16 @@ test.each(SPEAKERS)(
       note: expect.stringContaining("has it"),
       delivery: { status: "skipped" },
     });
-    expect(await waiting).toMatchObject({ status: "ok", reply: "port 80", delivery: { mode: "inbox" } });
+    const got = await waiting;
+    expect(got).toMatchObject({ status: "ok", reply: "port 80", delivery: { mode: "inbox" } });
+    const chainId = (await getRun(house.store.db, String(got.runId)))?.chainId ?? "";
+    const { steps } = await (await house.client()).request("chains.get", { chainId });
+    expect(steps.map(({ kind, from, to, state }) => `${kind} ${from}>${to} ${state}`)).toEqual([
+      `send ${asker}>${key} ok`,
+      `wait ${asker}>${key} answered`,
+      `send ${key}>${asker} ok`,
+    ]);
+    expect(steps[1]?.endAt).toBe(steps[2]?.at);
     expect(await peer.call("sessions_send", { sessionKey: asker, message: "and 443" })).toMatchObject({
       status: "ok",
       reply: "echo and 443",

@@ -35,6 +35,8 @@ export interface NodeRow extends NodeFacts {
   readonly publicKey: string;
   /** Whose sessions its runs are. Absent: the default agent's. */
   readonly agentId?: string;
+  /** The name of the token whose rights it has (triggers/creator.ts); absent: the gateway's own. */
+  readonly createdBy?: string;
   readonly pairedAt: number;
   readonly lastSeenAt?: number;
   readonly place?: NodePlace;

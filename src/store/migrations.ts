@@ -5,7 +5,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { CHANNELS } from "./channel-schema.ts";
 import { CRON, CRON_CREATORS } from "./cron-schema.ts";
-import { DEVICE_TOKENS, NODES } from "./node-schema.ts";
+import { DEVICE_TOKENS, NODE_CREATORS, NODES } from "./node-schema.ts";
 
 /** Marks a file as ours (`application_id`), so that no other program's database is ever migrated. */
 export const APPLICATION_ID = 0x5061726c;
@@ -383,6 +383,7 @@ const MIGRATIONS: readonly string[] = [
   CRON_CREATORS,
   DEVICE_TOKENS,
   RUN_OWNERS,
+  NODE_CREATORS,
 ];
 
 /** The version that this program writes. */

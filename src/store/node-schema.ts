@@ -68,6 +68,10 @@ create table node_requests (
 );
 `;
 
+/** Whose rights a paired device has. */
+export const NODE_CREATORS = "alter table nodes add column created_by text;";
+export const NODE_CREATORS_ON_POSTGRES = `alter table nodes add column created_by ${T};`;
+
 /** Devices that have been given a token. */
 export const DEVICE_TOKENS = `
 create table device_tokens (

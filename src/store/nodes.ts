@@ -49,6 +49,7 @@ function toNode(row: Selectable<NodeTable>): NodeRow {
     publicKey: row.public_key,
     pairedAt: row.paired_at,
     ...present("agentId", row.agent_id),
+    ...present("createdBy", row.created_by),
     ...present("lastSeenAt", row.last_seen_at),
     ...placeOf(row),
   };
@@ -73,6 +74,7 @@ export async function putNode(tx: Tx, node: NodeRow): Promise<void> {
     ...factColumns(node),
     public_key: node.publicKey,
     agent_id: node.agentId ?? null,
+    created_by: node.createdBy ?? null,
     paired_at: node.pairedAt,
     last_seen_at: node.lastSeenAt ?? null,
     owner: node.place?.owner ?? null,

@@ -8,7 +8,7 @@
 
 import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
 import { CRON_CREATORS_ON_POSTGRES, CRON_ON_POSTGRES } from "./cron-schema.ts";
-import { DEVICE_TOKENS_ON_POSTGRES, NODES_ON_POSTGRES } from "./node-schema.ts";
+import { DEVICE_TOKENS_ON_POSTGRES, NODE_CREATORS_ON_POSTGRES, NODES_ON_POSTGRES } from "./node-schema.ts";
 import { POSTGRES_TEXT as T } from "./sql.ts";
 
 const UNFINISHED = "state in ('queued', 'running', 'waiting')";
@@ -429,4 +429,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   DEVICE_TOKENS_ON_POSTGRES,
   READY_WAITS,
   RUN_OWNERS,
+  NODE_CREATORS_ON_POSTGRES,
 ];

@@ -344,6 +344,7 @@ export interface NodeTable {
   caps_json: string;
   commands_json: string;
   agent_id: string | null;
+  created_by: string | null;
   paired_at: number;
   last_seen_at: number | null;
   /** The process that holds its connection; that may be dead. */

@@ -15,7 +15,7 @@ import { countJobs, deleteJob, getJob, holdJob, putJob, unfinishedRunOf } from "
 import { dropDeadline } from "../store/deadlines.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
 import { type ChoiceRules, checkChoices, type RunChoices } from "./choices.ts";
-import { checkRights, creatorOf, creatorViewer } from "./creator.ts";
+import { checkRights, creatorOf, creatorViewer, turnOfJob } from "./creator.ts";
 import { type AskedSchedule, nextDate, nextDates, readSchedule } from "./dates.ts";
 import { CRON_DEADLINE, fire } from "./turns.ts";
 
@@ -62,7 +62,7 @@ function touched(ctx: JobContext, by: JobCaller, id: string, job: CronJob | unde
   const target = { key: cronKey(id), agentId: "", archived: false, ancestors: [] };
   const sees = decideAccess("send", by.viewer, target, accessRulesOf(ctx.settings)).allowed;
   if (job === undefined || !sees) return notThere(id);
-  const allowed = checkRights(ctx.settings, by.viewer, job);
+  const allowed = checkRights(ctx.settings, by.viewer, turnOfJob(job));
   return allowed.ok ? ok(job) : allowed;
 }
 
@@ -137,7 +137,7 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
   if (!open.ok) return open;
   return ctx.engine.commit(async (unit): Promise<Result<CronJob>> => {
     const id = unit.newId();
-    const allowed = checkRights(ctx.settings, by.viewer, { id, agentId: agentId.value });
+    const allowed = checkRights(ctx.settings, by.viewer, turnOfJob({ id, agentId: agentId.value }));
     if (!allowed.ok) return allowed;
     if ((await countJobs(unit.tx)) >= JOBS_MAX) {
       return fail("too_many_jobs", `there are ${JOBS_MAX} jobs, which is the most`, {

@@ -17,6 +17,7 @@ import {
   PAIR_REQUESTS_MAX,
   type PairRequest,
 } from "../core/node.ts";
+import { optional } from "../core/optional.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -35,6 +36,7 @@ import {
   putNode,
   renameNode,
 } from "../store/nodes.ts";
+import { creatorOf } from "./creator.ts";
 
 export interface NodeContext {
   readonly engine: Engine;
@@ -190,6 +192,8 @@ export async function approveDevice(
   wanted: string,
   asked: Approval & {
     readonly covers: (nodeId: string) => boolean;
+    /** The caller's id: the node gets the rights of that token. */
+    readonly by: string;
     readonly also: (unit: Unit, node: NodeRow, request: PairRequest) => Promise<void>;
   },
 ): Promise<Result<NodeRow>> {
@@ -208,7 +212,7 @@ export async function approveDevice(
     paired = {
       ...{ id: nodeId, publicKey, platform, version, caps, commands, pairedAt: unit.now },
       name: name.value ?? request.name,
-      ...(agent.value === undefined ? {} : { agentId: agent.value }),
+      ...optional({ agentId: agent.value, createdBy: creatorOf(ctx.settings, asked.by) }),
     };
     await putNode(unit.tx, paired);
     tell(unit, "approved", { ...request, name: paired.name });

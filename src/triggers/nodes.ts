@@ -3,6 +3,7 @@
 // NO1: an event's run, a session that is made for it and what is remembered of the event are one transaction
 //      (I2). Only the node's own session is made here; any other is one that exists and that
 //      nodes.allowedSessionKeys covers (OU1 of outsider.ts).
+//      A node that a token paired does so only with that token's rights of the moment (CT1 of creator.ts).
 // NO2: what a node says moves no session's route (I10), and is marked as a node's (I11).
 
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -18,6 +19,7 @@ import { newSession } from "../flows/lifecycle.ts";
 import { getNode } from "../store/nodes.ts";
 import { getSession } from "../store/sessions.ts";
 import { type ChoiceRules, checkChoices, checkWords } from "./choices.ts";
+import { checkCreator } from "./creator.ts";
 import type { NodeContext } from "./node-pairing.ts";
 import { acceptTurn, covered, noSession, type Outsider } from "./outsider.ts";
 
@@ -87,6 +89,12 @@ async function accept(
   const { thinking, timeoutSeconds, spoken } = turn;
   const found = await sessionFor(ctx, unit, node, key);
   if (!found.ok) return found;
+  const { agentId } = found.value.session;
+  const allowed = await checkCreator(
+    { db: unit.tx, settings: ctx.settings },
+    { by: "node", createdBy: node.createdBy, sessionKey: key, agentId, deliver: route },
+  );
+  if (!allowed.ok) return allowed;
   return acceptTurn(ctx, unit, {
     ...{ ...found.value, timeoutSeconds, route },
     input: {

@@ -15,7 +15,7 @@ import type { Unit } from "../engine/unit.ts";
 import { insertNew, newSession } from "../flows/lifecycle.ts";
 import { holdJob, insertTurn, moveJob, type NewTurn, unfinishedRunOf } from "../store/cron-jobs.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
-import { checkCreator } from "./creator.ts";
+import { checkCreator, turnOfJob } from "./creator.ts";
 import { nextDate } from "./dates.ts";
 
 /** The kind of the stored deadline of a job's next date. */
@@ -53,7 +53,7 @@ export async function fire(
   job: CronJob,
   turn: Pick<NewTurn, "cause" | "dueAt">,
 ): Promise<Result<Run>> {
-  const allowed = await checkCreator({ db: unit.tx, settings: parts.settings }, job);
+  const allowed = await checkCreator({ db: unit.tx, settings: parts.settings }, turnOfJob(job));
   if (!allowed.ok) return allowed;
   const session = await sessionOf(parts, unit, job);
   const accepted = await parts.engine().acceptIn(unit, {

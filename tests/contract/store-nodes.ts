@@ -35,7 +35,7 @@ export function nodeContract(store: () => Store): void {
 
   test("a node comes back as it was put, whole and blank, and is written over as a whole", async () => {
     const place = { owner: "p", connId: "c", since: 9 };
-    const whole = node("a", { agentId: "research", lastSeenAt: 9, place });
+    const whole = node("a", { agentId: "research", createdBy: "token", lastSeenAt: 9, place });
     for (const one of [whole, node("a", { name: "b", caps: [], commands: [] }), whole]) {
       await put(one);
       expect(await get("a")).toEqual(one);

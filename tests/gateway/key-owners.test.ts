@@ -2,10 +2,11 @@
 
 import { describe, expect, test } from "vitest";
 import { openPostgres } from "../../src/store/postgres.ts";
-import { quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { quietWorld } from "../kit/engine.ts";
 import { freshUrl } from "../store/moves.ts";
-import { connectParams, type House, type HouseOptions, openHouse, openRaw, quiet, type Raw } from "./kit.ts";
+import { connectParams, type House, openHouse, openRaw, quiet, type Raw } from "./kit.ts";
 import { type Device, joinedNode, NODE_TOKENS, newDevice, pairedDevice } from "./node-kit.ts";
+import { openerOf } from "./opener.ts";
 
 const RESEARCH = "agent:research:main";
 const MAIN = "agent:main:main";
@@ -17,13 +18,9 @@ const tokens = [
 ] as const;
 
 /** Opens houses one after another on one place, as restarts do. */
-async function placeOf(kind: string): Promise<(more?: HouseOptions) => Promise<House>> {
-  const dir = temporaryFolder();
-  const url = kind === "PostgreSQL" ? await freshUrl() : undefined;
-  return async (more = {}) => {
-    const disk = url === undefined ? {} : { disk: await openPostgres({ url, world: quietWorld() }) };
-    return openHouse({ dir, gateway: { tokens: [...tokens, ...NODE_TOKENS] }, ...disk, ...more });
-  };
+async function placeOf(kind: string): Promise<() => Promise<House>> {
+  const open = await openerOf(kind);
+  return () => open({ gateway: { tokens: [...tokens, ...NODE_TOKENS] } });
 }
 
 /** Connects a device with its signature. */

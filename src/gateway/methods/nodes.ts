@@ -130,6 +130,7 @@ async function approve(ctx: CallContext, params: ParamsOf<"node.pair.approve">) 
     name,
     agentId,
     covers: covering(ctx, "send"),
+    by: ctx.caller.id,
     also: async (unit, node, request) => {
       requestId = request.requestId;
       await ctx.remember(unit, answer(node, requestId));

@@ -16,6 +16,7 @@ import { failureFrame, thrown } from "./answer.ts";
 import type { Authority, Caller } from "./auth.ts";
 import { verifyDevice } from "./device.ts";
 import { readFrame } from "./frame.ts";
+import { FrameBytes } from "./frame-bytes.ts";
 import { idempotencyOf } from "./idempotency.ts";
 import { createOutlet, type EncodedEvent, type Outlet } from "./outlet.ts";
 import {
@@ -31,6 +32,7 @@ import {
   type RequestFrame,
   type ResponseFrame,
 } from "./protocol.ts";
+import type { GatewayShares } from "./shares.ts";
 import { checkConnect } from "./validate.ts";
 
 /** A socket that was told to close and doesn't is cut off after this long. */
@@ -38,6 +40,10 @@ const CLOSE_GRACE_MS = 5_000;
 /** The same for one that floods: it is not read meanwhile. */
 const FLOOD_GRACE_MS = 1_000;
 const CLOSE_REASON_MAX_BYTES = 120;
+
+const TOO_MANY_CLIENTS = fail("rate_limited", "this token has too many connections", {
+  hint: "Close some of them, or try again in a moment.",
+});
 
 /** What a method answers: at once, and for `agent` once more when the run has ended. */
 export interface Answer {
@@ -59,6 +65,7 @@ export interface Member {
 export interface ConnectionParts {
   readonly world: World;
   readonly authority: Authority;
+  readonly shares: GatewayShares;
   readonly maxBufferedBytes: number;
   /** Everything of the greeting but what this connection knows itself. */
   hello(member: Member): Promise<Omit<HelloOk, "type" | "protocol" | "auth">>;
@@ -125,6 +132,8 @@ export class Connection {
   #state: "new" | "connecting" | "ready" | "closed" = "new";
   #early: RequestFrame[] = [];
   #caller: Caller | undefined;
+  /** Of the caller's share; absent before it is known. */
+  #bytes: FrameBytes | undefined;
   #leave: () => void = () => {};
   #pending = 0;
   readonly #lines: Record<Line, Promise<unknown>> = { read: Promise.resolve(), write: Promise.resolve() };
@@ -143,7 +152,7 @@ export class Connection {
     this.#deadline = clock.at(clock.now() + CONNECT_TIMEOUT_MS, () => {
       this.close(CLOSE.policy, `no connect request within ${CONNECT_TIMEOUT_MS / 1000} s`);
     });
-    this.#stopCounting = peer.countBytes((bytes) => this.#countBefore(bytes));
+    this.#stopCounting = peer.countBytes((bytes) => this.#count(bytes));
     peer.socket.on("message", (data, isBinary) => this.#onMessage(data, isBinary));
     peer.socket.on("error", (error) => parts.world.log.debug({ err: error }, "socket error"));
     peer.socket.on("close", () => this.#onClose());
@@ -176,8 +185,18 @@ export class Connection {
     this.#deadline.cancel();
     this.#stopCounting();
     this.#leave();
+    this.#bytes?.settle();
+    if (this.#caller !== undefined) this.#parts.shares.clients.give(this.#caller.id);
     this.#gone.abort();
     this.#early = [];
+  }
+
+  #count(bytes: number): void {
+    if (this.#bytes === undefined) this.#countBefore(bytes);
+    else if (!this.#bytes.came(bytes)) {
+      this.#peer.socket.pause();
+      this.close(CLOSE.tryAgain, "too many bytes of this token are on their way", FLOOD_GRACE_MS);
+    }
   }
 
   #countBefore(bytes: number): void {
@@ -198,6 +217,7 @@ export class Connection {
 
   #onMessage(data: RawData, isBinary: boolean): void {
     if (this.#state === "closed") return;
+    this.#bytes?.settle();
     if (isBinary) {
       this.close(CLOSE.unsupported, "binary messages are not supported; send JSON as text");
       return;
@@ -215,7 +235,7 @@ export class Connection {
       return;
     }
     if (this.#state === "ready") {
-      this.#request(read.request);
+      this.#request(read.request, text.length);
       return;
     }
     // Bounded by the bytes that a peer may send before it has connected.
@@ -238,14 +258,15 @@ export class Connection {
       const auth = { ...device, role: caller.role, scopes: caller.scopes };
       const hello: HelloOk = { type: "hello-ok", protocol, ...(await this.#parts.hello(member)), auth };
       if (this.#isClosed()) return;
+      if (!this.#parts.shares.clients.take(caller.id)) return this.#reject(request.id, TOO_MANY_CLIENTS);
       this.#caller = caller;
+      this.#bytes = new FrameBytes(this.#parts.shares.bytes, caller.id);
       this.#state = "ready";
       this.#deadline.cancel();
-      this.#stopCounting();
       this.#send({ type: "res", id: request.id, ok: true, payload: hello });
       this.#leave = this.#parts.join(member);
       const early = this.#early.splice(0);
-      for (const waiting of early) this.#request(waiting);
+      for (const waiting of early) this.#request(waiting, 0);
     } catch (error) {
       if (this.#isClosed()) return;
       this.#reject(request.id, thrown(this.#parts.world, error, "connect"));
@@ -346,22 +367,45 @@ export class Connection {
     return this.#parts.admitNode(caller, params, at);
   }
 
-  #request(request: RequestFrame): void {
+  /** `size`: of the frame, in characters. */
+  #request(request: RequestFrame, size: number): void {
     const { id, method } = request;
     if (method === "connect") {
       this.#send(this.#failure(id, fail("invalid_argument", "this connection has connected already")));
       return;
     }
-    if (this.#pending >= PENDING_REQUESTS_MAX) {
-      const text = `more than ${PENDING_REQUESTS_MAX} requests of this connection are under way`;
-      this.#send(this.#failure(id, fail("rate_limited", text, { hint: "Wait for some of their answers." })));
+    const place = this.#placeFor(size);
+    if (!place.ok) {
+      this.#send(this.#failure(id, place));
       return;
     }
-    this.#pending++;
     const line = lineOf(method);
     const begun = line === undefined ? this.#run(request) : this.#runInLine(line, request);
     if (line !== undefined) this.#lines[line] = begun;
-    void begun.then((later) => later?.last).finally(() => this.#pending--);
+    void begun.then((later) => later?.last).finally(place.value);
+  }
+
+  /** Room for one more request, until the returned function is called. */
+  #placeFor(size: number): Result<() => void> {
+    const { calls } = this.#parts.shares;
+    const who = this.#caller?.id ?? "";
+    const refused = (text: string): Failure =>
+      fail("rate_limited", text, { hint: "Wait for some of their answers." });
+    if (this.#pending >= PENDING_REQUESTS_MAX) {
+      return refused(`more than ${PENDING_REQUESTS_MAX} requests of this connection are under way`);
+    }
+    if (!calls.take(who)) return refused("too many requests of this token are under way");
+    const letGo = this.#bytes?.hold(size);
+    if (letGo === undefined) {
+      calls.give(who);
+      return refused("the requests of this token that are under way have too many bytes");
+    }
+    this.#pending++;
+    return ok(() => {
+      this.#pending--;
+      calls.give(who);
+      letGo();
+    });
   }
 
   async #runInLine(line: Line, request: RequestFrame): Promise<{ last: Promise<void> } | undefined> {

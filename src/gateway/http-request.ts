@@ -11,8 +11,17 @@ import type { Redactor } from "../core/redact.ts";
 import { wireError } from "./answer.ts";
 import type { Authority, Caller } from "./auth.ts";
 import { openAiError } from "./openai-errors.ts";
+import type { GatewayShares } from "./shares.ts";
 
-export type Env = { Bindings: HttpBindings; Variables: { caller: Caller; redactor: Redactor } };
+export type Env = {
+  Bindings: HttpBindings;
+  Variables: {
+    caller: Caller;
+    redactor: Redactor;
+    /** Counts bytes of the body as the caller's until the answer is over. Absent: there is no token. */
+    countBody?: (bytes: number) => Result<void>;
+  };
+};
 
 /** What answers the requests under a path. */
 export type Door = (c: Context<Env>) => Promise<Response>;
@@ -59,13 +68,36 @@ export function bearer(c: Context): string | undefined {
   return /^Bearer\s+(\S+)\s*$/i.exec(c.req.header("authorization") ?? "")?.[1];
 }
 
-export function authenticate(authority: Authority): MiddlewareHandler<Env> {
+/** The caller behind the token; its request is one of those that the token may have under way. */
+export function authenticate({
+  authority,
+  shares: { calls, bytes },
+}: {
+  readonly authority: Authority;
+  readonly shares: GatewayShares;
+}): MiddlewareHandler<Env> {
   return async (c, next) => {
     const admitted = authority.admit(remoteOf(c), { token: bearer(c) });
     if (!admitted.ok) return refuse(c, admitted);
+    const { id } = admitted.value;
+    if (!calls.take(id)) return refuse(c, tooMuch("too many requests of this token are under way"));
+    let held = 0;
+    c.env.outgoing.once("close", () => {
+      calls.give(id);
+      bytes.give(id, held);
+    });
     c.set("caller", admitted.value);
+    c.set("countBody", (count) => {
+      if (!bytes.take(id, count)) return tooMuch("the requests of this token have too many bytes");
+      held += count;
+      return ok(undefined);
+    });
     return next();
   };
+}
+
+function tooMuch(text: string): Failure {
+  return fail("rate_limited", `${text}; try again in a moment`, { details: { retryAfterMs: 1_000 } });
 }
 
 function tooLarge(maxBytes: number): Failure {
@@ -103,7 +135,7 @@ export async function readBytes(
  * The JSON of a body; undefined: it is none, or it was cut off. It is kept by nobody but the caller: a
  * request may last as long as a run.
  */
-export async function readBody(c: Context, maxBytes: number): Promise<Result<unknown>> {
-  const bytes = await readBytes(c, maxBytes);
+export async function readBody(c: Context<Env>, maxBytes: number): Promise<Result<unknown>> {
+  const bytes = await readBytes(c, maxBytes, c.get("countBody"));
   return bytes.ok ? ok(jsonOf(bytes.value)) : bytes;
 }

@@ -25,6 +25,7 @@ import {
 import { needEverySession } from "./methods/operations.ts";
 import type { Moment } from "./metrics.ts";
 import { createPage } from "./page.ts";
+import type { GatewayShares } from "./shares.ts";
 import { createUnprovenRoom } from "./unproven.ts";
 
 /** Bytes of a request's body. */
@@ -40,6 +41,7 @@ export interface HttpParts {
   readonly deps: GatewayDeps;
   readonly authority: Authority;
   readonly dispatcher: Dispatcher;
+  readonly shares: GatewayShares;
   /** Fires when the gateway stops: what is still being answered ends. */
   readonly stop: AbortSignal;
   /** What the figures are read from. */
@@ -111,7 +113,7 @@ function notBuilt(c: Context<Env>): Response {
 
 /** The doors that are loaded when they are needed, each at its path. */
 function addDoors(app: Hono<Env>, parts: HttpParts): void {
-  const { deps, authority, stop } = parts;
+  const { deps, stop } = parts;
   const unproven = createUnprovenRoom();
   const openAi = loadedDoor(async () => (await import("./openai.ts")).createOpenAiDoor(parts));
   const mcp = loadedDoor(async () => (await import("./mcp.ts")).createMcpDoor(deps, stop));
@@ -120,8 +122,8 @@ function addDoors(app: Hono<Env>, parts: HttpParts): void {
     const { createPlatformDoor } = await import("./platform-calls.ts");
     return createPlatformDoor({ deps, unproven });
   });
-  app.all("/v1/*", authenticate(authority), openAi);
-  app.all("/mcp", authenticate(authority), mcp);
+  app.all("/v1/*", authenticate(parts), openAi);
+  app.all("/mcp", authenticate(parts), mcp);
   app.all("/hooks/*", hooks);
   app.all("/channels/*", platforms);
 }
@@ -140,8 +142,8 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     c.header("cache-control", "no-store");
     return next();
   });
-  app.get("/metrics", authenticate(parts.authority), (c) => tellMetrics(c, parts));
-  app.post("/tools/invoke", authenticate(parts.authority), (c) => invokeTool(c, parts));
+  app.get("/metrics", authenticate(parts), (c) => tellMetrics(c, parts));
+  app.post("/tools/invoke", authenticate(parts), (c) => invokeTool(c, parts));
   addDoors(app, parts);
   const page = deps.pageDir === undefined ? undefined : createPage(deps.pageDir);
   app.get("/", async (c) => (await page?.answer(c.req.raw)) ?? notBuilt(c));

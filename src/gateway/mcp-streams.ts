@@ -5,10 +5,10 @@
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { Clock } from "../world.ts";
+import { Shares } from "./shares.ts";
 
 /** Exchanges under way, open streams among them, in this process. */
-const EXCHANGES_MAX = 1_000;
-const EXCHANGES_OF_CALLER_MAX = 512;
+const EXCHANGES = { ofOne: 512, all: 1_000 };
 /** A reader that took nothing for so long, while there was something to take, is gone. */
 const READER_GONE_MS = 60_000;
 
@@ -24,9 +24,8 @@ export interface Exchange {
 
 export class Exchanges {
   readonly #clock: Clock;
-  readonly #ofCaller = new Map<string, number>();
+  readonly #shares = new Shares(EXCHANGES);
   readonly #cancels = new Map<string, AbortController>();
-  #count = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -34,15 +33,12 @@ export class Exchanges {
 
   /** A place for a request, if there is one left. */
   begin(callerId: string): Result<Exchange> {
-    const mine = this.#ofCaller.get(callerId) ?? 0;
-    if (this.#count >= EXCHANGES_MAX || mine >= EXCHANGES_OF_CALLER_MAX) {
+    if (!this.#shares.take(callerId)) {
       return fail("rate_limited", "too many MCP requests are under way; try again in a moment", {
         details: { retryAfterMs: 1_000 },
       });
     }
-    this.#count++;
-    this.#ofCaller.set(callerId, mine + 1);
-    const actions: ((written: boolean) => void)[] = [() => this.#left(callerId)];
+    const actions: ((written: boolean) => void)[] = [() => this.#shares.give(callerId)];
     let ended: { readonly written: boolean } | undefined;
     const end = (written: boolean): void => {
       ended ??= { written };
@@ -56,13 +52,6 @@ export class Exchanges {
       until: (response) => this.#watched(response, end),
       end: () => end(false),
     });
-  }
-
-  #left(callerId: string): void {
-    this.#count--;
-    const mine = (this.#ofCaller.get(callerId) ?? 1) - 1;
-    if (mine > 0) this.#ofCaller.set(callerId, mine);
-    else this.#ofCaller.delete(callerId);
   }
 
   /** Requests with these ids can be cancelled until the exchange ends. `whose`: one client's connection. */

@@ -10,17 +10,17 @@ import {
   createMcpHandler,
   isJsonContentType,
   PROTOCOL_VERSION_META_KEY,
-  readRequestBody,
   type ServerEventBus,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
+import type { Context } from "hono";
 import { CODES, type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import type { Redactor } from "../core/redact.ts";
 import { thrown, wireError } from "./answer.ts";
 import type { Caller } from "./auth.ts";
 import type { GatewayDeps } from "./call.ts";
-import type { Door } from "./http-request.ts";
+import { type Door, type Env, readBody } from "./http-request.ts";
 import { connectionId, identify, type McpClient, type McpWishes } from "./mcp-client.ts";
 import { INBOX_URI, onInbox } from "./mcp-inbox.ts";
 import { buildServer } from "./mcp-server.ts";
@@ -114,22 +114,11 @@ function wishesOf(request: Request, clientName: string | undefined): McpWishes {
   };
 }
 
-async function readBody(request: Request): Promise<Result<Body>> {
-  let text: string;
-  try {
-    const read = await readRequestBody(request, BODY_MAX_BYTES);
-    if (read.tooLarge) return fail("too_large", `the body is larger than ${BODY_MAX_BYTES} bytes`);
-    text = read.text;
-  } catch {
-    return fail("invalid_argument", "the body ended before it was whole");
-  }
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    return fail("invalid_argument", "the body is not valid JSON");
-  }
-  return bodyOf(json);
+async function readMessages(c: Context<Env>): Promise<Result<Body>> {
+  const json = await readBody(c, BODY_MAX_BYTES);
+  if (!json.ok) return json;
+  if (json.value !== undefined) return bodyOf(json.value);
+  return fail("invalid_argument", "the body is not valid JSON, or ended before it was whole");
 }
 
 /** A request without its body, which was read, that ends with any of these signals. */
@@ -158,7 +147,9 @@ class McpDoor {
     this.#exchanges = new Exchanges(deps.world.clock);
   }
 
-  async answer(request: Request, caller: Caller): Promise<Response> {
+  async answer(c: Context<Env>): Promise<Response> {
+    const request = c.req.raw;
+    const caller = c.get("caller");
     if (!METHODS.includes(request.method)) {
       const allow = METHODS.join(", ");
       const response = refusal(fail("invalid_argument", `/mcp takes ${allow}`), this.#deps.world.redactor);
@@ -169,7 +160,7 @@ class McpDoor {
     const exchange = begun.value;
     request.signal.addEventListener("abort", () => exchange.end(), { once: true });
     try {
-      return exchange.until(await this.#serve(request, caller, exchange));
+      return exchange.until(await this.#serve(c, caller, exchange));
     } catch (error) {
       exchange.end();
       // Whoever is gone gets no answer; whatever this says is not read.
@@ -183,8 +174,9 @@ class McpDoor {
     }
   }
 
-  async #serve(request: Request, caller: Caller, exchange: Exchange): Promise<Response> {
-    if (request.method === "POST") return this.#post(request, caller, exchange);
+  async #serve(c: Context<Env>, caller: Caller, exchange: Exchange): Promise<Response> {
+    const request = c.req.raw;
+    if (request.method === "POST") return this.#post(c, caller, exchange);
     const client = await identify(this.#deps, caller, wishesOf(request, undefined));
     if (!client.ok) return refusal(client, this.#deps.world.redactor);
     // There is nothing to end: the session is the client's, and stays.
@@ -192,7 +184,8 @@ class McpDoor {
     return this.#stream(request, client.value, exchange);
   }
 
-  async #post(request: Request, caller: Caller, exchange: Exchange): Promise<Response> {
+  async #post(c: Context<Env>, caller: Caller, exchange: Exchange): Promise<Response> {
+    const request = c.req.raw;
     if (!isJsonContentType(request.headers.get("content-type"))) {
       const response = refusal(
         fail("invalid_argument", "content-type must be application/json"),
@@ -200,9 +193,14 @@ class McpDoor {
       );
       return new Response(response.body, { status: 415, headers: JSON_TYPE });
     }
-    const body = await readBody(request);
+    const body = await readMessages(c);
     if (!body.ok)
-      return refusal(body, this.#deps.world.redactor, null, body.code === "too_large" ? -32_000 : -32_700);
+      return refusal(
+        body,
+        this.#deps.world.redactor,
+        null,
+        body.code === "invalid_argument" ? -32_700 : -32_000,
+      );
     const { id, json, messages, modern, clientName } = body.value;
     const client = await identify(this.#deps, caller, wishesOf(request, clientName));
     if (!client.ok) return refusal(client, this.#deps.world.redactor, id ?? null);
@@ -280,5 +278,5 @@ class McpDoor {
 /** What answers at /mcp. */
 export function createMcpDoor(deps: GatewayDeps, stop: AbortSignal): Door {
   const door = new McpDoor(deps, stop);
-  return (c) => door.answer(c.req.raw, c.get("caller"));
+  return (c) => door.answer(c);
 }

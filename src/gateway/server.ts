@@ -33,13 +33,11 @@ import type { Moment } from "./metrics.ts";
 import { encodeEvent } from "./outlet.ts";
 import { createPresence, type Presence } from "./presence.ts";
 import { CLOSE, type HelloOk, type ShutdownEvent } from "./protocol.ts";
+import { CONNECTIONS_MAX, createShares, SOCKETS_MAX } from "./shares.ts";
 import { openSockets, pathOf, refuseUpgrade } from "./upgrade.ts";
 
 /** Sockets that are open and have not said hello. One more, and the oldest of them has to go. */
 const STRANGERS_MAX = 128;
-const CONNECTIONS_MAX = 2_000;
-/** TCP connections of every kind; more are not accepted. */
-const SOCKETS_MAX = 4_000;
 /** A request that comes in drops does not hold its socket for long. */
 const HTTP_OPTIONS = {
   headersTimeout: 10_000,
@@ -76,6 +74,7 @@ class GatewayServer implements Gateway {
   readonly #state: GatewayState;
   readonly #parts: ConnectionParts;
   readonly #history: History;
+  readonly #shares = createShares();
   /** Ends the counting of what the bus tells. */
   readonly #unfollow: () => void;
   readonly #open = new Set<Connection>();
@@ -121,11 +120,15 @@ class GatewayServer implements Gateway {
     );
     const dispatcher = createDispatcher(deps, this.#state);
     this.#dispatcher = dispatcher;
-    const listener = createListener({ deps, authority, dispatcher, stop: this.#stop.signal, moment });
+    const listener = createListener({
+      ...{ deps, authority, dispatcher, moment },
+      shares: this.#shares,
+      stop: this.#stop.signal,
+    });
     this.#http = plainHttp().createServer(HTTP_OPTIONS, (request, response) =>
       this.#admit(request.socket, () => listener(request, response)),
     );
-    this.#http.on("connection", (socket) => this.#judge(socket));
+    this.#http.on("connection", (socket) => this.#take(socket) && this.#judge(socket));
     this.#http.maxConnections = SOCKETS_MAX;
     this.#http.on("upgrade", (request, socket, head) =>
       this.#admit(socket, () => void this.#upgrade(request, socket, head)),
@@ -133,6 +136,7 @@ class GatewayServer implements Gateway {
     this.#parts = {
       world,
       authority,
+      shares: this.#shares,
       maxBufferedBytes: settings.gateway.maxBufferedBytes,
       call: dispatcher.call,
       admitNode: async (caller, params, at) =>
@@ -192,6 +196,18 @@ class GatewayServer implements Gateway {
     await this.#demo?.close();
     await closed;
     cutOff.cancel();
+  }
+
+  /** Takes one of the sockets of its address. False: that has too many, and the connection is closed. */
+  #take(socket: Socket): boolean {
+    const { sockets } = this.#shares;
+    const { remoteAddress = "" } = socket;
+    if (!sockets.take(remoteAddress)) {
+      socket.destroy();
+      return false;
+    }
+    socket.once("close", () => sockets.give(remoteAddress));
+    return true;
   }
 
   /** Asks, as soon as a connection comes, whether it is served at all. */
@@ -260,7 +276,8 @@ class GatewayServer implements Gateway {
     const allowed = checkHeaders(this.#deps.settings.gateway, { host, origin });
     if (!allowed.ok) return allowed;
     if (!["/", DEMO_PATH].includes(pathOf(request))) return fail("unknown_method", "the WebSocket is at /");
-    return this.#open.size + (this.#demo?.connections ?? 0) >= CONNECTIONS_MAX
+    const isFull = this.#open.size + (this.#demo?.connections ?? 0) >= CONNECTIONS_MAX;
+    return isFull || !this.#shares.links.hasRoom(request.socket.remoteAddress ?? "")
       ? fail("rate_limited", "too many connections; try again in a moment")
       : undefined;
   }
@@ -286,9 +303,13 @@ class GatewayServer implements Gateway {
         return () => stream.uncork();
       },
     });
+    const { links } = this.#shares;
+    const { remoteAddress = "" } = request.socket;
+    links.take(remoteAddress);
     this.#open.add(connection);
     this.#strangers.add(connection);
     ws.once("close", () => {
+      links.give(remoteAddress);
       this.#strangers.delete(connection);
       this.#open.delete(connection);
     });

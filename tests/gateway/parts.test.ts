@@ -11,6 +11,7 @@ import { type Caller, ensureToken } from "../../src/gateway/auth.ts";
 import { Connection, type ConnectionParts } from "../../src/gateway/connection.ts";
 import { createOutlet, encodeEvent } from "../../src/gateway/outlet.ts";
 import { TOKEN_FILE } from "../../src/gateway/protocol.ts";
+import { createShares } from "../../src/gateway/shares.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
@@ -150,6 +151,7 @@ function openConnection() {
   const parts = {
     world: fakeWorld(),
     authority: { admit: () => ok(caller), deviceToken: () => undefined },
+    shares: createShares(),
     maxBufferedBytes: 1_000,
     hello: async () => ({}),
     join: () => () => {},

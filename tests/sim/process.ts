@@ -20,6 +20,7 @@ import type { Authority } from "../../src/gateway/auth.ts";
 import { Connection } from "../../src/gateway/connection.ts";
 import type { Dispatcher } from "../../src/gateway/dispatch.ts";
 import type { Fanout, Listener } from "../../src/gateway/fanout.ts";
+import { createShares } from "../../src/gateway/shares.ts";
 import { type Mirror, openMirror } from "../../src/store/mirror.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import { getSession } from "../../src/store/sessions.ts";
@@ -291,6 +292,7 @@ export class GatewayProcess {
     const parts = {
       world,
       authority,
+      shares: createShares(),
       maxBufferedBytes: settings.gateway.maxBufferedBytes,
       // No device is paired in a story: what a node may do is nothing, as it is for one of these.
       admitNode: async () => ok(NODE),

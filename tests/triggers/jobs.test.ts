@@ -101,7 +101,7 @@ describe("I13: a job has the rights of the token that made it, as they are at ea
   };
   const schedule = { kind: "every", everyMs: HOUR } as const;
 
-  test("CT1: it runs while the token is there, and says why not when the token was removed or covers less", async () => {
+  test("I13, CT1: it runs while the token is there, and says why not when the token was removed or covers less", async () => {
     const app = await open({ world: fakeWorld() });
     const made = await addJob(withToken(app, all), by, { schedule, message: "tick" });
     if (!made.ok) throw new Error(made.error);

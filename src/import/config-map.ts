@@ -144,7 +144,7 @@ function mapSendPolicy(policy: Tree, notes: string[]): Tree {
   const rules = take(policy, "rules");
   const mapped = (Array.isArray(rules) ? rules : []).flatMap((rule, index) => {
     const { action, match } = fieldsOf(rule);
-    const { channel, provider, surface, chatType, ...more } = fieldsOf(match);
+    const { channel, provider, surface, chatType, keyPrefix, ...more } = fieldsOf(match);
     if (Object.keys(more).length > 0) {
       const where = `session.sendPolicy.rules[${index}]`;
       const by = Object.keys(more).join(", ").slice(0, 80);
@@ -153,7 +153,7 @@ function mapSendPolicy(policy: Tree, notes: string[]): Tree {
       return [];
     }
     const type = chatType === "channel" ? "room" : chatType;
-    return [{ match: { channel: channel ?? provider ?? surface, chatType: type }, action }];
+    return [{ match: { channel: channel ?? provider ?? surface, chatType: type, keyPrefix }, action }];
   });
   return { rules: mapped.length === 0 ? undefined : mapped, default: textIn(take(policy, "default"), 10) };
 }

@@ -14,7 +14,7 @@ import { fieldsOf, textIn, textsIn } from "./fields.ts";
 export interface TrustedSetting {
   /** What `--accept` takes. */
   readonly name: string;
-  /** What it would do. */
+  /** The effect of the setting. */
   readonly text: string;
 }
 
@@ -94,7 +94,7 @@ export interface Judged {
   readonly settings: readonly (TrustedSetting & { readonly accepted: boolean })[];
 }
 
-/** Who decides: names, `all`, or a person who is asked. */
+/** The way to decide: by names, `all`, or a question to a person. */
 export interface Acceptance {
   readonly names: readonly string[];
   readonly ask?: ((setting: TrustedSetting) => Promise<Result<boolean>>) | undefined;

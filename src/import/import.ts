@@ -95,7 +95,7 @@ async function prepare(
   const check = (file: Tree) =>
     found === undefined ? undefined : checkConfig(file, found.name, path, options);
   const { accept = [], ask, home } = options;
-  // What was accepted by an earlier import is not asked again.
+  // A setting that an earlier import accepted is not asked about again.
   const isAccepted = exists && textAt(path) === check(mapped.file)?.text;
   const judged = await judgeTrust(
     mapped.file,

@@ -46,7 +46,7 @@ export class Remarks {
 
 /** A name of the source as it may be shown. */
 function shorten(text: string): string {
-  // What the source holds is not ours: no value of it is known.
+  // None of the source's values are known as secrets of this program.
   const { text: cut, whole } = new Redactor([]).beginning(text, EXAMPLE_CHARS_MAX);
   const shown = cut.toWellFormed().replace(/[\p{Cc}\u2028\u2029]/gu, "\u{FFFD}");
   return whole ? shown : `${shown}…`;

@@ -133,6 +133,7 @@ test("patch sets and clears, refuses what isn't valid, and a reset keeps what wa
     { verboseLevel: "loud" },
     { model: "no/model" },
     { label: " " },
+    { spawnedBy: "agent:research:main" },
   ]) {
     await expect(client.call("sessions.patch", { key: "main", ...wrong })).rejects.toMatchObject({
       code: "INVALID_REQUEST",

@@ -58,6 +58,7 @@ const FULL = {
         { action: "deny", match: { channel: "discord", chatType: "channel" } },
         { action: "allow" },
         { action: "deny", match: { keyPrefix: "cron:" } },
+        { action: "deny", match: { weekday: "Sunday" } },
       ],
     },
   },
@@ -103,6 +104,7 @@ test("agents, tools, session, models and channels become a configuration that Pa
     rules: [
       { match: { channel: "discord", chatType: "room" }, action: "deny" },
       { match: {}, action: "allow" },
+      { match: { keyPrefix: "cron:" }, action: "deny" },
     ],
   });
   expect(settings.tools.filter.allow).toEqual(["read", "write", "edit", "exec"]);
@@ -114,7 +116,7 @@ test("agents, tools, session, models and channels become a configuration that Pa
   const told = JSON.stringify(report);
   for (const secret of [KEY, BOT]) expect(told).not.toContain(secret);
   const notes = report.config.notes.join("\n");
-  expect(notes).toContain("rules[2] matches by keyPrefix");
+  expect(notes).toContain("rules[3] matches by weekday");
   expect(notes).toContain("models.providers.bedrock speaks an API that is not known here");
   expect(notes).toContain("ANTHROPIC_API_KEY");
   expect(notes).toContain("BOT_TOKEN");

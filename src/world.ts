@@ -41,7 +41,7 @@ export interface LogOptions {
   readonly sync?: boolean;
   /** Masks each line before it is kept or written (I14). Default: one that knows no value yet. */
   readonly redactor?: Redactor;
-  /** What each line passes after that. Default: nothing. */
+  /** A further step for each line. Default: none. */
   readonly tame?: (line: string) => string;
   /** What becomes of a line on its way to standard error, and nowhere else. Default: nothing. */
   readonly format?: (line: string) => string;

@@ -72,7 +72,7 @@ export interface ModelPort {
   ): Promise<ModelOutcome>;
 }
 
-/** What a call used, as far as its provider said. */
+/** Usage of one call, as the provider reported it. */
 export function usageOf(outcome: ModelOutcome): Usage | undefined {
   if (outcome.kind === "message") return outcome.message.usage;
   return outcome.kind === "overflow" ? undefined : outcome.partial?.usage;

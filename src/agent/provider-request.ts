@@ -294,7 +294,7 @@ function failed(
   return { kind: "failed", failure, ...(named === undefined ? {} : { partial: named }) };
 }
 
-/** What went wrong, as a sentence: the provider's own message without the JSON around it. */
+/** An error as a sentence: the provider's own message without the JSON around it. */
 function wordsFor({ provider }: ProviderModel, seen: Seen, progress: Progress, text: string): string {
   if (seen.redirectedTo !== undefined) {
     const advice = `Set models.providers.${provider.id}.baseUrl to the final address`;

@@ -3,7 +3,7 @@
 
 import { type Fetch, isConnectTimeout } from "../world/outgoing.ts";
 
-/** What came back over HTTP, seen beside the provider's client, which keeps it to itself. */
+/** The HTTP response, read beside the provider's client, which does not pass it on. */
 export interface Seen {
   status?: number;
   headers?: Headers;

@@ -68,7 +68,7 @@ export interface Outgoing {
   reached(): boolean;
 }
 
-/** What is said of a request that could not be made (HX4: the error would tell what it holds). */
+/** The words for a request that failed (HX4: the error itself could hold a secret). */
 const UNSENDABLE = "the address or the token holds characters that it can't have";
 
 const unsent = (why: string): Unanswered => ({ kind: "failed", reached: false, why });

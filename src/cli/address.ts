@@ -43,7 +43,7 @@ export function pageLink(httpUrl: string, token: string): string {
   return `${httpUrl}/#token=${encodeURIComponent(token)}`;
 }
 
-/** What answers at this address, found out without the token: `http://host:port`. */
+/** Finds out, without the token, which kind of program answers at `http://host:port`. */
 export async function probe(base: string, clock: Clock): Promise<"gateway" | "stranger" | "nobody"> {
   const late = new AbortController();
   const timer = clock.at(clock.now() + PROBE_MS, () => late.abort());

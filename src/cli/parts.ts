@@ -87,7 +87,7 @@ export interface StoreMove {
   readonly tally: StoreTally;
   /** Of a backup's file. */
   readonly bytes?: number;
-  /** What the source's schema held that is not part of a store, such as `trigger "x"`: it was left out. */
+  /** Objects of the source's schema that were left out, such as `trigger "x"`. */
   readonly leftOut?: readonly string[];
 }
 

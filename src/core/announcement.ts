@@ -160,14 +160,14 @@ function partsOf(text: string): Record<Part, string> {
   return { before: joined("before"), result: joined("result"), notes: joined("notes") };
 }
 
-/** What a finished job came to, as it is kept with the job. */
+/** The outcome of a finished job, stored with the job. */
 export interface JobOutcome {
   readonly status: AnnouncedStatus;
   readonly result: string;
   readonly notes?: string;
 }
 
-/** What the model wrote in its announce turn, under the runtime's status. */
+/** The text of the model's announce turn, under the runtime's status. */
 export function announcedFacts(words: string, facts: AnnouncementFacts): AnnouncementFacts {
   const { before, result, notes } = partsOf(words);
   const told = result === "" ? before : result;
@@ -179,7 +179,7 @@ export function announcedFacts(words: string, facts: AnnouncementFacts): Announc
   };
 }
 
-/** What of an announcement is kept with the job. */
+/** The part of an announcement that is stored with the job. */
 export function jobOutcome({ status, result, notes = "" }: AnnouncementFacts): JobOutcome {
   const cut = (text: string): string => text.toWellFormed().trim().slice(0, SECTION_CHARS_MAX).toWellFormed();
   return { status, result: cut(result), ...(notes.trim() === "" ? {} : { notes: cut(notes) }) };

@@ -37,7 +37,7 @@ export interface BudgetState {
   readonly owner: string;
   /** The setting of the limit. */
   readonly setting: string;
-  /** What to do. */
+  /** Tells how to go on. */
   readonly advice: string;
 }
 
@@ -47,7 +47,7 @@ export type CallVerdict =
   | { readonly kind: "wait" }
   | { readonly kind: "refused"; readonly code: BudgetState["code"]; readonly error: string };
 
-/** What a run asks before each of its model calls. */
+/** The budget check that a run makes before each model call. */
 export interface ModelBudget {
   /** Reserves the most that a call can use. Waits for parallel calls. `spent`: by the run's earlier ones. */
   reserve(call: CallSize, spent: Amount): Promise<Exclude<CallVerdict, { kind: "wait" }>>;

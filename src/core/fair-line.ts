@@ -21,7 +21,7 @@ interface Queue extends WaitingLane {
   readonly lanes: Map<string, number>;
 }
 
-/** What has been given so far while a round is dealt. */
+/** Slots given so far in this round. */
 interface Dealt {
   readonly byAgent: Map<string, number>;
   readonly byPool: Map<string | undefined, number>;

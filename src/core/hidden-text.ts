@@ -18,7 +18,7 @@ const NAME = `(${[...THINKING, ...TOOLS].join("|")})`;
 /** How the inside of a tag begins: its name may have a prefix, such as `antml:`. */
 const PREFIX = "^[ \\t]{0,4}(/?)[ \\t]{0,4}(?:[a-z][\\w.-]{0,20}:)?";
 const TAG = new RegExp(`${PREFIX}${NAME}(?:[\\s/].*)?$`, "is");
-/** What may still become the inside of a tag. */
+/** Text that may still become the inside of a tag. */
 const TAG_BEGUN = new RegExp(`${PREFIX}(?:[a-z][\\w.-]{0,20}|${NAME}[\\s/].*)?$`, "is");
 const BRACKET_TAG = /^(\/?)THINK$/;
 const BRACKET_TAG_BEGUN = /^\/?(?:T(?:H(?:I(?:NK?)?)?)?)?$/;
@@ -43,7 +43,7 @@ const HELD_MAX = 512;
 export interface NewText {
   /** To be shown behind what was shown before. */
   readonly text: string;
-  /** What was shown before is withdrawn. */
+  /** The text that was shown before is withdrawn. */
   readonly restarted: boolean;
 }
 
@@ -91,7 +91,7 @@ export class HiddenText {
     return this.#visible;
   }
 
-  /** What was hidden, piece by piece; complete after `end`. */
+  /** The hidden text, piece by piece; complete after `end`. */
   get hidden(): string {
     const pieces = this.#open.trim() === "" ? this.#hidden : [...this.#hidden, this.#open];
     return pieces.map((piece) => piece.trim()).join("\n\n");

@@ -7,7 +7,7 @@ export interface ModelRetry {
   readonly of: number;
   /** How long it waits before. */
   readonly delayMs: number;
-  /** What failed, in the provider's words. */
+  /** The error in the provider's words. */
   readonly error: string;
 }
 

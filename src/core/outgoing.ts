@@ -5,7 +5,7 @@
 //      must lead to a public address: it is never this machine or its network.
 // OG3: no redirect leads to another origin. MCP servers may redirect within theirs, with the same method.
 
-/** What a request is made for. */
+/** The purpose of a request. */
 export type Purpose = "model" | "mcp" | "channel" | "media" | "webhook" | "gateway";
 
 interface Rule {

@@ -96,7 +96,7 @@ function isOf({ ascii, wide, wideSpace }: Kind, code: number): boolean {
 /** Runs of one kind that are remembered: a token has three parts of one kind. */
 const RUNS_KEPT = 4;
 
-/** What follows the beginning of a token: the position behind the token, or NONE. */
+/** Reads on from the beginning of a token: the position behind the token, or NONE. */
 type Body = (scan: Scan, from: number) => number;
 
 const NONE = -1;
@@ -293,7 +293,7 @@ class Scan {
     return end;
   }
 
-  /** What a letter may begin. */
+  /** Patterns that begin with this letter. */
   #word(at: number, code: number): number {
     const before = this.#codeBefore(at);
     if (before >= 0 && isOf(ALNUM, before)) return NONE;
@@ -310,7 +310,7 @@ class Scan {
     return before === UNDERSCORE ? NONE : this.#wholeWord(at);
   }
 
-  /** What a letter may begin that has no underscore before it. */
+  /** Patterns that begin with this letter when no underscore stands before it. */
   #wholeWord(at: number): number {
     for (const hook of HOOKS) if (this.has(hook, at)) return this.#run(PATH, at + hook.length, 20);
     if (this.has(SLACK_HOOK, at)) {
@@ -414,7 +414,7 @@ class Scan {
     }
   }
 
-  /** What stands behind a name and `:` or `=`. */
+  /** The value behind a name and `:` or `=`. */
   #assignment(at: number, isColon: boolean): number {
     const before = /[ \t]{0,3}$/.exec(this.#before(at, BLANKS_MAX))?.[0].length ?? 0;
     let nameEnd = at - before;
@@ -504,7 +504,7 @@ class Scan {
     return this.is(UPPER, at) || this.has("=", at);
   }
 
-  /** What a browser brings along: everything behind the first name. */
+  /** A cookie header: all of it behind the first name. */
   #cookie(from: number): number {
     const at = QUOTES.includes(this.#text.charCodeAt(from)) ? from + 1 : from;
     const nameEnd = this.runEnd(FIELD, at);
@@ -513,7 +513,7 @@ class Scan {
   }
 }
 
-/** What a mask leaves may be something else's beginning; so often at most all is looked at again. */
+/** The text after a mask may begin another match: the most passes over the whole text. */
 const PASSES_MAX = 8;
 
 /**

@@ -80,7 +80,7 @@ export interface Run {
   readonly flow?: FlowRef;
   /** The run whose tool call made this one. */
   readonly parentRunId?: string;
-  /** Whose idempotency key it began under; absent: nobody's, or an older version accepted it. */
+  /** The owner of its idempotency key; absent: it has none, or an older version accepted it. */
   readonly askedBy?: string;
   /** The stable id of that tool call: the same call never makes a second run. */
   readonly callId?: string;

@@ -220,7 +220,7 @@ function modernSpelling(text: string, agentId: string): string {
   return text;
 }
 
-/** Who names a session. */
+/** The kind of caller that names a session. */
 export interface Namer {
   /** The calling agent; for an operator, the default agent. */
   readonly agentId: string;

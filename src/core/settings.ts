@@ -27,7 +27,7 @@ export interface SendRule {
   readonly match: {
     readonly channel?: string;
     readonly chatType?: ChatType;
-    /** What the session's key begins with. */
+    /** The beginning of the session's key. */
     readonly keyPrefix?: string;
   };
   readonly action: SendOverride;
@@ -191,7 +191,7 @@ export interface AgentSettings {
   readonly budget?: AgentBudget;
 }
 
-/** What an agent may use in a day of UTC, in all its sessions. A call that does not fit is not made. */
+/** An agent's budget for a day (UTC), over all its sessions. A call that does not fit is not made. */
 export interface AgentBudget {
   readonly dailyTokens?: number;
   /** USD. */

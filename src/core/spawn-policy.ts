@@ -31,7 +31,7 @@ export interface SpawnCall {
   readonly mode?: string | undefined;
   readonly cleanup?: string | undefined;
   readonly sandbox?: string | undefined;
-  /** What other programs call the kind of agent: `subagent` is our own loop. */
+  /** The kind of agent in other programs' words: `subagent` is the built-in runtime. */
   readonly runtime?: string | undefined;
   readonly announce?: string | undefined;
 }

@@ -194,7 +194,7 @@ export function subagentContext(args: {
   /** 1 for a child of a session that nobody spawned. */
   depth: number;
   maySpawn: boolean;
-  /** Who gets its result. */
+  /** The session that gets its result. */
   way: ResultWay;
   /** It has a place of its own where people read and write. Default false. */
   thread?: boolean;

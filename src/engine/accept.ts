@@ -20,7 +20,7 @@ import type { Unit } from "./unit.ts";
 export interface AcceptRequest {
   /** The caller's idempotency key; default: a new id. */
   readonly runId?: string;
-  /** Whose that key is. Default: the runtime's own. */
+  /** The owner of that key. Default: the runtime. */
   readonly askedBy?: string;
   readonly sessionKey: string;
   /** Default `turn`. */

@@ -6,7 +6,7 @@
 /** Runs of a pool share a limit of their own below the limit of all. */
 export type Pool = string | undefined;
 
-/** Whose slot it is. */
+/** The owner of a slot. */
 export interface SlotOwner {
   readonly agentId: string;
   readonly pool: Pool;

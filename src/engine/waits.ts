@@ -84,8 +84,8 @@ interface Edge {
 }
 
 /**
- * Who holds up whom. A lane waits for the lanes and jobs that its run waits for. A job waits for its
- * sub-agent's lane and for the unfinished jobs that the sub-agent gave.
+ * The edges of the wait graph. A lane waits for the lanes and jobs that its run waits for. A job waits
+ * for its sub-agent's lane and for the unfinished jobs that the sub-agent gave.
  */
 async function edgesFrom({ tx, now }: WaitGraph, nodes: readonly string[]): Promise<Edge[]> {
   const lanes = nodes.filter((node) => !node.startsWith(JOB));
@@ -128,7 +128,7 @@ async function waitPath(
   return path;
 }
 
-/** What would be waited for. */
+/** The target of a wait. */
 export interface WaitTarget {
   readonly kind: "run" | "job";
   readonly sessionKey: string;
@@ -156,7 +156,7 @@ export async function refuseCycle(
   });
 }
 
-/** Who waits. A caller that is no run has no run id, and waits in a process. */
+/** A waiter. A caller that is no run has no run id, and waits in a process. */
 interface Waiter {
   readonly runId: string;
   readonly sessionKey: string;
@@ -186,7 +186,7 @@ export async function openWait(unit: Unit, waiter: Waiter, request: WaitRequest)
   return ok(wait);
 }
 
-/** Who in this process wants to know that a run or a job ended. */
+/** Tells waiters in this process that a run or a job has ended. */
 export interface EndWatch {
   /** Resolves once the run has ended, the deadline has passed or the signal has fired. */
   until(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<void>;

@@ -172,7 +172,7 @@ class Steps {
     const wait = run.callId === undefined ? undefined : this.#chain.waits.get(run.callId);
     const flow = run.flow === undefined ? undefined : this.#chain.flows.get(run.flow.flowId);
     if (wait === undefined || flow === undefined) return [];
-    // What a message in an inbox waited for is its conversation's end; the answer is a step of its own.
+    // A wait on an inbox message ends with its conversation; the answer is a step of its own.
     const inInbox = run.kind === "append" && run.state === "ok";
     const { state, endAt } = this.#endOfWait(wait, inInbox ? flow.endedAt : run.endedAt);
     const messages = this.#chain.messages.get(run.runId);

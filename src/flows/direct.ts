@@ -26,7 +26,7 @@ export interface DirectMessage {
   readonly extraContext?: string;
   /** The idempotency key. Default: a new id. */
   readonly runId?: string;
-  /** Whose that key is. */
+  /** The owner of that key. */
   readonly askedBy?: string;
   /** Aborts the run this long after it started. Default 0: never. */
   readonly timeoutMs?: number;

@@ -51,7 +51,7 @@ export async function unreturnedJobs({ engine }: WaitParts, run: Run | undefined
   return (await spawnsOfRun(db, run.runId)).filter((job) => !job.open && !returned.includes(job.flowId));
 }
 
-/** What a job came to. One that ended before outcomes were kept has its first run's words. */
+/** The outcome of a job. A job that ended before outcomes were stored has its first run's reply. */
 async function outcomeOf({ engine }: WaitParts, job: Flow): Promise<JobOutcome> {
   if (job.outcome !== undefined) return job.outcome;
   const child = await getSession(engine.store.db, job.targetKey);
@@ -109,7 +109,7 @@ async function answer(parts: WaitParts, until: "all" | "any", ended: Ended): Pro
   };
 }
 
-/** What a run is told at the end of its wait; its wakes with these results become plain entries. */
+/** The result of a run's wait; wakes that carry these results become plain entries. */
 async function answerRun(
   parts: WaitParts,
   { requester, until, wait }: WaitingCall & { wait: RunWait },
@@ -152,7 +152,7 @@ async function waitAsCaller(
   });
 }
 
-/** What a wait of a run that was recorded before a crash comes to; undefined: it was not recorded. */
+/** The result of a wait that was recorded before a crash; undefined: none was recorded. */
 export async function waitedBefore(parts: WaitParts, call: WaitingCall): Promise<WaitResult | undefined> {
   const { wait } = call;
   if (wait === undefined) return undefined;

@@ -262,7 +262,7 @@ export async function planChildCleanup(
 }
 
 interface Settlement {
-  /** What the child's announce turn wrote. Absent: the runtime composes the announcement. */
+  /** The text of the child's announce turn. Absent: the runtime composes the announcement. */
   readonly words?: string;
   /** The child chose to announce nothing. */
   readonly isQuiet?: boolean;
@@ -350,7 +350,7 @@ export async function jobStopped(
   if (flow !== undefined) await settle({ ...parts, acceptor, unit, flow, child }, { stopped: true });
 }
 
-/** What an announce turn said. One that failed or wrote nothing leaves the announcement to the runtime. */
+/** The text of an announce turn. After a failed or empty turn the runtime composes it. */
 function announcedBy({ state, reply = "" }: Run): Settlement {
   if (state !== "ok") return {};
   if (skipsAnnouncement(reply)) return { isQuiet: true };

@@ -357,7 +357,7 @@ interface InjectRequest {
   readonly label?: string;
   /** The same id never appends twice. */
   readonly runId?: string;
-  /** Whose that id is, as an idempotency key. */
+  /** The owner of that id, as an idempotency key. */
   readonly askedBy?: string;
   /** Not asked when the id was accepted before. */
   readonly also?: Also<Run>;

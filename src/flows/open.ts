@@ -54,7 +54,7 @@ export function freeName(
 
 interface NamedRequest {
   readonly key: string;
-  /** Whose session. Default: the one in the key. */
+  /** The agent of the session. Default: the one in the key. */
   readonly agentId?: string;
   /** Given to a session that is made now. */
   readonly label?: string;

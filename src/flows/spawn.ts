@@ -74,7 +74,7 @@ interface Made {
 
 type SpawnResult = Record<string, unknown>;
 
-/** Who spawns, as far as the answer depends on it. */
+/** The facts about the requester on which the answer depends. */
 interface Asker {
   readonly requester: Session;
   readonly mayWait: boolean;

@@ -37,11 +37,11 @@ export interface Caller {
   readonly deviceId?: string;
   /** The paired device that this connection is of. */
   readonly nodeId?: string;
-  /** What the device token says that opened this connection. */
+  /** The device token that opened this connection. */
   readonly device?: { readonly deviceId: string; readonly role: Caller["role"]; readonly series: string };
 }
 
-/** Whose idempotency keys a caller's are: its device's with this token, else the token's. */
+/** The owner of a caller's idempotency keys: its device with this token, else the token. */
 export function keyOwnerOf({ id, deviceId }: Pick<Caller, "id" | "deviceId">): string {
   return deviceId === undefined ? id : `${id}:${deviceId}`;
 }
@@ -155,7 +155,7 @@ function callerOf(known: TokenSettings): Caller {
   return { id: tokenId(known.token), role: known.role, scopes, ...patterns };
 }
 
-/** What a device token stands for; undefined: it is none, or its parent is gone. */
+/** The rights of a device token; undefined: it is none, or its parent is gone. */
 function deviceRights(
   tokens: readonly TokenSettings[],
   given: string,

@@ -1,4 +1,4 @@
-// What a token may learn of the gateway beyond sessions: the agents that it can use, and where the store is.
+// Decides which facts about the gateway a token may learn: its agents, and the store's folder.
 
 import { mayMatchBeginning } from "../core/pattern.ts";
 import type { AgentSettings, Settings } from "../core/settings.ts";

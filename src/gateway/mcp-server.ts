@@ -91,14 +91,14 @@ function readCall(deps: GatewayDeps, params: unknown): ToolCall {
   return { callId: `mcp:${deps.world.ids.uuid()}`, name, arguments: args };
 }
 
-/** What the call waits for: the reply to a send, sub-agents, or nothing. */
+/** The kind of wait of a call: for the reply to a send, for sub-agents, or none. */
 function waitsFor({ name, arguments: { timeoutSeconds, action } }: ToolCall): "reply" | "jobs" | undefined {
   if (timeoutSeconds === 0) return undefined;
   if (name === "sessions_send") return "reply";
   return name === "subagents" && action === "wait" ? "jobs" : undefined;
 }
 
-/** What ends an exchange. */
+/** The ways in which an exchange ends. */
 interface Ends {
   /** Fires when the gateway stops. */
   readonly stop: AbortSignal;
@@ -118,7 +118,7 @@ function confirmAtEnd({ deps: { engine, world }, atEnd }: Exchange, callId: stri
   });
 }
 
-/** What a call is told that waited when the gateway stopped. */
+/** The answer to a call that waited when the gateway stopped. */
 async function stoppedResult({ deps, client }: Exchange, { callId }: ToolCall): Promise<ToolResult> {
   const sent = await sentSoFar(deps, { requester: client.session, callId });
   if (sent === undefined) {

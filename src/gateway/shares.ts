@@ -19,7 +19,7 @@ export class Shares {
     this.#limits = limits;
   }
 
-  /** What this caller uses now. */
+  /** The amount that this caller uses now. */
   usedBy(who: string): number {
     return this.#used.get(who) ?? 0;
   }
@@ -48,7 +48,7 @@ export class Shares {
   }
 }
 
-/** What callers of one gateway share. Addresses are those that connect; tokens go by the caller's id. */
+/** The shares of one gateway, by the address of the connection or by the id of the token. */
 export interface GatewayShares {
   /** TCP connections, by address. */
   readonly sockets: Shares;

@@ -140,7 +140,7 @@ class Looking {
     }
   }
 
-  /** What the settings in a file name: hooks, more files, submodules. */
+  /** Paths that the settings in a file name: hooks, more files, submodules. */
   async #settings(file: string, worktree: string): Promise<void> {
     if (!this.#first(`${file} for ${worktree}`)) return;
     for (const { key, value } of gitSettings((await textOf(file)) ?? "")) {
@@ -204,7 +204,7 @@ const globalFiles = (): string[] => [
   "/etc/gitconfig",
 ];
 
-/** What git obeys in a workspace, by its real path. */
+/** Files and folders of a workspace that git obeys, by their real paths. */
 export async function gitLayout(workspace: string): Promise<GitLayout> {
   const looking = new Looking(workspace);
   await looking.repository(workspace);

@@ -50,7 +50,7 @@ const foldersAbove = (workspace: string, path: string): string[] => {
   return above === workspace || !isInside(workspace, above) ? [] : [...foldersAbove(workspace, above), above];
 };
 
-/** What a program may only read, and the folders above that, each after those that it lies in. */
+/** The paths that a program may only read, and the folders above them, outer folders first. */
 export async function guardedRepository(
   workspace: string,
   needs: Pick<SandboxNeeds, "git">,
@@ -71,7 +71,7 @@ export async function guardedRepository(
     }
     kept.add(there);
   }
-  // What lies in a folder that is kept is kept with it.
+  // A protected folder protects all that lies in it.
   const inKept = (path: string): boolean => [...kept].some((one) => one !== path && isInside(one, path));
   const readOnly = [...kept].filter((path) => !inKept(path));
   const above = new Set(readOnly.flatMap((path) => foldersAbove(workspace, path)));

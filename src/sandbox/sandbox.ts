@@ -60,7 +60,7 @@ export interface ContainedEnd extends ProcessEnd {
 /** A place where programs of one workspace run contained. */
 export interface Sandbox {
   readonly kind: "bubblewrap" | "docker";
-  /** What carries its network, where it has one. */
+  /** The program that carries its network. Absent: it has no network. */
   readonly carrier?: string;
   /**
    * Runs a program in the workspace to its end. Errors of a shell command come in its output, in the order of

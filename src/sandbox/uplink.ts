@@ -85,7 +85,7 @@ function carrierArguments(carrier: Carrier, pid: number): string[] {
 
 export interface Uplink {
   readonly carrier: Carrier;
-  /** What a program is started with to be in the namespaces. */
+  /** The command that starts a program in the namespaces. */
   readonly enter: readonly string[];
   close(): void;
 }

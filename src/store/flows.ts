@@ -28,7 +28,7 @@ export interface Flow {
   readonly createdAt: number;
   readonly endedAt?: number;
   readonly endReason?: string;
-  /** What a finished job came to. */
+  /** The outcome of a finished job. */
   readonly outcome?: JobOutcome;
 }
 

@@ -9,7 +9,7 @@ import type { IdempotencyTable } from "./tables.ts";
 
 export interface KeyedCall {
   readonly key: string;
-  /** Whose key it is, such as a token or a device: a hash, never the token. */
+  /** The owner of the key, a token or a device: a hash, never the token. */
   readonly owner: string;
   /** The row that an older version wrote for this call. Such rows expire, and none is written any more. */
   readonly older?: { readonly key: string; readonly caller: string };

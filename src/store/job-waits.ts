@@ -52,7 +52,7 @@ export async function insertJobWait(tx: Tx, wait: JobWait): Promise<void> {
     .execute();
 }
 
-/** What a call waits for, one row for each job. Empty: it does not wait for jobs. */
+/** The waits of a call, one row for each job. Empty: it does not wait for jobs. */
 export async function jobWaitsOfCall(db: Db, callId: string): Promise<JobWait[]> {
   const rows = await db
     .selectFrom("job_waits")

@@ -359,7 +359,7 @@ create index job_waits_of_session on job_waits (waiter_session_key, state);
 alter table flows add column outcome_json text;
 `;
 
-// What unfinished runs have spent and reserved of their budgets.
+// The spent and reserved part of the budgets of unfinished runs.
 const RESERVATIONS = `
 alter table runs add column spent_tokens integer not null default 0;
 alter table runs add column spent_cost real not null default 0;
@@ -367,7 +367,7 @@ alter table runs add column reserved_tokens integer not null default 0;
 alter table runs add column reserved_cost real not null default 0;
 `;
 
-// Whose idempotency key a run began under.
+// The owner of the idempotency key of a run.
 const RUN_OWNERS = "alter table runs add column asked_by text;";
 
 /** Entry n brings a file from version n to n + 1. */

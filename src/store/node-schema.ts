@@ -68,7 +68,7 @@ create table node_requests (
 );
 `;
 
-/** Whose rights a paired device has. */
+/** The token whose rights a paired device has. */
 export const NODE_CREATORS = "alter table nodes add column created_by text;";
 export const NODE_CREATORS_ON_POSTGRES = `alter table nodes add column created_by ${T};`;
 

@@ -401,7 +401,7 @@ create index job_waits_of_session on job_waits (waiter_session_key) where state 
 alter table flows add column outcome_json ${T};
 `;
 
-// What unfinished runs have spent and reserved of their budgets.
+// The spent and reserved part of the budgets of unfinished runs.
 const RESERVATIONS = `
 alter table runs add column spent_tokens bigint not null default 0;
 alter table runs add column spent_cost double precision not null default 0;
@@ -414,7 +414,7 @@ const READY_WAITS = `
 create index waits_of_callers_left on waits (owner) where state in ('open', 'ready') and waiter_run_id = '';
 `;
 
-// Whose idempotency key a run began under.
+// The owner of the idempotency key of a run.
 const RUN_OWNERS = `alter table runs add column asked_by ${T};`;
 
 /** Entry n brings a schema from version n to n + 1. */

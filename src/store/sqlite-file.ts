@@ -83,7 +83,7 @@ function statOf(file: string): Stats | undefined {
 /** A file of the embedded kind that was looked at. */
 export interface KnownFile {
   readonly version: number;
-  /** What of its schema is not as this program makes it; it is never copied. */
+  /** Differences from the schema that this program makes. They are never copied. */
   readonly differences: readonly SchemaDifference[];
 }
 

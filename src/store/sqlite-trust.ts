@@ -1,4 +1,4 @@
-// What a connection to an embedded file believes of the file's own schema: nothing. Loaded by every start.
+// Makes a connection to an embedded file distrust the file's own schema. Loaded by every start.
 
 import type { DatabaseSync } from "node:sqlite";
 

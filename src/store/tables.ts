@@ -89,7 +89,7 @@ export interface RunTable {
   pool: Generated<string | null>;
   /** 1 while a waiting run wants a slot again: it goes before runs that have not started. */
   resuming: Generated<number>;
-  /** What an unfinished run has spent so far, where a budget counts it. */
+  /** The amount that an unfinished run has spent so far, where a budget counts it. */
   spent_tokens: Generated<number>;
   /** USD. */
   spent_cost: Generated<number>;
@@ -106,7 +106,7 @@ export interface RunTable {
   flow_step: string | null;
   flow_turn: number | null;
   parent_run_id: string | null;
-  /** Whose idempotency key the run began under. */
+  /** The owner of the run's idempotency key. */
   asked_by: string | null;
   call_id: string | null;
   reply: string | null;
@@ -165,7 +165,7 @@ export interface FlowTable {
   created_at: number;
   ended_at: number | null;
   end_reason: string | null;
-  /** What a job came to: a `JobOutcome`. */
+  /** The outcome of a job: a `JobOutcome`. */
   outcome_json: Generated<string | null>;
 }
 
@@ -264,7 +264,7 @@ export interface LedgerTable {
 export interface IdempotencyTable {
   /** With its owner (`ownedKey`); rows of older versions hold the key alone. */
   key: string;
-  /** Whose key it is, such as a token or a device: a hash, never the token. */
+  /** The owner of the key, a token or a device: a hash, never the token. */
   caller: string;
   method: string;
   params_hash: string;

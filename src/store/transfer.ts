@@ -44,7 +44,7 @@ export interface Moved {
   readonly tally: Tally;
   /** Of the backup file. */
   readonly bytes?: number;
-  /** What else was in the source's schema, such as `trigger "x"`: it was left out. Absent: nothing. */
+  /** Other objects of the source's schema, such as `trigger "x"`, that were left out. Absent: none. */
   readonly leftOut?: readonly string[];
 }
 

@@ -19,7 +19,7 @@ interface Problems {
 }
 
 /**
- * What a tool accepts of an argument beyond its schema: called with the value, or with undefined when the
+ * A limit of a tool for one argument, beyond its schema: called with the value, or with undefined when the
  * argument is absent, and returns the value to use.
  */
 export type ArgumentLimit = (value: unknown, name: string) => Result<unknown>;

@@ -99,7 +99,7 @@ export function toolsFor(policy: Policy): Tool[] {
     .map((tool) => ({ ...tool, spec: specFor(policy, tool) }));
 }
 
-/** What a session is told of a tool. */
+/** The description of a tool for one session. */
 function specFor({ settings, chain, external = false }: Policy, { spec, describe }: Tool): ToolSpec {
   return describe === undefined ? spec : { ...spec, description: describe({ settings, chain, external }) };
 }

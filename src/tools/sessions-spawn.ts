@@ -101,7 +101,7 @@ export const sessionsSpawn: Tool = {
     const { announce } = settings.subagents;
     return describe(resultDescription(requester, { announce, mayWait: mayWait({ chain, settings }) }));
   },
-  // What other programs also write: an earlier spelling of runTimeoutSeconds, and which runtime they expect.
+  // Spellings of other programs: an earlier name of runTimeoutSeconds, and the expected runtime.
   accepts: {
     timeoutSeconds: { type: "number" },
     runtime: { type: "string", enum: ["subagent", "acp"] },

@@ -103,7 +103,7 @@ export type ToolResult = Record<string, unknown>;
 /** Told of each call that was answered, whoever made it. */
 export type ToolAnswered = (name: string, result: ToolResult) => void;
 
-/** Whose tools are described. */
+/** The session whose tools are described. */
 export interface Described {
   readonly settings: Settings;
   readonly chain: SpawnChain;
@@ -115,7 +115,7 @@ export interface Tool {
   readonly spec: ToolSpec;
   /** The description where it depends on the session and its settings. Default: that of `spec`. */
   describe?(whose: Described): string;
-  /** What the schema of the spec can't say about its arguments. Default: nothing. */
+  /** Limits of arguments that the schema can't express. Default: none. */
   readonly limits?: ArgumentLimits;
   /** Arguments that are accepted, but not advertised: spellings of other programs. Default: none. */
   readonly accepts?: Readonly<Record<string, JsonSchema>>;

@@ -49,7 +49,7 @@ export interface JobPatch extends Choices {
   readonly also?: Also<CronJob>;
 }
 
-/** Who makes, changes or runs a job: the rights, and the name of the token. */
+/** The caller that makes, changes or runs a job: its rights, and the name of its token. */
 export interface JobCaller {
   readonly viewer: Viewer;
   readonly id: string;
@@ -66,7 +66,7 @@ function touched(ctx: JobContext, by: JobCaller, id: string, job: CronJob | unde
   return allowed.ok ? ok(job) : allowed;
 }
 
-/** Whose rights a changed job has: a scoped token's, or those that it had, unless that token is gone. */
+/** The rights of a changed job: a scoped token's, or those that it had, unless that token is gone. */
 function creatorAfter(ctx: JobContext, by: JobCaller, job: CronJob): CronJob {
   const { createdBy, ...rest } = job;
   const isKept = createdBy !== undefined && creatorViewer(ctx.settings, createdBy) !== undefined;

@@ -23,7 +23,7 @@ export class AddressRefused extends Error {}
 
 const PRIVATE = "the address leads to this machine or a private network, so nothing was sent";
 
-/** What is not reachable from everywhere: private, shared, local, for documentation, multicast, reserved. */
+/** Address ranges that are not public: private, shared, local, for documentation, multicast, reserved. */
 const NOT_PUBLIC_4 = [
   ...["0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"],
   ...["192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24"],
@@ -169,7 +169,7 @@ export function outgoingFetch(
   };
 }
 
-/** What a library's calls of the global fetch reach instead. */
+/** The fetch that a library's calls of the global one reach. */
 const REPLACED = new AsyncLocalStorage<Fetch | undefined>();
 let isGuarded = false;
 

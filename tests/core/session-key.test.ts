@@ -74,7 +74,7 @@ const TAKEN = [
   "acp",
   "openai",
 ];
-/** What stands between the colons of a name; no form of a key begins like it. */
+/** Text between the colons of a name; no form of a key begins like it. */
 const freeName = fc
   .array(outsideId, { minLength: 1, maxLength: 4 })
   .filter(

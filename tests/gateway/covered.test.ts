@@ -1,4 +1,4 @@
-// What a token for some sessions learns of the gateway itself: only what it can use.
+// A token for some sessions learns of the gateway only the parts that it can use.
 
 import { expect, test } from "vitest";
 import { mayMatchBeginning } from "../../src/core/pattern.ts";

@@ -1,4 +1,4 @@
-// What operators do with the tokens of devices: they list them, and revoke those of one device.
+// Operators list the tokens of devices, and revoke those of one device.
 
 import { expect, test } from "vitest";
 import { TOKEN as CLI_TOKEN, makeHome, run, runJson, startGateway } from "../cli/kit.ts";

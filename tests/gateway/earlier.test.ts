@@ -1,4 +1,4 @@
-// What was said before a reset stays within reach of people: listed, read, searched, exported; until it is deleted.
+// A conversation before a reset stays within reach: listed, read, searched, exported; until it is deleted.
 
 import { expect, test } from "vitest";
 import { type House, openHouse } from "./kit.ts";

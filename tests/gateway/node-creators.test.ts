@@ -1,4 +1,4 @@
-// Whose rights a paired node and a web hook have: those of the token that paired the node, asked at each event;
+// Rights of a paired node and a web hook: those of the token that paired the node, asked at each event;
 // a web hook is the configuration's.
 
 import { describe, expect, test } from "vitest";
@@ -34,7 +34,7 @@ async function pairedBy(house: House, token?: string): Promise<Device> {
   return key;
 }
 
-/** What an event of the device is answered. */
+/** The answer to an event of the device. */
 async function event(house: House, key: Device, more: object = {}): Promise<string> {
   const raw = await joinedNode(house, key);
   const { payload, error } = await said(raw, "agent.request", { message: "hello", ...more });

@@ -1,4 +1,4 @@
-// What one token or one address may use at once, so that the others are still served; and that all of it comes
+// Limits of one token or one address, so that the others are still served; all of it comes
 // back when the flood ends.
 
 import { request as httpRequest } from "node:http";

@@ -287,7 +287,7 @@ export interface CrashStory {
   readonly app: Omit<SpawnAppOptions, "dir" | "crash">;
   /** Rejects when the crash comes first. */
   begin(app: SpawnApp): Promise<unknown>;
-  /** What must hold once everything has ended. */
+  /** Checks that must hold once everything has ended. */
   check(app: SpawnApp): Promise<void>;
 }
 

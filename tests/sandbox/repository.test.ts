@@ -86,7 +86,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   interface Layout {
     readonly name: string;
     make(): void;
-    /** What a contained program does to have the next git outside run `evil`. */
+    /** Ways in which a contained program makes the next git outside run `evil`. */
     readonly tries: readonly string[];
     /** Where git is run outside. */
     readonly where: string;

@@ -63,7 +63,7 @@ test("OC1: a name that leads to this machine is not connected to", async () => {
 
 type Found = { address: string; family: number }[];
 
-/** What a connection to a name gets to know, when the name leads to these addresses. */
+/** The result of a connection to a name that leads to these addresses. */
 function lookedUp(found: Found, options: { all?: boolean }): unknown[] {
   const answers: unknown[][] = [];
   const look = publicLookup((_, __, looked) => looked(null, found));

@@ -73,7 +73,7 @@ export function keyCode(here: Pick<Here, "parts" | "session" | "unit">, key: str
   return code(here.unit, displayKey(key, here.session.agentId, keyRulesOf(here.parts.settings)), 512);
 }
 
-/** What somebody said, on one line. */
+/** A person's message on one line. */
 export function excerpt({ redactor }: Masking, text: string, charsMax = TEXT_CHARS_MAX): string {
   const { text: masked } = redactor.beginning(text, charsMax * BLANKS_MAX);
   const flat = masked.replaceAll(/\s+/g, " ").trim();

@@ -36,7 +36,7 @@ async function readAll(link: Link, params: object): Promise<Reply<Messages | und
   return { ok: true, value: pages.flat() };
 }
 
-/** What a message says in Markdown; calls and results of tools are left out. */
+/** The text of a message as Markdown, without tool calls and their results. */
 function markdownOf(message: Messages[number]): string[] {
   const text = textOf(message).trim();
   if (message.role === "toolResult" || text === "") return [];

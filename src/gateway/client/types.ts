@@ -7,7 +7,7 @@ import type { EventPayloads, PayloadOf } from "../payloads.ts";
 import type { ClientInfo, DeviceProof, EventFrame, EventName, HelloOk } from "../protocol.ts";
 import type { GatewayError } from "./error.ts";
 
-/** What a client uses of the world: what reaches it was masked by its gateway. */
+/** The part of the world that a client uses. Its gateway has masked all that it receives. */
 export type ClientWorld = Omit<World, "redactor">;
 
 export type { Message } from "../../core/message.ts";

@@ -44,7 +44,7 @@ function turnRow(turn: Turn, states: States, redactor: Redactor): CronTurnRow {
   };
 }
 
-/** Who reads a row. */
+/** The reader of a row. */
 interface JobReader {
   readonly settings: Settings;
   readonly redactor: Redactor;

@@ -13,7 +13,7 @@ export function splitModel(model: string): { modelProvider: string; model: strin
   return { modelProvider: model.slice(0, Math.max(0, slash)), model: model.slice(slash + 1) };
 }
 
-/** What rows are made with. */
+/** Parts that make a row. */
 type RowParts = Pick<GatewayDeps, "settings" | "world">;
 
 function wireKind(session: Session): "direct" | "group" | "global" {

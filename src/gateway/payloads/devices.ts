@@ -3,7 +3,7 @@
 /** A device that has a token of this role. */
 export interface DeviceTokenEntry {
   readonly deviceId: string;
-  /** What its program calls itself. */
+  /** The name that the client's program gave itself. */
   readonly displayName: string;
   readonly platform: string;
   readonly role: "operator" | "node";

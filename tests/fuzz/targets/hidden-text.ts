@@ -106,7 +106,7 @@ const monotonous = fc
   .tuple(fc.constantFrom(...pieces), fc.constantFrom(...pieces), fc.nat(3_000))
   .map(([one, other, count]) => (one + other).repeat(count));
 
-/** What somebody sees who is shown the text as it grows, and the whole in the end. */
+/** The view of a reader who is shown the text as it grows, and the whole in the end. */
 function streamed(text: string, cuts: readonly number[]) {
   const split = new HiddenText();
   let seen = "";

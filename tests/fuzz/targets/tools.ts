@@ -122,7 +122,7 @@ interface ToolInput {
   readonly args: unknown;
 }
 
-/** What tools accept beyond the schema that they advertise: spellings of other programs. */
+/** Arguments that tools accept beyond the schema that they advertise: spellings of other programs. */
 const ACCEPTED: Readonly<Record<string, Readonly<Record<string, JsonSchema>>>> = {
   sessions_spawn: {
     timeoutSeconds: { type: "number" },

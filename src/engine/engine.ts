@@ -26,6 +26,7 @@ import { type Executor, Lanes } from "./lanes.ts";
 import { createSlots, type Pool, type Slots } from "./slots.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 import {
+  answeredBefore,
   createEndWatch,
   type EndWatch,
   type GaveUp,
@@ -337,6 +338,9 @@ export class Engine {
     try {
       return await settleWait(parts, callId, signal, gaveUp);
     } catch (error) {
+      // At a stop the awaited run may have ended a moment before.
+      const end = await answeredBefore(this.store, callId);
+      if (end !== undefined) return end;
       // The caller went away: its wait must not count as an answer.
       await this.loseAnswer(callId);
       throw error;

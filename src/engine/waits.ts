@@ -290,7 +290,18 @@ export async function settleWait(
       return (await getWait(unit.tx, callId)) ?? found;
     });
   }
+  return endOf(store, wait);
+}
+
+async function endOf(store: Store, wait: Wait): Promise<WaitEnd> {
   const run = await getRun(store.db, wait.targetRunId);
   if (run === undefined) throw new Error(`no run ${wait.targetRunId}`);
   return { answered: wait.state === "answered" || wait.state === "ready", run };
+}
+
+/** The end of a wait that was answered before its caller was told to stop waiting; undefined: it was not. */
+export async function answeredBefore(store: Store, callId: string): Promise<WaitEnd | undefined> {
+  const wait = await getWait(store.db, callId);
+  const end = wait === undefined ? undefined : await endOf(store, wait);
+  return end?.answered === true ? end : undefined;
 }

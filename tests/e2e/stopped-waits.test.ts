@@ -50,24 +50,28 @@ test.each(WAYS)(
     const sent = peer.call("sessions_send", { sessionKey: "main", message: "count", timeoutSeconds: 60 });
     await expect.poll(() => server.requests.length).toBeGreaterThan(0);
     gateway.signal("SIGTERM");
-    const operator = gateway.connect();
-    await expect
-      .poll(() =>
-        operator.then(
-          () => "in",
-          () => "refused",
-        ),
-      )
-      .toBeDefined();
+    const late = () =>
+      gateway.connect().then(
+        () => "in",
+        () => "refused",
+      );
+    await expect.poll(late).toBe("refused");
     release.resolve();
-    expect(await sent).toMatchObject({ status: "ok", reply: "forty two" });
+    const told = await sent.catch(() => ({ status: "lost" }));
     expect(await gateway.exited).toBe(0);
     await peer.close();
 
     const again = await startProcess({ home: gateway.home });
     const back = await open(again);
     const { messages } = (await back.call("sessions_inbox")) as { messages: Answer[] };
-    expect(messages.filter(({ kind }) => kind === "notice")).toEqual([]);
+    const notices = messages.filter(({ kind }) => kind === "notice").map(({ text }) => text);
+    // On a busy machine the connection may be cut before the answer is written.
+    if (told.status === "ok") {
+      expect(told).toMatchObject({ reply: "forty two" });
+      expect(notices).toEqual([]);
+    } else {
+      expect(notices).toEqual([expect.stringContaining("forty two")]);
+    }
   },
   60_000,
 );

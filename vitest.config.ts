@@ -1,9 +1,11 @@
 import { availableParallelism } from "node:os";
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
+/** Hunts that take minutes: `npm run test:deep`. All others are `npm test`. */
+const DEEP = ["tests/**/*.deep.test.ts"];
 /** A thousand clients need the machine to themselves. */
-const ALONE = ["tests/e2e/load.test.ts"];
+const ALONE = ["tests/e2e/load.deep.test.ts"];
 
 /**
  * Minutes of work in files of a few lines. In a clean clone, where no file was ever timed, the largest come first: these
@@ -35,7 +37,7 @@ export default defineConfig({
         test: {
           name: "tests",
           include: ["tests/**/*.test.ts"],
-          exclude: ALONE,
+          exclude: [...configDefaults.exclude, ...DEEP],
           sequence: { groupOrder: 0 },
           // One file more than cores: many wait for processes, browsers and databases.
           maxWorkers: availableParallelism() + 1,
@@ -43,7 +45,24 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "alone", include: ALONE, sequence: { groupOrder: 1 }, maxWorkers: 1 },
+        test: {
+          name: "deep",
+          globalSetup: ["tests/setup-deep.ts"],
+          include: DEEP,
+          exclude: [...configDefaults.exclude, ...ALONE],
+          sequence: { groupOrder: 1 },
+          maxWorkers: availableParallelism(),
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "alone",
+          globalSetup: ["tests/setup-deep.ts"],
+          include: ALONE,
+          sequence: { groupOrder: 2 },
+          maxWorkers: 1,
+        },
       },
     ],
   },

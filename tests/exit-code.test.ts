@@ -1,9 +1,12 @@
-// The exit code of the test command, tried on a suite that fails.
+// The exit codes of the test commands, tried on a suite that fails, and how .ci/run counts.
 
 import { execFile } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { temporaryFolder } from "./kit/engine.ts";
 
 const CONFIG = new URL("./kit/failing-suite.config.ts", import.meta.url);
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -16,23 +19,74 @@ function plainEnvironment(): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(inherited), NO_COLOR: "1" };
 }
 
-/** Runs `npm test` on one suite that starts PostgreSQL. */
-async function runSuite(title: string): Promise<{ code: number; stderr: string }> {
-  const args = ["test", "--", "--root", ROOT, "--config", fileURLToPath(CONFIG), "--testNamePattern", title];
-  return promisify(execFile)("npm", args, { cwd: ROOT, env: plainEnvironment() }).then(
-    ({ stderr }) => ({ code: 0, stderr }),
-    ({ code, stderr }: { code: number; stderr: string }) => ({ code, stderr }),
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function run(program: string, args: readonly string[]): Promise<Ended> {
+  return promisify(execFile)(program, args, { cwd: ROOT, env: plainEnvironment() }).then(
+    (said) => ({ code: 0, ...said }),
+    ({ code, stdout, stderr }: Ended) => ({ code, stdout, stderr }),
   );
 }
 
-test("npm test exits with 1 when a test fails after PostgreSQL was started", async () => {
-  const { code, stderr } = await runSuite("fails after a query");
-  expect(stderr, "the server answered").toMatch(/\+ +"one": 1/);
-  expect(code).toBe(1);
-}, 120_000);
+/** Runs a script of package.json on one suite that starts PostgreSQL. */
+function runSuite(script: string, title: string): Promise<Ended> {
+  const config = ["--root", ROOT, "--config", fileURLToPath(CONFIG)];
+  return run("npm", ["run", script, "--", ...config, "--testNamePattern", title]);
+}
+
+test.each(["test", "test:deep"])(
+  "npm run %s exits with 1 when a test fails after PostgreSQL was started",
+  async (script) => {
+    const { code, stderr } = await runSuite(script, "fails after a query");
+    expect(stderr, "the server answered").toMatch(/\+ +"one": 1/);
+    expect(code).toBe(1);
+  },
+  120_000,
+);
 
 test("npm test exits with 0, and without a word, when all tests that used PostgreSQL pass", async () => {
-  const { code, stderr } = await runSuite("passes after a query");
+  const { code, stderr } = await runSuite("test", "passes after a query");
   expect(stderr).not.toContain("Error");
   expect(code).toBe(0);
 }, 120_000);
+
+describe("the last line of .ci/run adds up the reports of both commands", () => {
+  const passed = { numPassedTests: 3, numFailedTests: 0, success: true, testResults: [] };
+  const failed = { ...passed, numFailedTests: 2, success: false };
+  const unloaded = { ...passed, success: false, testResults: [{ status: "failed", assertionResults: [] }] };
+  const broken = { ...passed, success: false };
+  test.each([
+    ["all pass", [passed, passed], "6 passed, 0 failed", 0],
+    ["the first fails", [failed, passed], "6 passed, 2 failed", 1],
+    ["the second fails", [passed, failed], "6 passed, 2 failed", 1],
+    ["a file does not load", [passed, unloaded], "6 passed, 1 failed", 1],
+    ["an error outside of tests", [passed, broken], "6 passed, 1 failed", 1],
+    ["a report is missing", [passed], "3 passed, 1 failed", 1],
+    [
+      "nothing ran",
+      [
+        { ...passed, numPassedTests: 0 },
+        { ...passed, numPassedTests: 0 },
+      ],
+      "0 passed, 0 failed",
+      1,
+    ],
+  ])("%s", async (_, reports, line, code) => {
+    const folder = temporaryFolder();
+    const files = ["one.json", "two.json"].map((name) => join(folder, name));
+    for (const [at, report] of reports.entries()) writeFileSync(files[at] ?? "", JSON.stringify(report));
+    const ended = await run(process.execPath, [".ci/count.js", ...files]);
+    expect(ended.stdout.trimEnd().split("\n").at(-1)).toBe(line);
+    expect(ended.code).toBe(code);
+  });
+
+  test("it runs both, and counts both", () => {
+    const script = readFileSync(join(ROOT, ".ci/run"), "utf8");
+    expect(script).toContain("for script in test test:deep; do");
+    expect(script).toContain('node .ci/count.js "$reports/test.json" "$reports/test:deep.json"');
+  });
+});

@@ -89,6 +89,11 @@ export const LEFT_OUT: readonly LeftOut[] = [
     instead: (_, [, script = ""]) => checkScript(script),
   },
   {
+    command: /^npm run (test:deep)$/,
+    why: "a quarter of an hour of tests; .ci/run runs it",
+    instead: (_, [, script = ""]) => checkScript(script),
+  },
+  {
     pages: ["docs/BENCHMARKS.md"],
     command: /^npm run (bench)(?: -- (.*))?$/,
     why: "ten minutes, on a machine that does nothing else; what is looked at is whether it knows the options",

@@ -9,6 +9,9 @@ const SUITE = new URL("./failing-suite.ts", import.meta.url);
 export default defineConfig({
   test: {
     ...all.test,
-    projects: [{ extends: true, test: { name: "failing", include: [fileURLToPath(SUITE)] } }],
+    projects: ["tests", "deep"].map((name) => ({
+      extends: true as const,
+      test: { name, include: [fileURLToPath(SUITE)] },
+    })),
   },
 });

@@ -1,4 +1,4 @@
-// Owns the list of deliberately broken variants. The simulation must find each of them (mutants.test.ts).
+// Owns the list of deliberately broken variants. The simulation must find each of them (mutants.deep.test.ts).
 
 import { DOOR_MUTANTS } from "./mutants/doors.ts";
 import { ENGINE_MUTANTS } from "./mutants/engine.ts";

@@ -1,0 +1,25 @@
+// Adds up vitest's JSON reports: prints `N passed, N failed`, and ends with 1 unless tests passed and none failed.
+// A report that is missing or cannot be read counts as one failure, and so does a test file that does not load.
+
+import { readFileSync } from "node:fs";
+
+const UNREADABLE = { passed: 0, failed: 1 };
+
+/** @param {string} path */
+function count(path) {
+  try {
+    const { numPassedTests: passed, numFailedTests, success, testResults } = JSON.parse(readFileSync(path, "utf8"));
+    const unloaded = testResults.filter((file) => file.status === "failed" && file.assertionResults.length === 0);
+    const failed = numFailedTests + unloaded.length;
+    return { passed, failed: success || failed > 0 ? failed : 1 };
+  } catch (error) {
+    console.log(`no report of tests: ${error instanceof Error ? error.message : error}`);
+    return UNREADABLE;
+  }
+}
+
+const counts = process.argv.slice(2).map(count);
+const passed = counts.reduce((sum, one) => sum + one.passed, 0);
+const failed = counts.reduce((sum, one) => sum + one.failed, 0);
+console.log(`\n${passed} passed, ${failed} failed`);
+process.exitCode = passed > 0 && failed === 0 ? 0 : 1;

@@ -23,7 +23,7 @@ async function rowsOf(store: Store, size: string): Promise<Row[]> {
   const key = "agent:main:main";
   await store.transaction((tx) => insertSession(tx, sampleSession({ key })));
   let messages = 0;
-  const append = (): Promise<void> => {
+  const append = (): Promise<unknown> => {
     messages += 1;
     const entry = userMessage(`m${messages}`, `${messages} ${WORDS}`);
     return store.transaction((tx) =>

@@ -17,6 +17,7 @@ import { withoutHidden } from "../core/hidden-text.ts";
 import {
   type AssistantMessage,
   type Entry,
+  resultIdOf,
   type TextBlock,
   type ThinkingBlock,
   type ToolCallBlock,
@@ -47,7 +48,7 @@ export interface TurnPort {
   readonly agentId: string;
   readonly world: World;
   /** Durable before it returns; throws if the run was taken away. */
-  append(entry: Entry): Promise<void>;
+  append(entry: Entry): Promise<Entry>;
   onText(text: string): void;
   onTool(event: ToolEvent): void;
 }
@@ -297,8 +298,9 @@ export class AcpTurn {
     const call = head.calls[head.answered];
     if (call !== undefined) {
       if (call.settled === undefined) return undefined;
+      const id = resultIdOf({ messageId: head.id, index: head.answered });
       head.answered += 1;
-      return this.#result(call, call.settled);
+      return this.#result(id, call, call.settled);
     }
     if (!isClosed) return undefined;
     this.#segments.shift();
@@ -325,10 +327,10 @@ export class AcpTurn {
     return message;
   }
 
-  #result(call: Call, settled: { text: string; isError: boolean }): ToolResultMessage {
+  #result(id: string, call: Call, settled: { text: string; isError: boolean }): ToolResultMessage {
     const { world } = this.#port;
     return {
-      id: world.ids.orderedUuid(),
+      id,
       role: "toolResult",
       toolCallId: call.block.id,
       toolName: call.name,

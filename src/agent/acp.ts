@@ -8,7 +8,14 @@
 
 import type { McpServer } from "@agentclientprotocol/sdk/unstable";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { type Entry, type ToolCallBlock, toolCallsOf, ZERO_USAGE } from "../core/message.ts";
+import {
+  type Entry,
+  openCalls,
+  type PlacedCall,
+  resultIdOf,
+  toolCallsOf,
+  ZERO_USAGE,
+} from "../core/message.ts";
 import type { Log, Timer, World } from "../world.ts";
 import { ABORTED, untilAborted } from "./abort.ts";
 import { type AcpConnection, type AskPermission, openAcp } from "./acp-connection.ts";
@@ -85,7 +92,7 @@ export class AcpAgents {
   async turn(args: AcpTurnArgs): Promise<TurnEnd> {
     const done = endBefore(args);
     if (done !== undefined) return done;
-    for (const call of unanswered(args.entries)) await args.append(this.#lost(call));
+    for (const open of openCalls(writtenBy(args.entries))) await args.append(this.#lost(open));
     const place = this.#placeOf(args.sessionKey);
     const before = place.busy;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -124,11 +131,11 @@ export class AcpAgents {
   }
 
   /** A call that an earlier attempt left open: nobody knows what became of it. */
-  #lost(call: ToolCallBlock): Entry {
-    const { clock, ids } = this.#parts.world;
+  #lost({ call, ...place }: PlacedCall): Entry {
+    const { clock } = this.#parts.world;
     const text = "outcome unknown: the gateway stopped while this call was under way";
     return {
-      ...{ id: ids.orderedUuid(), role: "toolResult", toolCallId: call.id, toolName: call.name },
+      ...{ id: resultIdOf(place), role: "toolResult", toolCallId: call.id, toolName: call.name },
       ...{ content: [{ type: "text", text }], isError: true, timestamp: clock.now() },
     };
   }
@@ -311,16 +318,4 @@ function endBefore({ entries, contextTokens }: AcpTurnArgs): TurnEnd | undefined
   if (last?.role !== "assistant" || last.stopReason !== "stop" || toolCallsOf(last).length > 0) return;
   const text = last.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
   return { kind: "ok", text, usage: last.usage, contextTokens };
-}
-
-/** Calls of this run that have no result. */
-function unanswered(entries: readonly Entry[]): ToolCallBlock[] {
-  const open: ToolCallBlock[] = [];
-  for (const message of writtenBy(entries)) {
-    open.push(...toolCallsOf(message));
-    if (message.role !== "toolResult") continue;
-    const at = open.findLastIndex((call) => call.id === message.toolCallId);
-    if (at >= 0) open.splice(at, 1);
-  }
-  return open;
 }

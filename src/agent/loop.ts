@@ -53,8 +53,8 @@ export interface TurnArgs {
   readonly tools: readonly ToolSpec[];
   /** Also those that are not offered, for calls that an earlier attempt made. Default: `tools`. */
   readonly everyTool?: readonly ToolSpec[];
-  /** Durable before it returns. Throws if the run was taken away. */
-  append(entry: Entry): Promise<void>;
+  /** Durable before it returns. Returns the entry as it is stored. Throws if the run was taken away. */
+  append(entry: Entry): Promise<Entry>;
   callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
   /** What somebody said meanwhile: asked before each model call, and durable already. Default: nothing. */
   steered?(): Promise<Entry | undefined>;
@@ -109,9 +109,10 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
   const own = budget === undefined ? given.port : budgetedPort(given.port, budget, () => progress.usage);
   const asking = fallbackPort(own, given.fallbackModels ?? [], (model) => given.onFallback?.(model));
   const args = { ...given, port: asking };
-  const append = async (entry: Entry): Promise<void> => {
-    await args.append(entry);
-    progress.entries.push(entry);
+  const append = async (entry: Entry): Promise<Entry> => {
+    const stored = await args.append(entry);
+    progress.entries.push(stored);
+    return stored;
   };
   const port = { ...toolPort(args), append };
   let last = lastWritten(ownMessages(progress.entries));
@@ -270,7 +271,7 @@ function adopted(world: World, message: WrittenMessage): AssistantMessage {
 async function callModel(
   args: TurnArgs,
   progress: Progress,
-  append: (entry: Entry) => Promise<void>,
+  append: (entry: Entry) => Promise<Entry>,
 ): Promise<ModelOutcome> {
   const { model } = args;
   if (!progress.compacted && estimate(args, progress.entries) > model.settings.contextWindow * FULL_SHARE) {
@@ -315,7 +316,7 @@ function tooLarge(model: ResolvedModel, why: string, error: string): ModelOutcom
 async function makeRoom(
   args: TurnArgs,
   progress: Progress,
-  append: (entry: Entry) => Promise<void>,
+  append: (entry: Entry) => Promise<Entry>,
 ): Promise<string> {
   const { model, port, world, signal } = args;
   const sessionId = args.sessionId ?? args.runId;

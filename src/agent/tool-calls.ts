@@ -1,5 +1,6 @@
 // Owns answering the tool calls of one assistant message, in a live turn and after a crash.
-// K1: every call gets exactly one result; each result is appended as soon as it is made.
+// K1: every call gets exactly one result; each result is appended as soon as it is made. Its id is made of
+//     the call, so that a repetition finds the stored one.
 // K2: neighbouring calls of `parallel` tools run side by side; any other call waits for all before it, and
 //     holds up all after it.
 // K3: after a crash, a call that may have begun runs again only if its tool is idempotent; otherwise its
@@ -12,8 +13,11 @@ import { type Failure, fail, toolFailure } from "../core/errors.ts";
 import {
   type AssistantMessage,
   type Entry,
+  isCompaction,
+  resultIdOf,
   type ToolCallBlock,
   type ToolResultMessage,
+  textOf,
   toolCallsOf,
 } from "../core/message.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
@@ -49,7 +53,8 @@ export interface ToolPort {
   /** Also those that are not offered: an earlier attempt may have called one of them. */
   readonly everyTool: readonly ToolSpec[];
   readonly world: World;
-  append(entry: Entry): Promise<void>;
+  /** Returns the entry as it is stored: of a call that had a result already, that result. */
+  append(entry: Entry): Promise<Entry>;
   callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
   onTool(event: ToolEvent): void;
 }
@@ -75,18 +80,32 @@ export async function answerCalls(
   for (const group of groupsOf(message, port.everyTool)) {
     const open = group.filter((planned) => !answered.has(planned.index));
     if (open.length === 0) continue;
-    // One call that throws (the lane is lost) stops its neighbours before the throw leaves this function.
-    const failing = new AbortController();
-    const watch = AbortSignal.any([signal, failing.signal]);
-    try {
-      await Promise.all(open.map((planned) => answer(port, message, planned, mayHaveBegun, watch)));
-    } finally {
-      failing.abort();
-    }
+    await allOf(open, signal, (planned, watch) => answer(port, message, planned, mayHaveBegun, watch));
     if (signal.aborted) return false;
     mayHaveBegun = false;
   }
   return true;
+}
+
+/**
+ * Does `work` for neighbouring calls at once. If one throws, the others are stopped and awaited before the
+ * throw leaves this function: whoever takes the turn up again must not meet a result that is still being
+ * stored.
+ */
+async function allOf(
+  calls: readonly PlannedCall[],
+  signal: AbortSignal,
+  work: (planned: PlannedCall, watch: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const failing = new AbortController();
+  const watch = AbortSignal.any([signal, failing.signal]);
+  let failure: { readonly error: unknown } | undefined;
+  const stop = (error: unknown): void => {
+    failure ??= { error };
+    failing.abort();
+  };
+  await Promise.all(calls.map((planned) => work(planned, watch).catch(stop)));
+  if (failure !== undefined) throw failure.error;
 }
 
 function groupsOf(message: AssistantMessage, tools: readonly ToolSpec[]): PlannedCall[][] {
@@ -125,9 +144,11 @@ async function answer(
       ? { text: JSON.stringify(refusal === undefined ? {} : toolFailure(refusal)), isError: true }
       : await untilAborted(port.callTool(request, signal), signal);
   if (outcome === ABORTED || signal.aborted) return;
-  await port.append(resultMessage(port.world, call, outcome));
-  const { text: result, isError } = outcome;
-  port.onTool({ phase: "end", callId, name: call.name, isError, result, atMs: now() });
+  const id = resultIdOf({ messageId: message.id, index });
+  const stored = await port.append(resultMessage(port.world, id, call, outcome));
+  if (isCompaction(stored) || stored.role !== "toolResult") return;
+  const { isError } = stored;
+  port.onTool({ phase: "end", callId, name: call.name, isError, result: textOf(stored), atMs: now() });
 }
 
 /** Why a call is answered without being run; undefined: it runs. */
@@ -160,9 +181,14 @@ function refusalOf(
   return mayHaveBegun && !spec.idempotent ? OUTCOME_UNKNOWN : undefined;
 }
 
-function resultMessage(world: World, call: ToolCallBlock, outcome: ToolOutcome): ToolResultMessage {
+function resultMessage(
+  world: World,
+  id: string,
+  call: ToolCallBlock,
+  outcome: ToolOutcome,
+): ToolResultMessage {
   return {
-    id: world.ids.orderedUuid(),
+    id,
     role: "toolResult",
     toolCallId: call.id,
     toolName: call.name,

@@ -150,6 +150,35 @@ export function textOf(message: Message): string {
     .join("\n");
 }
 
+/** A tool call and its place: `index` counts the calls of its message from 0. */
+export interface PlacedCall {
+  readonly messageId: string;
+  readonly index: number;
+  readonly call: ToolCallBlock;
+}
+
+/**
+ * The id of the result of a call. Each attempt gets the same one, so that a second result is never stored.
+ */
+export function resultIdOf({ messageId, index }: Pick<PlacedCall, "messageId" | "index">): string {
+  return `${messageId}:${index}`;
+}
+
+/**
+ * Calls without a result, in order. A provider may use a call id again, so each result answers the latest
+ * open call of its id.
+ */
+export function openCalls(messages: readonly Message[]): PlacedCall[] {
+  const open: PlacedCall[] = [];
+  for (const message of messages) {
+    open.push(...toolCallsOf(message).map((call, index) => ({ messageId: message.id, index, call })));
+    if (message.role !== "toolResult") continue;
+    const at = open.findLastIndex(({ call }) => call.id === message.toolCallId);
+    if (at >= 0) open.splice(at, 1);
+  }
+  return open;
+}
+
 export function toolCallsOf(message: Message): readonly ToolCallBlock[] {
   return message.role === "assistant"
     ? message.content.filter((block): block is ToolCallBlock => block.type === "toolCall")

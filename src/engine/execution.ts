@@ -40,9 +40,10 @@ export interface LaneHandle {
   readonly signal: AbortSignal;
   /**
    * On disk before it returns, but for a final text, which nothing but the run's end follows: that is
-   * written by the transaction that ends the run, or by the next append. Throws `LostLane`.
+   * written by the transaction that ends the run, or by the next append. Returns the entry as it is stored.
+   * Throws `LostLane`.
    */
-  append(entry: Entry): Promise<void>;
+  append(entry: Entry): Promise<Entry>;
   /** A message that came meanwhile and is to be read now, before the next step; it is on disk already. */
   steered(): Promise<UserMessage | undefined>;
   /** The whole text so far of the message being written. */
@@ -139,10 +140,12 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   let reason: StopReason | undefined;
 
   const writer = createTranscriptWriter(run, fence, parts, stopper.signal);
-  const append = async (entry: Entry): Promise<void> => {
+  const append = async (entry: Entry): Promise<Entry> => {
     // The text of a final message goes out with the run's end.
     if (!isFinalText(entry)) stream.whole();
-    if ((await writer.append(entry)) === "stored") stream.written();
+    const stored = await writer.append(entry);
+    if (writer.finalText() === undefined) stream.written();
+    return stored;
   };
   const waiter = { runId: run.runId, sessionKey: run.sessionKey };
   const wait: RunWait = {

@@ -9,9 +9,9 @@ import {
   type AssistantMessage,
   addUsage,
   type Message,
-  type ToolCallBlock,
+  openCalls,
+  resultIdOf,
   textOf,
-  toolCallsOf,
   type Usage,
   ZERO_USAGE,
 } from "../core/message.ts";
@@ -120,25 +120,10 @@ export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
   return injectedMessage(unit.newOrderedId(), text, unit.now, "injected");
 }
 
-/**
- * Calls without a result. A provider may use an id again, so each result answers the latest open call of
- * its id.
- */
-function unansweredCalls(messages: readonly Message[]): ToolCallBlock[] {
-  const open: ToolCallBlock[] = [];
-  for (const message of messages) {
-    open.push(...toolCallsOf(message));
-    if (message.role !== "toolResult") continue;
-    const at = open.findLastIndex((call) => call.id === message.toolCallId);
-    if (at >= 0) open.splice(at, 1);
-  }
-  return open;
-}
-
 /** Whether this text is a message already, and its writer has only not heard of that yet. */
-function isStored(messages: readonly Message[], open: readonly ToolCallBlock[], text: string): boolean {
+function isStored(messages: readonly Message[], hasOpenCalls: boolean, text: string): boolean {
   const last = messages.findLast((message) => message.role === "assistant");
-  if (last === undefined || (open.length === 0 && last !== messages.at(-1))) return false;
+  if (last === undefined || (!hasOpenCalls && last !== messages.at(-1))) return false;
   return textOf(last).startsWith(text);
 }
 
@@ -158,10 +143,10 @@ async function closeTranscript(
   text: string,
 ): Promise<void> {
   const { sessionKey, sessionId, runId } = run;
-  const open = unansweredCalls(messages);
-  for (const call of open) {
+  const open = openCalls(messages);
+  for (const { call, ...place } of open) {
     const entry = {
-      id: unit.newOrderedId(),
+      id: resultIdOf(place),
       role: "toolResult" as const,
       toolCallId: call.id,
       toolName: call.name,
@@ -174,7 +159,7 @@ async function closeTranscript(
     await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
     unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
   }
-  if (text === "" || isStored(messages, open, text) || isQuietStep(run.flow?.step)) return;
+  if (text === "" || isStored(messages, open.length > 0, text) || isQuietStep(run.flow?.step)) return;
   const stopReason = facts.state === "error" ? "error" : "aborted";
   const entry = injectedMessage(unit.newOrderedId(), text, unit.now, stopReason);
   await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);

@@ -121,7 +121,10 @@ export class Lanes {
     this.#busy.set(sessionKey, "claiming");
     try {
       const { commit, world } = this.#parts;
-      const back = await commit((unit) => moveHeld(unit.tx, held, "queued"));
+      const back = await commit(async (unit) => {
+        await holdSessions(unit.tx, [sessionKey]);
+        return moveHeld(unit.tx, held, "queued");
+      });
       if (back) world.log.warn(idsOf(held), "a claim had been lost; it is taken up again");
     } finally {
       this.#busy.delete(sessionKey);

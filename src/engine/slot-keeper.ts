@@ -1,6 +1,7 @@
 // Owns the slot of one run: taken while it executes, given back while it only waits.
 // SK1: the row says `running` exactly while the run has a slot, `waiting` while it has none (I6).
-// SK2: with other processes, a slot is the deployment's: what stopped waiting asks until there is one.
+// SK2: with other processes, a slot is the deployment's: a run that stopped waiting asks until there is one.
+//      A request that fails fires nothing, or runs that ask would wake each other without end.
 
 import { moveHeld } from "../store/claims.ts";
 import type { Fence } from "../store/runs.ts";
@@ -80,7 +81,8 @@ function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, owne
     );
     // `lost` is found out at the next write.
     if (resumed !== "full") return true;
-    release();
+    isHeld = false;
+    parts.slots.putBack(owner);
     return false;
   };
   return {

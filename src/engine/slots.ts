@@ -24,6 +24,8 @@ export interface Slots {
   /** Waits for a slot, ahead of new work. Resolves false when `signal` fires first. */
   takeAgain(owner: SlotOwner, signal: AbortSignal): Promise<boolean>;
   release(owner: SlotOwner): void;
+  /** Returns a slot that was taken and not used. Fires nothing: no slot came free. */
+  putBack(owner: SlotOwner): void;
 }
 
 interface Resuming {
@@ -31,13 +33,11 @@ interface Resuming {
   readonly settle: (got: boolean) => void;
 }
 
-/** `pools`: the most runs of each pool; a pool that is not named has no limit of its own. */
-export function createSlots(max: number, pools: Readonly<Record<string, number>>, onFree: () => void): Slots {
+/** Counts the slots that are taken: in all, in each pool, and by each agent. */
+function createCounts(max: number, pools: Readonly<Record<string, number>>) {
   let taken = 0;
   const inPool = new Map<string, number>();
   const ofAgent = new Map<string, number>();
-  const resuming: Resuming[] = [];
-
   const room = (pool: Pool): number => {
     const own = pool === undefined ? undefined : pools[pool];
     const left = own === undefined ? max : own - (inPool.get(pool ?? "") ?? 0);
@@ -53,13 +53,29 @@ export function createSlots(max: number, pools: Readonly<Record<string, number>>
     change(ofAgent, agentId, by);
     if (pool !== undefined) change(inPool, pool, by);
   };
+  return { room, count, taken: () => taken, heldBy: (agentId: string) => ofAgent.get(agentId) ?? 0 };
+}
+
+/** `pools`: the most runs of each pool; a pool that is not named has no limit of its own. */
+export function createSlots(max: number, pools: Readonly<Record<string, number>>, onFree: () => void): Slots {
+  const { room, count, taken, heldBy } = createCounts(max, pools);
+  const resuming: Resuming[] = [];
+
+  const giveBack = (owner: SlotOwner): void => {
+    count(owner, -1);
+    const next = resuming.findIndex((one) => room(one.owner.pool) > 0);
+    const [resumed] = next < 0 ? [] : resuming.splice(next, 1);
+    if (resumed === undefined) return;
+    count(resumed.owner, 1);
+    resumed.settle(true);
+  };
   /** Whether somebody who stops waiting could use what a new run of this pool would take. */
   const isAwaited = (): boolean => resuming.some(({ owner }) => room(owner.pool) > 0);
 
   return {
     max,
-    taken: () => taken,
-    heldBy: (agentId) => ofAgent.get(agentId) ?? 0,
+    taken,
+    heldBy,
     free: (pool) => (isAwaited() ? 0 : room(pool)),
     tryTake(owner) {
       if (room(owner.pool) === 0 || isAwaited()) return false;
@@ -89,14 +105,9 @@ export function createSlots(max: number, pools: Readonly<Record<string, number>>
       });
     },
     release(owner) {
-      count(owner, -1);
-      const next = resuming.findIndex((one) => room(one.owner.pool) > 0);
-      const [resumed] = next < 0 ? [] : resuming.splice(next, 1);
-      if (resumed !== undefined) {
-        count(resumed.owner, 1);
-        resumed.settle(true);
-      }
+      giveBack(owner);
       onFree();
     },
+    putBack: giveBack,
   };
 }

@@ -21,8 +21,11 @@ interface WriterParts {
 }
 
 export interface TranscriptWriter {
-  /** `kept`: it is a final text, and is written by the unit that ends the run. Throws `LostLane`. */
-  append(entry: Entry): Promise<"stored" | "kept">;
+  /**
+   * Returns the entry as it is stored. A final text is kept (`finalText`): the unit that ends the run writes
+   * it. Throws `LostLane`.
+   */
+  append(entry: Entry): Promise<Entry>;
   /** Writes the final text, if there is one, in the unit that ends or parks the run and holds its row. */
   writeFinal(unit: Unit): Promise<void>;
   /** The final text that is still to be written. */
@@ -47,10 +50,11 @@ export function createTranscriptWriter(
 ): TranscriptWriter {
   let final: Entry | undefined;
 
-  const write = async (unit: Unit, entry: Entry): Promise<void> => {
+  const write = async (unit: Unit, given: Entry): Promise<Entry> => {
     const { sessionKey, sessionId, runId } = run;
-    await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
+    const entry = await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: given }, unit.redactor);
     if (!isCompaction(entry)) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+    return entry;
   };
   return {
     finalText: () => (final === undefined || isCompaction(final) ? undefined : textOf(final)),
@@ -60,19 +64,18 @@ export function createTranscriptWriter(
     async append(entry) {
       if (final === undefined && isFinalText(entry)) {
         final = entry;
-        return "kept";
+        return entry;
       }
-      const held = await untilStored(parts.world, signal, () =>
+      const stored = await untilStored(parts.world, signal, () =>
         parts.commit(async (unit) => {
-          if (!(await isHeld(unit.tx, fence))) return false;
+          if (!(await isHeld(unit.tx, fence))) return undefined;
           if (final !== undefined) await write(unit, final);
-          await write(unit, entry);
-          return true;
+          return write(unit, entry);
         }),
       );
-      if (!held) throw new LostLane(`run ${run.runId} no longer holds its lane`);
+      if (stored === undefined) throw new LostLane(`run ${run.runId} no longer holds its lane`);
       final = undefined;
-      return "stored";
+      return stored;
     },
   };
 }

@@ -32,6 +32,18 @@ export async function holdSessions(tx: Tx, keys: readonly string[]): Promise<voi
   await sql`select key from sessions where key in (${wanted}) order by key for update`.execute(tx);
 }
 
+/**
+ * Holds those of these sessions that nobody else holds. Returns their keys; on the embedded store, all of
+ * them.
+ */
+export async function holdFreeSessions(tx: Tx, keys: readonly string[]): Promise<readonly string[]> {
+  if (kindOf(tx) === "sqlite" || keys.length === 0) return keys;
+  const wanted = sql.join([...new Set(keys)]);
+  const { rows } = await sql<{ key: string }>`select key from sessions where key in (${wanted})
+    order by key for update skip locked`.execute(tx);
+  return rows.map((row) => row.key);
+}
+
 /** The recursive table `above`: who spawned this session, who spawned that one, and so on. */
 function above(sessionKey: string): RawBuilder<unknown> {
   return sql`above (key) as (

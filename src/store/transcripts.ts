@@ -1,5 +1,6 @@
 // Owns the entries of transcripts: appended once, read in order. Search lives in transcript-search.ts.
-// T1: an entry is written once: the same id again changes nothing.
+// T1: an entry is written once: the same id again changes nothing. The id of a tool result says which call it
+//     answers (`resultIdOf`), so that a call never has two.
 // T2: history keeps everything; only the model's context is shortened by a compaction.
 // T3: no read takes more than PAGE_BYTES_MAX into memory, unless one entry alone is larger.
 
@@ -48,17 +49,27 @@ function insertRow(
 
 const INSERT = prepared((tx, row: MessageValues) => insertRow(tx, row).returning("seq"));
 
-/** Appends to the transcript and, as far as it can be searched, to the full-text index. */
-export async function appendEntry(tx: Tx, args: NewEntry, redactor: Redactor): Promise<void> {
+/**
+ * Appends to the transcript and, if it can be searched, to the full-text index. Returns the entry as it is
+ * stored: a tool result that was stored before under the same id stays, and is returned instead.
+ */
+export async function appendEntry(tx: Tx, args: NewEntry, redactor: Redactor): Promise<Entry> {
   const { sessionKey, entry } = args;
   const text = searchableText(entry, redactor);
   const row = rowOf(args);
   if (text !== "" && kindOf(tx) === "postgres") {
     await insertWithVectors(insertRow(tx, row), sessionKey, text).execute(tx);
-  } else {
-    const [added] = (await INSERT(tx, row)).rows;
-    if (text !== "" && added !== undefined) await indexForSearch(tx, added.seq, sessionKey, text);
+    return entry;
   }
+  const [added] = (await INSERT(tx, row)).rows;
+  if (added === undefined) return (await storedEntry(tx, entry.id)) ?? entry;
+  if (text !== "") await indexForSearch(tx, added.seq, sessionKey, text);
+  return entry;
+}
+
+async function storedEntry(tx: Tx, id: string): Promise<Entry | undefined> {
+  const row = await tx.selectFrom("messages").select(ENTRY).where("id", "=", id).executeTakeFirst();
+  return row === undefined ? undefined : readEntry(row);
 }
 
 function rowOf({ sessionKey, sessionId, runId, entry }: NewEntry): MessageValues {

@@ -208,6 +208,7 @@ test("L4: nothing is appended after an abort, at whatever moment between call an
         signal: abort.signal,
         append: async (entry) => {
           if (abort.signal.aborted) late.push(entry);
+          return entry;
         },
       },
     });
@@ -229,6 +230,60 @@ test("a throw of append leaves the turn, and stops the tools that run beside it"
   });
   await expect(turn.end).rejects.toThrow();
   expect(signals.map((signal) => signal.aborted)).toEqual([true, true]);
+});
+
+const PAIR = [toolSpec("fails", { parallel: true }), toolSpec("works", { parallel: true })];
+
+test("K1: a call that throws leaves the turn only once its neighbour's result is stored", async () => {
+  const storing = Promise.withResolvers<void>();
+  const store = Promise.withResolvers<void>();
+  const order: string[] = [];
+  const turn = startTurn({
+    port: once([{ name: "works" }, { name: "fails" }]),
+    tools: PAIR,
+    callTool: async ({ name }) => {
+      if (name === "works") return { text: "done", isError: false };
+      await storing.promise;
+      throw new Error("the store refused");
+    },
+    more: {
+      append: async (entry) => {
+        if (isCompaction(entry) || entry.role !== "toolResult") return entry;
+        storing.resolve();
+        await store.promise;
+        order.push("stored");
+        return entry;
+      },
+    },
+  });
+  const left = turn.end.catch(() => order.push("left"));
+  await storing.promise;
+  for (let step = 0; step < 20; step += 1) await Promise.resolve();
+  store.resolve();
+  await left;
+  expect(order).toEqual(["stored", "left"]);
+});
+
+test("K1: a result has the id of its call, and one that was stored before is taken in its place", async () => {
+  const ids: string[] = [];
+  const port = once([{ name: "works", id: "call_1" }]);
+  const turn = startTurn({
+    port,
+    tools: PAIR,
+    more: {
+      append: async (entry) => {
+        if (isCompaction(entry) || entry.role !== "toolResult") return entry;
+        ids.push(entry.id);
+        return { ...entry, content: [{ type: "text", text: "of an earlier attempt" }] };
+      },
+    },
+  });
+  expect(await turn.end).toMatchObject({ kind: "ok" });
+  const asked = port.requests[1]?.entries.filter((entry): entry is Message => !isCompaction(entry)) ?? [];
+  const call = asked.find((message) => message.role === "assistant");
+  expect(ids).toEqual([`${call?.id}:0`]);
+  expect(resultTexts(asked)).toEqual(["of an earlier attempt"]);
+  expect(turn.events.at(-1)).toMatchObject({ phase: "end", result: "of an earlier attempt" });
 });
 
 /** Ten exchanges, then the input. */

@@ -63,6 +63,7 @@ export function startTurn(setup: TurnSetup): Turn {
       if (appends >= (setup.appendsMax ?? Number.POSITIVE_INFINITY)) throw new Crash();
       appends += 1;
       entries.push(entry);
+      return entry;
     },
     callTool: setup.callTool ?? (async (request) => ({ text: `ran ${request.name}`, isError: false })),
     onText: (text) => texts.push(text),

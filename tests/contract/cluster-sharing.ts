@@ -6,7 +6,40 @@ import type { OpenGround } from "../kit/cluster.ts";
 import { endOf, makeSessions } from "../kit/engine.ts";
 import type { Actor, Play } from "../kit/flow-app.ts";
 import { checkFlows, checkRuns, checkTranscripts } from "../kit/flow-checks.ts";
-import { CHATS, gate, MAIN, two } from "./cluster-stage.ts";
+import { CHATS, gate, MAIN, two, until } from "./cluster-stage.ts";
+
+/** A ground that counts what its first process does. */
+function watchedGround(openGround: OpenGround) {
+  const figures = { transactions: 0, slotsTold: 0 };
+  const ground: OpenGround = async () => {
+    const inner = await openGround();
+    let isFirst = true;
+    return {
+      ...inner,
+      async open(world) {
+        const store = await inner.open(world);
+        const { shared } = store;
+        if (!isFirst || shared === undefined) return store;
+        isFirst = false;
+        return {
+          ...store,
+          transaction: (work) => {
+            figures.transactions += 1;
+            return store.transaction(work);
+          },
+          shared: {
+            ...shared,
+            async notify(texts) {
+              figures.slotsTold += texts.filter((text) => text.includes('{"kind":"slot"}')).length;
+              await shared.notify(texts);
+            },
+          },
+        };
+      },
+    };
+  };
+  return { ground, figures };
+}
 
 export function sharingContract(openGround: OpenGround): void {
   test("I1, I3: messages that come in by two processes run one at a time, in the order of acceptance", async () => {
@@ -74,6 +107,42 @@ export function sharingContract(openGround: OpenGround): void {
     await b.app.quiet();
     expect(begun).toHaveLength(keys.length + 1);
     expect(begun.indexOf(late) - before).toBeLessThan(keys.length / 2);
+  });
+
+  test("SK2: runs that wait for a slot of another process do not wake each other", async () => {
+    const { ground, figures } = watchedGround(openGround);
+    const [first, second, third] = [gate(), gate(), gate()];
+    const [target, busy, full] = CHATS as [string, string, string];
+    const waiters = ["agent:main:chat:waiter1", "agent:main:chat:waiter2"];
+    const ask: Play = async ({ send }) => String((await send(target, "are you there?", 1)).status);
+    const hold =
+      (held: ReturnType<typeof gate>): Play =>
+      async () => {
+        await held.pass();
+        return "";
+      };
+    const plays = {
+      ...{ [target]: hold(first), [busy]: hold(second), [full]: hold(third) },
+      ...Object.fromEntries(waiters.map((key) => [key, ask])),
+    };
+    const { a, b } = await two(ground, plays, { maxConcurrent: 3 });
+    await makeSessions(a.app.store, ...waiters);
+    await b.app.tell(target, "work");
+    await first.reached;
+    for (const key of waiters) await a.app.tell(key, "ask");
+    await until(async () => (await b.app.engine.load()).waiting === 2);
+    await b.app.tell(busy, "work");
+    await b.app.tell(full, "work");
+    await Promise.all([second.reached, third.reached]);
+    const resuming = b.app.store.db.selectFrom("runs").select("run_id").where("resuming", "=", 1);
+    await until(async () => (await resuming.execute()).length === 2);
+    figures.slotsTold = 0;
+    const enough = figures.transactions + 20;
+    await until(() => figures.transactions >= enough);
+    expect(figures.slotsTold).toBe(0);
+    for (const held of [first, second, third]) held.open();
+    await a.app.quiet();
+    expect((await a.app.runs(waiters[0] ?? ""))[0]).toMatchObject({ state: "ok", reply: "timeout" });
   });
 
   test("I6: with one slot in the deployment a fan-out over two processes comes to its end", async () => {

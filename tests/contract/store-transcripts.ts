@@ -253,6 +253,23 @@ interface Reading {
 function readingContract({ store, append, ids, history }: Reading): void {
   const db = () => store().db;
 
+  test("T1: a second result of one tool call is not stored, and the first one is returned", async () => {
+    const results = ["first", "second"].map((text) => ({ ...toolResult("message:0", text) }));
+    const stored = await store().transaction((tx) =>
+      Promise.all(
+        results.map((entry) =>
+          transcripts.appendEntry(
+            tx,
+            { sessionKey: "agent:main:main", sessionId: "session-1", entry },
+            plainRedactor,
+          ),
+        ),
+      ),
+    );
+    expect(stored.map((entry) => textOf(entry as Message))).toEqual(["first", "first"]);
+    expect((await history()).messages.map(textOf)).toEqual(["first"]);
+  });
+
   test("an entry is written once: the same id again changes nothing", async () => {
     await append([userMessage("m1", "first"), userMessage("m1", "second")]);
     expect((await history()).messages).toEqual([userMessage("m1", "first")]);

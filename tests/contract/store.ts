@@ -5,10 +5,10 @@ import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Run } from "../../src/core/run.ts";
 import type { Session } from "../../src/core/session.ts";
-import { idleLanes } from "../../src/store/claims.ts";
+import { claimRun, idleLanes, nextInLane, requeueHeld } from "../../src/store/claims.ts";
 import { insertRun } from "../../src/store/runs.ts";
 import * as sessions from "../../src/store/sessions.ts";
-import type { Store } from "../../src/store/sql.ts";
+import type { Db, Store } from "../../src/store/sql.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { sampleRun, sampleSession, userMessage } from "../store/samples.ts";
@@ -17,6 +17,30 @@ import { cronContract } from "./store-cron.ts";
 import { listContract } from "./store-lists.ts";
 import { nodeContract } from "./store-nodes.ts";
 import { transcriptContract } from "./store-transcripts.ts";
+
+/** The statements given to `db` run one after the other, and `action` runs behind the first of them. */
+function onceBetween(db: Db, action: () => Promise<unknown>): Db {
+  let before: Promise<unknown> = Promise.resolve();
+  let isFirst = true;
+  const executeQuery = (query: Parameters<Db["executeQuery"]>[0]) => {
+    const answer = before.then(async () => {
+      const result = await db.executeQuery(query);
+      if (isFirst) {
+        isFirst = false;
+        await action();
+      }
+      return result;
+    });
+    before = answer;
+    return answer;
+  };
+  const get = (_: Db, name: string | symbol): unknown => {
+    if (name === "executeQuery") return executeQuery;
+    const value: unknown = Reflect.get(db, name, db);
+    return typeof value === "function" ? value.bind(db) : value;
+  };
+  return new Proxy(db, { get });
+}
 
 /** An empty store, and the way to close it and remove what it wrote. */
 export interface OpenedStore {
@@ -110,6 +134,19 @@ function laneContract(store: () => Store): void {
     await add({ runId: "r5", state: "queued" });
     await add({ runId: "r6", state: "running", sessionKey: "agent:main:chat:other" });
     await add({ runId: "r7", state: "ok" });
+  });
+
+  test("I3: a run that returns to its lane while the lane is read is not overtaken", async () => {
+    const held = { runId: "held", state: "running", owner: "dead", attempt: 1, laneSeq: 1 } as const;
+    await store().transaction(async (tx) => {
+      await sessions.insertSession(tx, sampleSession());
+      await insertRun(tx, sampleRun({ runId: "held", laneSeq: 1 }));
+      await claimRun(tx, { ...sampleRun(), ...held, startedAt: 1_000 }, undefined);
+      await insertRun(tx, sampleRun({ runId: "behind", laneSeq: 2 }));
+    });
+    const between = onceBetween(store().db, () => store().transaction((tx) => requeueHeld(tx)));
+    expect(await nextInLane(between, "agent:main:main")).toBeUndefined();
+    expect(await nextInLane(store().db, "agent:main:main")).toMatchObject({ runId: "held", crashes: 1 });
   });
 
   test("I6: idle lanes come in turns of their agents, those of agents that hold slots later", async () => {

@@ -53,7 +53,7 @@ export function watched(story: Story, settings: Settings, work: Work, handle: La
         await checkReturned(story, returned, text);
         story.trace.add(`result for ${runId}: ${entry.toolName} ${text.slice(0, 300)}`);
       }
-      await handle.append(entry);
+      return handle.append(entry);
     },
     duringCall: (call) =>
       handle.duringCall(async () => {

@@ -35,7 +35,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "append-without-fence",
     breaks: "I1: a run that has ended goes on writing into its transcript",
     file: "src/engine/transcript-writer.ts",
-    from: "          if (!(await isHeld(unit.tx, fence))) return false;\n",
+    from: "          if (!(await isHeld(unit.tx, fence))) return undefined;\n",
     to: "",
   },
   {
@@ -193,7 +193,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "open-calls-left-open",
     breaks: "F2: a run that is aborted leaves a call without its result",
     file: "src/engine/finish.ts",
-    from: "  for (const call of open) {",
-    to: "  for (const call of open.slice(1)) {",
+    from: "  for (const { call, ...place } of open) {",
+    to: "  for (const { call, ...place } of open.slice(1)) {",
   },
 ];

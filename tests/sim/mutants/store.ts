@@ -23,10 +23,10 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "lane-in-order-of-ids",
     breaks: "I3: a lane is worked off in the order of run ids",
     file: "src/store/claims.ts",
-    from: `    .where("state", "=", QUEUED)
+    from: `    )
     .orderBy("lane_seq")
     .limit(1)`,
-    to: `    .where("state", "=", QUEUED)
+    to: `    )
     .orderBy("run_id")
     .limit(1)`,
   },
@@ -34,10 +34,10 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "lane-newest-first",
     breaks: "I3: the newest message of a lane is worked off first",
     file: "src/store/claims.ts",
-    from: `    .where("state", "=", QUEUED)
+    from: `    )
     .orderBy("lane_seq")
     .limit(1)`,
-    to: `    .where("state", "=", QUEUED)
+    to: `    )
     .orderBy("lane_seq", "desc")
     .limit(1)`,
   },

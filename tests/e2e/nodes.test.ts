@@ -87,11 +87,18 @@ test("a machine is paired, does what its own list lets it do, and nothing once i
   await expect.poll(() => node.said(), patient).toContain("hello: out of\\x1b[2J the blue");
 
   // What is ended is ended with all that it started.
-  const script = "echo $$ > pid; sleep 600 & echo $! > child; wait";
-  const late = (await exec(["bash", "-c", script], { timeoutMs: 1_500 })).payload;
-  expect(late).toMatchObject({ timedOut: true, exitCode: null });
-  for (const file of ["pid", "child"]) {
-    const pid = Number(readFileSync(join(folder, file), "utf8"));
+  const script = "sleep 600 & echo $$ $! > pids; wait";
+  let pids: number[] = [];
+  // A busy machine may not have begun it when its time is over: then it gets more.
+  for (let timeoutMs = 500; pids.length === 0 && timeoutMs < 60_000; timeoutMs *= 4) {
+    const late = (await exec(["bash", "-c", script], { timeoutMs })).payload;
+    expect(late).toMatchObject({ timedOut: true, exitCode: null });
+    pids = existsSync(join(folder, "pids"))
+      ? [...readFileSync(join(folder, "pids"), "utf8").matchAll(/\d+/g)].map(Number)
+      : [];
+  }
+  expect(pids).toHaveLength(2);
+  for (const pid of pids) {
     await expect.poll(() => existsSync(`/proc/${pid}`) && aliveIn(pid), patient).toBe(false);
   }
 

@@ -203,6 +203,7 @@ async function executeAcp(
   const { acpTurn } = await import("./execute/acp.ts");
   const context = await contextOf(parts, handle.run, session);
   const run = { handle, session, agent, runtime, entries, context, trace };
+  await handle.confirm();
   return factsOf(await acpTurn(await parts.acp(), { settings, world }, run), { ref: agent.model });
 }
 
@@ -230,6 +231,16 @@ function tellTool(
   if (isError === true) log.debug({ part: "tools", callId, tool: name }, "a tool call failed");
   trace?.tool({ ...event, ...shown, name });
   publish({ kind: "tool", runId, sessionKey, ...event, ...shown });
+}
+
+/** Calls a model only while this process has authority over the run. */
+function confirmedPort(port: ModelPort, { confirm }: LaneHandle): ModelPort {
+  return {
+    async call(...request) {
+      await confirm();
+      return port.call(...request);
+    },
+  };
 }
 
 /** What tools have to work with, whichever run calls them. */
@@ -302,7 +313,7 @@ async function executeTurn(
     attempt: run.attempt,
     maxModelCalls: agent.maxModelCalls,
     budget: handle.budget,
-    port: trace?.port(port) ?? port,
+    port: confirmedPort(trace?.port(port) ?? port, handle),
     world,
   });
   return factsOf(end, answering);

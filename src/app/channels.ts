@@ -85,7 +85,12 @@ export function channelParts({ settings, world }: ChannelWorld): ChannelParts {
       const { engine } = rest;
       const way = openInbound({ ...rest, settings, world });
       inbound = way;
-      accounts = new Accounts({ commit: engine.commit, world, owner: engine.processId });
+      accounts = new Accounts({
+        commit: engine.commit,
+        world,
+        owner: engine.processId,
+        leaseUntil: engine.leaseUntil,
+      });
       const opened = await openChannels(settings.channels, (id) => hostOf(id, rest, world, way));
       for (const channel of opened) {
         channels.set(channel.id, channel);

@@ -7,7 +7,6 @@
 
 import type { Commit } from "../engine/unit.ts";
 import { hold, letGo } from "../store/holdings.ts";
-import { LEASE_MS } from "../store/processes.ts";
 import type { Timer, World } from "../world.ts";
 
 /** How often a holding is asked for, or kept. */
@@ -68,6 +67,8 @@ interface AccountParts {
   readonly world: World;
   /** This process. */
   readonly owner: string;
+  /** Until when nobody takes this process for dead, by the monotonic clock. */
+  leaseUntil(): number;
 }
 
 /** Listens at accounts, each while this process holds it. */
@@ -102,7 +103,7 @@ class Keeper {
   readonly #parts: AccountParts;
   readonly #account: Account;
   #listening: { readonly stopper: AbortController; readonly over: Promise<void> } | undefined;
-  /** Until then nobody else may have it, by the monotonic clock: from before it was last asked for. */
+  /** Until then nobody else may have it, by the monotonic clock. */
   #heldUntil = 0;
   #working: Promise<void> = Promise.resolve();
   #timer: Timer | undefined;
@@ -144,13 +145,12 @@ class Keeper {
   }
 
   async #look(): Promise<void> {
-    const { commit, owner, world } = this.#parts;
+    const { commit, owner, world, leaseUntil } = this.#parts;
     const { clock } = world;
-    const askedAt = clock.monotonic();
     try {
       const mine = await commit((unit) => hold(unit.tx, this.#account.name, owner, unit.now));
-      if (mine) this.#heldUntil = askedAt + LEASE_MS;
-      if (mine && !this.#stopped) this.#begin();
+      if (mine) this.#heldUntil = leaseUntil();
+      if (mine && !this.#stopped && this.#heldUntil > clock.monotonic()) this.#begin();
       else await this.#leave();
     } catch (error) {
       world.log.warn({ err: error, account: this.#account.name }, "an account could not be asked for");
@@ -163,7 +163,7 @@ class Keeper {
   #watchExpiry(): void {
     const { clock } = this.#parts.world;
     this.#expiry?.cancel();
-    if (this.#listening === undefined) return;
+    if (this.#listening === undefined || this.#heldUntil === Number.POSITIVE_INFINITY) return;
     const leftMs = Math.max(0, this.#heldUntil - clock.monotonic());
     this.#expiry = clock.at(clock.now() + leftMs, () => void this.#leave());
   }

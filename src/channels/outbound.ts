@@ -120,8 +120,8 @@ export class OutboxWorker implements Outbox {
     const { commit, channels, world, shared, of } = this.#parts;
     const canRepeat = (route: Route): boolean => channels.get(route.channel)?.deduplicates === true;
     const failed = await commit(async (unit) => {
-      const livingAt = shared === true ? unit.now : undefined;
-      const rows = await recoverOpenAttempts(unit.tx, unit.now, canRepeat, livingAt, of);
+      const from = shared === true ? "the dead" : undefined;
+      const rows = await recoverOpenAttempts(unit.tx, unit.now, canRepeat, from, of);
       for (const row of rows) tellOutcome(unit, row, { kind: "failed", code: "ambiguous", error: UNKNOWN });
       return rows;
     });

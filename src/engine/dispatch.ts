@@ -1,6 +1,7 @@
 // Owns how the processes that share a store work as one: who is alive, what the dead held, who is woken. An
 // embedded store has one process and needs none of this.
-// DI1: a process lives by its beat on the database's clock; what it held is taken over once the beat is old.
+// DI1: what a process held is taken over by the transaction that declares it dead (`lease.ts`), or once it
+//      has left.
 // DI2: a hint is only a hint: the sweep finds every lane, end, date and slot that no hint told of.
 // DI3: what the rows say is mine and I don't execute is taken back; what I execute and the rows deny is
 //      stopped.
@@ -9,7 +10,7 @@ import { dropOldest } from "../core/bounded.ts";
 import { hasOrphans, heldBy, idleLanes, requeueHeld } from "../store/claims.ts";
 import { endedFlowsAmong } from "../store/flows.ts";
 import { dropPayloads } from "../store/live-payloads.ts";
-import { beat, forgetDead, LEASE_MS, leave, type ProcessFacts } from "../store/processes.ts";
+import { declareDead, LEASE_MS } from "../store/processes.ts";
 import { endedAmong, endedSince } from "../store/runs.ts";
 import { countRunning } from "../store/slots.ts";
 import type { SharedStore, Store } from "../store/sql.ts";
@@ -18,13 +19,13 @@ import { idsOf, type Timer, type World } from "../world.ts";
 import type { SharedBus } from "./bus.ts";
 import { endEvent } from "./finish.ts";
 import type { Lanes } from "./lanes.ts";
+import type { Lease } from "./lease.ts";
 import type { Commit, Unit } from "./unit.ts";
 import type { EndWatch } from "./waits.ts";
 import type { Hint, Wire } from "./wire.ts";
 
-const BEAT_MS = 1_000;
-/** A beat that failed is tried again sooner. */
-const BEAT_RETRY_MS = 250;
+/** The clock question has a timer of its own: nobody's lease waits for its answer. */
+const CLOCK_MS = 1_000;
 const SWEEP_MS = 500;
 /** Lanes that one sweep wakes. */
 const LANES_AT_ONCE = 32;
@@ -41,10 +42,12 @@ export interface DispatchParts {
   readonly shared: SharedStore;
   readonly commit: Commit;
   readonly world: World;
-  readonly facts: ProcessFacts;
+  /** This process. */
+  readonly processId: string;
   readonly maxConcurrent: number;
   readonly bus: SharedBus;
   readonly wire: Wire;
+  readonly lease: Lease;
   readonly lanes: Lanes;
   readonly watch: EndWatch;
   /** Another process left a slot to the others. */
@@ -63,9 +66,8 @@ export class Dispatch {
   readonly #parts: DispatchParts;
   readonly #texts = new Map<string, string>();
   #state: "new" | "open" | "stopped" = "new";
-  #beating: Promise<void> = Promise.resolve();
   #sweeping: Promise<void> = Promise.resolve();
-  #beatTimer: Timer | undefined;
+  #clockTimer: Timer | undefined;
   #sweepTimer: Timer | undefined;
   #sweeps = 0;
   /** Up to here nothing was missed, as far as is known. */
@@ -79,18 +81,21 @@ export class Dispatch {
 
   /** Joins the others. Rejects when the database can't be had. */
   async start(): Promise<void> {
-    const { wire, world, shared, facts } = this.#parts;
+    const { wire, world, lease } = this.#parts;
     this.#startedAt = world.clock.now();
     this.#wholeUntil = this.#startedAt;
-    await shared.urgently((tx) => beat(tx, facts, world.clock.now()));
-    await wire.start(
-      (hint) => this.#hear(hint),
-      () => {
-        this.#gap = true;
-      },
-    );
+    await lease.start(() => this.#leaseLost());
+    const onGap = (): void => {
+      this.#gap = true;
+    };
+    await wire
+      .start((hint) => this.#hear(hint), onGap)
+      .catch(async (error: unknown) => {
+        await lease.stop();
+        throw error;
+      });
     this.#state = "open";
-    this.#beatLater(BEAT_MS);
+    this.#askClockLater();
     this.#sweeping = this.#sweep();
     await this.#sweeping;
   }
@@ -99,16 +104,16 @@ export class Dispatch {
   async stop(): Promise<void> {
     if (this.#state !== "open") return;
     this.#state = "stopped";
-    this.#beatTimer?.cancel();
+    this.#clockTimer?.cancel();
     this.#sweepTimer?.cancel();
-    await this.#beating;
+    const { store, wire, world, lease } = this.#parts;
+    await lease.stop();
     await this.#sweeping;
-    const { store, facts, wire, world } = this.#parts;
     try {
       for (const sessionKey of await idleLanes(store.db, { limit: LANES_AT_ONCE, appends: false })) {
         wire.send({ kind: "wake", sessionKey });
       }
-      await store.transaction((tx) => leave(tx, facts.processId));
+      await lease.leave();
     } catch (error) {
       world.log.warn({ err: error }, "the database was not told of the stop; the others will notice");
     }
@@ -135,7 +140,7 @@ export class Dispatch {
       return;
     }
     if (hint.kind === "letter") {
-      if (hint.to === this.#parts.facts.processId) this.#parts.letter(hint.body);
+      if (hint.to === this.#parts.processId) this.#parts.letter(hint.body);
       return;
     }
     if (hint.kind === "wake") {
@@ -156,25 +161,21 @@ export class Dispatch {
     bus.hear(event);
   }
 
-  #beatLater(afterMs: number): void {
-    const { clock } = this.#parts.world;
-    if (this.#state !== "open") return;
-    this.#beatTimer = clock.at(clock.now() + afterMs, () => {
-      this.#beating = this.#beat();
-    });
+  /** Other processes may execute by now what this one did. */
+  #leaseLost(): void {
+    for (const execution of this.#parts.lanes.executions()) execution.stop("ended");
+    this.#gap = true;
   }
 
-  async #beat(): Promise<void> {
-    const { shared, facts, world } = this.#parts;
-    try {
-      // However much work waits for the database: who can't say that it lives loses what it executes.
-      await shared.urgently((tx) => beat(tx, facts, world.clock.now()));
-      await shared.syncClock();
-      this.#beatLater(BEAT_MS);
-    } catch (error) {
-      world.log.warn({ err: error }, "this process could not say that it is alive; it is tried again");
-      this.#beatLater(BEAT_RETRY_MS);
-    }
+  #askClockLater(): void {
+    const { clock, log } = this.#parts.world;
+    if (this.#state !== "open") return;
+    this.#clockTimer = clock.at(clock.now() + CLOCK_MS, () => {
+      void this.#parts.shared
+        .syncClock()
+        .catch((error: unknown) => log.debug({ err: error }, "the database was not asked for its time"))
+        .finally(() => this.#askClockLater());
+    });
   }
 
   #sweepLater(): void {
@@ -203,14 +204,18 @@ export class Dispatch {
     this.#sweepLater();
   }
 
-  /** Frees what the dead held. True: there was something. */
+  /** Declares the silent dead, and frees what the dead held. True: there was something. */
   async #takeOver(): Promise<boolean> {
-    const { store, commit, world } = this.#parts;
-    if (!(await hasOrphans(store.db, world.clock.now()))) return false;
-    const runs = await commit(async (unit) => {
-      await this.#parts.answersLost(unit, await giveUpCallerWaits(unit.tx, unit.now));
-      return requeueHeld(unit.tx, unit.now);
+    const { store, commit, world, lease } = this.#parts;
+    const silent = lease.silent();
+    if (silent.length === 0 && !(await hasOrphans(store.db))) return false;
+    const { dead, runs } = await commit(async (unit) => {
+      const dead: string[] = [];
+      for (const one of silent) if (await declareDead(unit.tx, one)) dead.push(one.processId);
+      await this.#parts.answersLost(unit, await giveUpCallerWaits(unit.tx, "the dead"));
+      return { dead, runs: await requeueHeld(unit.tx, "the dead") };
     });
+    for (const processId of dead) world.log.warn({ processId }, "a process has died: its lease is over");
     for (const run of runs) {
       world.log.warn(idsOf(run), "a run of a process that died is taken over");
       this.#parts.lanes.wake(run.sessionKey);
@@ -220,9 +225,9 @@ export class Dispatch {
 
   /** Rows and memory must say the same of what this process executes. */
   async #compare(): Promise<void> {
-    const { store, facts, lanes } = this.#parts;
+    const { store, processId, lanes } = this.#parts;
     const before = lanes.inHand();
-    const rows = await heldBy(store.db, facts.processId);
+    const rows = await heldBy(store.db, processId);
     const mine = new Set(rows.map((row) => `${row.runId} ${row.attempt}`));
     for (const { execution } of before) {
       if (execution === undefined) continue;
@@ -270,9 +275,6 @@ export class Dispatch {
 
   async #tidy(): Promise<void> {
     const { store, world } = this.#parts;
-    await store.transaction(async (tx) => {
-      await forgetDead(tx, world.clock.now());
-      await dropPayloads(tx, world.clock.now());
-    });
+    await store.transaction((tx) => dropPayloads(tx, world.clock.now()));
   }
 }

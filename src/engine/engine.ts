@@ -23,6 +23,7 @@ import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
 import { Dispatch } from "./dispatch.ts";
 import { type AbortReason, type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
 import { type Executor, Lanes } from "./lanes.ts";
+import { Lease } from "./lease.ts";
 import { createSlots, type Pool, type Slots } from "./slots.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 import {
@@ -97,6 +98,8 @@ export class Engine {
   readonly bus: SharedBus;
   /** This process, among those that share the store. */
   readonly processId: string;
+  /** Until when nobody takes this process for dead, by the monotonic clock. Embedded: for ever. */
+  readonly leaseUntil: () => number;
   /** Runs work in one transaction; see `Unit`. */
   readonly commit: Commit;
   /** For what is done beside the work and must not fail it. */
@@ -132,6 +135,9 @@ export class Engine {
     const wire = shared === undefined ? undefined : new Wire({ store, shared, world });
     this.#wire = wire;
     this.processId = world.ids.uuid();
+    const facts = { processId: this.processId, host: "", version: "", ...parts.facts };
+    const lease = shared === undefined ? undefined : new Lease({ shared, world, facts });
+    this.leaseUntil = () => lease?.until() ?? Number.POSITIVE_INFINITY;
     this.bus = createBus(world.log, (event) => wire?.send({ kind: "event", event }));
     this.commit = createCommit(store, world, this.bus, parts);
     this.#world = world;
@@ -166,9 +172,10 @@ export class Engine {
       poolOf: parts.poolOf ?? (() => undefined),
       limits: parts.settings,
       owner: this.processId,
-      ...(wire === undefined
+      ...(wire === undefined || lease === undefined
         ? {}
         : {
+            lease,
             shared: {
               max,
               pools,
@@ -177,22 +184,26 @@ export class Engine {
             },
           }),
     });
-    if (wire !== undefined && shared !== undefined) this.#dispatch = this.#dispatchOn(parts, wire, shared);
+    if (wire !== undefined && lease !== undefined && shared !== undefined) {
+      this.#dispatch = this.#dispatchOn(parts, { wire, lease, shared });
+    }
   }
 
   /** How this process works with the others that share the store. */
-  #dispatchOn({ store, world, facts, settings }: EngineParts, wire: Wire, shared: SharedStore): Dispatch {
+  #dispatchOn(
+    { store, world, settings }: EngineParts,
+    common: { wire: Wire; lease: Lease; shared: SharedStore },
+  ): Dispatch {
     return new Dispatch({
+      ...common,
       store,
-      shared,
-      wire,
       world,
       commit: this.commit,
       bus: this.bus,
       lanes: this.#lanes,
       watch: this.#watch,
       maxConcurrent: settings.maxConcurrent,
-      facts: { processId: this.processId, host: "", version: "", ...facts },
+      processId: this.processId,
       slotFree: () => void this.#slotFree(),
       slotWanted: () => {
         this.#isWantedElsewhere = true;

@@ -15,11 +15,12 @@ import { idsOf, type Log, logging, type Timer, type World } from "../world.ts";
 import type { AcceptLimits } from "./accept.ts";
 import type { Bus } from "./bus.ts";
 import { openJobsWait, settleJobsWait } from "./job-waits.ts";
+import type { Authority } from "./lease.ts";
 import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
 import type { Pool, Slots } from "./slots.ts";
 import { createSpending } from "./spending.ts";
 import { type SteeringParts, takeSteering } from "./steering.ts";
-import { createTranscriptWriter, isFinalText } from "./transcript-writer.ts";
+import { createTranscriptWriter, isFinalText, LostLane } from "./transcript-writer.ts";
 import type { Unit } from "./unit.ts";
 import { untilStored } from "./until-stored.ts";
 import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
@@ -49,6 +50,11 @@ export interface LaneHandle {
   /** The whole text so far of the message being written. */
   text(textSoFar: string): void;
   publish(event: LiveEvent): void;
+  /**
+   * Resolves while this process has authority over the run; to be asked before anything outside the store is
+   * done for it. Throws `LostLane`.
+   */
+  confirm(): Promise<void>;
   /** Runs a tool call; a run whose calls all wait gives its slot back. */
   duringCall<T>(work: () => Promise<T>): Promise<T>;
   readonly wait: RunWait;
@@ -80,6 +86,8 @@ export interface ExecutionParts extends SteeringParts {
   readonly limits: AcceptLimits;
   /** Absent: this process is the whole deployment. */
   readonly shared?: SharedSlots;
+  /** Absent: nobody else could have the run. */
+  readonly lease?: Authority;
 }
 
 /** Text that a person must not see is never streamed: flow turns, and what may still become a skip token. */
@@ -129,6 +137,14 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   };
 }
 
+/** What asks for the authority of this process over a run. */
+function confirmerOf({ runId }: Run, lease: Authority | undefined, signal: AbortSignal) {
+  return async (): Promise<void> => {
+    if ((await lease?.confirm(signal)) !== false) return;
+    throw new LostLane(`run ${runId} may be another process's`);
+  };
+}
+
 export function createExecution(run: Run, owner: string, given: ExecutionParts, pool: Pool): Execution {
   // Whatever is done for the run from here on can't forget to say so.
   const parts = { ...given, world: logging(given.world, idsOf(run)) };
@@ -138,11 +154,12 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const keeper = createSlotKeeper({ fence, sessionKey: run.sessionKey }, parts, stopper.signal, slotOwner);
   const stream = createTextStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
-
+  const confirm = confirmerOf(run, parts.lease, stopper.signal);
   const writer = createTranscriptWriter(run, fence, parts, stopper.signal);
   const append = async (entry: Entry): Promise<Entry> => {
     // The text of a final message goes out with the run's end.
     if (!isFinalText(entry)) stream.whole();
+    await confirm();
     const stored = await writer.append(entry);
     if (writer.finalText() === undefined) stream.written();
     return stored;
@@ -167,10 +184,11 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
       run,
       signal: stopper.signal,
       append,
-      steered: () => takeSteering(run, fence, parts),
+      steered: () => confirm().then(() => takeSteering(run, fence, parts)),
       text: stream.text,
       publish: (event) => parts.bus.publish(event),
-      duringCall: keeper.duringCall,
+      confirm,
+      duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
       wait,
       ...optional({ budget: createSpending(run, fence, parts, stopper.signal) }),
       log: parts.world.log,

@@ -162,12 +162,13 @@ export class Lanes {
   }
 
   /**
-   * Claims an idle lane in the unit that accepted something for it; a busy one is looked at after the
-   * commit.
+   * Claims an idle lane in the unit that accepted something for it. A busy one is looked at after the
+   * commit, and so is any while the lease of this process has to be renewed first.
    */
   async claimWith(unit: Unit, sessionKey: string): Promise<void> {
+    const { lease } = this.#parts;
     if (this.#closed) return;
-    if (this.#busy.has(sessionKey)) {
+    if (this.#busy.has(sessionKey) || lease?.isFresh() === false) {
       unit.after(() => this.wake(sessionKey));
       return;
     }
@@ -198,8 +199,10 @@ export class Lanes {
 
   /** Mostly there is nothing, which costs no transaction. Whoever accepts something now wakes the lane. */
   async #look(sessionKey: string): Promise<Claim> {
-    const { store, commit } = this.#parts;
+    const { store, commit, lease } = this.#parts;
     if (!(await hasQueued(store.db, sessionKey))) return { kind: "empty" };
+    // The sweep looks at it again.
+    if (lease !== undefined && !(await lease.renewed())) return { kind: "empty" };
     return commit(async (unit) => {
       await holdSessions(unit.tx, [sessionKey]);
       return this.#claim(unit, sessionKey);
@@ -276,7 +279,7 @@ export class Lanes {
     const { shared, owner } = this.#parts;
     if (shared === undefined) return "open";
     const [alive, room] = await together(
-      isAlive(unit.tx, owner, unit.now),
+      isAlive(unit.tx, owner),
       endsAtOnce ? true : mayStart(unit.tx, pool, shared),
     );
     if (!alive) return "stale";
@@ -342,6 +345,8 @@ export class Lanes {
       // What follows from the end fails again and again: the run ends without it rather than hold its lane
       // for ever.
       const parts = failures < END_FAILURES_MAX ? finish : { ...finish, successors: NO_SUCCESSORS };
+      // One that is parked, and gets no authority, asks its row only.
+      await this.#parts.lease?.confirm(execution.handle.signal);
       try {
         await commit(async (unit) => {
           if (!(await this.#holds(unit, execution))) return false;

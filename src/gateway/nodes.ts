@@ -162,7 +162,7 @@ export class NodeHub {
   /** Paired nodes, and which of them are there. */
   async standings(): Promise<Standing[]> {
     const engine = this.#parts.engine();
-    const rows = await listNodes(engine.store.db, engine.now());
+    const rows = await listNodes(engine.store.db);
     return rows.map(({ node, ownerLives }) => {
       const elsewhere = ownerLives && node.place?.owner !== engine.processId;
       return { node, ownerLives, connected: this.#live.has(node.id) || elsewhere };

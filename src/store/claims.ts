@@ -147,14 +147,12 @@ export async function isHeld(tx: Tx, fence: Fence): Promise<boolean> {
 
 /**
  * After a crash: what somebody held goes back to the head of its lane. Returns those runs.
- * `livingAt`: only what dead processes held, as of that time; what a dying transaction still holds is left
- * for the next look, and so is a lane whose session somebody else holds.
+ * `of`: only what dead processes held; what a dying transaction still holds is left for the next look, and so
+ * is a lane whose session somebody else holds.
  */
-export async function requeueHeld(tx: Tx, livingAt?: number): Promise<Run[]> {
+export async function requeueHeld(tx: Tx, of?: "the dead"): Promise<Run[]> {
   let query = tx.selectFrom("runs").select(["run_id", "session_key"]).where("state", "in", HOLDING);
-  if (livingAt !== undefined) {
-    query = query.where("owner", "not in", sql<string>`${livingProcesses(tx, livingAt)}`);
-  }
+  if (of !== undefined) query = query.where("owner", "not in", livingProcesses());
   // The session first, as whoever claims in its lane does: nobody looks at the lane meanwhile.
   const lanes = await holdFreeSessions(
     tx,
@@ -175,8 +173,8 @@ export async function requeueHeld(tx: Tx, livingAt?: number): Promise<Run[]> {
 }
 
 /** Whether a dead process still holds a run, or a caller waited in one. */
-export async function hasOrphans(db: Db, livingAt: number): Promise<boolean> {
-  const living = sql<string>`${livingProcesses(db, livingAt)}`;
+export async function hasOrphans(db: Db): Promise<boolean> {
+  const living = livingProcesses();
   const run = await db
     .selectFrom("runs")
     .select("run_id")

@@ -245,15 +245,15 @@ export async function endAttempt(
 /**
  * Settles the attempts that a dead process left open. Where the channel can recognise a repeated text the row
  * is due again; elsewhere it fails as `ambiguous`, for a person to decide. Returns the rows that failed.
- * `livingAt`: only those of processes that are dead as of that time; absent: all, since nobody else is there.
- * One that nobody owns was begun by a version that did not write it down, and is nobody's.
+ * `from`: only those of dead processes; absent: all, since nobody else is there. One that nobody owns was
+ * begun by a version that did not write it down, and is nobody's.
  * `of`: of this class only.
  */
 export async function recoverOpenAttempts(
   tx: Tx,
   at: number,
   canRepeat: (route: Route) => boolean,
-  livingAt?: number,
+  from?: "the dead",
   of?: DeliveryClass,
 ): Promise<Delivery[]> {
   let query = tx
@@ -261,8 +261,8 @@ export async function recoverOpenAttempts(
     .selectAll()
     .where("attempt_open", "=", sql.lit(1))
     .where(ofClass(of, sql.ref("kind")));
-  if (livingAt !== undefined) {
-    query = query.where(sql<string>`coalesce(attempt_owner, '')`, "not in", livingProcesses(tx, livingAt));
+  if (from !== undefined) {
+    query = query.where(sql<string>`coalesce(attempt_owner, '')`, "not in", livingProcesses());
   }
   const rows = await heldIfFree(tx, query.orderBy("seq")).execute();
   const failed: Delivery[] = [];

@@ -2,13 +2,10 @@
 // HO1: a holding is its owner's while the owner is alive; after that whoever asks next gets it.
 
 import { held } from "./locks.ts";
-import { beatAgain, livingProcesses } from "./processes.ts";
+import { livingProcesses } from "./processes.ts";
 import type { Tx } from "./sql.ts";
 
-/**
- * Takes a holding that is free, or keeps it. False: a living process has it. True: nobody else gets it
- * before a whole lease has passed without another call or beat of the owner.
- */
+/** Takes a holding that is free, or keeps it. False: a living process has it. */
 export async function hold(tx: Tx, name: string, owner: string, nowMs: number): Promise<boolean> {
   const now = Math.round(nowMs);
   await tx
@@ -21,19 +18,14 @@ export async function hold(tx: Tx, name: string, owner: string, nowMs: number): 
     tx.selectFrom("holdings").selectAll().where("name", "=", name),
   ).executeTakeFirst();
   if (row === undefined) return false;
-  if (row.owner === owner) {
-    await beatAgain(tx, owner, nowMs);
-    return true;
-  }
+  if (row.owner === owner) return true;
   const taken = await tx
     .updateTable("holdings")
     .set({ owner, since: now })
     .where("name", "=", name)
-    .where("owner", "not in", livingProcesses(tx, nowMs))
+    .where("owner", "not in", livingProcesses())
     .executeTakeFirst();
-  if (taken.numUpdatedRows === 0n) return false;
-  await beatAgain(tx, owner, nowMs);
-  return true;
+  return taken.numUpdatedRows > 0n;
 }
 
 /** Gives a holding back; one that is not the owner's stays. */

@@ -100,11 +100,11 @@ export async function holdNode(tx: Tx, id: string): Promise<NodeRow | undefined>
 }
 
 /** Paired nodes, oldest first, and whether the process that a node is connected to is alive. */
-export async function listNodes(db: Db, nowMs: number): Promise<{ node: NodeRow; ownerLives: boolean }[]> {
+export async function listNodes(db: Db): Promise<{ node: NodeRow; ownerLives: boolean }[]> {
   const rows = await db
     .selectFrom("nodes")
     .selectAll()
-    .select(sql<number>`case when owner in ${livingProcesses(db, nowMs)} then 1 else 0 end`.as("owner_lives"))
+    .select(sql<number>`case when owner in ${livingProcesses()} then 1 else 0 end`.as("owner_lives"))
     .orderBy("paired_at")
     .orderBy("id")
     .execute();

@@ -18,7 +18,7 @@ import type { TransactionConnection } from "./transaction.ts";
 const STATEMENTS_MAX = 256;
 /** Texts that are known to have been run; only one that is run again is prepared. */
 const TEXTS_MAX = 2_000;
-/** How long the server's own limit may be overdue before the connection is given up. */
+/** How long the server's own limit may be overdue before the connection is given up, or as long again. */
 const OVERDUE_MS = 2_000;
 const KEEP_ALIVE_AFTER_MS = 10_000;
 /** A goodbye that a dead server does not answer. */
@@ -80,7 +80,9 @@ function configOf(connecting: Connecting): ClientConfig {
     options: Object.entries(settings)
       .map(([name, value]) => `-c ${name}=${value}`)
       .join(" "),
-    ...(timeouts.statementMs === 0 ? {} : { query_timeout: timeouts.statementMs + OVERDUE_MS }),
+    ...(timeouts.statementMs === 0
+      ? {}
+      : { query_timeout: timeouts.statementMs + Math.min(OVERDUE_MS, timeouts.statementMs) }),
     connectionTimeoutMillis: timeouts.connectMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,

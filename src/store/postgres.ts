@@ -43,6 +43,8 @@ export const TIMEOUTS: Timeouts = {
   lockMs: 1_000,
   idleInTransactionMs: 5_000,
 };
+/** On the connection that renews the lease: if it hangs, there is time for another one. */
+const URGENT: Timeouts = { connectMs: 1_000, statementMs: 750, lockMs: 500, idleInTransactionMs: 1_000 };
 /** Connections that one gateway makes at most: of those two kinds; to listen, to ask and to stay alive. */
 export const CONNECTIONS_OF_PROCESS = WRITERS_MAX + READERS_MAX + 3;
 /** Looks at the database's clock when a store is opened: the first one may be slow. */
@@ -64,7 +66,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const outage = new Outage(connecting);
   const writers = new PostgresPool(connecting, outage, options.writersMax ?? WRITERS_MAX);
   const readers = new PostgresPool(connecting, outage, options.readersMax ?? READERS_MAX);
-  const urgent = new PostgresPool(connecting, outage, 1);
+  const soon = { ...connecting, timeouts: { ...URGENT, ...options.timeouts } };
+  const urgent = new PostgresPool(soon, outage, 1);
   const { shared, close } = await openShared(connecting, outage);
   return {
     kind: "postgres",

@@ -1,14 +1,14 @@
-// Owns the table of gateway processes that share a store: who is alive, by the database's clock.
-// PR1: a process is alive while its last beat is younger than the lease; what the dead ones held is free.
-// PR2: only a process with a fresh beat claims; what a stale one still holds is fenced by owner and attempt.
+// Owns the table of gateway processes that share a store: the members, and the beat of each.
+// PR1: a process is alive while it has a row. Nobody is judged by a clock: a row goes when its process
+//      leaves, or when another one has watched its beat stand still for a whole lease (`declareDead`).
+// PR2: a beat changes a row that exists and makes none: a process whose row is gone has lost what it held,
+//      and has to join anew. What it still executes is fenced by owner and attempt.
 
 import { type RawBuilder, sql } from "kysely";
 import { type Db, kindOf, type Tx } from "./sql.ts";
 
 /** A process that has not beaten for this long counts as dead. */
 export const LEASE_MS = 3_000;
-/** Rows of the dead are kept this long, for people to see. */
-const DEAD_KEPT_MS = 3_600_000;
 
 export interface ProcessFacts {
   readonly processId: string;
@@ -24,13 +24,12 @@ function databaseNow(db: Db, nowMs: number): RawBuilder<number> {
 }
 
 /** Processes that are alive, as a query for their ids. */
-export function livingProcesses(db: Db, nowMs: number): RawBuilder<string> {
-  return sql<string>`(select process_id from processes
-    where beat_at > ${databaseNow(db, nowMs)} - ${sql.lit(LEASE_MS)})`;
+export function livingProcesses(): RawBuilder<string> {
+  return sql<string>`(select process_id from processes)`;
 }
 
-/** Says that a process is alive, and makes its row if there is none. */
-export async function beat(tx: Tx, facts: ProcessFacts, nowMs: number): Promise<void> {
+/** Makes the row of a process, or brings its beat up to date. */
+export async function joinProcesses(tx: Tx, facts: ProcessFacts, nowMs: number): Promise<void> {
   const now = databaseNow(tx, nowMs);
   const { processId, host, version } = facts;
   await tx
@@ -40,37 +39,47 @@ export async function beat(tx: Tx, facts: ProcessFacts, nowMs: number): Promise<
     .execute();
 }
 
-/** Beats for a process that has a row. */
-export async function beatAgain(tx: Tx, processId: string, nowMs: number): Promise<void> {
-  await tx
+/** Beats for a process. False: its row is gone (PR2). */
+export async function beat(tx: Tx, processId: string, nowMs: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx
     .updateTable("processes")
     .set({ beat_at: databaseNow(tx, nowMs) })
     .where("process_id", "=", processId)
-    .execute();
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
 
-/** Whether a process's beat is fresh, so that it may claim. */
-export async function isAlive(tx: Tx, processId: string, nowMs: number): Promise<boolean> {
-  const row = await tx
-    .selectFrom("processes")
-    .select("process_id")
+/** A process and its last beat, by the database's clock: to be compared with an earlier one, and no more. */
+export interface Beat {
+  readonly processId: string;
+  readonly beatAt: number;
+}
+
+/** The last beat of each process. */
+export async function beats(db: Db): Promise<Beat[]> {
+  const rows = await db.selectFrom("processes").select(["process_id", "beat_at"]).execute();
+  return rows.map((row) => ({ processId: row.process_id, beatAt: row.beat_at }));
+}
+
+/** Takes the row of a process whose last beat is still this one. False: it has beaten since, or left. */
+export async function declareDead(tx: Tx, { processId, beatAt }: Beat): Promise<boolean> {
+  const { numDeletedRows } = await tx
+    .deleteFrom("processes")
     .where("process_id", "=", processId)
-    .where("beat_at", ">", sql<number>`${databaseNow(tx, nowMs)} - ${sql.lit(LEASE_MS)}`)
+    .where("beat_at", "=", beatAt)
     .executeTakeFirst();
-  return row !== undefined;
+  return numDeletedRows > 0n;
+}
+
+/** Whether a process has its row, so that it may claim. */
+export async function isAlive(tx: Tx, processId: string): Promise<boolean> {
+  const query = tx.selectFrom("processes").select("process_id").where("process_id", "=", processId);
+  return (await query.executeTakeFirst()) !== undefined;
 }
 
 /** The process ends: nothing is its own any more. */
 export async function leave(tx: Tx, processId: string): Promise<void> {
   await tx.deleteFrom("processes").where("process_id", "=", processId).execute();
-}
-
-/** Forgets those that died long ago. */
-export async function forgetDead(tx: Tx, nowMs: number): Promise<void> {
-  await tx
-    .deleteFrom("processes")
-    .where("beat_at", "<", sql<number>`${databaseNow(tx, nowMs)} - ${sql.lit(DEAD_KEPT_MS)}`)
-    .execute();
 }
 
 export interface ProcessRow extends ProcessFacts {
@@ -79,7 +88,7 @@ export interface ProcessRow extends ProcessFacts {
   readonly alive: boolean;
 }
 
-/** Every process that is known, newest first. */
+/** Every process that is known, newest first. `alive` is judged by the database's clock, for people only. */
 export async function listProcesses(db: Db, nowMs: number): Promise<ProcessRow[]> {
   const { rows } = await sql<{
     process_id: string;
@@ -99,4 +108,9 @@ export async function listProcesses(db: Db, nowMs: number): Promise<ProcessRow[]
     beatAt: row.beat_at,
     alive: row.alive === 1,
   }));
+}
+
+/** How many processes have a fresh beat by the database's clock, for a program outside the deployment. */
+export async function countFresh(db: Db, nowMs: number): Promise<number> {
+  return (await listProcesses(db, nowMs)).filter((process) => process.alive).length;
 }

@@ -8,7 +8,6 @@
 
 import { existsSync, linkSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { sql } from "kysely";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { StoreSettings } from "../core/settings.ts";
 import { ensureFolder } from "../world/folders.ts";
@@ -22,7 +21,7 @@ import { openPostgres } from "./postgres.ts";
 import { postgresAddress } from "./postgres-address.ts";
 import { beginFillingWhole, beginReadingWhole, endFillingWhole, WHOLE_TIMEOUTS } from "./postgres-whole.ts";
 import { StoreConflict, StoreProblem } from "./problems.ts";
-import { livingProcesses } from "./processes.ts";
+import { countFresh } from "./processes.ts";
 import type { Db, Store, Tx } from "./sql.ts";
 import { openSqlite, STORE_FILE } from "./sqlite.ts";
 import {
@@ -156,10 +155,7 @@ function notEmpty(place: string, held: readonly string[], wayOut: string): Resul
 }
 
 async function refuseTaken(tx: Tx, place: string, nowMs: number): Promise<Result<void>> {
-  const { rows } = await sql<{
-    n: number;
-  }>`select count(*) as n from ${livingProcesses(tx, nowMs)} as p`.execute(tx);
-  const living = rows[0]?.n ?? 0;
+  const living = await countFresh(tx, nowMs);
   if (living > 0) {
     const gateways = living === 1 ? "a gateway that is running" : `${living} gateways that are running`;
     return fail("store_unavailable", `${place} is in use by ${gateways}`, {

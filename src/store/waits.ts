@@ -172,14 +172,13 @@ export async function loseAnswer(tx: Tx, callId: string): Promise<string | undef
 }
 
 /**
- * Callers that were no runs wait no longer than their process. `livingAt`: only those of processes that are
- * dead as of that time, or of no known one; absent: all, since nobody else is there. Returns the runs that
- * were waited for.
+ * Callers that were no runs wait no longer than their process. `of`: only those of dead processes, or of
+ * no known one; absent: all, since nobody else is there. Returns the runs that were waited for.
  */
-export async function giveUpCallerWaits(tx: Tx, livingAt?: number): Promise<string[]> {
+export async function giveUpCallerWaits(tx: Tx, of?: "the dead"): Promise<string[]> {
   const query = endCallerWaits(tx).where("waiter_run_id", "=", sql.lit(""));
-  if (livingAt === undefined) return targetsOf(await query.execute());
-  const isDead = query.where(sql`coalesce(owner, '')`, "not in", livingProcesses(tx, livingAt));
+  if (of === undefined) return targetsOf(await query.execute());
+  const isDead = query.where(sql`coalesce(owner, '')`, "not in", livingProcesses());
   return targetsOf(await isDead.execute());
 }
 

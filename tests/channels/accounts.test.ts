@@ -20,6 +20,7 @@ function listenIn(process: ClusterProcess, name: string, ears: Ears, more: { fai
     commit: engine.commit,
     world: process.world,
     owner: engine.processId,
+    leaseUntil: engine.leaseUntil,
   });
   accounts.start([
     {

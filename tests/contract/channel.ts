@@ -100,7 +100,12 @@ export function recordingHost(): HostParts {
 export async function listenAt(channel: Channel, host: HostParts): Promise<Accounts> {
   const store = await openStore(temporaryFolder());
   const commit: Commit = createCommit(store, host.world, createBus(host.world.log));
-  const accounts = new Accounts({ commit, world: host.world, owner: "here" });
+  const accounts = new Accounts({
+    commit,
+    world: host.world,
+    owner: "here",
+    leaseUntil: () => Number.POSITIVE_INFINITY,
+  });
   accounts.start(channel.accounts ?? []);
   cleanup(async () => {
     await accounts.stop();

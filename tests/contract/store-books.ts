@@ -8,7 +8,7 @@ import * as deliveries from "../../src/store/deliveries.ts";
 import { deliveryFigures } from "../../src/store/delivery-figures.ts";
 import { pruneAnswers, recallAnswer, rememberAnswer } from "../../src/store/idempotency.ts";
 import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
-import { beat } from "../../src/store/processes.ts";
+import { joinProcesses } from "../../src/store/processes.ts";
 import type { Store } from "../../src/store/sql.ts";
 import {
   answerWaits,
@@ -143,12 +143,12 @@ export function outboxContract(store: () => Store): void {
     await add("b", { route: { channel: "telegram", to: "b" } });
     await begin("a");
     await begin("b");
-    const recover = (livingAt?: number) =>
+    const recover = (from?: "the dead") =>
       store().transaction((tx) =>
-        deliveries.recoverOpenAttempts(tx, 700, ({ channel }) => channel === "webchat", livingAt),
+        deliveries.recoverOpenAttempts(tx, 700, ({ channel }) => channel === "webchat", from),
       );
     await store().transaction((tx) => tx.updateTable("deliveries").set({ attempt_owner: null }).execute());
-    expect((await recover(Date.now())).map(({ id }) => id)).toEqual(["b"]);
+    expect((await recover("the dead")).map(({ id }) => id)).toEqual(["b"]);
     expect(await due()).toEqual(["a"]);
     await begin("a");
     await store().transaction((tx) => tx.updateTable("deliveries").set({ attempt_owner: null }).execute());
@@ -161,12 +161,12 @@ export function outboxContract(store: () => Store): void {
   test("a caller's wait of a version that noted no owner is over", async () => {
     const wait = { waiterRunId: "", waiterSessionKey: "", targetRunId: "r", targetSessionKey: "s" };
     await store().transaction(async (tx) => {
-      await beat(tx, { processId: "alive", host: "", version: "" }, Date.now());
+      await joinProcesses(tx, { processId: "alive", host: "", version: "" }, Date.now());
       await insertWait(tx, { callId: "old", ...wait, state: "open", deadlineAt: Date.now() + 60_000 });
     });
-    expect(await hasOrphans(store().db, Date.now())).toBe(true);
+    expect(await hasOrphans(store().db)).toBe(true);
     expect(await countOpenWaits(store().db)).toBe(1);
-    await store().transaction((tx) => giveUpCallerWaits(tx, Date.now()));
+    await store().transaction((tx) => giveUpCallerWaits(tx, "the dead"));
     expect(await countOpenWaits(store().db)).toBe(0);
     expect(await getWait(store().db, "old")).toMatchObject({ state: "ended" });
   });
@@ -189,18 +189,20 @@ export function outboxContract(store: () => Store): void {
       );
     const end = (callId: string) =>
       store().transaction((tx) => answerWaits(tx, `run of ${callId}`, Date.now()));
-    await store().transaction((tx) => beat(tx, { processId: "alive", host: "", version: "" }, Date.now()));
+    await store().transaction((tx) =>
+      joinProcesses(tx, { processId: "alive", host: "", version: "" }, Date.now()),
+    );
     await add("lost", "dead");
     await add("written", "dead");
     await add("its own", "alive");
     await add("no client", "dead", "");
     for (const callId of ["lost", "written", "its own", "no client"]) expect(await end(callId)).toBe(true);
     await store().transaction((tx) => confirmAnswer(tx, "written"));
-    expect(await hasOrphans(store().db, Date.now())).toBe(true);
-    const giveUp = () => store().transaction((tx) => giveUpCallerWaits(tx, Date.now()));
+    expect(await hasOrphans(store().db)).toBe(true);
+    const giveUp = () => store().transaction((tx) => giveUpCallerWaits(tx, "the dead"));
     expect(await giveUp()).toEqual(["run of lost"]);
     expect(await giveUp()).toEqual([]);
-    expect(await hasOrphans(store().db, Date.now())).toBe(false);
+    expect(await hasOrphans(store().db)).toBe(false);
     const states = async (callId: string) => (await getWait(store().db, callId))?.state;
     expect(await states("written")).toBe("answered");
     expect(await states("no client")).toBe("answered");

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { NodeRow, PairRequest } from "../../src/core/node.ts";
 import * as nodes from "../../src/store/nodes.ts";
-import { beat } from "../../src/store/processes.ts";
+import { joinProcesses } from "../../src/store/processes.ts";
 import type { Store } from "../../src/store/sql.ts";
 
 const FACTS = { platform: "linux", version: "1", caps: ["a"], commands: ["exec", "device.info"] };
@@ -71,12 +71,12 @@ export function nodeContract(store: () => Store): void {
 
   test("the list is in the order of pairing, and says which owners are alive", async () => {
     const now = Date.now();
-    await store().transaction((tx) => beat(tx, { processId: "alive", host: "", version: "" }, now));
+    await store().transaction((tx) => joinProcesses(tx, { processId: "alive", host: "", version: "" }, now));
     const at = (owner: string) => ({ place: { owner, connId: "c", since: 1 } });
     await put(node("c", { pairedAt: 1, ...at("alive") }));
     await put(node("b", { pairedAt: 2, ...at("dead") }));
     await put(node("a", { pairedAt: 2 }));
-    const list = await nodes.listNodes(store().db, now);
+    const list = await nodes.listNodes(store().db);
     expect(list.map((one) => [one.node.id, one.ownerLives])).toEqual([
       ["c", true],
       ["a", false],

@@ -6,6 +6,7 @@ import type { Run } from "../../src/core/run.ts";
 import type { Route } from "../../src/core/session.ts";
 import type { AcceptRequest } from "../../src/engine/accept.ts";
 import { Engine } from "../../src/engine/engine.ts";
+import type { LaneHandle } from "../../src/engine/execution.ts";
 import { createExecutor } from "../../src/execute.ts";
 import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import { acceptByMode } from "../../src/flows/queue-mode.ts";
@@ -46,6 +47,8 @@ export interface TurnAppOptions {
   readonly sessionKey: string;
   readonly dir?: string;
   readonly crash?: CrashPoint;
+  /** What the executor gets in place of its handle. Default: the handle. */
+  readonly handed?: (handle: LaneHandle) => LaneHandle;
 }
 
 export async function openTurnApp(options: TurnAppOptions): Promise<TurnApp> {
@@ -55,6 +58,15 @@ export async function openTurnApp(options: TurnAppOptions): Promise<TurnApp> {
   const crashing = crashingStore(disk, options.crash ?? { commit: 0, when: "before" });
   const { store } = crashing;
   const model = scriptedModel(options.script);
+  const { handed = (handle: LaneHandle) => handle } = options;
+  const executor = createExecutor({
+    settings,
+    store,
+    world,
+    port: model,
+    sandboxFor: async () => ok(undefined),
+    engine: () => engine,
+  });
   const engine: Engine = new Engine({
     store,
     world,
@@ -64,14 +76,7 @@ export async function openTurnApp(options: TurnAppOptions): Promise<TurnApp> {
       transcriptPath: () => undefined,
       outbound: { deliveryQueued: () => {} },
     }),
-    executor: createExecutor({
-      settings,
-      store,
-      world,
-      port: model,
-      sandboxFor: async () => ok(undefined),
-      engine: () => engine,
-    }),
+    executor: { execute: (handle) => executor.execute(handed(handle)) },
   });
   await ensureMainSessions({ engine, settings });
   await engine.start();

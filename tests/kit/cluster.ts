@@ -3,7 +3,7 @@
 
 import { sharedWorld } from "../../src/engine/shared-world.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
-import type { Store } from "../../src/store/sql.ts";
+import type { SharedStore, Store } from "../../src/store/sql.ts";
 import type { World } from "../../src/world.ts";
 import { cleanup, openStore, quietWorld, temporaryFolder } from "./engine.ts";
 import { fakeWire } from "./fake-shared.ts";
@@ -40,12 +40,22 @@ export interface ClusterProcess extends MortalProcess {
 
 export interface Cluster {
   readonly ground: Ground;
-  /** `world`: what time it is for this process. Default: the real one. */
-  join(options: FlowAppOptions, world?: World): Promise<ClusterProcess>;
+  /**
+   * `world`: what time it is for this process. Default: the real one. `through`: what becomes of the store on
+   * its way to this process. Default: nothing.
+   */
+  join(
+    options: FlowAppOptions,
+    world?: World,
+    through?: (shared: SharedStore) => SharedStore,
+  ): Promise<ClusterProcess>;
 }
 
 /** A store whose hints can be made to wait. */
-function withHeldHints(store: Store): { store: Store; holdHints(): () => void } {
+function withHeldHints(
+  store: Store,
+  through: (shared: SharedStore) => SharedStore,
+): { store: Store; holdHints(): () => void } {
   const { shared } = store;
   if (shared === undefined) throw new Error("a cluster's store is shared");
   let passing: Promise<void> = Promise.resolve();
@@ -54,7 +64,7 @@ function withHeldHints(store: Store): { store: Store; holdHints(): () => void } 
     await shared.notify(texts);
   };
   return {
-    store: { ...store, shared: { ...shared, notify } },
+    store: { ...store, shared: { ...through(shared), notify } },
     holdHints() {
       const opened = Promise.withResolvers<void>();
       passing = opened.promise;
@@ -67,8 +77,8 @@ export async function openCluster(openGround: OpenGround): Promise<Cluster> {
   const ground = await openGround();
   return {
     ground,
-    async join(options, world = quietWorld()) {
-      const { store, holdHints } = withHeldHints(await ground.open(world));
+    async join(options, world = quietWorld(), through = (shared) => shared) {
+      const { store, holdHints } = withHeldHints(await ground.open(world), through);
       const mortal = mortalProcess(store, sharedWorld(store, world));
       const app = await openFlowApp({ ...options, disk: mortal.store, world: mortal.world, dies: true });
       let state: "alive" | "dead" | "over" = "alive";

@@ -75,7 +75,7 @@ function heldClock(startMs: number) {
   let timers: HeldTimer[] = [];
   let watchers: (() => void)[] = [];
   const clock: Clock = {
-    now: () => nowMs,
+    now: () => Math.floor(nowMs),
     monotonic: () => nowMs - startMs,
     at: (atMs, fire): Timer => {
       const timer = { atMs, fire };

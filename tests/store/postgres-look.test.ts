@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { lookAtPostgres } from "../../src/store/postgres-look.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-schema.ts";
-import { beat, leave } from "../../src/store/processes.ts";
+import { joinProcesses, leave } from "../../src/store/processes.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { runSql } from "../kit/postgres.ts";
 import { freshUrl, inPostgres, saySomething, schemaOf } from "./moves.ts";
@@ -47,7 +47,7 @@ test("a store: its version, what it holds, and who is alive in it", async () => 
     await saySomething(store);
     for (const processId of ["a", "b", "gone"]) {
       const facts = { processId, host: `host of ${processId}`, version: "1.2" };
-      await store.transaction((tx) => beat(tx, facts, 0));
+      await store.transaction((tx) => joinProcesses(tx, facts, 0));
     }
     await store.transaction((tx) => leave(tx, "gone"));
     // One for as long as the test takes, one long ago.

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { insertDelivery } from "../../src/store/deliveries.ts";
 import { SCHEMA_VERSION } from "../../src/store/migrations.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-schema.ts";
-import { beat } from "../../src/store/processes.ts";
+import { joinProcesses } from "../../src/store/processes.ts";
 import { insertSession, updateSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { STORE_FILE } from "../../src/store/sqlite.ts";
@@ -119,7 +119,7 @@ test("a database with a gateway at work is refused, and named without its passwo
   const url = await freshUrl();
   const facts = { processId: "p", host: "here", version: "1" };
   await inPostgres(url, async (store) => {
-    await store.transaction((tx) => beat(tx, facts, 0));
+    await store.transaction((tx) => joinProcesses(tx, facts, 0));
     // Alive for as long as the test takes.
     await store.transaction((tx) => tx.updateTable("processes").set({ beat_at: 4e12 }).execute());
   });

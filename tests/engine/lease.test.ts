@@ -1,0 +1,285 @@
+// Who has authority over a run, and who is taken for dead: whatever the database and its clock do.
+
+import { expect, test } from "vitest";
+import type { LaneHandle } from "../../src/engine/execution.ts";
+import { LostLane } from "../../src/engine/transcript-writer.ts";
+import { StoreProblem } from "../../src/store/problems.ts";
+import { LEASE_MS } from "../../src/store/processes.ts";
+import { getRun } from "../../src/store/runs.ts";
+import type { SharedStore } from "../../src/store/sql.ts";
+import type { World } from "../../src/world.ts";
+import { openTurnApp } from "../flows/turn-app.ts";
+import { type Cluster, type ClusterProcess, embeddedGround, openCluster } from "../kit/cluster.ts";
+import { cleanup, makeSessions } from "../kit/engine.ts";
+import type { Play } from "../kit/flow-app.ts";
+import { type FakeWorld, fakeWorld } from "../kit/world.ts";
+
+const MAIN = "agent:main:main";
+const OTHER = "agent:main:chat:other";
+
+/** The database as one process reaches it. */
+interface Link {
+  /** Whoever beats now is refused, or gets no answer. */
+  beats: "pass" | "fail" | "hang";
+  through(shared: SharedStore): SharedStore;
+}
+
+function link(): Link {
+  const waiting = new Set<() => void>();
+  let beats: Link["beats"] = "pass";
+  return {
+    get beats() {
+      return beats;
+    },
+    set beats(value) {
+      beats = value;
+      if (value !== "hang") for (const goOn of waiting) goOn();
+      waiting.clear();
+    },
+    through: (shared) => ({
+      ...shared,
+      async urgently(work) {
+        if (beats === "hang") await new Promise<void>((resolve) => waiting.add(resolve));
+        if (beats === "fail") throw new StoreProblem("unreachable", "store", { detail: "it is away" });
+        return shared.urgently(work);
+      },
+    }),
+  };
+}
+
+/** A play that stops in the middle, and its handle. */
+function midway(then: (handle: LaneHandle) => Promise<string> = async () => "done") {
+  const began = Promise.withResolvers<LaneHandle>();
+  const goOn = Promise.withResolvers<void>();
+  const play: Play = async ({ handle }) => {
+    began.resolve(handle);
+    await goOn.promise;
+    return then(handle);
+  };
+  return { play, began: began.promise, goOn: () => goOn.resolve() };
+}
+
+interface Stage {
+  readonly world: FakeWorld;
+  readonly cluster: Cluster;
+  /** Lets time pass in small steps, so that whoever waits for the store gets its answer. */
+  pass(ms: number): Promise<void>;
+  until(isSo: () => Promise<boolean> | boolean): Promise<void>;
+}
+
+async function openStage(): Promise<Stage> {
+  const world = fakeWorld();
+  const ground = await openCluster(embeddedGround);
+  // Processes stop by the clock, too: at the end of the test it runs by itself.
+  let isOver = false;
+  cleanup(() => {
+    isOver = true;
+  });
+  const run = (): void => {
+    if (!isOver) void world.advance(50).then(() => setImmediate(run));
+  };
+  const cluster: Cluster = {
+    ...ground,
+    async join(...how) {
+      const process = await ground.join(...how);
+      cleanup(run);
+      return process;
+    },
+  };
+  const pass = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0; left -= 50) await world.advance(Math.min(50, left));
+  };
+  const until: Stage["until"] = async (isSo) => {
+    while (!(await isSo())) await pass(50);
+  };
+  return { world, cluster, pass, until };
+}
+
+const ended = async (process: ClusterProcess, runId: string): Promise<boolean> =>
+  (await getRun(process.app.store.db, runId))?.endedAt !== undefined;
+const runOf = (process: ClusterProcess, runId: string) => getRun(process.app.store.db, runId);
+
+test("a lease is renewed while a question to the database's clock has no answer", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const work = midway();
+  const plays = { [MAIN]: work.play };
+  const silent = (shared: SharedStore): SharedStore => ({
+    ...shared,
+    syncClock: () => new Promise<never>(() => {}),
+  });
+  const a = await cluster.join({ plays }, world, silent);
+  await cluster.join({ plays }, world);
+  const { runId } = await a.app.tell(MAIN, "work");
+  await work.began;
+  await pass(3 * LEASE_MS);
+  work.goOn();
+  await until(() => ended(a, runId));
+  expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1, crashes: 0 });
+});
+
+test("after an outage of the database nobody is taken for dead before it has answered for a whole lease", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const work = midway();
+  const plays = { [MAIN]: work.play };
+  const [ofA, ofB] = [link(), link()];
+  const a = await cluster.join({ plays }, world, ofA.through);
+  const b = await cluster.join({ plays }, world, ofB.through);
+  const { runId } = await a.app.tell(MAIN, "work");
+  await work.began;
+  for (const how of ["fail", "hang"] as const) {
+    ofA.beats = how;
+    ofB.beats = how;
+    await pass(2 * LEASE_MS);
+    // The other one is served first, and for a good while.
+    ofB.beats = "pass";
+    await pass(LEASE_MS - 500);
+    ofA.beats = "pass";
+    await pass(LEASE_MS);
+  }
+  work.goOn();
+  await until(() => ended(b, runId));
+  expect(await runOf(b, runId)).toMatchObject({ state: "ok", attempt: 1, crashes: 0 });
+});
+
+test("a process that the database no longer hears is taken for dead after a lease, and stops what it executes", async () => {
+  const { world, cluster, until } = await openStage();
+  const work = midway();
+  const ofA = link();
+  const a = await cluster.join({ plays: { [MAIN]: work.play } }, world, ofA.through);
+  const b = await cluster.join({ plays: { [MAIN]: () => "by b" } }, world);
+  const { runId } = await a.app.tell(MAIN, "work");
+  const handle = await work.began;
+  ofA.beats = "fail";
+  const from = world.clock.monotonic();
+  await until(() => ended(b, runId));
+  const afterMs = world.clock.monotonic() - from;
+  expect(afterMs).toBeGreaterThanOrEqual(LEASE_MS - 1_000);
+  expect(afterMs).toBeLessThanOrEqual(LEASE_MS + 2_000);
+  expect(await runOf(b, runId)).toMatchObject({ reply: "by b", attempt: 2, crashes: 1 });
+  ofA.beats = "pass";
+  await until(() => handle.signal.aborted);
+  work.goOn();
+  await makeSessions(a.app.store, OTHER);
+  const next = await a.app.tell(OTHER, "again");
+  await until(() => ended(b, next.runId));
+  expect(await b.app.texts(MAIN)).toEqual(["user: work", "assistant: by b"]);
+});
+
+test("a database clock that jumps takes nobody for dead", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  let jumpMs = 0;
+  const { clock } = world;
+  const jumpy: World = { ...world, clock: { ...clock, now: () => clock.now() + jumpMs, at: clock.at } };
+  const at: World["clock"]["at"] = (atMs, fire) => clock.at(atMs - jumpMs, fire);
+  const own = { ...jumpy, clock: { ...jumpy.clock, at } };
+  const work = midway();
+  const plays = { [MAIN]: work.play };
+  const a = await cluster.join({ plays }, own);
+  await cluster.join({ plays }, own);
+  const { runId } = await a.app.tell(MAIN, "work", { timeoutMs: 0 });
+  await work.began;
+  for (const jump of [7_200_000, -3_600_000]) {
+    jumpMs = jump;
+    await pass(2 * LEASE_MS);
+  }
+  work.goOn();
+  await until(() => ended(a, runId));
+  expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1, crashes: 0 });
+});
+
+test.each([
+  ["a model call", (handle: LaneHandle) => handle.confirm()],
+  ["a tool call", (handle: LaneHandle) => handle.duringCall(async () => {})],
+  [
+    "a write",
+    (handle: LaneHandle) =>
+      handle.append({
+        ...{ role: "toolResult", id: "result", toolCallId: "c", toolName: "t", isError: false },
+        ...{ content: [{ type: "text", text: "x" }], timestamp: 1 },
+      }),
+  ],
+] as const)(
+  "%s waits for authority: a lease that is over, or whose beat failed, is renewed first",
+  async (_what, act) => {
+    for (const how of ["fail", "hang"] as const) {
+      const { world, cluster, pass, until } = await openStage();
+      let acted = false;
+      const work = midway(async (handle) => {
+        await act(handle);
+        acted = true;
+        return "done";
+      });
+      const ofA = link();
+      const a = await cluster.join({ plays: { [MAIN]: work.play } }, world, ofA.through);
+      const { runId } = await a.app.tell(MAIN, "work");
+      await work.began;
+      ofA.beats = how;
+      // One failed beat is enough; one without an answer counts once the lease is over.
+      await pass(how === "fail" ? 1_200 : LEASE_MS);
+      work.goOn();
+      await pass(LEASE_MS);
+      expect(acted).toBe(false);
+      ofA.beats = "pass";
+      await until(() => ended(a, runId));
+      expect(acted).toBe(true);
+      expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
+    }
+  },
+);
+
+test("a run that is stopped while it waits for authority does nothing more", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const lost = Promise.withResolvers<unknown>();
+  const work = midway(async (handle) => {
+    await handle.duringCall(async () => {}).catch(lost.resolve);
+    throw new LostLane("over");
+  });
+  const ofA = link();
+  const a = await cluster.join({ plays: { [MAIN]: work.play } }, world, ofA.through);
+  const { runId } = await a.app.tell(MAIN, "work");
+  await work.began;
+  ofA.beats = "fail";
+  await pass(1_200);
+  work.goOn();
+  await pass(500);
+  await a.app.engine.abort({ sessionKey: MAIN });
+  expect(await lost.promise).toBeInstanceOf(LostLane);
+  await until(() => ended(a, runId));
+});
+
+test("a run starts with a lease that was renewed a moment ago: an old one is renewed before", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const ofA = link();
+  const a = await cluster.join({ plays: {} }, world, ofA.through);
+  ofA.beats = "hang";
+  // Not over yet, but half of it is gone.
+  await pass(LEASE_MS / 2 + 300);
+  const { runId } = await a.app.tell(MAIN, "work");
+  await pass(300);
+  expect(await runOf(a, runId)).toMatchObject({ state: "queued" });
+  ofA.beats = "pass";
+  await until(() => ended(a, runId));
+  expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
+});
+
+test("a model is called only after the run's authority is confirmed", async () => {
+  const gate = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  const app = await openTurnApp({
+    script: () => "the answer",
+    sessionKey: MAIN,
+    handed: (handle) => ({
+      ...handle,
+      confirm: () => {
+        asked.resolve();
+        return gate.promise;
+      },
+    }),
+  });
+  await app.says("a question", { channel: "webchat", to: "x" }, "followup");
+  await asked.promise;
+  expect(app.model.requests).toHaveLength(0);
+  gate.resolve();
+  await app.quiet();
+  expect(app.model.requests).toHaveLength(1);
+});

@@ -259,6 +259,10 @@ export function addStore(parent: Command, on: (command: Command, load: Load) => 
     .argument("<file>")
     .description("fill an empty store from a backup");
   on(restore, async () => (await commands()).restoreStore);
+  const recover = group
+    .command("recover")
+    .description("rebuild a damaged embedded store from what is left and from its JSONL copies");
+  on(recover, async () => (await commands()).recoverStore);
 }
 
 /** Hangs what keeps a gateway running below `service`. */

@@ -6,6 +6,7 @@
 import type { ChannelAccount } from "../core/channel-settings.ts";
 import type { Result } from "../core/errors.ts";
 import type { HostProgram, HostProgramEnd } from "../core/node-exec.ts";
+import type { KeyRules } from "../core/session-key.ts";
 import type { ProviderSettings, SandboxSettings, Settings, StoreSettings } from "../core/settings.ts";
 import type { World } from "../world.ts";
 
@@ -91,6 +92,18 @@ export interface StoreMove {
   readonly leftOut?: readonly string[];
 }
 
+/** A store that was rebuilt. */
+export interface StoreRecovery extends StoreMove {
+  /** The folder with the old files. */
+  readonly kept: string;
+  readonly sessionsFromCopies: number;
+  readonly messagesFromCopies: number;
+  /** Tables of which not every row could be read. */
+  readonly incomplete: readonly string[];
+  /** Lines of JSONL copies that could not be read. */
+  readonly unreadLines: number;
+}
+
 /** Who waits for a move. */
 export interface MoveWatch {
   /** Nothing of a move that it ends stays. */
@@ -105,6 +118,7 @@ export interface StoreTools {
   migrate(settings: StoreSettings, url: string, watch: MoveWatch): Promise<Result<StoreMove>>;
   backup(settings: StoreSettings, file: string, watch: MoveWatch): Promise<Result<StoreMove>>;
   restore(settings: StoreSettings, file: string, watch: MoveWatch): Promise<Result<StoreMove>>;
+  recover(settings: StoreSettings, keys: KeyRules, watch: MoveWatch): Promise<Result<StoreRecovery>>;
 }
 
 /** What is the matter with a PostgreSQL store, found out without changing it. */

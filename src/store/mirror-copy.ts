@@ -1,7 +1,7 @@
 // Owns the single files of the readable mirror: where one ends, what is missing in it, what is torn or left
 // over.
 // CW1: a copy is only ever lengthened by whole lines; what is found torn is cut off, what is foreign is begun
-//      anew.
+//      anew. One that holds messages which the store does not have is kept under another name first.
 // CW2: one call at a time: whose turn it is, is the mirror's to say.
 
 import { appendFile, type FileHandle, open, readdir, rename, rm, writeFile } from "node:fs/promises";
@@ -19,6 +19,8 @@ const TAIL_BYTES = 16 * 1024;
 const HEAD_BYTES = 4 * 1024;
 const NEWLINE = 0x0a;
 const ENDING = ".jsonl";
+/** With a number, behind the name of a copy that was ahead of the store. */
+const AHEAD = ".ahead-";
 /** Session ids become file names: anything but plain ones is left out. */
 const PLAIN_ID = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/;
 
@@ -29,9 +31,13 @@ export class CopyWriter {
   /** The last position in each copy, for those used last. */
   readonly #known = new Map<string, number>();
 
-  constructor(dir: string, db: Db) {
+  readonly #onAhead: (sessionId: string, keptAs: string) => void;
+
+  /** `onAhead`: a copy was kept because it is ahead of the store. */
+  constructor(dir: string, db: Db, onAhead: (sessionId: string, keptAs: string) => void) {
     this.#dir = dir;
     this.#db = db;
+    this.#onAhead = onAhead;
   }
 
   fileOf(sessionId: string): string {
@@ -147,6 +153,7 @@ export class CopyWriter {
       // The whole line: a damaged one may name another message than the one that it is.
       if (row?.session_id === sessionId && row.entry_json === line) return row.seq;
     }
+    if (await this.#isAhead(sessionId)) await this.#keep(sessionId);
     const { session_key: key, created_at: createdAt } = owner;
     const header = { type: "session", version: 1, id: sessionId, key, createdAt };
     // Renamed into place, so that a reader never meets half a header.
@@ -154,6 +161,37 @@ export class CopyWriter {
     await writeFile(`${file}.new`, `${JSON.stringify(header)}\n`, { mode: 0o600 });
     await rename(`${file}.new`, file);
     return 0;
+  }
+
+  /** Whether a copy holds a message that the store does not have. */
+  async #isAhead(sessionId: string): Promise<boolean> {
+    const handle = await openIfThere(this.fileOf(sessionId), "r");
+    if (handle === undefined) return false;
+    try {
+      for await (const line of handle.readLines()) {
+        const id = textIn(line, "id");
+        if (id === undefined || id === sessionId) continue;
+        const row = await this.#db
+          .selectFrom("messages")
+          .select("seq")
+          .where("id", "=", id)
+          .executeTakeFirst();
+        if (row === undefined) return true;
+      }
+      return false;
+    } finally {
+      await handle.close();
+    }
+  }
+
+  async #keep(sessionId: string): Promise<void> {
+    const file = this.fileOf(sessionId);
+    const names = new Set(await readdir(this.#dir));
+    let number = 1;
+    while (names.has(`${sessionId}${ENDING}${AHEAD}${number}`)) number += 1;
+    const kept = `${file}${AHEAD}${number}`;
+    await rename(file, kept);
+    this.#onAhead(sessionId, kept);
   }
 }
 

@@ -6,6 +6,7 @@
 // MI3: after a crash every copy that may be behind is found: from a note of how far all copies once were.
 //      They are synced before it is written, so that it holds after a power loss too. The newest sessions are
 //      looked at in any case.
+// MI5: a copy that is ahead of the store is never cut: it is kept under another name, and logged.
 // MI4: what is deleted has no copy: one that a crash came before is removed at the next start. A copy that
 //      this database knows nothing of stays: it may be all that is left of another.
 
@@ -62,7 +63,10 @@ class CopyQueue implements Mirror {
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#writer = new CopyWriter(parts.dir, parts.db);
+    this.#writer = new CopyWriter(parts.dir, parts.db, (sessionId, keptAs) => {
+      const text = "a transcript copy holds messages that the store does not have; kept under another name";
+      parts.log.warn({ sessionId, file: keptAs }, text);
+    });
     this.#start(() => this.#takeStock());
   }
 

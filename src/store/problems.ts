@@ -15,6 +15,7 @@ export type StoreProblemKind =
   | "readonly"
   | "full"
   | "corrupt"
+  | "behind"
   | "in_use"
   | "not_a_directory"
   | "not_a_file"
@@ -59,8 +60,15 @@ const WORDS: Record<StoreProblemKind, Words> = {
   corrupt: {
     what: "is damaged or is not a store of this program",
     wayOut:
-      "Move it away together with its -wal and -shm files and put a backup in its place, or start with " +
-      "an empty directory. Keep what you move away: it can still be examined.",
+      "Run parley store recover: it rebuilds the store from what is left and from the JSONL copies, and " +
+      "keeps the old files. Or move it away together with its -wal, -shm and -mark files and put a backup " +
+      "in its place. Keep what you move away: it can still be examined.",
+  },
+  behind: {
+    what: "has lost something that was stored in it",
+    wayOut:
+      "Nothing was changed. If you still have the missing file, put it back. Otherwise run parley store " +
+      "recover: it rebuilds the store from what is left and from the JSONL copies, and keeps the old files.",
   },
   in_use: {
     what: "belongs to a gateway that is running",

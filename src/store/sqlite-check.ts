@@ -17,6 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { StoreProblem } from "./problems.ts";
+import { claimsAnything, MARK_ENDING, readMark } from "./sqlite-mark.ts";
 
 /** What every file of SQLite begins with, of at most one page. */
 const HEADER_BYTES = 100;
@@ -30,10 +31,15 @@ const PAGES_VALID_FOR_AT = 92;
 const COPY = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl$/;
 
 /** 0: it is not there. A directory, a pipe or a device in its place is refused: opening it could hang. */
-function sizeOf(path: string): number {
+export function sizeOf(path: string): number {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found?.isFile() === false) throw new StoreProblem("not_a_file", path);
   return found?.size ?? 0;
+}
+
+/** The JSONL copies of transcripts in a directory, by name. */
+export function copiesIn(dir: string): string[] {
+  return readdirSync(dir).filter((name) => COPY.test(name));
 }
 
 /** How long the file is by its own header; 0: the header does not tell. Undefined: there is none. */
@@ -85,9 +91,13 @@ export function refuseDamagedFile(dir: string, file: string): void {
   const [size, logSize] = [sizeOf(file), sizeOf(`${file}-wal`)];
   sizeOf(`${file}-shm`);
   if (size === 0) {
+    const mark = readMark(file);
+    if (mark !== undefined && mark !== "damaged" && claimsAnything(mark)) {
+      refuse(`it is empty or gone, but its ${MARK_ENDING} file says that it held data`);
+    }
     // A log without its database would be thrown away by SQLite as soon as the database is made anew.
     if (logSize > 0) refuse("it is empty, but its -wal file holds data");
-    if (readdirSync(dir).some((name) => COPY.test(name))) {
+    if (copiesIn(dir).length > 0) {
       refuse("it is empty or gone, but copies of its transcripts, <session id>.jsonl, are beside it");
     }
     return;

@@ -19,7 +19,7 @@ import {
 import { asStoreProblem } from "./problems.ts";
 import type { Store } from "./sql.ts";
 import type { AsideConnection } from "./sqlite-aside.ts";
-import { type GroupConnection, groupedTransactions } from "./sqlite-groups.ts";
+import { type GroupConnection, type GroupHooks, groupedTransactions } from "./sqlite-groups.ts";
 import { Statements } from "./sqlite-statements.ts";
 import { NO_TRANSACTIONS, transactionOpener } from "./transaction.ts";
 
@@ -148,14 +148,13 @@ export function asideDialect(connection: AsideConnection): Dialect {
 
 /**
  * Transactions on an open connection, one after the other; those that are ready at once share a commit.
- * `gather`: lets everything ask that is about to.
  */
 export function sqliteTransactions(
   database: DatabaseSync,
   file: string,
-  gather?: () => Promise<void>,
+  around: GroupHooks = {},
 ): Store["transaction"] {
   const connection = new SqliteConnection(database, file);
   const open = transactionOpener<SqliteConnection>(dialectOf(connection));
-  return groupedTransactions({ connection, open: () => open(connection), gather });
+  return groupedTransactions({ connection, open: () => open(connection), ...around });
 }

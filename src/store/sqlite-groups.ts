@@ -31,12 +31,18 @@ interface Member {
   reject(error: unknown): void;
 }
 
-interface GroupParts {
+/** What happens around a group. */
+export interface GroupHooks {
+  /** Lets everything ask that is about to. Default: who asked in the same step is all. */
+  readonly gather?: (() => Promise<void>) | undefined;
+  /** A group was committed. Must not throw. */
+  readonly committed?: () => void;
+}
+
+interface GroupParts extends GroupHooks {
   readonly connection: GroupConnection;
   /** A transaction for one piece of work, and what makes it take no further statement. */
   readonly open: () => { readonly tx: Tx; readonly end: () => void };
-  /** Lets everything ask that is about to. Default: who asked in the same step is all. */
-  readonly gather?: (() => Promise<void>) | undefined;
 }
 
 /** Runs transactions in groups, on a connection that nobody else writes by. */
@@ -46,7 +52,7 @@ export function groupedTransactions(parts: GroupParts): Store["transaction"] {
   const work = async (): Promise<void> => {
     while (waiting.length > 0) {
       await parts.gather?.();
-      await runGroup(parts.connection, waiting);
+      await runGroup(parts, waiting);
     }
     isBusy = false;
   };
@@ -74,7 +80,7 @@ interface Done {
   reject(error: unknown): void;
 }
 
-async function runGroup(connection: GroupConnection, waiting: Member[]): Promise<void> {
+async function runGroup({ connection, committed }: GroupParts, waiting: Member[]): Promise<void> {
   const done: Done[] = [];
   try {
     for (let count = 0; count < GROUP_MAX; count += 1) {
@@ -83,7 +89,10 @@ async function runGroup(connection: GroupConnection, waiting: Member[]): Promise
       const one = await (done.length === 0 ? runFirst : runPart)(connection, member);
       if (one !== undefined) done.push(one);
     }
-    if (done.length > 0) connection.commit();
+    if (done.length > 0) {
+      connection.commit();
+      committed?.();
+    }
   } catch (error) {
     connection.rollback();
     for (const { reject } of done) reject(done.length === 1 ? error : lost(error));

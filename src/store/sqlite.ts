@@ -11,14 +11,19 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Kysely } from "kysely";
 import { ensureFolder } from "../world/folders.ts";
+import type { Clock } from "../world/plain.ts";
 import type { Log } from "../world.ts";
 import { lockStore } from "./lock.ts";
 import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "./migrations.ts";
 import { asStoreProblem, StoreProblem } from "./problems.ts";
 import type { Store } from "./sql.ts";
 import { AsideConnection } from "./sqlite-aside.ts";
-import { refuseDamagedFile } from "./sqlite-check.ts";
+import { refuseDamagedFile, sizeOf } from "./sqlite-check.ts";
 import { asideDialect, sqliteDialect, sqliteTransactions } from "./sqlite-driver.ts";
+import { StoreKeeper } from "./sqlite-keeper.ts";
+import { holdsPage, LogView } from "./sqlite-log.ts";
+import { lostSinceCopies, lostSinceMark, roundOf } from "./sqlite-loss.ts";
+import { MarkWriter, readMark } from "./sqlite-mark.ts";
 import { distrust } from "./sqlite-trust.ts";
 import type { Tables } from "./tables.ts";
 
@@ -31,6 +36,8 @@ interface SqliteOptions {
    */
   readonly durability: "full" | "normal";
   readonly log: Log;
+  /** For what is done some time after a commit. Absent: see `StoreKeeper`. */
+  readonly clock?: Clock;
   /** Lets everything ask for a transaction that is about to: those share a commit. Default: nobody waits. */
   readonly gather?: () => Promise<void>;
 }
@@ -52,35 +59,105 @@ const CHECKPOINT_PAGES = 4_000;
  * `close`. What a person has to put right rejects with a `StoreProblem`.
  */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
-  const { dir } = options;
+  const { dir, log } = options;
   const file = join(dir, STORE_FILE);
   await makeDirectory(dir);
   const unlock = lockStore(dir);
+  const view = new LogView(file);
   let writer: DatabaseSync | undefined;
+  let look: Look | undefined;
   try {
     refuseDamagedFile(dir, file);
     writeFileSync(file, "", { flag: "a", mode: 0o600 });
-    writer = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
-    distrust(writer);
-    const version = checkedVersion(writer, file);
+    look = lookBefore(options, file, view);
+    if (look.mark === "damaged") log.warn({ file }, "high-water mark cannot be read");
+    writer = openWriter(file);
+    const { version } = look;
     const journal = writer.prepare("pragma journal_mode = wal").get();
     if (journal?.journal_mode !== "wal") throw new StoreProblem("readonly", file);
     writer.exec(`pragma synchronous = ${options.durability}; pragma cache_size = -${CACHE_KIB}`);
     migrate(writer, version);
     if (version > 0 && version !== SCHEMA_VERSION)
-      options.log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
+      log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
     // Only now: a migration may sort more than fits.
     writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
     distrust(reader);
     reader.exec(`pragma query_only = on; pragma cache_size = -${CACHE_KIB}`);
-    const { gather } = options;
-    return storeOf({ dir, file, writer, reader, unlock, gather });
+    look.database.close();
+    const keeper = keeperOf(options, { file, reader, view, look });
+    return storeOf({ dir, file, writer, reader, unlock, keeper, gather: options.gather });
   } catch (error) {
+    if (look?.database.isOpen) look.database.close();
     writer?.close();
+    view.close();
     unlock();
     throw asStoreProblem(error, file);
   }
+}
+
+function openWriter(file: string): DatabaseSync {
+  const writer = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
+  distrust(writer);
+  return writer;
+}
+
+/** The store as it was found, before anything was written to it. */
+interface Look {
+  /** Opened for reading only. Closed last, so that a log is read in only once. */
+  readonly database: DatabaseSync;
+  readonly version: number;
+  readonly mark: ReturnType<typeof readMark>;
+}
+
+/** Reads a file before it is opened for writing. Refuses one that has lost something. */
+function lookBefore(
+  { dir, durability }: Pick<SqliteOptions, "dir" | "durability">,
+  file: string,
+  view: LogView,
+): Look {
+  const mark = readMark(file);
+  const known = mark === "damaged" ? undefined : mark;
+  const hasPage = known?.log !== undefined && holdsPage(file, known.log);
+  // An interrupted transaction of a file without a log is undone by opening it, which takes writing.
+  const readOnly = sizeOf(`${file}-journal`) === 0;
+  const database = new DatabaseSync(file, { readOnly, timeout: BUSY_TIMEOUT_MS });
+  try {
+    distrust(database);
+    const version = checkedVersion(database, file);
+    const isPlanned = known?.state === "closed";
+    const mayBeAhead = isPlanned || (known?.durability ?? durability) === "normal";
+    const lost =
+      (known === undefined ? undefined : lostSinceMark(known, { file, database, view, version, hasPage })) ??
+      (mayBeAhead ? undefined : lostSinceCopies({ database, version }, dir));
+    if (lost !== undefined) throw new StoreProblem("behind", file, { detail: lost });
+    return { database, version, mark };
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+interface KeptFiles {
+  readonly file: string;
+  readonly reader: DatabaseSync;
+  readonly view: LogView;
+  readonly look: Look;
+}
+
+function keeperOf(
+  { durability, clock, log }: SqliteOptions,
+  { file, reader, view, look }: KeptFiles,
+): StoreKeeper {
+  const { mark, version } = look;
+  const known = mark === "damaged" ? undefined : mark;
+  // A mark that names a log which is not there any more could be all that a loss of power leaves.
+  const isCurrent =
+    known?.durability === durability &&
+    version === SCHEMA_VERSION &&
+    (known.log === undefined || roundOf(known.log, view.index()) !== "unknown");
+  const parts = { file, reader, view, writer: new MarkWriter(file), durability, clock, log };
+  return new StoreKeeper(parts, { isCurrent });
 }
 
 async function makeDirectory(dir: string): Promise<void> {
@@ -112,6 +189,7 @@ interface Parts {
   readonly writer: DatabaseSync;
   readonly reader: DatabaseSync;
   readonly unlock: () => void;
+  readonly keeper: StoreKeeper;
   readonly gather: SqliteOptions["gather"];
 }
 
@@ -124,16 +202,21 @@ function storeOf(parts: Parts): Store {
     kind: "sqlite",
     db,
     aside: new Kysely<Tables>({ dialect: asideDialect(aside) }),
-    transaction: sqliteTransactions(parts.writer, parts.file, parts.gather),
+    transaction: sqliteTransactions(parts.writer, parts.file, {
+      gather: parts.gather,
+      committed: () => parts.keeper.committed(),
+    }),
     transcriptPath: (sessionId) => join(parts.dir, `${sessionId}.jsonl`),
     close: async () => {
       if (!open) return;
       open = false;
       const asideEnded = aside.close();
+      parts.keeper.closing();
       parts.reader.close();
       parts.writer.close();
-      parts.unlock();
       await asideEnded;
+      parts.keeper.closed();
+      parts.unlock();
     },
   };
 }

@@ -24,6 +24,7 @@ import { StoreConflict, StoreProblem } from "./problems.ts";
 import { countFresh } from "./processes.ts";
 import type { Db, Store, Tx } from "./sql.ts";
 import { openSqlite, STORE_FILE } from "./sqlite.ts";
+import { copiesIn } from "./sqlite-check.ts";
 import {
   checkFile,
   copyFile,
@@ -33,6 +34,7 @@ import {
   sizeOf,
   withFile,
 } from "./sqlite-file.ts";
+import { MARK_ENDING } from "./sqlite-mark.ts";
 import { copyIntoOwnSchema, shownObject } from "./sqlite-schema.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
@@ -61,7 +63,7 @@ const otherVersion = (place: string) =>
     hint: "Use the version that runs on it. Nothing was changed.",
   });
 
-const noStoreIn = (dir: string) =>
+export const noStoreIn = (dir: string) =>
   fail("store_unavailable", `there is no embedded store in ${dir}`, {
     hint: "Check store.dir and --config: parley store shows where the state is.",
   });
@@ -76,12 +78,12 @@ function rowFailure(error: unknown): Failure | undefined {
 }
 
 /** What a person has to put right is a failure. `named`: where the person gave the database's address. */
-async function told(
+export async function told<T extends Moved>(
   { signal }: MoveJob,
   place: string,
   named: string,
-  work: () => Promise<Result<Moved>>,
-): Promise<Result<Moved>> {
+  work: () => Promise<Result<T>>,
+): Promise<Result<T>> {
   try {
     return await work();
   } catch (error) {
@@ -101,7 +103,10 @@ async function told(
   }
 }
 
-async function withStore<T>(open: () => Promise<Store>, work: (store: Store) => Promise<T>): Promise<T> {
+export async function withStore<T>(
+  open: () => Promise<Store>,
+  work: (store: Store) => Promise<T>,
+): Promise<T> {
   const store = await open();
   try {
     return await work(store);
@@ -111,7 +116,7 @@ async function withStore<T>(open: () => Promise<Store>, work: (store: Store) => 
 }
 
 /** A folder of its own, for the time of a move, where there is room for a store and nobody else looks in. */
-async function withFolder<T>(beside: string, work: (folder: string) => Promise<T>): Promise<T> {
+export async function withFolder<T>(beside: string, work: (folder: string) => Promise<T>): Promise<T> {
   await ensureFolder(dirname(beside));
   const folder = mkdtempSync(`${beside}-`);
   try {
@@ -188,7 +193,7 @@ async function fillPostgres(source: Db, url: string, job: MoveJob): Promise<Resu
 export function migrateStore(job: MoveJob, url: string): Promise<Result<Moved>> {
   const { dir } = job.settings;
   const file = join(dir, STORE_FILE);
-  return told(job, file, "--to", async () => {
+  return told<Moved>(job, file, "--to", async () => {
     const { place } = postgresAddress(url);
     if (!existsSync(file)) return noStoreIn(dir);
     const unlock = lockStore(dir);
@@ -206,7 +211,7 @@ export function migrateStore(job: MoveJob, url: string): Promise<Result<Moved>> 
 /** Writes everything, as it is at one moment, to a new file. A gateway may be running. */
 export function backupStore(job: MoveJob, name: string): Promise<Result<Moved>> {
   const file = resolve(name);
-  return told(job, file, "store.postgresUrl", async () => {
+  return told<Moved>(job, file, "store.postgresUrl", async () => {
     if (existsSync(file)) {
       const isFolder = statSync(file).isDirectory();
       return fail("store_unavailable", `${file} is there already; a backup never overwrites`, {
@@ -277,7 +282,7 @@ async function readPostgres(job: MoveJob, url: string, dir: string): Promise<Res
 /** Fills an empty store from a backup file. No gateway may be running on it. */
 export function restoreStore(job: MoveJob, name: string): Promise<Result<Moved>> {
   const file = resolve(name);
-  return told(job, file, "store.postgresUrl", async () => {
+  return told<Moved>(job, file, "store.postgresUrl", async () => {
     const { postgresUrl: url, dir } = job.settings;
     const known = checkFile(file, { whole: true });
     if (!known.ok) return known;
@@ -298,11 +303,28 @@ async function refuseHeld(dir: string): Promise<Result<void>> {
   return notEmpty(dir, await withFile(file, whatItHolds), wayOut);
 }
 
+/** Puts a store that was made elsewhere in the place of the one in a directory. */
+export function giveStore(made: string, dir: string): void {
+  const to = join(dir, STORE_FILE);
+  // The log of another file would be taken for this one's, and its mark, too.
+  for (const beside of ["-wal", "-shm", MARK_ENDING]) rmSync(`${to}${beside}`, { force: true });
+  // Every readable copy is looked at when a gateway starts.
+  rmSync(join(dir, PROGRESS_FILE), { force: true });
+  renameSync(made, to);
+}
+
+/** Copies of the store before may hold what a backup does not: they are kept in a folder of their own. */
+function setCopiesAside(dir: string): void {
+  const names = copiesIn(dir);
+  if (names.length === 0) return;
+  const folder = mkdtempSync(join(dir, "copies-before-restore-"));
+  for (const name of names) renameSync(join(dir, name), join(folder, name));
+}
+
 /** Makes a store of the rows in the file, and puts it in the place of an embedded one. */
 async function placeFile(job: MoveJob, from: string, known: KnownFile): Promise<Result<ReadOut>> {
   const { world } = job;
   const { dir } = job.settings;
-  const to = join(dir, STORE_FILE);
   await ensureFolder(dir);
   const unlock = lockStore(dir);
   try {
@@ -320,11 +342,8 @@ async function placeFile(job: MoveJob, from: string, known: KnownFile): Promise<
       if (!filled.ok) return filled;
       packFile(made);
       job.signal.throwIfAborted();
-      // A log of another file would be taken for this one's.
-      for (const beside of ["-wal", "-shm"]) rmSync(`${to}${beside}`, { force: true });
-      // Every readable copy is looked at when a gateway starts.
-      rmSync(join(dir, PROGRESS_FILE), { force: true });
-      renameSync(made, to);
+      setCopiesAside(dir);
+      giveStore(made, dir);
       return filled;
     });
   } finally {

@@ -14,6 +14,8 @@
 //   copy of the file had in its place; a file that was growing may have lost its end.
 // - The readable copies and the note of their progress are synced when that note is written: what it covers is
 //   there. The rest of a copy may be gone, or zero; so may one that the note doesn't cover at all.
+// - The high-water mark is synced when the store is opened, and written without a sync later: each of its two
+//   slots, a sector each, is as it was written, or zero, or garbage, or older.
 // - The shared index (-shm) is never synced: it is there, gone, older, or garbage.
 //
 // Not modelled: a disk that confirms a sync and loses the bytes all the same; one that damages sectors that nobody
@@ -116,7 +118,7 @@ export function readFiles(dir: string): FileSet {
   const read = (name: string): Buffer | undefined =>
     existsSync(join(dir, name)) ? readFileSync(join(dir, name)) : undefined;
   const others = readdirSync(dir).filter((name) =>
-    /\.jsonl(\.new)?$|^mirror\.progress$|-journal$/.test(name),
+    /\.jsonl(\.new)?$|^mirror\.progress$|-journal$|-mark$/.test(name),
   );
   return {
     database: read(DATABASE),
@@ -266,6 +268,11 @@ function lostIndex(shm: Buffer | undefined, luck: Dice, before: Buffer | undefin
 /** One of the file sets that a loss of power may leave. `before`: an earlier moment of the same files. */
 export function afterLoss(files: FileSet, loss: Loss, luck: Dice, before?: FileSet): FileSet {
   const others = [...files.others].flatMap(([name, bytes]) => {
+    if (name.endsWith("-mark")) {
+      const mark = Buffer.from(bytes);
+      if (luck.chance(0.5)) garble(mark, 0, mark.length, luck, before?.others.get(name));
+      return [[name, mark] as const];
+    }
     const left = name.endsWith("-journal") ? bytes : lostCopy(bytes, loss.copies.get(name) ?? 0, luck);
     return left === undefined ? [] : [[name, left] as const];
   });

@@ -158,7 +158,7 @@ test("SG4: what asks while the event loop goes round once is in one group, and n
     rounds += 1;
     await new Promise((resolve) => setImmediate(resolve));
   };
-  const grouped = sqliteTransactions(database, "the file", gather);
+  const grouped = sqliteTransactions(database, "the file", { gather });
   const asked = [1, 2, 3].map(async (id) => {
     await new Promise((resolve) => setImmediate(resolve));
     await grouped((tx) => put(tx, id, "in one round"));

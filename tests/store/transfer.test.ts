@@ -189,7 +189,7 @@ test("a file of an older version is moved as this version would have it, and sta
   good(await restoreStore(jobOn({ url: await freshUrl() }), backup));
   good(await restoreStore(jobOn(again), backup));
   expect(readFileSync(file).equals(before)).toBe(true);
-  expect(readdirSync(dir).sort()).toEqual(["gateway.lock", STORE_FILE]);
+  expect(readdirSync(dir).sort()).toEqual(["gateway.lock", STORE_FILE, `${STORE_FILE}-mark`]);
   await inEmbedded(again, async (store) => {
     expect(await store.db.selectFrom("messages").select("id").execute()).toEqual([{ id: "m1" }]);
   });
@@ -230,6 +230,19 @@ test("after a restore every readable copy is looked at anew", async () => {
   writeFileSync(join(dir, PROGRESS_FILE), "1000000\n");
   good(await restoreStore(jobOn(dir), file));
   expect(existsSync(join(dir, PROGRESS_FILE))).toBe(false);
+});
+
+test("damage: a restore keeps the copies of the store before, which may be ahead of the backup", async () => {
+  const dir = temporaryFolder();
+  const name = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11.jsonl";
+  const file = join(temporaryFolder(), "backup.sqlite");
+  good(await backupStore(jobOn(await smallStore()), file));
+  writeFileSync(join(dir, name), "a copy\n");
+  good(await restoreStore(jobOn(dir), file));
+  const [folder = ""] = readdirSync(dir).filter((one) => one.startsWith("copies-before-restore-"));
+  expect(readFileSync(join(dir, folder, name), "utf8")).toBe("a copy\n");
+  expect(existsSync(join(dir, name))).toBe(false);
+  await inEmbedded(dir, async () => {});
 });
 
 test("neither the server's time-outs nor ours end a transaction that takes long", async () => {

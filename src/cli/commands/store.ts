@@ -1,24 +1,24 @@
-// Owns `parley store`: where the state is, a backup of it, its way back, and its way to PostgreSQL.
+// Owns `parley store`: where the state is, a backup of it, its way back, its way to PostgreSQL, its recovery.
 // SC1: what is to be done next is said; an address is named without user and password.
 
 import { loadSettings } from "../../config.ts";
 import type { Result } from "../../core/errors.ts";
 import { safeLine } from "../../core/safe-text.ts";
-import type { StoreSettings } from "../../core/settings.ts";
+import { defaultAgent, type Settings, type StoreSettings } from "../../core/settings.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { age, count, size, table } from "../layout.ts";
-import type { MoveWatch, StoreFacts, StoreMove, StoreProcess, StoreTally } from "../parts.ts";
+import type { MoveWatch, StoreFacts, StoreMove, StoreProcess, StoreRecovery, StoreTally } from "../parts.ts";
 
 const INTERRUPTED = 130;
 /** Between two words to somebody who watches. */
 const ROWS_TOLD = 10_000;
 
-/** The settings of the store, or the exit code of what is wrong with the configuration. */
-function settingsOf(cli: Cli): StoreSettings | number {
+/** The settings, or the exit code of what is wrong with the configuration. */
+function settingsOf(cli: Cli): Settings | number {
   const { parts, options } = cli;
   const named = options.config === undefined ? {} : { configPath: options.config };
   const loaded = loadSettings({ env: parts.env, home: parts.home, ...named });
-  return loaded.ok ? loaded.value.settings.store : cli.fail(loaded);
+  return loaded.ok ? loaded.value.settings : cli.fail(loaded);
 }
 
 function inWords(tally: StoreTally): string {
@@ -71,7 +71,7 @@ function factLines(facts: StoreFacts, nowMs: number): string[] {
 export async function showStore(cli: Cli): Promise<number> {
   const settings = settingsOf(cli);
   if (typeof settings === "number") return settings;
-  const facts = await cli.parts.store.show(settings);
+  const facts = await cli.parts.store.show(settings.store);
   if (!facts.ok) return cli.fail(facts);
   const { holds, ...rest } = facts.value;
   for (const line of factLines(facts.value, cli.parts.world.clock.now())) cli.line(safeLine(line));
@@ -108,20 +108,20 @@ async function stoppable(cli: Cli, move: (watch: MoveWatch) => Promise<number>):
   }
 }
 
-type Move = (settings: StoreSettings, watch: MoveWatch) => Promise<Result<StoreMove>>;
+type Move<M extends StoreMove> = (settings: Settings, watch: MoveWatch) => Promise<Result<M>>;
 
 /** Makes a move and says what came of it; `tell`: in words for people. */
-async function make(
+async function make<M extends StoreMove>(
   cli: Cli,
-  move: Move,
-  tell: (moved: StoreMove, settings: StoreSettings) => readonly string[],
+  move: Move<M>,
+  tell: (moved: M, settings: StoreSettings) => readonly string[],
 ): Promise<number> {
   const settings = settingsOf(cli);
   if (typeof settings === "number") return settings;
   return stoppable(cli, async (watch) => {
     const moved = await move(settings, watch);
     if (!moved.ok) return cli.fail(moved, moved.code === "invalid_argument" ? EXIT.usage : EXIT.failed);
-    for (const line of tell(moved.value, settings)) cli.line(safeLine(line));
+    for (const line of tell(moved.value, settings.store)) cli.line(safeLine(line));
     const { tally, ...rest } = moved.value;
     cli.document({ ok: true, ...rest, ...tally });
     return EXIT.done;
@@ -146,7 +146,7 @@ export async function migrateStore(
   _args: readonly string[],
   options: { readonly to: string },
 ): Promise<number> {
-  const move: Move = (settings, watch) => cli.parts.store.migrate(settings, options.to, watch);
+  const move: Move<StoreMove> = ({ store }, watch) => cli.parts.store.migrate(store, options.to, watch);
   return make(cli, move, (moved, settings) => {
     const { from, to, tally } = moved;
     const left = unfinished(tally);
@@ -162,7 +162,7 @@ export async function migrateStore(
 
 export async function backupStore(cli: Cli, args: readonly string[]): Promise<number> {
   const [file = ""] = args;
-  const move: Move = (settings, watch) => cli.parts.store.backup(settings, file, watch);
+  const move: Move<StoreMove> = ({ store }, watch) => cli.parts.store.backup(store, file, watch);
   return make(cli, move, ({ from, to, tally, bytes = 0 }) => [
     `Wrote ${inWords(tally)} from ${from} to ${to} (${size(bytes)}; only you may read it).`,
     `It holds everything that anybody said. Into an empty store it goes with: parley store restore ${to}`,
@@ -171,7 +171,7 @@ export async function backupStore(cli: Cli, args: readonly string[]): Promise<nu
 
 export async function restoreStore(cli: Cli, args: readonly string[]): Promise<number> {
   const [file = ""] = args;
-  const move: Move = (settings, watch) => cli.parts.store.restore(settings, file, watch);
+  const move: Move<StoreMove> = ({ store }, watch) => cli.parts.store.restore(store, file, watch);
   return make(cli, move, (moved) => {
     const { from, to, tally } = moved;
     const left = unfinished(tally);
@@ -180,6 +180,29 @@ export async function restoreStore(cli: Cli, args: readonly string[]): Promise<n
       `Restored ${inWords(tally)} from ${from} to ${to}.`,
       ...leftOutLines(moved),
       ...(left === undefined ? [] : [`A gateway that starts on it goes on with ${left}, ${again}.`]),
+      "Next: parley gateway",
+    ];
+  });
+}
+
+export async function recoverStore(cli: Cli): Promise<number> {
+  const move: Move<StoreRecovery> = (settings, watch) => {
+    const { mainKey, scope } = settings.session;
+    const keys = { mainKey, scope, defaultAgentId: defaultAgent(settings).id };
+    return cli.parts.store.recover(settings.store, keys, watch);
+  };
+  return make(cli, move, ({ to, kept, tally, incomplete, ...found }) => {
+    const left = unfinished(tally);
+    const { sessionsFromCopies: sessions, messagesFromCopies: messages, unreadLines } = found;
+    return [
+      `Rebuilt the store in ${to}: ${inWords(tally)}.`,
+      `Only the JSONL copies had ${count(sessions, "session")} and ${count(messages, "message")} of these.`,
+      ...(incomplete.length === 0 ? [] : [`Some rows are lost, of: ${incomplete.join(", ")}.`]),
+      ...(unreadLines === 0 ? [] : [`${count(unreadLines, "line")} of the copies could not be read.`]),
+      `The old files are in ${kept}.`,
+      ...(left === undefined
+        ? []
+        : [`A gateway that starts on it goes on with ${left}, even if done before.`]),
       "Next: parley gateway",
     ];
   });

@@ -65,6 +65,36 @@ function link(nodes: readonly Node[]): void {
   }
 }
 
+type Span = [start: number, end: number];
+
+/** Adds a span behind all others, as one with those that it overlaps. */
+function cover(spans: Span[], from: number, end: number): void {
+  let start = from;
+  let furthest = end;
+  for (let last = spans.at(-1); last !== undefined && last[1] > start; last = spans.at(-1)) {
+    start = Math.min(start, last[0]);
+    furthest = Math.max(furthest, last[1]);
+    spans.pop();
+  }
+  spans.push([start, furthest]);
+}
+
+/** How many characters at the end of a text may be the beginning of a mask. */
+function maskBegun(text: string): number {
+  const at = text.lastIndexOf("[");
+  const isBegun = at >= 0 && text.length - at < MASK.length && MASK.startsWith(text.slice(at));
+  return isBegun ? text.length - at : 0;
+}
+
+/** What is decided of a text that goes on. */
+export interface DecidedValues {
+  readonly text: string;
+  /** What comes again, before what follows. */
+  readonly rest: string;
+  /** So many characters of `rest` are part of a value whose mask was given already. */
+  readonly covered: number;
+}
+
 export class KnownValues {
   readonly #nodes: readonly Node[];
   /** Whether a value begins with a character of this low byte. */
@@ -81,7 +111,8 @@ export class KnownValues {
 
   /** The text with every value masked. `open`: what may be the beginning of one at its end, too. */
   mask(text: string, work: Work, open: boolean): string {
-    const spans = this.#find(text, work, open);
+    const { spans, begun } = this.#find(text, work, 0);
+    if (open && begun > 0) cover(spans, text.length - begun, text.length);
     if (spans.length === 0) return text;
     let [out, from] = ["", 0];
     for (const [start, end] of spans) {
@@ -91,17 +122,29 @@ export class KnownValues {
     return out + text.slice(from);
   }
 
-  #find(text: string, work: Work, open: boolean): [number, number][] {
-    const spans: [number, number][] = [];
-    if (this.longest === 0) return spans;
-    const cover = (from: number, end: number): void => {
-      let start = from;
-      for (let last = spans.at(-1); last !== undefined && last[1] > start; last = spans.at(-1)) {
-        start = Math.min(start, last[0]);
-        spans.pop();
-      }
-      spans.push([start, end]);
-    };
+  /**
+   * The same for a text that comes in pieces: masks what is decided. `covered`: so many characters at the
+   * beginning are part of a value whose mask was given already. `last`: nothing follows.
+   */
+  decide(text: string, work: Work, covered: number, last: boolean): DecidedValues {
+    const { spans, begun } = this.#find(text, work, covered);
+    const kept = last ? 0 : Math.max(begun, maskBegun(text));
+    const stop = text.length - kept;
+    if (stop === 0) return { text: "", rest: text, covered };
+    let [out, from] = ["", 0];
+    for (const [start, end] of spans) {
+      if (start >= stop) break;
+      out += text.slice(from, start) + (start === 0 && covered > 0 ? "" : MASK);
+      from = end;
+    }
+    if (from < stop) out += text.slice(from, stop);
+    return { text: out, rest: text.slice(stop), covered: Math.max(0, from - stop) };
+  }
+
+  /** `begun`: so many characters at the end may be the beginning of a value. */
+  #find(text: string, work: Work, covered: number): { spans: Span[]; begun: number } {
+    const spans: Span[] = covered > 0 ? [[0, covered]] : [];
+    if (this.longest === 0) return { spans, begun: 0 };
     work.steps += text.length;
     let state = ROOT;
     for (let at = 0; at < text.length; at += 1) {
@@ -112,11 +155,9 @@ export class KnownValues {
       } else if (state !== ROOT || this.#begins[code & 0xff] === 1) {
         state = step(this.#nodes, state, code, work);
         const { longest } = this.#nodes[state] as Node;
-        if (longest > 0) cover(at + 1 - longest, at + 1);
+        if (longest > 0) cover(spans, at + 1 - longest, at + 1);
       }
     }
-    const { depth } = this.#nodes[state] as Node;
-    if (open && depth > 0) cover(text.length - depth, text.length);
-    return spans;
+    return { spans, begun: (this.#nodes[state] as Node).depth };
   }
 }

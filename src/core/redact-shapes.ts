@@ -9,6 +9,9 @@
 
 export const MASK = "[redacted]";
 
+/** Within so many characters a matcher knows whether a credential begins (SH2). */
+const DECIDED_WITHIN = 20_480;
+
 /** How much was done: characters that were looked at. */
 export interface Work {
   steps: number;
@@ -33,6 +36,12 @@ const NAME_END = new RegExp(`${SECRET_NAME}$`, "i");
 /** Fields of JSON that are credentials as a whole; in a text the same words begin sentences. */
 const SECRET_FIELD = new RegExp(`(?:${SECRET_NAME}|authorization|cookie)$`, "i");
 const AUTH_SCHEME = /^["']?(?:basic|bearer|token|bot)[ \t]{1,3}/i;
+const AUTH_SCHEME_MAX = 12;
+const BEARER_WORD = "bearer";
+/** Between two lines of a private key. */
+export const KEY_GAP = /^(?:\s|\\[nr]){1,4}/;
+export const KEY_GAP_MAX = 8;
+export const KEY_LINE_MIN = 8;
 const SCHEME_END = /[a-z][a-z0-9+.-]+$/i;
 const KEY_NAME = /PRIVATE KEY(?: BLOCK)?$/;
 
@@ -42,7 +51,7 @@ export function isSecretName(name: string): boolean {
 }
 
 /** A kind of character. */
-interface Kind {
+export interface Kind {
   readonly index: number;
   readonly ascii: Uint8Array;
   /** Whether letters beyond ASCII are of it, and white space beyond ASCII. */
@@ -71,7 +80,7 @@ const PATH = kind(/[A-Za-z0-9/_-]/);
 const FIELD = kind(/[\w.-]/);
 const BEARER = kind(/[A-Za-z0-9._~+/=-]/);
 const BEARER_PLAIN = kind(/[A-Za-z._~+/=-]/);
-const BASE64 = kind(/[A-Za-z0-9+/=]/);
+export const BASE64 = kind(/[A-Za-z0-9+/=]/);
 const KEY_LINE = kind(/[A-Z0-9 ]/);
 const BLANK = kind(/[ \t]/);
 const BACKSLASH = kind(/\\/);
@@ -84,11 +93,11 @@ const UNDIGITAL = kind(/[^\s0-9]/);
 const UNQUOTED = kind(/[^"'\n]/);
 const ESCAPED_TEXT = kind(/[^"'\\\n]/);
 /** A character of a value without quotation marks. */
-const VALUE = kind(/[^\s"'`,;&|<>()[\]{}]/);
+export const VALUE = kind(/[^\s"'`,;&|<>()[\]{}]/);
 
 const WIDE_SPACE = /\s/;
 
-function isOf({ ascii, wide, wideSpace }: Kind, code: number): boolean {
+export function isOf({ ascii, wide, wideSpace }: Kind, code: number): boolean {
   if (code < 128) return ascii[code] === 1;
   return wide && (wideSpace || !WIDE_SPACE.test(String.fromCharCode(code)));
 }
@@ -192,10 +201,54 @@ const CODE_BEHIND_MASK = 0x5d;
 /** How the name before a `:` or `=` is written. */
 type NameStyle = "plain" | "quoted" | "escaped";
 
-class Scan {
+/** What a credential at the end of a text goes on with: a kind of character, or the lines of a private key. */
+export type Tail = Kind | "key lines";
+
+/** What a search has decided. */
+export interface Scanned {
+  /** The masked text from where the search began to where it stopped. */
+  readonly text: string;
+  /** Where the search stopped: what the rest means depends on what follows. */
+  readonly stop: number;
+  /** The end of the last credential; 0 without one. */
+  readonly floor: number;
+  /** The text ends inside of a credential that goes on with this. */
+  readonly tail?: Tail;
+}
+
+/**
+ * Positions where no credential begins as the text stands. A matcher looked beyond them, and a mask in what it
+ * saw may change its mind: what is not decided yet takes them with it.
+ */
+class FarSighted {
+  readonly #entries: (readonly [at: number, looked: number])[] = [];
+
+  add(at: number, looked: number): void {
+    const last = this.#entries.at(-1);
+    if (last !== undefined && last[1] <= at) this.#entries.length = 0;
+    else if (last !== undefined && last[1] >= looked) return;
+    this.#entries.push([at, looked]);
+  }
+
+  /** The first position whose matcher looked beyond `stop`; `stop` if there is none. */
+  firstBeyond(stop: number): number {
+    const least = stop - DECIDED_WITHIN;
+    return this.#entries.find(([at, looked]) => looked > stop && at >= least)?.[0] ?? stop;
+  }
+}
+
+/** What a credential that ends here, near the end of the text, may go on with. */
+function tailAt(text: string, end: number, short: Tail | "more"): Tail | undefined {
+  if (short === "more") return undefined;
+  if (short === "key lines") return end + KEY_GAP_MAX + KEY_LINE_MIN > text.length ? short : undefined;
+  return /^\\*$/.test(text.slice(end)) ? short : undefined;
+}
+
+export class Scan {
   readonly #text: string;
   readonly #work: Work;
   readonly #open: boolean;
+  readonly #behindMask: boolean;
   readonly #from = new Int32Array(kinds * RUNS_KEPT).fill(-1);
   readonly #to = new Int32Array(kinds * RUNS_KEPT).fill(-1);
   readonly #oldest = new Uint8Array(kinds);
@@ -203,32 +256,64 @@ class Scan {
   #floor = 0;
   /** The beginning of what a matcher found. */
   #start = 0;
+  /** A matcher asked for more than the text has; what it read last. */
+  #short: Tail | "more" | undefined;
+  /** How far a matcher has looked. */
+  #looked = 0;
 
-  constructor(text: string, work: Work, open: boolean) {
+  /**
+   * `open`: what ends only because the text was cut counts as a credential. `behindMask`: a mask stands right
+   * before the text.
+   */
+  constructor(text: string, work: Work, open: boolean, behindMask = false) {
     this.#text = text;
     this.#work = work;
     this.#open = open;
+    this.#behindMask = behindMask;
   }
 
   /** The text with what was found masked; the same text if nothing was. */
   masked(): string {
+    const { text, floor } = this.search(0, false);
+    return floor === 0 ? this.#text : text;
+  }
+
+  /**
+   * Looks for credentials that begin at `from` or later. `goesOn`: the text goes on behind its end, and the
+   * search stops where that decides.
+   */
+  search(from: number, goesOn: boolean): Scanned {
     const text = this.#text;
     const { length } = text;
-    this.#work.steps += length;
-    let out = "";
-    for (let at = 0; at < length; ) {
+    this.#work.steps += length - from;
+    const farSighted = new FarSighted();
+    let [out, shown, at] = ["", from, from];
+    while (at < length) {
       const code = text.charCodeAt(at);
       const start = code < 128 ? STARTS[code] : 0;
-      const end = start === 0 ? NONE : start === 1 ? this.#word(at, code) : this.#mark(at, code);
+      if (start === 0) {
+        at += 1;
+        continue;
+      }
+      this.#short = undefined;
+      this.#looked = 0;
+      const end = start === 1 ? this.#word(at, code) : this.#mark(at, code);
+      const short = goesOn ? this.#short : undefined;
+      if (short !== undefined && length - at <= DECIDED_WITHIN) break;
       if (end === NONE || this.#isMasked(end)) {
+        if (goesOn && this.#looked > at + 1) farSighted.add(at, this.#looked);
         at += 1;
       } else {
-        out += text.slice(this.#floor, this.#start) + MASK;
+        out += text.slice(shown, this.#start) + MASK;
         this.#floor = end;
+        shown = end;
         at = end;
+        const tail = short === undefined ? undefined : tailAt(text, end, short);
+        if (tail !== undefined) return { text: out, stop: end, floor: end, tail };
       }
     }
-    return this.#floor === 0 ? text : out + text.slice(this.#floor);
+    const stop = Math.max(shown, farSighted.firstBeyond(at));
+    return { text: out + text.slice(shown, stop), stop, floor: this.#floor };
   }
 
   #isMasked(end: number): boolean {
@@ -241,11 +326,16 @@ class Scan {
     this.#work.steps += 1;
     for (let slot = first; slot < first + RUNS_KEPT; slot += 1) {
       const [begin = -1, end = -1] = [this.#from[slot], this.#to[slot]];
-      if (from >= begin && from < end) return end;
+      if (from < begin || from >= end) continue;
+      if (end === this.#text.length) this.#short = of;
+      this.#looked = Math.max(this.#looked, end + 1);
+      return end;
     }
     const text = this.#text;
     let at = from;
     while (at < text.length && isOf(of, text.charCodeAt(at))) at += 1;
+    if (at === text.length) this.#short = of;
+    this.#looked = Math.max(this.#looked, at + 1);
     this.#work.steps += at - from;
     if (at > from) this.#keep(of.index, from, at);
     return at;
@@ -259,11 +349,23 @@ class Scan {
   }
 
   has(part: string, at: number): boolean {
-    return this.#text.startsWith(part, at);
+    const text = this.#text;
+    if (at + part.length > text.length && part.startsWith(text.slice(at))) this.#needsMore();
+    const found = text.startsWith(part, at);
+    // What does not stand here does not stand here once a mask follows, either.
+    if (found) this.#looked = Math.max(this.#looked, at + part.length);
+    return found;
   }
 
   is(of: Kind, at: number): boolean {
+    if (at >= this.#text.length) this.#needsMore();
+    this.#looked = Math.max(this.#looked, at + 1);
     return at < this.#text.length && isOf(of, this.#text.charCodeAt(at));
+  }
+
+  /** What a matcher found depends on what follows the text. */
+  #needsMore(): void {
+    this.#short ??= "more";
   }
 
   /** Whether a run ends only because the text was cut there. */
@@ -278,7 +380,7 @@ class Scan {
   }
 
   #codeBefore(at: number): number {
-    if (at === this.#floor) return at === 0 ? -1 : CODE_BEHIND_MASK;
+    if (at === this.#floor) return at === 0 && !this.#behindMask ? -1 : CODE_BEHIND_MASK;
     return this.#text.charCodeAt(at - 1);
   }
 
@@ -319,8 +421,9 @@ class Scan {
       const isHook = end > from && end - from <= 20 && this.has("/", end);
       return isHook ? this.#run(PATH, end + 1, 20) : NONE;
     }
-    const word = this.#text.slice(at, at + 6).toLowerCase();
-    if (word !== "bearer") return NONE;
+    const word = this.#text.slice(at, at + BEARER_WORD.length).toLowerCase();
+    if (at + BEARER_WORD.length > this.#text.length && BEARER_WORD.startsWith(word)) this.#needsMore();
+    if (word !== BEARER_WORD) return NONE;
     const from = this.#skipBlanks(at + 6);
     if (from === NONE || from === at + 6 || !this.digitWithin(BEARER_PLAIN, from)) return NONE;
     return this.#run(BEARER, from, 12);
@@ -364,13 +467,13 @@ class Scan {
     return NONE;
   }
 
-  /** Telegram bots. Met inside addresses, right behind the word "bot". */
+  /** Telegram bots. Met inside addresses, right behind the word "bot". The number of the bot is no secret. */
   #botToken(at: number): number {
     const digits = /[0-9]+$/.exec(this.#before(at, 11))?.[0].length ?? 0;
     if (digits < 8 || digits > 10) return NONE;
     if (/^[0-9a-f]{8}-/.test(this.#text.slice(at + 1, at + 10))) return NONE;
     const end = this.runEnd(WORD, at + 1);
-    return end - at > 30 ? this.#found(at - digits, end) : NONE;
+    return end - at > 30 ? this.#found(at + 1, end) : NONE;
   }
 
   /** Private keys, and --name value. */
@@ -394,6 +497,8 @@ class Scan {
     let end = from;
     while (end < most && !this.has("-----", end) && !this.has(MASK, end)) end += 1;
     this.#work.steps += end - from;
+    this.#looked = Math.max(this.#looked, end + 1);
+    if (end === this.#text.length) this.#needsMore();
     if (this.runsOut(end)) return this.#found(at, end);
     if (this.has("-----END ", end)) {
       const lastEnd = this.runEnd(KEY_LINE, end + 9);
@@ -407,9 +512,10 @@ class Scan {
   #keyLines(from: number): number {
     let end = from;
     for (;;) {
-      const gap = /^(?:\s|\\[nr]){1,4}/.exec(this.#text.slice(end, end + 8))?.[0].length ?? 0;
+      const gap = KEY_GAP.exec(this.#text.slice(end, end + KEY_GAP_MAX))?.[0].length ?? 0;
       const lineEnd = this.runEnd(BASE64, end + gap);
-      if (gap === 0 || lineEnd - end - gap < 8) return end;
+      if (lineEnd + KEY_GAP_MAX > this.#text.length) this.#short = "key lines";
+      if (gap === 0 || lineEnd - end - gap < KEY_LINE_MIN) return end;
       end = lineEnd;
     }
   }
@@ -475,6 +581,8 @@ class Scan {
       if (code === BACKSLASH_CODE && text.charCodeAt(end + 1) !== NEWLINE) end += 1;
     }
     this.#work.steps += end - from;
+    this.#looked = Math.max(this.#looked, end + 1);
+    if (end >= text.length) this.#needsMore();
     if (end > from && end < most && text.charCodeAt(end) === quote) return this.#found(from, end);
     if (this.#open && end >= text.length) return this.#found(from, text.length);
     const far = this.runEnd(UNQUOTED, from);
@@ -491,8 +599,9 @@ class Scan {
 
   /** The scheme may be followed by prose ("bearer instruments"): a credential is no plain word. */
   #header(from: number): number {
-    this.#work.steps += 12;
-    const scheme = AUTH_SCHEME.exec(this.#text.slice(from, from + 12))?.[0].length;
+    this.#work.steps += AUTH_SCHEME_MAX;
+    if (from + AUTH_SCHEME_MAX > this.#text.length) this.#needsMore();
+    const scheme = AUTH_SCHEME.exec(this.#text.slice(from, from + AUTH_SCHEME_MAX))?.[0].length;
     if (scheme === undefined) return NONE;
     const at = from + scheme;
     const plainEnd = this.runEnd(HEADER_PLAIN, at);
@@ -514,7 +623,7 @@ class Scan {
 }
 
 /** The text after a mask may begin another match: the most passes over the whole text. */
-const PASSES_MAX = 8;
+export const PASSES_MAX = 8;
 
 /**
  * The text with everything that looks like a credential masked. `open`: the text goes on behind its end, so

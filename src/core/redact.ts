@@ -9,6 +9,7 @@
 import type { Message } from "./message.ts";
 import { KnownValues } from "./redact-known.ts";
 import { isSecretName, MASK, maskShapes, type Work } from "./redact-shapes.ts";
+import { MaskStream } from "./redact-stream.ts";
 
 /** A shorter one is a word like any other: to mask it would make the text unreadable. */
 const KNOWN_CHARS_MIN = 6;
@@ -53,6 +54,11 @@ export class Redactor {
   /** `work` is told how much was done. */
   mask(text: string, work: Work = { steps: 0 }): string {
     return maskShapes(this.#values().mask(text, work, false), work, false);
+  }
+
+  /** Masks a text that comes in pieces. `work` is told how much was done. */
+  stream(work: Work = { steps: 0 }): MaskStream {
+    return new MaskStream(() => this.#values(), work);
   }
 
   /**

@@ -200,6 +200,9 @@ interface SecretInput {
 /** Characters that may be looked at for each one of a text, all passes together, and for any text at all. */
 const STEPS_PER_CHARACTER = 60;
 const STEPS_ANYWAY = 20_000;
+/** The same for a text that comes in pieces: what waits is looked at again each time it has grown by an eighth. */
+const STREAM_STEPS_PER_CHARACTER = 20 * STEPS_PER_CHARACTER;
+const STEPS_PER_PIECE = 2_000;
 
 function maskedIn(redactor: Redactor, text: string): string {
   const work = { steps: 0 };
@@ -241,11 +244,29 @@ function checkBeginning(redactor: Redactor, text: string, cutAt: number, planted
   }
 }
 
+/** However a text is cut into pieces, what leaves is the masked text of the whole, and the steps are linear. */
+function checkStream(redactor: Redactor, text: string, seed: number): void {
+  const work = { steps: 0 };
+  const stream = redactor.stream(work);
+  let [out, at, state, pieces] = ["", 0, seed + 1, 0];
+  while (at < text.length) {
+    state = (state * 48_271) % 2_147_483_647;
+    const length = 1 + (state % (text.length > 20_000 ? 2_000 : 30));
+    out += stream.push(text.slice(at, at + length));
+    at += length;
+    pieces += 1;
+  }
+  out += stream.end();
+  must(out === redactor.mask(text), () => `in pieces (${seed}) ${shown(text)} becomes ${shown(out)}`);
+  const most = STEPS_ANYWAY + STREAM_STEPS_PER_CHARACTER * text.length + STEPS_PER_PIECE * pieces;
+  must(work.steps <= most, () => `${work.steps} steps for ${pieces} pieces of ${shown(text)}`);
+}
+
 export const redaction: FuzzTarget<SecretInput> = {
   name: "redaction",
   proves:
-    "masking twice is masking once, nothing of a planted or known secret is left, wherever a text is cut, and " +
-    "the steps are linear in the text",
+    "masking twice is masking once, nothing of a planted or known secret is left, wherever a text is cut, a text " +
+    "in pieces is masked like the whole, and the steps are linear in the text",
   inputs: fc.record({
     before: nastyText(2_000),
     secret,
@@ -278,6 +299,8 @@ export const redaction: FuzzTarget<SecretInput> = {
       const knowing = new Redactor(known);
       for (const value of known) checkKnown(knowing, value, input);
       maskedIn(knowing, hostile);
+      checkStream(knowing, hostile, cutAt);
+      checkStream(plain, cut, cutAt);
       maskedIn(knowing, (known[0] ?? "").repeat(200) + hostile);
     },
   }),

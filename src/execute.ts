@@ -306,7 +306,7 @@ async function executeTurn(
     steered: () => handle.steered(),
     callTool: (request, callSignal) =>
       handle.duringCall(() => invokeTool({ ...ctx, signal: callSignal }, request)),
-    onText: (text) => handle.text(text),
+    onText: (delta) => handle.text(delta),
     onTool: (event) => tellTool(handle, everyTool, event, trace),
     onRetry: (retry) => tellRetry(handle, retry, world.clock.now()),
     signal,

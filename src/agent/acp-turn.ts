@@ -26,6 +26,7 @@ import {
   type Usage,
   ZERO_USAGE,
 } from "../core/message.ts";
+import { type TextDelta, withDelta } from "../core/text-delta.ts";
 import type { World } from "../world.ts";
 import { HiddenStream } from "./hidden-answer.ts";
 import type { ToolEvent } from "./tool-calls.ts";
@@ -49,7 +50,7 @@ export interface TurnPort {
   readonly world: World;
   /** Durable before it returns; throws if the run was taken away. */
   append(entry: Entry): Promise<Entry>;
-  onText(text: string): void;
+  onText(delta: TextDelta): void;
   onTool(event: ToolEvent): void;
 }
 
@@ -72,6 +73,8 @@ interface Segment {
   readonly blocks: (TextBlock | ThinkingBlock | Call)[];
   readonly calls: Call[];
   readonly stream: HiddenStream;
+  /** Characters of its text as the agent wrote it. */
+  textLength: number;
   /** Its text as people see it. */
   shown: string;
   chars: number;
@@ -183,7 +186,8 @@ export class AcpTurn {
   #newSegment(): Segment {
     const id = this.#port.world.ids.orderedUuid();
     const stream = new HiddenStream();
-    return { id, blocks: [], calls: [], stream, shown: "", chars: 0, isWritten: false, answered: 0 };
+    const counts = { textLength: 0, chars: 0, answered: 0 };
+    return { id, blocks: [], calls: [], stream, shown: "", ...counts, isWritten: false };
   }
 
   get #current(): Segment {
@@ -227,14 +231,21 @@ export class AcpTurn {
     const last = segment.blocks.at(-1);
     const block: TextBlock | ThinkingBlock =
       type === "text" ? { type, text: piece } : { type, thinking: piece };
-    if (last === undefined || isCall(last) || last.type !== type) segment.blocks.push(block);
+    const isNew = last === undefined || isCall(last) || last.type !== type;
+    if (isNew) segment.blocks.push(block);
     else segment.blocks[segment.blocks.length - 1] = joined(last, piece);
-    const shown = type === "text" ? segment.stream.next(textIn(segment)) : undefined;
-    if (shown !== undefined) {
-      segment.shown = shown;
-      this.#port.onText(shown);
-    }
+    if (type === "text") this.#tell(segment, isNew ? `\n${piece}` : piece);
     this.#work();
+  }
+
+  /** Tells new text of a segment: a block, or more of one. */
+  #tell(segment: Segment, written: string): void {
+    const text = segment.textLength === 0 ? written.replace(/^\n/, "") : written;
+    const shown = segment.stream.next({ offset: segment.textLength, text });
+    segment.textLength += text.length;
+    if (shown === undefined) return;
+    segment.shown = withDelta(segment.shown, shown) ?? shown.text;
+    this.#port.onText(shown);
   }
 
   #begin(call: Call): void {
@@ -272,7 +283,7 @@ export class AcpTurn {
       for (let entry = this.#next(); entry !== undefined; entry = this.#next()) {
         await this.#port.append(entry);
         const text = this.#over ? "" : this.#current.shown;
-        if (text !== "") this.#port.onText(text);
+        if (text !== "") this.#port.onText({ offset: 0, text });
       }
     } catch (error) {
       this.#over = true;
@@ -374,11 +385,4 @@ function joined(block: TextBlock | ThinkingBlock, more: string): TextBlock | Thi
   return block.type === "text"
     ? { ...block, text: block.text + more }
     : { ...block, thinking: block.thinking + more };
-}
-
-function textIn(segment: Segment): string {
-  const texts = segment.blocks.flatMap((block) =>
-    isCall(block) || block.type !== "text" ? [] : [block.text],
-  );
-  return texts.join("\n");
 }

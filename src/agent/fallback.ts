@@ -14,9 +14,9 @@ export function fallbackPort(
   return {
     async call(request, onText, signal, log) {
       let shown = false;
-      const show = (text: string): void => {
+      const show: typeof onText = (delta) => {
         shown = true;
-        onText(text);
+        onText(delta);
       };
       let outcome = await port.call(request, show, signal, log);
       for (const model of models) {

@@ -2,15 +2,18 @@
 // HA1: the stream and the message of one answer are split alike: its last text is the message's.
 // HA2: a model that once left out the opening tag is held back from then on, until its closing tag or its
 //      end.
+// HA3: a text that was streamed is split once: the message takes over what the stream has found.
 
-import { HiddenText, withoutHidden } from "../core/hidden-text.ts";
+import { HiddenText, type SplitText, splitHidden, withoutHidden } from "../core/hidden-text.ts";
+import { type TextDelta, withDelta } from "../core/text-delta.ts";
 import type { ModelOutcome, ModelPort, WrittenMessage } from "./model.ts";
 
-/** The visible text of a stream whose text so far is passed on, again and again. */
+/** The visible part of a text that comes in pieces. */
 export class HiddenStream {
-  readonly #split = new HiddenText();
   readonly #holds: boolean;
-  #heard = 0;
+  #split = new HiddenText();
+  #heard = "";
+  #shownLength = 0;
   #withdrew = false;
 
   /** `holds`: nothing is shown before a closing tag. */
@@ -24,20 +27,32 @@ export class HiddenStream {
   }
 
   /** Undefined: nothing changes for whoever watches. */
-  next(textSoFar: string): string | undefined {
-    const { text, restarted } = this.#split.push(textSoFar.slice(this.#heard));
-    this.#heard = textSoFar.length;
+  next(delta: TextDelta): TextDelta | undefined {
+    const beginsAnew = delta.offset < this.#heard.length;
+    if (beginsAnew) this.#split = new HiddenText();
+    this.#heard = withDelta(this.#heard, delta) ?? this.#heard;
+    const { text, restarted } = this.#split.push(beginsAnew ? this.#heard : delta.text);
     this.#withdrew ||= restarted;
     if (this.#holds && !this.#withdrew) return undefined;
-    return text === "" && !restarted ? undefined : this.#split.visible;
+    if (text === "" && !restarted && !beginsAnew) return undefined;
+    const offset = restarted || beginsAnew ? 0 : this.#shownLength;
+    this.#shownLength = offset + text.length;
+    return { offset, text };
+  }
+
+  /** The message's text, split; the stream is over. */
+  settle(whole: string): SplitText {
+    if (whole !== this.#heard) return splitHidden(whole);
+    this.#split.end();
+    return { visible: this.#split.visible, hidden: this.#split.hidden };
   }
 }
 
-function cleaned(message: WrittenMessage): WrittenMessage {
-  return { ...message, content: withoutHidden(message.content) };
-}
-
-function cleanedOutcome(outcome: ModelOutcome): ModelOutcome {
+function cleanedOutcome(outcome: ModelOutcome, stream: HiddenStream): ModelOutcome {
+  const cleaned = (message: WrittenMessage): WrittenMessage => ({
+    ...message,
+    content: withoutHidden(message.content, (whole) => stream.settle(whole)),
+  });
   if (outcome.kind === "message") return { ...outcome, message: cleaned(outcome.message) };
   if (outcome.kind === "overflow" || outcome.partial === undefined) return outcome;
   return { ...outcome, partial: cleaned(outcome.partial) };
@@ -52,15 +67,15 @@ export function withoutHiddenText(port: ModelPort): ModelPort {
       const stream = new HiddenStream(withdrew.has(ref));
       const outcome = await port.call(
         request,
-        (textSoFar) => {
-          const visible = stream.next(textSoFar);
+        (delta) => {
+          const visible = stream.next(delta);
           if (visible !== undefined) onText(visible);
         },
         signal,
         log,
       );
       if (stream.withdrew) withdrew.add(ref);
-      return cleanedOutcome(outcome);
+      return cleanedOutcome(outcome, stream);
     },
   };
 }

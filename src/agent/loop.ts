@@ -21,6 +21,7 @@ import {
 } from "../core/message.ts";
 import type { ModelRetry } from "../core/model-retry.ts";
 import type { ThinkingLevel } from "../core/settings.ts";
+import type { TextDelta } from "../core/text-delta.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
 import type { World } from "../world.ts";
 import { budgetedPort } from "./budgeted.ts";
@@ -58,8 +59,8 @@ export interface TurnArgs {
   callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
   /** What somebody said meanwhile: asked before each model call, and durable already. Default: nothing. */
   steered?(): Promise<Entry | undefined>;
-  /** The whole text so far of the assistant message being written. */
-  onText(text: string): void;
+  /** The text of the assistant message being written, as it comes. */
+  onText(delta: TextDelta): void;
   onTool(event: ToolEvent): void;
   /** Told before each further try of a model call that failed. Absent: nobody watches. */
   onRetry?(retry: ModelRetry): void;
@@ -299,8 +300,8 @@ function ask(args: TurnArgs, progress: Progress): Promise<ModelOutcome> {
   const sessionId = args.sessionId ?? runId;
   return port.call(
     { model, system, entries: progress.entries, tools, thinking, sessionId, onRetry: args.onRetry },
-    (text) => {
-      if (!args.signal.aborted) args.onText(text);
+    (delta) => {
+      if (!args.signal.aborted) args.onText(delta);
     },
     args.signal,
     args.world.log,

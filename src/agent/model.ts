@@ -13,6 +13,7 @@ import {
   type ProviderSettings,
   type ThinkingLevel,
 } from "../core/settings.ts";
+import type { TextDelta } from "../core/text-delta.ts";
 import type { ToolSpec } from "../core/tool.ts";
 import type { Log } from "../world.ts";
 
@@ -60,12 +61,12 @@ export type ModelOutcome =
 
 export interface ModelPort {
   /**
-   * Calls the model once and waits for its whole message. `onText` gets the whole text so far, again
-   * and again. Settles within 100 ms of an abort, whatever the provider's client does.
+   * Calls the model once and waits for its whole message. `onText` gets its text as it comes. Settles within
+   * 100 ms of an abort, whatever the provider's client does.
    */
   call(
     request: ModelRequest,
-    onText: (textSoFar: string) => void,
+    onText: (delta: TextDelta) => void,
     signal: AbortSignal,
     /** Of the run that calls. Default: the port's own. */
     log?: Log,

@@ -10,6 +10,7 @@ import { isObject, jsonOf } from "../core/json.ts";
 import type { AssistantMessage, Usage } from "../core/message.ts";
 import { once } from "../core/once.ts";
 import type { ProviderApi } from "../core/settings.ts";
+import type { TextDelta } from "../core/text-delta.ts";
 import { outgoingFetch, withFetch } from "../world/outgoing.ts";
 import type { World } from "../world.ts";
 import { ABORTED, untilAborted } from "./abort.ts";
@@ -47,12 +48,12 @@ const STATUS_CHARS_MAX = 80;
 /** Words of HTTP clients for a closed connection. They tell people nothing more. */
 const CUT = /^(terminated|aborted|other side closed|premature close|socket hang up)\.?$/i;
 
-/** Makes one try. `onText` gets the whole text so far; nothing is retried here. */
+/** Makes one try. `onText` gets the text as it comes; nothing is retried here. */
 export async function requestOnce(
   world: World,
   model: ProviderModel,
   request: ModelRequest,
-  onText: (textSoFar: string) => void,
+  onText: (delta: TextDelta) => void,
   signal: AbortSignal,
 ): Promise<RequestOutcome> {
   const seen: Seen = {};
@@ -149,10 +150,12 @@ class Progress {
   begun = false;
   last: PiMessage | undefined;
   readonly rawArguments = new Map<number, string>();
-  readonly #texts = new Map<number, string>();
-  readonly #onText: (textSoFar: string) => void;
+  readonly #onText: (delta: TextDelta) => void;
+  #textLength = 0;
+  /** The block of the message that the last text belongs to. */
+  #textBlock: number | undefined;
 
-  constructor(onText: (textSoFar: string) => void) {
+  constructor(onText: (delta: TextDelta) => void) {
     this.#onText = onText;
   }
 
@@ -161,9 +164,12 @@ class Progress {
     if (event.type === "text_delta" && event.contentIndex !== undefined && event.delta !== undefined) {
       if (event.delta === "") return;
       // `partial` runs ahead of the events in the queue, so the text is put together from the deltas.
-      this.#texts.set(event.contentIndex, (this.#texts.get(event.contentIndex) ?? "") + event.delta);
+      const isNext = this.#textBlock !== undefined && this.#textBlock !== event.contentIndex;
+      const text = isNext ? `\n${event.delta}` : event.delta;
+      this.#textBlock = event.contentIndex;
       this.begun = true;
-      this.#onText([...this.#texts.values()].join("\n"));
+      this.#onText({ offset: this.#textLength, text });
+      this.#textLength += text.length;
     }
     if (event.type.startsWith("toolcall_")) this.begun = true;
     if (event.type === "toolcall_delta" && event.contentIndex !== undefined) {

@@ -83,22 +83,24 @@ export function rehearsalPort(world: World): ModelPort {
       }
       if (act.kind === "wait") throw new Error("a wait is followed by a wait");
       const text = act.kind === "text" ? act.text : "";
-      for (const textSoFar of growing(text)) {
+      let offset = 0;
+      for (const piece of piecesOf(text)) {
         await Promise.resolve();
         if (signal.aborted) return { kind: "aborted" };
-        onText(textSoFar);
+        onText({ offset, text: piece });
+        offset += piece.length;
       }
       return { kind: "message", message: messageOf(world, request, act) };
     },
   };
 }
 
-/** The text in a few steps, each holding all of what came before. */
-function growing(text: string): string[] {
+/** The text in a few pieces. */
+function piecesOf(text: string): string[] {
   const words = text.split(/(?<=\s)/);
   const size = Math.max(1, Math.ceil(words.length / CHUNKS));
-  const ends = Array.from({ length: Math.ceil(words.length / size) }, (_, at) => (at + 1) * size);
-  return text === "" ? [] : ends.map((end) => words.slice(0, end).join(""));
+  const starts = Array.from({ length: Math.ceil(words.length / size) }, (_, at) => at * size);
+  return text === "" ? [] : starts.map((start) => words.slice(start, start + size).join(""));
 }
 
 function messageOf(world: World, request: ModelRequest, act: Exclude<Act, { kind: "wait" }>): WrittenMessage {

@@ -18,10 +18,13 @@ export type LiveEvent =
       readonly flowStep?: FlowStep;
     }
   | {
-      /** The whole text so far of the assistant message being written. */
+      /** New text of the assistant message being written. */
       readonly kind: "text";
       readonly runId: string;
       readonly sessionKey: string;
+      /** Which message of the run: another one begins a text of its own. */
+      readonly part: string;
+      readonly offset: number;
       readonly text: string;
     }
   | {

@@ -73,6 +73,8 @@ export class HiddenText {
   #held = "";
   #final = false;
   #visible = "";
+  /** What became visible since the last piece. */
+  #fresh = "";
   #hidden: string[] = [];
   #open = "";
   #restarted = false;
@@ -114,7 +116,7 @@ export class HiddenText {
 
   #take(text: string): NewText {
     this.#restarted = false;
-    const before = this.#visible.length;
+    this.#fresh = "";
     this.#held += text;
     let at = 0;
     while (at < this.#held.length) {
@@ -124,9 +126,7 @@ export class HiddenText {
       this.#searched = 0;
     }
     this.#held = this.#held.slice(at);
-    return this.#restarted
-      ? { text: this.#visible, restarted: true }
-      : { text: this.#visible.slice(before), restarted: false };
+    return { text: this.#fresh, restarted: this.#restarted };
   }
 
   /** Decides about the text at `at`; returns how much of it is done with, 0 if more text is needed. */
@@ -272,6 +272,7 @@ export class HiddenText {
     this.#open = this.#visible;
     this.#restarted = true;
     this.#visible = "";
+    this.#fresh = "";
     this.#hasInk = false;
   }
 
@@ -445,11 +446,18 @@ export class HiddenText {
     this.#dropsBlanks = false;
     this.#hasInk ||= kept.trim() !== "";
     this.#visible += kept;
+    this.#fresh += kept;
   }
 }
 
+/** A text, split. */
+export interface SplitText {
+  readonly visible: string;
+  readonly hidden: string;
+}
+
 /** A whole text at once. */
-export function splitHidden(text: string): { readonly visible: string; readonly hidden: string } {
+export function splitHidden(text: string): SplitText {
   const split = new HiddenText();
   split.push(text);
   split.end();
@@ -458,11 +466,17 @@ export function splitHidden(text: string): { readonly visible: string; readonly 
 
 type AssistantContent = AssistantMessage["content"];
 
-/** Content in which all that its text hides is one thinking block, before one block of what is visible. */
-export function withoutHidden(content: AssistantContent): AssistantContent {
+/**
+ * Content in which all that its text hides is one thinking block, before one block of what is visible. `split`:
+ * splits the whole text of the content.
+ */
+export function withoutHidden(
+  content: AssistantContent,
+  split: (text: string) => SplitText = splitHidden,
+): AssistantContent {
   const texts = content.flatMap((block) => (block.type === "text" ? [block.text] : []));
   const whole = texts.join("\n");
-  const { visible, hidden } = splitHidden(whole);
+  const { visible, hidden } = split(whole);
   if (visible === whole) return content;
   const first = content.findIndex((block) => block.type === "text");
   return content.flatMap((block, at): AssistantContent => {

@@ -18,6 +18,8 @@ const MARGIN_CHARS = 1_024;
 /** Each window is twice as long as the one before. */
 const WINDOWS_MAX = 4;
 
+export type { MaskStream };
+
 /** The masked beginning of a text. */
 export interface Beginning {
   readonly text: string;

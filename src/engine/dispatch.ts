@@ -7,6 +7,8 @@
 //      stopped.
 
 import { dropOldest } from "../core/bounded.ts";
+import type { LiveEvent } from "../core/event.ts";
+import { withDelta } from "../core/text-delta.ts";
 import { hasOrphans, heldBy, idleLanes, requeueHeld } from "../store/claims.ts";
 import { endedFlowsAmong } from "../store/flows.ts";
 import { dropPayloads } from "../store/live-payloads.ts";
@@ -64,7 +66,7 @@ export interface DispatchParts {
 
 export class Dispatch {
   readonly #parts: DispatchParts;
-  readonly #texts = new Map<string, string>();
+  readonly #texts = new Map<string, { readonly part: string; readonly text: string }>();
   #state: "new" | "open" | "stopped" = "new";
   #sweeping: Promise<void> = Promise.resolve();
   #clockTimer: Timer | undefined;
@@ -122,7 +124,23 @@ export class Dispatch {
 
   /** Text so far of a run that another process executes. */
   textOf(runId: string): string | undefined {
-    return this.#texts.get(runId);
+    return this.#texts.get(runId)?.text;
+  }
+
+  /** Takes text that another process tells. False: a part before it is missing, and is asked for. */
+  #hearText(event: Extract<LiveEvent, { kind: "text" }>): boolean {
+    const { runId, sessionKey, part } = event;
+    const known = this.#texts.get(runId);
+    const before = known?.part === part ? known.text : "";
+    const text = withDelta(before, event);
+    if (text === undefined) {
+      this.#parts.wire.send({ kind: "text wanted", runId, sessionKey });
+      return false;
+    }
+    this.#texts.delete(runId);
+    this.#texts.set(runId, { part, text });
+    dropOldest(this.#texts, TEXTS_MAX);
+    return true;
   }
 
   #hear(hint: Hint): void {
@@ -143,16 +161,17 @@ export class Dispatch {
       if (hint.to === this.#parts.processId) this.#parts.letter(hint.body);
       return;
     }
+    if (hint.kind === "text wanted") {
+      const execution = lanes.executionOf(hint.sessionKey);
+      if (execution?.handle.run.runId === hint.runId) execution.tellText();
+      return;
+    }
     if (hint.kind === "wake") {
       lanes.wake(hint.sessionKey);
       return;
     }
     const { event } = hint;
-    if (event.kind === "text") {
-      this.#texts.delete(event.runId);
-      this.#texts.set(event.runId, event.text);
-      dropOldest(this.#texts, TEXTS_MAX);
-    }
+    if (event.kind === "text" && !this.#hearText(event)) return;
     if (event.kind === "run_ended") {
       this.#texts.delete(event.runId);
       watch.ended(event.runId);

@@ -1,13 +1,15 @@
 // Owns one claimed run while this process executes it: what it may write, how it waits, how it is stopped.
 // X1: what it writes goes through its transcript writer, and is fenced (I1).
 // X2: it holds a slot exactly while something other than waiting goes on in it (I6).
-// X3: live text is passed on at most once in `TEXT_INTERVAL_MS`; what was left out follows when that is over.
+// X3: live text is passed on at most once in `TEXT_INTERVAL_MS`, as what is new of it; what was left out follows
+//     when that is over.
 
 import type { ModelBudget } from "../core/budget.ts";
 import type { LiveEvent } from "../core/event.ts";
 import type { Entry, UserMessage } from "../core/message.ts";
 import { optional } from "../core/optional.ts";
 import type { Run } from "../core/run.ts";
+import { joinedDeltas, type TextDelta, withDelta } from "../core/text-delta.ts";
 import { couldBecomeSkip, isQuietStep } from "../core/turn-rules.ts";
 import { isHeld } from "../store/claims.ts";
 import type { Fence } from "../store/runs.ts";
@@ -26,7 +28,10 @@ import { untilStored } from "./until-stored.ts";
 import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
 
 /** Between two pieces of live text of one run; its end always carries the whole. */
-const TEXT_INTERVAL_MS = 25;
+const TEXT_INTERVAL_MS = 50;
+/** The same for a message that is longer than `LONG_TEXT_CHARS`: each piece costs every watcher a frame. */
+const LONG_TEXT_INTERVAL_MS = 100;
+const LONG_TEXT_CHARS = 8 * 1024;
 
 /**
  * Why an execution was stopped from outside. `ended`: its row has ended already; `parked`: it goes on
@@ -47,8 +52,8 @@ export interface LaneHandle {
   append(entry: Entry): Promise<Entry>;
   /** A message that came meanwhile and is to be read now, before the next step; it is on disk already. */
   steered(): Promise<UserMessage | undefined>;
-  /** The whole text so far of the message being written. */
-  text(textSoFar: string): void;
+  /** New text of the message being written. */
+  text(delta: TextDelta): void;
   publish(event: LiveEvent): void;
   /**
    * Resolves while this process has authority over the run; to be asked before anything outside the store is
@@ -71,6 +76,8 @@ export interface Execution {
   writeFinal(unit: Unit): Promise<void>;
   /** Text of the message being written, for an abort that keeps what was said. */
   textSoFar(): string;
+  /** Tells the live text from its beginning: somebody has missed a part of it. */
+  tellText(): void;
   waiting(): boolean;
   stop(reason: StopReason): void;
   stopReason(): StopReason | undefined;
@@ -90,17 +97,16 @@ export interface ExecutionParts extends SteeringParts {
   readonly lease?: Authority;
 }
 
-/** Text that a person must not see is never streamed: flow turns, and what may still become a skip token. */
-function mayStream(run: Run, text: string): boolean {
-  if (isQuietStep(run.flow?.step)) return false;
-  return run.flow === undefined || !couldBecomeSkip(text);
-}
-
 /** Passes live text on, thinned out. `over`: from then on nobody waits for what was left out. */
 function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   const { clock } = parts.world;
-  let last = "";
-  let sent = "";
+  const { runId, sessionKey } = run;
+  let messages = 0;
+  let whole = "";
+  /** What was not told yet. */
+  let pending: TextDelta | undefined;
+  /** The text may not become a skip token any more: it can be shown. */
+  let cleared = false;
   let sentAt = Number.NEGATIVE_INFINITY;
   let next: Timer | undefined;
   const cancelNext = (): void => {
@@ -108,32 +114,48 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
     next = undefined;
   };
   over.addEventListener("abort", cancelNext, { once: true });
-  const send = (text: string): void => {
-    sent = text;
-    sentAt = clock.monotonic();
-    parts.bus.publish({ kind: "text", runId: run.runId, sessionKey: run.sessionKey, text });
+  /** Text that a person must not see is never streamed: flow turns, and what may still become a skip token. */
+  const mayStream = (): boolean => {
+    if (isQuietStep(run.flow?.step)) return false;
+    cleared ||= run.flow === undefined || !couldBecomeSkip(whole);
+    return cleared;
   };
-  /** Passes on what was left out so far. */
-  const whole = (): void => {
+  const publish = (delta: TextDelta): void => {
+    pending = undefined;
+    sentAt = clock.monotonic();
+    const part = `${run.attempt}.${messages}`;
+    parts.bus.publish({ kind: "text", runId, sessionKey, part, ...delta });
+  };
+  const flush = (): void => {
     cancelNext();
-    if (last !== "" && last !== sent && mayStream(run, last)) send(last);
+    if (pending !== undefined && whole !== "" && mayStream()) publish(pending);
   };
   return {
-    text(soFar: string): void {
-      last = soFar;
-      if (soFar === "" || !mayStream(run, soFar)) return;
-      const waitMs = sentAt + TEXT_INTERVAL_MS - clock.monotonic();
-      if (waitMs <= 0) whole();
-      else if (!over.aborted) next ??= clock.at(clock.now() + waitMs, whole);
+    text(delta: TextDelta): void {
+      const after = withDelta(whole, delta);
+      if (after === undefined) throw new Error(`run ${runId}: text at ${delta.offset} of ${whole.length}`);
+      if (delta.offset < whole.length) cleared = false;
+      whole = after;
+      pending = pending === undefined ? delta : joinedDeltas(pending, delta);
+      if (whole === "" || !mayStream()) return;
+      const interval = whole.length > LONG_TEXT_CHARS ? LONG_TEXT_INTERVAL_MS : TEXT_INTERVAL_MS;
+      const waitMs = sentAt + interval - clock.monotonic();
+      if (waitMs <= 0) flush();
+      else if (!over.aborted) next ??= clock.at(clock.now() + waitMs, flush);
     },
     /** Before its message is written: its end was left out, maybe, and nothing else carries that. */
-    whole,
+    flush,
+    tellAgain(): void {
+      if (whole !== "" && mayStream()) publish({ offset: 0, text: whole });
+    },
     written(): void {
       cancelNext();
-      last = "";
-      sent = "";
+      messages += 1;
+      whole = "";
+      pending = undefined;
+      cleared = false;
     },
-    last: () => last,
+    last: () => whole,
   };
 }
 
@@ -158,7 +180,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const writer = createTranscriptWriter(run, fence, parts, stopper.signal);
   const append = async (entry: Entry): Promise<Entry> => {
     // The text of a final message goes out with the run's end.
-    if (!isFinalText(entry)) stream.whole();
+    if (!isFinalText(entry)) stream.flush();
     await confirm();
     const stored = await writer.append(entry);
     if (writer.finalText() === undefined) stream.written();
@@ -196,6 +218,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
     fence,
     writeFinal: writer.writeFinal,
     textSoFar: () => writer.finalText() ?? stream.last(),
+    tellText: stream.tellAgain,
     waiting: keeper.waiting,
     stop(why) {
       reason ??= why;

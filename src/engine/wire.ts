@@ -1,10 +1,11 @@
 // Owns what gateway processes tell each other: live events and wake-ups, over the database they share.
 // WI1: nothing that is told decides anything: whoever misses it finds the row, at the latest in the sweep.
-// WI2: what is told leaves outside every write transaction, a batch at a time; of texts and states that
-//      replace each other only the newest goes.
+// WI2: what is told leaves outside every write transaction, a batch at a time; of states that replace each
+//      other only the newest goes, and pieces of one text go as one.
 // WI3: what one process tells, the others hear in the same order. What is too large goes by way of a row.
 
 import type { LiveEvent } from "../core/event.ts";
+import { joinedDeltas } from "../core/text-delta.ts";
 import { keepPayload, readPayload } from "../store/live-payloads.ts";
 import { type SharedStore, type Store, WIRE_TEXT_MAX_BYTES } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
@@ -21,6 +22,8 @@ export type Hint =
   | { readonly kind: "wake"; readonly sessionKey: string }
   /** A letter to one process; what it says is between the two. Like any hint it may be lost. */
   | { readonly kind: "letter"; readonly to: string; readonly body: unknown }
+  /** The sender has missed a part of this run's text: it is told again from its beginning. */
+  | { readonly kind: "text wanted"; readonly runId: string; readonly sessionKey: string }
   /** The sender could not tell everything. */
   | { readonly kind: "gap" };
 
@@ -48,10 +51,19 @@ function markOf(hint: Hint): string | undefined {
   if (hint.kind === "slot" || hint.kind === "letter") return undefined;
   if (hint.kind === "gap" || hint.kind === "slot wanted") return hint.kind;
   if (hint.kind === "wake") return `wake ${hint.sessionKey}`;
+  if (hint.kind === "text wanted") return `text wanted ${hint.runId}`;
   const { event } = hint;
-  if (event.kind === "text") return `text ${event.runId}`;
+  if (event.kind === "text") return `text ${event.runId} ${event.part}`;
   if (event.kind === "outbox") return `outbox ${event.deliveryId}`;
   return event.kind === "session" && event.change === "state" ? `state ${event.sessionKey}` : undefined;
+}
+
+/** A hint, and the one with the same mark that still waits, as one. */
+function mergedHint(before: Hint | undefined, hint: Hint): Hint {
+  if (before?.kind !== "event" || before.event.kind !== "text") return hint;
+  if (hint.kind !== "event" || hint.event.kind !== "text") return hint;
+  const delta = joinedDeltas(before.event, hint.event);
+  return delta === undefined ? hint : { kind: "event", event: { ...hint.event, ...delta } };
 }
 
 export interface WireParts {
@@ -98,8 +110,9 @@ export class Wire {
   send(hint: Hint): void {
     if (!isForOthers(hint)) return;
     const mark = markOf(hint) ?? `${this.#count++}`;
+    const merged = mergedHint(this.#queue.get(mark), hint);
     this.#queue.delete(mark);
-    this.#queue.set(mark, hint);
+    this.#queue.set(mark, merged);
     const [oldest] = this.#queue.keys();
     if (this.#queue.size > QUEUE_MAX && oldest !== undefined) {
       this.#queue.delete(oldest);

@@ -104,7 +104,7 @@ export async function acpTurn(
       contextTokens: session.contextUsed,
       ask: permissionOf(host, acpRun),
       append: (entry) => handle.append(entry),
-      onText: (text) => handle.text(text),
+      onText: (delta) => handle.text(delta),
       onTool: (event) => {
         trace?.tool(event);
         handle.publish({ kind: "tool", runId, sessionKey, ...event });

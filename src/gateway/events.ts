@@ -10,6 +10,7 @@ import { optional } from "../core/optional.ts";
 import type { Redactor } from "../core/redact.ts";
 import { isQuietStep } from "../core/turn-rules.ts";
 import { NOT_VISIBLE } from "../core/visibility.ts";
+import { type LiveTexts, textMarks } from "./live-texts.ts";
 import type { EventMarks } from "./outlet.ts";
 import type { NodePairRequested, NodePairResolved } from "./payloads/nodes.ts";
 import type {
@@ -24,7 +25,7 @@ import type {
   SessionsEvent,
   ToolData,
 } from "./protocol.ts";
-import { RunTracks } from "./run-tracks.ts";
+import type { RunTracks } from "./run-tracks.ts";
 
 /** An event of the protocol, and whose session it is about. */
 export interface OutEvent {
@@ -54,36 +55,36 @@ const THOUGHT_MAX_CHARS = 16_000;
 const CHAT_STATES = { ok: "final", error: "error", timeout: "error", aborted: "aborted" } as const;
 const STOP_REASONS = { ok: "stop", error: "error", timeout: "timeout", aborted: "aborted" } as const;
 
-/** Marks of a run's text so far: the assistant stream's and the chat's. */
-function textMarks(runId: string): readonly [string, string] {
-  return [`text:${runId}`, `chat:${runId}`];
+export interface TranslatorParts {
+  readonly redactor: Redactor;
+  readonly runs: RunTracks;
+  readonly texts: LiveTexts;
 }
 
 /** Translates the events of one gateway, in their order. */
 export class Translator {
-  readonly #now: () => number;
   readonly #runs: RunTracks;
   readonly #redactor: Redactor;
+  readonly #texts: LiveTexts;
 
-  /** `shared`: other gateways tell of the same runs. */
-  constructor(now: () => number, shared: boolean, redactor: Redactor) {
-    this.#now = now;
+  constructor({ redactor, runs, texts }: TranslatorParts) {
     this.#redactor = redactor;
-    this.#runs = new RunTracks(now, shared);
+    this.#runs = runs;
+    this.#texts = texts;
   }
 
-  translate(event: LiveEvent): OutEvent[] {
+  /** Live texts have their own way: `LiveTexts`. */
+  translate(event: Exclude<LiveEvent, { kind: "text" }>): OutEvent[] {
     switch (event.kind) {
       case "run_started":
         return this.#started(event);
-      case "text":
-        return this.#text(event);
       case "retry": {
         const { error, ...retry } = event.retry;
         const data = { ...retry, error: this.#redactor.mask(error) };
         return this.#agent(event, event.atMs, { stream: "retry", data });
       }
       case "tool":
+        if (event.phase === "start") this.#texts.complete(event.runId);
         return this.#agent(event, event.atMs, { stream: "tool", data: toolData(event, this.#redactor) });
       case "message":
         return this.#note(event);
@@ -120,7 +121,7 @@ export class Translator {
   }
 
   #say(text: string, timestamp: number): ChatMessage {
-    return { role: "assistant", content: [{ type: "text", text: this.#redactor.mask(text) }], timestamp };
+    return said(this.#redactor.mask(text), timestamp);
   }
 
   #flow(event: Of<"flow">): OutEvent[] {
@@ -150,24 +151,13 @@ export class Translator {
     return this.#agent(event, startedAt, { stream: "lifecycle", data });
   }
 
-  #text(event: Of<"text">): OutEvent[] {
-    const { runId } = event;
-    if (this.#runs.isQuiet(runId)) return [];
-    const message = this.#say(event.text, this.#now());
-    const data = { text: message.content[0]?.text ?? "" };
-    const [text, chat] = textMarks(runId);
-    return [
-      ...this.#agent(event, message.timestamp, { stream: "assistant", data }, { replaces: text }),
-      ...this.#chat(event, { state: "delta", message }, { replaces: chat }),
-    ];
-  }
-
   #ended(event: Of<"run_ended">): OutEvent[] {
     const { runId, state, flowStep, chainId, startedAt, endedAt, code } = event;
     // A run that never started and ended well only appended its input: nobody waits for its reply.
     const appended = !this.#runs.has(runId) && state === "ok" && event.text === "";
     const quiet = this.#runs.isQuiet(runId) || isQuietStep(flowStep);
     const error = event.error === undefined ? undefined : this.#redactor.mask(event.error);
+    const masked = this.#texts.end(runId, event.text);
     const phase = state === "ok" ? "end" : "error";
     const facts = optional({ startedAt, flowStep, code, error });
     const data: LifecycleData = { phase, chainId, state, endedAt, ...facts };
@@ -176,7 +166,7 @@ export class Translator {
     const body = {
       state: CHAT_STATES[state],
       // Silence is a final event without a message.
-      ...optional({ message: event.text === "" ? undefined : this.#say(event.text, endedAt) }),
+      ...optional({ message: masked === "" ? undefined : said(masked, endedAt) }),
       ...optional({ errorMessage: error, code }),
       usage: event.usage,
       stopReason: STOP_REASONS[state],
@@ -215,9 +205,14 @@ export class Translator {
   }
 }
 
+/** A text that is masked, as a message. */
+function said(text: string, timestamp: number): ChatMessage {
+  return { role: "assistant", content: [{ type: "text", text }], timestamp };
+}
+
 type AgentBody =
   | { readonly stream: "lifecycle"; readonly data: LifecycleData }
-  | { readonly stream: "assistant" | "thinking"; readonly data: { readonly text: string } }
+  | { readonly stream: "thinking"; readonly data: { readonly text: string } }
   | { readonly stream: "tool"; readonly data: ToolData }
   | { readonly stream: "flow"; readonly data: FlowData }
   | { readonly stream: "retry"; readonly data: ModelRetry };

@@ -10,11 +10,15 @@ import type { Clock } from "../world.ts";
 import type { Caller } from "./auth.ts";
 import { type OutEvent, Translator } from "./events.ts";
 import { createGate } from "./gate.ts";
+import { LiveTexts, type TextListener } from "./live-texts.ts";
 import { type EncodedEvent, encodeEvent } from "./outlet.ts";
+import { type ConnectParams, TEXT_DELTAS } from "./protocol.ts";
+import { RunTracks } from "./run-tracks.ts";
 
 /** A connection as the fanout sees it. */
 export interface Listener {
   readonly caller: Caller;
+  readonly params?: Pick<ConnectParams, "caps">;
   event(event: EncodedEvent): void;
 }
 
@@ -38,8 +42,17 @@ export interface FanoutParts {
 export function createFanout(parts: FanoutParts): Fanout {
   const { bus, clock, redactor, settings, shared } = parts;
   type Admits = (sessionKey: string) => boolean;
-  const listeners = new Map<Listener, { readonly events: Admits; readonly deliveries: Admits }>();
-  const translator = new Translator(() => clock.now(), shared, redactor);
+  interface Told extends TextListener {
+    readonly events: Admits;
+    readonly deliveries: Admits;
+  }
+  const listeners = new Map<Listener, Told>();
+  const runs = new RunTracks(() => clock.now(), shared);
+  const texts = new LiveTexts({
+    ...{ clock, redactor, runs },
+    watching: (sessionKey) => [...listeners.values()].filter(({ events }) => events(sessionKey)),
+  });
+  const translator = new Translator({ redactor, runs, texts });
 
   const tell = (out: OutEvent): void => {
     const { event, sessionKey, payload, other, access = "events", marks } = out;
@@ -58,19 +71,31 @@ export function createFanout(parts: FanoutParts): Fanout {
     }
   };
   const unsubscribe = bus.subscribe((event) => {
-    for (const out of translator.translate(event)) tell(out);
+    if (event.kind === "text") texts.hear(event);
+    else for (const out of translator.translate(event)) tell(out);
   });
   return {
     add(listener) {
       const gate = (access: "events" | "deliveries") => createGate(settings, listener.caller, access);
-      listeners.set(listener, { events: gate("events"), deliveries: gate("deliveries") });
-      return () => listeners.delete(listener);
+      const told: Told = {
+        events: gate("events"),
+        deliveries: gate("deliveries"),
+        textDeltas: listener.params?.caps?.includes(TEXT_DELTAS) === true,
+        event: (event) => listener.event(event),
+      };
+      listeners.set(listener, told);
+      texts.greet(told, told.events);
+      return () => {
+        listeners.delete(listener);
+        texts.forget(told);
+      };
     },
     broadcast(event, to = () => true) {
       for (const listener of listeners.keys()) if (to(listener.caller)) listener.event(event);
     },
     close() {
       unsubscribe();
+      texts.close();
       listeners.clear();
     },
   };

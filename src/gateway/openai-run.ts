@@ -97,8 +97,6 @@ class RunStream {
   readonly #parts: StreamParts;
   readonly #pieces: TextPieces;
   readonly #unfollow: () => void;
-  /** The text of the last event, until it is looked at. */
-  #latest: string | undefined;
   #pending = "";
   #end: Result<EndedRun> | undefined;
   #begun = false;
@@ -142,24 +140,13 @@ class RunStream {
 
   #hear(event: OfRun): void {
     if (event.kind === "text") {
-      this.#latest = event.text;
+      this.#pending += this.#pieces.next(event);
     } else if (event.kind === "tool") {
-      if (event.phase === "start") this.#closeMessage();
+      if (event.phase === "start") this.#pending += this.#pieces.close();
     } else if (event.message.role === "assistant" && toolCallsOf(event.message).length > 0) {
-      this.#latest = textOf(event.message);
-      this.#closeMessage();
+      this.#pending += this.#pieces.close(textOf(event.message));
     }
     this.#wake();
-  }
-
-  #look(): void {
-    if (this.#latest !== undefined) this.#pending += this.#pieces.next(this.#latest);
-    this.#latest = undefined;
-  }
-
-  #closeMessage(): void {
-    this.#look();
-    this.#pending += this.#pieces.close();
   }
 
   /** What can be sent, once there is something. */
@@ -171,7 +158,6 @@ class RunStream {
     }
     for (;;) {
       if (this.#end !== undefined) return { text: this.#last(this.#end), last: true };
-      this.#look();
       const piece = this.#pending;
       this.#pending = "";
       if (piece !== "") return { text: shape.piece(piece), last: false };
@@ -181,7 +167,6 @@ class RunStream {
 
   #last(end: Result<EndedRun>): string {
     const { shape } = this.#parts;
-    this.#look();
     const rest = this.#pending + (end.ok ? this.#pieces.end(end.value.run.reply ?? "") : "");
     this.#pending = "";
     const frames = rest === "" ? "" : shape.piece(rest);

@@ -14,6 +14,8 @@ import { CLOSE, type EventName, type StateVersion } from "./protocol.ts";
 export interface EventMarks {
   /** Events with the same mark replace each other: only the newest matters. */
   readonly replaces?: string;
+  /** Of an event that says only what is new: the one that says it all, for a reader who has missed some. */
+  readonly latest?: () => EncodedEvent;
   /** Marks of events that this one makes out of date: they must not come after it. */
   readonly settles?: readonly string[];
   /** Marks of events that have to leave before this one. */
@@ -95,7 +97,7 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
       const event = held.get(mark);
       if (event === undefined) continue;
       held.delete(mark);
-      number(event);
+      number(event.latest?.() ?? event);
     }
   };
   const release = (): void => {
@@ -106,14 +108,14 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
     frame: write,
     event(event) {
       for (const mark of event.settles ?? []) held.delete(mark);
-      if (event.replaces !== undefined) held.delete(event.replaces);
+      const hasMissed = event.replaces !== undefined && held.delete(event.replaces);
       if (event.replaces !== undefined && isBehind()) {
         held.set(event.replaces, event);
         return;
       }
       release();
       sendHeld(event.follows ?? []);
-      number(event);
+      number((hasMissed ? event.latest?.() : undefined) ?? event);
     },
   };
 }

@@ -49,7 +49,10 @@ export const CONNECT = open(
     ),
     role: about(said, "operator or node. Default: the token's."),
     scopes: about(words, "Fewer than the token has. Default: all of them."),
-    caps: about(words, "Of a node: what it can do, in its own words."),
+    caps: about(
+      words,
+      "text-deltas: deltas of an answer hold what is new, not the whole text. Of a node: what it can do.",
+    ),
     commands: about(words, "Of a node: what may be asked of it."),
     auth: about(
       open(

@@ -121,7 +121,7 @@ export interface ConnectParams {
   readonly scopes?: readonly string[];
   readonly auth?: { readonly token?: string; readonly deviceToken?: string; readonly password?: string };
   readonly device?: DeviceProof;
-  /** Of a node: what it can do, in its own words. */
+  /** What the client understands: `text-deltas`. Of a node: what it can do, in its own words. */
   readonly caps?: readonly string[];
   /** Of a node: what may be asked of it. */
   readonly commands?: readonly string[];
@@ -166,6 +166,9 @@ export interface PresenceEntry {
   readonly ts: number;
 }
 
+/** A client with this capability gets what is new of a text, not the whole text so far. */
+export const TEXT_DELTAS = "text-deltas";
+
 /** Events that a connection may get, with `connect.challenge` before all of them. */
 export const EVENTS = [
   "chat",
@@ -207,6 +210,12 @@ export interface ChatEvent {
   readonly state: "delta" | "final" | "aborted" | "error";
   /** In a delta the whole text so far: clients replace. Absent in the final event of a silent run. */
   readonly message?: ChatMessage;
+  /**
+   * For clients with `text-deltas`, in a delta in place of `message`: what stands at `offset` (in UTF-16 units)
+   * and behind it is replaced by this.
+   */
+  readonly delta?: string;
+  readonly offset?: number;
   readonly errorMessage?: string;
   /** The finer code of an error, as in `core/errors.ts`. */
   readonly code?: string;

@@ -7,6 +7,7 @@ import { openModelPort } from "../../src/agent/port.ts";
 import type { Entry } from "../../src/core/message.ts";
 import { PROVIDER_APIS, type ProviderApi } from "../../src/core/settings.ts";
 import { cleanup } from "../kit/engine.ts";
+import { collectTexts } from "../kit/live-text.ts";
 import { deafServer } from "../kit/loopback.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
 import {
@@ -76,7 +77,7 @@ interface Asked {
 function ask(request: ModelRequest, world: FakeWorld = fakeWorld()): Asked {
   const texts: string[] = [];
   const abort = new AbortController();
-  const outcome = openModelPort(world).call(request, (text) => texts.push(text), abort.signal);
+  const outcome = openModelPort(world).call(request, collectTexts(texts), abort.signal);
   return { outcome, texts, abort, world };
 }
 

@@ -5,6 +5,7 @@ import { listModels, type ModelPort, type ResolvedModel } from "../../src/agent/
 import type { ToolEvent } from "../../src/agent/tool-calls.ts";
 import type { Entry, UserMessage } from "../../src/core/message.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../src/core/tool.ts";
+import { collectTexts } from "../kit/live-text.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 /** Thrown by the store of a process that "crashes". */
@@ -66,7 +67,7 @@ export function startTurn(setup: TurnSetup): Turn {
       return entry;
     },
     callTool: setup.callTool ?? (async (request) => ({ text: `ran ${request.name}`, isError: false })),
-    onText: (text) => texts.push(text),
+    onText: collectTexts(texts),
     onTool: (event) => events.push(event),
     signal: abort.signal,
     attempt: 1,

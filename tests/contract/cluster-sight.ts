@@ -7,6 +7,7 @@ import { getRun } from "../../src/store/runs.ts";
 import type { OpenGround } from "../kit/cluster.ts";
 import { assistantText, endOf } from "../kit/engine.ts";
 import type { Play } from "../kit/flow-app.ts";
+import { whole } from "../kit/live-text.ts";
 import { gate, MAIN, two, until } from "./cluster-stage.ts";
 
 export function sightContract(openGround: OpenGround): void {
@@ -14,7 +15,7 @@ export function sightContract(openGround: OpenGround): void {
     const held = gate();
     const plays: Record<string, Play> = {
       [MAIN]: async ({ handle }) => {
-        handle.text("so far");
+        handle.text(whole("so far"));
         await held.pass();
         return "done";
       },
@@ -60,7 +61,7 @@ export function sightContract(openGround: OpenGround): void {
     const stopped = Promise.withResolvers<void>();
     const plays: Record<string, Play> = {
       [MAIN]: async ({ handle }) => {
-        handle.text("half a sentence");
+        handle.text(whole("half a sentence"));
         await new Promise<void>((resolve) => handle.signal.addEventListener("abort", () => resolve()));
         stopped.resolve();
         throw handle.signal.reason;
@@ -82,7 +83,7 @@ export function sightContract(openGround: OpenGround): void {
     const written = Promise.withResolvers<void>();
     const plays: Record<string, Play> = {
       [MAIN]: async ({ handle }) => {
-        handle.text("I look.");
+        handle.text(whole("I look."));
         const call = { type: "toolCall" as const, id: "c1", name: "look", arguments: {} };
         const message = assistantText("m1", "I look.");
         await handle.append({ ...message, stopReason: "toolUse", content: [...message.content, call] });
@@ -133,7 +134,7 @@ export function sightContract(openGround: OpenGround): void {
   test("an end that the rows told already is not told again when its late hint comes", async () => {
     const { cluster, a, b } = await two(openGround, {
       [MAIN]: ({ handle }) => {
-        handle.text("so far");
+        handle.text(whole("so far"));
         return "done";
       },
     });

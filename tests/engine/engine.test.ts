@@ -9,6 +9,7 @@ import { getSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { readHistory } from "../../src/store/transcripts.ts";
 import { assistantText, endOf, makeSessions, openTestEngine, runRow } from "../kit/engine.ts";
+import { deltas, whole } from "../kit/live-text.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const ok = (reply: string): EndFacts => ({ state: "ok", reply });
@@ -204,7 +205,7 @@ test("an aborted run keeps what it had written and leaves no tool call without a
     async execute(handle) {
       const call = { type: "toolCall" as const, id: "t1", name: "exec", arguments: {} };
       await handle.append({ ...assistantText("m1", ""), content: [call], stopReason: "toolUse" });
-      handle.text("half a sen");
+      handle.text(whole("half a sen"));
       writing.resolve();
       await new Promise((resolve) => handle.signal.addEventListener("abort", resolve));
       return { state: "aborted" };
@@ -237,22 +238,23 @@ test("X3: text that comes fast is passed on now and then, and the last of it onc
   });
   const shown: string[] = [];
   engine.bus.subscribe((event) => {
-    if (event.kind === "text") shown.push(event.text);
+    if (event.kind === "text") shown.push(`${event.offset}:${event.text}`);
   });
   await makeSessions(store, "a");
   const run = await accept(engine, "a", "count");
   const handle = await writing.promise;
-  for (const text of ["one", "one two", "one two three"]) handle.text(text);
-  expect(shown).toEqual(["one"]);
-  await world.advance(24);
-  expect(shown).toEqual(["one"]);
+  const delta = deltas();
+  for (const text of ["one", "one two", "one two three"]) handle.text(delta(text));
+  expect(shown).toEqual(["0:one"]);
+  await world.advance(49);
+  expect(shown).toEqual(["0:one"]);
   await world.advance(1);
-  expect(shown).toEqual(["one", "one two three"]);
-  handle.text("one two three and what nobody waits for");
+  expect(shown).toEqual(["0:one", "3: two three"]);
+  handle.text(delta("one two three and what nobody waits for"));
   done.resolve();
   await endOf(engine, run.runId);
-  await world.advance(25);
-  expect(shown).toEqual(["one", "one two three"]);
+  await world.advance(50);
+  expect(shown).toEqual(["0:one", "3: two three"]);
 });
 
 test("I1: a run that lost its lane can commit nothing more", async () => {
@@ -290,7 +292,7 @@ test("I1: a run that lost its lane can commit nothing more", async () => {
 test("a run over its time limit ends as timeout with what it had written", async () => {
   const { engine, store } = await openTestEngine({
     async execute(handle) {
-      handle.text("thinking about");
+      handle.text(whole("thinking about"));
       await new Promise((resolve) => handle.signal.addEventListener("abort", resolve));
       return { state: "aborted" };
     },

@@ -8,6 +8,7 @@ import { StoreProblem } from "../../src/store/problems.ts";
 import { readRun } from "../../src/store/transcripts.ts";
 import { getWait } from "../../src/store/waits.ts";
 import { assistantText, endOf, makeSessions, openTestEngine, runRow } from "../kit/engine.ts";
+import { whole } from "../kit/live-text.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const ok = (reply: string): EndFacts => ({ state: "ok", reply });
@@ -167,7 +168,7 @@ test("a time-out that meets a message being stored keeps its text once", async (
   const opened = await openTestEngine({
     world,
     async execute(handle) {
-      handle.text("first I look");
+      handle.text(whole("first I look"));
       writing.resolve(handle);
       await go.promise;
       const text = { type: "text" as const, text: "first I look" };
@@ -340,7 +341,7 @@ test("I4: a text that was stored as a message is not kept again by an abort befo
       },
     }),
     async execute(handle) {
-      handle.text("half a thought");
+      handle.text(whole("half a thought"));
       const call = { type: "toolCall" as const, id: "c1", name: "look", arguments: {} };
       const { content, ...message } = assistantText("m1", "half a thought");
       holds = true;

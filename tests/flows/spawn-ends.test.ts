@@ -10,6 +10,7 @@ import { attachmentOwner, writeAttachments } from "../../src/flows/attachments.t
 import { deleteSession, resetSession } from "../../src/flows/lifecycle.ts";
 import { insertSession, updateSession } from "../../src/store/sessions.ts";
 import { endOf, sessionRow, temporaryFolder } from "../kit/engine.ts";
+import { whole } from "../kit/live-text.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
@@ -202,7 +203,7 @@ test("a job over its time limit is told with what it had written so far", async 
     settings: settings(),
     play: family(
       async (turn) => {
-        turn.handle.text("half of it");
+        turn.handle.text(whole("half of it"));
         await aborted(turn);
         return "";
       },

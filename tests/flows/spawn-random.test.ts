@@ -16,6 +16,7 @@ import type { Db } from "../../src/store/sql.ts";
 import { type Dice, dice } from "../kit/dice.ts";
 import { sessionRow, temporaryFolder } from "../kit/engine.ts";
 import { checkJobs, checkRuns, checkTold, checkTranscripts } from "../kit/flow-checks.ts";
+import { whole } from "../kit/live-text.ts";
 import { inTime, type Life, pauseIn, worldOf } from "../kit/lives.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
@@ -95,7 +96,7 @@ async function act(story: Story, turn: Turn): Promise<string> {
   const share = isPersons ? 0.8 : turn.step === "announce" ? 0.08 : 0.35;
   const names = luck.chance(share) ? ["one", "two", "three"].slice(0, 1 + luck.below(3)) : [];
   await Promise.all(names.map((name) => spawnOne(story, turn, luck, name)));
-  turn.handle.text("half");
+  turn.handle.text(whole("half"));
   if (luck.chance(0.3)) await pauseIn(story.world, luck.below(30), turn.handle.signal);
   if (luck.chance(0.12)) throw new Error("the model failed");
   return luck.chance(0.15) ? luck.of(["ANNOUNCE_SKIP", ""]) : `words of ${runId}`;

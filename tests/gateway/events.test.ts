@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { GatewayError } from "../../src/gateway/client.ts";
+import { whole } from "../kit/live-text.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { type Frame, joined, openHouse, type Play, TOKEN } from "./kit.ts";
 import { joinedNode, pairedDevice } from "./node-kit.ts";
@@ -13,7 +14,7 @@ test("of two sessions that talk, reply and announce turns are seen as lifecycle 
   const play: Play = ({ run, text }) => {
     if (run.flow === undefined) return "ok";
     if (run.flow.step === "round1") return "answer one";
-    text("a draft that nobody may see");
+    text(whole("a draft that nobody may see"));
     return run.flow.step === "reply" ? "REPLY_SKIP" : "for the people";
   };
   const agentToAgent = { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 };

@@ -2,6 +2,7 @@
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
+import { whole } from "../kit/live-text.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
 import { openHouse, type Play } from "./kit.ts";
 import { allArchived, openAi, openAiSessions, PNG, runStates, said, until } from "./openai-kit.ts";
@@ -54,7 +55,7 @@ test("a model that reached its output limit is said to have", async () => {
 
 test("a stream's pieces are the reply; what it cost is told when it is asked for", async () => {
   const play: Play = (handle) => {
-    handle.text("Good day to");
+    handle.text(whole("Good day to"));
     return "Good day to you";
   };
   const house = await openHouse({ play });
@@ -185,7 +186,7 @@ test("nobody attends a request's session: what it asks of another one ends with 
 test("credential-like text is masked, streamed or not", async () => {
   const key = "sk-abcdefghij0123456789abcdefghij";
   const play: Play = (handle) => {
-    handle.text(`It is ${key.slice(0, 12)}`);
+    handle.text(whole(`It is ${key.slice(0, 12)}`));
     return `It is ${key} indeed`;
   };
   const house = await openHouse({ play });

@@ -8,6 +8,7 @@ import { sharedWorld } from "../../src/engine/shared-world.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { embeddedGround } from "../kit/cluster.ts";
 import { quietWorld } from "../kit/engine.ts";
+import { whole } from "../kit/live-text.ts";
 import { mortalProcess } from "../kit/mortal-store.ts";
 import { type House, openHouse, type Play, TOKEN } from "./kit.ts";
 import { allArchived, heldPlay, openAi, openAiSessions, runStates, said, until } from "./openai-kit.ts";
@@ -46,7 +47,7 @@ test("OA3: a stream that the client itself aborts while it reads aborts its run"
   const house = await openHouse({ play: held.play });
   const stream = await openAi(house).chat.completions.create({ ...UNNAMED, stream: true });
   const handle = await held.begun;
-  handle.text("Hello, and ");
+  handle.text(whole("Hello, and "));
   for await (const chunk of stream) {
     if (chunk.choices[0]?.delta.content !== "Hello, and ") continue;
     stream.controller.abort();
@@ -173,7 +174,7 @@ test("a run that another process executes is streamed, and ends, from its row", 
   const texts: string[] = [];
   for await (const chunk of stream) {
     const text = chunk.choices[0]?.delta.content;
-    if (text === "") handle.text("From far ");
+    if (text === "") handle.text(whole("From far "));
     else if (text != null) texts.push(text);
     if (text === "From far ") {
       // What follows is told to nobody: the end is in the row.
@@ -189,7 +190,7 @@ test("a run whose process dies is taken over, and the stream goes on with what i
   const held = heldPlay();
   const first = await member(await ground.open(quietWorld()), held.play, true);
   const second = await member(await ground.open(quietWorld()), (handle) => {
-    handle.text("Once more ");
+    handle.text(whole("Once more "));
     return "Once more from the start";
   });
   const headers = { "Idempotency-Key": "request-1" };
@@ -200,7 +201,7 @@ test("a run whose process dies is taken over, and the stream goes on with what i
   let text = "";
   for await (const chunk of stream) {
     const piece = chunk.choices[0]?.delta.content;
-    if (piece === "") handle.text("Once upon ");
+    if (piece === "") handle.text(whole("Once upon "));
     text += piece ?? "";
     if (piece === "Once upon ") first.die();
   }

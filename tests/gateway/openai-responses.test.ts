@@ -2,6 +2,7 @@
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
+import { whole } from "../kit/live-text.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
 import { openHouse, type Play } from "./kit.ts";
 import { allArchived, openAi, openAiSessions, PNG } from "./openai-kit.ts";
@@ -64,7 +65,7 @@ test("input items are history, instructions and what is to be run", async () => 
 
 test("the events of a stream make the response that its last one holds", async () => {
   const play: Play = (handle) => {
-    handle.text("Good day to");
+    handle.text(whole("Good day to"));
     return "Good day to you";
   };
   const house = await openHouse({ play });

@@ -5,6 +5,7 @@ import { fail, ok, type Result } from "../../src/core/errors.ts";
 import type { LiveEvent } from "../../src/core/event.ts";
 import { createBus, type SharedBus } from "../../src/engine/bus.ts";
 import { type EndedRun, RunFeed, type StreamShape, streamRun } from "../../src/gateway/openai-run.ts";
+import { deltas } from "../kit/live-text.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 const SHAPE: StreamShape = {
@@ -45,12 +46,13 @@ function open(): Opened {
   });
   const reader = stream.getReader();
   const about = { runId: "run-1", sessionKey: "agent:main:main" };
+  const next = deltas();
   return {
     bus,
     world,
     reader,
     happened,
-    text: (text) => bus.publish({ kind: "text", ...about, text }),
+    text: (text) => bus.publish({ kind: "text", ...about, part: "1.0", ...next(text) }),
     tool: () =>
       bus.publish({
         kind: "tool",
@@ -94,6 +96,8 @@ test("events of other runs are not its own", async () => {
     kind: "text",
     runId: "run-2",
     sessionKey: "agent:main:main",
+    part: "1.0",
+    offset: 0,
     text: "secret of another ",
   });
   stream.end(ended("mine"));
@@ -143,7 +147,7 @@ test("a failure of the run and one of the stream are told apart", async () => {
   await failed.next();
   failed.text("half a word");
   failed.end(fail("run_failed", "no", { details: { ended: true } }));
-  expect(await failed.next()).toBe("<half a >");
+  expect(await failed.next()).toBe("<half a word>");
   expect(await failed.next()).toBe("<run_failed true>");
   const stopped = open();
   await stopped.next();

@@ -3,7 +3,22 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { TextPieces } from "../../src/gateway/openai-text.ts";
+import { deltas } from "../kit/live-text.ts";
 import { plainRedactor } from "../kit/redactor.ts";
+
+/** Pieces of whole texts, each as it was so far. */
+function open() {
+  const pieces = new TextPieces(plainRedactor);
+  const delta = deltas();
+  return {
+    next: (text: string) => pieces.next(delta(text)),
+    close: () => pieces.close(),
+    end: (text: string) => pieces.end(text),
+    get whole() {
+      return pieces.whole;
+    },
+  };
+}
 
 const KEY = "sk-abcdefghij0123456789abcdefghij";
 
@@ -14,7 +29,7 @@ test("TX1: whatever texts come on the way, the pieces of a message make its mask
   });
   fc.assert(
     fc.property(text, fc.array(fc.nat(60), { maxLength: 8 }), (whole, cuts) => {
-      const pieces = new TextPieces(plainRedactor);
+      const pieces = open();
       const sent = cuts.toSorted((a, b) => a - b).map((cut) => pieces.next(whole.slice(0, cut)));
       sent.push(pieces.end(whole));
       expect(sent.join("")).toBe(plainRedactor.mask(whole));
@@ -24,7 +39,7 @@ test("TX1: whatever texts come on the way, the pieces of a message make its mask
 });
 
 test("TX1: a run that is resumed and says the same goes on where it was", () => {
-  const pieces = new TextPieces(plainRedactor);
+  const pieces = open();
   const sent = ["Hello w", "Hello world and", "He", "Hello world", "Hello world and more "].map((text) =>
     pieces.next(text),
   );
@@ -33,20 +48,20 @@ test("TX1: a run that is resumed and says the same goes on where it was", () => 
 });
 
 test("TX1: a run that is resumed and says something else begins behind a blank line", () => {
-  const pieces = new TextPieces(plainRedactor);
+  const pieces = open();
   const sent = ["Hello world ", "Hel", "Help is "].map((text) => pieces.next(text));
   sent.push(pieces.end("Help is near"));
   expect(sent.join("")).toBe("Hello world \n\nHelp is near");
 });
 
 test("TX1: a shorter text at the end is told whole", () => {
-  const pieces = new TextPieces(plainRedactor);
+  const pieces = open();
   const sent = [pieces.next("Hello world "), pieces.end("Hello")];
   expect(sent.join("")).toBe("Hello world \n\nHello");
 });
 
 test("what is said before a tool call stays, and the next message begins behind a blank line", () => {
-  const pieces = new TextPieces(plainRedactor);
+  const pieces = open();
   const sent = [
     pieces.next("I look"),
     pieces.close(),
@@ -55,15 +70,15 @@ test("what is said before a tool call stays, and the next message begins behind 
     pieces.end("I looked"),
   ];
   expect(sent.join("")).toBe("I look\n\nI looked");
-  const silent = new TextPieces(plainRedactor);
+  const silent = open();
   expect([silent.close(), silent.next("Done"), silent.end("Done.")].join("")).toBe("Done.");
-  expect(new TextPieces(plainRedactor).end("")).toBe("");
+  expect(open().end("")).toBe("");
 });
 
 test("I14, TX2: no part of a credential leaves before it can be masked", () => {
   const text = `The key is ${KEY} and that is all.`;
   for (let step = 1; step <= 7; step += 1) {
-    const pieces = new TextPieces(plainRedactor);
+    const pieces = open();
     const sent: string[] = [];
     for (let cut = 0; cut < text.length; cut += step) sent.push(pieces.next(text.slice(0, cut)));
     sent.push(pieces.end(text));
@@ -74,7 +89,7 @@ test("I14, TX2: no part of a credential leaves before it can be masked", () => {
 test("I14: a private key whose first line has left already is masked from there on", () => {
   const block = `-----BEGIN PRIVATE KEY-----\n${"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n".repeat(3)}-----END PRIVATE KEY-----`;
   const text = `Here:\n${block}\nKeep it.`;
-  const pieces = new TextPieces(plainRedactor);
+  const pieces = open();
   const sent: string[] = [];
   for (let cut = 0; cut < text.length; cut += 3) sent.push(pieces.next(text.slice(0, cut)));
   sent.push(pieces.end(text));

@@ -85,12 +85,12 @@ test("a foreign host name gets no page", async () => {
   expect(status).toBe(403);
 });
 
-test("all scripts of the page together are less than 80 kB packed", () => {
+test("all scripts of the page together are less than 82 kB packed", () => {
   const assets = fileURLToPath(new URL("../../dist/ui/assets/", import.meta.url));
   const scripts = readdirSync(assets).filter((name) => name.endsWith(".js"));
   expect(scripts.length).toBeGreaterThan(1);
   const bytes = scripts.map((name) => gzipSync(readFileSync(join(assets, name))).length);
-  expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(80_000);
+  expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(82_000);
 });
 
 test("a file that is gone while the page is being read makes one request fail, not all that follow", async () => {

@@ -149,7 +149,7 @@ test("E1: of a reply turn no text is told, whatever the engine publishes", async
     startedAt: house.engine.now(),
     flowStep: "reply",
   });
-  bus.publish({ ...run, kind: "text", text: "a draft" });
+  bus.publish({ ...run, kind: "text", part: "1.0", offset: 0, text: "a draft" });
   bus.publish({ kind: "session", sessionKey: "agent:main:main", change: "updated" });
   await raw.next((frame) => frame.event === "sessions");
   const told = raw.frames.filter((frame) => frame.seq !== undefined).map((frame) => frame.event);

@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
+import { whole } from "../kit/live-text.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { type Frame, joined, openHouse, type Play, type Raw } from "./kit.ts";
 
@@ -13,7 +14,7 @@ const ended = (runId: string) => (frame: Frame) =>
 
 test("chat.send is answered with the key as run id, and its events end with the reply", async () => {
   const play: Play = (handle) => {
-    handle.text("Hello");
+    handle.text(whole("Hello"));
     return "Hello world";
   };
   const house = await openHouse({ play });
@@ -44,7 +45,7 @@ test("chat.send is answered with the key as run id, and its events end with the 
 
 test("seq rises by one over all events of a connection, and within a run", async () => {
   const play: Play = (handle) => {
-    handle.text("a");
+    handle.text(whole("a"));
     return "ab";
   };
   const house = await openHouse({ play });

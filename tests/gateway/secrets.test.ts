@@ -94,7 +94,7 @@ const TOLD: [string, LiveEvent][] = [
     "the name of one that is not reached",
     { ...FLOW, step: "refused", from: "agent:main:main", to: KEY, text: "" },
   ],
-  ["the text so far", { ...RUN, kind: "text", text: `so it is ${KEY}` }],
+  ["the text so far", { ...RUN, kind: "text", part: "1.0", offset: 0, text: `so it is ${KEY} ` }],
   ["a delivered text", { ...RUN, kind: "delivered", deliveryId: "d", text: `for you: ${KEY}`, atMs: 1 }],
 ];
 test.each(TOLD)("I14: a secret in %s is masked in its event", async (_, event) => {

@@ -8,6 +8,7 @@ import type { Store } from "../../src/store/sql.ts";
 import { type Dice, dice } from "./dice.ts";
 import { assistantText, sessionRow } from "./engine.ts";
 import type { Actor, FlowApp, FlowAppOptions, Play } from "./flow-app.ts";
+import { whole } from "./live-text.ts";
 
 const MAIN = ["agent:main:main", "agent:research:main", "agent:writer:main"];
 const CHATS = ["agent:main:chat:one", "agent:research:chat:two"];
@@ -70,7 +71,7 @@ async function act(talk: Talk, actor: Actor): Promise<string> {
   }
   if (luck.chance(0.12)) throw new Error("the model failed");
   const text = luck.chance(0.2) ? luck.of(["REPLY_SKIP", "ANNOUNCE_SKIP", ""]) : `words of ${runId}`;
-  handle.text(text);
+  handle.text(whole(text));
   if (luck.chance(0.3)) await talk.pause(luck.below(40), handle.signal);
   return text;
 }

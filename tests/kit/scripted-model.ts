@@ -42,7 +42,7 @@ export function scriptedModel(
       if (typeof answer === "object" && "overflow" in answer)
         return { kind: "overflow", error: answer.overflow };
       const said = typeof answer === "string" ? { text: answer } : answer;
-      if (said.text !== undefined && said.text !== "") onText(said.text);
+      if (said.text !== undefined && said.text !== "") onText({ offset: 0, text: said.text });
       return { kind: "message", message: written(request, call, said) };
     },
   };

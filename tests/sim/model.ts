@@ -5,6 +5,7 @@ import type { ModelOutcome, ModelPort, ModelRequest, WrittenMessage } from "../.
 import { matchResults, modelView } from "../../src/agent/view.ts";
 import { isCompaction, type Message, toolCallsOf, ZERO_USAGE } from "../../src/core/message.ts";
 import type { Settings } from "../../src/core/settings.ts";
+import type { TextDelta } from "../../src/core/text-delta.ts";
 import type { Dice } from "../kit/dice.ts";
 import { wantedCalls } from "./calls.ts";
 import { hasTool } from "./rights.ts";
@@ -21,7 +22,7 @@ interface Asked {
   readonly request: ModelRequest;
   readonly luck: Dice;
   readonly signal: AbortSignal;
-  onText(text: string): void;
+  onText(delta: TextDelta): void;
 }
 
 /** Waits, or settles some time after an abort. */
@@ -119,7 +120,8 @@ function written(asked: Asked, content: WrittenMessage["content"], stopReason: s
 async function stream(asked: Asked, text: string): Promise<boolean> {
   const pieces = asked.luck.of([1, 1, 2, 3]);
   for (let piece = 1; piece <= pieces; piece += 1) {
-    if (text !== "") asked.onText(text.slice(0, Math.ceil((text.length * piece) / pieces)));
+    if (text !== "")
+      asked.onText({ offset: 0, text: text.slice(0, Math.ceil((text.length * piece) / pieces)) });
     if (piece < pieces && !(await wait(asked, asked.luck.below(30)))) return false;
   }
   return true;

@@ -10,9 +10,11 @@ import {
   type HelloOk,
   PROTOCOL_VERSIONS,
   type ResponseFrame,
+  TEXT_DELTAS,
 } from "../protocol.ts";
 import type { Dialer, Line } from "./dial.ts";
 import { aborted, errorOf, GatewayError } from "./error.ts";
+import { createTextKeeper } from "./texts.ts";
 import type { ClientWorld, DeviceKey } from "./types.ts";
 
 export interface SocketParts {
@@ -70,7 +72,9 @@ function connectRequest(parts: SocketParts, nonce: string): object {
       minProtocol: PROTOCOL_VERSIONS[0],
       maxProtocol: PROTOCOL_VERSIONS.at(-1),
       client,
-      ...optional({ role, scopes, caps, commands, device }),
+      ...optional({ role, scopes, commands, device }),
+      // Of a node these are its own words; it gets no session's events.
+      caps: role === "node" ? caps : [TEXT_DELTAS, ...(caps ?? [])],
       ...(token === undefined ? {} : { auth: { token } }),
     },
   };
@@ -150,6 +154,7 @@ class Connected implements ClientSocket {
   readonly #line: Line;
   readonly #world: ClientWorld;
   readonly #silentMaxMs: number;
+  readonly #wholeText: ReturnType<typeof createTextKeeper>;
   #onFrame: FrameListener | undefined;
   #onEnd: (error: GatewayError) => void = () => {};
   /** Frames that came before somebody listens are kept for them. */
@@ -164,6 +169,7 @@ class Connected implements ClientSocket {
     this.#line = line;
     this.#world = world;
     this.#silentMaxMs = hello.policy.tickIntervalMs * SILENT_TICKS_MAX;
+    this.#wholeText = createTextKeeper(() => world.clock.now());
     this.#heardAt = world.clock.now();
     this.#watch = this.#watched();
   }
@@ -179,8 +185,10 @@ class Connected implements ClientSocket {
     if (this.#ended !== undefined) onEnd(this.#ended);
   }
 
-  frame(frame: ResponseFrame | EventFrame, chars: number): void {
+  frame(given: ResponseFrame | EventFrame, chars: number): void {
     this.#heardAt = this.#world.clock.now();
+    const frame = given.type === "event" ? this.#wholeText(given) : given;
+    if (frame === undefined) return;
     if (this.#onFrame === undefined) this.#early.push([frame, chars]);
     else this.#onFrame(frame, chars);
   }

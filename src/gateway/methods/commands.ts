@@ -74,7 +74,8 @@ export async function answerCommand(
     if (!accepted.ok) return accepted;
     const { run, queuedBehind } = accepted.value;
     const { runId } = run;
-    if (queuedBehind > 0) unit.publish({ kind: "text", runId, sessionKey: session.key, text });
+    if (queuedBehind > 0)
+      unit.publish({ kind: "text", runId, sessionKey: session.key, part: "command", offset: 0, text });
     const answer = { runId, status: "started", reply: unit.redactor.mask(text) } as const;
     await ctx.remember(unit, answer);
     return ok(answer);

@@ -62,7 +62,7 @@ export class Reader {
     this.#ends.push(
       on("chat", ({ sessionKey, runId, state, message }) => {
         if (!this.#isMine(sessionKey)) return;
-        const text = message?.content.map((block) => block.text).join("\n");
+        const text = message?.content[0]?.text;
         if (this.retry.value?.runId === runId) this.retry.value = undefined;
         if (state === "delta" && text !== undefined) return this.live.say(runId, text);
         this.live.written(runId);

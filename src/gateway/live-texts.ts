@@ -1,0 +1,254 @@
+// Tells the text of runs under way: to clients with `text-deltas` what is new, to all others the whole text so
+// far, rarely.
+// LX1: a text is masked once, in pieces (I14), and only while somebody watches.
+// LX2: a delta follows what the same client was told before, or begins a message; where that is not so, the
+//      whole text is told.
+// LX3: whole texts come at most once in 150 ms, and less often the longer they are; before a run goes on with
+//      something else, all that was said is told.
+
+import type { LiveEvent } from "../core/event.ts";
+import type { MaskStream, Redactor } from "../core/redact.ts";
+import { type TextDelta, withDelta } from "../core/text-delta.ts";
+import type { Clock, Timer } from "../world.ts";
+import { type EncodedEvent, encodeEvent } from "./outlet.ts";
+import type { AgentEvent, ChatEvent } from "./protocol.ts";
+import type { RunTracks } from "./run-tracks.ts";
+
+/** Between two tellings of a whole text that is shorter than `WHOLE_TEXT_CHARS`. */
+const WHOLE_TEXT_INTERVAL_MS = 150;
+/** The interval grows with the text from this length on. */
+const WHOLE_TEXT_CHARS = 16 * 1024;
+
+type TextEvent = Extract<LiveEvent, { kind: "text" }>;
+
+/** A client as far as texts are concerned. */
+export interface TextListener {
+  /** It has asked for deltas. */
+  readonly textDeltas: boolean;
+  event(event: EncodedEvent): void;
+}
+
+export interface LiveTextParts {
+  readonly clock: Clock;
+  readonly redactor: Redactor;
+  readonly runs: RunTracks;
+  /** Those that may know of the session. */
+  watching(sessionKey: string): readonly TextListener[];
+}
+
+/** Marks of a run's text so far: the assistant stream's and the chat's. */
+export function textMarks(runId: string): readonly [string, string] {
+  return [`text:${runId}`, `chat:${runId}`];
+}
+
+/** The text of one message under way. */
+class LiveText {
+  readonly part: string;
+  readonly runId: string;
+  readonly sessionKey: string;
+  /** As the model wrote it. */
+  raw = "";
+  /** As people may read it. */
+  masked = "";
+  /** When it was told whole, by the monotonic clock. */
+  toldAt = Number.NEGATIVE_INFINITY;
+  /** The length of `masked` that was told whole. */
+  toldLength = 0;
+  timer: Timer | undefined;
+  /** Clients that have all of `masked`. */
+  readonly inStep = new Set<TextListener>();
+  /** It replaces a text that was told: the run was resumed, or the model took back what it said. */
+  beginsAnew = false;
+  #stream: MaskStream;
+  /** Written, and not masked yet: nobody watched. */
+  #unread: string[] = [];
+
+  constructor({ part, runId, sessionKey }: TextEvent, redactor: Redactor) {
+    this.part = part;
+    this.runId = runId;
+    this.sessionKey = sessionKey;
+    this.#stream = redactor.stream();
+  }
+
+  /** False: it is not the continuation of what is known. */
+  add(delta: TextDelta, redactor: Redactor): boolean {
+    const after = withDelta(this.raw, delta);
+    if (after === undefined) return false;
+    if (delta.offset === this.raw.length) {
+      this.#unread.push(delta.text);
+    } else {
+      this.#stream = redactor.stream();
+      this.#unread = [after];
+      this.masked = "";
+      this.toldLength = 0;
+      this.beginsAnew = true;
+      this.inStep.clear();
+    }
+    this.raw = after;
+    return true;
+  }
+
+  /** Masks what is new; returns what can be shown of it. `last`: the text is complete. */
+  read(last: boolean): string {
+    const pieces = this.#unread;
+    this.#unread = [];
+    let fresh = pieces.length === 0 ? "" : this.#stream.push(pieces.join(""));
+    if (last) fresh += this.#stream.end();
+    this.masked += fresh;
+    return fresh;
+  }
+
+  get isRead(): boolean {
+    return this.masked !== "";
+  }
+}
+
+export class LiveTexts {
+  readonly #parts: LiveTextParts;
+  readonly #texts = new Map<string, LiveText>();
+
+  constructor(parts: LiveTextParts) {
+    this.#parts = parts;
+  }
+
+  hear(event: TextEvent): void {
+    const { runs, redactor, watching } = this.#parts;
+    if (runs.isQuiet(event.runId)) return;
+    const text = this.#textOf(event);
+    if (!text.add(event, redactor)) return;
+    const listeners = watching(text.sessionKey);
+    if (listeners.length > 0) this.#tellNew(text, listeners, text.read(false));
+  }
+
+  /** The run goes on with something else: all that it said so far is told. */
+  complete(runId: string): void {
+    const text = this.#texts.get(runId);
+    if (text === undefined) return;
+    this.#texts.delete(runId);
+    const listeners = this.#parts.watching(text.sessionKey);
+    if (listeners.length > 0) {
+      this.#tellNew(text, listeners, text.read(true));
+      this.#tellWhole(text, listeners);
+    }
+    text.timer?.cancel();
+  }
+
+  /** The run has ended with this text. Returns it masked, without doing again what was done. */
+  end(runId: string, whole: string): string {
+    const text = this.#texts.get(runId);
+    this.#texts.delete(runId);
+    text?.timer?.cancel();
+    if (text?.isRead !== true || !whole.startsWith(text.raw)) return this.#parts.redactor.mask(whole);
+    const rest = whole.slice(text.raw.length);
+    text.add({ offset: text.raw.length, text: rest }, this.#parts.redactor);
+    text.read(true);
+    return text.masked;
+  }
+
+  /** Tells a new client what is being said at this moment; one without deltas gets it with what comes next. */
+  greet(listener: TextListener, admits: (sessionKey: string) => boolean): void {
+    if (!listener.textDeltas) return;
+    for (const text of this.#texts.values()) {
+      if (!admits(text.sessionKey)) continue;
+      this.#tellNew(text, this.#parts.watching(text.sessionKey), text.read(false));
+    }
+  }
+
+  forget(listener: TextListener): void {
+    for (const text of this.#texts.values()) text.inStep.delete(listener);
+  }
+
+  close(): void {
+    for (const { timer } of this.#texts.values()) timer?.cancel();
+    this.#texts.clear();
+  }
+
+  #textOf(event: TextEvent): LiveText {
+    const known = this.#texts.get(event.runId);
+    if (known?.part === event.part) return known;
+    known?.timer?.cancel();
+    const text = new LiveText(event, this.#parts.redactor);
+    this.#texts.set(event.runId, text);
+    return text;
+  }
+
+  #tellNew(text: LiveText, listeners: readonly TextListener[], fresh: string): void {
+    const isFirst = fresh === text.masked && !text.beginsAnew;
+    let whole: EncodedEvent | undefined;
+    let delta: EncodedEvent | undefined;
+    for (const listener of listeners) {
+      if (!listener.textDeltas) continue;
+      if (isFirst || text.inStep.has(listener)) {
+        if (fresh === "") continue;
+        delta ??= this.#delta(text, fresh);
+        listener.event(delta);
+      } else if (text.masked !== "") {
+        whole ??= this.#chat(text);
+        listener.event(whole);
+      } else continue;
+      text.inStep.add(listener);
+    }
+    this.#tellWholeSoon(text, listeners);
+  }
+
+  #tellWholeSoon(text: LiveText, listeners: readonly TextListener[]): void {
+    if (text.timer !== undefined || text.masked.length === text.toldLength) return;
+    if (listeners.every(({ textDeltas }) => textDeltas)) return;
+    const { clock, watching } = this.#parts;
+    const interval = WHOLE_TEXT_INTERVAL_MS * Math.max(1, text.masked.length / WHOLE_TEXT_CHARS);
+    const waitMs = text.toldAt + interval - clock.monotonic();
+    if (waitMs <= 0) {
+      this.#tellWhole(text, listeners);
+      return;
+    }
+    text.timer = clock.at(clock.now() + waitMs, () => {
+      text.timer = undefined;
+      this.#tellWhole(text, watching(text.sessionKey));
+    });
+  }
+
+  #tellWhole(text: LiveText, listeners: readonly TextListener[]): void {
+    if (text.masked.length === text.toldLength) return;
+    text.toldLength = text.masked.length;
+    text.toldAt = this.#parts.clock.monotonic();
+    let encoded: readonly EncodedEvent[] | undefined;
+    for (const listener of listeners) {
+      if (listener.textDeltas) continue;
+      encoded ??= [this.#assistant(text), this.#chat(text)];
+      for (const event of encoded) listener.event(event);
+    }
+  }
+
+  #about({ runId, sessionKey }: LiveText) {
+    return { runId, sessionKey, seq: this.#parts.runs.next(runId) };
+  }
+
+  #assistant(text: LiveText): EncodedEvent {
+    const data = { text: text.masked };
+    const about = { ...this.#about(text), ts: this.#parts.clock.now() };
+    const payload: AgentEvent = { ...about, stream: "assistant", data };
+    const [mark] = textMarks(text.runId);
+    return encodeEvent("agent", payload, { replaces: mark });
+  }
+
+  #chat(text: LiveText): EncodedEvent {
+    const content = [{ type: "text" as const, text: text.masked }];
+    const message = { role: "assistant" as const, content, timestamp: this.#parts.clock.now() };
+    const payload: ChatEvent = { ...this.#about(text), state: "delta", message };
+    const [, mark] = textMarks(text.runId);
+    return encodeEvent("chat", payload, { replaces: mark });
+  }
+
+  #delta(text: LiveText, fresh: string): EncodedEvent {
+    const offset = text.masked.length - fresh.length;
+    const payload: ChatEvent = { ...this.#about(text), state: "delta", offset, delta: fresh };
+    const [, mark] = textMarks(text.runId);
+    let whole: EncodedEvent | undefined;
+    // For a reader that was behind, and has missed deltas.
+    const latest = (): EncodedEvent => {
+      whole ??= this.#chat(text);
+      return whole;
+    };
+    return encodeEvent("chat", payload, { replaces: mark, latest });
+  }
+}

@@ -467,8 +467,8 @@ export function splitHidden(text: string): SplitText {
 type AssistantContent = AssistantMessage["content"];
 
 /**
- * Content in which all that its text hides is one thinking block, before one block of what is visible. `split`:
- * splits the whole text of the content.
+ * Content in which all that its text hides is one thinking block, before one block of what is visible.
+ * `split`: splits the whole text of the content.
  */
 export function withoutHidden(
   content: AssistantContent,

@@ -7,6 +7,37 @@
 //      characters can be masked in windows.
 // SH3: what is masked already is not matched, and no matcher looks back across it.
 
+import {
+  ALNUM,
+  BACKSLASH,
+  BASE64,
+  BEARER,
+  BEARER_PLAIN,
+  BLANK,
+  COOKIE,
+  countOfKinds,
+  DASHED,
+  DIGIT,
+  ESCAPED_TEXT,
+  FIELD,
+  HEADER,
+  HEADER_PLAIN,
+  isOf,
+  KEY_LINE,
+  type Kind,
+  LOWER,
+  PATH,
+  UNDIGITAL,
+  UNQUOTED,
+  UNTIL_SLASH,
+  UPPER,
+  USER,
+  VALUE,
+  WORD,
+  WORDLESS_DIGITS,
+} from "./redact-kinds.ts";
+import { type Body, NONE, run, TOKENS } from "./redact-tokens.ts";
+
 export const MASK = "[redacted]";
 
 /** Within so many characters a matcher knows whether a credential begins (SH2). */
@@ -22,7 +53,6 @@ const LOOK_BEHIND_MAX = 24;
 const KEY_BLOCK_CHARS_MAX = 20_000;
 const QUOTED_CHARS_MAX = 8_192;
 const VALUE_CHARS_MAX = 4_096;
-const JWT_CHARS_MAX = 8_192;
 /** Within so many characters a credential has a digit. */
 const DIGIT_WITHIN = 100;
 const BLANKS_MAX = 3;
@@ -50,132 +80,9 @@ export function isSecretName(name: string): boolean {
   return SECRET_FIELD.test(name);
 }
 
-/** A kind of character. */
-export interface Kind {
-  readonly index: number;
-  readonly ascii: Uint8Array;
-  /** Whether letters beyond ASCII are of it, and white space beyond ASCII. */
-  readonly wide: boolean;
-  readonly wideSpace: boolean;
-}
-
-let kinds = 0;
-
-function kind(one: RegExp): Kind {
-  const ascii = new Uint8Array(128);
-  for (let code = 0; code < 128; code += 1) ascii[code] = one.test(String.fromCharCode(code)) ? 1 : 0;
-  kinds += 1;
-  return { index: kinds - 1, ascii, wide: one.test("é"), wideSpace: one.test("\u2003") };
-}
-
-const ALNUM = kind(/[A-Za-z0-9]/);
-const UPPER = kind(/[A-Z0-9]/);
-const DIGIT = kind(/[0-9]/);
-const LOWER = kind(/[a-z]/);
-const WORD = kind(/[A-Za-z0-9_-]/);
-const WORDLESS_DIGITS = kind(/[A-Za-z_-]/);
-const FINE_WORD = kind(/[A-Za-z0-9_]/);
-const DASHED = kind(/[A-Za-z0-9-]/);
-const PATH = kind(/[A-Za-z0-9/_-]/);
-const FIELD = kind(/[\w.-]/);
-const BEARER = kind(/[A-Za-z0-9._~+/=-]/);
-const BEARER_PLAIN = kind(/[A-Za-z._~+/=-]/);
-export const BASE64 = kind(/[A-Za-z0-9+/=]/);
-const KEY_LINE = kind(/[A-Z0-9 ]/);
-const BLANK = kind(/[ \t]/);
-const BACKSLASH = kind(/\\/);
-const USER = kind(/[^\s/:@?#]/);
-const UNTIL_SLASH = kind(/[^\s/]/);
-const HEADER = kind(/[^\s"',;[]/);
-const HEADER_PLAIN = kind(/[^\sA-Z0-9=]/);
-const COOKIE = kind(/[^\r\n"'\\]/);
-const UNDIGITAL = kind(/[^\s0-9]/);
-const UNQUOTED = kind(/[^"'\n]/);
-const ESCAPED_TEXT = kind(/[^"'\\\n]/);
-/** A character of a value without quotation marks. */
-export const VALUE = kind(/[^\s"'`,;&|<>()[\]{}]/);
-
-const WIDE_SPACE = /\s/;
-
-export function isOf({ ascii, wide, wideSpace }: Kind, code: number): boolean {
-  if (code < 128) return ascii[code] === 1;
-  return wide && (wideSpace || !WIDE_SPACE.test(String.fromCharCode(code)));
-}
-
 /** Runs of one kind that are remembered: a token has three parts of one kind. */
 const RUNS_KEPT = 4;
-
-/** Reads on from the beginning of a token: the position behind the token, or NONE. */
-type Body = (scan: Scan, from: number) => number;
-
-const NONE = -1;
-
-/** At least so many characters of a kind, then on to the word's end. */
-const run =
-  (of: Kind, least: number): Body =>
-  (scan, from) => {
-    const end = scan.runEnd(of, from);
-    return end - from >= least ? scan.runEnd(WORD, end) : NONE;
-  };
-
-/** Parts with dots between them, each of so many characters. */
-const dotted =
-  (...parts: readonly (readonly [number, number])[]): Body =>
-  (scan, from) => {
-    let at = from;
-    for (const [index, [least, most]] of parts.entries()) {
-      const end = scan.runEnd(WORD, at);
-      if (scan.runsOut(end)) return end;
-      if (end - at < least || end - at > most) return NONE;
-      if (index === parts.length - 1) return end;
-      if (!scan.has(".", end)) return NONE;
-      at = end + 1;
-    }
-    return NONE;
-  };
-
-const ANY = Number.POSITIVE_INFINITY;
-
-function withDigit(scan: Scan, from: number): number {
-  return scan.digitWithin(WORDLESS_DIGITS, from) ? run(WORD, 16)(scan, from) : NONE;
-}
-
-function awsKey(scan: Scan, from: number): number {
-  const end = scan.runEnd(UPPER, from);
-  return end - from === 16 && !scan.is(ALNUM, end) ? scan.runEnd(WORD, end) : NONE;
-}
-
-/** Beginnings of tokens. One starts behind no letter or digit: `task-…` is not `sk-…`. */
-const TOKENS: readonly (readonly [string, Body])[] = [
-  // JSON Web Tokens.
-  ["eyJ", dotted([8, JWT_CHARS_MAX / 2], [8, JWT_CHARS_MAX], [8, ANY])],
-  // OpenAI, Anthropic and others that took over their shape. A digit is asked for: slugs of words have none.
-  ["sk-", withDigit],
-  ...["rk_", "sk_", "pk_"].flatMap((of) => [[`${of}live_`, run(ALNUM, 10)] as const]),
-  ...["rk_", "sk_", "pk_"].flatMap((of) => [[`${of}test_`, run(ALNUM, 10)] as const]),
-  ...["ghp_", "gho_", "ghu_", "ghs_", "ghr_"].map((of) => [of, run(ALNUM, 20)] as const),
-  ["github_pat_", run(FINE_WORD, 20)],
-  ["glpat-", run(WORD, 20)],
-  ["npm_", run(ALNUM, 30)],
-  ["hf_", run(ALNUM, 30)],
-  ["AKIA", awsKey],
-  ["ASIA", awsKey],
-  ["AIza", run(WORD, 35)],
-  ["ya29.", run(WORD, 20)],
-  ["xapp-", run(DASHED, 10)],
-  ["SG.", dotted([16, 64], [16, ANY])],
-  ...["gsk_", "xai-", "whsec_", "shpat_", "shpca_", "shppa_", "shpss_"].map(
-    (of) => [of, run(ALNUM, 20)] as const,
-  ),
-  ...["doo_v1_", "dop_v1_", "dor_v1_"].map((of) => [of, run(ALNUM, 20)] as const),
-  ["pypi-", run(WORD, 20)],
-  ["AGE-SECRET-KEY-1", run(UPPER, 20)],
-  // Our own: device tokens, and passes of programs that work for a session.
-  ["pdt1.", dotted([16, 4_096], [16, ANY])],
-  ["pass.", run(ALNUM, 60)],
-  // Discord bots.
-  ...["M", "N", "O"].map((of) => [of, dotted([22, 27], [6, 6], [27, ANY])] as const),
-];
+const KINDS = countOfKinds();
 
 /** Web hooks whose address alone is the right to post. What follows these is masked. */
 const HOOKS = ["discord.com/api/webhooks/", "discordapp.com/api/webhooks/"];
@@ -201,7 +108,7 @@ const CODE_BEHIND_MASK = 0x5d;
 /** How the name before a `:` or `=` is written. */
 type NameStyle = "plain" | "quoted" | "escaped";
 
-/** What a credential at the end of a text goes on with: a kind of character, or the lines of a private key. */
+/** A credential at a text's end goes on with a kind of character, or with lines of a private key. */
 export type Tail = Kind | "key lines";
 
 /** What a search has decided. */
@@ -249,9 +156,9 @@ export class Scan {
   readonly #work: Work;
   readonly #open: boolean;
   readonly #behindMask: boolean;
-  readonly #from = new Int32Array(kinds * RUNS_KEPT).fill(-1);
-  readonly #to = new Int32Array(kinds * RUNS_KEPT).fill(-1);
-  readonly #oldest = new Uint8Array(kinds);
+  readonly #from = new Int32Array(KINDS * RUNS_KEPT).fill(-1);
+  readonly #to = new Int32Array(KINDS * RUNS_KEPT).fill(-1);
+  readonly #oldest = new Uint8Array(KINDS);
   /** The end of what was masked last. */
   #floor = 0;
   /** The beginning of what a matcher found. */

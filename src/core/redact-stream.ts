@@ -4,18 +4,15 @@
 //      prose it is the last word at most.
 // RS3: the work is linear in the text, however it is cut into pieces.
 
+import { BASE64, isOf, type Kind, VALUE } from "./redact-kinds.ts";
 import type { KnownValues } from "./redact-known.ts";
 import {
-  BASE64,
-  isOf,
   KEY_GAP,
   KEY_GAP_MAX,
   KEY_LINE_MIN,
-  type Kind,
   PASSES_MAX,
   Scan,
   type Tail,
-  VALUE,
   type Work,
 } from "./redact-shapes.ts";
 

@@ -1,8 +1,8 @@
 // Owns one claimed run while this process executes it: what it may write, how it waits, how it is stopped.
 // X1: what it writes goes through its transcript writer, and is fenced (I1).
 // X2: it holds a slot exactly while something other than waiting goes on in it (I6).
-// X3: live text is passed on at most once in `TEXT_INTERVAL_MS`, as what is new of it; what was left out follows
-//     when that is over.
+// X3: live text is passed on at most once in `TEXT_INTERVAL_MS`, each time what is new; what was left out
+//     follows when that is over.
 
 import type { ModelBudget } from "../core/budget.ts";
 import type { LiveEvent } from "../core/event.ts";
@@ -114,7 +114,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
     next = undefined;
   };
   over.addEventListener("abort", cancelNext, { once: true });
-  /** Text that a person must not see is never streamed: flow turns, and what may still become a skip token. */
+  /** Text that nobody must see is never streamed: flow turns, and what may still become a skip token. */
   const mayStream = (): boolean => {
     if (isQuietStep(run.flow?.step)) return false;
     cleared ||= run.flow === undefined || !couldBecomeSkip(whole);

@@ -1,5 +1,5 @@
-// Tells the text of runs under way: to clients with `text-deltas` what is new, to all others the whole text so
-// far, rarely.
+// Tells the text of runs under way: what is new to clients with `text-deltas`, the whole text so far, rarely,
+// to all others.
 // LX1: a text is masked once, in pieces (I14), and only while somebody watches.
 // LX2: a delta follows what the same client was told before, or begins a message; where that is not so, the
 //      whole text is told.
@@ -145,7 +145,7 @@ export class LiveTexts {
     return text.masked;
   }
 
-  /** Tells a new client what is being said at this moment; one without deltas gets it with what comes next. */
+  /** Tells a new client what is being said now; one without deltas gets it with what comes next. */
   greet(listener: TextListener, admits: (sessionKey: string) => boolean): void {
     if (!listener.textDeltas) return;
     for (const text of this.#texts.values()) {

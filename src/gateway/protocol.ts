@@ -211,10 +211,11 @@ export interface ChatEvent {
   /** In a delta the whole text so far: clients replace. Absent in the final event of a silent run. */
   readonly message?: ChatMessage;
   /**
-   * For clients with `text-deltas`, in a delta in place of `message`: what stands at `offset` (in UTF-16 units)
-   * and behind it is replaced by this.
+   * For clients with `text-deltas`, in a delta in place of `message`: it replaces all that stands at `offset`
+   * and behind it.
    */
   readonly delta?: string;
+  /** Where `delta` begins, in UTF-16 units. */
   readonly offset?: number;
   readonly errorMessage?: string;
   /** The finer code of an error, as in `core/errors.ts`. */

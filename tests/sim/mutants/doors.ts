@@ -69,9 +69,9 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
   {
     name: "events-not-masked",
     breaks: "I14: live text shows secrets",
-    file: "src/gateway/events.ts",
-    from: `content: [{ type: "text", text: this.#redactor.mask(text) }], timestamp };`,
-    to: `content: [{ type: "text", text }], timestamp };`,
+    file: "src/gateway/live-texts.ts",
+    from: "whole.startsWith(text.raw)) return this.#parts.redactor.mask(whole);",
+    to: "whole.startsWith(text.raw)) return whole;",
   },
   {
     name: "excerpts-not-masked",

@@ -124,8 +124,8 @@ export interface Scanned {
 }
 
 /**
- * Positions where no credential begins as the text stands. A matcher looked beyond them, and a mask in what it
- * saw may change its mind: what is not decided yet takes them with it.
+ * Positions where no credential begins as the text stands. A matcher looked beyond them, and a mask in what
+ * it saw may change its mind: what is not decided yet takes them with it.
  */
 class FarSighted {
   readonly #entries: (readonly [at: number, looked: number])[] = [];

@@ -203,7 +203,8 @@ function buildEngine(
   const { queueMax, agentToAgent } = settings.session;
   const { channels, burstDue } = ways;
   const hooks = createWebhooks(settings.outgoingHooks, asPart(world, "channels"));
-  const record = createHookRecorder(settings.outgoingHooks, { deliveryQueued: () => news.deliveryQueued() });
+  const told = { deliveryQueued: () => news.deliveryQueued() };
+  const record = createHookRecorder(settings.outgoingHooks, told, { dropped: metrics.hookEventDropped });
   const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
   const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
   const flows = createSuccessors({ settings, outbound, transcriptPath });

@@ -1,6 +1,7 @@
 // Owns the way out: takes rows from the outbox, gives them to their channel, and writes down what came of it.
 // OB1: an attempt is on disk before it is made; what a crash left open is settled at start (I5).
 // OB2: one route goes in order; different routes go side by side. One channel's trouble holds up no other.
+//      News for programs goes in order for each session, at the pace of its program (`hook-pace.ts`).
 // OB3: a long text goes in parts, acknowledged one by one: a part that has arrived is not sent again (I5).
 // OB4: retries back off from 1 s to 5 min for 24 h, then the row is `failed`, where an operator sees it.
 
@@ -19,16 +20,18 @@ import {
   nextDueAt,
   recoverOpenAttempts,
 } from "../store/deliveries.ts";
+import { dueNews } from "../store/hook-due.ts";
 import type { Db } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import { type Timer, type World, withFields } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
+import { HOOKS_AT_ONCE, HookPace } from "./hook-pace.ts";
 
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
 const GIVE_UP_MS = 24 * 3_600_000;
-/** Deliveries under way at once. */
-const AT_ONCE_MAX = 16;
+/** Texts under way at once. */
+const TEXTS_AT_ONCE = 16;
 
 const UNKNOWN = "The gateway stopped during an attempt, so it is not known whether the text arrived.";
 
@@ -89,6 +92,8 @@ function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
 export class OutboxWorker implements Outbox {
   readonly #parts: OutboxParts;
   readonly #underWay = new Map<string, Promise<void>>();
+  /** Asked for news only. */
+  readonly #pace = new HookPace();
   #state: "new" | "open" | "stopped" = "new";
   #looking = false;
   #lookAgain = false;
@@ -149,15 +154,13 @@ export class OutboxWorker implements Outbox {
 
   /** Starts what is due, and sets the clock for what is due next. */
   async #look(): Promise<void> {
-    const { db, world, of } = this.#parts;
+    const { world, of } = this.#parts;
+    let nextAt: number | undefined;
     try {
       do {
         this.#lookAgain = false;
-        const room = AT_ONCE_MAX - this.#underWay.size;
-        const due = room > 0 ? await dueDeliveries(db, world.clock.now(), room, of) : [];
-        for (const delivery of due) this.#begin(delivery);
+        nextAt = of === "hooks" ? await this.#beginNews() : await this.#beginTexts();
       } while (this.#lookAgain && this.#state === "open");
-      const nextAt = await nextDueAt(db, of);
       this.#wakeAt(nextAt);
     } catch (error) {
       sayAgain(world.log, error, "the outbox could not be read");
@@ -167,16 +170,43 @@ export class OutboxWorker implements Outbox {
     if (this.#lookAgain) this.deliveryQueued();
   }
 
+  /** Returns when to look again. */
+  async #beginTexts(): Promise<number | undefined> {
+    const { db, world, of } = this.#parts;
+    const room = TEXTS_AT_ONCE - this.#underWay.size;
+    const due = room > 0 ? await dueDeliveries(db, world.clock.now(), room, of) : [];
+    for (const delivery of due) this.#begin(delivery);
+    return nextDueAt(db, of);
+  }
+
+  /** The same for news. */
+  async #beginNews(): Promise<number | undefined> {
+    const now = this.#parts.world.clock.now();
+    const pace = this.#pace;
+    const roomOf = (program: string, programs: number) => ({
+      rows: Math.min(HOOKS_AT_ONCE - this.#underWay.size, pace.room(program, now, programs)),
+      againAt: pace.pausedUntil(program),
+    });
+    const { due, nextAt } = await dueNews(this.#parts.db, now, roomOf, (id) => this.#underWay.has(id));
+    const room = Math.max(0, HOOKS_AT_ONCE - this.#underWay.size);
+    for (const delivery of due.slice(0, room)) this.#begin(delivery);
+    return nextAt;
+  }
+
   #wakeAt(atMs: number | undefined): void {
     this.#timer?.cancel();
+    if (atMs === undefined || this.#state !== "open") return;
     // What is due already is under way, or waits for one that is: its end looks again.
-    if (atMs === undefined || this.#state !== "open" || this.#underWay.size > 0) return;
+    if (this.#underWay.size > 0 && atMs <= this.#parts.world.clock.now()) return;
     this.#timer = this.#parts.world.clock.at(atMs, () => this.deliveryQueued());
   }
 
   #begin(delivery: Delivery): void {
     if (this.#underWay.has(delivery.id) || this.#state !== "open") return;
+    const { to } = delivery.route;
+    this.#pace.begun(to);
     const work = this.#attempt(delivery).finally(() => {
+      this.#pace.ended(to);
       this.#underWay.delete(delivery.id);
       this.deliveryQueued();
     });
@@ -191,11 +221,18 @@ export class OutboxWorker implements Outbox {
     for (let part = delivery.partsSent + 1; part <= parts.length; part += 1) {
       if (!(await this.#begun({ ...delivery, partsSent: part - 1 }))) return;
       const message = { text: parts[part - 1] ?? "", part, parts: parts.length };
-      const outcome = this.#settle(delivery, await this.#hand(delivery, channel, message));
+      const answer = await this.#hand(delivery, channel, message);
+      this.#notePace(delivery, answer);
+      const outcome = this.#settle(delivery, answer);
       const isLast = part === parts.length;
       await this.#record(delivery, outcome.kind === "sent" && !isLast ? { kind: "part" } : outcome);
       if (outcome.kind !== "sent") return;
     }
+  }
+
+  #notePace({ route }: Delivery, answer: DeliveryOutcome): void {
+    if (answer.kind === "retry") this.#pace.failed(route.to, this.#parts.world.clock.now(), answer.afterMs);
+    else this.#pace.answered(route.to);
   }
 
   async #begun(delivery: Delivery): Promise<boolean> {

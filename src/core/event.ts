@@ -69,6 +69,8 @@ export type LiveEvent =
       readonly startedAt?: number;
       readonly endedAt: number;
       readonly flowStep?: FlowStep;
+      /** The run that read the message in its place. */
+      readonly takenBy?: string;
     }
   | {
       /** A step of a conversation between two sessions. */

@@ -32,9 +32,10 @@ function base(sessionKey: string): Record<string, unknown> {
 type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
 
 function runEnded(event: Of<"run_ended">, redactor: Redactor): HookEvent | undefined {
+  const { sessionKey, runId, chainId, state, code, usage, startedAt, endedAt, flowStep, takenBy } = event;
   // A message was appended between runs: nothing was run.
-  if (event.startedAt === undefined && event.state === "ok" && event.text === "") return undefined;
-  const { sessionKey, runId, chainId, state, code, usage, startedAt, endedAt, flowStep } = event;
+  if (startedAt === undefined && takenBy === undefined && state === "ok" && event.text === "")
+    return undefined;
   const { text, whole } = redactor.beginning(event.text, TEXT_CHARS_MAX);
   const textTruncated = whole ? undefined : true;
   const facts = optional({
@@ -42,6 +43,7 @@ function runEnded(event: Of<"run_ended">, redactor: Redactor): HookEvent | undef
     error: maskedError(event.error, redactor),
     startedAt,
     flowStep,
+    takenBy,
     textTruncated,
   });
   const data = { ...base(sessionKey), runId, chainId, status: state, text, usage, endedAt, ...facts };

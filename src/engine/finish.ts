@@ -224,6 +224,7 @@ export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
     ...(run.error === undefined ? {} : { error: run.error }),
     ...(run.startedAt === undefined ? {} : { startedAt: run.startedAt }),
     ...(run.flow === undefined ? {} : { flowStep: run.flow.step }),
+    ...(run.input.takenBy === undefined ? {} : { takenBy: run.input.takenBy }),
   };
 }
 

@@ -1,8 +1,9 @@
 // Owns what is written when programs outside are to be told: one outbox row for each hook and event, in the
 // unit that caused the event.
 // OH1: an event that is committed is in the outbox, and one that is not, is not: no crash comes in between.
-// OH2: what waits for one hook is bounded. Over it nothing more is kept, and one failed row says how much was
-//      not: operators see it, and may have it sent.
+// OH2: what waits for one hook is bounded, on disk: memory holds none of it, and a restart loses none. Over
+//      the bound nothing more is kept, each event is counted, and one failed row says how many: operators see
+//      it, and may have it sent.
 
 import { HOOK_VERSION, type HookEvent, hookEventOf } from "../core/hook-event.ts";
 import { matchesAny } from "../core/pattern.ts";
@@ -10,13 +11,15 @@ import type { Route } from "../core/session.ts";
 import type { OutgoingHook } from "../core/settings.ts";
 import type { Recorder, Unit } from "../engine/unit.ts";
 import { insertDelivery } from "../store/deliveries.ts";
-import { BACKLOG_FULL, backlogRow, isBacklogFull, rewriteBacklogRow } from "../store/hook-backlog.ts";
+import { BACKLOG_FULL, backlogRow, countWaiting, rewriteBacklogRow } from "../store/hook-backlog.ts";
 import type { Outbound } from "./outbox.ts";
 
 /** The channel of the outbox that calls hooks. */
 export const WEBHOOK = "webhook";
-/** News that waits for one hook. */
-const PENDING_MAX = 1_000;
+/** News that waits for one hook. Processes that share a store may pass it by what each takes in a moment. */
+const PENDING_MAX = 100_000;
+/** A full backlog is counted again after so long at the earliest. */
+const COUNT_EVERY_MS = 1_000;
 
 /** Where the outbox sends the news of a hook: its name, since its address may be a secret. */
 export function hookRoute(hook: OutgoingHook): Route {
@@ -81,25 +84,49 @@ interface Lost {
   readonly since: string;
 }
 
+/** What is left of each backlog, so that not every event counts it. */
+function createRooms(pendingMax: number) {
+  const rooms = new Map<string, { left: number; readonly countedAt: number }>();
+  /** Takes a place. False: there is none. */
+  return async (unit: Unit, hook: OutgoingHook): Promise<boolean> => {
+    let room = rooms.get(hook.name);
+    const isOld = room === undefined || (room.left === 0 && unit.now - room.countedAt >= COUNT_EVERY_MS);
+    if (room === undefined || isOld) {
+      const waiting = await countWaiting(unit.tx, hookRoute(hook), pendingMax);
+      room = { left: pendingMax - waiting, countedAt: unit.now };
+      rooms.set(hook.name, room);
+    }
+    if (room.left === 0) return false;
+    room.left -= 1;
+    return true;
+  };
+}
+
 /**
  * Writes the news of a unit's events; undefined: nobody is to be told of anything. `pendingMax`: so much may
- * wait for one hook. Default 1000.
+ * wait for one hook. Default 100,000. `dropped`: told of each event that was not kept.
  */
 export function createHookRecorder(
   hooks: readonly OutgoingHook[],
   outbound: Outbound,
-  pendingMax = PENDING_MAX,
+  more: { pendingMax?: number; dropped?: (hook: string) => void } = {},
 ): Recorder | undefined {
   if (hooks.length === 0) return undefined;
+  const { pendingMax = PENDING_MAX, dropped } = more;
+  const takeRoom = createRooms(pendingMax);
   return async (unit, events) => {
     let queued = false;
     for (const live of events) {
       const event = hookEventOf(live, unit.redactor);
       if (event === undefined) continue;
       for (const hook of hooks.filter((one) => wants(one, event))) {
-        const isFull = await isBacklogFull(unit.tx, hookRoute(hook), pendingMax);
-        await (isFull ? countLost(unit, hook, event, pendingMax) : queue(unit, hook, event));
         queued = true;
+        if (await takeRoom(unit, hook)) {
+          await queue(unit, hook, event);
+          continue;
+        }
+        await countLost(unit, hook, event, pendingMax);
+        unit.after(() => dropped?.(hook.name));
       }
     }
     if (queued) unit.after(() => outbound.deliveryQueued());

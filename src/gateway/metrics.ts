@@ -113,6 +113,11 @@ export class Metrics {
     help: "Texts for people that were settled by this process, by what they were and by state.",
     labels: ["what", "state"],
   });
+  readonly hookEventsDropped = new Counter({
+    name: "parley_hook_events_dropped_total",
+    help: "Events for outgoing web hooks that were not kept, as too many waited, by hook.",
+    labels: ["hook"],
+  });
   readonly refusals = new Counter({
     name: "parley_refusals_total",
     help: "Sends and spawns that were refused or failed, by tool and by code.",
@@ -176,6 +181,9 @@ export class Metrics {
     }
   };
 
+  /** An event for a web hook was not kept. */
+  readonly hookEventDropped = (hook: string): void => this.hookEventsDropped.add(1, hook);
+
   /** A tool call was answered, whoever made it. */
   readonly toolAnswered: ToolAnswered = (name, { status, code }) => {
     const failed = status === "error" || status === "forbidden";
@@ -199,7 +207,8 @@ export class Metrics {
     const { AggregatorRegistry } = await import("prom-client");
     const counted = [
       ...[this.runsEnded, this.runSeconds, this.queueSeconds, this.modelCalls, this.modelSeconds],
-      ...[this.tokens, this.cost, this.deliveriesSettled, this.refusals, this.toolCalls, this.commitSeconds],
+      ...[this.tokens, this.cost, this.deliveriesSettled, this.hookEventsDropped, this.refusals],
+      ...[this.toolCalls, this.commitSeconds],
     ].map((figure) => ({ ...figure.spec, type: figure.type, samples: figure.samples() }));
     const plain = [...counted, ...this.#gauges(moment)].map(({ name, help, type, samples }) => {
       return { name, help, type, values: samples, aggregator: "sum" };

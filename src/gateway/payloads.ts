@@ -251,7 +251,12 @@ export interface Health {
     readonly slots: { readonly max: number; readonly taken: number };
   };
   /** As above. */
-  readonly deliveries?: { readonly pending: number; readonly failed: number };
+  readonly deliveries?: {
+    readonly pending: number;
+    readonly failed: number;
+    /** Events for web hooks that were not kept, until their failed delivery is retried or dismissed. */
+    readonly dropped?: number;
+  };
 }
 
 interface Status extends Health {

@@ -3,6 +3,7 @@
 // DL1: queued is not delivered: only an acknowledgement makes a row `sent` (I5).
 // DL2: an attempt is written down before it is made; one that a crash left open is never quietly made again.
 // DL3: one route goes in order: a pending row holds back the later ones of its route, a settled one does not.
+//      News for programs is ordered in each session only (`hook-due.ts`).
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Route } from "../core/route.ts";
@@ -178,6 +179,21 @@ export async function dueDeliveries(
       and ${ofClass(of, sql`d.kind`)}
     order by d.seq limit ${sql.lit(limit)}`);
   const { rows } = await (query as RawBuilder<Selectable<DeliveryTable>>).execute(db);
+  return rows.map(toDelivery);
+}
+
+/** The routes of a class in which something waits. */
+export async function pendingRoutes(db: Db, of: DeliveryClass): Promise<Route[]> {
+  const query = withHeads(sql`select d.route_json from head cross join deliveries d
+    where d.seq = head.seq and ${ofClass(of, sql`d.kind`)}`);
+  const { rows } = await (query as RawBuilder<{ route_json: string }>).execute(db);
+  return rows.map((row) => JSON.parse(row.route_json) as Route);
+}
+
+/** These rows, in their order. */
+export async function readDeliveries(db: Db, ids: readonly string[]): Promise<Delivery[]> {
+  if (ids.length === 0) return [];
+  const rows = await db.selectFrom("deliveries").selectAll().where("id", "in", ids).orderBy("seq").execute();
   return rows.map(toDelivery);
 }
 

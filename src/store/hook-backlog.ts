@@ -4,12 +4,44 @@
 import { sql } from "kysely";
 import type { Route } from "../core/route.ts";
 import { routeKeyOf } from "./deliveries.ts";
+import { held } from "./locks.ts";
 import type { Db, Tx } from "./sql.ts";
 
 /** The code of the row that stands for news that was not kept. */
 export const BACKLOG_FULL = "backlog_full";
 /** Rows of one sweep. */
 const FORGOTTEN_MAX = 5_000;
+
+/** How many rows wait in this route, counted up to `max`. */
+export async function countWaiting(db: Db, route: Route, max: number): Promise<number> {
+  const waiting = db
+    .selectFrom("deliveries")
+    .select("seq")
+    .where("state", "=", sql.lit("pending"))
+    .where("route_key", "=", routeKeyOf(route))
+    .limit(max)
+    .as("waiting");
+  const row = await db
+    .selectFrom(waiting)
+    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .executeTakeFirstOrThrow();
+  return Number(row.n);
+}
+
+/** Events that were not kept, of all programs, until an operator has settled their rows. */
+export async function countDropped(db: Db): Promise<number> {
+  const rows = await db
+    .selectFrom("deliveries")
+    .select("text")
+    .where("state", "=", "failed")
+    .where("code", "=", BACKLOG_FULL)
+    .where("dismissed_at", "is", null)
+    .execute();
+  return rows.reduce(
+    (sum, { text }) => sum + (JSON.parse(text) as { data: { events: number } }).data.events,
+    0,
+  );
+}
 
 /** Whether `max` rows or more wait in this route. */
 export async function isBacklogFull(db: Db, route: Route, max: number): Promise<boolean> {
@@ -25,9 +57,12 @@ export async function isBacklogFull(db: Db, route: Route, max: number): Promise<
   return row !== undefined;
 }
 
-/** The row of this route that stands for news that was not kept, until an operator has settled it. */
-export async function backlogRow(db: Db, route: Route): Promise<{ id: string; text: string } | undefined> {
-  return await db
+/**
+ * The row of this route that stands for news that was not kept, until an operator has settled it. It stays as
+ * it is until the transaction ends: each of two that count on must see the other's number.
+ */
+export async function backlogRow(tx: Tx, route: Route): Promise<{ id: string; text: string } | undefined> {
+  const query = tx
     .selectFrom("deliveries")
     .select(["id", "text"])
     .where("state", "=", "failed")
@@ -35,8 +70,8 @@ export async function backlogRow(db: Db, route: Route): Promise<{ id: string; te
     .where("route_key", "=", routeKeyOf(route))
     .where("dismissed_at", "is", null)
     .orderBy("seq", "desc")
-    .limit(1)
-    .executeTakeFirst();
+    .limit(1);
+  return await held(tx, query).executeTakeFirst();
 }
 
 /** Counts on in that row. */

@@ -3,6 +3,7 @@
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import type { Channel } from "../../src/channels/channel.ts";
+import { HookPace } from "../../src/channels/hook-pace.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebhooks, forgetSent } from "../../src/channels/webhook.ts";
 import type { LiveEvent } from "../../src/core/event.ts";
@@ -18,6 +19,7 @@ import {
   listDeliveries,
   requeueDelivery,
 } from "../../src/store/deliveries.ts";
+import { countDropped } from "../../src/store/hook-backlog.ts";
 import { cleanup, openStore, temporaryFolder } from "../kit/engine.ts";
 import { SECRET, startReceiver, type Told } from "../kit/hook-receiver.ts";
 import { fakeWorld } from "../kit/world.ts";
@@ -37,10 +39,10 @@ const hookTo = (url: string, more: Partial<OutgoingHook> = {}): OutgoingHook => 
 });
 
 /** An outbox that calls these hooks. */
-async function open(hooks: readonly OutgoingHook[], pendingMax?: number) {
+async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof createHookRecorder>[2] = {}) {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
-  const record = createHookRecorder(hooks, { deliveryQueued: () => worker.deliveryQueued() }, pendingMax);
+  const record = createHookRecorder(hooks, { deliveryQueued: () => worker.deliveryQueued() }, more);
   const commit = createCommit(store, world, createBus(world.log), { record });
   const webhooks = createWebhooks(hooks, world);
   const channels = new Map([[webhooks.id, webhooks]]);
@@ -347,7 +349,7 @@ test("an announcement that arrived, and a text that did not, are told; what beco
 
 test("what waits for a dead receiver is bounded: one failed row counts what was not kept, and can be sent", async () => {
   const receiver = await startReceiver();
-  const bench = await open([hookTo(receiver.url)], 20);
+  const bench = await open([hookTo(receiver.url)], { pendingMax: 20 });
   await bench.tell(...Array.from({ length: 20 }, () => created()));
   await bench.tell(created(), created());
   await bench.tell(created());
@@ -360,6 +362,116 @@ test("what waits for a dead receiver is bounded: one failed row counts what was 
   await bench.retry(failed.rows[0]?.id ?? "");
   const lost = await receiver.next(({ type }) => type === "events.lost");
   expect(lost.body.data).toEqual({ events: 3, since: expect.any(String) });
+});
+
+test("a backlog holds a burst of events: none of 1,500 is dropped", async () => {
+  const receiver = await startReceiver();
+  const bench = await open([hookTo(receiver.url)]);
+  for (let at = 0; at < 15; at += 1) {
+    await bench.tell(...Array.from({ length: 100 }, (_, session) => created(`agent:main:chat:s${session}`)));
+  }
+  expect(await countDropped(bench.store.db)).toBe(0);
+  await bench.start();
+  await bench.until((states) => states.every((state) => state === "sent"));
+  while (receiver.told.length < 1_500) await new Promise((resolve) => setImmediate(resolve));
+  const { rows } = await listDeliveries(bench.store.db, { limit: 200, state: "failed" });
+  expect(rows).toEqual([]);
+});
+
+test("every dropped event is counted, by hook and in the store", async () => {
+  const receiver = await startReceiver();
+  const dropped: string[] = [];
+  const bench = await open([hookTo(receiver.url)], { pendingMax: 3, dropped: (hook) => dropped.push(hook) });
+  await bench.tell(created(), created());
+  await bench.tell(created(), created(), created());
+  await Promise.all(Array.from({ length: 10 }, () => bench.tell(created())));
+  expect(dropped).toEqual(Array.from({ length: 12 }, () => "tests"));
+  expect(await countDropped(bench.store.db)).toBe(12);
+  await bench.start();
+  await bench.until((states) => states.filter((state) => state === "sent").length === 3);
+  await bench.world.advance(1_000);
+  await bench.tell(created());
+  expect(dropped).toHaveLength(12);
+});
+
+test("sessions go side by side to one hook, the events of one session in order", async () => {
+  const held: ServerResponse[] = [];
+  const keyOf = (told: Told): string => String(told.body.data.sessionKey);
+  const receiver = await startReceiver((told, response) => {
+    if (keyOf(told).endsWith("slow")) held.push(response);
+    else response.writeHead(204).end();
+  });
+  const bench = await open([hookTo(receiver.url)]);
+  const slow = "agent:main:chat:slow";
+  await bench.start();
+  await bench.tell(created(slow), { kind: "session", sessionKey: slow, change: "reset" });
+  await receiver.next((told) => keyOf(told) === slow);
+  await bench.tell(...Array.from({ length: 40 }, (_, at) => created(`agent:main:chat:s${at}`)));
+  await bench.until((states) => states.filter((state) => state === "sent").length === 40);
+  expect(receiver.told.filter((told) => keyOf(told) === slow).map(({ type }) => type)).toEqual([
+    "session.created",
+  ]);
+  held.pop()?.writeHead(204).end();
+  await receiver.next(({ type }) => type === "session.reset");
+  held.pop()?.writeHead(204).end();
+  await bench.until(all("sent"));
+});
+
+test("a session whose events fail again and again holds up no other session of its hook", async () => {
+  const receiver = await startReceiver((told, response) => {
+    const isBad = String(told.body.data.sessionKey).endsWith("bad");
+    response.writeHead(isBad ? 500 : 204).end();
+  });
+  const bench = await open([hookTo(receiver.url)]);
+  // More than one look reads: they must not hide what is behind them.
+  await bench.tell(...Array.from({ length: 300 }, () => created("agent:main:chat:bad")));
+  await bench.start();
+  await receiver.next(() => true);
+  await bench.tell(...Array.from({ length: 5 }, (_, at) => created(`agent:main:chat:s${at}`)));
+  const good = () => receiver.told.filter((told) => !String(told.body.data.sessionKey).endsWith("bad"));
+  for (let round = 0; good().length < 5 && round < 100; round += 1) {
+    await bench.world.advance(500);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  expect(good()).toHaveLength(5);
+  const tries = receiver.told.length - 5;
+  expect(tries).toBeLessThan(10);
+});
+
+test("a receiver that fails gets one request at a time, after a pause that grows", async () => {
+  const pace = new HookPace();
+  expect([pace.room("a", 0, 1), pace.room("a", 0, 100)]).toEqual([32, 1]);
+  for (let at = 0; at < 32; at += 1) pace.begun("a");
+  expect(pace.room("a", 0, 1)).toBe(0);
+  for (let at = 0; at < 32; at += 1) {
+    pace.failed("a", 10);
+    pace.ended("a");
+  }
+  // What failed together counts once.
+  expect(pace.pausedUntil("a")).toBe(1_010);
+  expect([pace.room("a", 1_009, 1), pace.room("a", 1_010, 1)]).toEqual([0, 1]);
+  pace.failed("a", 1_010);
+  expect(pace.pausedUntil("a")).toBe(3_010);
+  pace.failed("a", 3_010, 60_000);
+  expect(pace.pausedUntil("a")).toBe(63_010);
+  pace.answered("a");
+  expect(pace.room("a", 3_020, 1)).toBe(32);
+});
+
+test("a run whose message another run read is told, and names that run", async () => {
+  const receiver = await startReceiver();
+  const bench = await open([hookTo(receiver.url)]);
+  await bench.start();
+  const { startedAt: _, ...steered } = ended({ runId: "steered", text: "", takenBy: "run-1" }) as Extract<
+    LiveEvent,
+    { kind: "run_ended" }
+  >;
+  const { takenBy: _taken, ...appended } = { ...steered, runId: "appended" };
+  await bench.tell(steered, appended);
+  const told = await receiver.next(({ type }) => type === "run.ended");
+  expect(told.body.data).toMatchObject({ runId: "steered", status: "ok", takenBy: "run-1" });
+  await bench.until(all("sent"));
+  expect(receiver.told).toHaveLength(1);
 });
 
 test("what arrived is forgotten after a week, what failed is not", async () => {

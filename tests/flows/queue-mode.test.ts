@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { ModelRequest } from "../../src/agent/model.ts";
+import type { LiveEvent } from "../../src/core/event.ts";
 import { isCompaction, type Message, textOf } from "../../src/core/message.ts";
 import { isEnded, type Run } from "../../src/core/run.ts";
 import type { Route } from "../../src/core/session.ts";
@@ -94,9 +95,14 @@ describe("steer", () => {
     const { app, model, first } = await busy();
     const second = await app.says("second", HERE, "steer");
     const waited = endOf(app.engine, second.runId);
+    const told: LiveEvent[] = [];
+    app.engine.bus.subscribe((event) => told.push(event));
     model.hold("first 1");
     model.release("first 0");
     expect(await waited).toMatchObject({ state: "ok", reply: "", input: { takenBy: first.runId } });
+    expect(told.find((event) => event.kind === "run_ended" && event.runId === second.runId)).toMatchObject({
+      takenBy: first.runId,
+    });
     model.release("first 1");
     expect(await endOf(app.engine, first.runId)).toMatchObject({ reply: "heard first and second" });
   });

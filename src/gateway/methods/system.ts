@@ -6,6 +6,7 @@ import { ok } from "../../core/errors.ts";
 import { WEBCHAT } from "../../core/route.ts";
 import { defaultAgent } from "../../core/settings.ts";
 import { countDeliveries } from "../../store/deliveries.ts";
+import { countDropped } from "../../store/hook-backlog.ts";
 import { countOpenJobWaits } from "../../store/job-waits.ts";
 import { listProcesses } from "../../store/processes.ts";
 import { laneFigures } from "../../store/runs.ts";
@@ -29,8 +30,13 @@ export async function storeAnswers(deps: GatewayDeps): Promise<boolean> {
 }
 
 async function workOf(deps: GatewayDeps) {
-  const [lanes, deliveries] = await Promise.all([deps.engine.load(), countDeliveries(deps.engine.store.db)]);
-  return { lanes, deliveries };
+  const { db } = deps.engine.store;
+  const [lanes, deliveries, dropped] = await Promise.all([
+    deps.engine.load(),
+    countDeliveries(db),
+    countDropped(db),
+  ]);
+  return { lanes, deliveries: { ...deliveries, ...(dropped === 0 ? {} : { dropped }) } };
 }
 
 async function openWaitsOf({ engine: { store } }: GatewayDeps): Promise<number> {

@@ -46,6 +46,7 @@ import type { Mirror } from "./store/mirror.ts";
 import { StoreProblem } from "./store/problems.ts";
 import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
+import { watchWrites } from "./store/write-watch.ts";
 import type { OutsideServers } from "./tools/mcp/servers.ts";
 import { Passes } from "./tools/passes.ts";
 import { withReplies } from "./triggers/replies.ts";
@@ -302,7 +303,7 @@ async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: Wo
 
 async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<Omit<App, "warnings">> {
   const { settings, version } = options;
-  const store = await openStore(options);
+  const store = watchWrites(await openStore(options));
   undo.push(() => store.close());
   const world = sharedWorld(store, options.world);
   const token = await tokenOf(options);

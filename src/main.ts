@@ -159,6 +159,11 @@ async function inspectStore(dir: string): Promise<StoreReport> {
   return inspectStoreDir(dir);
 }
 
+async function checkStore(settings: Settings["store"]): Promise<StoreReport> {
+  const { checkStoreDir } = await import("./store/inspect.ts");
+  return checkStoreDir(settings);
+}
+
 /** What a PostgreSQL store looks like to somebody who comes from outside. */
 export async function inspectDatabase(url: string, world: World): Promise<Result<DatabaseReport>> {
   const { lookAtPostgres } = await import("./store/postgres-look.ts");
@@ -319,6 +324,7 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
     runProgram: (program) => runProgram(program, world),
     machine: thisMachine(),
     inspectStore,
+    checkStore,
     inspectDatabase: (url) => inspectDatabase(url, world),
     store: storeTools(logging(world, { part: "store" })),
     importState: async (wanted) =>

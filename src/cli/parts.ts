@@ -45,6 +45,8 @@ export interface StoreReport {
   readonly text: string;
   /** Objects of the schema that differ from those that this program makes, as `unknown trigger "x"`. */
   readonly differences: readonly string[];
+  /** What is wrong with the content, and the way out. */
+  readonly damage?: string;
 }
 
 export interface StoreTally {
@@ -255,6 +257,8 @@ export interface CliParts {
   runProgram(program: HostProgram): Promise<HostProgramEnd>;
   readonly machine: Machine;
   inspectStore(dir: string): Promise<StoreReport>;
+  /** The same, and all of the store is read, after it was compared as by a start. */
+  checkStore(settings: StoreSettings): Promise<StoreReport>;
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;
   importState(wanted: ImportWanted): Promise<Result<ImportFacts>>;

@@ -13,9 +13,13 @@ import { storeAnswers } from "./methods/system.ts";
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Whether work is taken: what /readyz says. */
-async function isReady({ deps }: HttpParts): Promise<boolean> {
-  return deps.engine.accepting().ok && (await storeAnswers(deps));
+/** Why no work is taken; undefined: it is. What /readyz says. */
+async function unreadiness({ deps }: HttpParts): Promise<string | undefined> {
+  const accepting = deps.engine.accepting();
+  if (!accepting.ok) return accepting.error;
+  if (!(await storeAnswers(deps))) return "the store does not answer";
+  const refusal = await deps.engine.store.refusal?.();
+  return refusal === undefined ? undefined : `the store ${refusal}`;
 }
 
 /** What a supervisor asks, if it asks at all. */
@@ -32,14 +36,14 @@ function probeOf(request: IncomingMessage, { deps }: HttpParts): Probe | undefin
   return mayProbe(deps.settings.gateway, { host, origin }) ? probe : undefined;
 }
 
-type Probe = (parts: HttpParts) => Promise<{ ok: boolean; status: string }>;
+type Probe = (parts: HttpParts) => Promise<{ ok: boolean; status: string; reason?: string }>;
 
 const PROBES: Readonly<Record<string, Probe | undefined>> = {
   __proto__: null as never,
   "/healthz": async () => ({ ok: true, status: "live" }),
   "/readyz": async (parts) => {
-    const ok = await isReady(parts);
-    return { ok, status: ok ? "ready" : "not ready" };
+    const reason = await unreadiness(parts);
+    return reason === undefined ? { ok: true, status: "ready" } : { ok: false, status: "not ready", reason };
   },
 };
 

@@ -3,9 +3,10 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { StoreSettings } from "../core/settings.ts";
 import { lockStore } from "./lock.ts";
 import { StoreProblem } from "./problems.ts";
-import { STORE_FILE } from "./sqlite.ts";
+import { compareAsStart, STORE_FILE } from "./sqlite.ts";
 import { checkFile } from "./sqlite-file.ts";
 import { shownObject } from "./sqlite-schema.ts";
 
@@ -15,6 +16,8 @@ export interface StoreLook {
   readonly text: string;
   /** Objects of the schema that differ from those that this program makes, as `unknown trigger "x"`. */
   readonly differences: readonly string[];
+  /** What is wrong with the content, and the way out. Absent: nothing, or nobody looked. */
+  readonly damage?: string;
 }
 
 /** Absent where the file cannot be read as a store: then the text says why. */
@@ -40,4 +43,26 @@ export function inspectStoreDir(dir: string): StoreLook {
     // That a gateway runs is nothing to be put right.
     return look("in_use", error.message.replace(error.wayOut, "").trim());
   }
+}
+
+/** Why a start would refuse the store, or what a reading of each page finds; undefined: nothing. */
+function damageIn(settings: Pick<StoreSettings, "dir" | "durability">, isFree: boolean): string | undefined {
+  const file = join(settings.dir, STORE_FILE);
+  try {
+    if (isFree) compareAsStart(settings);
+  } catch (error) {
+    if (!(error instanceof StoreProblem)) throw error;
+    return error.message;
+  }
+  const sound = existsSync(file) ? checkFile(file, { whole: "pages" }) : undefined;
+  if (sound === undefined || sound.ok) return undefined;
+  return `${sound.error}. Stop the gateway, if one runs, and run parley store recover.`;
+}
+
+/** The same, and all of the store is read, after it was compared as by a start. */
+export function checkStoreDir(settings: Pick<StoreSettings, "dir" | "durability">): StoreLook {
+  const look = inspectStoreDir(settings.dir);
+  if (look.state === "problem" || !existsSync(settings.dir)) return look;
+  const damage = damageIn(settings, look.state !== "in_use");
+  return damage === undefined ? look : { ...look, damage };
 }

@@ -167,6 +167,8 @@ export class StoreProblem extends Error {
   readonly problem: StoreProblemKind;
   /** The file, or host, port and name of the database; never a password. */
   readonly place: string;
+  /** What is wrong, without a place: for whoever may not know that. */
+  readonly what: string;
   readonly wayOut: string;
 
   constructor(problem: StoreProblemKind, place: string, more: Circumstances = {}) {
@@ -179,6 +181,7 @@ export class StoreProblem extends Error {
     this.name = "StoreProblem";
     this.problem = problem;
     this.place = place;
+    this.what = what;
     this.wayOut = wayOut;
   }
 }

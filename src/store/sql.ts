@@ -23,6 +23,8 @@ export interface Store {
   readonly aside?: Db;
   /** Runs `work` in one write transaction. Its side effects must wait for the returned promise. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** Why writing is refused at the moment, in words without a place. Absent: nobody watches. */
+  refusal?(): Promise<string | undefined>;
   /** Where the readable copy of a transcript lies; absent in a cluster. */
   transcriptPath(sessionId: string): string | undefined;
   /** What several processes need to share the store. Absent: this process has it alone. */

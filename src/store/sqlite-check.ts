@@ -82,9 +82,9 @@ function isWholeInLog(file: string): boolean {
 
 /**
  * Refuses a file that is damaged in a way that opening it would not tell. One that isn't there is a new
- * store.
+ * store. Returns whether the end of the file is missing, and may still be in the log.
  */
-export function refuseDamagedFile(dir: string, file: string): void {
+export function refuseDamagedFile(dir: string, file: string): boolean {
   const refuse = (detail: string): never => {
     throw new StoreProblem("corrupt", file, { detail });
   };
@@ -100,14 +100,16 @@ export function refuseDamagedFile(dir: string, file: string): void {
     if (copiesIn(dir).length > 0) {
       refuse("it is empty or gone, but copies of its transcripts, <session id>.jsonl, are beside it");
     }
-    return;
+    return false;
   }
   const whole = size < PAGE_BYTES_MIN ? undefined : bytesInHeader(file);
   if (whole === undefined) {
     // A loss of power may leave any page half written that is whole in the log, the first one too.
-    if (logSize > 0 && isWholeInLog(file)) return;
-    refuse(size < PAGE_BYTES_MIN ? `it has ${size} bytes, and no database is so short` : "it is no database");
+    if (logSize > 0 && isWholeInLog(file)) return false;
+    return refuse(
+      size < PAGE_BYTES_MIN ? `it has ${size} bytes, and no database is so short` : "it is no database",
+    );
   }
-  // With a log the end of the file may still be in that.
-  else if (logSize === 0 && size < whole) refuse("its end is missing");
+  if (logSize === 0 && size < whole) refuse("its end is missing");
+  return size < whole;
 }

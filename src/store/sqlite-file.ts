@@ -102,11 +102,16 @@ function refuseIrregular(file: string): Result<void> {
   return fail("store_unavailable", `${odd} is not a regular file`, { hint: "Name a backup file." });
 }
 
+/** How much is read: its schema; each page; each page and each entry of an index. */
+interface Reading {
+  readonly whole: boolean | "pages";
+}
+
 /**
  * Looks at a store of this program; anything else is a failure that says what it is. `whole`: all of it is
  * read, and must be sound.
  */
-export function checkFile(file: string, what: { whole: boolean }): Result<KnownFile> {
+export function checkFile(file: string, what: Reading): Result<KnownFile> {
   try {
     const regular = refuseIrregular(file);
     if (!regular.ok) return regular;
@@ -123,7 +128,7 @@ export function checkFile(file: string, what: { whole: boolean }): Result<KnownF
   }
 }
 
-function checked(database: DatabaseSync, file: string, what: { whole: boolean }): Result<KnownFile> {
+function checked(database: DatabaseSync, file: string, { whole }: Reading): Result<KnownFile> {
   const read = (name: string): unknown => Object.values(database.prepare(`pragma ${name}`).get() ?? {})[0];
   const version = Number(read("user_version"));
   if (read("application_id") !== APPLICATION_ID || version === 0) {
@@ -135,10 +140,11 @@ function checked(database: DatabaseSync, file: string, what: { whole: boolean })
       hint: "Use that version. Nothing was changed.",
     });
   }
-  const soundness = what.whole ? read("integrity_check(1)") : "ok";
+  const check = whole === "pages" ? "quick_check(1)" : "integrity_check(1)";
+  const soundness = whole === false ? "ok" : read(check);
   if (soundness !== "ok") return damaged(file, String(soundness));
   const differences = schemaDifferences(database, version);
-  const unreadable = what.whole ? unreadableTable(differences) : undefined;
+  const unreadable = whole === true ? unreadableTable(differences) : undefined;
   if (unreadable === undefined) return ok({ version, differences });
   const text = `${file} was altered: ${shownObject(unreadable)} is not the table of this program`;
   return fail("store_unavailable", text, {

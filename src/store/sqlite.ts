@@ -24,6 +24,7 @@ import { StoreKeeper } from "./sqlite-keeper.ts";
 import { holdsPage, LogView } from "./sqlite-log.ts";
 import { lostSinceCopies, lostSinceMark, roundOf } from "./sqlite-loss.ts";
 import { MarkWriter, readMark } from "./sqlite-mark.ts";
+import { PageCheck } from "./sqlite-pages.ts";
 import { distrust } from "./sqlite-trust.ts";
 import type { Tables } from "./tables.ts";
 
@@ -67,9 +68,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   let writer: DatabaseSync | undefined;
   let look: Look | undefined;
   try {
-    refuseDamagedFile(dir, file);
+    const isShort = refuseDamagedFile(dir, file);
     writeFileSync(file, "", { flag: "a", mode: 0o600 });
-    look = lookBefore(options, file, view);
+    look = lookBefore(options, { file, view, isShort });
     if (look.mark === "damaged") log.warn({ file }, "high-water mark cannot be read");
     writer = openWriter(file);
     const { version } = look;
@@ -86,13 +87,31 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     reader.exec(`pragma query_only = on; pragma cache_size = -${CACHE_KIB}`);
     look.database.close();
     const keeper = keeperOf(options, { file, reader, view, look });
-    return storeOf({ dir, file, writer, reader, unlock, keeper, gather: options.gather });
+    return storeOf({ dir, file, writer, reader, unlock, keeper, options });
   } catch (error) {
     if (look?.database.isOpen) look.database.close();
     writer?.close();
     view.close();
     unlock();
     throw asStoreProblem(error, file);
+  }
+}
+
+/** Compares a store with what is known of it, as a start does. Changes nothing. Rejects as a start does. */
+export function compareAsStart(options: Pick<SqliteOptions, "dir" | "durability">): void {
+  const file = join(options.dir, STORE_FILE);
+  const unlock = lockStore(options.dir);
+  const view = new LogView(file);
+  try {
+    const isShort = refuseDamagedFile(options.dir, file);
+    // An interrupted transaction is undone by the start itself.
+    if (sizeOf(file) === 0 || sizeOf(`${file}-journal`) > 0) return;
+    lookBefore(options, { file, view, isShort }).database.close();
+  } catch (error) {
+    throw asStoreProblem(error, file);
+  } finally {
+    view.close();
+    unlock();
   }
 }
 
@@ -113,8 +132,7 @@ interface Look {
 /** Reads a file before it is opened for writing. Refuses one that has lost something. */
 function lookBefore(
   { dir, durability }: Pick<SqliteOptions, "dir" | "durability">,
-  file: string,
-  view: LogView,
+  { file, view, isShort }: { file: string; view: LogView; isShort: boolean },
 ): Look {
   const mark = readMark(file);
   const known = mark === "damaged" ? undefined : mark;
@@ -131,11 +149,18 @@ function lookBefore(
       (known === undefined ? undefined : lostSinceMark(known, { file, database, view, version, hasPage })) ??
       (mayBeAhead ? undefined : lostSinceCopies({ database, version }, dir));
     if (lost !== undefined) throw new StoreProblem("behind", file, { detail: lost });
+    if (isShort) refuseUnsound(database, file);
     return { database, version, mark };
   } catch (error) {
     database.close();
     throw error;
   }
+}
+
+/** The end of a short file has to be in its log. */
+function refuseUnsound(database: DatabaseSync, file: string): void {
+  const found = String(Object.values(database.prepare("pragma quick_check(1)").get() ?? {})[0]);
+  if (found !== "ok") throw new StoreProblem("corrupt", file, { detail: `its end is missing: ${found}` });
 }
 
 interface KeptFiles {
@@ -190,27 +215,30 @@ interface Parts {
   readonly reader: DatabaseSync;
   readonly unlock: () => void;
   readonly keeper: StoreKeeper;
-  readonly gather: SqliteOptions["gather"];
+  readonly options: SqliteOptions;
 }
 
 function storeOf(parts: Parts): Store {
   const db = new Kysely<Tables>({ dialect: sqliteDialect(parts.reader, parts.file) });
   const { file } = parts;
-  const aside = new AsideConnection({ file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: CACHE_KIB });
+  const start = { file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: CACHE_KIB };
+  const aside = new AsideConnection(start);
+  const { clock, log } = parts.options;
+  const pages = clock === undefined ? undefined : new PageCheck({ start, clock, log });
   let open = true;
   return {
     kind: "sqlite",
     db,
     aside: new Kysely<Tables>({ dialect: asideDialect(aside) }),
     transaction: sqliteTransactions(parts.writer, parts.file, {
-      gather: parts.gather,
+      gather: parts.options.gather,
       committed: () => parts.keeper.committed(),
     }),
     transcriptPath: (sessionId) => join(parts.dir, `${sessionId}.jsonl`),
     close: async () => {
       if (!open) return;
       open = false;
-      const asideEnded = aside.close();
+      const asideEnded = Promise.all([aside.close(), pages?.close()]);
       parts.keeper.closing();
       parts.reader.close();
       parts.writer.close();

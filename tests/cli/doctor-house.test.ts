@@ -1,11 +1,13 @@
 // What the doctor finds about models, by calling each once on a model server, and about the places where files are.
 
-import { chmodSync, mkdirSync, utimesSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
 import { cleanup } from "../kit/engine.ts";
 import { type Script, startModelServer } from "../kit/model-server.ts";
 import { httpError, text, usage } from "../kit/model-server-steps.ts";
+import { silentLog } from "../store/samples.ts";
 import { configFile, makeHome, run } from "./kit.ts";
 
 interface Finding {
@@ -148,4 +150,26 @@ test("a clock that was set back is found by the store's last change", async () =
       text: expect.stringMatching(/^the store was last changed 3\d{3} s/),
     }),
   ]);
+});
+
+test("damage: a store that was cut in half is a problem, and so is one whose log is gone", async () => {
+  const { home } = await makeHome();
+  const dir = join(home, ".parley", "state");
+  const store = await openSqlite({ dir, durability: "full", log: silentLog });
+  await store.transaction((tx) => tx.insertInto("chains").values({ chain_id: "a", runs: 1 }).execute());
+  const crashed = new Map(
+    ["", "-wal", "-mark"].map((end) => [end, readFileSync(join(dir, STORE_FILE + end))]),
+  );
+  await store.close();
+  expect(await findings(home, "store", "--offline")).toMatchObject({ found: [{ level: "ok" }] });
+  const whole = readFileSync(join(dir, STORE_FILE));
+  writeFileSync(join(dir, STORE_FILE), whole.subarray(0, whole.length / 2));
+  const cut = await findings(home, "store", "--offline");
+  expect(cut).toMatchObject({ code: 1, found: [{ level: "problem" }] });
+  expect(cut.found[0]?.text).toContain("its end is missing");
+  for (const [end, bytes] of crashed) writeFileSync(join(dir, STORE_FILE + end), bytes);
+  expect(await findings(home, "store", "--offline")).toMatchObject({ found: [{ level: "ok" }] });
+  rmSync(join(dir, `${STORE_FILE}-wal`));
+  const { found } = await findings(home, "store", "--offline");
+  expect(found[0]).toMatchObject({ level: "problem", text: expect.stringContaining("parley store recover") });
 });

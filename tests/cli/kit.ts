@@ -26,7 +26,7 @@ import {
   runProgram,
   storeTools,
 } from "../../src/main.ts";
-import { inspectStoreDir } from "../../src/store/inspect.ts";
+import { checkStoreDir, inspectStoreDir } from "../../src/store/inspect.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { homeWith } from "../kit/gateway-process.ts";
 import { freePort } from "../kit/loopback.ts";
@@ -181,6 +181,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     runProgram: (program) => runProgram(program, quietWorld()),
     machine: { ...MACHINE, ...options.machine },
     inspectStore: async (dir) => inspectStoreDir(dir),
+    checkStore: async (settings) => checkStoreDir(settings),
     inspectDatabase: async (url) =>
       database === undefined ? inspectDatabase(url, quietWorld()) : ok(database),
     store: storeTools(quietWorld()),

@@ -1,6 +1,11 @@
 // The plain HTTP routes.
 
+import { join } from "node:path";
 import { expect, test } from "vitest";
+import { StoreProblem } from "../../src/store/problems.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { watchWrites } from "../../src/store/write-watch.ts";
+import { openStore, temporaryFolder } from "../kit/engine.ts";
 import { openHouse, TOKEN } from "./kit.ts";
 
 const AUTH = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
@@ -12,6 +17,32 @@ test("liveness and readiness are open, and readiness ends with the engine", asyn
   await house.engine.stop(0);
   expect((await fetch(`${house.http}/readyz`)).status).toBe(503);
   expect((await fetch(`${house.http}/healthz`)).status).toBe(200);
+});
+
+test("damage: while writes are refused readiness is 503 and says why, and it is back with the first that works", async () => {
+  const dir = temporaryFolder();
+  const problems: StoreProblem[] = [];
+  const refusing = (store: Store): Store =>
+    watchWrites({
+      ...store,
+      transaction: (work) => {
+        const [problem] = problems;
+        return problem === undefined ? store.transaction(work) : Promise.reject(problem);
+      },
+    });
+  const house = await openHouse({ dir, disk: refusing(await openStore(dir)) });
+  const ready = async () => {
+    const answer = await fetch(`${house.http}/readyz`);
+    return { status: answer.status, body: await answer.json() };
+  };
+  problems.push(new StoreProblem("full", join(dir, "parley.sqlite")));
+  expect(await ready()).toEqual({ status: 200, body: { ok: true, status: "ready" } });
+  await house.engine.commit(async () => {}).catch(() => {});
+  const reason = "the store cannot grow: the disk or the quota is full";
+  expect(await ready()).toEqual({ status: 503, body: { ok: false, status: "not ready", reason } });
+  expect((await fetch(`${house.http}/healthz`)).status).toBe(200);
+  problems.pop();
+  expect((await ready()).status).toBe(200);
 });
 
 test("a tool is called over HTTP as over the socket", async () => {

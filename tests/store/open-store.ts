@@ -8,6 +8,7 @@ import { StoreProblem } from "../../src/store/problems.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
+import { watchWrites } from "../../src/store/write-watch.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { silentLog, userMessage } from "./samples.ts";
 
@@ -30,18 +31,19 @@ async function fill(store: Store, ballast: string): Promise<void> {
   try {
     for (; written < 10_000; written++) await write(store, `m${written}`);
   } catch (error) {
-    say({ written, ...problemOf(error) });
+    say({ written, ...problemOf(error), refusal: await store.refusal?.() });
   }
   const count = async () => (await store.db.selectFrom("messages").select("id").execute()).length;
   say({ kept: await count() });
   rmSync(ballast);
+  say({ refusal: (await store.refusal?.()) ?? "none" });
   await write(store, "after");
   say({ kept: await count() });
 }
 
 const [dir = "", action = "hold"] = process.argv.slice(2);
 try {
-  const store = await openSqlite({ dir, durability: "full", log: silentLog });
+  const store = watchWrites(await openSqlite({ dir, durability: "full", log: silentLog }));
   await store.transaction((tx) =>
     tx
       .insertInto("chains")

@@ -13,7 +13,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { checkStoreDir } from "../../src/store/inspect.ts";
 import { openMirror } from "../../src/store/mirror.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import { insertSession } from "../../src/store/sessions.ts";
@@ -22,7 +23,7 @@ import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
 import { plainRedactor } from "../kit/redactor.ts";
-import { fakeWorld } from "../kit/world.ts";
+import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 import { keptLog, sampleSession, silentLog, userMessage } from "./samples.ts";
 
 const KEY = "agent:main:main";
@@ -292,7 +293,7 @@ test("damage: what is committed is in the database's own file after half a minut
   });
   await world.advance(30_000);
   expect(writtenBack(dir)).toBe(1);
-  expect(world.pendingDelays()).toEqual([]);
+  expect(world.pendingDelays()).toEqual([570_000]);
   resolve();
   await long;
   await say(store, "m2");
@@ -310,9 +311,95 @@ test("damage: the mark follows a commit within a tenth of a second, once for all
   const before = readFileSync(mark(dir));
   for (let count = 0; count < 20; count += 1) await say(store, `m${count}`, "short");
   expect(readFileSync(mark(dir)).equals(before)).toBe(true);
-  expect(world.pendingDelays()).toEqual([100, 30_000]);
+  expect(world.pendingDelays()).toEqual([100, 30_000, 600_000]);
   await world.advance(100);
   const left = killed(dir);
   truncateSync(log(left), statSync(log(left)).size - 1);
   expect((await problemIn(left)).problem).toBe("behind");
+});
+
+/** The thread of the check takes its own time; the rests between two tables are by the held clock. */
+async function soon(world: FakeWorld, isSo: () => boolean): Promise<void> {
+  const look = async (): Promise<void> => {
+    await world.advance(0);
+    expect(isSo()).toBe(true);
+  };
+  await vi.waitFor(look, { timeout: 30_000, interval: 1 });
+}
+
+/** A store with so many pages that a damaged one in the middle is one of messages, after a planned stop. */
+async function manyPages(): Promise<string> {
+  const dir = join(temporaryFolder(), "state");
+  const store = await spoken(dir);
+  await store.transaction(async (tx) => {
+    for (let at = 0; at < 200; at += 1) {
+      await appendEntry(
+        tx,
+        { sessionKey: KEY, sessionId: ID, entry: userMessage(`n${at}`, LONG) },
+        plainRedactor,
+      );
+    }
+  });
+  await copiesOf(dir, store);
+  await store.close();
+  return dir;
+}
+
+function damagePages(dir: string): void {
+  const file = join(dir, STORE_FILE);
+  const bytes = readFileSync(file);
+  const middle = Math.floor(bytes.length / 4_096 / 2) * 4_096;
+  bytes.fill(0xa5, middle, middle + 40 * 4_096);
+  writeFileSync(file, bytes);
+}
+
+test("damage: a file that was cut in half is refused with its log, too, by the start and by the doctor", async () => {
+  const dir = await manyPages();
+  const store = await open(dir);
+  await note(store, "in the log");
+  const left = killed(dir);
+  await store.close();
+  expect(checkStoreDir({ dir: left, durability: "full" }).damage).toBeUndefined();
+  truncateSync(join(left, STORE_FILE), Math.floor(statSync(join(left, STORE_FILE)).size / 2));
+  const found = await problemIn(left);
+  expect(found.problem).toBe("corrupt");
+  expect(checkStoreDir({ dir: left, durability: "full" }).damage).toBe(found.message);
+});
+
+test("damage: random damage of pages is found in the background, and the run of nobody waits for it", async () => {
+  const dir = await manyPages();
+  damagePages(dir);
+  const world = fakeWorld();
+  const store = await open(dir, { clock: world.clock, log: world.log });
+  cleanup(() => store.close());
+  await world.advance(10 * 60_000);
+  const found = (): boolean =>
+    world.logged.some(({ level, text }) => level === "error" && text.includes("damaged pages"));
+  // A write in the middle of the check.
+  await note(store, "meanwhile");
+  await soon(world, found);
+  expect(world.logged.filter(({ level }) => level === "error")).toEqual([
+    expect.objectContaining({
+      fields: expect.objectContaining({
+        damage: expect.arrayContaining([expect.stringContaining("messages")]),
+      }),
+    }),
+  ]);
+  expect(checkStoreDir({ dir, durability: "full" })).toMatchObject({
+    state: "in_use",
+    damage: expect.stringContaining("parley store recover"),
+  });
+});
+
+test("damage: the check of a sound store says nothing, and comes again after a day", async () => {
+  const dir = await manyPages();
+  const world = fakeWorld();
+  const store = await open(dir, { clock: world.clock, log: world.log });
+  await world.advance(10 * 60_000);
+  await soon(world, () => world.pendingDelays().includes(24 * 3_600_000));
+  expect(world.pendingDelays()).toEqual([24 * 3_600_000]);
+  expect(world.logged).toEqual([]);
+  await store.close();
+  expect(world.pendingDelays()).toEqual([]);
+  expect(checkStoreDir({ dir, durability: "full" })).toMatchObject({ state: "free" });
 });

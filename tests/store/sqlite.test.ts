@@ -321,10 +321,14 @@ describe("other processes", () => {
       const script = `mount -t tmpfs -o size=3m tmpfs "$0" && ${ballast} && exec "$1" "$2" "$0" fill`;
       const shell = ["-m", "sh", "-c", script, dir, process.execPath, FIXTURE];
       const { stdout } = spawnSync("unshare", shell, { encoding: "utf8" });
-      const [, full, kept, after] = stdout.split("\n").map((line) => (line === "" ? {} : JSON.parse(line)));
+      const [, full, kept, freed, after] = stdout
+        .split("\n")
+        .map((line) => (line === "" ? {} : JSON.parse(line)));
       expect(full).toMatchObject({ problem: "full", place: file });
       expect(full.written).toBeGreaterThan(5);
+      expect(full.refusal).toBe("cannot grow: the disk or the quota is full");
       expect(kept).toEqual({ kept: full.written });
+      expect(freed).toEqual({ refusal: "none" });
       expect(after).toEqual({ kept: full.written + 1 });
     },
   );

@@ -35,14 +35,17 @@ function checkNode(version: string): Finding {
 }
 
 async function checkStore(cli: Cli, settings: Settings): Promise<{ findings: Finding[]; held: boolean }> {
-  const { dir, postgresUrl } = settings.store;
+  const { postgresUrl } = settings.store;
   // Whether a gateway of a cluster runs here is not to be seen from the store.
   if (postgresUrl !== undefined) {
     return { findings: await checkDatabase(cli, postgresUrl), held: false };
   }
-  const report = await cli.parts.inspectStore(dir);
+  const report = await cli.parts.checkStore(settings.store);
   const level = report.state === "problem" ? "problem" : "ok";
-  const found = { name: "store", level, text: report.text } as const;
+  const found: Finding =
+    report.damage === undefined
+      ? { name: "store", level, text: report.text }
+      : { name: "store", level: "problem", text: report.damage };
   const altered = alteredSchema(report.differences);
   return { findings: [found, ...altered], held: report.state === "in_use" };
 }

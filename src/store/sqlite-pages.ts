@@ -1,0 +1,107 @@
+// Looks for damaged pages of an open embedded store, in a thread of its own that lives as long as the check.
+// PG1: a table at a time, and between two tables it rests as long as the one before took: nobody who reads or
+//      writes waits for it.
+
+import { CompiledQuery } from "kysely";
+import type { Clock, Timer } from "../world/plain.ts";
+import type { Log } from "../world.ts";
+import { StoreProblem } from "./problems.ts";
+import { AsideConnection } from "./sqlite-aside.ts";
+import type { AsideStart } from "./sqlite-aside-worker.ts";
+
+/** After the start, when whoever waited for it is served. */
+const FIRST_MS = 10 * 60_000;
+const EVERY_MS = 24 * 3_600_000;
+
+const TABLES = `select name from sqlite_schema where type = 'table' and sql not like 'create virtual%'
+  order by name`;
+
+interface PageCheckParts {
+  readonly start: AsideStart;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class PageCheck {
+  readonly #parts: PageCheckParts;
+  readonly #stop = new AbortController();
+  #timer: Timer | undefined;
+  #underWay: Promise<void> | undefined;
+
+  constructor(parts: PageCheckParts) {
+    this.#parts = parts;
+    this.#plan(FIRST_MS);
+  }
+
+  /** Resolves when nothing of it has the file open any more. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#timer?.cancel();
+    await this.#underWay;
+  }
+
+  #plan(delayMs: number): void {
+    const { clock } = this.#parts;
+    this.#timer = clock.at(clock.now() + delayMs, () => {
+      this.#underWay = this.#check().then(() => {
+        if (!this.#stop.signal.aborted) this.#plan(EVERY_MS);
+      });
+    });
+  }
+
+  async #check(): Promise<void> {
+    const { start, log } = this.#parts;
+    const aside = new AsideConnection(start);
+    const ask = async (sql: string): Promise<string[]> => {
+      const { rows } = await aside.executeQuery<Record<string, unknown>>(CompiledQuery.raw(sql));
+      return rows.map((row) => String(Object.values(row)[0]));
+    };
+    try {
+      const damage = await this.#damageIn(ask);
+      if (damage.length === 0) return;
+      const text =
+        "the store has damaged pages: make a backup, stop the gateway and run parley store recover";
+      log.error({ file: start.file, damage }, text);
+    } catch (error) {
+      if (!this.#stop.signal.aborted) log.warn({ err: error, file: start.file }, "pages not checked");
+    } finally {
+      await aside.close();
+    }
+  }
+
+  /** Says of each table what is wrong with it first. */
+  async #damageIn(ask: (sql: string) => Promise<string[]>): Promise<string[]> {
+    const { clock } = this.#parts;
+    const damage: string[] = [];
+    for (const table of await ask(TABLES)) {
+      if (this.#stop.signal.aborted) break;
+      const began = clock.monotonic();
+      const [found = "ok"] = await ask(`pragma quick_check("${table.replaceAll('"', '""')}")`).catch(
+        corruption,
+      );
+      if (found !== "ok") damage.push(`${table}: ${found}`);
+      await this.#rest(clock.monotonic() - began);
+    }
+    return damage;
+  }
+
+  #rest(ms: number): Promise<void> {
+    const { clock } = this.#parts;
+    const { signal } = this.#stop;
+    return new Promise((resolve) => {
+      const timer = clock.at(clock.now() + ms, resolve);
+      const leave = (): void => {
+        timer.cancel();
+        resolve();
+      };
+      if (signal.aborted) leave();
+      else signal.addEventListener("abort", leave, { once: true });
+    });
+  }
+}
+
+/** A page may be so damaged that the check itself cannot read on. */
+function corruption(error: unknown): string[] {
+  if (error instanceof StoreProblem && error.problem === "corrupt") return [error.message];
+  throw error;
+}

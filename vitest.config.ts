@@ -25,6 +25,7 @@ class LongFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     globalSetup: ["tests/setup.ts"],
+    setupFiles: ["tests/setup-file.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: "forks",
@@ -39,6 +40,8 @@ export default defineConfig({
           include: ["tests/**/*.test.ts"],
           exclude: [...configDefaults.exclude, ...DEEP],
           sequence: { groupOrder: 0 },
+          // To start a process and load the program anew for each file takes a third of all processor time.
+          isolate: false,
           // One file more than cores: many wait for processes, browsers and databases.
           maxWorkers: availableParallelism() + 1,
         },
@@ -58,7 +61,6 @@ export default defineConfig({
         extends: true,
         test: {
           name: "alone",
-          globalSetup: ["tests/setup-deep.ts"],
           include: ALONE,
           sequence: { groupOrder: 2 },
           maxWorkers: 1,

@@ -4,7 +4,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
-import { afterAll, describe, expect } from "vitest";
+import { describe, expect } from "vitest";
 import { cleanup } from "./engine.ts";
 
 const CHROMIUM = "/usr/bin/chromium";
@@ -28,19 +28,25 @@ export const describeInBrowser = describe.skipIf(!existsSync(CHROMIUM) && proces
 
 let browser: Promise<Browser> | undefined;
 
-/** One browser for a test file; its contexts are as separate as two people's. */
+async function launched(): Promise<Browser> {
+  const started = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  started.once("disconnected", () => {
+    browser = undefined;
+  });
+  return started;
+}
+
+/** One browser for a process of tests, which it ends with; its contexts are as separate as two people's. */
 function theBrowser(): Promise<Browser> {
-  browser ??= chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  browser ??= launched();
   return browser;
 }
 
+/** For a process without a test runner. */
 export async function closeBrowser(): Promise<void> {
   await (await browser)?.close();
   browser = undefined;
 }
-
-// Outside a test runner (bench/screenshots.ts) whoever visits closes it.
-if (process.env.VITEST !== undefined) afterAll(closeBrowser);
 
 export interface VisitOptions {
   readonly viewport?: { readonly width: number; readonly height: number };

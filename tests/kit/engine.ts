@@ -1,10 +1,6 @@
 // The real engine on a real store in a folder of its own, with a scripted executor, and crashes on demand.
 
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach } from "vitest";
 import type { AssistantMessage } from "../../src/core/message.ts";
 import { ZERO_USAGE } from "../../src/core/message.ts";
 import { isEnded, type Run } from "../../src/core/run.ts";
@@ -20,29 +16,10 @@ import type { Store, Tx } from "../../src/store/sql.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { realWorld, type World } from "../../src/world.ts";
 import { sessionRow as blankSession } from "../core/rows.ts";
+import { cleanUp, cleanup, temporaryFolder } from "./cleanup.ts";
 import { runSql, serverUrl } from "./postgres.ts";
 
-const cleanups: (() => Promise<void> | void)[] = [];
-
-/** Undoes what was opened, last first. */
-export async function cleanUp(): Promise<void> {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-}
-
-// Outside a test runner (tests/fuzz by hand) whoever opens says when all of it goes.
-if (process.env.VITEST !== undefined) afterEach(cleanUp);
-
-/** Something to undo after the test. */
-export function cleanup(action: () => Promise<void> | void): void {
-  cleanups.push(action);
-}
-
-/** An empty folder that is gone after the test. */
-export function temporaryFolder(): string {
-  const dir = mkdtempSync(join(tmpdir(), "parley-test-"));
-  cleanup(() => rmSync(dir, { recursive: true, force: true }));
-  return dir;
-}
+export { cleanUp, cleanup, temporaryFolder };
 
 /** The real clock and ids, and no log lines but errors. */
 export function quietWorld(): World {

@@ -217,7 +217,7 @@ const isEntry = (path: string): boolean =>
   /^ui\/(build|put-in-place)\.(js|d\.ts)$/.test(path) ||
   path === BROWSER_ENTRY ||
   path === "vitest.config.ts" ||
-  /^tests\/setup(-deep)?\.ts$/.test(path) ||
+  /^tests\/setup(-deep|-file)?\.ts$/.test(path) ||
   /^bench\/(acp|bench|cluster|crashes|load|peers|postgres|screenshots|by-hand-[a-z-]+)\.ts$/.test(path) ||
   path === "tests/fuzz/fuzz.ts" ||
   path === "tests/sim/run.ts" ||

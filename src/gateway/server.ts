@@ -36,8 +36,12 @@ import { CLOSE, type HelloOk, type ShutdownEvent } from "./protocol.ts";
 import { CONNECTIONS_MAX, createShares, SOCKETS_MAX } from "./shares.ts";
 import { openSockets, pathOf, refuseUpgrade } from "./upgrade.ts";
 
-/** Sockets that are open and have not said hello. One more, and the oldest of them has to go. */
-const STRANGERS_MAX = 128;
+/** Sockets that are open and have not asked to connect: at once, and those that had time enough to ask. */
+const STRANGERS_MAX = 1_024;
+const SILENT_MAX = 128;
+const SILENT_AFTER_MS = 3_000;
+/** Connections that the system keeps until they are accepted. */
+const BACKLOG = 1_024;
 /** A request that comes in drops does not hold its socket for long. */
 const HTTP_OPTIONS = {
   headersTimeout: 10_000,
@@ -81,8 +85,9 @@ class GatewayServer implements Gateway {
   /** Connections of which it is still being found out whether they come from inside a sandbox. */
   readonly #judged = new WeakMap<Duplex, Promise<boolean>>();
   readonly #byDeviceToken = new Set<Member>();
-  /** Oldest first. */
-  readonly #strangers = new Set<Connection>();
+  /** Those that have not asked to connect, and since when they are there. Oldest first. */
+  readonly #strangers = new Map<Connection, number>();
+  #trimTimer: Timer | undefined;
   #ticks = 0;
   #tickTimer: Timer | undefined;
   #closing = false;
@@ -157,7 +162,7 @@ class GatewayServer implements Gateway {
     const { host, port } = this.#deps.settings.gateway;
     await new Promise<void>((resolve, reject) => {
       this.#http.once("error", reject);
-      this.#http.listen(port, host, () => {
+      this.#http.listen({ port, host, backlog: BACKLOG }, () => {
         this.#http.off("error", reject);
         resolve();
       });
@@ -177,6 +182,7 @@ class GatewayServer implements Gateway {
   async close(shutdown: ShutdownEvent = { reason: "stopping" }): Promise<void> {
     this.announce(shutdown);
     this.#tickTimer?.cancel();
+    this.#trimTimer?.cancel();
     this.#history.stop();
     this.#unfollow();
     const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()));
@@ -276,6 +282,8 @@ class GatewayServer implements Gateway {
     const allowed = checkHeaders(this.#deps.settings.gateway, { host, origin });
     if (!allowed.ok) return allowed;
     if (!["/", DEMO_PATH].includes(pathOf(request))) return fail("unknown_method", "the WebSocket is at /");
+    // Also when there is no room for this one: the next one finds it.
+    this.#trimSoon();
     const isFull = this.#open.size + (this.#demo?.connections ?? 0) >= CONNECTIONS_MAX;
     return isFull || !this.#shares.links.hasRoom(request.socket.remoteAddress ?? "")
       ? fail("rate_limited", "too many connections; try again in a moment")
@@ -285,10 +293,7 @@ class GatewayServer implements Gateway {
   #accept(ws: WebSocket, request: IncomingMessage, stream: Duplex): void {
     const parts: ConnectionParts = {
       ...this.#parts,
-      join: (member) => {
-        this.#strangers.delete(connection);
-        return this.#parts.join(member);
-      },
+      asked: () => void this.#strangers.delete(connection),
     };
     const connection: Connection = new Connection(parts, {
       socket: ws,
@@ -307,15 +312,31 @@ class GatewayServer implements Gateway {
     const { remoteAddress = "" } = request.socket;
     links.take(remoteAddress);
     this.#open.add(connection);
-    this.#strangers.add(connection);
+    this.#strangers.set(connection, this.#deps.world.clock.monotonic());
     ws.once("close", () => {
       links.give(remoteAddress);
       this.#strangers.delete(connection);
       this.#open.delete(connection);
     });
-    // Whoever means well says hello at once: those who keep silent must not keep others out.
-    const [oldest] = this.#strangers;
-    if (this.#strangers.size > STRANGERS_MAX) oldest?.cut();
+    this.#trimSoon();
+  }
+
+  /** Not at once: requests that have come and were not read yet are read before. */
+  #trimSoon(): void {
+    const { clock } = this.#deps.world;
+    if (this.#strangers.size > SILENT_MAX) this.#trimTimer ??= clock.at(clock.now(), () => this.#trim());
+  }
+
+  /** Clients ask at once: those who keep silent must not keep others out. */
+  #trim(): void {
+    this.#trimTimer = undefined;
+    const now = this.#deps.world.clock.monotonic();
+    for (const [stranger, since] of this.#strangers) {
+      const { size } = this.#strangers;
+      if (size <= SILENT_MAX || (size <= STRANGERS_MAX && now - since < SILENT_AFTER_MS)) return;
+      this.#strangers.delete(stranger);
+      stranger.cut();
+    }
   }
 
   #endDevice(deviceId: string, role?: Caller["role"]): void {

@@ -72,12 +72,33 @@ test("a stranger whose one message is wrong and too large at once is gone as soo
 });
 
 test("hundreds of connections that say nothing keep nobody out", async () => {
-  const house = await openHouse();
-  const silent = await Promise.all(Array.from({ length: 128 }, () => openRaw(house.url)));
+  const world = fakeWorld();
+  const house = await openHouse({ world });
+  const silent = await Promise.all(Array.from({ length: 300 }, () => openRaw(house.url)));
+  await world.advance(3_000);
   const raw = await joined(house);
   raw.send({ type: "req", id: "h", method: "health" });
   expect((await raw.res("h")).ok).toBe(true);
+  await world.advance(1);
+  // The oldest ones go; of those that are left there are few.
   expect(await silent[0]?.closed()).toMatchObject({ code: expect.any(Number) });
+  expect(await silent[150]?.closed()).toMatchObject({ code: expect.any(Number) });
+  expect(silent[299]?.socket.readyState).toBe(1);
+});
+
+test("500 clients that open their sockets at once, and ask to connect a second later, are all served", async () => {
+  const world = fakeWorld();
+  const house = await openHouse({ world });
+  const raws = await Promise.all(Array.from({ length: 500 }, () => openRaw(house.url)));
+  await world.advance(1_000);
+  const answers = await Promise.all(
+    raws.map(async (raw) => {
+      raw.send({ type: "req", id: "hello", method: "connect", params: connectParams() });
+      raw.send({ type: "req", id: "health", method: "health" });
+      return [(await raw.res("hello")).ok, (await raw.res("health")).ok];
+    }),
+  );
+  expect(answers).toEqual(raws.map(() => [true, true]));
 });
 
 test("a client's long description of itself is cut before others are told", async () => {

@@ -1,5 +1,5 @@
 // Owns the way out: takes rows from the outbox, gives them to their channel, and writes down what came of it.
-// OB1: an attempt is on disk before it is made; what a crash left open is settled at start (I5).
+// OB1: an attempt is on disk before it is made; what a crash or a lost answer left open is settled (I5).
 // OB2: one route goes in order; different routes go side by side. One channel's trouble holds up no other.
 //      News for programs goes in order for each session, at the pace of its program (`hook-pace.ts`).
 // OB3: a long text goes in parts, acknowledged one by one: a part that has arrived is not sent again (I5).
@@ -21,6 +21,7 @@ import {
   recoverOpenAttempts,
 } from "../store/deliveries.ts";
 import { dueNews } from "../store/hook-due.ts";
+import { isInDoubt } from "../store/problems.ts";
 import type { Db } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import { type Timer, type World, withFields } from "../world.ts";
@@ -110,7 +111,7 @@ export class OutboxWorker implements Outbox {
     this.deliveryQueued();
   }
 
-  /** Looks after what other processes have left. Harmless at any time. */
+  /** Looks after what other processes, or lost answers, have left. Harmless at any time. */
   sweep(): void {
     if (this.#state !== "open" || this.#recovering !== undefined) return;
     this.#recovering = this.#recover()
@@ -122,11 +123,12 @@ export class OutboxWorker implements Outbox {
   }
 
   async #recover(): Promise<void> {
-    const { commit, channels, world, shared, of } = this.#parts;
+    const { commit, channels, world, owner, shared, of } = this.#parts;
+    const own = { owner, isUnderWay: (id: string) => this.#underWay.has(id) };
     const canRepeat = (route: Route): boolean => channels.get(route.channel)?.deduplicates === true;
     const failed = await commit(async (unit) => {
-      const from = shared === true ? "the dead" : undefined;
-      const rows = await recoverOpenAttempts(unit.tx, unit.now, canRepeat, from, of);
+      const dead = shared === true ? { from: "the dead" as const } : {};
+      const rows = await recoverOpenAttempts(unit.tx, { at: unit.now, canRepeat, ...dead, of, own });
       for (const row of rows) tellOutcome(unit, row, { kind: "failed", code: "ambiguous", error: UNKNOWN });
       return rows;
     });
@@ -236,30 +238,32 @@ export class OutboxWorker implements Outbox {
   }
 
   async #begun(delivery: Delivery): Promise<boolean> {
-    try {
-      return await this.#parts.commit((unit) => beginAttempt(unit.tx, delivery, this.#parts.owner));
-    } catch (error) {
-      sayAgain(
-        withFields(this.#parts.world.log, aboutOf(delivery)),
-        error,
-        "an attempt could not be recorded",
-      );
-      await pause(this.#parts.world.clock, RETRY_MIN_MS);
-      return false;
+    const { commit, world, owner } = this.#parts;
+    for (;;) {
+      try {
+        return await commit((unit) => beginAttempt(unit.tx, delivery, owner));
+      } catch (error) {
+        sayAgain(withFields(world.log, aboutOf(delivery)), error, "an attempt could not be recorded");
+        await pause(world.clock, RETRY_MIN_MS);
+        // It may be recorded all the same: then nobody else takes this route before it was made.
+        if (this.#state === "stopped") return false;
+      }
     }
   }
 
   /** What came of an attempt is known: it is written down as soon as the store takes it. */
   async #record(delivery: Delivery, outcome: AttemptOutcome): Promise<void> {
     const { commit, world, owner } = this.#parts;
+    let mayBeStored = false;
     for (;;) {
       try {
         await commit(async (unit) => {
           const ended = await endAttempt(unit.tx, { id: delivery.id, owner }, outcome, unit.now);
-          if (ended) tellOutcome(unit, delivery, outcome);
+          if (ended || mayBeStored) tellOutcome(unit, delivery, outcome);
         });
         return;
       } catch (error) {
+        mayBeStored ||= isInDoubt(error);
         sayAgain(
           withFields(world.log, aboutOf(delivery)),
           error,

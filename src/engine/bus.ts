@@ -17,6 +17,8 @@ type Listener = (event: LiveEvent, here: boolean) => void;
 export interface Bus {
   /** Tells everybody, in every process. */
   publish(event: LiveEvent): void;
+  /** Whether the end of this run was told here, as far as is remembered. */
+  hasEnded(runId: string): boolean;
   /** Returns the function that takes the listener off again. */
   subscribe(listener: Listener): () => void;
 }
@@ -65,6 +67,7 @@ export function createBus(log: Log, forward: (event: LiveEvent) => void = () => 
       tell(event, true);
       forward(event);
     },
+    hasEnded: (runId) => ended.has(runId),
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -9,7 +9,7 @@
 import { dropOldest } from "../core/bounded.ts";
 import type { LiveEvent } from "../core/event.ts";
 import { withDelta } from "../core/text-delta.ts";
-import { hasOrphans, heldBy, idleLanes, requeueHeld } from "../store/claims.ts";
+import { hasOrphans, idleLanes, requeueHeld } from "../store/claims.ts";
 import { endedFlowsAmong } from "../store/flows.ts";
 import { dropPayloads } from "../store/live-payloads.ts";
 import { declareDead, LEASE_MS } from "../store/processes.ts";
@@ -211,7 +211,7 @@ export class Dispatch {
     const { world } = this.#parts;
     try {
       const takenOver = await this.#takeOver();
-      await this.#compare();
+      await this.#parts.lanes.compare();
       await this.#tellAgain(takenOver);
       await this.#lookForEnds();
       await this.#wakeIdle();
@@ -240,23 +240,6 @@ export class Dispatch {
       this.#parts.lanes.wake(run.sessionKey);
     }
     return true;
-  }
-
-  /** Rows and memory must say the same of what this process executes. */
-  async #compare(): Promise<void> {
-    const { store, processId, lanes } = this.#parts;
-    const before = lanes.inHand();
-    const rows = await heldBy(store.db, processId);
-    const mine = new Set(rows.map((row) => `${row.runId} ${row.attempt}`));
-    for (const { execution } of before) {
-      if (execution === undefined) continue;
-      const { runId, attempt } = execution.fence;
-      if (!mine.has(`${runId} ${attempt}`)) execution.stop("ended");
-    }
-    const busy = new Set(before.map(({ sessionKey }) => sessionKey));
-    for (const row of rows) {
-      if (!busy.has(row.sessionKey)) await lanes.takeBack(row);
-    }
   }
 
   /** Ends that nobody here was told of, because the teller died or the wire was cut. */

@@ -21,6 +21,7 @@ import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn, withinB
 import { createBus, type SharedBus } from "./bus.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
 import { Dispatch } from "./dispatch.ts";
+import { Doubts } from "./doubts.ts";
 import { type AbortReason, type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
 import { type Executor, Lanes } from "./lanes.ts";
 import { Lease } from "./lease.ts";
@@ -119,6 +120,7 @@ export class Engine {
   readonly #readers = new Set<(body: unknown) => void>();
   /** Absent: there is no other process. */
   readonly #wire: Wire | undefined;
+  readonly #doubts: Doubts;
   #slotCameFree = new AbortController();
   /** Lanes of other processes wait for a slot. */
   #isWantedElsewhere = false;
@@ -139,7 +141,10 @@ export class Engine {
     const lease = shared === undefined ? undefined : new Lease({ shared, world, facts });
     this.leaseUntil = () => lease?.until() ?? Number.POSITIVE_INFINITY;
     this.bus = createBus(world.log, (event) => wire?.send({ kind: "event", event }));
-    this.commit = createCommit(store, world, this.bus, parts);
+    this.commit = createCommit(store, world, this.bus, {
+      ...parts,
+      inDoubt: (sinceMs) => this.#doubts.note(sinceMs),
+    });
     this.#world = world;
     this.#settings = parts.settings;
     this.#watch = createEndWatch(store.db, world.clock, this.bus);
@@ -184,9 +189,20 @@ export class Engine {
             },
           }),
     });
+    this.#doubts = this.#doubtsOn(parts);
     if (wire !== undefined && lease !== undefined && shared !== undefined) {
       this.#dispatch = this.#dispatchOn(parts, { wire, lease, shared });
     }
+  }
+
+  #doubtsOn({ store, world }: EngineParts): Doubts {
+    return new Doubts({
+      ...{ store, world, bus: this.bus, watch: this.#watch, lanes: this.#lanes },
+      lookAround: async () => {
+        this.#lookAround();
+        for (const sessionKey of await lanesWithWork(store.db)) this.wake(sessionKey);
+      },
+    });
   }
 
   /** How this process works with the others that share the store. */
@@ -212,11 +228,13 @@ export class Engine {
       letter: (body) => {
         for (const read of this.#readers) read(body);
       },
-      lookAround: () => {
-        this.#deadlines.look();
-        for (const look of this.#lookers) look();
-      },
+      lookAround: () => this.#lookAround(),
     });
+  }
+
+  #lookAround(): void {
+    this.#deadlines.look();
+    for (const look of this.#lookers) look();
   }
 
   /** A run here gave its slot back. While lanes of other processes wait, they get every second one. */
@@ -240,7 +258,10 @@ export class Engine {
     return pause(this.#world.clock, SLOT_POLL_MS, AbortSignal.any([signal, this.#slotCameFree.signal]));
   }
 
-  /** Calls `look` now and then, for what other processes may have left to do. Embedded: never. */
+  /**
+   * Calls `look` for what other processes may have left to do, now and then, and after the answer to a commit
+   * was lost. Embedded: only then.
+   */
   everySweep(look: () => void): void {
     this.#lookers.add(look);
   }
@@ -453,6 +474,7 @@ export class Engine {
     if (this.#state !== "running") return;
     this.#state = "stopping";
     this.#lanes.close();
+    this.#doubts.stop();
     await this.#deadlines.stop();
     for (const execution of this.#lanes.executions()) if (execution.waiting()) execution.stop("parked");
     const idle = this.#lanes.idle();

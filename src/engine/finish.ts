@@ -26,6 +26,7 @@ import { together } from "../store/transaction.ts";
 import { appendEntry, readRun } from "../store/transcripts.ts";
 import { answerWaits, giveUpWaitsOf } from "../store/waits.ts";
 import type { Accepted, AcceptRequest } from "./accept.ts";
+import type { Bus } from "./bus.ts";
 import type { Unit } from "./unit.ts";
 import type { EndWatch } from "./waits.ts";
 
@@ -226,6 +227,15 @@ export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
     ...(run.flow === undefined ? {} : { flowStep: run.flow.step }),
     ...(run.input.takenBy === undefined ? {} : { takenBy: run.input.takenBy }),
   };
+}
+
+/** Tells of an end that is stored and may have been told to nobody: the answer to its commit was lost. */
+export function tellEnd(run: Run, { bus, watch }: { bus: Bus; watch: EndWatch }): void {
+  if (!isEnded(run.state)) return;
+  watch.ended(run.runId);
+  if (bus.hasEnded(run.runId)) return;
+  bus.publish(endEvent(run));
+  bus.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
 }
 
 function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): void {

@@ -10,16 +10,17 @@ import { FairLine, type WaitingLane } from "../core/fair-line.ts";
 import type { Run } from "../core/run.ts";
 import { claimBudgetNotice } from "../store/chains.ts";
 import type { HeldRun } from "../store/claims.ts";
-import { claimedBy, claimRun, hasQueued, isHeld, moveHeld, nextInLane } from "../store/claims.ts";
+import { claimedBy, claimRun, hasQueued, heldBy, isHeld, moveHeld, nextInLane } from "../store/claims.ts";
 import { holdForEnd, holdSessions } from "../store/locks.ts";
 import { StoreProblem } from "../store/problems.ts";
 import { isAlive } from "../store/processes.ts";
+import { getRun } from "../store/runs.ts";
 import { mayStart } from "../store/slots.ts";
 import { together } from "../store/transaction.ts";
 import { idsOf, withFields } from "../world.ts";
 import { failed, publishStart, refusalOf, writeInput } from "./begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
-import { type EndFacts, endInUnit, NO_SUCCESSORS } from "./finish.ts";
+import { type EndFacts, endInUnit, NO_SUCCESSORS, tellEnd } from "./finish.ts";
 import type { Pool } from "./slots.ts";
 import { LostLane } from "./transcript-writer.ts";
 import type { Unit } from "./unit.ts";
@@ -107,17 +108,44 @@ export class Lanes {
   }
 
   /** What this process executes, each with its lane; lanes that are being claimed too, without. */
-  inHand(): { readonly sessionKey: string; readonly execution: Execution | undefined }[] {
+  #inHand(): { readonly sessionKey: string; readonly execution: Execution | undefined }[] {
     return [...this.#busy].map(([sessionKey, value]) => ({
       sessionKey,
       execution: value === "claiming" ? undefined : value,
     }));
   }
 
-  /** A claim whose answer was lost: its row is this process's, and nothing here executes it. */
-  async takeBack(held: HeldRun): Promise<void> {
+  /**
+   * Makes memory and rows say the same of what this process executes. False: a lane was being claimed, and
+   * has to be looked at again.
+   */
+  async compare(): Promise<boolean> {
+    const { store, owner } = this.#parts;
+    const before = this.#inHand();
+    const rows = await heldBy(store.db, owner);
+    const mine = new Set(rows.map((row) => `${row.runId} ${row.attempt}`));
+    for (const { execution } of before) {
+      if (execution === undefined) continue;
+      const { runId, attempt } = execution.fence;
+      if (!mine.has(`${runId} ${attempt}`)) execution.stop("ended");
+    }
+    const executions = new Map(before.map(({ sessionKey, execution }) => [sessionKey, execution]));
+    let isSettled = true;
+    for (const row of rows) {
+      const isInHand = executions.get(row.sessionKey) !== undefined;
+      if (!isInHand && !(await this.#takeBack(row))) isSettled = false;
+    }
+    return isSettled;
+  }
+
+  /**
+   * A claim whose answer was lost: its row is this process's, and nothing here executes it. False: the lane
+   * is being claimed.
+   */
+  async #takeBack(held: HeldRun): Promise<boolean> {
     const { sessionKey } = held;
-    if (this.#closed || this.#busy.has(sessionKey)) return;
+    if (this.#closed) return true;
+    if (this.#busy.has(sessionKey)) return false;
     this.#busy.set(sessionKey, "claiming");
     try {
       const { commit, world } = this.#parts;
@@ -131,6 +159,7 @@ export class Lanes {
       this.#noteIdle();
     }
     this.wake(sessionKey);
+    return true;
   }
 
   /** Stops the execution of a run whose row has ended. */
@@ -313,6 +342,7 @@ export class Lanes {
     const facts = await this.#factsOf(execution);
     timer?.cancel();
     await this.#end(execution, facts);
+    await this.#tellEnd(run);
     this.#busy.delete(run.sessionKey);
     this.#again.delete(run.sessionKey);
     execution.leave();
@@ -364,6 +394,19 @@ export class Lanes {
         if (this.#closed) return;
         await new Promise<void>((resolve) => this.#later(resolve));
       }
+    }
+  }
+
+  /** An end that somebody else stored, or whose answer was lost, is told from its row. */
+  async #tellEnd({ runId }: Run): Promise<void> {
+    const { store, bus, watch, world } = this.#parts;
+    if (bus.hasEnded(runId)) return;
+    try {
+      const stored = await getRun(store.db, runId);
+      if (stored !== undefined) tellEnd(stored, { bus, watch });
+    } catch (error) {
+      // `Engine` tells again what it was in doubt about.
+      world.log.warn({ err: error, runId }, "the end of a run could not be read");
     }
   }
 

@@ -10,7 +10,7 @@
 import type { Failure } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
 import type { Redactor } from "../core/redact.ts";
-import { StoreConflict } from "../store/problems.ts";
+import { isInDoubt, StoreConflict } from "../store/problems.ts";
 import type { Store, Tx } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
@@ -88,6 +88,8 @@ export interface UnitWatch {
   readonly record?: Recorder | undefined;
   /** Told after each commit how long its transaction took, the wait for a connection included. */
   readonly committed?: ((ms: number) => void) | undefined;
+  /** Told of each unit whose commit was not answered, with its moment: it may be stored, and nobody heard. */
+  readonly inDoubt?: ((sinceMs: number) => void) | undefined;
 }
 
 export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWatch = {}): Commit {
@@ -104,11 +106,13 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
   };
 }
 
-function createAttempt(store: Store, world: World, bus: Bus, { record, committed }: UnitWatch): Commit {
+function createAttempt(store: Store, world: World, bus: Bus, watch: UnitWatch): Commit {
+  const { record, committed, inDoubt } = watch;
   return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {
     const notes: Notes = { events: [], after: [], atEnd: [], undone: [] };
     let value: T;
     const begun = world.clock.monotonic();
+    const begunAt = world.clock.now();
     try {
       value = await store.transaction(async (tx) => {
         const unit = unitOf(tx, world, bus, notes);
@@ -122,6 +126,7 @@ function createAttempt(store: Store, world: World, bus: Bus, { record, committed
     } catch (error) {
       for (const action of notes.undone) action();
       if (error instanceof Undo) return error.failure as T;
+      if (isInDoubt(error)) inDoubt?.(begunAt);
       throw error;
     }
     committed?.(world.clock.monotonic() - begun);

@@ -136,7 +136,7 @@ export class Wire {
       try {
         await this.#sendAll(hints);
       } catch (error) {
-        world.log.warn({ err: error, count: hints.length }, "other processes could not be told");
+        world.log.debug({ err: error, count: hints.length }, "other processes could not be told");
         this.#queue.set("gap", { kind: "gap" });
         if (!this.#open) return;
         await pause(world.clock, RETRY_MS);

@@ -132,7 +132,7 @@ export async function holdRun(tx: Tx, runId: string): Promise<void> {
 const HELD = prepared((tx, { runId, owner, attempt }: Fence) => {
   const query = tx
     .selectFrom("runs")
-    .select("run_id")
+    .select("state")
     .where("run_id", "=", runId)
     .where("owner", "=", owner)
     .where("attempt", "=", attempt)
@@ -142,7 +142,12 @@ const HELD = prepared((tx, { runId, owner, attempt }: Fence) => {
 
 /** Whether the lane is still held: asked in the transaction that is about to write for the run. */
 export async function isHeld(tx: Tx, fence: Fence): Promise<boolean> {
-  return (await HELD(tx, fence)).rows.length > 0;
+  return (await heldState(tx, fence)) !== undefined;
+}
+
+/** Whether a held run executes or only waits; undefined: it is not held by this owner in this attempt. */
+export async function heldState(tx: Tx, fence: Fence): Promise<string | undefined> {
+  return (await HELD(tx, fence)).rows[0]?.state;
 }
 
 /**

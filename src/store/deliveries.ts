@@ -206,8 +206,8 @@ export async function nextDueAt(db: Db, of?: DeliveryClass): Promise<number | un
 }
 
 /**
- * Writes down that `owner` is about to make an attempt, with the parts behind `partsSent`. False: somebody
- * else made it or settled the row; do not send.
+ * Writes down that `owner` is about to make an attempt, with the parts behind `partsSent`. Again for the same
+ * attempt, it changes nothing. False: somebody else made it or settled the row; do not send.
  */
 export async function beginAttempt(
   tx: Tx,
@@ -216,10 +216,10 @@ export async function beginAttempt(
 ): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("deliveries")
-    .set((eb) => ({ attempt_open: 1, attempt_owner: owner, attempts: eb("attempts", "+", 1) }))
+    .set({ attempt_open: 1, attempt_owner: owner, attempts: sql<number>`attempts + 1 - attempt_open` })
     .where("id", "=", delivery.id)
     .where("state", "=", sql.lit("pending"))
-    .where("attempt_open", "=", 0)
+    .where((eb) => eb.or([eb("attempt_open", "=", 0), eb("attempt_owner", "=", owner)]))
     .where("parts_sent", "=", delivery.partsSent)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
@@ -258,19 +258,29 @@ export async function endAttempt(
   return numUpdatedRows > 0n;
 }
 
+/** Which open attempts are to be settled. */
+export interface Recovery {
+  readonly at: number;
+  /** Whether the channel can recognise a repeated text. */
+  canRepeat(route: Route): boolean;
+  /** Only attempts of dead processes. Absent: of all, since nobody else is there. */
+  readonly from?: "the dead" | undefined;
+  /** Of this class only. Default: all. */
+  readonly of?: DeliveryClass | undefined;
+  /**
+   * The process that asks, and whether it makes the attempt of this row at this moment. Its others are lost.
+   */
+  readonly own?: { readonly owner: string; isUnderWay(id: string): boolean };
+}
+
 /**
- * Settles the attempts that a dead process left open. Where the channel can recognise a repeated text the row
+ * Settles the attempts that nobody makes any more. Where the channel can recognise a repeated text the row
  * is due again; elsewhere it fails as `ambiguous`, for a person to decide. Returns the rows that failed.
- * `from`: only those of dead processes; absent: all, since nobody else is there. One that nobody owns was
- * begun by a version that did not write it down, and is nobody's.
- * `of`: of this class only.
+ * One that nobody owns was begun by a version that did not write it down, and is nobody's.
  */
 export async function recoverOpenAttempts(
   tx: Tx,
-  at: number,
-  canRepeat: (route: Route) => boolean,
-  from?: "the dead",
-  of?: DeliveryClass,
+  { at, canRepeat, from, of, own }: Recovery,
 ): Promise<Delivery[]> {
   let query = tx
     .selectFrom("deliveries")
@@ -278,11 +288,14 @@ export async function recoverOpenAttempts(
     .where("attempt_open", "=", sql.lit(1))
     .where(ofClass(of, sql.ref("kind")));
   if (from !== undefined) {
-    query = query.where(sql<string>`coalesce(attempt_owner, '')`, "not in", livingProcesses());
+    const isDead = sql<SqlBool>`coalesce(attempt_owner, '') not in ${livingProcesses()}`;
+    query = query.where(sql<SqlBool>`(${isDead} or attempt_owner = ${own?.owner ?? ""})`);
   }
   const rows = await heldIfFree(tx, query.orderBy("seq")).execute();
   const failed: Delivery[] = [];
   for (const row of rows) {
+    // Asked of the rows that were read: what this process begins meanwhile is not among them.
+    if (row.attempt_owner === own?.owner && own.isUnderWay(row.id)) continue;
     const delivery = toDelivery(row);
     const owner = row.attempt_owner ?? "";
     const error = "The gateway stopped during an attempt, so it is not known whether the text arrived.";

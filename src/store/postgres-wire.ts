@@ -84,6 +84,9 @@ export class Notifier {
   #count = 0;
   /** Texts that were lost since one was sent. */
   #lostCount = 0;
+  #lostInAll = 0;
+  /** Why the last ones were lost. */
+  #lostFor: unknown;
 
   constructor(side: SideConnection, connecting: Connecting, sender: string) {
     this.#side = side;
@@ -91,12 +94,14 @@ export class Notifier {
     this.#sender = sender;
   }
 
+  /** Rejects when some of what was to be sent is lost: whoever sends must tell of a gap. */
   async notify(texts: readonly string[]): Promise<void> {
+    const lostBefore = this.#lostInAll;
     const tooLong = texts.find((text) => Buffer.byteLength(text) > WIRE_TEXT_MAX_BYTES);
     if (tooLong !== undefined)
       throw new Error(`a text of ${tooLong.length} characters is too long for the wire`);
     const room = PENDING_MAX - this.#pending.length;
-    if (texts.length > room) this.#lost(texts.length - room, "too many wait to be sent");
+    if (texts.length > room) this.#lost(texts.length - room, new Error("too many wait to be sent"));
     for (const text of texts.slice(0, Math.max(0, room))) {
       // Numbered, as equal texts of one statement would arrive as one.
       this.#count += 1;
@@ -106,6 +111,7 @@ export class Notifier {
       this.#sending = undefined;
     });
     await this.#sending;
+    if (this.#lostInAll !== lostBefore) throw this.#lostFor;
   }
 
   async #send(): Promise<void> {
@@ -132,6 +138,8 @@ export class Notifier {
       this.#connecting.world.log.warn({ err: reason, count }, "other processes were not told");
     }
     this.#lostCount += count;
+    this.#lostInAll += count;
+    this.#lostFor = reason;
   }
 }
 

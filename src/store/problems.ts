@@ -160,6 +160,8 @@ interface Circumstances {
   readonly cause?: unknown;
   /** What `place` is. Default "file". */
   readonly on?: "file" | "server";
+  /** Default false. */
+  readonly inDoubt?: boolean;
 }
 
 /** Something is wrong with the store that a person, or time, has to put right. */
@@ -170,6 +172,8 @@ export class StoreProblem extends Error {
   /** What is wrong, without a place: for whoever may not know that. */
   readonly what: string;
   readonly wayOut: string;
+  /** The answer to a commit was lost: the transaction took place, or will in a moment, or never will. */
+  readonly inDoubt: boolean;
 
   constructor(problem: StoreProblemKind, place: string, more: Circumstances = {}) {
     const { what, wayOut } = (more.on === "server" ? SERVER_WORDS[problem] : undefined) ?? WORDS[problem];
@@ -183,7 +187,22 @@ export class StoreProblem extends Error {
     this.place = place;
     this.what = what;
     this.wayOut = wayOut;
+    this.inDoubt = more.inDoubt ?? false;
   }
+}
+
+/** A failure of a commit that may have taken place all the same. */
+export function asInDoubt(error: unknown): unknown {
+  if (!(error instanceof StoreProblem)) return error;
+  const { problem, place, message, cause } = error;
+  const doubtful = new StoreProblem(problem, place, { cause, inDoubt: true });
+  doubtful.message = message;
+  return doubtful;
+}
+
+/** Whether nobody knows what became of the transaction that failed so. */
+export function isInDoubt(error: unknown): boolean {
+  return error instanceof StoreProblem && error.inDoubt;
 }
 
 /**

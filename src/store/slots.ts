@@ -3,7 +3,7 @@
 // SO2: counting and taking are one step (the turnstile `slots`), so that no two processes take the last one.
 
 import { sql } from "kysely";
-import { isHeld, moveHeld } from "./claims.ts";
+import { heldState, moveHeld } from "./claims.ts";
 import { enter } from "./locks.ts";
 import type { Fence } from "./runs.ts";
 import type { Db, Tx } from "./sql.ts";
@@ -68,7 +68,10 @@ export async function resumeHeld(
   pool: string | undefined,
   limits: SlotLimits,
 ): Promise<"running" | "full" | "lost"> {
-  if (!(await isHeld(tx, fence))) return "lost";
+  const state = await heldState(tx, fence);
+  if (state === undefined) return "lost";
+  // It was granted before, and the answer was lost: counted as another run's, it would wait for itself.
+  if (state === "running") return "running";
   if (room(await slotUse(tx), pool, limits, false) > 0) {
     await moveHeld(tx, fence, "running");
     return "running";

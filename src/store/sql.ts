@@ -45,7 +45,8 @@ export interface SharedStore {
   syncClock(): Promise<void>;
   /**
    * Tells the other processes, outside any transaction. A hint: it may be lost, and never comes back to
-   * the process that sent it. Each text is at most `WIRE_TEXT_MAX_BYTES` long.
+   * the process that sent it. Rejects when it is known to be lost. Each text is at most `WIRE_TEXT_MAX_BYTES`
+   * long.
    */
   notify(texts: readonly string[]): Promise<void>;
   /** Hears the other processes. `onGap`: some hints may have been lost; look at the rows. */

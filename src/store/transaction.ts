@@ -13,6 +13,7 @@ import {
   type Driver,
   Transaction,
 } from "kysely";
+import { asInDoubt } from "./problems.ts";
 import type { Store, Tx } from "./sql.ts";
 import type { Tables } from "./tables.ts";
 
@@ -73,7 +74,7 @@ export function transactionsOn<C extends TransactionConnection>(
       await connection.begin();
       const value = await work(tx);
       end();
-      await connection.commit();
+      await committed(connection);
       return value;
     } catch (error) {
       end();
@@ -83,6 +84,14 @@ export function transactionsOn<C extends TransactionConnection>(
       connections.release(connection);
     }
   };
+}
+
+async function committed(connection: TransactionConnection): Promise<void> {
+  try {
+    await connection.commit();
+  } catch (error) {
+    throw asInDoubt(error);
+  }
 }
 
 /**

@@ -131,6 +131,17 @@ export function sightContract(openGround: OpenGround): void {
     cluster.ground.cutWire(false);
   });
 
+  test("B3: an end whose hint could not be sent is told elsewhere from its row", async () => {
+    const { a, b } = await two(openGround, { [MAIN]: () => "done" });
+    a.refuseHints(true);
+    const run = await a.app.tell(MAIN, "work");
+    await endOf(a.app.engine, run.runId);
+    a.refuseHints(false);
+    const ends = () => b.app.events.filter((event) => event.kind === "run_ended");
+    await until(() => ends().length > 0);
+    expect(ends()).toMatchObject([{ runId: run.runId, text: "done" }]);
+  });
+
   test("an end that the rows told already is not told again when its late hint comes", async () => {
     const { cluster, a, b } = await two(openGround, {
       [MAIN]: ({ handle }) => {

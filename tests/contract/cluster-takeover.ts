@@ -69,7 +69,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(end).toMatchObject({ state: "ok", reply: "echo work", crashes: 0 });
   });
 
-  test("I2: an end whose answer was lost is written once", async () => {
+  test("I2: an end whose answer was lost is written once, and told in each process", async () => {
     const processes: ClusterProcess[] = [];
     const cluster = await openCluster(openGround);
     const a = await join(cluster, {
@@ -79,8 +79,14 @@ export function takeoverContract(openGround: OpenGround): void {
       },
     });
     processes.push(a);
+    const b = await join(cluster, {});
     const run = await a.app.tell(MAIN, "work");
     expect(await endOf(a.app.engine, run.runId)).toMatchObject({ state: "ok", attempt: 1 });
+    for (const { app } of [a, b]) {
+      const ends = () => app.events.filter((event) => event.kind === "run_ended");
+      await until(() => ends().length > 0);
+      expect(ends()).toMatchObject([{ runId: run.runId }]);
+    }
     const next = await a.app.tell(CHATS[0] ?? "", "more");
     expect((await endOf(a.app.engine, next.runId)).state).toBe("ok");
     expect(await a.app.texts(MAIN)).toEqual(["user: work"]);

@@ -31,15 +31,17 @@ export function outboxContract(store: () => Store): void {
     );
   const due = async (now = 1_000) =>
     (await deliveries.dueDeliveries(store().db, now, 10)).map(({ id }) => id);
-  const begin = (id: string) =>
-    store().transaction((tx) => deliveries.beginAttempt(tx, { id, partsSent: 0 }, "p"));
+  const begin = (id: string, owner = "p") =>
+    store().transaction((tx) => deliveries.beginAttempt(tx, { id, partsSent: 0 }, owner));
   const end = (id: string, outcome: deliveries.AttemptOutcome) =>
     store().transaction((tx) => deliveries.endAttempt(tx, { id, owner: "p" }, outcome, 500));
 
-  test("I5: an attempt is open until its outcome is known, and can be begun once", async () => {
+  test("I5: an attempt is open until its outcome is known, and one process can begin it, once", async () => {
     await add("a");
     expect(await begin("a")).toBe(true);
-    expect(await begin("a")).toBe(false);
+    // As after a lost answer: it is the same attempt.
+    expect(await begin("a")).toBe(true);
+    expect(await begin("a", "another process")).toBe(false);
     expect(await deliveries.getDelivery(store().db, "a")).toMatchObject({
       attempts: 1,
       attemptOpen: true,
@@ -128,7 +130,7 @@ export function outboxContract(store: () => Store): void {
     await begin("a");
     await begin("b");
     const failed = await store().transaction((tx) =>
-      deliveries.recoverOpenAttempts(tx, 700, ({ channel }) => channel === "webchat"),
+      deliveries.recoverOpenAttempts(tx, { at: 700, canRepeat: ({ channel }) => channel === "webchat" }),
     );
     expect(failed.map(({ id }) => id)).toEqual(["b"]);
     expect(await due()).toEqual(["a"]);
@@ -138,6 +140,20 @@ export function outboxContract(store: () => Store): void {
     });
   });
 
+  test("I5: a process settles its own open attempts, but for those that it makes at this moment", async () => {
+    await add("a");
+    await add("b", { route: { channel: "webchat", to: "b" } });
+    await begin("a");
+    await begin("b");
+    const living = { process_id: "p", host: "", version: "", started_at: 1, beat_at: 4e12 };
+    await store().transaction((tx) => tx.insertInto("processes").values(living).execute());
+    const own = { owner: "p", isUnderWay: (id: string) => id === "b" };
+    const recovery = { at: 700, canRepeat: () => true, from: "the dead" as const, own };
+    await store().transaction((tx) => deliveries.recoverOpenAttempts(tx, recovery));
+    expect(await due()).toEqual(["a"]);
+    expect(await deliveries.getDelivery(store().db, "b")).toMatchObject({ attemptOpen: true });
+  });
+
   test("I5: an attempt of a version that noted no owner was made by somebody who is gone", async () => {
     await add("a");
     await add("b", { route: { channel: "telegram", to: "b" } });
@@ -145,7 +161,11 @@ export function outboxContract(store: () => Store): void {
     await begin("b");
     const recover = (from?: "the dead") =>
       store().transaction((tx) =>
-        deliveries.recoverOpenAttempts(tx, 700, ({ channel }) => channel === "webchat", from),
+        deliveries.recoverOpenAttempts(tx, {
+          at: 700,
+          canRepeat: ({ channel }) => channel === "webchat",
+          from,
+        }),
       );
     await store().transaction((tx) => tx.updateTable("deliveries").set({ attempt_owner: null }).execute());
     expect((await recover("the dead")).map(({ id }) => id)).toEqual(["b"]);

@@ -1,62 +1,14 @@
 // The process dies before and after every commit of a fan-out to sub-agents; each result still arrives, once (I2, I4).
 
 import { describe, expect, test } from "vitest";
-import { isEnded } from "../../src/core/run.ts";
 import { crashAtEach } from "../kit/engine.ts";
-import { type CrashStory, crashIn, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
-import { settingsWith } from "../tools/app.ts";
+import { crashIn } from "../kit/spawn-app.ts";
+import { fanOut } from "./fan-out-story.ts";
 
-const MAIN = "agent:main:main";
 const COMMITS_MAX = 200;
-const TASKS = ["one", "two", "nest"];
-
-const base = settingsWith();
-const settings = { ...base, subagents: { ...base.subagents, maxSpawnDepth: 2, maxConcurrent: 2 } };
-
-/** Main spawns three; one of them spawns another and works its result in. */
-const play: SpawnPlay = async (turn) => {
-  if (turn.session.key === MAIN) {
-    const calls = TASKS.map((task) => turn.tool("sessions_spawn", { task }, task));
-    return (await Promise.all(calls)).map((result) => result.status).join();
-  }
-  if (turn.step === "announce") return `Result: from ${turn.session.spawnDepth}`;
-  if (turn.input !== "nest") return turn.input.startsWith("Status:") ? "worked in" : `did ${turn.input}`;
-  return `started: ${(await turn.tool("sessions_spawn", { task: "leaf" })).status}`;
-};
-
-async function begin(app: SpawnApp): Promise<void> {
-  await app.route(MAIN);
-  await app.tell(MAIN, "go", "from-a-person");
-}
-
-async function steps(app: SpawnApp, key: string): Promise<string> {
-  const runs = await app.runs(key);
-  for (const run of runs) expect(isEnded(run.state), `I2: run ${run.runId} is ${run.state}`).toBe(true);
-  return runs.map((run) => `${run.flow?.step ?? run.kind} ${run.state}`).join(", ");
-}
-
-async function checkFinished(app: SpawnApp): Promise<void> {
-  if ((await app.runs(MAIN)).length === 0) return;
-  const children = await app.children(MAIN);
-  expect(children, "each call made one child").toHaveLength(TASKS.length);
-  const plain = "task ok, announce ok";
-  for (const child of children) {
-    const [leaf, ...others] = await app.children(child.key);
-    expect(others).toEqual([]);
-    expect(await steps(app, child.key)).toBe(leaf === undefined ? plain : "task ok, task ok, announce ok");
-    if (leaf !== undefined) expect(await steps(app, leaf.key)).toBe(plain);
-  }
-  expect(await steps(app, MAIN)).toBe("turn ok, append ok, append ok, append ok");
-  const deliveries = await app.store.db.selectFrom("deliveries").select(["state", "text"]).execute();
-  expect(deliveries.map((row) => row.state)).toEqual(["sent", "sent", "sent"]);
-  const told = (await app.texts(MAIN)).filter((line) => line.includes("Result: from 1"));
-  expect(told).toHaveLength(TASKS.length);
-}
-
-const story: CrashStory = { app: { settings, play }, begin, check: checkFinished };
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a fan-out", (when) => {
   test("I2, I4: every job is done once and announced once", async () => {
-    expect(await crashAtEach(when, COMMITS_MAX, (point) => crashIn(story, point))).toBeGreaterThan(15);
+    expect(await crashAtEach(when, COMMITS_MAX, (point) => crashIn(fanOut, point))).toBeGreaterThan(15);
   }, 120_000);
 });

@@ -3,6 +3,7 @@
 
 import { sharedWorld } from "../../src/engine/shared-world.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
+import { StoreProblem } from "../../src/store/problems.ts";
 import type { SharedStore, Store } from "../../src/store/sql.ts";
 import type { World } from "../../src/world.ts";
 import { cleanup, openStore, quietWorld, temporaryFolder } from "./engine.ts";
@@ -36,6 +37,8 @@ export interface ClusterProcess extends MortalProcess {
   stop(): Promise<void>;
   /** What this process tells the others waits from now on; the returned function lets it go, in its order. */
   holdHints(): () => void;
+  /** What this process tells the others can't be sent, or can again. */
+  refuseHints(refuses: boolean): void;
 }
 
 export interface Cluster {
@@ -55,12 +58,14 @@ export interface Cluster {
 function withHeldHints(
   store: Store,
   through: (shared: SharedStore) => SharedStore,
-): { store: Store; holdHints(): () => void } {
+): Pick<ClusterProcess, "store" | "holdHints" | "refuseHints"> {
   const { shared } = store;
   if (shared === undefined) throw new Error("a cluster's store is shared");
   let passing: Promise<void> = Promise.resolve();
+  let isRefusing = false;
   const notify: typeof shared.notify = async (texts) => {
     await passing;
+    if (isRefusing) throw new StoreProblem("unreachable", "store");
     await shared.notify(texts);
   };
   return {
@@ -70,6 +75,9 @@ function withHeldHints(
       passing = opened.promise;
       return opened.resolve;
     },
+    refuseHints(refuses) {
+      isRefusing = refuses;
+    },
   };
 }
 
@@ -78,7 +86,7 @@ export async function openCluster(openGround: OpenGround): Promise<Cluster> {
   return {
     ground,
     async join(options, world = quietWorld(), through = (shared) => shared) {
-      const { store, holdHints } = withHeldHints(await ground.open(world), through);
+      const { store, holdHints, refuseHints } = withHeldHints(await ground.open(world), through);
       const mortal = mortalProcess(store, sharedWorld(store, world));
       const app = await openFlowApp({ ...options, disk: mortal.store, world: mortal.world, dies: true });
       let state: "alive" | "dead" | "over" = "alive";
@@ -95,7 +103,7 @@ export async function openCluster(openGround: OpenGround): Promise<Cluster> {
         state = "dead";
         mortal.die();
       };
-      return { ...mortal, app, stop, die, holdHints };
+      return { ...mortal, app, stop, die, holdHints, refuseHints };
     },
   };
 }

@@ -10,6 +10,7 @@ import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts, Successors } from "../../src/engine/finish.ts";
 import { NO_SUCCESSORS } from "../../src/engine/finish.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
+import { StoreProblem } from "../../src/store/problems.ts";
 import { getRun } from "../../src/store/runs.ts";
 import { getSession, insertSession } from "../../src/store/sessions.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
@@ -28,10 +29,13 @@ export function quietWorld(): World {
 
 export class Crash extends Error {}
 
-/** How a crash falls: before a commit (nothing written), or after it (written, but nobody was told). */
+/**
+ * How a crash falls: before a commit (nothing written), or after it (written, but nobody was told). `lost`: the
+ * process lives on, and only the answer to the commit is lost.
+ */
 export interface CrashPoint {
   readonly commit: number;
-  readonly when: "before" | "after";
+  readonly when: "before" | "after" | "lost";
 }
 
 /** Whether a process that is to die does so before all its work is done. */
@@ -97,6 +101,9 @@ export function crashingStore(store: Store, point: CrashPoint): CrashingStore {
           return result;
         });
         if (number === point.commit && point.when === "after") die();
+        if (number === point.commit && point.when === "lost") {
+          throw new StoreProblem("unreachable", "store", { detail: "connection lost", inDoubt: true });
+        }
         return value;
       },
     },
@@ -128,8 +135,16 @@ export interface TestEngine {
  * a PostgreSQL schema of its own, so that everything can be tried on that database, too.
  */
 export async function openStore(dir: string, world: World = quietWorld()): Promise<Store> {
-  const onPostgres = process.env.PARLEY_TEST_STORE === "postgres";
-  const store = await (onPostgres
+  return openStoreOn(process.env.PARLEY_TEST_STORE === "postgres" ? "postgres" : "sqlite", dir, world);
+}
+
+/** The store in a folder, on this database whatever the environment says. */
+export async function openStoreOn(
+  kind: Store["kind"],
+  dir: string,
+  world: World = quietWorld(),
+): Promise<Store> {
+  const store = await (kind === "postgres"
     ? openPostgresFor(dir, world)
     : openSqlite({ dir, durability: "normal", log: world.log }));
   cleanup(() => store.close());

@@ -43,7 +43,7 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
         const value = await mortal(store.transaction, pass, isHalted)(work);
         if (losesAnswer) {
           losesAnswer = false;
-          throw new StoreProblem("io", "store", { detail: "the answer to a commit was lost" });
+          throw new StoreProblem("io", "store", { detail: "the answer to a commit was lost", inDoubt: true });
         }
         await pass();
         return value;

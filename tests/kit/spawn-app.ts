@@ -22,6 +22,7 @@ import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
 import type { Outbound } from "../../src/flows/outbox.ts";
 import { spawnChainOf } from "../../src/flows/spawn-chain.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
+import { StoreProblem } from "../../src/store/problems.ts";
 import { getSession, updateSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { readRun } from "../../src/store/transcripts.ts";
@@ -59,6 +60,8 @@ export interface SpawnAppOptions {
   readonly settings: Settings;
   readonly play: SpawnPlay;
   readonly dir?: string;
+  /** A store that is open already. Default: one in `dir`. */
+  readonly disk?: Store;
   readonly world?: World;
   readonly crash?: CrashPoint;
   /** What the channel says to an attempt. Default: sent. */
@@ -84,6 +87,7 @@ export interface SpawnApp {
   children(of: string): Promise<Session[]>;
   texts(sessionKey: string): Promise<string[]>;
   runs(sessionKey: string): Promise<Run[]>;
+  commits(): number;
   quiet(): Promise<void>;
   isQuiet(): Promise<boolean>;
   crashed(): Promise<void>;
@@ -147,6 +151,8 @@ async function playTurn(parts: Parts, handle: LaneHandle): Promise<EndFacts> {
     if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
     return { state: "ok", reply };
   } catch (error) {
+    // As by a tool that met it: the turn is made again where its transcript ends.
+    if (error instanceof StoreProblem) throw error;
     if (error instanceof LostLane || handle.signal.aborted) throw error;
     return { state: "error", code: "run_failed", error: (error as Error).message };
   }
@@ -212,13 +218,14 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
   });
   await ensureMainSessions({ engine, settings });
   await outbox.start();
+  engine.everySweep(() => outbox.sweep());
   await engine.start();
   return { engine, outbox, threads };
 }
 
 export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> {
   const { settings, play } = options;
-  const disk = await openStore(options.dir ?? temporaryFolder(), options.world);
+  const disk = options.disk ?? (await openStore(options.dir ?? temporaryFolder(), options.world));
   const crashing = crashingStore(disk, options.crash ?? { commit: 0, when: "before" });
   const store = crashing.store;
   const sent: OutgoingMessage[] = [];
@@ -268,6 +275,7 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
       return linesOf(store.db, sessionId);
     },
     runs: (sessionKey) => runsOf(store.db, sessionKey),
+    commits: crashing.commits,
     quiet: () => untilQuiet(store.db),
     isQuiet: () => isQuiet(store.db),
     async crashed() {

@@ -263,7 +263,7 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   deleteSessionRows: (tx) => sessions.deleteSessionRows(tx, KEY, { transcripts: true }),
   beginAttempt: (tx) => deliveries.beginAttempt(tx, { id: "d", partsSent: 0 }, "p"),
   endAttempt: (tx) => deliveries.endAttempt(tx, { id: "d", owner: "p" }, { kind: "sent" }, 5),
-  recoverOpenAttempts: (tx) => deliveries.recoverOpenAttempts(tx, 5, () => true),
+  recoverOpenAttempts: (tx) => deliveries.recoverOpenAttempts(tx, { at: 5, canRepeat: () => true }),
   requeueDelivery: (tx) => deliveries.requeueDelivery(tx, "d", 5),
   dismissDelivery: (tx) => deliveries.dismissDelivery(tx, "d", 5),
   pruneAnswers: (tx) => idempotency.pruneAnswers(tx, 5),

@@ -240,7 +240,7 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   dueDeliveries: (tx) => deliveries.dueDeliveries(tx, ROWS, 50),
   nextDueAt: (tx) => deliveries.nextDueAt(tx),
   listDeliveries: (tx) => deliveries.listDeliveries(tx, { state: "failed", limit: 50 }),
-  recoverOpenAttempts: (tx) => deliveries.recoverOpenAttempts(tx, 5, () => true),
+  recoverOpenAttempts: (tx) => deliveries.recoverOpenAttempts(tx, { at: 5, canRepeat: () => true }),
   usageOf: (tx) => usageOf(tx, { sessionKey: "k5" }),
   getJob: (tx) => cronJobs.getJob(tx, "j5"),
   holdJob: (tx) => cronJobs.holdJob(tx, "j5"),

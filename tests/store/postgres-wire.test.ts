@@ -122,11 +122,11 @@ describe("the wire", () => {
     expect(world.logged.map(({ level }) => level)).toEqual(["error"]);
   });
 
-  test("a hint that can't be sent is lost and logged; it is no failure of the caller", async () => {
+  test("a hint that can't be sent is lost and logged, and its sender is told, who owes the others a gap", async () => {
     const world = fakeWorld({ clock: "real" });
     const { shared, store } = await open({ world });
     await store.close();
-    await shared.notify(["late"]);
+    await expect(shared.notify(["late"])).rejects.toThrow("the store is closed");
     expect(world.logged).toMatchObject([{ level: "warn", text: "other processes were not told" }]);
   });
 });

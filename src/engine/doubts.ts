@@ -1,0 +1,76 @@
+// Owns what follows from a commit whose answer was lost: whatever it may have stored is looked for and told.
+// DB1: it looks again until the store has answered: nobody else would tell of what was stored.
+
+import { endedFlowsAmong } from "../store/flows.ts";
+import { endedSince } from "../store/runs.ts";
+import type { Store } from "../store/sql.ts";
+import { pause } from "../world/pause.ts";
+import type { World } from "../world.ts";
+import type { Bus } from "./bus.ts";
+import { tellEnd } from "./finish.ts";
+import type { Lanes } from "./lanes.ts";
+import { STORE_RETRY_MS, sayAgain } from "./until-stored.ts";
+import type { EndWatch } from "./waits.ts";
+
+/** Ends that are told again. */
+const TOLD_MAX = 1_000;
+
+interface DoubtsParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly bus: Bus;
+  readonly watch: EndWatch;
+  readonly lanes: Lanes;
+  /** Looks at lanes, dates, deliveries and whatever else may be due. */
+  lookAround(): Promise<void>;
+}
+
+export class Doubts {
+  readonly #parts: DoubtsParts;
+  #sinceMs = Number.POSITIVE_INFINITY;
+  #working = false;
+  #stopped = false;
+
+  constructor(parts: DoubtsParts) {
+    this.#parts = parts;
+  }
+
+  /** A unit of this moment may be stored. */
+  note(sinceMs: number): void {
+    this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
+    if (this.#working || this.#stopped) return;
+    this.#working = true;
+    void this.#work();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  async #work(): Promise<void> {
+    const { world } = this.#parts;
+    while (this.#sinceMs !== Number.POSITIVE_INFINITY && !this.#stopped) {
+      // A transaction that is still on its way ends meanwhile.
+      await pause(world.clock, STORE_RETRY_MS);
+      const sinceMs = this.#sinceMs;
+      this.#sinceMs = Number.POSITIVE_INFINITY;
+      try {
+        if (!this.#stopped && !(await this.#look(sinceMs))) this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
+      } catch (error) {
+        this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
+        sayAgain(world.log, error, "what a lost answer left could not be read");
+      }
+    }
+    this.#working = false;
+  }
+
+  /** False: a lane has to be looked at again. */
+  async #look(sinceMs: number): Promise<boolean> {
+    const { store, lanes, watch, lookAround } = this.#parts;
+    const isSettled = await lanes.compare();
+    for (const run of await endedSince(store.db, sinceMs, TOLD_MAX)) tellEnd(run, this.#parts);
+    for (const flowId of await endedFlowsAmong(store.db, watch.watched())) watch.ended(flowId);
+    await lookAround();
+    return isSettled;
+  }
+}

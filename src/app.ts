@@ -69,6 +69,8 @@ export interface AppOptions {
   readonly checkConfig?: GatewayDeps["checkConfig"];
   /** The process's environment, for the programs that contain others. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Ends the wait for a database server that is away. Absent: that is a failure at once. */
+  readonly stop?: AbortSignal | undefined;
   /** Opens a demo beside the gateway. Absent: it has none to show. */
   readonly openDemo?: OpenDemo;
 }
@@ -264,11 +266,13 @@ function buildEngine(
 }
 
 /** The database that the settings name. */
-async function openStore({ settings, world }: AppOptions): Promise<Store> {
-  const { postgresUrl } = settings.store;
-  if (postgresUrl === undefined) return openSqlite({ ...settings.store, ...asPart(world, "store") });
+async function openStore({ settings, world: all, stop }: AppOptions): Promise<Store> {
+  const { postgresUrl: url } = settings.store;
+  const world = asPart(all, "store");
+  if (url === undefined) return openSqlite({ ...settings.store, ...world });
   const { openPostgres } = await import("./store/postgres.ts");
-  return openPostgres({ url: postgresUrl, world: asPart(world, "store") });
+  const { openWhenThere } = await import("./app/store-wait.ts");
+  return openWhenThere(() => openPostgres({ url, world }), { settings, world, stop });
 }
 
 /** The token of the gateway. From now on no secret of the settings leaves, nor does that one (I14). */

@@ -112,6 +112,7 @@ async function openGateway(
     configPath: path,
     checkConfig: () => checkAgain(wanted, settings),
     environment: parts.env,
+    stop: options.stop,
     ...(parts.openDemo === undefined ? {} : { openDemo: parts.openDemo }),
   });
   if (!app.ok) return app;

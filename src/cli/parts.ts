@@ -11,6 +11,8 @@ import type { ProviderSettings, SandboxSettings, Settings, StoreSettings } from 
 import type { World } from "../world.ts";
 
 export interface GatewayOptions {
+  /** Ends the wait for a database server that is away. Absent: that is a failure at once. */
+  readonly stop?: AbortSignal;
   /** Default: `PARLEY_CONFIG`, else `~/.parley/parley.json5`. */
   readonly configPath?: string;
   /** Goes before the configuration's. 0: any free port. */

@@ -159,7 +159,7 @@ export function ambientCalls(tree: readonly SourceFact[]): string[] {
 /** The one file that makes outgoing HTTP requests, and where Node's HTTP comes from. */
 const OUTGOING = ["src/world/outgoing.ts", "src/world/http.ts"];
 /** It makes servers only. */
-const SERVERS = ["src/gateway/server.ts"];
+const SERVERS = ["src/gateway/server.ts", "src/gateway/unready.ts"];
 const HTTP_MODULE = /^(node:)?(http|https|http2)$|^undici$/;
 const HTTP_CALLS = ["all", "default", "request", "get", "fetch", "connect"];
 const HTTP_NAMES = ["fetch", "XMLHttpRequest", "EventSource", "process.getBuiltinModule"];

@@ -95,13 +95,17 @@ export function startLines(cli: Cli, gateway: RunningGateway, options: StartOpti
 export async function runGateway(cli: Cli, _args: readonly string[], options: StartOptions): Promise<number> {
   const { config } = cli.options;
   const stop = stopAsked(cli);
+  const starting = new AbortController();
+  void stop.asked.then(() => starting.abort());
   try {
     const opened = await cli.parts.openGateway({
+      stop: starting.signal,
       ...(config === undefined ? {} : { configPath: config }),
       ...(options.port === undefined ? {} : { port: options.port }),
       ...(options.host === undefined ? {} : { host: options.host }),
     });
-    if (!opened.ok) return cli.fail(opened);
+    // Only a start that waits for the database is ended by the signal.
+    if (!opened.ok) return starting.signal.aborted ? EXIT.done : cli.fail(opened);
     const gateway = opened.value;
     for (const warning of gateway.warnings) cli.note(`warning: ${safeLine(warning)}`);
     for (const line of startLines(cli, gateway, options)) cli.line(line);

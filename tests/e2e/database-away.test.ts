@@ -1,0 +1,61 @@
+// A gateway that is started before its database.
+
+import { once } from "node:events";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { cleanup } from "../kit/engine.ts";
+import { addressOf, launch } from "../kit/fleet.ts";
+import { homeWith } from "../kit/gateway-process.ts";
+import { freePort } from "../kit/loopback.ts";
+import { type PostgresServer, startPostgres } from "../kit/postgres-server.ts";
+
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await startPostgres();
+  await server.stop();
+}, 60_000);
+afterAll(() => server.end());
+
+/** A gateway process whose database is away, once it answers. */
+async function waiting() {
+  const port = await freePort();
+  const store = { postgresUrl: `${server.url}?schema=away` };
+  const home = homeWith({ store, gateway: { port, auth: { token: "a-token-that-is-for-tests" } } });
+  const child = launch(home, ["gateway"]);
+  const exited = once(child, "exit");
+  cleanup(async () => {
+    child.kill("SIGKILL");
+    await exited;
+  });
+  let log = "";
+  child.stderr?.on("data", (piece: Buffer) => {
+    log += piece.toString();
+  });
+  const ask = async (path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`);
+    return { status: answer.status, body: await answer.json() };
+  };
+  await vi.waitFor(() => ask("/healthz"), { timeout: 30_000, interval: 20 });
+  return { child, exited, ask, log: () => log };
+}
+
+test("damage: a gateway waits for its database, says so, and starts once it is there", async () => {
+  const { child, ask, log } = await waiting();
+  expect(await ask("/healthz")).toEqual({ status: 200, body: { ok: true, status: "live" } });
+  const reason = "waiting for the store, which cannot be reached";
+  expect(await ask("/readyz")).toEqual({ status: 503, body: { ok: false, status: "not ready", reason } });
+  expect((await ask("/tools/invoke")).status).toBe(503);
+  const listening = addressOf(child);
+  await server.start();
+  await listening;
+  expect(await ask("/readyz")).toEqual({ status: 200, body: { ok: true, status: "ready" } });
+  expect(log().match(/waiting for/g)).toHaveLength(1);
+  child.kill("SIGTERM");
+  await once(child, "exit");
+  await server.stop();
+}, 60_000);
+
+test("damage: SIGTERM ends the wait for the database", async () => {
+  const { child, exited } = await waiting();
+  child.kill("SIGTERM");
+  expect(await exited).toEqual([0, null]);
+}, 60_000);

@@ -2,15 +2,17 @@
 // U1: a unit whose work fails (a `Failure` value or a throw) leaves no row behind and tells nobody.
 // U2: what is noted for the end joins the same transaction, so that a run can be accepted and claimed at
 //     one cost.
-// U3: a unit that met another one and was rolled back for certain is run again, a bounded number of times.
-// U4: events and wake-ups leave after the commit, in the order in which they were noted.
+// U3: a unit that met another one and was rolled back for certain is run again, a bounded number of times;
+//     then the store is `busy`, which passes by itself.
+// U4: events and wake-ups leave after the commit, in the order in which they were noted. One that fails
+//     stops no other, and the unit has succeeded all the same.
 // U5: what is to be kept of events is written in the same transaction, once all else has succeeded
 //     (`Recorder`).
 
 import type { Failure } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
 import type { Redactor } from "../core/redact.ts";
-import { isInDoubt, StoreConflict } from "../store/problems.ts";
+import { isInDoubt, StoreConflict, StoreProblem } from "../store/problems.ts";
 import type { Store, Tx } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
@@ -99,7 +101,9 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
       try {
         return await once(work);
       } catch (error) {
-        if (!(error instanceof StoreConflict) || conflicts === CONFLICTS_MAX) throw error;
+        if (!(error instanceof StoreConflict)) throw error;
+        // A lock that others hold for long is trouble that passes: a run is not ended for it.
+        if (conflicts === CONFLICTS_MAX) throw new StoreProblem("busy", "", { detail: error.message });
         await pause(world.clock, CONFLICT_PAUSE_MS * conflicts * (0.5 + world.random()));
       }
     }
@@ -108,6 +112,14 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
 
 function createAttempt(store: Store, world: World, bus: Bus, watch: UnitWatch): Commit {
   const { record, committed, inDoubt } = watch;
+  /** What was stored stays so, whatever comes of telling it. */
+  const tell = (action: () => void): void => {
+    try {
+      action();
+    } catch (error) {
+      world.log.error({ err: error }, "what follows from a committed unit failed");
+    }
+  };
   return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {
     const notes: Notes = { events: [], after: [], atEnd: [], undone: [] };
     let value: T;
@@ -130,7 +142,7 @@ function createAttempt(store: Store, world: World, bus: Bus, watch: UnitWatch): 
       throw error;
     }
     committed?.(world.clock.monotonic() - begun);
-    for (const action of notes.after) action();
+    for (const action of notes.after) tell(action);
     return value;
   };
 }

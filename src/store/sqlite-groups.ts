@@ -45,13 +45,21 @@ interface GroupParts extends GroupHooks {
   readonly open: () => { readonly tx: Tx; readonly end: () => void };
 }
 
+async function gathered({ gather }: GroupParts): Promise<void> {
+  try {
+    await gather?.();
+  } catch {
+    // Without it the group is smaller, and nothing else.
+  }
+}
+
 /** Runs transactions in groups, on a connection that nobody else writes by. */
 export function groupedTransactions(parts: GroupParts): Store["transaction"] {
   const waiting: Member[] = [];
   let isBusy = false;
   const work = async (): Promise<void> => {
     while (waiting.length > 0) {
-      await parts.gather?.();
+      await gathered(parts);
       await runGroup(parts, waiting);
     }
     isBusy = false;

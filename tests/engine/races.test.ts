@@ -4,10 +4,11 @@ import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/execution.ts";
 import type { EndFacts } from "../../src/engine/finish.ts";
 import { NO_SUCCESSORS } from "../../src/engine/finish.ts";
-import { StoreProblem } from "../../src/store/problems.ts";
+import { StoreConflict, StoreProblem } from "../../src/store/problems.ts";
+import { getSession, insertSession } from "../../src/store/sessions.ts";
 import { readRun } from "../../src/store/transcripts.ts";
 import { getWait } from "../../src/store/waits.ts";
-import { assistantText, endOf, makeSessions, openTestEngine, runRow } from "../kit/engine.ts";
+import { assistantText, endOf, makeSessions, openTestEngine, runRow, sessionRow } from "../kit/engine.ts";
 import { whole } from "../kit/live-text.ts";
 import { fakeWorld } from "../kit/world.ts";
 
@@ -321,6 +322,47 @@ test("a disk that is full for a moment costs a run nothing: the entry is stored 
   expect(await runRow(store, run.value.run.runId)).toMatchObject({ state: "ok", reply: "done" });
   const written = await readRun(store.db, run.value.run.runId);
   expect(written.filter((message) => message.id === "m1")).toHaveLength(1);
+});
+
+test("U3: a lock that others hold for long ends no run", async () => {
+  let conflicts = 0;
+  const { engine, store } = await openTestEngine({
+    async execute(handle) {
+      conflicts = 30;
+      const call = { type: "toolCall" as const, id: "t1", name: "exec", arguments: {} };
+      await handle.append({ ...assistantText("m1", ""), content: [call], stopReason: "toolUse" });
+      return ok("done");
+    },
+    wrapStore: (disk) => ({
+      ...disk,
+      transaction: (work) => {
+        if (conflicts === 0) return disk.transaction(work);
+        conflicts -= 1;
+        return Promise.reject(new StoreConflict("55P03", "canceling statement due to lock timeout"));
+      },
+    }),
+  });
+  await makeSessions(store, "a");
+  const run = await engine.accept({ sessionKey: "a", input: { text: "one" } });
+  if (!run.ok) throw new Error(run.error);
+  expect(await endOf(engine, run.value.run.runId)).toMatchObject({ state: "ok", reply: "done" });
+});
+
+test("U4: an action behind a commit that throws neither fails the unit nor stops the next action", async () => {
+  const { engine, store } = await openTestEngine({ execute: async () => ok("done") });
+  let told = 0;
+  const value = await engine.commit(async (unit) => {
+    await insertSession(unit.tx, sessionRow("a"));
+    unit.after(() => {
+      throw new Error("a listener failed");
+    });
+    unit.after(() => {
+      told += 1;
+    });
+    return "stored";
+  });
+  expect([value, told]).toEqual(["stored", 1]);
+  expect(await getSession(store.db, "a")).toBeDefined();
 });
 
 test("I4: a text that was stored as a message is not kept again by an abort before anybody heard of that", async () => {

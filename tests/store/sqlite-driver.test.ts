@@ -152,6 +152,14 @@ test("SG3: no member of a group that the database gave up is told that it succee
   expect(database.prepare("select id from t").all()).toEqual([{ id: 3 }]);
 });
 
+test("SG4: a gathering that fails holds up no transaction", async () => {
+  const gather = (): Promise<void> => Promise.reject(new Error("the event loop is gone"));
+  const grouped = sqliteTransactions(database, "the file", { gather });
+  await grouped((tx) => put(tx, 1, "first"));
+  await grouped((tx) => put(tx, 2, "second"));
+  expect(count()).toBe(2);
+});
+
 test("SG4: what asks while the event loop goes round once is in one group, and nobody waits longer", async () => {
   let rounds = 0;
   const gather = async (): Promise<void> => {

@@ -12,14 +12,18 @@ import { fail, ok, type Result } from "../core/errors.ts";
 import type { TokenScope } from "../core/settings.ts";
 import { hasScope } from "../core/visibility.ts";
 import type { Unit } from "../engine/unit.ts";
+import { untilStored } from "../engine/until-stored.ts";
 import { operatorViewer } from "../flows/access.ts";
 import { type KeyedCall, ownedKey, recallAnswer, rememberAnswer } from "../store/idempotency.ts";
+import { isInDoubt } from "../store/problems.ts";
 import type { Db } from "../store/sql.ts";
 import { nearestName } from "../tools/arguments.ts";
+import type { World } from "../world.ts";
 import { type Caller, keyOwnerOf } from "./auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
 import type { Answer } from "./connection.ts";
 import { coversAgent } from "./covered.ts";
+import { idempotencyOf } from "./idempotency.ts";
 import { accessMethods } from "./methods/access.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { chainMethods } from "./methods/chains.ts";
@@ -146,8 +150,24 @@ type Work = () => Promise<Result<unknown>>;
 /** Another process has answered the same key meanwhile: what was done here for it is undone. */
 class AnsweredElsewhere extends Error {}
 
+/**
+ * Asks once more, until the store answers, if the answer to a commit was lost: what it stored is found by its
+ * key, and no caller is told of a failure that was none.
+ */
+async function throughDoubt<T>(world: World, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!isInDoubt(error)) throw error;
+    return untilStored(world, signal, ask);
+  }
+}
+
 /** Does the work of a keyed call once: asked again, at once or later, it gets the answer that was given. */
-function createOnce(db: Db): (keyed: KeyedCall, work: Work) => Promise<Result<unknown>> {
+function createOnce(
+  db: Db,
+  throughDoubts: (ask: Work) => ReturnType<Work>,
+): (keyed: KeyedCall, work: Work) => Promise<Result<unknown>> {
   const underWay = new Map<string, UnderWay>();
   const conflict = fail("idempotency_conflict", "this idempotencyKey was used for another request", {
     hint: "Use a new key for a new request; under one key you can ask for one method with one set of params.",
@@ -166,10 +186,12 @@ function createOnce(db: Db): (keyed: KeyedCall, work: Work) => Promise<Result<un
       // The run may be there because another process was asked the same at the same moment.
       return !done.ok && done.code === "idempotency_conflict" ? recall(async () => done) : done;
     };
-    const answer = recall(begin).catch((error: unknown) => {
-      if (error instanceof AnsweredElsewhere) return recall(async () => conflict);
-      throw error;
-    });
+    const ask: Work = () =>
+      recall(begin).catch((error: unknown) => {
+        if (error instanceof AnsweredElsewhere) return recall(async () => conflict);
+        throw error;
+      });
+    const answer = throughDoubts(ask);
     underWay.set(stored, { call: keyed, answer });
     try {
       return await answer;
@@ -179,11 +201,59 @@ function createOnce(db: Db): (keyed: KeyedCall, work: Work) => Promise<Result<un
   };
 }
 
+/** A request with a key: a good answer is stored in the unit that did the work, or in one of its own. */
+function underKey<T>(
+  once: ReturnType<typeof createOnce>,
+  base: Omit<CallContext, "remember">,
+  keyed: KeyedCall,
+  handle: (ctx: CallContext) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  let remembered = false;
+  const remember = async (unit: Unit, answer: unknown): Promise<void> => {
+    if (!(await rememberAnswer(unit.tx, keyed, answer, unit.now))) throw new AnsweredElsewhere();
+    remembered = true;
+  };
+  return once(keyed, async () => {
+    remembered = false;
+    const first = await handle({ ...base, remember });
+    if (first.ok && !remembered) await base.deps.engine.commit((unit) => remember(unit, first.value));
+    return first;
+  }) as Promise<Result<T>>;
+}
+
+/**
+ * A request without a key that changes something: its answer is stored under a key of its own, where it is
+ * found if the answer to the commit is lost.
+ */
+function withoutKey<T>(
+  base: Omit<CallContext, "remember">,
+  own: KeyedCall,
+  handle: (ctx: CallContext) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const { world, engine } = base.deps;
+  const remember = async (unit: Unit, answer: unknown): Promise<void> => {
+    if (!(await rememberAnswer(unit.tx, own, answer, unit.now))) throw new AnsweredElsewhere();
+  };
+  const ask = async (): Promise<Result<T>> => {
+    const known = await recallAnswer(engine.store.db, own);
+    return typeof known === "object" ? ok(known.answer as T) : handle({ ...base, remember });
+  };
+  return throughDoubt(world, base.signal, async () => {
+    try {
+      return await ask();
+    } catch (error) {
+      // The commit in doubt was still on its way, and has come through since.
+      if (error instanceof AnsweredElsewhere) return ask();
+      throw error;
+    }
+  });
+}
+
 export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispatcher {
   const { engine, settings } = deps;
   const access = { db: engine.store.db, settings };
-  const once = createOnce(access.db);
   const stop = new AbortController();
+  const once = createOnce(access.db, (ask) => throughDoubt(deps.world, stop.signal, ask));
 
   const contextOf = (caller: Caller, signal: AbortSignal): Omit<CallContext, "remember"> => {
     const viewer = operatorViewer(caller.scopes, caller.patterns);
@@ -195,24 +265,11 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
     signal: stop.signal,
     callId: callIdOf(keyed),
   });
-
   const runKeyed = <T>(
     base: Omit<CallContext, "remember">,
     keyed: KeyedCall,
     handle: (ctx: CallContext) => Promise<Result<T>>,
-  ): Promise<Result<T>> => {
-    let remembered = false;
-    const remember = async (unit: Unit, answer: unknown): Promise<void> => {
-      if (!(await rememberAnswer(unit.tx, keyed, answer, unit.now))) throw new AnsweredElsewhere();
-      remembered = true;
-    };
-    const ctx = { ...outliving(base, keyed), remember };
-    return once(keyed, async () => {
-      const first = await handle(ctx);
-      if (first.ok && !remembered) await engine.commit((unit) => remember(unit, first.value));
-      return first;
-    }) as Promise<Result<T>>;
-  };
+  ): Promise<Result<T>> => underKey(once, outliving(base, keyed), keyed, handle);
 
   const run = async <M extends MethodName>(
     caller: Caller,
@@ -231,7 +288,10 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
       const later = { ...outliving(base, keyed), remember: async () => {} };
       return { result, later: method.follow(later, result.value) };
     }
-    return { result: await method.handle({ ...base, remember: async () => {} }, params.value) };
+    if (idempotencyOf(name) === "none" || method.repeats?.(params.value) === true)
+      return { result: await method.handle({ ...base, remember: async () => {} }, params.value) };
+    const own = callUnder(base.callId, caller, name, params.value);
+    return { result: await withoutKey(base, own, (ctx) => method.handle(ctx, params.value)) };
   };
 
   return {

@@ -1,0 +1,150 @@
+// Requests whose commit loses its answer, or that reach two gateways at once: each is done once, and answered alike.
+
+import { describe, expect, test } from "vitest";
+import { openPostgres } from "../../src/store/postgres.ts";
+import { StoreProblem } from "../../src/store/problems.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { cleanup, openStoreOn, quietWorld, temporaryFolder } from "../kit/engine.ts";
+import { openPostgresStore } from "../kit/postgres.ts";
+import { openHouse } from "./kit.ts";
+
+const MAIN = "agent:main:main";
+const RESEARCH = "agent:research:main";
+const send = { sessionKey: RESEARCH, message: "hello", timeoutSeconds: 0 };
+
+interface Asked {
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  /** Where each time that it is done leaves a row. */
+  readonly table: "runs" | "sessions" | "cron_jobs" | "flows";
+}
+
+const CRON = { schedule: { kind: "every", everyMs: 3_600_000 }, message: "look" };
+/** Requests that would leave two rows if they were done twice. */
+const REQUESTS: Readonly<Record<string, Asked>> = {
+  "a message": { method: "chat.send", params: { sessionKey: MAIN, message: "hello" }, table: "runs" },
+  "a run": { method: "agent", params: { sessionKey: MAIN, message: "hello" }, table: "runs" },
+  "a note": { method: "chat.inject", params: { sessionKey: MAIN, message: "a note" }, table: "runs" },
+  "a session": { method: "sessions.create", params: { agentId: "main" }, table: "sessions" },
+  "a job": { method: "cron.add", params: CRON, table: "cron_jobs" },
+  "a send as a tool call": {
+    method: "tools.invoke",
+    params: { name: "sessions_send", arguments: send },
+    table: "flows",
+  },
+  "a sub-agent as a tool call": {
+    method: "tools.invoke",
+    params: { name: "sessions_spawn", arguments: { task: "work" } },
+    table: "sessions",
+  },
+};
+const NEEDS_KEY = ["chat.send", "agent", "sessions.create"];
+
+/** A store whose next commits lose their answers. `late`: and take place only once another one has begun. */
+function cutting(store: Store) {
+  let left = 0;
+  const held = Promise.withResolvers<void>();
+  let isLate = false;
+  const lost = (): StoreProblem =>
+    new StoreProblem("unreachable", "store", { detail: "connection lost", inDoubt: true });
+  const transaction: Store["transaction"] = async (work) => {
+    if (left === 0) {
+      // Whoever asks again has begun, when what was in doubt takes place.
+      if (isLate) queueMicrotask(held.resolve);
+      return store.transaction(work);
+    }
+    left -= 1;
+    const answered = Promise.withResolvers<never>();
+    const done = store.transaction(async (tx) => {
+      const value = await work(tx);
+      if (isLate) {
+        answered.reject(lost());
+        await held.promise;
+      }
+      return value;
+    });
+    if (isLate) return Promise.race([done, answered.promise]);
+    await done;
+    throw lost();
+  };
+  return {
+    store: { ...store, transaction },
+    cut(count: number, late = false): void {
+      left = count;
+      isLate = late;
+    },
+  };
+}
+
+const rowsIn = async ({ db }: Store, table: Asked["table"]): Promise<number> =>
+  (await db.selectFrom(table).selectAll().execute()).length;
+
+describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
+  test.each(Object.keys(REQUESTS))(
+    "a keyed request is done once and answered, whichever answer is lost: %s",
+    async (name) => {
+      const { method, params, table } = REQUESTS[name] as Asked;
+      const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
+      const client = await (await openHouse({ disk: store })).client();
+      for (const lost of [1, 2]) {
+        const before = await rowsIn(store, table);
+        const keyed = { ...params, idempotencyKey: `key ${lost}` };
+        cut(lost);
+        const first = await client.call(method as "health", keyed as never);
+        cut(0);
+        expect(await client.call(method as "health", keyed as never)).toEqual(first);
+        expect((await rowsIn(store, table)) - before, `${lost} lost`).toBe(1);
+      }
+    },
+  );
+
+  test.each(Object.keys(REQUESTS).filter((name) => !NEEDS_KEY.includes(REQUESTS[name]?.method ?? "")))(
+    "a request without a key is done once and answered, when its answer is lost: %s",
+    async (name) => {
+      const { method, params, table } = REQUESTS[name] as Asked;
+      const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
+      const client = await (await openHouse({ disk: store })).client();
+      const before = await rowsIn(store, table);
+      cut(1);
+      await client.call(method as "health", params as never);
+      expect((await rowsIn(store, table)) - before).toBe(1);
+    },
+  );
+});
+
+test.each(Object.keys(REQUESTS))(
+  "a request finds what its own lost commit stores a moment later: %s",
+  async (name) => {
+    const { method, params, table } = REQUESTS[name] as Asked;
+    const { store, cut } = cutting(await openStoreOn("postgres", temporaryFolder()));
+    const client = await (await openHouse({ disk: store })).client();
+    const before = await rowsIn(store, table);
+    cut(1, true);
+    const answer = client.call(method as "health", { ...params, idempotencyKey: "late" } as never);
+    const first = await answer;
+    expect(await client.call(method as "health", { ...params, idempotencyKey: "late" } as never)).toEqual(
+      first,
+    );
+    expect((await rowsIn(store, table)) - before).toBe(1);
+  },
+);
+
+test("one key, one answer: two gateways are asked the same at the same moment, by each method", async () => {
+  const ground = await openPostgresStore();
+  cleanup(ground.dispose);
+  const open = async () => openHouse({ disk: await openPostgres({ url: ground.url, world: quietWorld() }) });
+  const houses = [await open(), await open()];
+  const clients = await Promise.all(houses.map((house) => house.client()));
+  for (const { method, params, table } of Object.values(REQUESTS)) {
+    const before = await rowsIn(ground.store, table);
+    const rounds = 15;
+    for (let round = 0; round < rounds; round += 1) {
+      const keyed = { ...params, idempotencyKey: `${method} ${JSON.stringify(params)} ${round}` };
+      const answers = await Promise.all(
+        clients.map((client) => client.call(method as "health", keyed as never)),
+      );
+      expect(answers[1]).toEqual(answers[0]);
+    }
+    expect((await rowsIn(ground.store, table)) - before, method).toBe(rounds);
+  }
+});

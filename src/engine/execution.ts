@@ -74,6 +74,8 @@ export interface Execution {
   readonly fence: Fence;
   /** Writes the final text that is still to be written, in the unit that ends or parks the held run. */
   writeFinal(unit: Unit): Promise<void>;
+  /** Whether there is one. */
+  hasFinal(): boolean;
   /** Text of the message being written, for an abort that keeps what was said. */
   textSoFar(): string;
   /** Tells the live text from its beginning: somebody has missed a part of it. */
@@ -217,6 +219,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
     },
     fence,
     writeFinal: writer.writeFinal,
+    hasFinal: () => writer.finalText() !== undefined,
     textSoFar: () => writer.finalText() ?? stream.last(),
     tellText: stream.tellAgain,
     waiting: keeper.waiting,

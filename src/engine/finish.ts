@@ -246,28 +246,13 @@ function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): v
   unit.after(() => parts.wake(run.sessionKey));
 }
 
-/**
- * Ends a run inside a unit, which holds the sessions that it is about and its row (`holdForEnd`, `holdRun`),
- * and knows that it may (`isHeld`). False: it had ended, and nothing was written.
- */
-export async function endInUnit(unit: Unit, run: Run, facts: EndFacts, parts: FinishParts): Promise<boolean> {
-  const end: RunEnd = {
-    state: facts.state,
-    endedAt: unit.now,
-    ...(facts.reply === undefined ? {} : { reply: facts.reply }),
-    ...(facts.code === undefined ? {} : { code: facts.code }),
-    ...(facts.error === undefined ? {} : { error: facts.error }),
-  };
-  const messages = run.startedAt === undefined ? [] : await readRun(unit.tx, run.runId);
-  const told = usageOf(messages);
-  const usage = facts.usage ?? told.usage;
-  const model = facts.model ?? told.model;
-  const ended = { end, usage, ...(model === undefined ? {} : { model }) };
-  if (!(await endRun(unit.tx, run.runId, ended))) return false;
-  const unfinished = unfinishedOf(facts, messages);
-  if (run.kind === "turn" && run.startedAt !== undefined) {
-    await closeTranscript(unit, run, facts, messages, unfinished);
-  }
+/** Writes what the end of a run changes beside its row. Returns whether a wait was answered. */
+async function settleRows(
+  unit: Unit,
+  run: Run,
+  facts: EndFacts,
+  { usage, model }: { usage: Usage; model: string | undefined },
+): Promise<boolean> {
   // A message that was written into an inbox is not the answer to it.
   const isOutcome = run.kind === "turn" || facts.state !== "ok";
   const [answered = false] = await together(
@@ -277,6 +262,60 @@ export async function endInUnit(unit: Unit, run: Run, facts: EndFacts, parts: Fi
     writeLedger(unit, run, usage, model),
     addChainUsage(unit.tx, run.chainId, usage, unit.now),
   );
+  return answered;
+}
+
+/** Whether facts say all that the run's messages could: it ended well, with a final text. */
+function sayAll({ state, usage, model, unfinishedText, heardText }: EndFacts): boolean {
+  const isKnown = usage !== undefined && model !== undefined;
+  return state === "ok" && isKnown && unfinishedText === undefined && heardText === undefined;
+}
+
+/**
+ * Ends a run inside a unit, which holds the sessions that it is about and its row (`holdForEnd`, `holdRun`),
+ * and knows that it may (`isHeld`). False: it had ended, and nothing was written. `writeFinal`: writes the
+ * final text that is still to be written, behind which no call is open; only for a run that is known to be
+ * held.
+ */
+export async function endInUnit(
+  unit: Unit,
+  run: Run,
+  facts: EndFacts,
+  parts: FinishParts,
+  writeFinal?: () => Promise<void>,
+): Promise<boolean> {
+  const end: RunEnd = {
+    state: facts.state,
+    endedAt: unit.now,
+    ...(facts.reply === undefined ? {} : { reply: facts.reply }),
+    ...(facts.code === undefined ? {} : { code: facts.code }),
+    ...(facts.error === undefined ? {} : { error: facts.error }),
+  };
+  const isWhole = writeFinal !== undefined && sayAll(facts);
+  if (!isWhole) await writeFinal?.();
+  const messages = isWhole || run.startedAt === undefined ? [] : await readRun(unit.tx, run.runId);
+  const told = usageOf(messages);
+  const spent = { usage: facts.usage ?? told.usage, model: facts.model ?? told.model };
+  const { usage, model } = spent;
+  const row = { end, usage, ...(model === undefined ? {} : { model }) };
+  const unfinished = unfinishedOf(facts, messages);
+  let answered: boolean;
+  if (isWhole) {
+    // Nothing has to be read first: all of it travels together.
+    const all = await together(
+      endRun(unit.tx, run.runId, row),
+      writeFinal(),
+      settleRows(unit, run, facts, spent),
+    );
+    if (!all[0]) throw new Error(`run ${run.runId} had ended, and its lane was held`);
+    answered = all[2];
+  } else {
+    if (!(await endRun(unit.tx, run.runId, row))) return false;
+    if (run.kind === "turn" && run.startedAt !== undefined) {
+      await closeTranscript(unit, run, facts, messages, unfinished);
+    }
+    answered = await settleRows(unit, run, facts, spent);
+  }
   const endedRun: Run = { ...run, ...end, usage };
   await parts.successors.runEnded(parts.acceptor, unit, endedRun, answered);
   announceEnd(unit, endedRun, facts.reply ?? unfinished, parts);

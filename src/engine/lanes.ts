@@ -380,9 +380,18 @@ export class Lanes {
       try {
         await commit(async (unit) => {
           if (!(await this.#holds(unit, execution))) return false;
-          await execution.writeFinal(unit);
-          if (execution.stopReason() === "parked") return moveHeld(unit.tx, execution.fence, "queued");
-          const ended = await endInUnit(unit, run, facts, parts);
+          const writeFinal = (): Promise<void> => execution.writeFinal(unit);
+          if (execution.stopReason() === "parked") {
+            await writeFinal();
+            return moveHeld(unit.tx, execution.fence, "queued");
+          }
+          const ended = await endInUnit(
+            unit,
+            run,
+            facts,
+            parts,
+            execution.hasFinal() ? writeFinal : undefined,
+          );
           if (ended) await this.#tellBudget(unit, run, facts);
           return ended;
         });

@@ -297,14 +297,28 @@ const LAST_COMPACTION = prepared((db, { sessionId }: { sessionId: string }) =>
     .orderBy("seq", "desc")
     .limit(1),
 );
-const WHOLE = prepared((db, { sessionId }: { sessionId: string }) =>
-  db.selectFrom("messages").select(ENTRY).where("session_id", "=", sessionId).orderBy("seq"),
-);
+/** A transcript that has no compaction; nothing of one that has. */
+const UNCOMPACTED = prepared((db, { sessionId }: { sessionId: string }) => {
+  const compactions = db
+    .selectFrom("messages as compaction")
+    .select("compaction.seq")
+    .where("compaction.session_id", "=", sessionId)
+    .where("compaction.role", "=", sql.lit("compaction"));
+  return db
+    .selectFrom("messages")
+    .select(ENTRY)
+    .where("session_id", "=", sessionId)
+    .where((eb) => eb.not(eb.exists(compactions)))
+    .orderBy("seq");
+});
 
 /** What the model sees: the last compaction, if there is one, and what follows from its `firstKeptId` on. */
 export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
+  // Mostly one statement is enough.
+  const { rows: whole } = await UNCOMPACTED(db, { sessionId });
+  if (whole.length > 0) return whole.map(readEntry);
   const [last] = (await LAST_COMPACTION(db, { sessionId })).rows;
-  if (last === undefined) return (await WHOLE(db, { sessionId })).rows.map(readEntry);
+  if (last === undefined) return [];
   let query = db.selectFrom("messages").select(ENTRY).where("session_id", "=", sessionId);
   const compaction = readEntry(last);
   if (isCompaction(compaction)) {

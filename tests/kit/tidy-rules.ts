@@ -218,7 +218,9 @@ const isEntry = (path: string): boolean =>
   path === BROWSER_ENTRY ||
   path === "vitest.config.ts" ||
   /^tests\/setup(-deep|-file)?\.ts$/.test(path) ||
-  /^bench\/(acp|bench|cluster|crashes|load|peers|postgres|screenshots|by-hand-[a-z-]+)\.ts$/.test(path) ||
+  /^bench\/(acp|bench|cluster|crashes|load|peers|postgres|screenshots|trips|by-hand-[a-z-]+)\.ts$/.test(
+    path,
+  ) ||
   path === "tests/fuzz/fuzz.ts" ||
   path === "tests/sim/run.ts" ||
   path.startsWith("bin/") ||

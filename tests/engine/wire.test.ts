@@ -1,0 +1,43 @@
+// Hints between processes: many of one moment are one message.
+
+import { expect, test } from "vitest";
+import { type Hint, Wire } from "../../src/engine/wire.ts";
+import type { SharedStore } from "../../src/store/sql.ts";
+import { openStore, temporaryFolder } from "../kit/engine.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+test("hints of one moment leave as one notification, in their order, and the next moment's as another", async () => {
+  const world = fakeWorld();
+  const store = await openStore(temporaryFolder(), world);
+  const notified: (readonly string[])[] = [];
+  const shared: SharedStore = {
+    now: () => world.clock.now(),
+    urgently: store.transaction,
+    syncClock: async () => {},
+    notify: async (texts) => void notified.push(texts),
+    listen: async () => async () => {},
+  };
+  const wire = new Wire({ store, shared, world });
+  await wire.start(
+    () => {},
+    () => {},
+  );
+  await world.advance(1_000);
+  const send = (from: number): void => {
+    for (let at = from; at < from + 100; at += 1)
+      wire.send({ kind: "wake", sessionKey: `agent:main:chat:${at}` });
+  };
+  send(0);
+  await world.advance(1);
+  send(100);
+  send(100);
+  await world.advance(100);
+  const keysOf = (texts: readonly string[]): string[] =>
+    texts.flatMap((text) =>
+      (JSON.parse(text) as Hint[]).map((hint) => ("sessionKey" in hint ? hint.sessionKey : "")),
+    );
+  const keys = (from: number): string[] =>
+    Array.from({ length: 100 }, (_, at) => `agent:main:chat:${from + at}`);
+  expect(notified.map(keysOf)).toEqual([keys(0), keys(100)]);
+  await wire.stop();
+});

@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { fullModelName, listModels } from "./agent/model.ts";
 import { openModelPort } from "./agent/port.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
+import { ClockWatch } from "./app/clock-watch.ts";
 import { deadlineHandlers } from "./app/deadlines.ts";
 import { tellRuns } from "./app/telling.ts";
 import { followTranscripts, mirrorOf } from "./app/transcripts.ts";
@@ -305,6 +306,21 @@ async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: Wo
   });
 }
 
+/** Begins to deliver, by a clock that is watched. Returns what ends the watch. */
+async function startOutbox(of: {
+  engine: Engine;
+  outbox: Outbox;
+  settings: Settings;
+  world: World;
+}): Promise<() => Promise<void>> {
+  const { engine, outbox, settings, world } = of;
+  const lookAgain = (): void => outbox.deliveryQueued();
+  const watch = new ClockWatch({ engine, world, cron: settings.cron.enabled, lookAgain });
+  await watch.start();
+  await outbox.start();
+  return () => watch.stop();
+}
+
 async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Promise<Omit<App, "warnings">> {
   const { settings, version } = options;
   const store = watchWrites(await openStore(options));
@@ -329,7 +345,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const checkModel = (name: string): Result<string> => fullModelName(settings.providers, name);
   undo.push(() => ways.close());
   await ways.open({ engine, outbound: outbox, checkModel });
-  await outbox.start();
+  undo.push(await startOutbox({ engine, outbox, settings, world }));
   const forget = forgetSent(engine.commit, asPart(world, "channels"));
   undo.push(
     () => outbox.stop(),

@@ -356,6 +356,11 @@ export class Engine {
     return this.#deadlines.set(unit, deadline);
   }
 
+  /** Looks again at what is due: the clock was set, or dates were moved by other means. */
+  lookAtDates(): void {
+    this.#deadlines.look();
+  }
+
   /**
    * Records that a caller who is no run waits; the wait is gone with the process. `clientKey`: the session of
    * a client whose door calls `confirmAnswer` or `loseAnswer` for each of its calls. It adds an edge if that

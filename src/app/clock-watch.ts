@@ -1,0 +1,94 @@
+// Owns the watch over the clock that stored dates go by. Part of the composition root.
+// CL1: a clock that is set back, while the gateway runs or while none did, keeps nothing waiting that was
+//      planned before.
+
+import type { Engine } from "../engine/engine.ts";
+import { INBOUND_DEADLINE } from "../flows/inbound-files.ts";
+import { newestTime, planAfterStep } from "../store/replan.ts";
+import { replanJobs } from "../triggers/replan.ts";
+import { CRON_DEADLINE } from "../triggers/turns.ts";
+import type { Timer, World } from "../world.ts";
+
+const LOOK_MS = 5_000;
+/** Smaller steps are everyday business of time servers. */
+const STEP_MIN_MS = 2_000;
+/** At a start: times that other machines have set may differ by this. */
+const START_STEP_MIN_MS = 60_000;
+
+interface ClockParts {
+  readonly engine: Engine;
+  readonly world: World;
+  /** There are jobs to be planned. */
+  readonly cron: boolean;
+  /** The outbox looks at its dates again. */
+  lookAgain(): void;
+}
+
+export class ClockWatch {
+  readonly #parts: ClockParts;
+  #timer: Timer | undefined;
+  #looking: Promise<void> = Promise.resolve();
+  #stopped = false;
+  #offsetMs: number;
+
+  constructor(parts: ClockParts) {
+    this.#parts = parts;
+    this.#offsetMs = this.#offset();
+  }
+
+  /** Compares the clock with what was stored last, then watches it. */
+  async start(): Promise<void> {
+    const { engine, world } = this.#parts;
+    const now = world.clock.now();
+    const before = await newestTime(engine.store.db);
+    if (before - now > START_STEP_MIN_MS) await this.#replan(now, before);
+    this.#lookLater();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    await this.#looking;
+  }
+
+  #offset(): number {
+    const { clock } = this.#parts.world;
+    return clock.now() - clock.monotonic();
+  }
+
+  #lookLater(): void {
+    const { clock } = this.#parts.world;
+    if (this.#stopped) return;
+    this.#timer = clock.at(clock.now() + LOOK_MS, () => {
+      this.#looking = this.#look().then(() => this.#lookLater());
+    });
+  }
+
+  async #look(): Promise<void> {
+    const { world } = this.#parts;
+    const offset = this.#offset();
+    const back = this.#offsetMs - offset;
+    if (back <= STEP_MIN_MS) {
+      // It goes along with a clock that goes ahead or is slowed down.
+      this.#offsetMs = offset;
+      return;
+    }
+    try {
+      const now = world.clock.now();
+      await this.#replan(now, now + back);
+      this.#offsetMs = offset;
+    } catch (error) {
+      world.log.warn({ err: error }, "stored dates could not be planned anew; it is tried again");
+    }
+  }
+
+  async #replan(now: number, before: number): Promise<void> {
+    const { engine, world, cron, lookAgain } = this.#parts;
+    world.log.warn({ backMs: before - now }, "the clock was set back; stored dates are planned anew");
+    const kinds = { calendar: CRON_DEADLINE, short: INBOUND_DEADLINE };
+    await engine.commit((unit) => planAfterStep(unit.tx, { now, before }, kinds));
+    if (cron) await replanJobs(engine);
+    engine.lookAtDates();
+    lookAgain();
+  }
+}

@@ -1,0 +1,36 @@
+// Plans the dates of jobs anew after the clock was set back.
+// RJ1: a date that was acted on is not acted on again, whatever the clock says.
+
+import { type CronJob, JOBS_MAX } from "../core/schedule.ts";
+import type { Engine } from "../engine/engine.ts";
+import { holdJob, listJobs, listTurns, moveJob } from "../store/cron-jobs.ts";
+import type { Db } from "../store/sql.ts";
+import { nextDates } from "./dates.ts";
+import { CRON_DEADLINE } from "./turns.ts";
+
+/** Turns of a job that are looked at: so many dates may have been acted on too early. */
+const TURNS_MAX = 100;
+
+/** The first date to come that nobody has acted on. */
+async function firstDate(db: Db, job: CronJob, now: number): Promise<number | undefined> {
+  const acted = new Set((await listTurns(db, job.id, TURNS_MAX)).map(({ dueAt }) => dueAt));
+  const dates = await nextDates(job.schedule, now, TURNS_MAX + 1).catch(() => []);
+  return dates.find((date) => !acted.has(date));
+}
+
+/** Brings forward the dates of jobs that a clock which was ahead has put too far away. */
+export async function replanJobs(engine: Engine): Promise<void> {
+  const now = engine.now();
+  const jobs = await listJobs(engine.store.db, { limit: JOBS_MAX });
+  for (const { id, nextAt } of jobs) {
+    if (nextAt === undefined || nextAt <= now) continue;
+    await engine.commit(async (unit) => {
+      const job = await holdJob(unit.tx, id);
+      if (job?.nextAt === undefined || !job.enabled) return;
+      const first = await firstDate(unit.tx, job, now);
+      if (first === undefined || first >= job.nextAt) return;
+      await moveJob(unit.tx, id, first);
+      await engine.setDeadline(unit, { kind: CRON_DEADLINE, key: id, dueAt: first });
+    });
+  }
+}

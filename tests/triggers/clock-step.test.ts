@@ -1,0 +1,138 @@
+// A clock that was days ahead is set right: what it planned does not wait for it.
+
+import { expect, test } from "vitest";
+import { ClockWatch } from "../../src/app/clock-watch.ts";
+import type { Channel, DeliveryOutcome } from "../../src/channels/channel.ts";
+import { OutboxWorker } from "../../src/channels/outbound.ts";
+import type { DeadlineHandler } from "../../src/engine/deadlines.ts";
+import { INBOUND_DEADLINE } from "../../src/flows/inbound-files.ts";
+import { getJob, insertTurn, moveJob } from "../../src/store/cron-jobs.ts";
+import { insertDelivery, listDeliveries } from "../../src/store/deliveries.ts";
+import type { World } from "../../src/world.ts";
+import { cleanup, openTestEngine } from "../kit/engine.ts";
+import { type FakeWorld, fakeWorld } from "../kit/world.ts";
+import { settingsWith } from "../tools/app.ts";
+import { add, turnsOf } from "./kit.ts";
+
+const DAY_MS = 86_400_000;
+
+/** A held world whose wall clock can be set; its timers and its monotonic clock do not see that. */
+function settable(): { world: World; held: FakeWorld; set(byMs: number): void } {
+  const held = fakeWorld();
+  let offset = 0;
+  const { clock } = held;
+  const set = (byMs: number): void => {
+    offset += byMs;
+  };
+  const world: World = {
+    ...held,
+    clock: {
+      now: () => clock.now() + offset,
+      monotonic: () => clock.monotonic(),
+      at: (atMs, fire, keep) => clock.at(atMs - offset, fire, keep),
+    },
+  };
+  return { world, held, set };
+}
+
+/** An app with an outbox, over one channel that answers as `says` says. */
+async function open(says: () => DeliveryOutcome) {
+  const { world, held, set } = settable();
+  const fired: string[] = [];
+  const burst: DeadlineHandler = async (_, key) => {
+    fired.push(key);
+    return "done";
+  };
+  const { engine, store } = await openTestEngine({
+    world,
+    execute: async () => {
+      throw new Error("no run is made here");
+    },
+    deadlineHandlers: new Map([[INBOUND_DEADLINE, burst]]),
+  });
+  const app = { engine, store, settings: settingsWith({}) };
+  const channel: Channel = { id: "pigeon", deduplicates: true, deliver: async () => says() };
+  const parts = { db: store.db, commit: engine.commit, channels: new Map([["pigeon", channel]]), world };
+  const outbox = new OutboxWorker({ ...parts, owner: engine.processId });
+  const watch = new ClockWatch({ engine, world, cron: true, lookAgain: () => outbox.deliveryQueued() });
+  cleanup(() => outbox.stop());
+  cleanup(() => watch.stop());
+  const queue = (id: string): Promise<void> =>
+    engine.commit(async (unit) => {
+      const route = { channel: "pigeon", to: "roof" };
+      const row = {
+        id,
+        sessionKey: "agent:main:main",
+        kind: "send",
+        route,
+        text: id,
+        state: "pending",
+      } as const;
+      await insertDelivery(unit.tx, { ...row, createdAt: unit.now });
+      unit.after(() => outbox.deliveryQueued());
+    });
+  const states = async () => (await listDeliveries(store.db, { limit: 10 })).rows.map(({ state }) => state);
+  const settle = async (ms: number): Promise<void> => {
+    await held.advance(ms);
+    for (let turn = 0; turn < 50; turn += 1) await held.advance(0);
+  };
+  return { app, held, set, outbox, watch, queue, states, settle, fired };
+}
+
+test("damage: a clock that is set back leaves no delivery and no burst waiting for the days that it was ahead", async () => {
+  let answer: DeliveryOutcome = { kind: "retry", error: "away" };
+  const { app, set, outbox, watch, queue, states, settle, fired } = await open(() => answer);
+  const { engine } = app;
+  await watch.start();
+  await outbox.start();
+  set(3 * DAY_MS);
+  await settle(5_000);
+  await queue("one");
+  const dueAt = engine.now() + 60_000;
+  await engine.commit((unit) => engine.setDeadline(unit, { kind: INBOUND_DEADLINE, key: "burst", dueAt }));
+  await settle(0);
+  expect(await states()).toEqual(["pending"]);
+  answer = { kind: "sent" };
+  set(-3 * DAY_MS);
+  await settle(10_000);
+  expect(await states()).toEqual(["sent"]);
+  expect(fired).toEqual([]);
+  await settle(60_000);
+  expect(fired).toEqual(["burst"]);
+});
+
+test("damage: a clock that was set back while no gateway ran leaves no delivery waiting", async () => {
+  let answer: DeliveryOutcome = { kind: "retry", error: "away" };
+  const { set, outbox, watch, queue, states, settle } = await open(() => answer);
+  set(3 * DAY_MS);
+  await outbox.start();
+  await queue("one");
+  await settle(0);
+  set(-3 * DAY_MS);
+  answer = { kind: "sent" };
+  await settle(60_000);
+  expect(await states()).toEqual(["pending"]);
+  // The watch is new, as after a start.
+  await watch.start();
+  await settle(5_000);
+  expect(await states()).toEqual(["sent"]);
+});
+
+test("damage: dates of a job that were acted on too early are not acted on again, the others are planned anew", async () => {
+  const { app, set, watch, settle } = await open(() => ({ kind: "sent" }));
+  await watch.start();
+  const { engine, store } = app;
+  const job = await add(app, { schedule: { kind: "cron", expr: "0 9 * * *", tz: "UTC" } });
+  const first = (await getJob(store.db, job.id))?.nextAt ?? 0;
+  // The clock was four days ahead: it acted on the first date, late, and planned the fifth.
+  await engine.commit(async (unit) => {
+    await insertTurn(unit.tx, { jobId: job.id, dueAt: first, firedAt: unit.now, cause: "late" });
+    await moveJob(unit.tx, job.id, first + 4 * DAY_MS);
+  });
+  set(4 * DAY_MS);
+  await settle(5_000);
+  set(-4 * DAY_MS);
+  await settle(5_000);
+  expect((await getJob(store.db, job.id))?.nextAt).toBe(first + DAY_MS);
+  expect(await turnsOf(app, job)).toHaveLength(1);
+});

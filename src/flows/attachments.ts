@@ -12,6 +12,7 @@ import { type FileHandle, lstat, mkdir, open, readdir, realpath, rmdir, unlink }
 import { join } from "node:path";
 import { checkAttachments, MANIFEST_NAME } from "../core/attachment-rules.ts";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { jsonOf } from "../core/json.ts";
 import { type AttachmentSettings, type StoreSettings, storePlace } from "../core/settings.ts";
 import type { AttachmentReceipt } from "../core/spawn.ts";
 import { ensureFolder } from "../world/folders.ts";
@@ -257,21 +258,27 @@ async function removeEntry(above: Folder, name: string, depth: number): Promise<
   await rmdir(path).catch(unlessMissing);
 }
 
+const OWNER_LINE = /"owner": "([^"]*)"/;
+
 /**
- * Whether a folder was begun by this owner, before `beforeMs`; one that a crash left empty belongs to nobody,
- * and counts.
+ * Whether a folder was begun by this owner, before `beforeMs`. One that a crash left empty, or with nothing
+ * but a torn manifest, belongs to nobody, and counts: a manifest is synced before any other file is written.
  */
 async function isOwned(above: Folder, id: string, owner: string, beforeMs: number): Promise<boolean> {
   const work = new Work();
   try {
     const folder = await work.open(above.inside(id));
     if ((await folder.handle.stat()).mtimeMs >= beforeMs) return false;
-    if ((await readdir(folder.inside(""))).length === 0) return true;
+    const names = await readdir(folder.inside(""));
+    if (names.length === 0) return true;
     const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
     const handle = await open(folder.inside(MANIFEST_NAME), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     try {
-      const text = (await handle.read(Buffer.alloc(MANIFEST_HEAD_BYTES), 0)).buffer.toString("utf8");
-      return text.includes(`"owner": "${owner}"`);
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(MANIFEST_HEAD_BYTES), 0);
+      const text = buffer.toString("utf8", 0, bytesRead);
+      const [, found] = OWNER_LINE.exec(text) ?? [];
+      if (found !== undefined) return found === owner;
+      return names.length === 1 && jsonOf(text) === undefined;
     } finally {
       await handle.close();
     }

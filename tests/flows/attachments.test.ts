@@ -294,3 +294,30 @@ test("AF4: folders of another store in the same workspace, and those that an age
   const own = await attachmentDirs(workspace, OWNER);
   expect(own.ok && own.value.toSorted()).toEqual([DIR, ".parley/attachments/begun-and-lost"]);
 });
+
+test("damage: a folder with nothing but a torn manifest is nobody's, and is removed; a whole one tells its owner", async () => {
+  await writeAttachments(workspace, two(), ID, OWNER);
+  const whole = readFileSync(join(workspace, DIR, "manifest.json"));
+  const begun = (id: string, manifest: Buffer | string): string => {
+    const dir = `.parley/attachments/${id}`;
+    mkdirSync(join(workspace, dir));
+    writeFileSync(join(workspace, dir, "manifest.json"), manifest);
+    return dir;
+  };
+  const torn = [
+    begun("torn-0", ""),
+    begun("torn-1", whole.subarray(0, 12)),
+    begun("torn-2", Buffer.alloc(whole.length)),
+    begun("torn-3", whole.subarray(0, whole.indexOf(OWNER) + 4)),
+  ];
+  begun("of-another-store", '{\n  "owner": "another-store",\n  "files": [');
+  begun("made-by-an-agent", '{"name": "a page"}');
+  writeFileSync(join(workspace, begun("with-files", ""), "notes.txt"), "mine");
+  const own = await attachmentDirs(workspace, OWNER);
+  expect(own.ok && own.value.toSorted()).toEqual([DIR, ...torn].toSorted());
+  for (const dir of torn)
+    expect(await removeAttachments(workspace, dir)).toEqual({ ok: true, value: undefined });
+  expect(readdirSync(join(workspace, ".parley/attachments")).toSorted()).toEqual(
+    [ID, "made-by-an-agent", "of-another-store", "with-files"].toSorted(),
+  );
+});

@@ -22,7 +22,8 @@ export function interruptedBy(active: readonly Run[], route: Route | undefined):
 /** Whether the run under way may read a message from `route`: nobody waits in between. */
 export function maySteer(active: readonly Run[], route: Route | undefined): boolean {
   const run = underWay(active);
-  if (run === undefined || active.length > 1 || !isSamePlace(run.route, route)) return false;
+  const waiting = active.slice(1).filter((one) => one.input.takenBy === undefined);
+  if (run === undefined || waiting.length > 0 || !isSamePlace(run.route, route)) return false;
   // What time or a machine set off answers where that says, if it answers at all.
   const from = run.input.provenance?.kind;
   if (from === "hook" || from === "cron" || from === "node") return false;

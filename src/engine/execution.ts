@@ -22,7 +22,7 @@ import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
 import type { Pool, Slots } from "./slots.ts";
 import { createSpending } from "./spending.ts";
 import { type SteeringParts, takeSteering } from "./steering.ts";
-import { createTranscriptWriter, isFinalText, LostLane } from "./transcript-writer.ts";
+import { createTranscriptWriter, isFinalText, LostLane, type Reading } from "./transcript-writer.ts";
 import type { Unit } from "./unit.ts";
 import { untilStored } from "./until-stored.ts";
 import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
@@ -179,7 +179,9 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const stream = createTextStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
   const confirm = confirmerOf(run, parts.lease, stopper.signal);
-  const writer = createTranscriptWriter(run, fence, parts, stopper.signal);
+  // Of an earlier attempt nobody knows here what it has read.
+  const reading: Reading = { mayOwe: run.attempt > 1 };
+  const writer = createTranscriptWriter(run, fence, parts, stopper.signal, reading);
   const append = async (entry: Entry): Promise<Entry> => {
     // The text of a final message goes out with the run's end.
     if (!isFinalText(entry)) stream.flush();
@@ -208,7 +210,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
       run,
       signal: stopper.signal,
       append,
-      steered: () => confirm().then(() => takeSteering(run, fence, parts)),
+      steered: () => confirm().then(() => takeSteering(run, fence, parts, reading)),
       text: stream.text,
       publish: (event) => parts.bus.publish(event),
       confirm,

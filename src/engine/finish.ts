@@ -18,6 +18,7 @@ import {
 import { type EndedRunState, isEnded, type Run, type RunEnd } from "../core/run.ts";
 import { isQuietStep, isSilent } from "../core/turn-rules.ts";
 import { addChainUsage } from "../store/chains.ts";
+import { queuedIn } from "../store/claims.ts";
 import type { Deadline } from "../store/deadlines.ts";
 import { addUsageRow } from "../store/ledger.ts";
 import { endRun } from "../store/runs.ts";
@@ -167,6 +168,22 @@ async function closeTranscript(
   unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
 }
 
+/**
+ * Ends the runs whose messages this run has read between two of its steps (`steering.ts`), in a unit that
+ * holds the session.
+ */
+export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: FinishParts): Promise<void> {
+  for (const taken of await queuedIn(unit.tx, reader.sessionKey)) {
+    if (taken.input.takenBy === reader.runId) await endInUnit(unit, taken, facts, parts);
+  }
+}
+
+/** How a run ends whose message was read by another one, which ended before its model had answered it. */
+function unanswered({ state, code }: EndFacts): EndFacts {
+  const error = "the run that had read this message ended before its model answered it";
+  return { state: state === "ok" ? "error" : state, code: code ?? "run_failed", error };
+}
+
 /** What the run's messages cost, and which model wrote the last one. */
 function usageOf(messages: readonly Message[]): { usage: Usage; model?: string } {
   let usage = ZERO_USAGE;
@@ -314,6 +331,8 @@ export async function endInUnit(
     if (run.kind === "turn" && run.startedAt !== undefined) {
       await closeTranscript(unit, run, facts, messages, unfinished);
     }
+    const hasRead = messages.some((one) => one.role === "user" && one.steered === true);
+    if (hasRead) await endTaken(unit, run, unanswered(facts), parts);
     answered = await settleRows(unit, run, facts, spent);
   }
   const endedRun: Run = { ...run, ...end, usage };

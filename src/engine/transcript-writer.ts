@@ -6,11 +6,19 @@
 import { type Entry, isCompaction, textOf, toolCallsOf } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
 import { isHeld } from "../store/claims.ts";
+import { holdForEnd } from "../store/locks.ts";
 import type { Fence } from "../store/runs.ts";
 import { appendEntry } from "../store/transcripts.ts";
 import type { World } from "../world.ts";
+import { endTaken, type FinishParts } from "./finish.ts";
 import type { Commit, Unit } from "./unit.ts";
 import { untilStored } from "./until-stored.ts";
+
+/** What a run under way knows of the messages that it has read (`steering.ts`). */
+export interface Reading {
+  /** A message may be in the transcript that no answer of the model follows yet. */
+  mayOwe: boolean;
+}
 
 /** Thrown into an execution whose lane somebody else took, or whose row has ended. */
 export class LostLane extends Error {}
@@ -18,6 +26,7 @@ export class LostLane extends Error {}
 interface WriterParts {
   readonly commit: Commit;
   readonly world: World;
+  readonly finish: FinishParts;
 }
 
 export interface TranscriptWriter {
@@ -42,11 +51,18 @@ export function isFinalText(entry: Entry): boolean {
   );
 }
 
+/** What a model has said to all that stands before it. */
+function isAnswer(entry: Entry): boolean {
+  if (isCompaction(entry) || entry.role !== "assistant") return false;
+  return !["error", "aborted", "injected"].includes(entry.stopReason);
+}
+
 export function createTranscriptWriter(
   run: Run,
   fence: Fence,
   parts: WriterParts,
   signal: AbortSignal,
+  reading: Reading,
 ): TranscriptWriter {
   let final: Entry | undefined;
 
@@ -54,6 +70,12 @@ export function createTranscriptWriter(
     const { sessionKey, sessionId, runId } = run;
     const entry = await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: given }, unit.redactor);
     if (!isCompaction(entry)) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+    if (reading.mayOwe && isAnswer(entry)) {
+      await endTaken(unit, run, { state: "ok", reply: "" }, parts.finish);
+      unit.after(() => {
+        reading.mayOwe = false;
+      });
+    }
     return entry;
   };
   return {
@@ -68,6 +90,7 @@ export function createTranscriptWriter(
       }
       const stored = await untilStored(parts.world, signal, () =>
         parts.commit(async (unit) => {
+          if (reading.mayOwe) await holdForEnd(unit.tx, { sessionKey: run.sessionKey });
           if (!(await isHeld(unit.tx, fence))) return undefined;
           if (final !== undefined) await write(unit, final);
           return write(unit, entry);

@@ -54,20 +54,18 @@ const FIRST_OF_IDLE = prepared((db, { sessionKey }: Lane) =>
     .limit(1),
 );
 
-const FIRST_QUEUED = prepared((db, { sessionKey }: Lane) =>
+const IN_QUEUE = prepared((db, { sessionKey }: Lane) =>
   db
     .selectFrom("runs")
     .selectAll()
     .where("session_key", "=", sessionKey)
     .where("state", "=", QUEUED)
-    .orderBy("lane_seq")
-    .limit(1),
+    .orderBy("lane_seq"),
 );
 
-/** The first run of a lane that has not started, whoever holds the lane. */
-export async function nextQueued(db: Db, sessionKey: string): Promise<Run | undefined> {
-  const [row] = (await FIRST_QUEUED(db, { sessionKey })).rows;
-  return row && toRun(row);
+/** The runs of a lane that have not started, in order, whoever holds the lane. */
+export async function queuedIn(db: Db, sessionKey: string): Promise<Run[]> {
+  return (await IN_QUEUE(db, { sessionKey })).rows.map(toRun);
 }
 
 /** Notes in a run that has not started that another one takes it over. */

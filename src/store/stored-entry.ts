@@ -138,6 +138,7 @@ function userOf(fields: Fields, base: Base): UserMessage {
     content: blocks,
     ...(isPersons ? {} : { provenance: provenanceOf(fields.provenance) }),
     ...optionalText("senderName", fields),
+    ...(fields.steered === true ? { steered: true } : {}),
   };
 }
 

@@ -99,12 +99,26 @@ describe("steer", () => {
     app.engine.bus.subscribe((event) => told.push(event));
     model.hold("first 1");
     model.release("first 0");
+    model.release("first 1");
     expect(await waited).toMatchObject({ state: "ok", reply: "", input: { takenBy: first.runId } });
     expect(told.find((event) => event.kind === "run_ended" && event.runId === second.runId)).toMatchObject({
       takenBy: first.runId,
     });
-    model.release("first 1");
     expect(await endOf(app.engine, first.runId)).toMatchObject({ reply: "heard first and second" });
+  });
+
+  test("ST3: a message whose reader ends before its model answered does not end ok", async () => {
+    const { app, model, first } = await busy();
+    const second = await app.says("second", HERE, "steer");
+    model.hold("first 1");
+    model.release("first 0");
+    await model.reached("first 1");
+    expect(await app.texts(MAIN)).toContain("user: second");
+    await app.engine.abort({ sessionKey: MAIN, runId: first.runId });
+    const ended = await endOf(app.engine, second.runId);
+    expect(ended).toMatchObject({ state: "aborted", code: "run_aborted", input: { takenBy: first.runId } });
+    expect(ended.error).toContain("before its model answered");
+    await app.quiet();
   });
 
   test("ST2: nobody is overtaken: behind another message it is the next run but one", async () => {

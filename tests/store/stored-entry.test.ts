@@ -45,8 +45,19 @@ const provenance = fc.constantFrom(
 );
 const entries: fc.Arbitrary<Entry> = fc.oneof(
   fc
-    .tuple(fc.array(block), optional(provenance, "provenance"), optional(text, "senderName"))
-    .map(([content, from, name]) => ({ ...userMessage("row", ""), content, ...from, ...name })),
+    .tuple(
+      fc.array(block),
+      optional(provenance, "provenance"),
+      optional(text, "senderName"),
+      optional(fc.constant(true), "steered"),
+    )
+    .map(([content, from, name, steered]) => ({
+      ...userMessage("row", ""),
+      content,
+      ...from,
+      ...name,
+      ...steered,
+    })),
   fc
     .tuple(fc.array(fc.oneof(block, call, thinking)), optional(text, "errorMessage"))
     .map(([content, more]) => ({ ...assistantMessage("row", content), ...more })),

@@ -312,6 +312,7 @@ async function executeTurn(
     signal,
     attempt: run.attempt,
     maxModelCalls: agent.maxModelCalls,
+    limits: agent,
     budget: handle.budget,
     port: confirmedPort(trace?.port(port) ?? port, handle),
     world,

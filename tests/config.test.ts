@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { describeSettings } from "../src/config/describe.ts";
 import { configJsonSchema } from "../src/config/schema.ts";
 import { processEnvironment } from "../src/config.ts";
-import { defaultAgent } from "../src/core/settings.ts";
+import { ANSWER_LIMITS, defaultAgent } from "../src/core/settings.ts";
 import { useConfigHome } from "./kit/config-home.ts";
 
 const config = useConfigHome();
@@ -58,7 +58,7 @@ test("without a file everything has a default and the offline model answers", ()
         tools: { allow: [], deny: [] },
         subagents: { allowAgents: [] },
         sandbox: SANDBOX,
-        ...{ fallbackModels: [], maxModelCalls: 400 },
+        ...{ fallbackModels: [], maxModelCalls: 400, ...ANSWER_LIMITS },
       },
     ],
     channels: [],
@@ -189,7 +189,7 @@ test("what is set arrives, also from the command line", () => {
     tools: { allow: [], deny: ["exec"] },
     subagents: { allowAgents: [] },
     sandbox: SANDBOX,
-    ...{ fallbackModels: [], maxModelCalls: 400 },
+    ...{ fallbackModels: [], maxModelCalls: 400, ...ANSWER_LIMITS },
   });
   expect(settings.agents[0]).toMatchObject({
     id: "a",

@@ -14,6 +14,7 @@ import {
   ZERO_USAGE,
 } from "../core/message.ts";
 import { quoteLines } from "../core/safe-text.ts";
+import { ANSWER_LIMITS } from "../core/settings.ts";
 import type { World } from "../world.ts";
 import type { ModelPort, ResolvedModel } from "./model.ts";
 import { estimateTokens, labelOf, liveTranscript, matchResults } from "./view.ts";
@@ -117,6 +118,7 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
         tools: [],
         thinking: "off",
         sessionId: request.sessionId,
+        limits: ANSWER_LIMITS,
       },
       () => {},
       request.signal,

@@ -20,14 +20,14 @@ import {
   ZERO_USAGE,
 } from "../core/message.ts";
 import type { ModelRetry } from "../core/model-retry.ts";
-import type { ThinkingLevel } from "../core/settings.ts";
+import type { AnswerLimits, ThinkingLevel } from "../core/settings.ts";
 import type { TextDelta } from "../core/text-delta.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
 import type { World } from "../world.ts";
 import { budgetedPort } from "./budgeted.ts";
 import { compact } from "./compaction.ts";
 import { fallbackPort } from "./fallback.ts";
-import type { BudgetCode, ModelOutcome, ModelPort, ResolvedModel, WrittenMessage } from "./model.ts";
+import type { FailureCode, ModelOutcome, ModelPort, ResolvedModel, WrittenMessage } from "./model.ts";
 import { answerCalls, type ToolEvent } from "./tool-calls.ts";
 import {
   estimateTextTokens,
@@ -71,6 +71,7 @@ export interface TurnArgs {
   readonly world: World;
   /** Model calls of one run, those of earlier attempts included. */
   readonly maxModelCalls: number;
+  readonly limits: AnswerLimits;
   /** Asked before each model call. Absent: nothing limits what they use. */
   readonly budget?: ModelBudget | undefined;
 }
@@ -79,7 +80,7 @@ export type TurnEnd =
   | { readonly kind: "ok"; readonly text: string; readonly usage: Usage; readonly contextTokens: number }
   | {
       readonly kind: "error";
-      readonly code: "run_failed" | BudgetCode;
+      readonly code: "run_failed" | FailureCode;
       readonly error: string;
       /** What the run had written last. */
       readonly text?: string;
@@ -154,6 +155,7 @@ function toolPort(args: TurnArgs) {
     attempt,
     tools,
     everyTool: args.everyTool ?? tools,
+    maxResultBytes: args.limits.maxToolResultBytes,
     world,
     callTool: (request: ToolCallRequest, signal: AbortSignal) => args.callTool(request, signal),
     onTool: (event: ToolEvent) => args.onTool(event),
@@ -216,7 +218,8 @@ function answeredPlaces(entries: readonly Entry[], message: AssistantMessage): S
 /** How the turn ended with this message; undefined: it goes on. */
 function endOf(message: AssistantMessage, model: ResolvedModel, progress: Progress): TurnEnd | undefined {
   if (message.stopReason === "error") {
-    return failed(progress, message.errorMessage ?? `${model.ref} failed without saying why`);
+    const error = message.errorMessage ?? `${model.ref} failed without saying why`;
+    return failed(progress, error, message.errorCode);
   }
   if (toolCallsOf(message).length > 0) return undefined;
   const text = textOf(message);
@@ -235,7 +238,7 @@ function tooManyCalls(maxModelCalls: number): string {
   return `stopped after ${maxModelCalls} model calls without a final answer (${setting}). ${GO_ON}`;
 }
 
-function failed(progress: Progress, error: string, code: BudgetCode | "run_failed" = "run_failed"): TurnEnd {
+function failed(progress: Progress, error: string, code: FailureCode | "run_failed" = "run_failed"): TurnEnd {
   const texts = ownMessages(progress.entries).filter(isWritten).map(textOf);
   const text = texts.findLast((one) => one.trim() !== "");
   const { usage, contextTokens } = progress;
@@ -296,10 +299,10 @@ async function callModel(
 }
 
 function ask(args: TurnArgs, progress: Progress): Promise<ModelOutcome> {
-  const { port, model, system, tools, thinking, runId } = args;
+  const { port, model, system, tools, thinking, runId, limits } = args;
   const sessionId = args.sessionId ?? runId;
   return port.call(
-    { model, system, entries: progress.entries, tools, thinking, sessionId, onRetry: args.onRetry },
+    { model, system, entries: progress.entries, tools, thinking, sessionId, limits, onRetry: args.onRetry },
     (delta) => {
       if (!args.signal.aborted) args.onText(delta);
     },

@@ -7,6 +7,7 @@ import { fail, ok, type Result } from "../core/errors.ts";
 import type { AssistantMessage, Entry, Usage } from "../core/message.ts";
 import type { ModelRetry } from "../core/model-retry.ts";
 import {
+  type AnswerLimits,
   type ModelSettings,
   modelsNamed,
   OFFLINE_WINDOW,
@@ -33,6 +34,8 @@ export interface ModelRequest {
   readonly thinking: ThinkingLevel;
   /** Lets a provider find its prompt cache again. */
   readonly sessionId: string;
+  /** Past one of them the answer is not read on. */
+  readonly limits: Pick<AnswerLimits, "maxAnswerBytes" | "maxAnswerToolCalls">;
   /** Told before each further try of this call. Absent: nobody watches. */
   readonly onRetry?: ((retry: ModelRetry) => void) | undefined;
 }
@@ -41,6 +44,8 @@ export interface ModelRequest {
 export const UNREADABLE_ARGUMENTS = "_unreadable_arguments";
 
 export type BudgetCode = BudgetState["code"];
+/** Why a call failed for good, other than by its provider. */
+export type FailureCode = BudgetCode | "answer_too_large";
 
 /** What a model wrote, before the loop gives it an id. */
 export type WrittenMessage = Omit<AssistantMessage, "id">;
@@ -53,8 +58,8 @@ export type ModelOutcome =
   | {
       readonly kind: "failed";
       readonly error: string;
-      /** A budget refused the call. */
-      readonly code?: BudgetCode;
+      /** A budget refused the call, or the answer passed a limit. */
+      readonly code?: FailureCode;
       readonly partial?: WrittenMessage;
     }
   | { readonly kind: "aborted"; readonly partial?: WrittenMessage };

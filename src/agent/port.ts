@@ -41,6 +41,10 @@ async function callProvider(
   for (let tries = 1; ; tries++) {
     if (signal.aborted) return { kind: "aborted" };
     const outcome = await requestOnce(world, model, request, onText, signal);
+    if (outcome.kind === "too large") {
+      const { kind, ...rest } = outcome;
+      return { kind: "failed", code: "answer_too_large", ...rest };
+    }
     if (outcome.kind !== "failed") return outcome;
     const { failure, partial } = outcome;
     const verdict = judge(failure, { tries, triesMax }, world.random(), world.clock.now());

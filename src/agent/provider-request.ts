@@ -20,12 +20,17 @@ import type { RequestFailure } from "./retry.ts";
 import { modelView } from "./view.ts";
 import { type Seen, type Watched, watchedFetch } from "./watched-fetch.ts";
 
+/** Bytes between two events of a stream beyond those of the answer itself: its frame, comments. */
+const RAW_BYTES_ANYWAY = 1024 * 1024;
+
 /** Longer provider errors are cut. */
 const ERROR_CHARS_MAX = 2_000;
 
 export type RequestOutcome =
   | { readonly kind: "message"; readonly message: WrittenMessage }
   | { readonly kind: "aborted"; readonly partial?: WrittenMessage }
+  /** The answer passed a limit, and was not read on. */
+  | { readonly kind: "too large"; readonly error: string; readonly partial?: WrittenMessage }
   | { readonly kind: "failed"; readonly failure: RequestFailure; readonly partial?: WrittenMessage };
 
 export type ProviderModel = Extract<ResolvedModel, { kind: "provider" }>;
@@ -63,7 +68,11 @@ export async function requestOnce(
   const progress = new Progress(onText);
   try {
     // Loading a provider's code takes its time, too: the abort doesn't wait for it.
-    const piStream = await untilAborted(open(model, request, { seen, heard: silence.heard }, watch), watch);
+    const heard = (bytes: number): void => {
+      silence.heard();
+      if (progress.heard(bytes, request.limits)) stop.abort();
+    };
+    const piStream = await untilAborted(open(model, request, { seen, heard }, watch), watch);
     const events = piStream === ABORTED ? undefined : piStream[Symbol.asyncIterator]();
     while (events !== undefined) {
       const next = await untilAborted(events.next(), watch);
@@ -80,10 +89,14 @@ export async function requestOnce(
         return failed(model, seen, progress, event.error, partialOf(world, model, event.error, progress));
       }
       progress.take(event);
+      const error = progress.over(request.limits);
+      if (error !== undefined) return tooLarge(world, model, progress, error);
     }
     const last = progress.last;
     const partial = last === undefined ? undefined : partialOf(world, model, last, progress);
     if (signal.aborted) return { kind: "aborted", ...(partial === undefined ? {} : { partial }) };
+    const passed = progress.over(request.limits);
+    if (passed !== undefined) return tooLarge(world, model, progress, passed);
     const setting = `models.providers.${model.provider.id}.idleTimeoutSeconds`;
     const error = `no byte came for ${model.provider.idleTimeoutSeconds} s (${setting}): connection closed`;
     return failed(model, seen, progress, { errorMessage: error }, partial);
@@ -151,6 +164,10 @@ class Progress {
   last: PiMessage | undefined;
   readonly rawArguments = new Map<number, string>();
   readonly #onText: (delta: TextDelta) => void;
+  #bytes = 0;
+  /** What came since the last event, and is no event so far. */
+  #rawBytes = 0;
+  #toolCalls = 0;
   #textLength = 0;
   /** The block of the message that the last text belongs to. */
   #textBlock: number | undefined;
@@ -159,8 +176,28 @@ class Progress {
     this.#onText = onText;
   }
 
+  /** Takes bytes off the wire. True: they are more than an answer may have, and say nothing. */
+  heard(bytes: number, { maxAnswerBytes }: ModelRequest["limits"]): boolean {
+    this.#rawBytes += bytes;
+    return this.#rawBytes > maxAnswerBytes + RAW_BYTES_ANYWAY;
+  }
+
+  /** Which limit is passed, in words. */
+  over({ maxAnswerBytes, maxAnswerToolCalls }: ModelRequest["limits"]): string | undefined {
+    const passed = (what: string, setting: string): string =>
+      `the model's answer has more than ${what} (agents.defaults.${setting}, or the agent's own). ` +
+      "The text that had come is kept. Ask for less at once, or raise that setting";
+    if (this.#bytes > maxAnswerBytes || this.heard(0, { maxAnswerBytes, maxAnswerToolCalls }))
+      return passed(`${maxAnswerBytes} bytes`, "maxAnswerBytes");
+    if (this.#toolCalls <= maxAnswerToolCalls) return undefined;
+    return passed(`${maxAnswerToolCalls} tool calls`, "maxAnswerToolCalls");
+  }
+
   take(event: StreamEvent): void {
     if (event.partial !== undefined) this.last = event.partial;
+    this.#rawBytes = 0;
+    if (event.delta !== undefined) this.#bytes += Buffer.byteLength(event.delta);
+    if (event.type === "toolcall_start") this.#toolCalls += 1;
     if (event.type === "text_delta" && event.contentIndex !== undefined && event.delta !== undefined) {
       if (event.delta === "") return;
       // `partial` runs ahead of the events in the queue, so the text is put together from the deltas.
@@ -177,6 +214,15 @@ class Progress {
       this.rawArguments.set(event.contentIndex, before + (event.delta ?? ""));
     }
   }
+}
+
+/** The call ends here: what a person may have seen is kept, and no call of a tool is made. */
+function tooLarge(world: World, model: ProviderModel, progress: Progress, error: string): RequestOutcome {
+  const { last } = progress;
+  const partial = last === undefined ? undefined : partialOf(world, model, last, progress);
+  if (partial === undefined) return { kind: "too large", error };
+  const named = { stopReason: "error", errorMessage: error, errorCode: "answer_too_large" } as const;
+  return { kind: "too large", error, partial: { ...partial, ...named } };
 }
 
 function textSoFar(message: PiMessage | undefined): string {

@@ -25,8 +25,6 @@ import type { World } from "../world.ts";
 import { ABORTED, untilAborted } from "./abort.ts";
 import { UNREADABLE_ARGUMENTS } from "./model.ts";
 
-/** Calls of one message beyond this number are answered with an error. */
-const CALLS_MAX = 128;
 const RAW_CHARS_SHOWN = 300;
 const NAME_CHARS_SHOWN = 80;
 const OUTCOME_UNKNOWN = fail(
@@ -52,6 +50,8 @@ export interface ToolPort {
   readonly tools: readonly ToolSpec[];
   /** Also those that are not offered: an earlier attempt may have called one of them. */
   readonly everyTool: readonly ToolSpec[];
+  /** UTF-8 bytes of one result; what is beyond is cut. */
+  readonly maxResultBytes: number;
   readonly world: World;
   /** Returns the entry as it is stored: of a call that had a result already, that result. */
   append(entry: Entry): Promise<Entry>;
@@ -145,7 +145,9 @@ async function answer(
       : await untilAborted(port.callTool(request, signal), signal);
   if (outcome === ABORTED || signal.aborted) return;
   const id = resultIdOf({ messageId: message.id, index });
-  const stored = await port.append(resultMessage(port.world, id, call, outcome));
+  const stored = await port.append(
+    resultMessage(port.world, id, call, bounded(outcome, port.maxResultBytes)),
+  );
   if (isCompaction(stored) || stored.role !== "toolResult") return;
   const { isError } = stored;
   port.onTool({ phase: "end", callId, name: call.name, isError, result: textOf(stored), atMs: now() });
@@ -158,15 +160,12 @@ function refusalOf(
   tools: readonly ToolSpec[],
   mayHaveBegun: boolean,
 ): Failure | undefined {
-  const { call, spec, index } = planned;
+  const { call, spec } = planned;
   const unreadable = call.arguments[UNREADABLE_ARGUMENTS];
   const isOffered = tools.some((tool) => tool.name === call.name);
   if (message.stopReason === "length") {
     const error = "not run: your message reached the output limit, so this call may be cut off";
     return fail("invalid_argument", error, { hint: "Try again, shorter." });
-  }
-  if (index >= CALLS_MAX) {
-    return fail("invalid_argument", `not run: one message may make at most ${CALLS_MAX} calls`);
   }
   if (spec === undefined || (!isOffered && !mayHaveBegun)) {
     const names = tools.map((tool) => tool.name).join(", ");
@@ -179,6 +178,21 @@ function refusalOf(
     return fail("invalid_argument", error);
   }
   return mayHaveBegun && !spec.idempotent ? OUTCOME_UNKNOWN : undefined;
+}
+
+/** A result within its limit; what is cut off is said. */
+function bounded(outcome: ToolOutcome, maxBytes: number): ToolOutcome {
+  const { text, details } = outcome;
+  const bytes = Buffer.byteLength(text);
+  const detailBytes = details === undefined ? 0 : Buffer.byteLength(JSON.stringify(details) ?? "");
+  const cutDetails = detailBytes > maxBytes ? { details: { cut: `${detailBytes} bytes are left out` } } : {};
+  if (bytes <= maxBytes) return { ...outcome, ...cutDetails };
+  const kept = Buffer.from(text.slice(0, maxBytes))
+    .subarray(0, maxBytes)
+    .toString()
+    .replace(/\ufffd+$/, "");
+  const note = `[cut: the result has ${bytes} bytes; agents.defaults.maxToolResultBytes is ${maxBytes}]`;
+  return { ...outcome, ...cutDetails, text: `${kept}\n${note}` };
 }
 
 function resultMessage(

@@ -9,6 +9,7 @@ import { requestOnce } from "./provider-request.ts";
 
 /** The least that every provider takes. */
 const OUTPUT_MAX_TOKENS = 16;
+const ANSWER_MAX_BYTES = 64 * 1024;
 const THINKING: ThinkingLevel = "off";
 
 export interface ModelTrial {
@@ -43,11 +44,13 @@ export async function tryModel(
       entries: [{ id: "trial", role: "user", content, timestamp: clock.now() }] as const,
       tools: [],
       thinking: THINKING,
+      limits: { maxAnswerBytes: ANSWER_MAX_BYTES, maxAnswerToolCalls: 1 },
       sessionId: ids.uuid(),
     };
     const outcome = await requestOnce(world, model, request, () => {}, late.signal);
     if (outcome.kind === "aborted") return { usable: false, text: `no answer within ${timeoutMs / 1000} s` };
     if (outcome.kind === "failed") return { usable: false, text: outcome.failure.error };
+    if (outcome.kind === "too large") return { usable: false, text: outcome.error };
     const { usage } = outcome.message;
     const seconds = ((clock.monotonic() - begun) / 1000).toFixed(1);
     return {

@@ -15,8 +15,8 @@ export interface Seen {
 
 export interface Watched {
   readonly seen: Seen;
-  /** Called at each part of the answer. */
-  heard(): void;
+  /** Called at each part of the answer, with its size. */
+  heard(bytes: number): void;
 }
 
 function originIn(response: Response): string {
@@ -31,7 +31,7 @@ export function watchedFetch(inner: Fetch, { seen, heard }: Watched): Fetch {
       seen.notConnected = isConnectTimeout(error);
       throw error;
     });
-    heard();
+    heard(0);
     seen.status = response.status;
     seen.headers = response.headers;
     const { status, statusText, headers, body } = response;
@@ -43,7 +43,7 @@ export function watchedFetch(inner: Fetch, { seen, heard }: Watched): Fetch {
     if (body === null) return response;
     const told = new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, controller) {
-        heard();
+        heard(chunk.byteLength);
         controller.enqueue(chunk);
       },
     });

@@ -56,6 +56,9 @@ export function agentsOf(
       sandbox: sandboxOf(defaults.sandbox, agent.sandbox, isOurFolder(file, agent)),
       ...(runtime === undefined ? {} : { runtime }),
       maxModelCalls: agent.maxModelCalls ?? defaults.maxModelCalls,
+      maxAnswerBytes: agent.maxAnswerBytes ?? defaults.maxAnswerBytes,
+      maxAnswerToolCalls: agent.maxAnswerToolCalls ?? defaults.maxAnswerToolCalls,
+      maxToolResultBytes: agent.maxToolResultBytes ?? defaults.maxToolResultBytes,
       ...budgetOf(defaults.budget, agent.budget),
     };
   });

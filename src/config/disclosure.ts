@@ -108,6 +108,9 @@ const AGENT: Rule<Settings["agents"][number]> = {
   },
   fallbackModels: "show",
   maxModelCalls: "show",
+  maxAnswerBytes: "show",
+  maxAnswerToolCalls: "show",
+  maxToolResultBytes: "show",
   budget: { dailyTokens: "show", dailyCost: "show" },
 };
 

@@ -2,7 +2,7 @@
 // G1: an unknown key is an error. G2: everything has a default; an empty file is a whole configuration.
 
 import { z } from "zod";
-import { PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settings.ts";
+import { ANSWER_LIMITS, PROVIDER_APIS, THINKING_LEVELS, VISIBILITY_MODES } from "../core/settings.ts";
 import { channels, inbound, threadBindings } from "./channels-schema.ts";
 import {
   DAY_SECONDS,
@@ -85,6 +85,9 @@ export const WORKSPACE_DEFAULT = "~/.parley/workspace";
 const AGENT_ID = /^[a-zA-Z0-9_-]{1,64}$/;
 
 const maxModelCalls = limit(1, 100_000);
+const maxAnswerBytes = limit(1_024, 64 * 1024 * 1024);
+const maxAnswerToolCalls = limit(1, 10_000);
+const maxToolResultBytes = limit(1_024, 64 * 1024 * 1024);
 
 const agent = z.strictObject({
   id: z.string().regex(AGENT_ID, "must be 1 to 64 of a-z, 0-9, _ and -").describe("Lower-cased."),
@@ -102,6 +105,9 @@ const agent = z.strictObject({
   sandbox: agentSandbox.optional(),
   subagents: agentSubagents.optional(),
   maxModelCalls: maxModelCalls.optional().describe("Default: agents.defaults.maxModelCalls."),
+  maxAnswerBytes: maxAnswerBytes.optional().describe("Default: agents.defaults.maxAnswerBytes."),
+  maxAnswerToolCalls: maxAnswerToolCalls.optional().describe("Default: agents.defaults.maxAnswerToolCalls."),
+  maxToolResultBytes: maxToolResultBytes.optional().describe("Default: agents.defaults.maxToolResultBytes."),
   budget: budget.optional().describe("Default: agents.defaults.budget; null in a key: none."),
 });
 
@@ -122,6 +128,15 @@ const agents = z
           .default(8)
           .describe("Runs that execute at once; waiting ones don't count."),
         maxModelCalls: maxModelCalls.default(400).describe("Model calls of one run; over it, the run fails."),
+        maxAnswerBytes: maxAnswerBytes
+          .default(ANSWER_LIMITS.maxAnswerBytes)
+          .describe("Bytes of one answer of a model; past it, the run keeps what came and fails."),
+        maxAnswerToolCalls: maxAnswerToolCalls
+          .default(ANSWER_LIMITS.maxAnswerToolCalls)
+          .describe("Tool calls in one answer of a model; past it, the run keeps its text and fails."),
+        maxToolResultBytes: maxToolResultBytes
+          .default(ANSWER_LIMITS.maxToolResultBytes)
+          .describe("Bytes of one tool result; what is beyond is cut, and the model is told."),
         sandbox,
         subagents,
         budget: budget.optional().describe("Of each agent for itself."),

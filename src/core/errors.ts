@@ -55,6 +55,8 @@ export const CODES = {
   send_denied: form("forbidden", "SEND_DENIED", 403),
   /** The conversation has come to a limit of hops, runs, tokens or cost. */
   chain_limit: form("forbidden", "FORBIDDEN", 403),
+  /** The model's answer passed a limit of its agent; what had come is kept. */
+  answer_too_large: form("error", "UNAVAILABLE", 502),
   /** The agent has used its budget of the day (UTC); the run did not start. */
   budget_used: form("forbidden", "FORBIDDEN", 403),
   /** Waiting would close a circle of sessions that wait for each other; the circle is named. */

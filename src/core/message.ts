@@ -85,6 +85,8 @@ export interface AssistantMessage {
   /** `stop | length | toolUse | error | aborted | injected`. */
   readonly stopReason: string;
   readonly errorMessage?: string;
+  /** Of an error that has a code of its own. */
+  readonly errorCode?: "answer_too_large";
 }
 
 export interface ToolResultMessage {

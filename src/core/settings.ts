@@ -161,7 +161,7 @@ export interface AcpRuntime {
   readonly idleMinutes: number;
 }
 
-export interface AgentSettings {
+export interface AgentSettings extends AnswerLimits {
   readonly id: string;
   readonly name?: string;
   readonly default: boolean;
@@ -190,6 +190,21 @@ export interface AgentSettings {
   /** Absent: it may use as much as it likes. */
   readonly budget?: AgentBudget;
 }
+
+/** Limits of one answer of a model, and of one result of a tool. An answer that passes one ends its run. */
+export interface AnswerLimits {
+  /** UTF-8 bytes of text, thinking and arguments of calls together. */
+  readonly maxAnswerBytes: number;
+  readonly maxAnswerToolCalls: number;
+  /** UTF-8 bytes; what is beyond is cut. */
+  readonly maxToolResultBytes: number;
+}
+
+export const ANSWER_LIMITS: AnswerLimits = {
+  maxAnswerBytes: 4 * 1024 * 1024,
+  maxAnswerToolCalls: 256,
+  maxToolResultBytes: 1024 * 1024,
+};
 
 /** An agent's budget for a day (UTC), over all its sessions. A call that does not fit is not made. */
 export interface AgentBudget {

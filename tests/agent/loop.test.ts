@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../src/core/message.ts";
+import { ANSWER_LIMITS } from "../../src/core/settings.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
 import { OFFLINE, smallModel, startTurn, toolSpec, userSays } from "./turn-kit.ts";
 
@@ -132,6 +133,24 @@ test("an empty answer is an answer, an answer lost to the output limit is not", 
   expect(cutOff).toMatchObject({ kind: "error", code: "run_failed" });
   const strange = startTurn({ port: scriptedModel(() => ({ text: "hm", stopReason: "toolUse" })) });
   expect(await strange.end).toMatchObject({ kind: "ok", text: "hm" });
+});
+
+test("a tool result that passes its limit is cut, and the model is told", async () => {
+  const port = once([{ name: "t" }]);
+  const callTool = async () => ({
+    text: "é".repeat(3_000),
+    isError: false,
+    details: { all: "x".repeat(5_000) },
+  });
+  const limits = { ...ANSWER_LIMITS, maxToolResultBytes: 2_001 };
+  const turn = startTurn({ port, tools: [toolSpec("t")], callTool, more: { limits } });
+  expect(await turn.end).toMatchObject({ kind: "ok" });
+  const result = turn.entries.find((entry) => "role" in entry && entry.role === "toolResult");
+  const cut = "[cut: the result has 6000 bytes; agents.defaults.maxToolResultBytes is 2001]";
+  expect(result).toMatchObject({
+    content: [{ text: `${"é".repeat(1_000)}\n${cut}` }],
+    details: { cut: expect.stringContaining("bytes are left out") },
+  });
 });
 
 test("maxModelCalls ends a turn that never finishes, and the message names the setting", async () => {

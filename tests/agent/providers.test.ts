@@ -5,7 +5,7 @@ import type { ModelOutcome, ModelRequest } from "../../src/agent/model.ts";
 import { resolveModel, UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
 import { openModelPort } from "../../src/agent/port.ts";
 import type { Entry } from "../../src/core/message.ts";
-import { PROVIDER_APIS, type ProviderApi } from "../../src/core/settings.ts";
+import { ANSWER_LIMITS, PROVIDER_APIS, type ProviderApi } from "../../src/core/settings.ts";
 import { cleanup } from "../kit/engine.ts";
 import { collectTexts } from "../kit/live-text.ts";
 import { deafServer } from "../kit/loopback.ts";
@@ -59,6 +59,7 @@ function requestTo(api: ProviderApi, from: ModelServer, more: Partial<ModelReque
   return {
     model: model.value,
     system: "You are a test.",
+    limits: ANSWER_LIMITS,
     entries: [said("hello")],
     tools: [ECHO],
     thinking: "off",
@@ -125,6 +126,40 @@ test.each(PROVIDER_APIS)("%s: text streams in, growing, with usage and its price
     model: "test-model",
   });
 });
+
+test.each(PROVIDER_APIS)(
+  "%s: an answer that passes its limit of bytes is not read on, and kept",
+  async (api) => {
+    const served = await serve(() => [text("many words ".repeat(1_000), 500)]);
+    const limits = { maxAnswerBytes: 2_000, maxAnswerToolCalls: 2 };
+    const { outcome, texts } = ask(requestTo(api, served, { limits }));
+    const settled = await outcome;
+    expect(settled).toMatchObject({
+      kind: "failed",
+      code: "answer_too_large",
+      error: expect.stringMatching(/more than 2000 bytes \(agents\.defaults\.maxAnswerBytes/),
+      partial: { stopReason: "error", errorCode: "answer_too_large" },
+    });
+    expect(texts.at(-1)?.length).toBeLessThan(2_100);
+    expect(served.requests).toHaveLength(1);
+  },
+);
+
+test.each(PROVIDER_APIS)(
+  "%s: an answer that passes its limit of tool calls makes none of them",
+  async (api) => {
+    const calls = Array.from({ length: 5 }, (_, at) => call("echo", { text: "a" }, `id_${at}`));
+    const served = await serve(() => [text("I begin."), ...calls]);
+    const limits = { maxAnswerBytes: 100_000, maxAnswerToolCalls: 4 };
+    const settled = await ask(requestTo(api, served, { limits })).outcome;
+    expect(settled).toMatchObject({
+      kind: "failed",
+      code: "answer_too_large",
+      error: expect.stringContaining("more than 4 tool calls"),
+      partial: { content: [{ type: "text", text: "I begin." }] },
+    });
+  },
+);
 
 test.each(PROVIDER_APIS)("%s: usage that is no number counts as none", async (api) => {
   const odd = { input: "many", output: null, cacheRead: -5 } as unknown as Parameters<typeof usage>[0];

@@ -4,6 +4,7 @@ import { runTurn, type TurnArgs, type TurnEnd } from "../../src/agent/loop.ts";
 import { listModels, type ModelPort, type ResolvedModel } from "../../src/agent/model.ts";
 import type { ToolEvent } from "../../src/agent/tool-calls.ts";
 import type { Entry, UserMessage } from "../../src/core/message.ts";
+import { ANSWER_LIMITS } from "../../src/core/settings.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../src/core/tool.ts";
 import { collectTexts } from "../kit/live-text.ts";
 import { fakeWorld } from "../kit/world.ts";
@@ -72,6 +73,7 @@ export function startTurn(setup: TurnSetup): Turn {
     signal: abort.signal,
     attempt: 1,
     maxModelCalls: 100,
+    limits: ANSWER_LIMITS,
     port: setup.port,
     world: fakeWorld({ seed: entries.length + 1 }),
     ...setup.more,

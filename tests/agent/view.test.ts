@@ -14,7 +14,7 @@ import {
   toolCallsOf,
   ZERO_USAGE,
 } from "../../src/core/message.ts";
-import { PROVIDER_APIS } from "../../src/core/settings.ts";
+import { ANSWER_LIMITS, PROVIDER_APIS } from "../../src/core/settings.ts";
 import { startModelServer, TEST_MODEL } from "../kit/model-server.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { OFFLINE, userSays } from "./turn-kit.ts";
@@ -218,7 +218,8 @@ test.each(PROVIDER_APIS)(
     const port = openModelPort(fakeWorld());
     await fc.assert(
       fc.asyncProperty(transcripts, async (entries) => {
-        const request = { model, system: "s", entries, tools: [], thinking: "off", sessionId: "s" } as const;
+        const asked = { model, system: "s", entries, tools: [], thinking: "off", sessionId: "s" } as const;
+        const request = { ...asked, limits: ANSWER_LIMITS };
         expect(await port.call(request, () => {}, new AbortController().signal)).toMatchObject({
           kind: "message",
         });

@@ -10,7 +10,7 @@ import type { Run } from "../../src/core/run.ts";
 import type { ChainLink, SpawnChain } from "../../src/core/sandbox-policy.ts";
 import { NOT_YET_USED, type Session } from "../../src/core/session.ts";
 import { agentIdInKey, kindOf } from "../../src/core/session-key.ts";
-import { type AgentSettings, agentOf, type Settings } from "../../src/core/settings.ts";
+import { type AgentSettings, ANSWER_LIMITS, agentOf, type Settings } from "../../src/core/settings.ts";
 import type { Viewer } from "../../src/core/visibility.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { Executor } from "../../src/engine/lanes.ts";
@@ -53,6 +53,7 @@ export function agentSettings(id: string, more: Partial<AgentSettings> = {}): Ag
     },
     fallbackModels: [],
     maxModelCalls: 400,
+    ...ANSWER_LIMITS,
     ...more,
   };
 }

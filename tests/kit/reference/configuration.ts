@@ -46,7 +46,7 @@ const UNITS: readonly (readonly [RegExp, string])[] = [
   [/sampleRatio$/, "share"],
   [/\.port$/, "port"],
   [
-    /(^|\.)(max(Concurrent|Children|SpawnDepth|PingPongTurns|Hops|ChainRuns|Files|ModelCalls|Retries)|queueMax|processesMax)$/,
+    /(^|\.)(max(Concurrent|Children|SpawnDepth|PingPongTurns|Hops|ChainRuns|Files|ModelCalls|AnswerToolCalls|Retries)|queueMax|processesMax)$/,
     "count",
   ],
 ];

@@ -34,6 +34,8 @@ export interface Ground {
 export interface Memory {
   readonly rss: number;
   readonly heapUsed: number;
+  /** The longest time, in ms, that the event loop stood still since the last call. */
+  readonly worstDelayMs: number;
 }
 
 const PROBE = fileURLToPath(new URL("./memory-probe.ts", import.meta.url));
@@ -80,7 +82,7 @@ function configOf(options: Options, root: string, modelUrl: string): Record<stri
 
 /** As `npm start` starts it, but that its log is quiet. */
 async function startGateway(home: string, flags: readonly string[]): Promise<[ChildProcess, string]> {
-  const child = launch(home, ["gateway"], flags, { PARLEY_LOG: "error" });
+  const child = launch(home, ["gateway"], flags, { PARLEY_LOG: "warn" });
   child.stderr?.pipe(process.stderr);
   const url = await addressOf(child);
   return [child, url];
@@ -127,8 +129,8 @@ export async function onGround<T>(options: Options, work: (ground: Ground) => Pr
         if (gateway === undefined) throw new Error("there is no gateway");
         const told = once(gateway, "message");
         gateway.kill("SIGUSR2");
-        const [{ rss, heapUsed }] = (await told) as [Memory];
-        return { rss: rss / 2 ** 20, heapUsed: heapUsed / 2 ** 20 };
+        const [{ rss, heapUsed, worstDelayMs }] = (await told) as [Memory];
+        return { rss: rss / 2 ** 20, heapUsed: heapUsed / 2 ** 20, worstDelayMs };
       },
     });
   } finally {

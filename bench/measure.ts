@@ -6,7 +6,7 @@ import { cpus, totalmem } from "node:os";
 export interface Row {
   readonly name: string;
   readonly size: string;
-  readonly unit: "ms" | "s" | "MB" | "/s" | "packages";
+  readonly unit: "ms" | "µs" | "s" | "KB" | "MB" | "/s" | "%" | "packages";
   readonly samples: readonly number[];
   /** What the issue of this figure asks for: "< 5", "> 400", "p99 < 50", "max < 50". */
   readonly target?: string;

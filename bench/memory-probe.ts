@@ -1,12 +1,20 @@
-// Loaded into a gateway whose memory is measured: at SIGUSR2 it collects what nobody needs any more and tells
-// whoever started it what is left.
+// Loaded into a gateway that is measured: at SIGUSR2 it collects garbage and tells its parent how much memory is
+// left, and how long the event loop stood still at most since the last time.
+
+import { monitorEventLoopDelay } from "node:perf_hooks";
+
+const RESOLUTION_MS = 5;
+const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+delay.enable();
 
 process.on("SIGUSR2", () => {
+  const worstDelayMs = Math.max(0, delay.max / 1e6 - RESOLUTION_MS);
   const collect = (globalThis as { gc?: () => void }).gc;
   collect?.();
   // What finalisers let go of is collected by the second one.
   setTimeout(() => {
     collect?.();
-    process.send?.(process.memoryUsage());
+    process.send?.({ ...process.memoryUsage(), worstDelayMs });
+    delay.reset();
   }, 200);
 });

@@ -12,6 +12,7 @@ import { runs } from "./runs.ts";
 import { searches } from "./searches.ts";
 import { spawning } from "./spawning.ts";
 import { startUp } from "./start.ts";
+import { streaming } from "./streaming.ts";
 
 /** What a part may be told. */
 export interface Wanted {
@@ -28,6 +29,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   runs,
   conversations,
   spawns: spawning,
+  streaming,
   clients: fanOut,
   recovery,
   memory,

@@ -4,6 +4,7 @@
 //
 // What it is told decides what it says:
 //   call NAME {…}   in the last message of a person: that tool is called, then the text is "done"
+//   stream N R      N tokens of 10 bytes, R of them a second; R 0: as fast as they are taken
 //   anything else   "done"
 // POST /hold keeps every answer back, POST /release gives those and all later ones.
 
@@ -53,6 +54,36 @@ function answerTo(body: string): string {
   return asked === null ? TEXT : calling(asked[1] ?? "", asked[2] ?? "{}");
 }
 
+/** Behind the last message a request has its tools and little else. */
+const STREAM_WITHIN_CHARS = 100_000;
+const STREAM_STEP_MS = 10;
+const TOKENS_AT_ONCE = 1_000;
+
+/** Writes tokens at a pace, each in a chunk of its own; what is late is written with the next. */
+function streamTokens(outgoing: ServerResponse, count: number, perSecond: number): void {
+  outgoing.writeHead(200, { "content-type": "text/event-stream" });
+  const begun = performance.now();
+  let written = 0;
+  const step = (): void => {
+    if (outgoing.destroyed) return;
+    const due =
+      perSecond === 0 ? written + TOKENS_AT_ONCE : ((performance.now() - begun) * perSecond) / 1_000;
+    let piece = "";
+    for (; written < Math.min(count, due); written += 1) {
+      piece += chunk(
+        { content: `${written % 10 === 0 ? "\n" : " "}word${String(written % 100_000).padStart(5, "0")}` },
+        null,
+      );
+    }
+    const isTaken = piece === "" || outgoing.write(piece);
+    if (written >= count) outgoing.end(`${chunk({}, "stop", usage)}data: [DONE]\n\n`);
+    else if (perSecond > 0) setTimeout(step, STREAM_STEP_MS);
+    else if (isTaken) setImmediate(step);
+    else outgoing.once("drain", step);
+  };
+  step();
+}
+
 /** Answers that are kept back; undefined: none is. */
 let held: (() => void)[] | undefined;
 
@@ -62,6 +93,11 @@ function answer(path: string, outgoing: ServerResponse, body: string): void {
     held = path.endsWith("/hold") ? kept : undefined;
     if (held === undefined) for (const tell of kept) tell();
     outgoing.end();
+    return;
+  }
+  const streamed = [...body.slice(-STREAM_WITHIN_CHARS).matchAll(/stream (\d+) (\d+)/g)].at(-1);
+  if (streamed !== undefined) {
+    streamTokens(outgoing, Number(streamed[1]), Number(streamed[2]));
     return;
   }
   const tell = (): void => {

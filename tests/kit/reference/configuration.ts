@@ -46,9 +46,10 @@ const UNITS: readonly (readonly [RegExp, string])[] = [
   [/sampleRatio$/, "share"],
   [/\.port$/, "port"],
   [
-    /(^|\.)(max(Concurrent|Children|SpawnDepth|PingPongTurns|Hops|ChainRuns|Files|ModelCalls|AnswerToolCalls|Retries)|queueMax|processesMax)$/,
+    /(^|\.)(max(Concurrent|Children|SpawnDepth|PingPongTurns|Hops|ChainRuns|Files|Retries)|queueMax|processesMax)$/,
     "count",
   ],
+  [/Calls$/, "count"],
 ];
 
 /** What a number counts; undefined: nobody has said. */

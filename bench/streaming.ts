@@ -1,0 +1,126 @@
+// The figures of answers while they are written: bytes for a watching client, processor time of a token, lateness,
+// and how long a huge answer holds up the gateway. `node bench/streaming.ts` prints these alone.
+
+import { fileURLToPath } from "node:url";
+import { WebSocket } from "ws";
+import type { GatewayClient } from "../src/gateway/client.ts";
+import { TOKEN } from "../tests/kit/fleet.ts";
+import { processorSeconds } from "../tests/kit/load-memory.ts";
+import { type Ground, keyOf, MEMORY_FLAGS, onGround } from "./ground.ts";
+import { type Row, table } from "./measure.ts";
+
+const TOKENS = 4_000;
+const HUGE_TOKENS = 400_000;
+
+/** A client that counts what it is told and understands nothing of it. */
+async function watcher(url: string, caps: readonly string[]) {
+  const socket = new WebSocket(url);
+  const joined = Promise.withResolvers<void>();
+  const counted = { bytes: 0 };
+  socket.once("error", joined.reject);
+  socket.on("message", (data: Buffer) => {
+    counted.bytes += data.length;
+    const text = data.subarray(0, 100).toString();
+    if (text.includes("connect.challenge")) {
+      const client = { id: "watcher", version: "1", platform: "bench", mode: "backend" };
+      const params = { minProtocol: 3, maxProtocol: 4, client, caps, auth: { token: TOKEN } };
+      socket.send(JSON.stringify({ type: "req", id: "connect", method: "connect", params }));
+    } else if (text.startsWith('{"type":"res"')) {
+      counted.bytes = 0;
+      joined.resolve();
+    }
+  });
+  await joined.promise;
+  return { counted, leave: () => socket.terminate() };
+}
+
+/** Runs in so many sessions at once; resolves with the milliseconds that each took. */
+async function runs(ground: Ground, sessions: number, message: string): Promise<number[]> {
+  const clients: GatewayClient[] = [];
+  while (clients.length < sessions) clients.push(await ground.of(clients.length));
+  const took = await Promise.all(
+    clients.map(async (client, at) => {
+      const from = performance.now();
+      const end = await client.agent({ sessionKey: keyOf(at), message }).done;
+      if (end.status !== "ok") throw new Error(`a run ended with ${end.code}: ${end.summary}`);
+      return performance.now() - from;
+    }),
+  );
+  for (const client of clients) client.close();
+  return took;
+}
+
+/** Bytes of one answer to one watching client, in KB. */
+async function bytesOf(ground: Ground, caps: readonly string[], rate: number): Promise<number> {
+  const { counted, leave } = await watcher(ground.url, caps);
+  await runs(ground, 1, `stream ${TOKENS} ${rate}`);
+  leave();
+  return counted.bytes / 1_024;
+}
+
+async function tokenCost(
+  ground: Ground,
+  sessions: number,
+  perSecond: number,
+  tokens: number,
+): Promise<number> {
+  const before = processorSeconds(ground.pid);
+  await runs(ground, sessions, `stream ${tokens} ${perSecond}`);
+  return ((processorSeconds(ground.pid) - before) * 1e6) / (sessions * tokens);
+}
+
+export async function streaming(): Promise<Row[]> {
+  return onGround({ sessions: 256, flags: MEMORY_FLAGS }, async (ground) => {
+    await runs(ground, 16, "stream 200 0");
+    const size = `${TOKENS} tokens, 200 a second`;
+    const deltas = await bytesOf(ground, ["text-deltas"], 200);
+    const wholes = await bytesOf(ground, [], 200);
+    const cost = await tokenCost(ground, 64, 200, 2_000);
+    const watching = await watcher(ground.url, ["text-deltas"]);
+    const watched = await tokenCost(ground, 64, 200, 2_000);
+    const [tokens, perSecond] = [500, 50];
+    const allowedMs = (tokens * 1_000) / perSecond;
+    const late = (await runs(ground, 256, `stream ${tokens} ${perSecond}`)).map(
+      (ms) => ((ms - allowedMs) * 100) / allowedMs,
+    );
+    await ground.memory();
+    const hugeMs = await runs(ground, 1, `stream ${HUGE_TOKENS} 0`);
+    const { worstDelayMs } = await ground.memory();
+    watching.leave();
+    const many = "64 runs, 200 tokens a second each";
+    const huge = `one answer of ${((HUGE_TOKENS * 10) / 2 ** 20).toFixed(1)} MiB`;
+    return [
+      {
+        name: "an answer to a client with text-deltas",
+        size,
+        unit: "KB",
+        samples: [deltas],
+        target: "< 300",
+      },
+      { name: "the same to any other client", size, unit: "KB", samples: [wholes] },
+      { name: "processor time of a token", size: many, unit: "µs", samples: [cost], target: "< 25" },
+      {
+        name: "the same with one watching client",
+        size: many,
+        unit: "µs",
+        samples: [watched],
+        target: "< 25",
+      },
+      {
+        name: "runs end later than the model allows",
+        size: "256 runs, 50 tokens a second each, one watching client",
+        ...{ unit: "%", samples: late, target: "max < 5" },
+      },
+      {
+        name: "the event loop stands still",
+        size: huge,
+        unit: "ms",
+        samples: [worstDelayMs],
+        target: "max < 50",
+      },
+      { name: "the run of this answer", size: huge, unit: "s", samples: hugeMs.map((ms) => ms / 1_000) },
+    ] satisfies Row[];
+  });
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) console.log(table(await streaming()));

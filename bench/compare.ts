@@ -48,9 +48,12 @@ function ratios(before: readonly number[], after: readonly number[]): number[] {
 
 const WORDS = {
   ms: ["faster", "slower"],
+  µs: ["faster", "slower"],
   s: ["faster", "slower"],
   "/s": ["slower", "faster"],
+  KB: ["smaller", "larger"],
   MB: ["smaller", "larger"],
+  "%": ["smaller", "larger"],
   packages: ["smaller", "larger"],
 } as const;
 

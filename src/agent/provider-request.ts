@@ -10,7 +10,7 @@ import { isObject, jsonOf } from "../core/json.ts";
 import type { AssistantMessage, Usage } from "../core/message.ts";
 import { once } from "../core/once.ts";
 import type { ProviderApi } from "../core/settings.ts";
-import type { TextDelta } from "../core/text-delta.ts";
+import { flat, type TextDelta } from "../core/text-delta.ts";
 import { outgoingFetch, withFetch } from "../world/outgoing.ts";
 import type { World } from "../world.ts";
 import { ABORTED, untilAborted } from "./abort.ts";
@@ -22,6 +22,9 @@ import { type Seen, type Watched, watchedFetch } from "./watched-fetch.ts";
 
 /** Bytes between two events of a stream beyond those of the answer itself: its frame, comments. */
 const RAW_BYTES_ANYWAY = 1024 * 1024;
+
+/** The client joins its text as a tree of all deltas. */
+const FLAT_EVERY_CHARS = 32 * 1024;
 
 /** Longer provider errors are cut. */
 const ERROR_CHARS_MAX = 2_000;
@@ -72,7 +75,7 @@ export async function requestOnce(
       silence.heard();
       if (progress.heard(bytes, request.limits)) stop.abort();
     };
-    const piStream = await untilAborted(open(model, request, { seen, heard }, watch), watch);
+    const piStream = await untilAborted(open(model, request, { seen, heard, world }, watch), watch);
     const events = piStream === ABORTED ? undefined : piStream[Symbol.asyncIterator]();
     while (events !== undefined) {
       const next = await untilAborted(events.next(), watch);
@@ -169,6 +172,7 @@ class Progress {
   #rawBytes = 0;
   #toolCalls = 0;
   #textLength = 0;
+  #flatLength = 0;
   /** The block of the message that the last text belongs to. */
   #textBlock: number | undefined;
 
@@ -207,6 +211,11 @@ class Progress {
       this.begun = true;
       this.#onText({ offset: this.#textLength, text });
       this.#textLength += text.length;
+      const block = this.last?.content[event.contentIndex];
+      if (block?.type === "text" && this.#textLength > this.#flatLength + FLAT_EVERY_CHARS) {
+        this.#flatLength = this.#textLength;
+        block.text = flat(block.text);
+      }
     }
     if (event.type.startsWith("toolcall_")) this.begun = true;
     if (event.type === "toolcall_delta" && event.contentIndex !== undefined) {

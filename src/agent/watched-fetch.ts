@@ -1,7 +1,10 @@
 // Owns what is seen of the HTTP of a model request: its status, a refused redirect, each byte of an answer.
 // WF1: a redirect is an error here: world/outgoing.ts follows none for models.
+// WF2: an answer is passed on in small pieces, with a pause for everybody else's work after some milliseconds:
+//      the providers' clients read a piece event by event, copy the rest of it for each, and never pause.
 
 import { type Fetch, isConnectTimeout } from "../world/outgoing.ts";
+import type { World } from "../world.ts";
 
 /** The HTTP response, read beside the provider's client, which does not pass it on. */
 export interface Seen {
@@ -13,8 +16,12 @@ export interface Seen {
   notConnected?: boolean;
 }
 
+const PIECE_BYTES = 1_024;
+const WORK_MAX_MS = 8;
+
 export interface Watched {
   readonly seen: Seen;
+  readonly world: Pick<World, "clock" | "gather">;
   /** Called at each part of the answer, with its size. */
   heard(bytes: number): void;
 }
@@ -24,8 +31,27 @@ function originIn(response: Response): string {
   return URL.canParse(location, response.url) ? new URL(location, response.url).origin : "nowhere";
 }
 
+/** The same bytes in small pieces, each handed out when it is asked for. */
+async function* piecesOf(
+  body: ReadableStream<Uint8Array>,
+  heard: Watched["heard"],
+  { clock, gather }: Watched["world"],
+): AsyncGenerator<Uint8Array> {
+  let busySince = clock.monotonic();
+  for await (const chunk of body) {
+    for (let at = 0; at < chunk.byteLength; at += PIECE_BYTES) {
+      const piece = chunk.subarray(at, at + PIECE_BYTES);
+      heard(piece.byteLength);
+      yield piece;
+      if (clock.monotonic() - busySince < WORK_MAX_MS) continue;
+      await gather?.();
+      busySince = clock.monotonic();
+    }
+  }
+}
+
 /** A fetch that tells what comes. */
-export function watchedFetch(inner: Fetch, { seen, heard }: Watched): Fetch {
+export function watchedFetch(inner: Fetch, { seen, heard, world }: Watched): Fetch {
   return async (input, init) => {
     const response = await inner(input, init).catch((error: unknown) => {
       seen.notConnected = isConnectTimeout(error);
@@ -41,12 +67,7 @@ export function watchedFetch(inner: Fetch, { seen, heard }: Watched): Fetch {
       return new Response(null, { status, statusText });
     }
     if (body === null) return response;
-    const told = new TransformStream<Uint8Array, Uint8Array>({
-      transform(chunk, controller) {
-        heard(chunk.byteLength);
-        controller.enqueue(chunk);
-      },
-    });
-    return new Response(body.pipeThrough(told), { status, statusText, headers });
+    const pieces = piecesOf(body, heard, world);
+    return new Response(ReadableStream.from(pieces), { status, statusText, headers });
   };
 }

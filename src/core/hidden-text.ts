@@ -8,6 +8,7 @@
 // HT5: what is never closed is hidden to the end of the text.
 
 import type { AssistantMessage, ThinkingBlock } from "./message.ts";
+import { grown } from "./text-delta.ts";
 
 const THINKING = ["think", "thinking", "thought", "thoughts", "antthinking"];
 const TOOLS = [
@@ -445,7 +446,7 @@ export class HiddenText {
     if (kept === "") return;
     this.#dropsBlanks = false;
     this.#hasInk ||= kept.trim() !== "";
-    this.#visible += kept;
+    this.#visible = grown(this.#visible, kept);
     this.#fresh += kept;
   }
 }

@@ -7,11 +7,28 @@ export interface TextDelta {
   readonly text: string;
 }
 
+const FLAT_EVERY_CHARS = 32 * 1024;
+
+/**
+ * The same text, stored in one piece. The runtime joins strings as trees: one of many leaves keeps them all
+ * in memory, and takes long to read for the first time.
+ */
+export function flat(text: string): string {
+  // A search makes one piece of it. Its answer has to matter, or the search is left out.
+  return text.indexOf("\u0000", text.length - 1) < 0 ? text : text.slice(0);
+}
+
+/** Two texts joined, at a cost that does not grow with the first. */
+export function grown(text: string, more: string): string {
+  const after = text + more;
+  const isDue = Math.floor(after.length / FLAT_EVERY_CHARS) > Math.floor(text.length / FLAT_EVERY_CHARS);
+  return isDue ? flat(after) : after;
+}
+
 /** The text after the change. Undefined: something before the change is missing. */
 export function withDelta(text: string, delta: TextDelta): string | undefined {
   if (delta.offset > text.length) return undefined;
-  // Joining costs the same however long the text is; cutting happens only where a text is withdrawn.
-  return (delta.offset === text.length ? text : text.slice(0, delta.offset)) + delta.text;
+  return grown(delta.offset === text.length ? text : text.slice(0, delta.offset), delta.text);
 }
 
 /** Two changes that follow each other as one. Undefined: something between them is missing. */

@@ -8,7 +8,7 @@
 
 import type { LiveEvent } from "../core/event.ts";
 import type { MaskStream, Redactor } from "../core/redact.ts";
-import { type TextDelta, withDelta } from "../core/text-delta.ts";
+import { grown, type TextDelta, withDelta } from "../core/text-delta.ts";
 import type { Clock, Timer } from "../world.ts";
 import { type EncodedEvent, encodeEvent } from "./outlet.ts";
 import type { AgentEvent, ChatEvent } from "./protocol.ts";
@@ -94,7 +94,7 @@ class LiveText {
     this.#unread = [];
     let fresh = pieces.length === 0 ? "" : this.#stream.push(pieces.join(""));
     if (last) fresh += this.#stream.end();
-    this.masked += fresh;
+    this.masked = grown(this.masked, fresh);
     return fresh;
   }
 

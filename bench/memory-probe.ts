@@ -1,5 +1,5 @@
-// Loaded into a gateway that is measured: at SIGUSR2 it collects garbage and tells its parent how much memory is
-// left, and how long the event loop stood still at most since the last time.
+// Loaded into a gateway that is measured: at SIGUSR2 it collects garbage and tells its parent how much memory
+// is left, and how long the event loop stood still at most since the last time.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 

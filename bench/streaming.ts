@@ -1,5 +1,5 @@
-// The figures of answers while they are written: bytes for a watching client, processor time of a token, lateness,
-// and how long a huge answer holds up the gateway. `node bench/streaming.ts` prints these alone.
+// The figures of answers while they are written: bytes for a watching client, processor time of a token,
+// lateness, and how long a huge answer holds up the gateway. `node bench/streaming.ts` prints these alone.
 
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";

@@ -1,7 +1,7 @@
 // Owns what is seen of the HTTP of a model request: its status, a refused redirect, each byte of an answer.
 // WF1: a redirect is an error here: world/outgoing.ts follows none for models.
-// WF2: an answer is passed on in small pieces, with a pause for everybody else's work after some milliseconds:
-//      the providers' clients read a piece event by event, copy the rest of it for each, and never pause.
+// WF2: an answer is passed on in small pieces, with a pause for all other work after some milliseconds: the
+//      providers' clients read a piece event by event, copy the rest of it for each, and never pause.
 
 import { type Fetch, isConnectTimeout } from "../world/outgoing.ts";
 import type { World } from "../world.ts";

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { safeLine } from "../../core/safe-text.ts";
 import { storePlace } from "../../core/settings.ts";
 import { TOKEN_FILE } from "../../gateway/protocol.ts";
+import { releaseIdleMemory, thisMachine } from "../../world/idle-memory.ts";
 import { callable, pageLink } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { count } from "../layout.ts";
@@ -112,7 +113,9 @@ export async function runGateway(cli: Cli, _args: readonly string[], options: St
     const { url, httpUrl, settings, configPath } = gateway;
     const agents = settings.agents.map(({ id, model }) => ({ id, model }));
     cli.document({ ok: true, url, httpUrl, storeDir: settings.store.dir, configPath, agents });
+    const leaveMemory = releaseIdleMemory(cli.parts.world.clock, thisMachine());
     await stop.asked;
+    leaveMemory();
     await gateway.close(STOP_GRACE_MS);
     return EXIT.done;
   } finally {

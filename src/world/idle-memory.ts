@@ -1,0 +1,66 @@
+// Gives memory back to the system once the process has been busy and is idle again.
+// IM1: nothing is collected while the process works: a collection of all garbage stops it for a moment.
+// IM2: after each busy time it is done once, and only where much was taken since.
+
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import type { Clock, Timer } from "./plain.ts";
+
+const LOOK_EVERY_MS = 10_000;
+/** Shares of one processor between two looks. */
+const BUSY_SHARE = 0.05;
+const IDLE_SHARE = 0.02;
+/** Bytes above those of the last idle time that are worth a collection. */
+const WORTH_BYTES = 32 * 1024 * 1024;
+
+/** The process, as far as this file looks at it. */
+export interface Machine {
+  cpuMs(): number;
+  residentBytes(): number;
+  /** Collects all garbage and gives the free memory back. */
+  collect(): void;
+}
+
+type Collect = (options: { type: "major"; flavor: "last-resort" }) => void;
+
+export function thisMachine(): Machine {
+  let gc: Collect | undefined;
+  return {
+    cpuMs() {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1_000;
+    },
+    residentBytes: () => process.memoryUsage.rss(),
+    collect() {
+      if (gc === undefined) {
+        setFlagsFromString("--expose-gc");
+        gc = runInNewContext("gc") as Collect;
+        setFlagsFromString("--no-expose-gc");
+      }
+      // An ordinary collection keeps the space of what it freed.
+      gc({ type: "major", flavor: "last-resort" });
+    },
+  };
+}
+
+/** Looks at the process every 10 s until the returned function is called. */
+export function releaseIdleMemory(clock: Clock, machine: Machine): () => void {
+  let floorBytes = machine.residentBytes();
+  let [lookedAt, cpuMs] = [clock.monotonic(), machine.cpuMs()];
+  let wasBusy = false;
+  let timer: Timer;
+  const look = (): void => {
+    const now = clock.monotonic();
+    const share = (machine.cpuMs() - cpuMs) / Math.max(1, now - lookedAt);
+    if (share > BUSY_SHARE) wasBusy = true;
+    else if (wasBusy && share < IDLE_SHARE) {
+      wasBusy = false;
+      if (machine.residentBytes() > floorBytes + WORTH_BYTES) machine.collect();
+      floorBytes = machine.residentBytes();
+    }
+    [lookedAt, cpuMs] = [clock.monotonic(), machine.cpuMs()];
+    timer = clock.at(clock.now() + LOOK_EVERY_MS, look);
+  };
+  timer = clock.at(clock.now() + LOOK_EVERY_MS, look);
+  return () => timer.cancel();
+}

@@ -12,6 +12,8 @@ import type { AsideStart } from "./sqlite-aside-worker.ts";
 /** After the start, when whoever waited for it is served. */
 const FIRST_MS = 10 * 60_000;
 const EVERY_MS = 24 * 3_600_000;
+/** Each page is read once: a larger cache saves nothing, and its memory stays with the process. */
+const CACHE_KIB = 1_024;
 
 const TABLES = `select name from sqlite_schema where type = 'table' and sql not like 'create virtual%'
   order by name`;
@@ -51,7 +53,7 @@ export class PageCheck {
 
   async #check(): Promise<void> {
     const { start, log } = this.#parts;
-    const aside = new AsideConnection(start);
+    const aside = new AsideConnection({ ...start, cacheKib: CACHE_KIB });
     const ask = async (sql: string): Promise<string[]> => {
       const { rows } = await aside.executeQuery<Record<string, unknown>>(CompiledQuery.raw(sql));
       return rows.map((row) => String(Object.values(row)[0]));

@@ -25,7 +25,7 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "denied-text-delivered": 72,
   "end-without-fence": 82,
   "events-before-the-commit": 1,
-  "events-not-masked": 4,
+  "events-not-masked": 175,
   "excerpts-not-masked": 219,
   "finished-turn-made-again": 1,
   "gate-left-out-of-events": 1,

@@ -12,7 +12,7 @@ import { withDelta } from "../core/text-delta.ts";
 import { hasOrphans, idleLanes, requeueHeld } from "../store/claims.ts";
 import { endedFlowsAmong } from "../store/flows.ts";
 import { dropPayloads } from "../store/live-payloads.ts";
-import { declareDead, LEASE_MS } from "../store/processes.ts";
+import { beats, declareDead, LEASE_MS } from "../store/processes.ts";
 import { endedAmong, endedSince } from "../store/runs.ts";
 import { countRunning } from "../store/slots.ts";
 import type { SharedStore, Store } from "../store/sql.ts";
@@ -226,11 +226,12 @@ export class Dispatch {
   /** Declares the silent dead, and frees what the dead held. True: there was something. */
   async #takeOver(): Promise<boolean> {
     const { store, commit, world, lease } = this.#parts;
-    const silent = lease.silent();
-    if (silent.length === 0 && !(await hasOrphans(store.db))) return false;
+    if (lease.silent().length === 0 && !(await hasOrphans(store.db))) return false;
     const { dead, runs } = await commit(async (unit) => {
       const dead: string[] = [];
-      for (const one of silent) if (await declareDead(unit.tx, one)) dead.push(one.processId);
+      // Judged once the database has answered: it may have been away since the look above.
+      await beats(unit.tx);
+      for (const one of lease.silent()) if (await declareDead(unit.tx, one)) dead.push(one.processId);
       await this.#parts.answersLost(unit, await giveUpCallerWaits(unit.tx, "the dead"));
       return { dead, runs: await requeueHeld(unit.tx, "the dead") };
     });

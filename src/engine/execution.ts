@@ -181,11 +181,10 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const confirm = confirmerOf(run, parts.lease, stopper.signal);
   // Of an earlier attempt nobody knows here what it has read.
   const reading: Reading = { mayOwe: run.attempt > 1 };
-  const writer = createTranscriptWriter(run, fence, parts, stopper.signal, reading);
+  const writer = createTranscriptWriter(run, fence, { ...parts, confirm }, stopper.signal, reading);
   const append = async (entry: Entry): Promise<Entry> => {
     // The text of a final message goes out with the run's end.
     if (!isFinalText(entry)) stream.flush();
-    await confirm();
     const stored = await writer.append(entry);
     if (writer.finalText() === undefined) stream.written();
     return stored;

@@ -62,6 +62,7 @@ export class Lease implements Authority {
   #until = Number.NEGATIVE_INFINITY;
   #sentAt = Number.NEGATIVE_INFINITY;
   #answeredAt = Number.NEGATIVE_INFINITY;
+  #failedAt = Number.NEGATIVE_INFINITY;
   #onLost: () => void = () => {};
 
   constructor(parts: LeaseParts) {
@@ -97,28 +98,34 @@ export class Lease implements Authority {
   }
 
   async renewed(): Promise<boolean> {
-    if (!this.isFresh() && this.#state === "open") await this.#beat();
+    if (!this.isFresh() && this.#state === "open" && this.#waitMs() === 0) await this.#beat();
     return this.isFresh();
   }
 
   async confirm(signal: AbortSignal): Promise<boolean> {
     while (!this.#isHeld()) {
       if (signal.aborted || this.#state !== "open") return false;
-      await this.#beat();
-      if (!this.#isHeld()) await pause(this.#parts.world.clock, BEAT_RETRY_MS, signal);
+      const waitMs = this.#waitMs();
+      if (waitMs > 0) await pause(this.#parts.world.clock, waitMs, signal);
+      else await this.#beat();
     }
     return true;
   }
 
   /** The others whose beat has stood still for a whole lease (LE3). */
   silent(): Beat[] {
-    if (!this.#isHeld()) return [];
+    if (!this.isFresh()) return [];
     const now = this.#now();
     return [...this.#others.values()].filter((other) => now - other.since >= LEASE_MS);
   }
 
   #now(): number {
     return this.#parts.world.clock.monotonic();
+  }
+
+  /** How long to wait before another beat: however many ask, a database that is away is not flooded. */
+  #waitMs(): number {
+    return Math.max(0, Math.ceil(this.#failedAt + BEAT_RETRY_MS - this.#now()));
   }
 
   #isHeld(): boolean {
@@ -151,6 +158,8 @@ export class Lease implements Authority {
       this.#beatLater(BEAT_MS);
     } catch (error) {
       this.#until = Number.NEGATIVE_INFINITY;
+      this.#failedAt = this.#now();
+      this.#answeredAt = Number.NEGATIVE_INFINITY;
       world.log.warn({ err: error }, "this process could not renew its lease; it is tried again");
       this.#beatLater(BEAT_RETRY_MS);
     }

@@ -27,6 +27,8 @@ interface WriterParts {
   readonly commit: Commit;
   readonly world: World;
   readonly finish: FinishParts;
+  /** Asked before each try to write: see `LaneHandle`. */
+  confirm(): Promise<void>;
 }
 
 export interface TranscriptWriter {
@@ -88,14 +90,15 @@ export function createTranscriptWriter(
         final = entry;
         return entry;
       }
-      const stored = await untilStored(parts.world, signal, () =>
-        parts.commit(async (unit) => {
+      const stored = await untilStored(parts.world, signal, async () => {
+        await parts.confirm();
+        return parts.commit(async (unit) => {
           if (reading.mayOwe) await holdForEnd(unit.tx, { sessionKey: run.sessionKey });
           if (!(await isHeld(unit.tx, fence))) return undefined;
           if (final !== undefined) await write(unit, final);
           return write(unit, entry);
-        }),
-      );
+        });
+      });
       if (stored === undefined) throw new LostLane(`run ${run.runId} no longer holds its lane`);
       final = undefined;
       return stored;

@@ -1,5 +1,6 @@
 // Owns the list of deliberately broken variants. The simulation must find each of them (mutants.deep.test.ts).
 
+import { CLUSTER_MUTANTS } from "./mutants/cluster.ts";
 import { DOOR_MUTANTS } from "./mutants/doors.ts";
 import { ENGINE_MUTANTS } from "./mutants/engine.ts";
 import { FLOW_MUTANTS } from "./mutants/flows.ts";
@@ -12,3 +13,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...FLOW_MUTANTS,
   ...DOOR_MUTANTS,
 ];
+
+/** Those that stories of several processes find. */
+export { CLUSTER_MUTANTS };

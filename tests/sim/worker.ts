@@ -1,5 +1,6 @@
 // Run as a process of its own: tells stories one after the other and prints a line of JSON for each.
 // `from`, `step`, `count`: which seeds. `mutant`: with this change of the source. `trace`: with all that happened.
+// `cluster`: stories of several processes over one store.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { registerHooks } from "node:module";
@@ -7,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { MUTANTS } from "./mutants.ts";
+import { CLUSTER_MUTANTS, MUTANTS } from "./mutants.ts";
 import type { TellingLine } from "./telling-line.ts";
 
 const { values } = parseArgs({
@@ -17,6 +18,7 @@ const { values } = parseArgs({
     count: { type: "string", default: "1" },
     mutant: { type: "string" },
     trace: { type: "boolean", default: false },
+    cluster: { type: "boolean", default: false },
   },
 });
 
@@ -24,7 +26,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 /** Changes one file of the source as it is loaded; nothing on disk is touched. */
 function mutate(name: string): void {
-  const mutant = MUTANTS.find((one) => one.name === name);
+  const mutant = [...MUTANTS, ...CLUSTER_MUTANTS].find((one) => one.name === name);
   if (mutant === undefined) throw new Error(`there is no mutant ${name}`);
   const path = join(ROOT, mutant.file);
   let done = false;
@@ -46,6 +48,7 @@ function mutate(name: string): void {
 if (values.mutant !== undefined) mutate(values.mutant);
 // Only now: what is loaded from here on is the changed source.
 const { tell, noteUnhandled } = await import("./tell.ts");
+const { tellCluster } = await import("./cluster.ts");
 const { sqliteDatabases } = await import("./sqlite-database.ts");
 const { METHODS } = await import("../../src/gateway/params.ts");
 const { checkParams } = await import("../../src/gateway/validate.ts");
@@ -60,7 +63,9 @@ process.on("exit", () => rmSync(parent, { recursive: true, force: true }));
 const newDatabase = sqliteDatabases(join(parent, "empty"));
 const [from, step, count] = [Number(values.from), Number(values.step), Number(values.count)];
 for (let at = 0; at < count; at += 1) {
-  const { violation, trace, ...facts } = await tell(from + at * step, newDatabase, parent);
+  const seed = from + at * step;
+  const told = await (values.cluster ? tellCluster(seed, parent) : tell(seed, newDatabase, parent));
+  const { violation, trace, ...facts } = told;
   const line: TellingLine = {
     ...facts,
     ...(violation === undefined ? {} : { wrong: violation.message, invariant: violation.invariant }),

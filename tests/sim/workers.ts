@@ -15,6 +15,8 @@ export interface Order {
   /** Worker processes side by side. Default 1. */
   readonly workers?: number;
   readonly mutant?: string;
+  /** Stories of several processes over one store. */
+  readonly cluster?: boolean;
   readonly trace?: boolean;
   /** A folder for compiled code, so that every worker but the first starts sooner. Default: none. */
   readonly cacheDir?: string;
@@ -36,6 +38,7 @@ function work(
   const args = Object.entries(share).flatMap(([name, value]) => [`--${name}`, String(value)]);
   if (order.mutant !== undefined) args.push("--mutant", order.mutant);
   if (order.trace === true) args.push("--trace");
+  if (order.cluster === true) args.push("--cluster");
   const cache = order.cacheDir === undefined ? {} : { NODE_COMPILE_CACHE: order.cacheDir };
   const child = spawn(process.execPath, [WORKER, ...args], {
     stdio: ["ignore", "pipe", "pipe"],

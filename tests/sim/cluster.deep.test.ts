@@ -1,0 +1,50 @@
+// Many stories of several processes over one store; and each broken variant of what leases rely on is found by them.
+
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../kit/engine.ts";
+import { CLUSTER_MUTANTS } from "./mutants.ts";
+import { tellAll } from "./workers.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const STORIES = 400;
+/** Stories in which a mutant has to be found. */
+const STORIES_MAX = 400;
+const PATIENCE_MS = 900_000;
+
+test("each mutant of the cluster has a name of its own and changes one place of the source", () => {
+  expect(new Set(CLUSTER_MUTANTS.map((mutant) => mutant.name)).size).toBe(CLUSTER_MUTANTS.length);
+  const places = CLUSTER_MUTANTS.map(({ name, file, from, to }) => {
+    return [name, readFileSync(ROOT + file, "utf8").split(from).length - 1, from !== to];
+  });
+  expect(places).toEqual(CLUSTER_MUTANTS.map(({ name }) => [name, 1, true]));
+});
+
+test(`CS1-CS5 hold in ${STORIES} stories of several processes over one store`, {
+  timeout: PATIENCE_MS,
+}, async () => {
+  const wrong = await tellAll({
+    from: 1_000,
+    count: STORIES,
+    workers: 2,
+    cluster: true,
+    cacheDir: temporaryFolder(),
+  });
+  expect(
+    wrong,
+    `SEED=${wrong?.seed}: node tests/sim/worker.ts --cluster --trace --from ${wrong?.seed}`,
+  ).toBeUndefined();
+});
+
+test(`each mutant of the cluster is found within ${STORIES_MAX} stories`, {
+  timeout: PATIENCE_MS,
+}, async () => {
+  const cacheDir = temporaryFolder();
+  const missed: string[] = [];
+  for (const { name } of CLUSTER_MUTANTS) {
+    const order = { from: 1, count: STORIES_MAX, workers: 2, cluster: true, mutant: name, cacheDir };
+    if ((await tellAll(order)) === undefined) missed.push(name);
+  }
+  expect(missed).toEqual([]);
+});

@@ -1,0 +1,25 @@
+// The first stories of several processes over one store, told twice. cluster.deep.test.ts tells more, and hunts mutants.
+
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../kit/engine.ts";
+import { tellAll } from "./workers.ts";
+
+const STORIES = 30;
+const PATIENCE_MS = 300_000;
+
+test("CS1-CS5 hold in the first stories of several processes over one store, and a seed tells the same story every time", {
+  timeout: PATIENCE_MS,
+}, async () => {
+  const cacheDir = temporaryFolder();
+  const tell = async (workers: number): Promise<(readonly [number, string])[]> => {
+    const marks: (readonly [number, string])[] = [];
+    const order = { from: 1, count: STORIES, workers, cacheDir, cluster: true };
+    const wrong = await tellAll(order, (line) => marks.push([line.seed, line.mark]));
+    expect(
+      wrong,
+      `SEED=${wrong?.seed}: node tests/sim/worker.ts --cluster --trace --from ${wrong?.seed}`,
+    ).toBeUndefined();
+    return marks.toSorted(([one], [other]) => one - other);
+  };
+  expect(await tell(1)).toEqual(await tell(2));
+});

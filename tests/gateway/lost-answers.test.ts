@@ -1,11 +1,14 @@
 // Requests whose commit loses its answer, or that reach two gateways at once: each is done once, and answered alike.
 
 import { describe, expect, test } from "vitest";
+import { toolCallsOf } from "../../src/core/message.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import type { Store } from "../../src/store/sql.ts";
+import { readRun } from "../../src/store/transcripts.ts";
 import { cleanup, openStoreOn, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { openPostgresStore } from "../kit/postgres.ts";
+import { scriptedModel } from "../kit/scripted-model.ts";
 import { openHouse } from "./kit.ts";
 
 const MAIN = "agent:main:main";
@@ -43,6 +46,7 @@ const NEEDS_KEY = ["chat.send", "agent", "sessions.create"];
 /** A store whose next commits lose their answers. `late`: and take place only once another one has begun. */
 function cutting(store: Store) {
   let left = 0;
+  let skips = 0;
   const held = Promise.withResolvers<void>();
   let isLate = false;
   const lost = (): StoreProblem =>
@@ -51,6 +55,10 @@ function cutting(store: Store) {
     if (left === 0) {
       // Whoever asks again has begun, when what was in doubt takes place.
       if (isLate) queueMicrotask(held.resolve);
+      return store.transaction(work);
+    }
+    if (skips > 0) {
+      skips -= 1;
       return store.transaction(work);
     }
     left -= 1;
@@ -69,9 +77,12 @@ function cutting(store: Store) {
   };
   return {
     store: { ...store, transaction },
-    cut(count: number, late = false): void {
+    /** `skipped`: so many commits are answered first. The returned function tells whether all were cut. */
+    cut(count: number, late = false, skipped = 0): () => boolean {
       left = count;
+      skips = skipped;
       isLate = late;
+      return () => left === 0;
     },
   };
 }
@@ -128,6 +139,39 @@ test.each(Object.keys(REQUESTS))(
     expect((await rowsIn(store, table)) - before).toBe(1);
   },
 );
+
+describe.each(["sqlite", "postgres"] as const)("a turn of a model on %s", (kind) => {
+  test("K1: each call has one result, and the run ends ok, whichever answer to a commit is lost", async () => {
+    const script = (_: unknown, call: number) =>
+      call === 0
+        ? { toolCalls: [{ name: "agents_list" }, { name: "sessions_list" }, { name: "agents_list" }] }
+        : call === 1
+          ? { toolCalls: [{ name: "session_status" }] }
+          : "done";
+    const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
+    const turnWith = async (skipped: number): Promise<boolean> => {
+      const model = scriptedModel(script);
+      const house = await openHouse({ disk: { ...store, close: async () => {} }, model });
+      const client = await house.client();
+      const runId = `run ${skipped}`;
+      const isCut = cut(1, false, skipped);
+      await client.call("agent", { sessionKey: MAIN, message: "look", idempotencyKey: runId });
+      expect(await client.call("agent.wait", { runId, timeoutMs: 20_000 })).toMatchObject({ status: "ok" });
+      const messages = await readRun(store.db, runId);
+      const calls = messages.flatMap((one) => toolCallsOf(one).map(({ id }) => id));
+      const results = messages.flatMap((one) => (one.role === "toolResult" ? [one.toolCallId] : []));
+      expect(results.toSorted(), `after ${skipped} commits`).toEqual(calls.toSorted());
+      expect(calls).toHaveLength(4);
+      const wasCut = isCut();
+      cut(0);
+      await house.stop();
+      return wasCut;
+    };
+    let skipped = 0;
+    while (await turnWith(skipped)) skipped += 1;
+    expect(skipped).toBeGreaterThan(6);
+  });
+});
 
 test("one key, one answer: two gateways are asked the same at the same moment, by each method", async () => {
   const ground = await openPostgresStore();

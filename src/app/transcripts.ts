@@ -29,6 +29,8 @@ export function followTranscripts(engine: Engine, store: Store, mirror: Mirror, 
   };
   engine.bus.subscribe((event: LiveEvent) => {
     if (event.kind === "message") mirror.note(event.sessionId);
+    // Messages of a commit whose answer was lost are told to nobody; its end is.
+    if (event.kind === "run_ended" && event.sessionId !== undefined) mirror.note(event.sessionId);
     if (event.kind === "session" && (event.change === "created" || event.change === "reset")) {
       void noteSession(event.sessionKey);
     }

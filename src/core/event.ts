@@ -59,6 +59,8 @@ export type LiveEvent =
       readonly kind: "run_ended";
       readonly runId: string;
       readonly sessionKey: string;
+      /** Its transcript holds what the run wrote. */
+      readonly sessionId?: string;
       readonly chainId: string;
       readonly state: EndedRunState;
       /** What a person may see: skip tokens are already silence here. */

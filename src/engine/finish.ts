@@ -233,6 +233,7 @@ export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
     kind: "run_ended",
     runId: run.runId,
     sessionKey: run.sessionKey,
+    sessionId: run.sessionId,
     chainId: run.chainId,
     state: isEnded(run.state) ? run.state : "error",
     text: visibleText(run, run.reply ?? ""),

@@ -94,6 +94,10 @@ class CopyQueue implements Mirror {
 
   async close(): Promise<void> {
     await this.flush();
+    // Of an entry whose commit got no answer nobody was told.
+    for (const sessionId of await lateSince(this.#parts.db, this.#written).catch(() => []))
+      this.note(sessionId);
+    await this.flush();
     const upTo = await lastSeq(this.#parts.db).catch(() => 0);
     if (this.#behind.size === 0 && upTo > this.#written) await this.#saveProgress(upTo);
   }
@@ -185,14 +189,20 @@ async function lastSeq(db: Db): Promise<number> {
   return row?.seq ?? 0;
 }
 
-async function maybeBehind(db: Db, writtenUpTo: number): Promise<string[]> {
+/** Sessions with entries behind this one. */
+async function lateSince(db: Db, seq: number): Promise<string[]> {
   const late = await db
     .selectFrom("messages")
     .select("session_id")
     .distinct()
-    .where("seq", ">", writtenUpTo)
+    .where("seq", ">", seq)
     .execute();
+  return late.map((row) => row.session_id);
+}
+
+async function maybeBehind(db: Db, writtenUpTo: number): Promise<string[]> {
+  const late = await lateSince(db, writtenUpTo);
   const newest = await sql<{ session_id: string }>`select session_id from sessions
     where archived = 0 order by updated_at desc, key desc limit ${CHECKED_AT_START}`.execute(db);
-  return [...new Set([...newest.rows, ...late].map((row) => row.session_id))];
+  return [...new Set([...newest.rows.map((row) => row.session_id), ...late])];
 }

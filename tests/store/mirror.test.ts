@@ -54,7 +54,7 @@ async function append(...entries: Entry[]): Promise<void> {
 
 /** Entries that a crash kept from the copy: committed, and never noted. */
 async function restart(): Promise<void> {
-  await mirror.close();
+  await mirror.flush();
   mirror = openMirror({ dir, log, db: store.db });
   await mirror.flush();
 }
@@ -67,6 +67,16 @@ function lines(): unknown[] {
     .split("\n")
     .map((line) => JSON.parse(line));
 }
+
+test("a planned stop completes the copies with entries of which nobody was told", async () => {
+  await append(userMessage("m1", "told"));
+  mirror.note(ID);
+  await mirror.flush();
+  await append(assistantMessage("m2", "its commit got no answer"));
+  expect(lines()).toHaveLength(2);
+  await mirror.close();
+  expect(lines()).toHaveLength(3);
+});
 
 test("a session without entries has a copy with a header, for its owner only", async () => {
   await mirror.flush();

@@ -39,6 +39,8 @@ test("NO1: an event starts one run in the node's own session, also when it is sa
 test("events that set nothing off, and those that make no sense, start nothing", async () => {
   const house = await openHouse({ gateway });
   const raw = await joinedNode(house, await pairedDevice(house));
+  const keys = () => house.store.db.selectFrom("idempotency").select("key").execute();
+  const before = await keys();
   for (const event of ["exec.finished", "chat.subscribe", "toString", "__proto__"]) {
     const told = await said(raw, event, { message: "x" }, { idempotencyKey: event });
     expect(told.payload).toEqual({ ok: true, handled: false });
@@ -63,7 +65,7 @@ test("events that set nothing off, and those that make no sense, start nothing",
   }
   expect(await house.store.db.selectFrom("runs").select("run_id").execute()).toEqual([]);
   // Nor is anything kept of it: that would be a way to fill the store.
-  expect(await house.store.db.selectFrom("idempotency").select("key").execute()).toEqual([]);
+  expect(await keys()).toEqual(before);
 });
 
 test("NO1, I9: another session is written to only if the patterns cover it, and is never made", async () => {

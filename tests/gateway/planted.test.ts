@@ -201,12 +201,14 @@ function foundIn(told: string): string[] {
   return [...told.matchAll(all)].map(({ index }) => told.slice(Math.max(0, index - 150), index + 60));
 }
 
-async function command(home: string, args: string[], flags: string[] = []): Promise<string> {
+/** What a command says until it ends. `enough`: it is ended by then, because it waits for something. */
+async function command(home: string, args: string[], flags: string[] = [], enough?: string): Promise<string> {
   const child = launch(home, args, flags, { ...ENV, PARLEY_LOG: "debug" });
   let told = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream?.on("data", (chunk: Buffer) => {
       told += chunk.toString();
+      if (enough !== undefined && told.includes(enough)) child.kill("SIGTERM");
     });
   }
   child.stdin?.end();
@@ -256,7 +258,8 @@ test("I14: a start that fails, a wrong file and a fault that ends the program te
     homeWith({ gateway: { port: 0, auth: { token: GATEWAY } } }),
   ];
   const [down = "", refused = "", crashed = ""] = await Promise.all([
-    command(homes[0] ?? "", ["gateway"]),
+    // It waits for its database.
+    command(homes[0] ?? "", ["gateway"], [], "127.0.0.1:9"),
     command(homes[1] ?? "", ["gateway"]),
     command(homes[2] ?? "", ["gateway"], fault),
   ]);

@@ -6,6 +6,7 @@ import type { Message } from "../../src/core/message.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, sideways, visit } from "../kit/browser.ts";
+import { whole } from "../kit/live-text.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, toolResult, userMessage } from "../store/samples.ts";
 
@@ -163,7 +164,7 @@ describeInBrowser("hostile text", () => {
     const house = await openHouse({
       play: async (handle) => {
         for (let end = 0; end < all.length; end += 4_000) {
-          handle.text(all.slice(0, end));
+          handle.text(whole(all.slice(0, end)));
           await new Promise((done) => setImmediate(done));
         }
         return all;

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { type House, openHouse, type Play, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, PHONE, visit } from "../kit/browser.ts";
 import { temporaryFolder } from "../kit/engine.ts";
+import { deltas } from "../kit/live-text.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
 
 const MAIN = "agent:main:main";
@@ -29,7 +30,8 @@ async function openTalk(): Promise<{
   const play: Play = (handle) => {
     if (handle.run.input.text.startsWith("quick")) return `echo ${handle.run.input.text}`;
     return new Promise((resolve, reject) => {
-      speak = (text) => handle.text(text);
+      const delta = deltas();
+      speak = (text) => handle.text(delta(text));
       end = resolve;
       handle.signal.addEventListener("abort", () => reject(new Error("aborted")));
     });
@@ -82,8 +84,8 @@ describeInBrowser("a conversation that goes on", () => {
     await page.getByText("queues behind 3").waitFor();
     await queued.filter({ hasText: "quick one" }).getByRole("button", { name: "Cancel" }).click();
     await expect.poll(() => queued.count()).toBe(1);
-    speak("I had begun to s");
-    await page.getByText("I had begun to s").waitFor();
+    speak("I had begun to t");
+    await page.getByText("I had begun to t").waitFor();
     await page.getByRole("button", { name: "Stop" }).click();
     await page.locator(".run-end", { hasText: "aborted" }).waitFor();
     await page.getByText("echo quick two").waitFor();

@@ -50,7 +50,10 @@ export class CopyWriter {
 
   async remove(sessionId: string): Promise<void> {
     this.#known.delete(sessionId);
-    if (PLAIN_ID.test(sessionId)) await rm(this.fileOf(sessionId), { force: true });
+    if (!PLAIN_ID.test(sessionId)) return;
+    await rm(this.fileOf(sessionId), { force: true });
+    // What was kept under another name is of the same conversation.
+    for (let number = 1; await removed(`${this.fileOf(sessionId)}${AHEAD}${number}`); number += 1);
   }
 
   /** What the copy holds survives a loss of power. One that is not there has nothing to lose. */
@@ -135,11 +138,7 @@ export class CopyWriter {
    * The position at which the file ends, once a torn line is cut off; undefined: there is no such transcript.
    */
   async #repaired(sessionId: string): Promise<number | undefined> {
-    const owner = await this.#db
-      .selectFrom("session_ids")
-      .selectAll()
-      .where("session_id", "=", sessionId)
-      .executeTakeFirst();
+    const owner = await this.#ownerOf(sessionId);
     if (owner === undefined) return undefined;
     const line = await lastWholeLine(this.fileOf(sessionId));
     const id = line === undefined ? undefined : textIn(line, "id");
@@ -153,7 +152,11 @@ export class CopyWriter {
       // The whole line: a damaged one may name another message than the one that it is.
       if (row?.session_id === sessionId && row.entry_json === line) return row.seq;
     }
-    if (await this.#isAhead(sessionId)) await this.#keep(sessionId);
+    if (await this.#isAhead(sessionId)) {
+      // Deleted meanwhile: its messages and this row go together.
+      if ((await this.#ownerOf(sessionId)) === undefined) return undefined;
+      await this.#keep(sessionId);
+    }
     const { session_key: key, created_at: createdAt } = owner;
     const header = { type: "session", version: 1, id: sessionId, key, createdAt };
     // Renamed into place, so that a reader never meets half a header.
@@ -161,6 +164,14 @@ export class CopyWriter {
     await writeFile(`${file}.new`, `${JSON.stringify(header)}\n`, { mode: 0o600 });
     await rename(`${file}.new`, file);
     return 0;
+  }
+
+  #ownerOf(sessionId: string) {
+    return this.#db
+      .selectFrom("session_ids")
+      .selectAll()
+      .where("session_id", "=", sessionId)
+      .executeTakeFirst();
   }
 
   /** Whether a copy holds a message that the store does not have. */
@@ -215,6 +226,17 @@ async function lastWholeLine(file: string): Promise<string | undefined> {
   } finally {
     await handle.close();
   }
+}
+
+/** Removes a file; false: it was not there. */
+async function removed(file: string): Promise<boolean> {
+  return rm(file).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return false;
+      throw error;
+    },
+  );
 }
 
 async function openIfThere(file: string, flags: "r" | "r+"): Promise<FileHandle | undefined> {

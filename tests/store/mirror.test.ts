@@ -68,6 +68,16 @@ function lines(): unknown[] {
     .map((line) => JSON.parse(line));
 }
 
+test("a copy that was kept because it is ahead goes with its transcript", async () => {
+  await append(userMessage("m1", "stored"));
+  mirror.note(ID);
+  await mirror.flush();
+  const ahead = [1, 2].map((number) => `${path()}.ahead-${number}`);
+  for (const file of ahead) writeFileSync(file, readFileSync(path()));
+  await mirror.remove(ID);
+  for (const file of [path(), ...ahead]) expect(existsSync(file)).toBe(false);
+});
+
 test("a planned stop completes the copies with entries of which nobody was told", async () => {
   await append(userMessage("m1", "told"));
   mirror.note(ID);

@@ -185,10 +185,9 @@ export class Lease implements Authority {
     this.#until = Number.NEGATIVE_INFINITY;
     const { facts, world } = this.#parts;
     const { processId } = facts;
-    world.log.error(
-      { processId },
-      "other processes took this one for dead: it stops its runs and joins anew",
-    );
+    // It stood still for longer than a lease, or the database did not hear it.
+    const text = "other processes took this one for dead: it stops its runs and joins anew";
+    world.log.warn({ processId }, text);
     this.#onLost();
     await this.#join();
   }

@@ -98,7 +98,7 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
   // A process that is told to end stops the server first, but does not come to `end`.
   process.on("exit", remove);
   const port = await freePort();
-  const settings = ["fsync=off", "max_connections=200", "listen_addresses=127.0.0.1"];
+  const settings = ["fsync=off", "max_connections=500", "listen_addresses=127.0.0.1"];
   const embedded = new Embedded({
     databaseDir: dir,
     port,

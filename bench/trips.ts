@@ -17,7 +17,7 @@ const QUIET_MS = 60;
 
 const quiet = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, QUIET_MS));
 
-/** What the quietest of some runs sent: sweeps and beats come in between the others. */
+/** The statements of the run that sent the fewest: sweeps and beats come in between the others. */
 async function quietest(url: string): Promise<readonly Sent[]> {
   const plain = realWorld({ level: "warn", sync: true });
   const store = await openPostgres({ url, world: plain });

@@ -50,7 +50,7 @@ export class HookPace {
   /** `afterMs`: what the program itself asked for. */
   failed(name: string, now: number, afterMs = 0): void {
     const program = this.#of(name);
-    // What was under way together fails together, and counts once.
+    // Requests that were under way together fail together, and count once.
     const failures = now < program.pausedUntil ? program.failures : program.failures + 1;
     const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** Math.min(failures - 1, 20));
     const pausedUntil = Math.max(program.pausedUntil, now + Math.max(pauseMs, afterMs));

@@ -47,7 +47,7 @@ export interface StoreReport {
   readonly text: string;
   /** Objects of the schema that differ from those that this program makes, as `unknown trigger "x"`. */
   readonly differences: readonly string[];
-  /** What is wrong with the content, and the way out. */
+  /** The damage of the content, and the way out. */
   readonly damage?: string;
 }
 

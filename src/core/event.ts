@@ -22,7 +22,7 @@ export type LiveEvent =
       readonly kind: "text";
       readonly runId: string;
       readonly sessionKey: string;
-      /** Which message of the run: another one begins a text of its own. */
+      /** The message of the run: another one begins a text of its own. */
       readonly part: string;
       readonly offset: number;
       readonly text: string;

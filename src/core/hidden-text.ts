@@ -74,7 +74,7 @@ export class HiddenText {
   #held = "";
   #final = false;
   #visible = "";
-  /** What became visible since the last piece. */
+  /** The text that became visible since the last piece. */
   #fresh = "";
   #hidden: string[] = [];
   #open = "";

@@ -86,10 +86,10 @@ function maskBegun(text: string): number {
   return isBegun ? text.length - at : 0;
 }
 
-/** What is decided of a text that goes on. */
+/** The decided part of a text that goes on. */
 export interface DecidedValues {
   readonly text: string;
-  /** What comes again, before what follows. */
+  /** The undecided end, which is given again before the text that follows. */
   readonly rest: string;
   /** So many characters of `rest` are part of a value whose mask was given already. */
   readonly covered: number;

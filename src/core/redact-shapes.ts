@@ -111,7 +111,7 @@ type NameStyle = "plain" | "quoted" | "escaped";
 /** A credential at a text's end goes on with a kind of character, or with lines of a private key. */
 export type Tail = Kind | "key lines";
 
-/** What a search has decided. */
+/** The result of a search. */
 export interface Scanned {
   /** The masked text from where the search began to where it stopped. */
   readonly text: string;
@@ -144,7 +144,7 @@ class FarSighted {
   }
 }
 
-/** What a credential that ends here, near the end of the text, may go on with. */
+/** The ways in which a credential that ends here, near the end of the text, may go on. */
 function tailAt(text: string, end: number, short: Tail | "more"): Tail | undefined {
   if (short === "more") return undefined;
   if (short === "key lines") return end + KEY_GAP_MAX + KEY_LINE_MIN > text.length ? short : undefined;
@@ -259,7 +259,7 @@ export class Scan {
     const text = this.#text;
     if (at + part.length > text.length && part.startsWith(text.slice(at))) this.#needsMore();
     const found = text.startsWith(part, at);
-    // What does not stand here does not stand here once a mask follows, either.
+    // A part that does not stand here does not stand here once a mask follows, either.
     if (found) this.#looked = Math.max(this.#looked, at + part.length);
     return found;
   }
@@ -270,7 +270,7 @@ export class Scan {
     return at < this.#text.length && isOf(of, this.#text.charCodeAt(at));
   }
 
-  /** What a matcher found depends on what follows the text. */
+  /** The result of a matcher depends on the text that follows. */
   #needsMore(): void {
     this.#short ??= "more";
   }

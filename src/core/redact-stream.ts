@@ -30,7 +30,7 @@ class KnownStage {
     this.#values = values;
   }
 
-  /** What can leave after this piece. `last`: nothing follows. */
+  /** Returns the text that can leave after this piece. `last`: nothing follows. */
   push(text: string, work: Work, last: boolean): string {
     const decided = this.#values().decide(this.#rest + text, work, this.#covered, last);
     this.#rest = decided.rest;
@@ -68,7 +68,7 @@ function keyLinesEnd(text: string, last: boolean): TailEnd {
 
 /** One search for shapes over a text that comes in pieces. */
 class ShapeStage {
-  /** What stands before `#rest`, as far as a matcher may look. */
+  /** The text before `#rest`, as far as a matcher may look. */
   #context: string;
   #behindMask = false;
   #rest = "";
@@ -134,12 +134,12 @@ export class MaskStream {
     this.#known = new KnownStage(values);
   }
 
-  /** What can leave after this piece of the text. */
+  /** Returns the text that can leave after this piece. */
   push(text: string): string {
     return this.#pass(text, false);
   }
 
-  /** What was waiting: the text is complete. */
+  /** Returns the text that was waiting: the text is complete. */
   end(): string {
     return this.#pass("", true);
   }

@@ -105,7 +105,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   const { runId, sessionKey } = run;
   let messages = 0;
   let whole = "";
-  /** What was not told yet. */
+  /** The delta that was not told yet. */
   let pending: TextDelta | undefined;
   /** The text may not become a skip token any more: it can be shown. */
   let cleared = false;
@@ -161,7 +161,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   };
 }
 
-/** What asks for the authority of this process over a run. */
+/** Makes the function that asks for the authority of this process over a run. */
 function confirmerOf({ runId }: Run, lease: Authority | undefined, signal: AbortSignal) {
   return async (): Promise<void> => {
     if ((await lease?.confirm(signal)) !== false) return;

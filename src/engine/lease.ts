@@ -31,7 +31,7 @@ const FRESH_MS = LEASE_MS / 2;
 /** Between two answers of the database that count as one stretch of time. */
 const GAP_MS = 2 * BEAT_MS;
 
-/** What the engine asks of a lease before it acts. */
+/** The engine asks this of a lease before it acts. */
 export interface Authority {
   /**
    * Whether this process may act for a run. Without authority it waits for the next beat; false: `signal`

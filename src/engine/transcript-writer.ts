@@ -14,7 +14,7 @@ import { endTaken, type FinishParts } from "./finish.ts";
 import type { Commit, Unit } from "./unit.ts";
 import { untilStored } from "./until-stored.ts";
 
-/** What a run under way knows of the messages that it has read (`steering.ts`). */
+/** The state of a run under way about the messages that it has read (`steering.ts`). */
 export interface Reading {
   /** A message may be in the transcript that no answer of the model follows yet. */
   mayOwe: boolean;
@@ -53,7 +53,7 @@ export function isFinalText(entry: Entry): boolean {
   );
 }
 
-/** What a model has said to all that stands before it. */
+/** Whether an entry is the answer of a model to all that stands before it. */
 function isAnswer(entry: Entry): boolean {
   if (isCompaction(entry) || entry.role !== "assistant") return false;
   return !["error", "aborted", "injected"].includes(entry.stopReason);

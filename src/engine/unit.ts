@@ -112,7 +112,7 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
 
 function createAttempt(store: Store, world: World, bus: Bus, watch: UnitWatch): Commit {
   const { record, committed, inDoubt } = watch;
-  /** What was stored stays so, whatever comes of telling it. */
+  /** A failure to tell of stored work does not undo it. */
   const tell = (action: () => void): void => {
     try {
       action();

@@ -84,7 +84,7 @@ interface Lost {
   readonly since: string;
 }
 
-/** What is left of each backlog, so that not every event counts it. */
+/** Remembers how much room each backlog has, so that not every event counts its rows. */
 function createRooms(pendingMax: number) {
   const rooms = new Map<string, { left: number; readonly countedAt: number }>();
   /** Takes a place. False: there is none. */

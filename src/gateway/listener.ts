@@ -13,7 +13,7 @@ import { storeAnswers } from "./methods/system.ts";
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Why no work is taken; undefined: it is. What /readyz says. */
+/** Why no work is taken; undefined: it is. /readyz gives this reason. */
 async function unreadiness({ deps }: HttpParts): Promise<string | undefined> {
   const accepting = deps.engine.accepting();
   if (!accepting.ok) return accepting.error;

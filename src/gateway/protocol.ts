@@ -121,7 +121,7 @@ export interface ConnectParams {
   readonly scopes?: readonly string[];
   readonly auth?: { readonly token?: string; readonly deviceToken?: string; readonly password?: string };
   readonly device?: DeviceProof;
-  /** What the client understands: `text-deltas`. Of a node: what it can do, in its own words. */
+  /** Features that the client understands: `text-deltas`. Of a node: its abilities, in its own words. */
   readonly caps?: readonly string[];
   /** Of a node: what may be asked of it. */
   readonly commands?: readonly string[];

@@ -258,7 +258,7 @@ export async function endAttempt(
   return numUpdatedRows > 0n;
 }
 
-/** Which open attempts are to be settled. */
+/** The open attempts that are to be settled. */
 export interface Recovery {
   readonly at: number;
   /** Whether the channel can recognise a repeated text. */

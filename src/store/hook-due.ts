@@ -35,7 +35,7 @@ export interface HookLook {
   readonly nextAt?: number;
 }
 
-/** What may be asked for one program: how many rows, and when more if there are none. */
+/** The room of one program: how many rows may be asked for, and when to ask again if none may. */
 interface Room {
   readonly rows: number;
   readonly againAt: number;

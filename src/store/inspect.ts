@@ -16,7 +16,7 @@ export interface StoreLook {
   readonly text: string;
   /** Objects of the schema that differ from those that this program makes, as `unknown trigger "x"`. */
   readonly differences: readonly string[];
-  /** What is wrong with the content, and the way out. Absent: nothing, or nobody looked. */
+  /** The damage of the content, and the way out. Absent: there is none, or nobody looked. */
   readonly damage?: string;
 }
 

@@ -52,7 +52,7 @@ export class CopyWriter {
     this.#known.delete(sessionId);
     if (!PLAIN_ID.test(sessionId)) return;
     await rm(this.fileOf(sessionId), { force: true });
-    // What was kept under another name is of the same conversation.
+    // Copies that were kept under another name hold the same conversation.
     for (let number = 1; await removed(`${this.fileOf(sessionId)}${AHEAD}${number}`); number += 1);
   }
 

@@ -169,7 +169,7 @@ export class StoreProblem extends Error {
   readonly problem: StoreProblemKind;
   /** The file, or host, port and name of the database; never a password. */
   readonly place: string;
-  /** What is wrong, without a place: for whoever may not know that. */
+  /** The problem without a place: for clients that may not know the place. */
   readonly what: string;
   readonly wayOut: string;
   /** The answer to a commit was lost: the transaction took place, or will in a moment, or never will. */

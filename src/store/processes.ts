@@ -2,7 +2,7 @@
 // PR1: a process is alive while it has a row. Nobody is judged by a clock: a row goes when its process
 //      leaves, or when another one has watched its beat stand still for a whole lease (`declareDead`).
 // PR2: a beat changes a row that exists and makes none: a process whose row is gone has lost what it held,
-//      and has to join anew. What it still executes is fenced by owner and attempt.
+//      and has to join anew. Runs that it still executes are fenced by owner and attempt.
 
 import { type RawBuilder, sql } from "kysely";
 import { type Db, kindOf, type Tx } from "./sql.ts";

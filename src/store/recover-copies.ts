@@ -11,7 +11,7 @@ import { type Row, writeMessages } from "./copy-messages.ts";
 import { insertSession } from "./sessions.ts";
 import type { Store, Tx } from "./sql.ts";
 
-/** What a copy does not say of its session. */
+/** The facts about a session that its copy does not hold. */
 interface CopyRules {
   readonly keys: KeyRules;
   /** Tables that may have lost rows. */
@@ -148,7 +148,7 @@ function rowOf({ id: session_id, key: session_key }: Head, { id, role, timestamp
   return { id, session_id, session_key, run_id: null, role, entry_json: text, created_at: timestamp };
 }
 
-/** Which lines the store lacks. */
+/** Returns the ids of the lines that the store lacks. */
 async function missingOf(tx: Tx, lines: readonly Line[]): Promise<Set<string>> {
   const missing = new Set(lines.map(({ id }) => id));
   for (let at = 0; at < lines.length; at += BATCH_ENTRIES) {

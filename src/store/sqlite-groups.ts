@@ -31,7 +31,7 @@ interface Member {
   reject(error: unknown): void;
 }
 
-/** What happens around a group. */
+/** Functions that are called around a group. */
 export interface GroupHooks {
   /** Lets everything ask that is about to. Default: who asked in the same step is all. */
   readonly gather?: (() => Promise<void>) | undefined;

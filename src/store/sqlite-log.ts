@@ -60,7 +60,7 @@ export function holdsPage(file: string, { page, pageBytes, crc }: LogPlace): boo
   }
 }
 
-/** What the shared index says. */
+/** The content of the shared index. */
 interface Index {
   readonly salt: number;
   readonly salt2: number;

@@ -33,7 +33,7 @@ export function numbersGiven(database: DatabaseSync): Mark["rows"] {
 /** Where a log is, as far as the comparison needs it. */
 type Round = Pick<LogPlace, "salt" | "salt2" | "frames">;
 
-/** Which round a log is in, seen from the one of the mark. */
+/** The round of a log, seen from the round of the mark. */
 export function roundOf(marked: Round, found: Round | undefined): "same" | "later" | "unknown" {
   if (found === undefined) return "unknown";
   if (found.salt === marked.salt && found.salt2 === marked.salt2) return "same";

@@ -447,7 +447,7 @@ test("a receiver that fails gets one request at a time, after a pause that grows
     pace.failed("a", 10);
     pace.ended("a");
   }
-  // What failed together counts once.
+  // Requests that fail together count once.
   expect(pace.pausedUntil("a")).toBe(1_010);
   expect([pace.room("a", 1_009, 1), pace.room("a", 1_010, 1)]).toEqual([0, 1]);
   pace.failed("a", 1_010);

@@ -1,4 +1,4 @@
-// Who has authority over a run, and who is taken for dead: whatever the database and its clock do.
+// Authority over a run, and the judgement that a process is dead: whatever the database and its clock do.
 
 import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/execution.ts";

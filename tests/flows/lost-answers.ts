@@ -1,5 +1,5 @@
-// What must hold when the answer to each commit is lost in turn, and the process lives on: everything still happens
-// once, and each end is told once (I2, I4, I5).
+// Checks that everything still happens once, and that each end is told once (I2, I4, I5), when the answer to each
+// commit is lost in turn and the process lives on.
 
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../src/core/event.ts";

@@ -47,7 +47,7 @@ export interface TurnAppOptions {
   readonly sessionKey: string;
   readonly dir?: string;
   readonly crash?: CrashPoint;
-  /** What the executor gets in place of its handle. Default: the handle. */
+  /** Changes the handle that the executor gets. Default: it gets the handle as it is. */
   readonly handed?: (handle: LaneHandle) => LaneHandle;
 }
 

@@ -201,7 +201,7 @@ function foundIn(told: string): string[] {
   return [...told.matchAll(all)].map(({ index }) => told.slice(Math.max(0, index - 150), index + 60));
 }
 
-/** What a command says until it ends. `enough`: it is ended by then, because it waits for something. */
+/** Returns the output of a command. `enough`: text after which it is ended, because it waits for something. */
 async function command(home: string, args: string[], flags: string[] = [], enough?: string): Promise<string> {
   const child = launch(home, args, flags, { ...ENV, PARLEY_LOG: "debug" });
   let told = "";

@@ -37,7 +37,7 @@ export interface ClusterProcess extends MortalProcess {
   stop(): Promise<void>;
   /** What this process tells the others waits from now on; the returned function lets it go, in its order. */
   holdHints(): () => void;
-  /** What this process tells the others can't be sent, or can again. */
+  /** Hints of this process to the others can't be sent, or can again. */
   refuseHints(refuses: boolean): void;
 }
 

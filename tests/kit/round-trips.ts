@@ -12,7 +12,7 @@ export interface Sent {
 }
 
 export interface TripCounter {
-  /** What was sent since the last call. */
+  /** Returns the statements sent since the last call. */
   take(): Sent[];
   /** Counts no longer. */
   stop(): void;

@@ -6,6 +6,7 @@
 
 import { appendFile, type FileHandle, open, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { wasDeleted } from "./sessions.ts";
 import type { Db } from "./sql.ts";
 
 /** Entries that are read and written at once. */
@@ -88,18 +89,9 @@ export class CopyWriter {
     }
   }
 
-  /** Whether this database once had the transcript: the runs of a deleted session stay. */
   async #wasDeleted(sessionId: string): Promise<boolean> {
     const key = await keyInHead(this.fileOf(sessionId));
-    if (key === undefined) return false;
-    const run = await this.#db
-      .selectFrom("runs")
-      .select("run_id")
-      .where("session_key", "=", key)
-      .where("session_id", "=", sessionId)
-      .limit(1)
-      .executeTakeFirst();
-    return run !== undefined;
+    return key !== undefined && wasDeleted(this.#db, key, sessionId);
   }
 
   async bringUpToDate(sessionId: string): Promise<void> {

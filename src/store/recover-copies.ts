@@ -8,7 +8,7 @@ import type { Redactor } from "../core/redact.ts";
 import { NOT_YET_USED } from "../core/session.ts";
 import { agentIdInKey, type KeyRules, kindOf } from "../core/session-key.ts";
 import { type Row, writeMessages } from "./copy-messages.ts";
-import { insertSession } from "./sessions.ts";
+import { insertSession, wasDeleted } from "./sessions.ts";
 import type { Store, Tx } from "./sql.ts";
 
 /** The facts about a session that its copy does not hold. */
@@ -113,17 +113,6 @@ async function ensureSession(tx: Tx, { id, key, createdAt }: Head, keys: KeyRule
   return 0;
 }
 
-async function isDeleted(tx: Tx, { id, key }: Head): Promise<boolean> {
-  const run = await tx
-    .selectFrom("runs")
-    .select("run_id")
-    .where("session_key", "=", key)
-    .where("session_id", "=", id)
-    .limit(1)
-    .executeTakeFirst();
-  return run !== undefined;
-}
-
 /** The transcript as it was, the copy's messages in their places. Runs stay with what the store had. */
 async function writeAnew(tx: Tx, head: Head, lines: readonly Line[], redactor: Redactor): Promise<void> {
   const stored = await tx
@@ -179,7 +168,8 @@ export async function bringBack(
       .where("session_id", "=", head.id)
       .executeTakeFirst();
     const mayBeDeleted = known === undefined && !incomplete.includes("session_ids");
-    if (mayBeDeleted && (await isDeleted(tx, head))) return { sessions: 0, messages: 0, unread: 0 };
+    if (mayBeDeleted && (await wasDeleted(tx, head.key, head.id)))
+      return { sessions: 0, messages: 0, unread: 0 };
     const missing = await missingOf(tx, lines);
     const isNew = known === undefined || incomplete.includes("sessions");
     const sessions = isNew ? await ensureSession(tx, head, keys) : 0;

@@ -326,6 +326,18 @@ export async function deleteSessionRows(
   return ids;
 }
 
+/** Whether this store once had a transcript that it does not have now: the runs of a deleted session stay. */
+export async function wasDeleted(db: Db, key: string, sessionId: string): Promise<boolean> {
+  const run = await db
+    .selectFrom("runs")
+    .select("run_id")
+    .where("session_key", "=", key)
+    .where("session_id", "=", sessionId)
+    .limit(1)
+    .executeTakeFirst();
+  return run !== undefined;
+}
+
 /** Who spawned this session, who spawned that one, and so on: nearest first. */
 export async function ancestorsOf(db: Db, key: string): Promise<string[]> {
   const { rows } = await sql<{ key: string }>`

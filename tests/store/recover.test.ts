@@ -87,6 +87,18 @@ async function idsOf(dir: string): Promise<Record<string, string[]>> {
   }
 }
 
+/** A closed store with one transcript of many pages, and its copy. */
+async function longTranscript(): Promise<{ dir: string; ids: string[] }> {
+  const dir = join(temporaryFolder(), "state");
+  const store = await open(dir);
+  await session(store, "agent:main:main", ONE);
+  const ids = Array.from({ length: 400 }, (_, at) => `u${at}`);
+  await say(store, "agent:main:main", ONE, ids);
+  await writeCopies(dir, store);
+  await store.close();
+  return { dir, ids };
+}
+
 const copyOf = (dir: string, id: string): string => readFileSync(join(dir, `${id}.jsonl`), "utf8");
 const recovered = async (dir: string): Promise<Recovered> => good(await recoverStore(jobOn(dir), KEYS));
 
@@ -154,13 +166,7 @@ test("damage: a reset that was lost is in force again; a transcript that was del
 });
 
 test("damage: a file cut in half gives what its pages hold, and the copies give the messages", async () => {
-  const dir = join(temporaryFolder(), "state");
-  const store = await open(dir);
-  await session(store, "agent:main:main", ONE);
-  const ids = Array.from({ length: 400 }, (_, at) => `u${at}`);
-  await say(store, "agent:main:main", ONE, ids);
-  await writeCopies(dir, store);
-  await store.close();
+  const { dir, ids } = await longTranscript();
   truncateSync(join(dir, STORE_FILE), readFileSync(join(dir, STORE_FILE)).length / 2);
   const copy = copyOf(dir, ONE);
   await recovered(dir);
@@ -169,13 +175,7 @@ test("damage: a file cut in half gives what its pages hold, and the copies give 
 });
 
 test("damage: damaged pages cost at most the rows on them, and the messages come back in their order", async () => {
-  const dir = join(temporaryFolder(), "state");
-  const store = await open(dir);
-  await session(store, "agent:main:main", ONE);
-  const ids = Array.from({ length: 400 }, (_, at) => `u${at}`);
-  await say(store, "agent:main:main", ONE, ids);
-  await writeCopies(dir, store);
-  await store.close();
+  const { dir, ids } = await longTranscript();
   const whole = readFileSync(join(dir, STORE_FILE));
   for (const page of [40, 60, 80, 100]) {
     const bytes = Buffer.from(whole);

@@ -115,6 +115,11 @@ export interface CallContext {
    * nothing.
    */
   remember(unit: Unit, answer: unknown): Promise<void>;
+  /**
+   * Reserves the caller's idempotency key before work that must not be done twice. `ifLost`: the answer to a
+   * repetition if this process does not get to the end of the work. Without a key: nothing.
+   */
+  reserve(ifLost: unknown): Promise<void>;
 }
 
 export interface Method<M extends MethodName> {

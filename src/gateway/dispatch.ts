@@ -5,7 +5,9 @@
 //      at once or after a restart; any other use of it by that owner is a conflict. Keys of two owners never
 //      meet.
 // DP3: only good answers are remembered: what was refused may be asked for again.
-// DP4: a request with a key outlives its connection: the caller may come back and ask again.
+// DP4: work that must not be done twice reserves its key first. A repetition waits for the answer. If the
+//      process dies, the key's answer is that the outcome is unknown.
+// DP5: a request with a key outlives its connection: the caller may come back and ask again.
 
 import { createHash } from "node:crypto";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -14,10 +16,18 @@ import { hasScope } from "../core/visibility.ts";
 import type { Unit } from "../engine/unit.ts";
 import { untilStored } from "../engine/until-stored.ts";
 import { operatorViewer } from "../flows/access.ts";
-import { type KeyedCall, ownedKey, recallAnswer, rememberAnswer } from "../store/idempotency.ts";
-import { isInDoubt } from "../store/problems.ts";
-import type { Db } from "../store/sql.ts";
+import {
+  type KeyedCall,
+  ownedKey,
+  recallAnswer,
+  rememberAnswer,
+  reserveKey,
+  settleKey,
+} from "../store/idempotency.ts";
+import { isInDoubt, StoreProblem } from "../store/problems.ts";
+import { isAlive } from "../store/processes.ts";
 import { nearestName } from "../tools/arguments.ts";
+import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
 import { type Caller, keyOwnerOf } from "./auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
@@ -146,8 +156,16 @@ interface UnderWay {
 }
 
 type Work = () => Promise<Result<unknown>>;
+/** What a call knows before its key does. */
+type BaseContext = Omit<CallContext, "remember" | "reserve">;
 
-/** Another process has answered the same key meanwhile: what was done here for it is undone. */
+/** Remembers nothing: there is no key. */
+const NO_KEY = { remember: async () => {}, reserve: async () => {} };
+
+/** Before a key is looked at again that another process works on. */
+const ELSEWHERE_PAUSE_MS = 200;
+
+/** Another process has answered or taken the same key meanwhile: what was done here for it is undone. */
 class AnsweredElsewhere extends Error {}
 
 /**
@@ -163,35 +181,55 @@ async function throughDoubt<T>(world: World, signal: AbortSignal, ask: () => Pro
   }
 }
 
+const CONFLICT = fail("idempotency_conflict", "this idempotencyKey was used for another request", {
+  hint: "Use a new key for a new request; under one key you can ask for one method with one set of params.",
+});
+
+/** The answer of a key, once no living process works on it any more; undefined: there is none. */
+async function settledAnswer(
+  { engine, world }: Pick<GatewayDeps, "engine" | "world">,
+  keyed: KeyedCall,
+  signal: AbortSignal,
+): Promise<Result<unknown> | undefined> {
+  const { db } = engine.store;
+  while (!signal.aborted) {
+    const known = await recallAnswer(db, keyed);
+    if (known === "none") return undefined;
+    if (known === "conflict") return CONFLICT;
+    const { answer, begunBy } = known;
+    if (begunBy === undefined) return ok(answer);
+    // Work of this process would be under way here: it ended without an answer.
+    const isElsewhere = begunBy !== engine.processId && (await isAlive(db, begunBy));
+    if (isElsewhere) await pause(world.clock, ELSEWHERE_PAUSE_MS, signal);
+    else await engine.commit((unit) => settleKey(unit.tx, keyed, begunBy));
+  }
+  return fail("shutting_down", "the gateway stops");
+}
+
 /** Does the work of a keyed call once: asked again, at once or later, it gets the answer that was given. */
 function createOnce(
-  db: Db,
-  throughDoubts: (ask: Work) => ReturnType<Work>,
+  deps: Pick<GatewayDeps, "engine" | "world">,
+  signal: AbortSignal,
 ): (keyed: KeyedCall, work: Work) => Promise<Result<unknown>> {
   const underWay = new Map<string, UnderWay>();
-  const conflict = fail("idempotency_conflict", "this idempotencyKey was used for another request", {
-    hint: "Use a new key for a new request; under one key you can ask for one method with one set of params.",
-  });
   return async (keyed, work) => {
     const stored = ownedKey(keyed);
     const busy = underWay.get(stored);
-    if (busy !== undefined) return isSame(busy.call, keyed) ? busy.answer : conflict;
+    if (busy !== undefined) return isSame(busy.call, keyed) ? busy.answer : CONFLICT;
     const recall = async (otherwise: Work): Promise<Result<unknown>> => {
-      const known = await recallAnswer(db, keyed);
-      if (known === "conflict") return conflict;
-      return known === "none" ? otherwise() : ok(known.answer);
+      return (await settledAnswer(deps, keyed, signal)) ?? otherwise();
     };
     const begin: Work = async () => {
       const done = await work();
-      // The run may be there because another process was asked the same at the same moment.
-      return !done.ok && done.code === "idempotency_conflict" ? recall(async () => done) : done;
+      // It may have failed because another process was asked the same at the same moment, and did it.
+      return done.ok || signal.aborted ? done : recall(async () => done);
     };
     const ask: Work = () =>
       recall(begin).catch((error: unknown) => {
-        if (error instanceof AnsweredElsewhere) return recall(async () => conflict);
+        if (error instanceof AnsweredElsewhere) return recall(async () => CONFLICT);
         throw error;
       });
-    const answer = throughDoubts(ask);
+    const answer = throughDoubt(deps.world, signal, ask);
     underWay.set(stored, { call: keyed, answer });
     try {
       return await answer;
@@ -201,22 +239,60 @@ function createOnce(
   };
 }
 
-/** A request with a key: a good answer is stored in the unit that did the work, or in one of its own. */
+/** Stores with patience, for as long as the gateway runs: nobody may do the work again to find this out. */
+async function storedAtLast(world: World, signal: AbortSignal, store: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      return await untilStored(world, signal, store);
+    } catch (error) {
+      if (!(error instanceof StoreProblem) || signal.aborted) throw error;
+    }
+  }
+}
+
+/**
+ * A request with a key: a good answer is stored in the unit that did the work, or in one of its own. If the
+ * key was reserved, the answer for a lost process is kept, should there be no good one.
+ */
 function underKey<T>(
   once: ReturnType<typeof createOnce>,
-  base: Omit<CallContext, "remember">,
+  base: BaseContext,
   keyed: KeyedCall,
   handle: (ctx: CallContext) => Promise<Result<T>>,
 ): Promise<Result<T>> {
-  let remembered = false;
+  const { engine, world } = base.deps;
+  const kept: { remembered: boolean; ifLost?: { readonly answer: unknown } } = { remembered: false };
   const remember = async (unit: Unit, answer: unknown): Promise<void> => {
     if (!(await rememberAnswer(unit.tx, keyed, answer, unit.now))) throw new AnsweredElsewhere();
-    remembered = true;
+    kept.remembered = true;
+  };
+  const reserve = async (ifLost: unknown): Promise<void> => {
+    const { processId } = engine;
+    await throughDoubt(world, base.signal, () =>
+      engine.commit(async ({ tx, now }) => {
+        const isOurs = await reserveKey(tx, keyed, { ifLost, at: now, processId });
+        if (!isOurs) throw new AnsweredElsewhere();
+      }),
+    );
+    kept.ifLost = { answer: ifLost };
+  };
+  const finish = async (first?: Result<T>): Promise<void> => {
+    const { ifLost, remembered } = kept;
+    const answer = first?.ok === true ? { answer: first.value } : ifLost;
+    if (remembered || answer === undefined) return;
+    const commit = () => engine.commit((unit) => remember(unit, answer.answer));
+    await (ifLost === undefined ? commit() : storedAtLast(world, base.signal, commit));
   };
   return once(keyed, async () => {
-    remembered = false;
-    const first = await handle({ ...base, remember });
-    if (first.ok && !remembered) await base.deps.engine.commit((unit) => remember(unit, first.value));
+    kept.remembered = false;
+    let first: Result<T>;
+    try {
+      first = await handle({ ...base, remember, reserve });
+    } catch (error) {
+      if (!(error instanceof AnsweredElsewhere)) await finish();
+      throw error;
+    }
+    await finish(first);
     return first;
   }) as Promise<Result<T>>;
 }
@@ -226,7 +302,7 @@ function underKey<T>(
  * found if the answer to the commit is lost.
  */
 function withoutKey<T>(
-  base: Omit<CallContext, "remember">,
+  base: BaseContext,
   own: KeyedCall,
   handle: (ctx: CallContext) => Promise<Result<T>>,
 ): Promise<Result<T>> {
@@ -236,7 +312,7 @@ function withoutKey<T>(
   };
   const ask = async (): Promise<Result<T>> => {
     const known = await recallAnswer(engine.store.db, own);
-    return typeof known === "object" ? ok(known.answer as T) : handle({ ...base, remember });
+    return typeof known === "object" ? ok(known.answer as T) : handle({ ...base, ...NO_KEY, remember });
   };
   return throughDoubt(world, base.signal, async () => {
     try {
@@ -253,20 +329,20 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
   const { engine, settings } = deps;
   const access = { db: engine.store.db, settings };
   const stop = new AbortController();
-  const once = createOnce(access.db, (ask) => throughDoubt(deps.world, stop.signal, ask));
+  const once = createOnce(deps, stop.signal);
 
-  const contextOf = (caller: Caller, signal: AbortSignal): Omit<CallContext, "remember"> => {
+  const contextOf = (caller: Caller, signal: AbortSignal): BaseContext => {
     const viewer = operatorViewer(caller.scopes, caller.patterns);
     return { deps, state, caller, viewer, access, signal, callId: `operator:${deps.world.ids.uuid()}` };
   };
 
-  const outliving = (base: Omit<CallContext, "remember">, keyed: KeyedCall) => ({
+  const outliving = (base: BaseContext, keyed: KeyedCall) => ({
     ...base,
     signal: stop.signal,
     callId: callIdOf(keyed),
   });
   const runKeyed = <T>(
-    base: Omit<CallContext, "remember">,
+    base: BaseContext,
     keyed: KeyedCall,
     handle: (ctx: CallContext) => Promise<Result<T>>,
   ): Promise<Result<T>> => underKey(once, outliving(base, keyed), keyed, handle);
@@ -285,11 +361,11 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
     if (keyed !== undefined) {
       const result = await runKeyed(base, keyed, (ctx) => method.handle(ctx, params.value));
       if (!result.ok || method.follow === undefined) return { result };
-      const later = { ...outliving(base, keyed), remember: async () => {} };
+      const later = { ...outliving(base, keyed), ...NO_KEY };
       return { result, later: method.follow(later, result.value) };
     }
     if (idempotencyOf(name) === "none" || method.repeats?.(params.value) === true)
-      return { result: await method.handle({ ...base, remember: async () => {} }, params.value) };
+      return { result: await method.handle({ ...base, ...NO_KEY }, params.value) };
     const own = callUnder(base.callId, caller, name, params.value);
     return { result: await withoutKey(base, own, (ctx) => method.handle(ctx, params.value)) };
   };
@@ -302,7 +378,7 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
     async perform<T>(caller: Caller, request: DoorRequest<T>, signal: AbortSignal) {
       const { name, params, idempotencyKey, handle } = request;
       const base = contextOf(caller, signal);
-      if (idempotencyKey === undefined) return handle({ ...base, remember: async () => {} });
+      if (idempotencyKey === undefined) return handle({ ...base, ...NO_KEY });
       return runKeyed(base, callUnder(idempotencyKey, caller, name, params), handle);
     },
     stopped: stop.signal,

@@ -370,6 +370,9 @@ alter table runs add column reserved_cost real not null default 0;
 // The owner of the idempotency key of a run.
 const RUN_OWNERS = "alter table runs add column asked_by text;";
 
+// The process that does the work of an idempotency key, while it does.
+const KEYS_BEGUN = "alter table idempotency add column begun_by text;";
+
 /** Entry n brings a file from version n to n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
@@ -384,6 +387,7 @@ const MIGRATIONS: readonly string[] = [
   DEVICE_TOKENS,
   RUN_OWNERS,
   NODE_CREATORS,
+  KEYS_BEGUN,
 ];
 
 /** The version that this program writes. */

@@ -417,6 +417,9 @@ create index waits_of_callers_left on waits (owner) where state in ('open', 'rea
 // The owner of the idempotency key of a run.
 const RUN_OWNERS = `alter table runs add column asked_by ${T};`;
 
+// The process that does the work of an idempotency key, while it does.
+const KEYS_BEGUN = `alter table idempotency add column begun_by ${T};`;
+
 /** Entry n brings a schema from version n to n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
@@ -430,4 +433,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   READY_WAITS,
   RUN_OWNERS,
   NODE_CREATORS_ON_POSTGRES,
+  KEYS_BEGUN,
 ];

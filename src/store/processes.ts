@@ -72,8 +72,8 @@ export async function declareDead(tx: Tx, { processId, beatAt }: Beat): Promise<
 }
 
 /** Whether a process has its row, so that it may claim. */
-export async function isAlive(tx: Tx, processId: string): Promise<boolean> {
-  const query = tx.selectFrom("processes").select("process_id").where("process_id", "=", processId);
+export async function isAlive(db: Db, processId: string): Promise<boolean> {
+  const query = db.selectFrom("processes").select("process_id").where("process_id", "=", processId);
   return (await query.executeTakeFirst()) !== undefined;
 }
 

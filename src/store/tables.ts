@@ -270,6 +270,8 @@ export interface IdempotencyTable {
   params_hash: string;
   answer_json: string;
   created_at: number;
+  /** The process that works on the answer; until then `answer_json` is for the case that it dies. */
+  begun_by: string | null;
 }
 
 /** A gateway process that shares the store, and when it was last known to be alive. */

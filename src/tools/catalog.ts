@@ -186,6 +186,7 @@ async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<Tool
   const tool = findTool(ctx, call.name);
   if (!tool.ok) return toolFailure(tool);
   if (!args.ok) return toolFailure(args);
+  if (!tool.value.spec.idempotent) await ctx.begins?.();
   return tool.value.execute(ctx, args.value, call);
 }
 

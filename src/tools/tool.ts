@@ -84,6 +84,8 @@ export interface ToolContext {
   /** The run that calls; absent when an operator invokes a tool. */
   readonly run?: Run;
   readonly signal: AbortSignal;
+  /** Awaited before a call begins that must not be run twice. If it throws, the call does not begin. */
+  readonly begins?: () => Promise<void>;
   /** Where read, write, edit and exec work; absent only when the session is not sandboxed. */
   readonly sandbox?: Sandbox;
   /** Lets the calling run wait for another one without holding a slot (I6). */

@@ -6,7 +6,13 @@ import type { Route } from "../../src/core/session.ts";
 import { hasOrphans } from "../../src/store/claims.ts";
 import * as deliveries from "../../src/store/deliveries.ts";
 import { deliveryFigures } from "../../src/store/delivery-figures.ts";
-import { pruneAnswers, recallAnswer, rememberAnswer } from "../../src/store/idempotency.ts";
+import {
+  pruneAnswers,
+  recallAnswer,
+  rememberAnswer,
+  reserveKey,
+  settleKey,
+} from "../../src/store/idempotency.ts";
 import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
 import { joinProcesses } from "../../src/store/processes.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -318,6 +324,29 @@ export function bookContract(store: () => Store): void {
     expect(await store().transaction((tx) => pruneAnswers(tx, 100))).toBe(0);
     expect(await store().transaction((tx) => pruneAnswers(tx, 101))).toBe(1);
     expect(await recallAnswer(store().db, call)).toBe("none");
+  });
+
+  test("ID4: a reserved key is answered by its process, or has the answer for the case that it died", async () => {
+    const call = { key: "k", owner: "c", method: "tools.invoke", paramsHash: "h" };
+    const other = { ...call, paramsHash: "i" };
+    const reserve = (one: typeof call, processId: string) =>
+      store().transaction((tx) => reserveKey(tx, one, { ifLost: "unknown", at: 100, processId }));
+    const remember = (one: typeof call, answer: string) =>
+      store().transaction((tx) => rememberAnswer(tx, one, answer, 100));
+    expect(await reserve(call, "one")).toBe(true);
+    expect([await reserve(call, "two"), await reserve(other, "one")]).toEqual([false, false]);
+    expect(await reserve(call, "one"), "its own commit may have lost its answer").toBe(true);
+    expect(await recallAnswer(store().db, call)).toEqual({ answer: "unknown", begunBy: "one" });
+    expect(await remember(other, "of another request")).toBe(false);
+    await store().transaction((tx) => settleKey(tx, call, "two"));
+    expect(await remember(call, "done")).toBe(true);
+    expect(await recallAnswer(store().db, call)).toEqual({ answer: "done" });
+    expect([await remember(call, "again"), await reserve(call, "one")]).toEqual([false, false]);
+    const lost = { ...call, key: "l" };
+    await reserve(lost, "one");
+    await store().transaction((tx) => settleKey(tx, lost, "one"));
+    expect(await remember(lost, "too late")).toBe(false);
+    expect(await recallAnswer(store().db, lost)).toEqual({ answer: "unknown" });
   });
 
   test("ID3: two owners use one key, and each gets its own answer", async () => {

@@ -1,10 +1,10 @@
 // Owns the methods about tools: which a session has, and a call in its name.
 // TO1: a call has the rights of the session within those of the token, and takes the way that an agent's call
-//      takes.
+//      takes. One that must not be run twice reserves its key first.
 // TO2: a call with a session's pass is that session's own call, in the run that it has under way.
 
 import { threadsOf } from "../../channels/threads.ts";
-import { fail, ok, type Result } from "../../core/errors.ts";
+import { fail, ok, type Result, toolFailure } from "../../core/errors.ts";
 import { agentOf, findAgent, notConfigured } from "../../core/settings.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { spawnChainOf } from "../../flows/spawn-chain.ts";
@@ -12,6 +12,12 @@ import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.t
 import { nodesIn } from "../../tools/nodes.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { callInRun, runOfPass, sessionOfPass, viewerAs } from "../pass.ts";
+
+const OUTCOME_UNKNOWN = fail(
+  "outcome_unknown",
+  "outcome unknown: the gateway did not get to the end of this call, so it may have taken effect or not",
+  { hint: "It is not run again under this idempotencyKey. Check before you repeat it under a new one." },
+);
 
 async function actor(ctx: CallContext, sessionKey: string | undefined, access: "list" | "send") {
   const { actsAs } = ctx.caller;
@@ -52,6 +58,7 @@ async function invoke(
     nodes: await nodesIn(ctx.deps.nodes),
     toolNames: toolNames(ctx.deps.outside),
     signal: ctx.signal,
+    begins: () => ctx.reserve(toolFailure(OUTCOME_UNKNOWN)),
     answered: ctx.deps.metrics.toolAnswered,
     outbound: ctx.deps.outbound,
     threads: threadsOf(ctx.deps.channels, ctx.deps.world),

@@ -135,7 +135,7 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "key-taken-by-another-request",
     breaks: "I4: another request under the same key gets its answer",
     file: "src/store/idempotency.ts",
-    from: ` && row.params_hash === paramsHash`,
+    from: ` || row.params_hash !== paramsHash`,
     to: "",
   },
   {

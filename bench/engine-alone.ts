@@ -21,7 +21,12 @@ export interface Bench {
 export async function withEngine<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
   return inFolder(async (dir) => {
     const settings = benchSettings(dir);
-    const store = await openSqlite({ dir: settings.store.dir, durability: "full", log: world.log });
+    const store = await openSqlite({
+      dir: settings.store.dir,
+      durability: "full",
+      log: world.log,
+      clock: world.clock,
+    });
     const { maxConcurrent } = settings;
     const engine = await instantEngine({ store, world, settings, maxConcurrent });
     try {

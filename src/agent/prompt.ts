@@ -26,8 +26,20 @@ export interface Today {
   readonly timeZone: string;
 }
 
+/** Time zones differ from UTC by multiples of this, so that within one of them the date stays the same. */
+const QUARTER_HOUR_MS = 15 * 60_000;
+
+let lastDate = { key: "", text: "" };
+
 /** The date without the time of day: "Saturday, 2026-11-21 (time zone Europe/Berlin)". */
 function dateText({ atMs, timeZone }: Today): string {
+  const key = `${Math.floor(atMs / QUARTER_HOUR_MS)} ${timeZone}`;
+  // A formatter costs more than all the rest of a prompt.
+  if (lastDate.key !== key) lastDate = { key, text: formattedDate(atMs, timeZone) };
+  return lastDate.text;
+}
+
+function formattedDate(atMs: number, timeZone: string): string {
   const format = new Intl.DateTimeFormat("en", {
     ...{ timeZone, calendar: "gregory", numberingSystem: "latn" },
     ...{ weekday: "long", year: "numeric", month: "2-digit", day: "2-digit" },

@@ -129,9 +129,21 @@ function dialectOf(connection: DatabaseConnection): Dialect {
   };
 }
 
-/** The query builder's dialect over an open connection for reading: each query is one step, nobody waits. */
-export function sqliteDialect(database: DatabaseSync, file: string): Dialect {
-  return dialectOf(new SqliteConnection(database, file));
+/**
+ * The query builder's dialect for reading committed rows: each query is one step and waits for nothing.
+ * `writer` is the connection that writes the same file. It reads while it has no transaction open, because
+ * each of its commits empties the page cache of every other connection. Default: `reader` reads all.
+ */
+export function sqliteDialect(reader: DatabaseSync, file: string, writer?: DatabaseSync): Dialect {
+  const cold = new SqliteConnection(reader, file);
+  if (writer === undefined) return dialectOf(cold);
+  const warm = new SqliteConnection(writer, file);
+  const isForWriter = ({ query }: CompiledQuery): boolean =>
+    query.kind === "SelectQueryNode" && writer.isOpen && !writer.isTransaction;
+  return dialectOf({
+    executeQuery: (query) => (isForWriter(query) ? warm : cold).executeQuery(query),
+    streamQuery: () => cold.streamQuery(),
+  });
 }
 
 /** Several may ask at once: the connection itself keeps them in order. */

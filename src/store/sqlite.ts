@@ -219,7 +219,7 @@ interface Parts {
 }
 
 function storeOf(parts: Parts): Store {
-  const db = new Kysely<Tables>({ dialect: sqliteDialect(parts.reader, parts.file) });
+  const db = new Kysely<Tables>({ dialect: sqliteDialect(parts.reader, parts.file, parts.writer) });
   const { file } = parts;
   const start = { file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: CACHE_KIB };
   const aside = new AsideConnection(start);

@@ -5,9 +5,9 @@ import type { World } from "../world.ts";
 import { sleep } from "./abort.ts";
 import { withoutHiddenText } from "./hidden-answer.ts";
 import { type ModelCall, type ModelOutcome, type ModelPort, usageOf } from "./model.ts";
-import type { ProviderModel } from "./provider-request.ts";
 import { rehearsalPort } from "./rehearsal.ts";
 import { judge } from "./retry.ts";
+import type { ProviderModel } from "./wire.ts";
 
 /**
  * The port over every model that settings can name. Loads a provider's code at its first call. `called`: told

@@ -2,6 +2,7 @@
 // The shapes are nearly the same by design: a transcript is pi's message format plus ids and provenance.
 
 import type {
+  AnthropicMessagesCompat,
   Api,
   Message as PiAnyMessage,
   AssistantMessage as PiAssistant,
@@ -18,22 +19,21 @@ import type { ResolvedModel } from "./model.ts";
 
 export type PiMessage = PiAssistant;
 export type PiStreams = ProviderStreams;
+export type AnthropicCompat = AnthropicMessagesCompat;
 
 type Known = Pick<PiModel<Api>, "compat" | "thinkingLevelMap">;
 type Catalogue = readonly PiModel<Api>[];
 
 const CATALOGUES: Record<ProviderApi, () => Promise<Catalogue>> = {
-  "openai-completions": openAiModels,
-  "openai-responses": openAiModels,
+  // pi-ai names models of OpenAI for the other API only.
+  "openai-completions": async () => [],
+  "openai-responses": async () =>
+    Object.values((await import("@earendil-works/pi-ai/providers/openai.models")).OPENAI_MODELS),
   "anthropic-messages": async () =>
     Object.values((await import("@earendil-works/pi-ai/providers/anthropic.models")).ANTHROPIC_MODELS),
   "google-generative-ai": async () =>
     Object.values((await import("@earendil-works/pi-ai/providers/google.models")).GOOGLE_MODELS),
 };
-
-async function openAiModels(): Promise<Catalogue> {
-  return Object.values((await import("@earendil-works/pi-ai/providers/openai.models")).OPENAI_MODELS);
-}
 
 /** What was found already, by API and name: as many as the settings name. */
 const KNOWN = new Map<string, Known>();

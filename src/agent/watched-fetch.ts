@@ -4,27 +4,12 @@
 //      providers' clients read a piece event by event, copy the rest of it for each, and never pause.
 
 import { type Fetch, isConnectTimeout } from "../world/outgoing.ts";
-import type { World } from "../world.ts";
-
-/** The HTTP response, read beside the provider's client, which does not pass it on. */
-export interface Seen {
-  status?: number;
-  headers?: Headers;
-  /** The origin that a refused redirect names. */
-  redirectedTo?: string;
-  /** No connection stood in time. */
-  notConnected?: boolean;
-}
+import type { Call } from "./wire.ts";
 
 const PIECE_BYTES = 1_024;
 const WORK_MAX_MS = 8;
 
-export interface Watched {
-  readonly seen: Seen;
-  readonly world: Pick<World, "clock" | "gather">;
-  /** Called at each part of the answer, with its size. */
-  heard(bytes: number): void;
-}
+type Watched = Pick<Call, "seen" | "world" | "heard">;
 
 function originIn(response: Response): string {
   const location = response.headers.get("location") ?? "";

@@ -7,7 +7,8 @@ export interface TextDelta {
   readonly text: string;
 }
 
-const FLAT_EVERY_CHARS = 32 * 1024;
+/** A text that grows is made flat again each time that it has grown by so much. */
+export const FLAT_EVERY_CHARS = 32 * 1024;
 
 /**
  * The same text, stored in one piece. The runtime joins strings as trees: one of many leaves keeps them all

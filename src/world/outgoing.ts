@@ -95,7 +95,7 @@ export function outgoingRequest(
 }
 
 export type Fetch = typeof fetch;
-type Dispatcher = NonNullable<RequestInit["dispatcher"]>;
+export type Dispatcher = NonNullable<RequestInit["dispatcher"]>;
 type DispatcherKind = new (options: object) => Dispatcher;
 
 /** Limits of one request to a server that may think for long. */
@@ -113,7 +113,7 @@ const dispatchers = new Map<number, Dispatcher>();
  * dispatcher, which Node keeps behind a symbol: one of another version may not fit this fetch. If the
  * environment names a proxy, that class uses it, as fetch does.
  */
-function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatcher {
+export function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatcher {
   const known = dispatchers.get(connectTimeoutSeconds);
   if (known !== undefined) return known;
   // The first look at Headers makes Node load its fetch.
@@ -135,8 +135,8 @@ function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatcher {
 
 /** Whether a failed request ended because no connection stood in time. */
 export function isConnectTimeout(error: unknown): boolean {
-  const { cause } = (error ?? {}) as { cause?: { code?: unknown } };
-  return cause?.code === "UND_ERR_CONNECT_TIMEOUT";
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
+  return (code ?? cause?.code) === "UND_ERR_CONNECT_TIMEOUT";
 }
 
 /** More than a server needs to find its own path. */

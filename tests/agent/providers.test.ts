@@ -445,7 +445,7 @@ test.each(PROVIDER_APIS)(
 
 test("P2: an abort settles a request whose client ignores its signal", async () => {
   const served = await serve(() => [hang()]);
-  const asked = ask(requestTo("openai-completions", served));
+  const asked = ask(requestTo("openai-responses", served));
   const realFetch = globalThis.fetch;
   // The network itself is made deaf: the request never hears of the abort.
   globalThis.fetch = (input, init) => realFetch(input, { ...init, signal: null });

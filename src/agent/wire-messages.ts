@@ -1,0 +1,50 @@
+// Owns what the request builders of our own clients have in common: the messages for a model, and its limits.
+// pi-ai's helpers without a provider's SDK do it, so that both clients send the same.
+
+import type { Api, Message as PiMessage, Model as PiModel } from "@earendil-works/pi-ai";
+import { clampMaxTokensToContext } from "@earendil-works/pi-ai/api/simple-options";
+import { transformMessages } from "@earendil-works/pi-ai/api/transform-messages";
+import type { ModelRequest } from "./model.ts";
+import { piMessages, piModel, piTools } from "./provider-shapes.ts";
+import { modelView } from "./view.ts";
+import type { ProviderModel } from "./wire.ts";
+
+type Context = ReturnType<typeof piMessages>;
+
+export interface Prepared {
+  readonly model: PiModel<Api>;
+  readonly context: Context;
+  /** The conversation, without its system prompt. */
+  readonly messages: readonly PiMessage[];
+  readonly system: string;
+  readonly tools: ReturnType<typeof piTools>;
+  /** The level to think at. Undefined: none is asked for. */
+  readonly thinking: Exclude<ModelRequest["thinking"], "off"> | undefined;
+}
+
+/** `callId`: makes a tool call's id of another model one that this API takes. */
+export async function prepared(
+  own: ProviderModel,
+  { entries, system, tools, thinking }: ModelRequest,
+  callId: (id: string) => string,
+): Promise<Prepared> {
+  const model = await piModel(own);
+  const declared = piTools(tools);
+  const context = piMessages(modelView(entries, own), system, declared);
+  const messages = transformMessages(context.messages, model, callId).filter(
+    (message) => message.role !== "system",
+  );
+  const isAsked = thinking !== "off" && own.settings.reasoning;
+  return { model, context, messages, system, tools: declared, thinking: isAsked ? thinking : undefined };
+}
+
+const UNPAIRED = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
+
+/** Without halves of characters, which providers refuse. */
+export function whole(text: string): string {
+  return text.isWellFormed() ? text : text.replace(UNPAIRED, "");
+}
+
+/** Tokens that the answer may have: what the settings allow, as far as the context window has room. */
+export const outputTokens = ({ model, context }: Prepared): number =>
+  clampMaxTokensToContext(model, context, model.maxTokens);

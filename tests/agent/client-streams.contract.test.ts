@@ -1,0 +1,211 @@
+// Our clients make of a stream what pi-ai makes of it, however it is cut; and a hostile one ends within limits.
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
+import { dice } from "../kit/dice.ts";
+import { STREAMS } from "./client-streams.ts";
+import type { WireApi } from "./clients-kit.ts";
+import {
+  type Answers,
+  CLIENTS,
+  made,
+  modelOf,
+  providerAt,
+  type RawServer,
+  rawServer,
+  requestFor,
+  seenOf,
+  streaming,
+  WIRE_APIS,
+} from "./clients-kit.ts";
+
+let server: RawServer;
+beforeAll(async () => {
+  server = await rawServer(streaming(""));
+});
+afterAll(() => server.close());
+
+const SMALL = { maxAnswerBytes: 20_000, maxAnswerToolCalls: 4 };
+
+function requestTo(api: WireApi, limits?: typeof SMALL) {
+  const request = requestFor(modelOf(providerAt(`${server.url}/v1`, api)));
+  return limits === undefined ? request : { ...request, limits };
+}
+
+async function both(api: WireApi, answer: Answers, limits?: typeof SMALL) {
+  server.answer(answer);
+  const ours = await made(CLIENTS[api].ours, requestTo(api, limits));
+  const pi = await made(CLIENTS[api].pi, requestTo(api, limits));
+  return { ours, pi };
+}
+
+/** The same bytes, cut at random places. */
+function cutUp(text: string, seed: string): Uint8Array[] {
+  const bytes = Buffer.from(text);
+  const roll = dice(seed);
+  const parts: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const size = 1 + roll.below(roll.of([1, 4, 40, 400]));
+    parts.push(bytes.subarray(at, at + size));
+    at += size;
+  }
+  return parts;
+}
+
+describe.each(WIRE_APIS)("%s", (api) => {
+  test.each(Object.entries(STREAMS[api]))("%s: both clients make the same of it", async (_, text) => {
+    const { ours, pi } = await both(api, streaming(text));
+    expect(seenOf(ours)).toEqual(seenOf(pi));
+  });
+
+  test.each(Object.entries(STREAMS[api]))("%s: cut anywhere, it is the same answer", async (name, text) => {
+    const whole = await both(api, streaming(text));
+    for (const seed of ["cut-1", "cut-2", "cut-3"]) {
+      server.answer(streaming(...cutUp(text, `${seed} ${name}`)));
+      const cut = await made(CLIENTS[api].ours, requestTo(api));
+      expect({ seed, seen: seenOf(cut) }).toEqual({ seed, seen: seenOf(whole.ours) });
+    }
+  });
+
+  test("a connection cut before its headers is judged alike", async () => {
+    const { ours, pi } = await both(api, (response) => response.destroy());
+    expect(seenOf(ours)).toEqual(seenOf(pi));
+  });
+
+  const begun = STREAMS[api].text?.slice(0, -200) ?? "";
+  test("a connection cut in an event keeps the text, with both clients", async () => {
+    const { ours, pi } = await both(api, async (response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      await new Promise<void>((resolve) => response.write(begun, () => setImmediate(resolve)));
+      response.destroy();
+    });
+    expect(seenOf(ours)).toEqual(seenOf(pi));
+    expect(ours.outcome).toHaveProperty("partial.content", [
+      { type: "text", text: expect.stringMatching(/./) },
+    ]);
+  });
+
+  test("a last event without its empty line counts", async () => {
+    server.answer(streaming((STREAMS[api].text ?? "").trimEnd()));
+    expect((await made(CLIENTS[api].ours, requestTo(api))).outcome.kind).toBe("message");
+  });
+
+  test("connections of complete answers are used again", async () => {
+    const own = await rawServer(streaming(STREAMS[api].text ?? ""));
+    try {
+      const request = requestFor(modelOf(providerAt(`${own.url}/v1`, api)));
+      for (let round = 0; round < 20; round += 1)
+        expect((await made(CLIENTS[api].ours, request)).outcome.kind).toBe("message");
+      // The end of an answer may come after the next request.
+      expect(own.connections.size).toBeLessThan(10);
+    } finally {
+      await own.close();
+    }
+  });
+});
+
+/** Writes the same again and again until the client goes away; `most` bounds a client that never does. */
+function endless(first: string, piece: string, most = 64 * 1024 * 1024): Answers {
+  return async (response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write(first);
+    for (let bytes = 0; bytes < most && !response.destroyed; bytes += piece.length) {
+      if (response.write(piece)) continue;
+      await new Promise<void>((resolve) => {
+        response.once("drain", resolve);
+        response.once("close", resolve);
+      });
+    }
+    response.end();
+  };
+}
+
+const FILL = "x".repeat(8_000);
+const HOSTILE: readonly (readonly [string, Answers])[] = [
+  ["an event that never ends", endless("data: ", FILL)],
+  ["one line of no field that never ends", endless("", FILL)],
+  ["comments without end", endless("", `: ${FILL}\n\n`)],
+  ["empty lines without end", endless("", "\n".repeat(8_000))],
+  ["events without data, without end", endless("", `event: ping\n\n`.repeat(500))],
+  ["lines of data without end", endless("", `data: x\n`.repeat(1_000))],
+];
+
+describe.each(WIRE_APIS)("%s: a hostile stream", (api) => {
+  test.each(HOSTILE)("%s ends the call with a clear code", async (_, answer) => {
+    server.answer(answer);
+    const { outcome } = await made(CLIENTS[api].ours, requestTo(api, SMALL));
+    expect(outcome).toMatchObject({ kind: "too large", error: expect.stringContaining("maxAnswerBytes") });
+  });
+
+  test.each(["huge arguments", "many calls", "many calls in one event", "huge thinking"] as const)(
+    "%s end the call with a clear code, and no call is made",
+    async (kind) => {
+      server.answer(streaming(flood(api, kind)));
+      const { outcome } = await made(CLIENTS[api].ours, requestTo(api, SMALL));
+      expect(outcome).toMatchObject({ kind: "too large" });
+      expect(outcome).not.toHaveProperty("partial");
+    },
+  );
+
+  test("arguments of many small pieces are parsed once, and kept as written if they are no object", async () => {
+    const pieces = Array.from({ length: 5_000 }, (_, at) => `"k${at}":1,`);
+    const limits = { maxAnswerBytes: 1_000_000, maxAnswerToolCalls: 4 };
+    server.answer(streaming(callOf(api, ["{", ...pieces, '"last":1}'])));
+    const whole = await made(CLIENTS[api].ours, requestTo(api, limits));
+    const args = whole.outcome.kind === "message" ? whole.outcome.message.content[0] : undefined;
+    expect(Object.keys((args as { arguments: object }).arguments)).toHaveLength(5_001);
+    server.answer(streaming(callOf(api, ["{", ...pieces])));
+    const broken = await made(CLIENTS[api].ours, requestTo(api, limits));
+    expect(broken.outcome).toHaveProperty(`message.content.0.arguments.${UNREADABLE_ARGUMENTS}`);
+  });
+});
+
+const openAi = (delta: object): string => `data: ${JSON.stringify({ choices: [{ index: 0, delta }] })}\n\n`;
+const anthropic = (type: string, more: object): string =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`;
+const END: Record<WireApi, string> = {
+  "openai-completions": 'data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}\n\ndata: [DONE]\n\n',
+  "anthropic-messages":
+    anthropic("message_delta", { delta: { stop_reason: "tool_use" }, usage: {} }) +
+    anthropic("message_stop", {}),
+};
+
+function callOf(api: WireApi, pieces: readonly string[], index = 0): string {
+  if (api === "openai-completions") {
+    const open = { index, id: `c${index}`, function: { name: "echo", arguments: "" } };
+    const written = pieces.map((piece) =>
+      openAi({ tool_calls: [{ index, function: { arguments: piece } }] }),
+    );
+    return openAi({ tool_calls: [open] }) + written.join("") + END[api];
+  }
+  const content_block = { type: "tool_use", id: `c${index}`, name: "echo", input: {} };
+  const written = pieces.map((partial_json) =>
+    anthropic("content_block_delta", { index, delta: { type: "input_json_delta", partial_json } }),
+  );
+  return anthropic("content_block_start", { index, content_block }) + written.join("") + END[api];
+}
+
+function flood(api: WireApi, kind: string): string {
+  const isOpenAi = api === "openai-completions";
+  if (kind === "huge arguments")
+    return callOf(
+      api,
+      Array.from({ length: 10 }, () => FILL),
+    );
+  if (kind === "huge thinking") {
+    if (isOpenAi) return openAi({ reasoning_content: FILL }).repeat(10);
+    const content_block = { type: "thinking", thinking: "", signature: "" };
+    const delta = { type: "thinking_delta", thinking: FILL };
+    return (
+      anthropic("content_block_start", { index: 0, content_block }) +
+      anthropic("content_block_delta", { index: 0, delta }).repeat(10)
+    );
+  }
+  const calls = Array.from({ length: 5_000 }, (_, index) => ({
+    index,
+    id: `c${index}`,
+    function: { name: "e" },
+  }));
+  if (isOpenAi && kind === "many calls in one event") return openAi({ tool_calls: calls });
+  return calls.map(({ index }) => callOf(api, ["{}"], index).replace(END[api], "")).join("");
+}

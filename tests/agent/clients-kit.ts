@@ -1,0 +1,136 @@
+// What the tests of the clients of model requests share: both clients over one raw server, and what they made of it.
+
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import { anthropicFormat } from "../../src/agent/anthropic.ts";
+import { type ModelRequest, resolveModel } from "../../src/agent/model.ts";
+import { openAiFormat } from "../../src/agent/openai.ts";
+import { piClient } from "../../src/agent/pi-client.ts";
+import { type RequestOutcome, requestOnce } from "../../src/agent/provider-request.ts";
+import { judge } from "../../src/agent/retry.ts";
+import { type Client, type ProviderModel, wireClient } from "../../src/agent/wire.ts";
+import { ANSWER_LIMITS, type ModelSettings, type ProviderSettings } from "../../src/core/settings.ts";
+import { collectTexts } from "../kit/live-text.ts";
+import { serveHttp } from "../kit/loopback.ts";
+import { TEST_MODEL } from "../kit/model-server.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+export const WIRE_APIS = ["openai-completions", "anthropic-messages"] as const;
+export type WireApi = (typeof WIRE_APIS)[number];
+
+export const CLIENTS: Record<WireApi, { readonly ours: Client; readonly pi: Client }> = {
+  "openai-completions": { ours: wireClient(openAiFormat), pi: piClient },
+  "anthropic-messages": { ours: wireClient(anthropicFormat), pi: piClient },
+};
+
+type Json = Record<string, unknown>;
+
+export interface Sent {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Json;
+}
+
+export interface RawServer {
+  readonly url: string;
+  readonly sent: Sent[];
+  /** Open connections and those that were, by their order. */
+  readonly connections: Set<unknown>;
+  answer(how: Answers): void;
+  close(): Promise<void>;
+}
+
+export type Answers = (response: ServerResponse, api: WireApi) => unknown;
+
+/** A server that writes what it is told, byte by byte if need be. */
+export async function rawServer(first: Answers): Promise<RawServer> {
+  let how = first;
+  const sent: Sent[] = [];
+  const connections = new Set<unknown>();
+  const { origin, close } = await serveHttp(async (request, response) => {
+    connections.add(request.socket);
+    let text = "";
+    for await (const chunk of request) text += String(chunk);
+    const path = request.url ?? "";
+    sent.push({ path, headers: request.headers, body: JSON.parse(text) as Json });
+    await how(response, path.includes("/chat/completions") ? "openai-completions" : "anthropic-messages");
+  });
+  return {
+    ...{ url: origin, sent, connections, close },
+    answer: (next) => {
+      how = next;
+    },
+  };
+}
+
+/** Answers with these bytes as a stream of events. */
+export function streaming(...parts: readonly (string | Uint8Array)[]): Answers {
+  return async (response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (const part of parts) {
+      response.write(part);
+      if (parts.length > 1) await new Promise((resolve) => setImmediate(resolve));
+    }
+    response.end();
+  };
+}
+
+export function providerAt(
+  url: string,
+  api: WireApi,
+  more: Partial<ProviderSettings> = {},
+): ProviderSettings {
+  return {
+    id: api === "openai-completions" ? "openai" : "anthropic",
+    ...{ api, baseUrl: url, apiKey: "test-key-123456", headers: {} },
+    ...{ connectTimeoutSeconds: 10, idleTimeoutSeconds: 600, maxRetries: 0, models: [TEST_MODEL] },
+    ...more,
+  };
+}
+
+export function modelOf(provider: ProviderSettings, settings: Partial<ModelSettings> = {}): ProviderModel {
+  const model = { ...TEST_MODEL, ...settings };
+  const found = resolveModel([{ ...provider, models: [model] }], `${provider.id}/${model.id}`);
+  if (!found.ok || found.value.kind !== "provider") throw new Error(JSON.stringify(found));
+  return found.value;
+}
+
+export const ECHO = {
+  name: "echo",
+  description: "Gives back what it is given.",
+  parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
+  parallel: true,
+  idempotent: true,
+};
+
+export function requestFor(model: ProviderModel, more: Partial<ModelRequest> = {}): ModelRequest {
+  return {
+    ...{ model, system: "You are a test.", tools: [ECHO], thinking: "off", sessionId: "s1" },
+    entries: [{ id: "u1", role: "user", content: [{ type: "text", text: "hello" }], timestamp: 1 }],
+    limits: ANSWER_LIMITS,
+    ...more,
+  };
+}
+
+export interface Made {
+  readonly outcome: RequestOutcome;
+  /** The text as the listener has it at the end. */
+  readonly text: string;
+}
+
+export async function made(client: Client, request: ModelRequest, signal?: AbortSignal): Promise<Made> {
+  const texts: string[] = [];
+  const model = request.model as ProviderModel;
+  const abort = signal ?? new AbortController().signal;
+  const outcome = await requestOnce(fakeWorld(), model, request, collectTexts(texts), abort, client);
+  return { outcome, text: texts.at(-1) ?? "" };
+}
+
+/** What everybody else sees of an outcome: the message, or what is shown and whether it is tried again. */
+export function seenOf({ outcome, text }: Made): unknown {
+  if (outcome.kind !== "failed") return { outcome, text };
+  const { failure, partial } = outcome;
+  const { status, begun, overflow } = failure;
+  const verdict = judge(failure, { tries: 1, triesMax: 5 }, 0, 0).kind;
+  const shown = partial === undefined ? undefined : { ...partial, errorMessage: "" };
+  return { kind: "failed", status, begun, overflow, verdict, shown, text };
+}

@@ -155,6 +155,8 @@ export const CODES = {
   store_unavailable: form("error", "UNAVAILABLE", 503),
   /** The run ended with an error: the model, or the program that is the agent. */
   run_failed: form("error", "UNAVAILABLE", 502),
+  /** The gateway process died again and again while it executed the run; it is not tried again. */
+  run_crashed: form("error", "UNAVAILABLE", 502),
   /** The run was ended at its time limit. */
   run_timeout: form("error", "AGENT_TIMEOUT", 504),
   /** The run was stopped, or its caller left before the answer. */

@@ -6,7 +6,12 @@ export interface WaitingLane {
   readonly agentId: string;
   /** Its pool of slots; undefined: it needs only a slot. */
   readonly pool: string | undefined;
+  /** Goes behind all other lanes that could take a slot, until `OVERTAKEN_MAX` have come after it. */
+  readonly isLast?: boolean;
 }
+
+/** Lanes that may come after a lane that is last and still go before it. */
+const OVERTAKEN_MAX = 1_000;
 
 /** How the slots are used at this moment. */
 export interface SlotUse {
@@ -18,6 +23,7 @@ export interface SlotUse {
 
 /** Lanes of one agent and one pool, with the order in which they came. */
 interface Queue extends WaitingLane {
+  readonly name: string;
   readonly lanes: Map<string, number>;
 }
 
@@ -43,13 +49,19 @@ export class FairLine {
     return this.#queueOf.has(sessionKey);
   }
 
+  /** Whether this lane waits as one that is last; without a name: whether any does. */
+  hasLast(sessionKey?: string): boolean {
+    if (sessionKey !== undefined) return this.#queueOf.get(sessionKey)?.isLast === true;
+    return [...this.#queues.values()].some((queue) => queue.isLast === true);
+  }
+
   /** A lane that waits already keeps its place. */
-  add(sessionKey: string, { agentId, pool }: WaitingLane): void {
+  add(sessionKey: string, { agentId, pool, isLast = false }: WaitingLane): void {
     const known = this.#queueOf.get(sessionKey);
-    if (known?.agentId === agentId && known.pool === pool) return;
+    const name = JSON.stringify([agentId, pool, isLast]);
+    if (known?.name === name) return;
     this.delete(sessionKey);
-    const name = JSON.stringify([agentId, pool]);
-    const queue = this.#queues.get(name) ?? { agentId, pool, lanes: new Map() };
+    const queue = this.#queues.get(name) ?? { name, agentId, pool, isLast, lanes: new Map() };
     this.#queues.set(name, queue);
     this.#queueOf.set(sessionKey, queue);
     queue.lanes.set(sessionKey, this.#came++);
@@ -60,13 +72,13 @@ export class FairLine {
     if (queue === undefined) return;
     this.#queueOf.delete(sessionKey);
     queue.lanes.delete(sessionKey);
-    if (queue.lanes.size === 0) this.#queues.delete(JSON.stringify([queue.agentId, queue.pool]));
+    if (queue.lanes.size === 0) this.#queues.delete(queue.name);
   }
 
   /**
    * The lanes that get the free slots, at most `most`: each slot goes to the agent that has the fewest, and
    * of several such agents to the one whose lane has waited longest. A full pool holds back its own lanes
-   * only.
+   * only. A lane that is last gets a slot that no other lane could take.
    */
   next(use: SlotUse, most = Number.POSITIVE_INFINITY): string[] {
     const left = [...this.#queues.values()].map((queue) => {
@@ -81,7 +93,11 @@ export class FairLine {
       });
       const has = ({ queue: { agentId } }: (typeof rest)[number]): number =>
         use.heldBy(agentId) + (dealt.byAgent.get(agentId) ?? 0);
-      const [best] = rest.sort((a, b) => has(a) - has(b) || (a.first?.[1] ?? 0) - (b.first?.[1] ?? 0));
+      const behind = ({ queue, first }: (typeof rest)[number]): number =>
+        queue.isLast === true && this.#came - 1 - (first?.[1] ?? 0) <= OVERTAKEN_MAX ? 1 : 0;
+      const [best] = rest.sort(
+        (a, b) => behind(a) - behind(b) || has(a) - has(b) || (a.first?.[1] ?? 0) - (b.first?.[1] ?? 0),
+      );
       if (best?.first === undefined) break;
       chosen.push(best.first[0]);
       add(dealt.byAgent, best.queue.agentId);

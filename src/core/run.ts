@@ -67,8 +67,10 @@ export interface Run {
   readonly hop: number;
   /** Counts claims; with `owner` it fences commits. */
   readonly attempt: number;
-  /** Claims that ended in a crash. */
+  /** Attempts that ended with their process while the run was executing (`crash-policy.ts`). */
   readonly crashes: number;
+  /** The latest of them, since a tool call of the run was last answered. */
+  readonly crashesInRow: number;
   readonly owner?: string;
   readonly acceptedAt: number;
   readonly startedAt?: number;
@@ -104,6 +106,8 @@ export interface RunFacts {
   readonly usage?: Usage;
   readonly code?: string;
   readonly error?: string;
+  /** Attempts that ended with their process. Absent: none. */
+  readonly crashes?: number;
   readonly chainId: string;
   /** `turnsMax`: the reply turns that may follow round 1. */
   readonly flow?: FlowRef & { readonly turnsMax?: number };

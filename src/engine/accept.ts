@@ -199,6 +199,7 @@ export async function acceptIn(
     hop: chain.hop,
     attempt: 0,
     crashes: 0,
+    crashesInRow: 0,
     acceptedAt: unit.now,
     timeoutMs: Math.round(request.timeoutMs ?? 0),
     usage: ZERO_USAGE,

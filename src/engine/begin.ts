@@ -1,5 +1,6 @@
 // Owns the beginning of a run: whether it may begin, its input in the transcript, once, and the news of it.
 
+import { cautionFor, crashedTooOften } from "../core/crash-policy.ts";
 import type { Code } from "../core/errors.ts";
 import type { Entry, UserMessage } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
@@ -9,9 +10,6 @@ import { appendEntry, readRun } from "../store/transcripts.ts";
 import { type AcceptLimits, dailyBudgetOf, hasBudget, withinBudget } from "./accept.ts";
 import { type EndFacts, runtimeMessage } from "./finish.ts";
 import type { Unit } from "./unit.ts";
-
-/** After this many crashed attempts a run ends `error`. */
-const CRASHES_MAX = 3;
 
 /** A run that ends without having been executed. */
 export function failed(code: Code, error: string): EndFacts {
@@ -55,9 +53,9 @@ export function publishStart(unit: Unit, run: Run): void {
 
 /** Why a turn must not start: it crashed too often, or its chain has used up its budget. */
 export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<EndFacts | undefined> {
-  if (run.crashes >= CRASHES_MAX) {
-    const text = `the gateway stopped ${run.crashes} times while it worked on this; it is not tried again`;
-    return failed("run_failed", text);
+  if (cautionFor(run) === "end") {
+    const { code, error, hint } = crashedTooOften(run);
+    return failed(code, `${error}. ${hint}`);
   }
   // A run that has begun asks its budgets before each model call (`spending.ts`).
   if (run.startedAt !== undefined) return undefined;

@@ -237,7 +237,8 @@ export class Dispatch {
     });
     for (const processId of dead) world.log.warn({ processId }, "a process has died: its lease is over");
     for (const run of runs) {
-      world.log.warn(idsOf(run), "a run of a process that died is taken over");
+      const fields = { ...idsOf(run), crashes: run.crashes };
+      world.log.warn(fields, "a run of a process that died is taken over");
       this.#parts.lanes.wake(run.sessionKey);
     }
     return true;

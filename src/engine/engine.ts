@@ -4,6 +4,7 @@
 // EN2: `start` after a crash takes up every run where its transcript ends (I2); `stop` parks what it
 //      cannot finish.
 
+import { cautionFor } from "../core/crash-policy.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { Redactor } from "../core/redact.ts";
 import { isEnded, type Run } from "../core/run.ts";
@@ -41,6 +42,8 @@ import { Wire } from "./wire.ts";
 
 /** How long a run that waits for a slot of the deployment waits before it asks again. */
 const SLOT_POLL_MS = 250;
+/** The pool of runs that crashed twice: one at a time. It takes the place of the run's own pool. */
+const CRASHED = "crashed";
 /** How long a parked run may take to let go of its lane at a stop. */
 const PARK_MS = 1_500;
 
@@ -148,7 +151,8 @@ export class Engine {
     this.#world = world;
     this.#settings = parts.settings;
     this.#watch = createEndWatch(store.db, world.clock, this.bus);
-    const { maxConcurrent: max, pools = {} } = parts.settings;
+    const { maxConcurrent: max } = parts.settings;
+    const pools = { ...parts.settings.pools, [CRASHED]: 1 };
     this.#slots = createSlots(max, pools, () => {
       if (wire === undefined) this.#lanes.slotFree();
       else this.#passSlot(wire);
@@ -174,7 +178,7 @@ export class Engine {
       world,
       finish: this.#finish,
       executor: parts.executor,
-      poolOf: parts.poolOf ?? (() => undefined),
+      poolOf: (run) => (cautionFor(run) === "alone" ? CRASHED : parts.poolOf?.(run)),
       limits: parts.settings,
       owner: this.processId,
       ...(wire === undefined || lease === undefined
@@ -307,7 +311,9 @@ export class Engine {
       await this.#answersLost(unit, await giveUpCallerWaits(unit.tx));
       return requeueHeld(unit.tx);
     });
-    for (const run of resumed) this.log.info(idsOf(run), "a run goes on that a stop interrupted");
+    for (const run of resumed) {
+      this.log.info({ ...idsOf(run), crashes: run.crashes }, "a run goes on that a stop interrupted");
+    }
   }
 
   /** Whether messages are accepted. */
@@ -486,6 +492,7 @@ export class Engine {
     await this.#atMost(graceMs, idle);
     for (const execution of this.#lanes.executions()) execution.stop("parked");
     await this.#atMost(PARK_MS, idle);
+    await this.#atMost(PARK_MS, this.#lanes.giveBack());
     await this.#dispatch?.stop();
   }
 

@@ -6,6 +6,7 @@
 // L4: an end that the store could not take is tried again until it is known.
 // L5: with other processes, only one that is alive claims, and only while the deployment has a slot left.
 
+import { cautionFor } from "../core/crash-policy.ts";
 import { FairLine, type WaitingLane } from "../core/fair-line.ts";
 import type { Run } from "../core/run.ts";
 import { claimBudgetNotice } from "../store/chains.ts";
@@ -87,19 +88,29 @@ export class Lanes {
     if (this.#starved.size === 0) return false;
     const next = this.#starved.next(slots, shared === undefined ? undefined : 1);
     // One that is being claimed looks again by itself.
-    for (const sessionKey of next) if (!this.#busy.has(sessionKey)) this.wake(sessionKey);
+    const isFree = (sessionKey: string): boolean =>
+      !this.#busy.has(sessionKey) && !(this.#starved.hasLast(sessionKey) && this.#othersClaim(sessionKey));
+    for (const sessionKey of next) if (isFree(sessionKey)) this.wake(sessionKey);
     return true;
   }
 
   /** Whether the free slots are for other lanes than this one. */
   #isBehind(sessionKey: string, lane: WaitingLane): boolean {
     if (this.#parts.slots.free(lane.pool) === 0) return true;
+    if (lane.isLast === true && this.#othersClaim(sessionKey)) return true;
     if (this.#starved.size === 0) return false;
     const waits = this.#starved.has(sessionKey);
     this.#starved.add(sessionKey, lane);
     const isNext = this.#starved.next(this.#parts.slots).includes(sessionKey);
     if (!waits) this.#starved.delete(sessionKey);
     return !isNext;
+  }
+
+  /** Whether a lane is being claimed that may go before one that is last. */
+  #othersClaim(sessionKey: string): boolean {
+    return [...this.#busy].some(
+      ([other, value]) => value === "claiming" && other !== sessionKey && !this.#starved.hasLast(other),
+    );
   }
 
   executionOf(sessionKey: string): Execution | undefined {
@@ -180,6 +191,18 @@ export class Lanes {
     this.#closed = true;
   }
 
+  /** At a planned stop: gives back each run that has not let go in time, so that it counts as no crash. */
+  async giveBack(): Promise<void> {
+    const { commit, world } = this.#parts;
+    for (const { fence, handle } of this.executions()) {
+      try {
+        await commit((unit) => moveHeld(unit.tx, fence, "queued"));
+      } catch (error) {
+        world.log.warn({ ...idsOf(handle.run), err: error }, "a run could not be given back at the stop");
+      }
+    }
+  }
+
   /** Resolves once no lane is being claimed or executed. To be asked after `close`. */
   idle(): Promise<void> {
     this.#noteIdle();
@@ -207,6 +230,7 @@ export class Lanes {
       this.#noteIdle();
       // Somebody else's wake-up may have met the lane while it was busy with this unit.
       if (this.#again.delete(sessionKey)) this.wake(sessionKey);
+      if (this.#starved.hasLast()) this.slotFree();
     });
     const outcome = await this.#claim(unit, sessionKey);
     unit.after(() => void this.#follow(sessionKey, outcome));
@@ -266,9 +290,9 @@ export class Lanes {
       this.#starved.delete(sessionKey);
       if (this.#again.delete(sessionKey)) this.wake(sessionKey);
     }
-    // A slot may have come free between the claim and now, or this lane was woken for one that it did not
-    // take.
-    if (waited || outcome.kind === "full") this.slotFree();
+    // A slot may have come free between the claim and now, this lane was woken for one that it did not take,
+    // or a lane that is last waited for this claim.
+    if (waited || outcome.kind === "full" || this.#starved.hasLast()) this.slotFree();
     this.#noteIdle();
   }
 
@@ -281,7 +305,8 @@ export class Lanes {
       const refusal = next.kind === "append" ? undefined : await refusalOf(unit, next, this.#parts.limits);
       const endsAtOnce = next.kind === "append" || refusal !== undefined;
       // Asked before the row is touched: a lane that has to wait for a slot costs no write.
-      const lane = { agentId: next.agentId, pool: this.#parts.poolOf(next) };
+      const isLast = cautionFor(next) !== "none";
+      const lane = { agentId: next.agentId, pool: this.#parts.poolOf(next), isLast };
       if (!endsAtOnce && this.#isBehind(sessionKey, lane)) return { kind: "full", lane };
       const freedBefore = this.#freed;
       const gate = await this.#gate(unit, endsAtOnce, lane.pool);

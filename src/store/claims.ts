@@ -1,6 +1,7 @@
 // Owns who holds a run: claims, what a holder may move, and what is taken back from the dead.
 // CL1: whatever a holder changes names its owner and attempt; zero rows changed means the lane was lost (I1).
-// CL2: a run that is taken back keeps its place in the lane, and the crash is counted.
+// CL2: a run that is taken back keeps its place in the lane. The crash is counted if the run was executing; a
+//      run that only waits has nothing to do with it.
 
 import { sql } from "kysely";
 import type { Run } from "../core/run.ts";
@@ -108,11 +109,30 @@ export async function claimRun(
   await CLAIM(tx, { runId, owner, attempt, startedAt: startedAt ?? null, pool: pool ?? null });
 }
 
+/** Tool calls of a run that were answered. An answer that says that the outcome is unknown is none. */
+const ANSWERED = sql<number>`(select count(*) from messages where messages.run_id = runs.run_id
+  and role = 'toolResult' and entry_json not like '%outcome_unknown%')`;
+
+/** Sets what a run that goes back to its queue has in its row, and notes its progress. */
+const PARKED = {
+  owner: null,
+  crashes_in_row: sql<number>`case when ${ANSWERED} > calls_answered then 0 else crashes_in_row end`,
+  calls_answered: ANSWERED,
+};
+
+/** The same for a run whose process died. */
+const CRASHED = {
+  ...PARKED,
+  crashes: sql<number>`crashes + case when state = 'running' then 1 else 0 end`,
+  crashes_in_row: sql<number>`case when ${ANSWERED} > calls_answered then 0
+    when state = 'running' then crashes_in_row + 1 else crashes_in_row end`,
+};
+
 /** Moves a held run between running and waiting, or back to the queue (`queued`: parked, keeps its place). */
 export async function moveHeld(tx: Tx, fence: Fence, to: "running" | "waiting" | "queued"): Promise<boolean> {
   const done = await tx
     .updateTable("runs")
-    .set({ state: to, resuming: 0, ...(to === "queued" ? { owner: null } : {}) })
+    .set({ state: to, resuming: 0, ...(to === "queued" ? PARKED : {}) })
     .where("run_id", "=", fence.runId)
     .where("owner", "=", fence.owner)
     .where("attempt", "=", fence.attempt)
@@ -149,7 +169,8 @@ export async function heldState(tx: Tx, fence: Fence): Promise<string | undefine
 }
 
 /**
- * After a crash: what somebody held goes back to the head of its lane. Returns those runs.
+ * After a crash: what somebody held goes back to the head of its lane. Returns those runs, the ones with the
+ * fewest crashes first.
  * `of`: only what dead processes held; what a dying transaction still holds is left for the next look, and so
  * is a lane whose session somebody else holds.
  */
@@ -168,11 +189,11 @@ export async function requeueHeld(tx: Tx, of?: "the dead"): Promise<Run[]> {
   const ids = orphans.map((row) => row.run_id);
   const rows = await tx
     .updateTable("runs")
-    .set((eb) => ({ state: "queued", owner: null, resuming: 0, crashes: eb("crashes", "+", 1) }))
+    .set({ state: "queued", resuming: 0, ...CRASHED })
     .where("run_id", "in", ids)
     .returningAll()
     .execute();
-  return rows.map(toRun);
+  return rows.map(toRun).sort((a, b) => a.crashes - b.crashes);
 }
 
 /** Whether a dead process still holds a run, or a caller waited in one. */
@@ -220,13 +241,14 @@ export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
   }));
 }
 
-/** Lanes with work that nobody holds, oldest work first. */
+/** Lanes with work that nobody holds: those with the fewest crashes first, then oldest work first. */
 export async function lanesWithWork(db: Db): Promise<string[]> {
   const rows = await db
     .selectFrom("runs")
     .select(["session_key", (eb) => eb.fn.min("accepted_at").as("oldest")])
     .where("state", "=", QUEUED)
     .groupBy("session_key")
+    .orderBy((eb) => eb.fn.max("crashes"))
     .orderBy("oldest")
     .execute();
   return rows.map((row) => row.session_key);
@@ -234,8 +256,8 @@ export async function lanesWithWork(db: Db): Promise<string[]> {
 
 /**
  * Lanes whose work nobody holds, in the order in which they get slots: agents take turns, beginning with
- * those that hold the fewest slots; the lanes of one agent come oldest work first. `appends`: only lanes with
- * an append in their queue.
+ * those that hold the fewest slots; the lanes of one agent come oldest work first. Lanes with crashed runs
+ * come last. `appends`: only lanes with an append in their queue.
  */
 export async function idleLanes(db: Db, wanted: { limit: number; appends: boolean }): Promise<string[]> {
   let waiting = db
@@ -244,6 +266,7 @@ export async function idleLanes(db: Db, wanted: { limit: number; appends: boolea
       "waiting.session_key",
       "waiting.agent_id",
       (eb) => eb.fn.min("waiting.accepted_at").as("oldest"),
+      (eb) => eb.fn.max("waiting.crashes").as("crashes"),
     ])
     .where("waiting.state", "=", QUEUED)
     .where((eb) =>
@@ -274,6 +297,7 @@ export async function idleLanes(db: Db, wanted: { limit: number; appends: boolea
       sql<number>`row_number() over (partition by idle.agent_id order by idle.oldest)
         + coalesce(held.slots, 0)`.as("turn"),
     ])
+    .orderBy("idle.crashes")
     .orderBy("turn")
     .orderBy("idle.oldest")
     .limit(wanted.limit)

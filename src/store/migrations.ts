@@ -373,6 +373,12 @@ const RUN_OWNERS = "alter table runs add column asked_by text;";
 // The process that does the work of an idempotency key, while it does.
 const KEYS_BEGUN = "alter table idempotency add column begun_by text;";
 
+// Lost attempts of a run without progress between them.
+const CRASHES_IN_ROW = `
+alter table runs add column crashes_in_row integer not null default 0;
+alter table runs add column calls_answered integer not null default 0;
+`;
+
 /** Entry n brings a file from version n to n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
@@ -388,6 +394,7 @@ const MIGRATIONS: readonly string[] = [
   RUN_OWNERS,
   NODE_CREATORS,
   KEYS_BEGUN,
+  CRASHES_IN_ROW,
 ];
 
 /** The version that this program writes. */

@@ -420,6 +420,12 @@ const RUN_OWNERS = `alter table runs add column asked_by ${T};`;
 // The process that does the work of an idempotency key, while it does.
 const KEYS_BEGUN = `alter table idempotency add column begun_by ${T};`;
 
+// Lost attempts of a run without progress between them.
+const CRASHES_IN_ROW = `
+alter table runs add column crashes_in_row bigint not null default 0;
+alter table runs add column calls_answered bigint not null default 0;
+`;
+
 /** Entry n brings a schema from version n to n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
@@ -434,4 +440,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   RUN_OWNERS,
   NODE_CREATORS_ON_POSTGRES,
   KEYS_BEGUN,
+  CRASHES_IN_ROW,
 ];

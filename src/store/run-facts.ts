@@ -18,7 +18,7 @@ function factsQuery(db: Db) {
     .leftJoin("flows", "flows.flow_id", "runs.flow_id")
     .select([
       ...(["runs.run_id", "runs.kind", "runs.state", "accepted_at", "started_at", "runs.ended_at"] as const),
-      ...(["model", "usage_json", "code", "error", "runs.chain_id"] as const),
+      ...(["model", "usage_json", "code", "error", "crashes", "runs.chain_id"] as const),
       ...(["runs.flow_id", "flow_step", "flow_turn", "turns_max"] as const),
     ]);
 }
@@ -38,6 +38,7 @@ function toFacts(row: FactsRow): RunFacts {
     ...(row.usage_json === null ? {} : { usage: JSON.parse(row.usage_json) as Usage }),
     ...(row.code === null ? {} : { code: row.code }),
     ...(row.error === null ? {} : { error: row.error }),
+    ...(row.crashes === 0 ? {} : { crashes: row.crashes }),
     chainId: row.chain_id,
     ...(flow_id === null || flow_step === null
       ? {}

@@ -48,6 +48,7 @@ export function toRun(row: Selectable<RunTable>): Run {
     hop: row.hop,
     attempt: row.attempt,
     crashes: row.crashes,
+    crashesInRow: row.crashes_in_row,
     acceptedAt: row.accepted_at,
     timeoutMs: row.timeout_ms,
     usage: row.usage_json === null ? ZERO_USAGE : (JSON.parse(row.usage_json) as Usage),

@@ -84,6 +84,10 @@ export interface RunTable {
   hop: number;
   attempt: number;
   crashes: number;
+  /** Of these, the latest ones since a tool call of the run was answered. */
+  crashes_in_row: Generated<number>;
+  /** Tool calls of the run that were answered before its last attempt was lost or parked. */
+  calls_answered: Generated<number>;
   owner: string | null;
   /** The pool of slots that it executes in; unset: in none. */
   pool: Generated<string | null>;

@@ -81,6 +81,7 @@ async function runStatus(ctx: ToolContext, run: Run): Promise<ToolResult> {
     ...(run.reply === undefined ? {} : { reply: ctx.engine.redactor.mask(run.reply) }),
     ...(run.code === undefined ? {} : { code: run.code }),
     ...(run.error === undefined ? {} : { error: ctx.engine.redactor.mask(run.error) }),
+    ...(run.crashes === 0 ? {} : { crashes: run.crashes }),
     ...(run.input.takenBy === undefined ? {} : { takenBy: run.input.takenBy }),
     usage: tokensOf(run.usage),
     cost: run.usage.cost.total,

@@ -13,6 +13,7 @@ import { appendEntry } from "../../src/store/transcripts.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { sampleRun, sampleSession, userMessage } from "../store/samples.ts";
 import { bookContract, outboxContract } from "./store-books.ts";
+import { crashContract } from "./store-crashes.ts";
 import { cronContract } from "./store-cron.ts";
 import { listContract } from "./store-lists.ts";
 import { nodeContract } from "./store-nodes.ts";
@@ -60,6 +61,7 @@ export function storeContract(name: string, open: OpenStore): void {
 
     describe("transactions", () => transactionContract(store));
     describe("lanes", () => laneContract(store));
+    describe("crashed runs", () => crashContract(store));
     describe("sessions", () => sessionContract(store));
     describe("session lists", () => listContract(store));
     describe("transcripts", () => transcriptContract(store));

@@ -43,6 +43,25 @@ test("I6: a full pool holds back its own lanes, and takes no turn of their agent
   expect(line.next(use(3, {}, { subagents: 1 }))).toEqual(["a1", "b1", "a4"]);
 });
 
+test("poison runs: a lane that is last gets a slot that no other lane could take", () => {
+  const line = new FairLine();
+  line.add("crashed", { agentId: "z", pool: undefined, isLast: true });
+  for (const name of ["a1", "a2"]) line.add(name, { agentId: "a", pool: undefined });
+  line.add("s1", { agentId: "s", pool: "subagents" });
+  expect(line.next(use(2, { a: 5 }))).toEqual(["s1", "a1"]);
+  expect(line.next(use(4))).toEqual(["a1", "s1", "a2", "crashed"]);
+  expect(line.next(use(4, {}, { subagents: 0 }))).toEqual(["a1", "a2", "crashed"]);
+});
+
+test("poison runs: a lane that is last takes its turn once 1,000 lanes have come after it", () => {
+  const line = new FairLine();
+  line.add("crashed", { agentId: "z", pool: undefined, isLast: true });
+  for (let at = 0; at < 1_000; at += 1) line.add(`a${at}`, { agentId: "a", pool: undefined });
+  expect(line.next(use(1, { a: 1 }))).toEqual(["a0"]);
+  line.add("a1000", { agentId: "a", pool: undefined });
+  expect(line.next(use(1, { a: 1 }))).toEqual(["crashed"]);
+});
+
 test("a lane that is added again keeps its place; one that leaves is gone", () => {
   const line = lineOf("a1", "a2");
   line.add("a1", { agentId: "a", pool: undefined });

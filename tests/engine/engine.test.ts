@@ -344,29 +344,3 @@ test("a planned stop parks what it cannot finish, and the next start takes it up
     "assistant: TWO",
   ]);
 });
-
-test("I2: three crashed attempts end a run as error, and say so", async () => {
-  const first = await openTestEngine({ execute: shout, start: false });
-  await makeSessions(first.store, "a");
-  let { engine, store } = first;
-  let runId = "";
-  for (let crash = 0; crash < 3; crash += 1) {
-    const started = Promise.withResolvers<void>();
-    await store.close();
-    ({ engine, store } = await openTestEngine({
-      dir: first.dir,
-      execute: async (handle) => {
-        started.resolve();
-        await new Promise((resolve) => handle.signal.addEventListener("abort", resolve));
-        return { state: "aborted" };
-      },
-    }));
-    if (runId === "") runId = (await accept(engine, "a", "poison")).runId;
-    await started.promise;
-  }
-  await store.close();
-  const last = await openTestEngine({ dir: first.dir, execute: shout });
-  const ended = await endOf(last.engine, runId);
-  expect(ended).toMatchObject({ state: "error", code: "run_failed", crashes: 3 });
-  expect(ended.error).toContain("stopped 3 times");
-});

@@ -119,6 +119,8 @@ export interface TestEngineOptions {
   readonly settings?: Partial<EngineSettings>;
   readonly world?: World;
   readonly start?: boolean;
+  /** Default: as the environment says. */
+  readonly on?: Store["kind"];
   /** Stands before the disk, to have it refuse. */
   readonly wrapStore?: (disk: Store) => Store;
   readonly deadlineHandlers?: EngineParts["deadlineHandlers"];
@@ -166,7 +168,7 @@ async function openPostgresFor(dir: string, world: World): Promise<Store> {
 export async function openTestEngine(options: TestEngineOptions): Promise<TestEngine> {
   const world = options.world ?? quietWorld();
   const dir = options.dir ?? temporaryFolder();
-  const disk = await openStore(dir, world);
+  const disk = await (options.on === undefined ? openStore(dir, world) : openStoreOn(options.on, dir, world));
   const store = options.wrapStore?.(disk) ?? disk;
   const engine = new Engine({
     store,

@@ -53,6 +53,7 @@ export function sampleRun(over: Partial<Run> = {}): Run {
     hop: 0,
     attempt: 0,
     crashes: 0,
+    crashesInRow: 0,
     acceptedAt: 1_000,
     timeoutMs: 0,
     usage: ZERO_USAGE,

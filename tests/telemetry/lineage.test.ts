@@ -15,7 +15,15 @@ const B = "agent:research:main";
 function runOf(runId: string, acceptedAt: number, more: Partial<Run> = {}): Run {
   return {
     ...{ runId, sessionKey: A, sessionId: "s", agentId: "main", laneSeq: acceptedAt, kind: "turn" },
-    ...{ state: "queued", input: { text: "x" }, chainId: "c", hop: 0, attempt: 1, crashes: 0 },
+    ...{
+      state: "queued",
+      input: { text: "x" },
+      chainId: "c",
+      hop: 0,
+      attempt: 1,
+      crashes: 0,
+      crashesInRow: 0,
+    },
     ...{ acceptedAt, timeoutMs: 0, usage: ZERO_USAGE },
     ...more,
   };

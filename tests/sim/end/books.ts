@@ -21,6 +21,7 @@ export interface RunBook {
   readonly chainId: string;
   readonly hop: number;
   readonly crashes: number;
+  readonly crashesInRow: number;
   readonly acceptedAt: number;
   readonly startedAt: number | undefined;
   readonly endedAt: number | undefined;
@@ -93,6 +94,7 @@ function runOf(row: Row): RunBook {
     chainId: String(row.chain_id),
     hop: Number(row.hop),
     crashes: Number(row.crashes),
+    crashesInRow: Number(row.crashes_in_row),
     acceptedAt: Number(row.accepted_at),
     startedAt: optional(row.started_at, Number),
     endedAt: optional(row.ended_at, Number),

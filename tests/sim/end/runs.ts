@@ -8,7 +8,7 @@ const ENDS = ["ok", "error", "timeout", "aborted"];
 
 /** Ends that need no fault of a model: limits, removed agents and repeated crashes. */
 const KNOWN_ERRORS = [
-  /^the gateway stopped \d times while it worked on this/,
+  /^the gateway process died \d times while it executed this run/,
   /is no longer configured \(agents\.list\)$/,
   /^this conversation has (used|cost|had|passed)/,
   /no longer fits the context window/,
@@ -32,8 +32,8 @@ function checkEnd(story: Story, run: RunBook): void {
   const made = (story.failures.get(runId) ?? []).some((text) => error.includes(text));
   if (!made && !KNOWN_ERRORS.some((known) => known.test(error)))
     story.wrong("I2", `${about} ends with an error that nobody made: ${error}`);
-  if (/^the gateway stopped/.test(error) && run.crashes < 3)
-    story.wrong("I2", `${about} is given up after ${run.crashes} crashes`);
+  if ((code === "run_crashed") !== (run.crashesInRow >= 3 || run.crashes >= 9))
+    story.wrong("I2", `${about} ends ${code} after ${run.crashes} crashes, ${run.crashesInRow} in a row`);
 }
 
 /** I3: what begins in a lane has everything before it behind it. */

@@ -7,13 +7,13 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "move-without-fence",
     breaks: "I1: a run that has ended is set to waiting or running again",
     file: "src/store/claims.ts",
-    from: `    .set({ state: to, resuming: 0, ...(to === "queued" ? { owner: null } : {}) })
+    from: `    .set({ state: to, resuming: 0, ...(to === "queued" ? PARKED : {}) })
     .where("run_id", "=", fence.runId)
     .where("owner", "=", fence.owner)
     .where("attempt", "=", fence.attempt)
     .where("state", "in", HOLDING)
 `,
-    to: `    .set({ state: to, resuming: 0, ...(to === "queued" ? { owner: null } : {}) })
+    to: `    .set({ state: to, resuming: 0, ...(to === "queued" ? PARKED : {}) })
     .where("run_id", "=", fence.runId)
     .where("owner", "=", fence.owner)
     .where("attempt", "=", fence.attempt)

@@ -1,0 +1,117 @@
+// How lost attempts of a run are counted, and in which order lanes go on after a crash.
+
+import { expect, test } from "vitest";
+import type { Entry } from "../../src/core/message.ts";
+import type { Run } from "../../src/core/run.ts";
+import { claimRun, idleLanes, lanesWithWork, moveHeld, requeueHeld } from "../../src/store/claims.ts";
+import { getRun, insertRun } from "../../src/store/runs.ts";
+import { insertSession } from "../../src/store/sessions.ts";
+import type { Store } from "../../src/store/sql.ts";
+import { appendEntry } from "../../src/store/transcripts.ts";
+import { plainRedactor } from "../kit/redactor.ts";
+import { assistantMessage, sampleRun, sampleSession, userMessage } from "../store/samples.ts";
+
+const RUN = "run-1";
+const LANE = "agent:main:main";
+
+function toolResult(id: string, text: string): Entry {
+  const content = [{ type: "text" as const, text }];
+  return { id, role: "toolResult", toolCallId: id, toolName: "exec", content, isError: false, timestamp: 1 };
+}
+
+export function crashContract(store: () => Store): void {
+  const accept = (over: Partial<Run> = {}) =>
+    store().transaction(async (tx) => {
+      const run = sampleRun({ laneSeq: 1, ...over });
+      await insertSession(tx, sampleSession({ key: run.sessionKey, sessionId: `of ${run.sessionKey}` }));
+      await insertRun(tx, run);
+    });
+  const fence = async (runId: string) => {
+    const { attempt = 0 } = (await getRun(store().db, runId)) ?? {};
+    return { runId, owner: "dead", attempt };
+  };
+  /** An attempt begins. */
+  const begin = async (runId = RUN) => {
+    const attempt = (await fence(runId)).attempt + 1;
+    const claim = { state: "running", owner: "dead", attempt, startedAt: 1_000 } as const;
+    await store().transaction((tx) => claimRun(tx, { ...sampleRun({ runId }), ...claim }, undefined));
+  };
+  const write = (entry: Entry) =>
+    store().transaction((tx) =>
+      appendEntry(tx, { sessionKey: LANE, sessionId: "session-1", runId: RUN, entry }, plainRedactor),
+    );
+  const move = async (to: "waiting" | "queued") => {
+    const held = await fence(RUN);
+    await store().transaction((tx) => moveHeld(tx, held, to));
+  };
+  const crash = () => store().transaction((tx) => requeueHeld(tx));
+  /** An attempt that stores this and dies with its process. */
+  const lose = async (...entries: Entry[]) => {
+    await begin();
+    for (const entry of entries) await write(entry);
+    await crash();
+  };
+  const counts = async () => {
+    const run = await getRun(store().db, RUN);
+    return [run?.crashes, run?.crashesInRow];
+  };
+
+  test("poison runs: an attempt that answered no tool call is counted, whatever else it wrote", async () => {
+    await accept();
+    await lose(userMessage("m1", "go"));
+    expect(await counts()).toEqual([1, 1]);
+    await lose(assistantMessage("m2", "I shall call a tool"), userMessage("m3", "steered"));
+    expect(await counts()).toEqual([2, 2]);
+    await lose(toolResult("m4", '{"status":"error","code":"outcome_unknown"}'));
+    expect(await counts()).toEqual([3, 3]);
+  });
+
+  test("poison runs: an answered tool call sets the count of lost attempts in a row back to nothing", async () => {
+    await accept();
+    await lose();
+    await lose();
+    await lose(toolResult("m1", "done"));
+    expect(await counts()).toEqual([3, 0]);
+    await lose();
+    expect(await counts()).toEqual([4, 1]);
+  });
+
+  test("poison runs: a run that only waits is not blamed for the crash of its process", async () => {
+    await accept();
+    await begin();
+    await move("waiting");
+    await crash();
+    expect(await counts()).toEqual([0, 0]);
+  });
+
+  test("poison runs: a planned stop counts nothing, and keeps what was counted", async () => {
+    await accept();
+    await lose();
+    await begin();
+    await move("queued");
+    expect(await counts()).toEqual([1, 1]);
+    await begin();
+    await write(toolResult("m1", "done"));
+    await move("queued");
+    expect(await counts()).toEqual([1, 0]);
+    await lose();
+    expect(await counts()).toEqual([2, 1]);
+  });
+
+  test("poison runs: lanes go on in the order of their crashes", async () => {
+    const lane = (name: string, acceptedAt: number) =>
+      accept({ runId: name, sessionKey: `agent:main:chat:${name}`, acceptedAt });
+    await lane("poison", 1);
+    await lane("neighbour", 2);
+    await begin("poison");
+    await crash();
+    await begin("poison");
+    await begin("neighbour");
+    expect((await crash()).map((run) => run.runId)).toEqual(["neighbour", "poison"]);
+    await lane("new", 3);
+    const names = (keys: string[]) => keys.map((key) => key.split(":").at(-1));
+    expect(names(await lanesWithWork(store().db))).toEqual(["new", "neighbour", "poison"]);
+    const idle = await idleLanes(store().db, { limit: 9, appends: false });
+    expect(names(idle)).toEqual(["new", "neighbour", "poison"]);
+  });
+}

@@ -1,0 +1,133 @@
+// A run that kills the gateway process whenever its model is asked, among runs that do no harm.
+
+import { expect, test } from "vitest";
+import { type Message, textOf } from "../../src/core/message.ts";
+import type { GatewayClient } from "../../src/gateway/client.ts";
+import { cleanup } from "../kit/engine.ts";
+import { type GatewayProcess, homeWith, startProcess } from "../kit/gateway-process.ts";
+import { type Answer, startModelServer } from "../kit/model-server.ts";
+import type { ServedRequest } from "../kit/model-server-requests.ts";
+import { call, hang } from "../kit/model-server-steps.ts";
+import { freshSchema, runSql, serverUrl } from "../kit/postgres.ts";
+
+const NEIGHBOURS = 7;
+const LATER = 3;
+const ATTEMPTS = 3;
+
+/** Where a gateway keeps its data. */
+const STORES: [string, () => Promise<Record<string, unknown>>][] = [
+  ["embedded store", async () => ({})],
+  [
+    "PostgreSQL",
+    async () => {
+      const { url, schema } = freshSchema(await serverUrl());
+      cleanup(() => runSql(url, `drop schema if exists ${schema} cascade`).then(() => {}));
+      return { store: { postgresUrl: url } };
+    },
+  ],
+];
+
+/** A model whose answer to `poison` has `kill` called, and whose first answers to neighbours never come. */
+function scriptOf(kill: () => Promise<void>) {
+  const held = new Set<string>();
+  const asked = { poison: 0, neighbours: () => held.size };
+  const script = async ({ lastUserText, toolResults }: ServedRequest): Promise<Answer> => {
+    if (lastUserText.includes("spawn it")) {
+      return toolResults.length > 0 ? "it is under way" : [call("sessions_spawn", { task: "poison" })];
+    }
+    if (lastUserText.includes("poison")) {
+      asked.poison += 1;
+      await kill();
+      return [hang()];
+    }
+    if (lastUserText.includes("neighbour") && !held.has(lastUserText)) {
+      held.add(lastUserText);
+      return [hang()];
+    }
+    return `echo ${lastUserText}`;
+  };
+  return { script, asked };
+}
+
+async function send(client: GatewayClient, sessionKey: string, message: string): Promise<string> {
+  const idempotencyKey = `${sessionKey} ${message}`;
+  const { runId } = await client.call<{ runId: string }>("agent", { sessionKey, message, idempotencyKey });
+  return runId;
+}
+
+interface Ended {
+  readonly status: string;
+  readonly code?: string;
+  readonly error?: string;
+}
+
+const endOf = (client: GatewayClient, runId: string) =>
+  client.call<Ended>("agent.wait", { runId, timeoutMs: 30_000 });
+
+async function historyOf(client: GatewayClient, sessionKey: string): Promise<Message[]> {
+  return (await client.call<{ messages: Message[] }>("chat.history", { sessionKey, limit: 200 })).messages;
+}
+
+async function childOf(client: GatewayClient): Promise<string> {
+  const params = { spawnedBy: "agent:main:main", includeArchived: true, limit: 10 };
+  const { sessions } = await client.call<{ sessions: { key: string }[] }>("sessions.list", params);
+  return sessions[0]?.key ?? "";
+}
+
+test.each(STORES)(
+  "poison runs, %s: a sub-agent that kills its process is given up after three attempts and announced once; ten others end ok",
+  async (_, storeOf) => {
+    const mayKill = Promise.withResolvers<void>();
+    let gateway: GatewayProcess | undefined;
+    const { script, asked } = scriptOf(async () => {
+      await mayKill.promise;
+      await gateway?.end("SIGKILL");
+    });
+    const server = await startModelServer(script);
+    cleanup(() => server.close());
+    const { id: _id, ...provider } = server.provider("openai-completions");
+    const home = homeWith({
+      models: { providers: { one: provider } },
+      agents: { list: [{ id: "main", default: true, model: "one/test-model" }] },
+      ...(await storeOf()),
+    });
+    gateway = await startProcess({ home });
+    let client = await gateway.connect();
+    const others: string[] = [];
+    for (let at = 0; at < NEIGHBOURS; at += 1) {
+      others.push(await send(client, `agent:main:n${at}`, `neighbour ${at}`));
+    }
+    await expect.poll(asked.neighbours).toBe(NEIGHBOURS);
+    others.push(await send(client, "main", "spawn it"));
+    await expect.poll(() => asked.poison).toBe(1);
+    const child = await childOf(client);
+    const next = await send(client, child, "hello");
+    for (let at = 0; at < LATER; at += 1) {
+      others.push(await send(client, `agent:main:later${at}`, `later ${at}`));
+    }
+    mayKill.resolve();
+    await gateway.exited;
+    for (let attempt = 2; attempt <= ATTEMPTS; attempt += 1) {
+      gateway = await startProcess({ home });
+      await gateway.exited;
+    }
+    gateway = await startProcess({ home });
+    client = await gateway.connect();
+
+    for (const runId of others) expect(await endOf(client, runId)).toMatchObject({ status: "ok" });
+    expect(await endOf(client, next)).toMatchObject({ status: "ok" });
+    expect(asked.poison).toBe(ATTEMPTS);
+    const announced = async () =>
+      (await historyOf(client, "main")).filter((message) => {
+        const from = message.role === "user" ? message.provenance : undefined;
+        return from?.kind === "inter_session" && from.sourceTool === "sessions_spawn";
+      });
+    await expect.poll(async () => (await announced()).length).toBe(1);
+    expect((await announced()).map(textOf)).toEqual([
+      expect.stringMatching(/died 3 times while it executed/),
+    ]);
+    expect((await historyOf(client, child)).map(textOf)).toEqual(["poison", "hello", "echo hello"]);
+    expect(await gateway.end("SIGTERM")).toBe(0);
+  },
+  120_000,
+);

@@ -1,0 +1,170 @@
+// Runs that take their process down, on both stores: they are tried again behind all others, and not for ever.
+
+import { expect, test } from "vitest";
+import type { Run } from "../../src/core/run.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import type { LaneHandle } from "../../src/engine/execution.ts";
+import { type EndFacts, NO_SUCCESSORS } from "../../src/engine/finish.ts";
+import type { Store } from "../../src/store/sql.ts";
+import {
+  assistantText,
+  endOf,
+  makeSessions,
+  openTestEngine,
+  runRow,
+  type TestEngine,
+  type TestEngineOptions,
+  temporaryFolder,
+} from "../kit/engine.ts";
+
+const STORES: Store["kind"][] = ["sqlite", "postgres"];
+
+/** Runs that a test ends by the name of their session, in the order in which they began. */
+function stage() {
+  const begun: string[] = [];
+  const gates = new Map<string, () => void>();
+  let heard = Promise.withResolvers<void>();
+  return {
+    begun,
+    async execute({ run, signal }: LaneHandle): Promise<EndFacts> {
+      const over = Promise.withResolvers<EndFacts>();
+      gates.set(run.sessionKey, () => over.resolve({ state: "ok", reply: run.input.text }));
+      signal.addEventListener("abort", () => over.resolve({ state: "aborted" }), { once: true });
+      begun.push(run.sessionKey);
+      heard.resolve();
+      heard = Promise.withResolvers<void>();
+      return over.promise;
+    },
+    async until(count: number): Promise<void> {
+      while (begun.length < count) await heard.promise;
+    },
+    end: (sessionKey: string) => gates.get(sessionKey)?.(),
+  };
+}
+
+/** The lives of one store. A life ends as a crash does: what its runs held stays held. */
+function livesOn(on: Store["kind"]) {
+  const dir = temporaryFolder();
+  let last: Store | undefined;
+  return async (options: Omit<TestEngineOptions, "on" | "dir">): Promise<TestEngine> => {
+    await last?.close();
+    const opened = await openTestEngine({ ...options, on, dir });
+    last = opened.store;
+    return opened;
+  };
+}
+
+async function tell(engine: Engine, ...keys: string[]): Promise<Run[]> {
+  const runs: Run[] = [];
+  for (const sessionKey of keys) {
+    const accepted = await engine.accept({ sessionKey, input: { text: `to ${sessionKey}` } });
+    if (!accepted.ok) throw new Error(accepted.error);
+    runs.push(accepted.value.run);
+  }
+  return runs;
+}
+
+const answer = async (handle: LaneHandle): Promise<EndFacts> => {
+  await handle.append(assistantText(`m-${handle.run.runId}`, "fine"));
+  return { state: "ok", reply: "fine" };
+};
+
+test.each(STORES)(
+  "I2, %s: three lost attempts without progress end a run once, and its lane goes on",
+  async (on) => {
+    const open = livesOn(on);
+    const ends: string[] = [];
+    const successors = {
+      ...NO_SUCCESSORS,
+      runEnded: async (_acceptor: unknown, _unit: unknown, run: Run) => {
+        ends.push(run.runId);
+      },
+    };
+    let runs: Run[] = [];
+    for (let life = 0; life < 3; life += 1) {
+      const scene = stage();
+      const { engine, store } = await open({ execute: scene.execute, successors });
+      await makeSessions(store, "a");
+      if (life === 0) runs = await tell(engine, "a", "a");
+      await scene.until(1);
+    }
+    const { engine, store } = await open({ execute: answer, successors });
+    const [poison, next] = runs.map(({ runId }) => runId) as [string, string];
+    const ended = await endOf(engine, poison);
+    expect(ended).toMatchObject({ state: "error", code: "run_crashed", crashes: 3, crashesInRow: 3 });
+    expect(ended.error).toMatch(/died 3 times while it executed this run and made no progress/);
+    expect(await endOf(engine, next)).toMatchObject({ state: "ok", reply: "fine", crashes: 0 });
+    expect((await runRow(store, poison)).attempt).toBe(4);
+    expect(ends).toEqual([poison, next]);
+  },
+);
+
+test.each(STORES)(
+  "poison runs, %s: a run that crashed starts when no other run waits for a slot",
+  async (on) => {
+    const open = livesOn(on);
+    const first = stage();
+    const keys = ["poison", "neighbour", "c", "d", "e"];
+    const one = await open({ execute: first.execute, settings: { maxConcurrent: 2 } });
+    await makeSessions(one.store, ...keys);
+    await tell(one.engine, ...keys);
+    await first.until(2);
+    const second = stage();
+    await open({ execute: second.execute, settings: { maxConcurrent: 2 } });
+    for (let ended = 0; ended < 3; ended += 1) {
+      await second.until(ended + 2);
+      second.end(second.begun[ended] ?? "");
+    }
+    await second.until(5);
+    expect(second.begun.slice(0, 3).toSorted()).toEqual(["c", "d", "e"]);
+    expect(second.begun.slice(3).toSorted()).toEqual(["neighbour", "poison"]);
+  },
+);
+
+test.each(STORES)(
+  "poison runs, %s: of runs that crashed twice one executes at a time, others beside it",
+  async (on) => {
+    const open = livesOn(on);
+    let scene = stage();
+    const keys = ["poison", "neighbour"];
+    const { engine, store } = await open({ execute: scene.execute });
+    await makeSessions(store, ...keys, "new", "newer");
+    await tell(engine, ...keys);
+    await scene.until(2);
+    scene = stage();
+    await open({ execute: scene.execute });
+    await scene.until(2);
+    scene = stage();
+    const third = await open({ execute: scene.execute });
+    await scene.until(1);
+    await tell(third.engine, "new");
+    await scene.until(2);
+    await tell(third.engine, "newer");
+    await scene.until(3);
+    expect(scene.begun).toEqual(["poison", "new", "newer"]);
+    scene.end("poison");
+    await scene.until(4);
+    expect(scene.begun.at(-1)).toBe("neighbour");
+  },
+);
+
+test.each(STORES)(
+  "poison runs, %s: a planned stop counts nothing, also for a run that does not let go",
+  async (on) => {
+    const open = livesOn(on);
+    const begun = Promise.withResolvers<void>();
+    const never = new Promise<EndFacts>(() => {});
+    const { engine, store } = await open({
+      execute: () => {
+        begun.resolve();
+        return never;
+      },
+    });
+    await makeSessions(store, "a");
+    const [run] = await tell(engine, "a");
+    await begun.promise;
+    await engine.stop(0);
+    const next = await open({ execute: answer });
+    expect(await endOf(next.engine, run?.runId ?? "")).toMatchObject({ state: "ok", crashes: 0, attempt: 2 });
+  },
+);

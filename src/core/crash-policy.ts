@@ -8,7 +8,7 @@ import { type Failure, fail } from "./errors.ts";
 
 /** Lost attempts in a row after which a run is not tried again. */
 const STRIKES_MAX = 3;
-/** Lost attempts that weigh as much as one in a row: a run may make progress and kill its process each time. */
+/** Lost attempts with progress that weigh as much as one in a row. */
 const CRASHES_PER_STRIKE = 3;
 
 /** The attempts of a run that ended with their process while it was executing. */

@@ -29,6 +29,7 @@ import { toolNames } from "../../src/tools/catalog.ts";
 import type { Timer, World } from "../../src/world.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { ChannelBroke, channelsOf } from "./channels.ts";
+import { checkCounted, checkStarts, heldRuns } from "./crashes.ts";
 import { openDoor } from "./door.ts";
 import { Dead, type FaultPlan, ProcessFaults } from "./faults.ts";
 import { createModel, ModelBug } from "./model.ts";
@@ -71,6 +72,8 @@ export class GatewayProcess {
   dispatcher!: Dispatcher;
   fanout!: Fanout;
   authority!: Authority;
+  /** When it began to take up runs. */
+  startedMs = 0;
   /** Since when it has been up and awake. */
   awakeMs = 0;
   state: "starting" | "up" | "stopping" | "stopped" | "dead" = "starting";
@@ -124,7 +127,10 @@ export class GatewayProcess {
         await removeAttachments(workspace, dir);
     }
     await this.#outbox.start();
+    const lost = await heldRuns(story);
+    this.startedMs = story.time.now();
     await this.engine.start();
+    await checkCounted(story, lost);
     await this.#become("up");
     this.awakeMs = story.time.now();
     story.trace.add(`${this.name} is up`);
@@ -388,6 +394,7 @@ export class GatewayProcess {
           calling: 0,
         };
         noteBegin(story, work);
+        await checkStarts(story, this, handle.run);
         try {
           return await real.execute(watched(story, settings, work, handle));
         } finally {

@@ -190,6 +190,36 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     to: "return true;",
   },
   {
+    name: "crashes-not-counted",
+    breaks: "CP1: a run that kills its process at each attempt never ends",
+    file: "src/store/claims.ts",
+    from: "when state = 'running' then crashes_in_row + 1 else crashes_in_row end",
+    to: "else crashes_in_row end",
+  },
+  {
+    name: "progress-does-not-reset",
+    breaks: "CP1: a run that was hit by three crashes in its life ends, whatever it did between them",
+    file: "src/store/claims.ts",
+    from: `  crashes_in_row: sql<number>\`case when \${ANSWERED} > calls_answered then 0
+    when state`,
+    to: `  crashes_in_row: sql<number>\`case when \${ANSWERED} < 0 then 0
+    when state`,
+  },
+  {
+    name: "waiting-run-counts-as-crashed",
+    breaks: "CP1: a run that only waits is blamed for the crash of its process",
+    file: "src/store/claims.ts",
+    from: "then crashes_in_row + 1 else crashes_in_row end",
+    to: "then crashes_in_row + 1 else crashes_in_row + 1 end",
+  },
+  {
+    name: "crashed-run-starts-first",
+    breaks: "CP2: a run whose process died while it executed the run starts before runs that did no harm",
+    file: "src/engine/lanes.ts",
+    from: `const isLast = cautionFor(next) !== "none";`,
+    to: `const isLast = cautionFor(next) === "end";`,
+  },
+  {
     name: "open-calls-left-open",
     breaks: "F2: a run that is aborted leaves a call without its result",
     file: "src/engine/finish.ts",

@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { SessionKind } from "../src/core/session.ts";
-import { indexText } from "../src/store/search-text.ts";
+import { placeTokens, spaced } from "../src/store/search-text.ts";
 import { STORE_FILE } from "../src/store/sqlite.ts";
 
 const BATCH = 50_000;
@@ -69,8 +69,7 @@ export class Filling {
       const role = at % 2 === 0 ? "user" : "assistant";
       const entry = { id, role, content: [{ type: "text", text }], timestamp: at };
       insert.run(seq, id, sessionId, sessionKey, role, JSON.stringify(entry), at);
-      const words = indexText(text, sessionKey, agentId);
-      index.run(seq, words.text, words.place);
+      index.run(seq, spaced(text), placeTokens(sessionKey, agentId).join(" "));
     });
   }
 

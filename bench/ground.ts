@@ -47,6 +47,9 @@ interface Options {
   /** Runs that execute at once. Default: as many as there are sessions. */
   readonly maxConcurrent?: number;
   readonly session?: object;
+  /** More of its tools' settings. */
+  readonly tools?: object;
+  readonly hooks?: object;
   /** Of the gateway's runtime. Default: none but the launcher's own. */
   readonly flags?: readonly string[];
 }
@@ -55,7 +58,7 @@ export const keyOf = (session: number): string => `agent:a${session}:main`;
 const tokenOf = (session: number): string => `token-of-the-session-of-a${session}`;
 
 function configOf(options: Options, root: string, modelUrl: string): Record<string, unknown> {
-  const { sessions, maxConcurrent = sessions, session = {} } = options;
+  const { sessions, maxConcurrent = sessions, session = {}, tools = {} } = options;
   const agents = Array.from({ length: sessions }, (_, at) => ({
     id: `a${at}`,
     default: at === 0,
@@ -76,7 +79,8 @@ function configOf(options: Options, root: string, modelUrl: string): Record<stri
     },
     session,
     agents: { defaults: { model: "one/quick", maxConcurrent }, list: agents },
-    tools: { agentToAgent: { enabled: true, allow: ["*"] }, sessions: { visibility: "all" } },
+    tools: { agentToAgent: { enabled: true, allow: ["*"] }, sessions: { visibility: "all" }, ...tools },
+    ...(options.hooks === undefined ? {} : { hooks: options.hooks }),
   };
 }
 

@@ -4,6 +4,7 @@
 //
 // What it is told decides what it says:
 //   call NAME {…}   in the last message of a person: that tool is called, then the text is "done"
+//   calls N B       N calls of the tool `write` in one answer, each with B bytes of text, then "done"
 //   stream N R      N tokens of 10 bytes, R of them a second; R 0: as fast as they are taken
 //   anything else   "done"
 // POST /hold keeps every answer back, POST /release gives those and all later ones.
@@ -45,12 +46,36 @@ function textOf({ content = "" }: Said): string {
   return typeof content === "string" ? content : content.map(({ text = "" }) => text).join("\n");
 }
 
+/** Many calls that write the same file, in pieces as large as the tokens of a fast model. */
+function writing(count: number, bytes: number): string {
+  const words = "word ".repeat(Math.ceil(bytes / 5)).slice(0, bytes);
+  const pieces: string[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const id = `call_${++calls}`;
+    const call = (given: string, more: object = {}) => {
+      const one = {
+        index,
+        ...more,
+        function: { ...("id" in more ? { name: "write" } : {}), arguments: given },
+      };
+      pieces.push(chunk({ tool_calls: [one] }, null));
+    };
+    call('{"path":"written.txt","content":"', { id, type: "function" });
+    for (let at = 0; at < bytes; at += 1_000) call(words.slice(at, at + 1_000));
+    call('"}');
+  }
+  return `${pieces.join("")}${chunk({}, "tool_calls", usage)}data: [DONE]\n\n`;
+}
+
 function answerTo(body: string): string {
   // Whoever asks for no tool is answered without a look at the rest of what is often a long text.
-  if (!body.includes("call sessions_")) return TEXT;
+  if (!/calls? (?:sessions_|exec|\d)/.test(body)) return TEXT;
   const { messages } = JSON.parse(body) as { messages: readonly Said[] };
   const last = messages.at(-1);
-  const asked = last?.role === "user" ? /^call (\w+) (\{.*\})$/m.exec(textOf(last)) : null;
+  const said = last?.role === "user" ? textOf(last) : "";
+  const many = /^calls (\d+) (\d+)$/m.exec(said);
+  if (many !== null) return writing(Number(many[1]), Number(many[2]));
+  const asked = /^call (\w+) (\{.*\})$/m.exec(said);
   return asked === null ? TEXT : calling(asked[1] ?? "", asked[2] ?? "{}");
 }
 

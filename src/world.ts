@@ -5,6 +5,7 @@
 // W2: a line of the log is masked before anybody sees it, and what it says can move no cursor.
 
 import { pino } from "pino";
+import { createPaces } from "./core/pace.ts";
 import { Redactor } from "./core/redact.ts";
 import { LogTail } from "./world/log-tail.ts";
 import { type Clock, type Ids, plainClock, plainIds, plainRandom } from "./world/plain.ts";
@@ -101,6 +102,7 @@ export function realWorld(options: LogOptions = {}): World {
   // After the messages and answers that this round of the event loop reads, and those of the next: after one
   // round alone, groups are smaller. To a loop that has nothing else to do a round is some microseconds.
   const gather = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  redactor.pacedBy(createPaces({ clock: plainClock, gather }));
   return {
     ...{ clock: plainClock, ids: plainIds, random: plainRandom, gather, logTail, redactor },
     log: isSplit ? byPart(log, level, parts) : log,

@@ -2,9 +2,10 @@
 // H1: the answer is never over the byte cap, measured as the JSON array in UTF-8.
 // H2: nothing is left out silently: `truncated`, `droppedMessages` and the cut text itself say so.
 // H3: a message is masked when its turn comes, and no more of its texts is read than can stay (I14).
+// H4: between two messages, and two pieces of a long text, other work goes on.
 
 import type { Message } from "./message.ts";
-import type { Redactor } from "./redact.ts";
+import { type Beginning, LONG_CHARS, type Redactor } from "./redact.ts";
 
 export interface HistoryLimits {
   /** Characters of one text, the note about the cut included. */
@@ -97,11 +98,24 @@ function shrink(message: Message, maxBytes: number, maxTextChars: number): Messa
   return shell("");
 }
 
+/** The long texts in any JSON. */
+function* longTexts(value: unknown, depth = 0): Generator<string> {
+  if (typeof value === "string" && value.length > LONG_CHARS) yield value;
+  if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return;
+  for (const item of Object.values(value)) yield* longTexts(item, depth + 1);
+}
+
 /** A message on its way out, each of its texts masked and within `max` characters. */
-function masked(message: Message, max: number, redactor: Redactor): { message: Message; isCut: boolean } {
+async function masked(
+  message: Message,
+  max: number,
+  redactor: Redactor,
+): Promise<{ message: Message; isCut: boolean }> {
+  const known = new Map<string, Beginning>();
+  for (const text of longTexts(message)) known.set(text, await redactor.start(text, max));
   let isCut = false;
   const shown = redactor.message(message, (text) => {
-    const { text: begin, whole } = redactor.beginning(text, max);
+    const { text: begin, whole } = known.get(text) ?? redactor.beginning(text, max);
     if (whole) return begin;
     isCut = true;
     return beginning(begin, max, text.length);
@@ -110,17 +124,19 @@ function masked(message: Message, max: number, redactor: Redactor): { message: M
 }
 
 /** The messages that fit, masked, oldest first. One that alone is over the cap is shrunk, not dropped. */
-export function cutHistory(
+export async function cutHistory(
   messages: readonly Message[],
   limits: HistoryLimits,
   redactor: Redactor,
-): CutHistory {
+): Promise<CutHistory> {
   const kept: Message[] = [];
   let truncated = false;
   let bytes = 2; // The brackets.
   const forward = limits.keep === "oldest";
+  const pace = redactor.pace();
   for (const whole of forward ? messages : messages.toReversed()) {
-    const { message, isCut } = masked(whole, limits.maxTextChars, redactor);
+    await pace();
+    const { message, isCut } = await masked(whole, limits.maxTextChars, redactor);
     const content = cutStrings(message.content, limits.maxTextChars);
     let cut = content === message.content ? message : ({ ...message, content } as Message);
     if (cut.role === "toolResult") {

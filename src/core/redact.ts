@@ -5,16 +5,22 @@
 // RD3: the work is linear in the text: see KV1 of src/core/redact-known.ts, SH1 of src/core/redact-shapes.ts.
 // RD4: there is no masking without a `Redactor`, and whoever makes one says which values it knows.
 // RD5: `beginning` cuts before it masks, and leaves no beginning of a secret at the cut.
+// RD6: `whole` and `start` give what `mask` gives; of a long text they mask one piece after the other, and
+//      let other work go on in between.
 
 import type { Message } from "./message.ts";
+import type { Pace, PaceOf } from "./pace.ts";
 import { KnownValues } from "./redact-known.ts";
 import { isSecretName, MASK, maskShapes, type Work } from "./redact-shapes.ts";
 import { MaskStream } from "./redact-stream.ts";
+import { grown } from "./text-delta.ts";
 
 /** A shorter one is a word like any other: to mask it would make the text unreadable. */
 const KNOWN_CHARS_MIN = 6;
 /** Behind a cut so much more is looked at: nearly every credential is known for one within it. */
 const MARGIN_CHARS = 1_024;
+/** A text that is masked in pieces of this length. */
+export const LONG_CHARS = 64 * 1024;
 /** Each window is twice as long as the one before. */
 const WINDOWS_MAX = 4;
 
@@ -37,6 +43,7 @@ export class Redactor {
   readonly #forms = new Set<string>();
   /** Made again by the first text after something was learned. */
   #known: KnownValues | undefined;
+  #paceOf: PaceOf = () => () => undefined;
 
   constructor(secrets: Iterable<string>) {
     this.learn(secrets);
@@ -53,9 +60,38 @@ export class Redactor {
     if (this.#forms.size > before) this.#known = undefined;
   }
 
+  /** From now on long texts are masked at such a pace. */
+  pacedBy(paceOf: PaceOf): void {
+    this.#paceOf = paceOf;
+  }
+
+  /** For work on many texts, which begins now. */
+  pace(): Pace {
+    return this.#paceOf("with this step");
+  }
+
   /** `work` is told how much was done. */
   mask(text: string, work: Work = { steps: 0 }): string {
     return maskShapes(this.#values().mask(text, work, false), work, false);
+  }
+
+  /** What `mask` gives, without a long step. */
+  async whole(text: string): Promise<string> {
+    return (await this.start(text, Number.POSITIVE_INFINITY)).text;
+  }
+
+  /** At most so many characters of what `mask` gives, without a long step. */
+  async start(text: string, charsMax: number): Promise<Beginning> {
+    if (text.length <= LONG_CHARS) return beginningOf(this.mask(text), charsMax);
+    const pace = this.#paceOf();
+    const stream = this.stream();
+    let masked = "";
+    for (let at = 0; at < text.length && masked.length <= charsMax; at += LONG_CHARS) {
+      await pace();
+      masked = grown(masked, stream.push(text.slice(at, at + LONG_CHARS)));
+    }
+    if (masked.length <= charsMax) masked = grown(masked, stream.end());
+    return beginningOf(masked, charsMax);
   }
 
   /** Masks a text that comes in pieces. `work` is told how much was done. */
@@ -71,9 +107,7 @@ export class Redactor {
     let read = charsMax + Math.max(MARGIN_CHARS, this.#values().longest);
     for (let windows = 1; ; windows += 1) {
       if (text.length <= read) {
-        const masked = this.mask(text, work);
-        if (masked.length <= charsMax) return { text: masked, whole: true };
-        return { text: masked.slice(0, charsMax).toWellFormed(), whole: false };
+        return beginningOf(this.mask(text, work), charsMax);
       }
       const known = this.#window(text.slice(0, read), work);
       if (known.length >= charsMax || windows === WINDOWS_MAX) {
@@ -120,6 +154,11 @@ export class Redactor {
     this.#known ??= new KnownValues(this.#forms);
     return this.#known;
   }
+}
+
+function beginningOf(masked: string, charsMax: number): Beginning {
+  if (masked.length <= charsMax) return { text: masked, whole: true };
+  return { text: masked.slice(0, charsMax).toWellFormed(), whole: false };
 }
 
 const DEPTH_MAX = 64;

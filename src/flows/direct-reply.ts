@@ -32,11 +32,11 @@ function failureWords({ state, error }: Run, redactor: Redactor): string {
 }
 
 /** What is said at the end of a run; undefined: nothing. */
-function wordsOf(run: Run, redactor: Redactor): string | undefined {
+async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined> {
   switch (run.state) {
     case "ok": {
       const reply = run.reply ?? "";
-      return isSilent(reply) ? undefined : redactor.mask(reply);
+      return isSilent(reply) ? undefined : redactor.whole(reply);
     }
     case "error":
     case "timeout": {
@@ -63,7 +63,7 @@ export async function directRunEnded(
   const origin = run.input.provenance?.kind;
   // Where their replies go is the hook's, or the job's, to say.
   if (origin === "hook" || origin === "cron") return;
-  const text = wordsOf(run, unit.redactor);
+  const text = await wordsOf(run, unit.redactor);
   const session = text === undefined ? undefined : await getSession(unit.tx, run.sessionKey);
   if (text === undefined || session === undefined) return;
   // Where a person asked, whoever has written elsewhere meanwhile. An operator's choice is looked at in full.

@@ -168,7 +168,7 @@ async function tellOfThread(
 async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session): Promise<void> {
   const { route, runId, reply = "" } = run;
   if (run.flow?.step !== "task" || route === undefined || run.state !== "ok" || isSilent(reply)) return;
-  const text = unit.redactor.mask(reply);
+  const text = await unit.redactor.whole(reply);
   await queueDelivery(parts, unit, { session: child, route, text, kind: "announce", runId });
 }
 

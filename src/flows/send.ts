@@ -240,7 +240,7 @@ async function ended(
     return { runId: run.runId, status: "error", code, error, sessionKey: shown };
   }
   const words = await replyOf(store.db, run);
-  const reply = isSilent(words) ? "" : redactor.mask(words);
+  const reply = isSilent(words) ? "" : await redactor.whole(words);
   return {
     runId: run.runId,
     status: "ok",

@@ -157,7 +157,7 @@ export class Translator {
     const appended = !this.#runs.has(runId) && state === "ok" && event.text === "";
     const quiet = this.#runs.isQuiet(runId) || isQuietStep(flowStep);
     const error = event.error === undefined ? undefined : this.#redactor.mask(event.error);
-    const masked = this.#texts.end(runId, event.text);
+    const masked = this.#texts.end(runId, event.sessionKey, quiet ? "" : event.text);
     const phase = state === "ok" ? "end" : "error";
     const facts = optional({ startedAt, flowStep, code, error });
     const data: LifecycleData = { phase, chainId, state, endedAt, ...facts };

@@ -1,6 +1,7 @@
 // Tells the text of runs under way: what is new to clients with `text-deltas`, the whole text so far, rarely,
 // to all others.
-// LX1: a text is masked once, in pieces (I14), and only while somebody watches.
+// LX1: a text is masked once, in pieces (I14): at once while somebody watches, else before so much has come
+//      that to mask it in one step would take long.
 // LX2: a delta follows what the same client was told before, or begins a message; where that is not so, the
 //      whole text is told.
 // LX3: whole texts come at most once in 150 ms, and less often the longer they are; before a run goes on with
@@ -16,6 +17,8 @@ import type { RunTracks } from "./run-tracks.ts";
 
 /** Between two tellings of a whole text that is shorter than `WHOLE_TEXT_CHARS`. */
 const WHOLE_TEXT_INTERVAL_MS = 150;
+/** A text that nobody watches is masked when so much of it is not. */
+const UNREAD_CHARS_MAX = 64 * 1024;
 /** The interval grows with the text from this length on. */
 const WHOLE_TEXT_CHARS = 16 * 1024;
 
@@ -62,6 +65,7 @@ class LiveText {
   #stream: MaskStream;
   /** Written, and not masked yet: nobody watched. */
   #unread: string[] = [];
+  unreadChars = 0;
 
   constructor({ part, runId, sessionKey }: TextEvent, redactor: Redactor) {
     this.part = part;
@@ -76,9 +80,11 @@ class LiveText {
     if (after === undefined) return false;
     if (delta.offset === this.raw.length) {
       this.#unread.push(delta.text);
+      this.unreadChars += delta.text.length;
     } else {
       this.#stream = redactor.stream();
       this.#unread = [after];
+      this.unreadChars = after.length;
       this.masked = "";
       this.toldLength = 0;
       this.beginsAnew = true;
@@ -92,6 +98,7 @@ class LiveText {
   read(last: boolean): string {
     const pieces = this.#unread;
     this.#unread = [];
+    this.unreadChars = 0;
     let fresh = pieces.length === 0 ? "" : this.#stream.push(pieces.join(""));
     if (last) fresh += this.#stream.end();
     this.masked = grown(this.masked, fresh);
@@ -118,6 +125,7 @@ export class LiveTexts {
     if (!text.add(event, redactor)) return;
     const listeners = watching(text.sessionKey);
     if (listeners.length > 0) this.#tellNew(text, listeners, text.read(false));
+    else if (text.unreadChars > UNREAD_CHARS_MAX) text.read(false);
   }
 
   /** The run goes on with something else: all that it said so far is told. */
@@ -133,11 +141,15 @@ export class LiveTexts {
     text.timer?.cancel();
   }
 
-  /** The run has ended with this text. Returns it masked, without doing again what was done. */
-  end(runId: string, whole: string): string {
+  /**
+   * The run has ended with this text. Returns it masked, without doing again what was done; empty where
+   * nobody watches.
+   */
+  end(runId: string, sessionKey: string, whole: string): string {
     const text = this.#texts.get(runId);
     this.#texts.delete(runId);
     text?.timer?.cancel();
+    if (this.#parts.watching(sessionKey).length === 0) return "";
     if (text?.isRead !== true || !whole.startsWith(text.raw)) return this.#parts.redactor.mask(whole);
     const rest = whole.slice(text.raw.length);
     text.add({ offset: text.raw.length, text: rest }, this.#parts.redactor);

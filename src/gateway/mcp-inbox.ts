@@ -43,10 +43,12 @@ export const INBOX_TOOL: ToolSpec = {
 };
 
 /** One message as the client reads it. */
-function rowOf({ settings, engine, world }: GatewayDeps, client: McpClient, message: Message) {
+async function rowOf({ settings, engine, world }: GatewayDeps, client: McpClient, message: Message) {
   const { maxTextChars, maxBytes } = settings.tools.history;
   const access = { db: engine.store.db, settings };
-  const [cut] = cutHistory([message], { maxTextChars, maxBytes }, world.redactor).messages;
+  const {
+    messages: [cut],
+  } = await cutHistory([message], { maxTextChars, maxBytes }, world.redactor);
   const told = message.role === "user" ? message.provenance : undefined;
   const source = told !== undefined && "sourceSessionKey" in told ? told.sourceSessionKey : undefined;
   return {
@@ -107,7 +109,8 @@ export async function inboxOf(deps: GatewayDeps, client: McpClient, args: unknow
   if (!page.ok) return toolFailure(page);
   const { after } = wanted.value;
   const forward = after !== undefined;
-  const rows = page.value.messages.map((message) => rowOf(deps, client, message));
+  const rows: Awaited<ReturnType<typeof rowOf>>[] = [];
+  for (const message of page.value.messages) rows.push(await rowOf(deps, client, message));
   const messages = within(rows, settings.tools.history.maxBytes, !forward);
   const nextAfter = messages.at(-1)?.id ?? after;
   const isCut = messages.length < rows.length;

@@ -29,9 +29,9 @@ function headOf({ runId, agentId, acceptedAt }: Followed, object: string) {
   };
 }
 
-/** The answer to a request that is not streamed. */
-export function chatAnswer(followed: Followed, ended: EndedRun, redactor: Redactor): object {
-  const message = { role: "assistant", content: redactor.mask(ended.run.reply ?? ""), refusal: null };
+/** The answer to a request that is not streamed. `content`: what was said, masked. */
+export function chatAnswer(followed: Followed, ended: EndedRun, content: string): object {
+  const message = { role: "assistant", content, refusal: null };
   return {
     ...headOf(followed, "chat.completion"),
     choices: [{ index: 0, message, logprobs: null, finish_reason: finishReason(ended) }],

@@ -65,20 +65,16 @@ function responseOf(followed: Followed, request: AgentRequest, status: Status, m
   };
 }
 
-function endedResponse(followed: Followed, request: AgentRequest, ended: EndedRun, text: string): object {
-  const status = statusOf(ended);
-  const output = [messageItem(followed, status, [textPart(text)])];
-  return responseOf(followed, request, status, { output, usage: usageOf(ended) });
-}
-
-/** The answer to a request that is not streamed. */
-export function responseAnswer(
+/** The answer to a request that is not streamed. `text`: what was said, masked. */
+export function endedResponse(
   followed: Followed,
   request: AgentRequest,
   ended: EndedRun,
-  redactor: Redactor,
+  text: string,
 ): object {
-  return endedResponse(followed, request, ended, redactor.mask(ended.run.reply ?? ""));
+  const status = statusOf(ended);
+  const output = [messageItem(followed, status, [textPart(text)])];
+  return responseOf(followed, request, status, { output, usage: usageOf(ended) });
 }
 
 /** The events of a stream. */

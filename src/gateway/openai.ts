@@ -25,7 +25,7 @@ import { endCodeOf, untilEnded } from "./methods/agent.ts";
 import { chatAnswer, chatStream } from "./openai-chat.ts";
 import type { OpenAiApi } from "./openai-fields.ts";
 import { type AgentRequest, agentIn, modelName, readRequest } from "./openai-request.ts";
-import { responseAnswer, responseStream } from "./openai-responses.ts";
+import { endedResponse, responseStream } from "./openai-responses.ts";
 import { type EndedRun, type Followed, RunFeed, streamRun } from "./openai-run.ts";
 
 /** Bytes of a body: pictures are in it. */
@@ -246,11 +246,11 @@ class OpenAiDoor {
     const ended = await this.#ended(asked, followed, c.req.raw.signal);
     if (!ended.ok) return refuse(c, ended);
     const { request } = asked;
-    const { redactor } = this.#deps.world;
+    const text = await this.#deps.world.redactor.whole(ended.value.run.reply ?? "");
     return c.json(
       request.api === "chat"
-        ? chatAnswer(followed, ended.value, redactor)
-        : responseAnswer(followed, request, ended.value, redactor),
+        ? chatAnswer(followed, ended.value, text)
+        : endedResponse(followed, request, ended.value, text),
     );
   }
 
@@ -304,6 +304,8 @@ class OpenAiDoor {
   async #outcome(run: Run): Promise<Result<EndedRun>> {
     const code = endCodeOf(run);
     if (code === undefined) {
+      // Others have been told of the end in the same step.
+      await this.#deps.world.gather?.();
       return ok({ run, cutShort: isCutShort(await readRun(this.#deps.engine.store.db, run.runId)) });
     }
     const details = { accepted: true, ended: true };

@@ -6,6 +6,7 @@
 // O3: of the events that replace each other only the newest is kept while the reader is behind.
 // O4: the events of one run leave in their order, those that were held back too.
 // O5: what is said in one step leaves in one piece: each write by itself costs a call of the system.
+// O6: a long event is made into bytes once, however many are told of it.
 
 import type { WebSocket } from "ws";
 import { CLOSE, type EventName, type StateVersion } from "./protocol.ts";
@@ -26,6 +27,8 @@ export interface EventMarks {
 export interface EncodedEvent extends EventMarks {
   /** The frame as JSON, without its closing brace. */
   readonly head: string;
+  /** The same as bytes, of an event that is long. */
+  readonly bytes?: () => Buffer;
 }
 
 /** Frames above this leave by themselves. */
@@ -58,7 +61,17 @@ export function encodeEvent(
 ): EncodedEvent {
   const { stateVersion, ...marks } = more;
   const version = stateVersion === undefined ? {} : { stateVersion };
-  return { head: JSON.stringify({ type: "event", event, payload, ...version }).slice(0, -1), ...marks };
+  const head = JSON.stringify({ type: "event", event, payload, ...version }).slice(0, -1);
+  if (head.length < SMALL_CHARS) return { head, ...marks };
+  let bytes: Buffer | undefined;
+  return {
+    head,
+    bytes: () => {
+      bytes ??= Buffer.from(head);
+      return bytes;
+    },
+    ...marks,
+  };
 }
 
 export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
@@ -77,20 +90,32 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
     // Behind everything that follows from what is done now.
     process.nextTick(sendHolding);
   };
-  const write = (text: string): void => {
-    if (socket.readyState !== socket.OPEN) return;
+  /** Whether so much can be written now. */
+  const mayWrite = (chars: number): boolean => {
+    if (socket.readyState !== socket.OPEN) return false;
     // What waits here is not what the reader is slow to take.
-    if (text.length >= SMALL_CHARS || socket.bufferedAmount >= HOLDING_BYTES) sendHolding();
+    if (chars >= SMALL_CHARS || socket.bufferedAmount >= HOLDING_BYTES) sendHolding();
     // Judged before the write, so that one large answer to an idle reader is never its end.
     if (socket.bufferedAmount > limits.maxBufferedBytes) {
       held.clear();
       limits.close(CLOSE.tryAgain, "too slow: reconnect and read the history");
-      return;
+      return false;
     }
-    if (text.length < SMALL_CHARS) holdForStep();
-    socket.send(text, release);
+    if (chars < SMALL_CHARS) holdForStep();
+    return true;
   };
-  const number = (event: EncodedEvent): void => write(`${event.head},"seq":${++seq}}`);
+  const write = (text: string): void => {
+    if (mayWrite(text.length)) socket.send(text, release);
+  };
+  const number = ({ head, bytes }: EncodedEvent): void => {
+    const end = `,"seq":${++seq}}`;
+    if (bytes === undefined) write(`${head}${end}`);
+    else if (mayWrite(head.length)) {
+      // One message in two fragments: the first is the same for all.
+      socket.send(bytes(), { binary: false, fin: false });
+      socket.send(end, release);
+    }
+  };
   const isBehind = (): boolean => socket.bufferedAmount >= BEHIND_BYTES;
   const sendHeld = (marks: Iterable<string>): void => {
     for (const mark of [...marks]) {

@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import type { Entry } from "../core/message.ts";
 import type { Redactor } from "../core/redact.ts";
 import { vectorsOf } from "./search-lexemes.ts";
-import { indexed, placeTokens } from "./search-text.ts";
+import { placeTokens } from "./search-text.ts";
 import { kindOf, type Tx } from "./sql.ts";
 import { indexEmbedded, type Searchable, searchableText } from "./transcripts.ts";
 
@@ -14,10 +14,13 @@ import { indexEmbedded, type Searchable, searchableText } from "./transcripts.ts
 export type Row = Readonly<Record<string, string | number | null>>;
 
 /** What of a row can be searched; empty: nothing, or nobody can read it. Of a damaged one the rest. */
-function textIn(row: Row, redactor: Redactor): string {
+async function textIn(row: Row, redactor: Redactor): Promise<string> {
   try {
     const entry = JSON.parse(String(row.entry_json)) as { readonly content: readonly unknown[] };
-    return searchableText({ ...entry, content: entry.content.filter(hasText) } as unknown as Entry, redactor);
+    return await searchableText(
+      { ...entry, content: entry.content.filter(hasText) } as unknown as Entry,
+      redactor,
+    );
   } catch {
     return "";
   }
@@ -38,13 +41,14 @@ export async function writeMessages(tx: Tx, rows: readonly Row[], redactor: Reda
   const keys = [...new Set(spoken.map((row) => String(row.session_key)))];
   const owners = keys.length === 0 ? [] : await agentsOf(tx, keys);
   const agentOf = new Map(owners.map((row) => [row.key, row.agent_id]));
-  const found = spoken.flatMap((row): Searchable[] => {
+  const found: Searchable[] = [];
+  for (const row of spoken) {
     const seq = seqOf.get(String(row.id));
-    const text = textIn(row, redactor);
-    if (seq === undefined || text === "") return [];
+    const text = await textIn(row, redactor);
     const sessionKey = String(row.session_key);
-    return [{ seq, sessionKey, agentId: agentOf.get(sessionKey), text }];
-  });
+    if (seq !== undefined && text !== "")
+      found.push({ seq, sessionKey, agentId: agentOf.get(sessionKey), text });
+  }
   if (kindOf(tx) === "sqlite") for (const message of found) await indexEmbedded(tx, message);
   else if (found.length > 0) await indexOnServer(tx, found);
 }
@@ -61,7 +65,7 @@ async function agentsOf(tx: Tx, keys: readonly string[]): Promise<{ key: string;
 
 async function indexOnServer(tx: Tx, found: readonly Searchable[]): Promise<void> {
   const entries = found.flatMap(({ seq, sessionKey, agentId, text }) => {
-    const vectors = vectorsOf(indexed(text), placeTokens(sessionKey, agentId));
+    const vectors = vectorsOf(text, placeTokens(sessionKey, agentId));
     // Of several parts the first is number 1, of one alone 0: see transcripts.ts.
     return vectors.map((words, at) => ({ seq, part: vectors.length === 1 ? 0 : at + 1, words }));
   });

@@ -379,6 +379,16 @@ alter table runs add column crashes_in_row integer not null default 0;
 alter table runs add column calls_answered integer not null default 0;
 `;
 
+// The index of long texts, each in parts: the row of a part is the number of its message times 4096, plus its
+// own (search-text.ts).
+const TEXT_PARTS = `
+create virtual table message_parts
+  using fts5 (text, place, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2');
+create trigger message_parts_gone after delete on messages when old.role in ('user', 'assistant') begin
+  delete from message_parts where rowid >= old.seq * 4096 and rowid < (old.seq + 1) * 4096;
+end;
+`;
+
 /** Entry n brings a file from version n to n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
@@ -395,6 +405,7 @@ const MIGRATIONS: readonly string[] = [
   NODE_CREATORS,
   KEYS_BEGUN,
   CRASHES_IN_ROW,
+  TEXT_PARTS,
 ];
 
 /** The version that this program writes. */

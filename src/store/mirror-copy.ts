@@ -6,11 +6,14 @@
 
 import { appendFile, type FileHandle, open, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { sql } from "kysely";
 import { wasDeleted } from "./sessions.ts";
 import type { Db } from "./sql.ts";
 
 /** Entries that are read and written at once. */
 const BATCH_ENTRIES = 64;
+/** A larger entry is read by itself. */
+const SMALL_BYTES = 16 * 1024;
 /** Files that are asked about at once. */
 const BATCH_FILES = 500;
 /** Copies whose last position is kept in memory; others are read from the file's end. */
@@ -102,21 +105,38 @@ export class CopyWriter {
     for (;;) {
       const rows = await this.#db
         .selectFrom("messages")
-        .select(["seq", "entry_json"])
+        .select([
+          "seq",
+          sql<
+            string | null
+          >`case when octet_length(entry_json) <= ${sql.lit(SMALL_BYTES)} then entry_json end`.as("small"),
+        ])
         .where("session_id", "=", sessionId)
         .where("seq", ">", last)
         .orderBy("seq")
         .limit(BATCH_ENTRIES)
         .execute();
-      if (rows.length > 0) {
-        await appendFile(this.fileOf(sessionId), rows.map((row) => `${row.entry_json}\n`).join(""), {
-          mode: 0o600,
-        });
+      let lines = "";
+      for (const { seq, small } of rows) {
+        lines += `${small ?? (await this.#entryAt(seq))}\n`;
+        last = seq;
+        if (small !== null) continue;
+        await this.#append(sessionId, lines);
+        lines = "";
       }
-      last = rows[rows.length - 1]?.seq ?? last;
+      if (lines !== "") await this.#append(sessionId, lines);
       if (rows.length < BATCH_ENTRIES) break;
     }
     this.#remember(sessionId, last);
+  }
+
+  async #entryAt(seq: number): Promise<string> {
+    const entry = this.#db.selectFrom("messages").select("entry_json").where("seq", "=", seq);
+    return (await entry.executeTakeFirstOrThrow()).entry_json;
+  }
+
+  #append(sessionId: string, lines: string): Promise<void> {
+    return appendFile(this.fileOf(sessionId), lines, { mode: 0o600 });
   }
 
   #remember(sessionId: string, seq: number): void {

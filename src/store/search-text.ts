@@ -1,12 +1,20 @@
 // Owns the words of the full-text index: how text goes in, how a question is asked, what is shown of a hit.
 // X1: a question is data: nothing in it is ever read as query syntax.
 // X2: text and questions are cut into words in the same way.
+// X3: a long text goes in as several parts, none of which takes long. Each part begins with the last words of
+//     the one before, so that no phrase of a question is torn.
 
 import { createHash } from "node:crypto";
 
 /** Characters of one message that are indexed: more than a message from outside can have. */
-const INDEXED_CHARS_MAX = 1_000_000;
+export const INDEXED_CHARS_MAX = 1_000_000;
+/** Characters of one part of a longer text: the embedded index takes some milliseconds for it. */
+const PART_CHARS = 64 * 1024;
+/** The parts of one text have numbers below this one. */
+export const PARTS_MAX = 4_096;
 const QUESTION_CHARS_MAX = 1_000;
+/** Letters of a text that a question can match at most: a letter may be written with several signs. */
+const PHRASE_CHARS_MAX = 4 * QUESTION_CHARS_MAX;
 const WORDS_MAX = 16;
 /** Shorter words are found whole only: as beginnings they would match most of the index. */
 export const PREFIX_CHARS_MIN = 3;
@@ -16,6 +24,8 @@ const EXCERPT_LEAD_CHARS = 60;
 /** Scripts that write no spaces: each sign is a word of its own. */
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/gu;
 const WORD = /[\p{L}\p{N}\p{M}\p{Co}]+/gu;
+/** No word goes on over this place. */
+const BETWEEN_WORDS = new RegExp(`[^\\p{L}\\p{N}\\p{M}\\p{Co}]|${UNSPACED.source}`, "gu");
 
 /** The text with unspaced signs set apart. */
 export function spaced(text: string): string {
@@ -36,23 +46,33 @@ export function agentToken(agentId: string): string {
   return token("a", agentId);
 }
 
-/** As much of a text as is indexed. */
-export function indexed(text: string): string {
-  return text.slice(0, INDEXED_CHARS_MAX);
-}
-
 /** What stands in the index for where a message is; the agent of a session that is gone is not known. */
 export function placeTokens(sessionKey: string, agentId: string | undefined): string[] {
   return [sessionToken(sessionKey), ...(agentId === undefined ? [] : [agentToken(agentId)])];
 }
 
-/** What the embedded index gets of a message: its words, and where it stands. */
-export function indexText(
-  text: string,
-  sessionKey: string,
-  agentId: string | undefined,
-): { text: string; place: string } {
-  return { text: spaced(indexed(text)), place: placeTokens(sessionKey, agentId).join(" ") };
+/** The last words of a part, as far as one phrase can reach. */
+function lastWords(part: string): string {
+  const words = part.match(WORD) ?? [];
+  let chars = 0;
+  const from = words.findLastIndex((word) => {
+    chars += word.length;
+    return chars > PHRASE_CHARS_MAX;
+  });
+  return words.slice(from + 1).join(" ");
+}
+
+/** What the embedded index gets of a text, part by part. */
+export function* textParts(text: string): Generator<string> {
+  let lead = "";
+  for (let from = 0; from < text.length; ) {
+    BETWEEN_WORDS.lastIndex = from + PART_CHARS;
+    const end = BETWEEN_WORDS.exec(text)?.index ?? text.length;
+    const part = `${lead}${spaced(text.slice(from, end))}`;
+    yield part;
+    lead = `${lastWords(part)} `;
+    from = end;
+  }
 }
 
 /** The words asked for, each maybe of several signs; empty when nothing can be looked up. */

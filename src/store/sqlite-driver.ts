@@ -3,6 +3,8 @@
 // D2: no statement of a transaction runs after the database rolled it back by itself (full disk, I/O error).
 // D3: a statement's plan is made once. A limit as a parameter, or one that is compared with a column of a
 //     partial index, would have it made anew each time: those stand in the text (tests/store/plans.test.ts).
+// D4: between two statements of a transaction that has worked for some time, all other work gets a turn. The
+//     statements keep their order.
 
 import type { DatabaseSync } from "node:sqlite";
 import {
@@ -16,6 +18,7 @@ import {
   SqliteQueryCompiler,
   ValueNode,
 } from "kysely";
+import type { Pace, PaceOf } from "../core/pace.ts";
 import { asStoreProblem } from "./problems.ts";
 import type { Store } from "./sql.ts";
 import type { AsideConnection } from "./sqlite-aside.ts";
@@ -27,15 +30,22 @@ class SqliteConnection implements GroupConnection {
   readonly #database: DatabaseSync;
   readonly #file: string;
   readonly #statements: Statements;
+  readonly #paceOf: PaceOf | undefined;
+  /** Of the transaction that is under way. */
+  #pace: Pace | undefined;
+  #resting: Promise<void> | undefined;
   #inTransaction = false;
 
-  constructor(database: DatabaseSync, file: string) {
+  /** `paceOf`: gives the pace of a transaction that begins. Absent: it never lets other work go first. */
+  constructor(database: DatabaseSync, file: string, paceOf?: PaceOf) {
     this.#database = database;
     this.#file = file;
     this.#statements = new Statements(database);
+    this.#paceOf = paceOf;
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    for (let rest = this.rest(); rest !== undefined; rest = this.rest()) await rest;
     try {
       this.#refuseAfterSilentRollback();
       const { rows, did } = this.#statements.run(query.sql, query.parameters);
@@ -52,7 +62,16 @@ class SqliteConnection implements GroupConnection {
     throw new Error("queries of the embedded store are not streamed: read pages");
   }
 
+  /** Whoever asks first goes on first. */
+  rest(): Promise<void> | undefined {
+    this.#resting ??= this.#pace?.()?.then(() => {
+      this.#resting = undefined;
+    });
+    return this.#resting;
+  }
+
   begin(): void {
+    this.#pace = this.#paceOf?.("with this step");
     this.#control("begin immediate");
     this.#inTransaction = true;
   }
@@ -164,9 +183,9 @@ export function asideDialect(connection: AsideConnection): Dialect {
 export function sqliteTransactions(
   database: DatabaseSync,
   file: string,
-  around: GroupHooks = {},
+  around: GroupHooks & { readonly paceOf?: PaceOf | undefined } = {},
 ): Store["transaction"] {
-  const connection = new SqliteConnection(database, file);
+  const connection = new SqliteConnection(database, file, around.paceOf);
   const open = transactionOpener<SqliteConnection>(dialectOf(connection));
   return groupedTransactions({ connection, open: () => open(connection), ...around });
 }

@@ -11,11 +11,13 @@ import { StoreProblem } from "./problems.ts";
 import type { Store, Tx } from "./sql.ts";
 import type { TransactionConnection } from "./transaction.ts";
 
-/** Transactions that share a commit, at most: so long may the process do nothing else. */
+/** Transactions that share a commit, at most: so many wait for each other. */
 const GROUP_MAX = 32;
 
 export interface GroupConnection extends TransactionConnection {
   begin(): void;
+  /** Resolves once other work has had its turn. Undefined: that is not due. */
+  rest(): Promise<void> | undefined;
   /** Fails where the database has given up the transaction by itself. */
   commit(): void;
   rollback(): void;
@@ -98,8 +100,10 @@ async function runGroup({ connection, committed }: GroupParts, waiting: Member[]
       if (one !== undefined) done.push(one);
     }
     if (done.length > 0) {
+      await connection.rest();
       connection.commit();
       committed?.();
+      await connection.rest();
     }
   } catch (error) {
     connection.rollback();

@@ -10,6 +10,7 @@ import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Kysely } from "kysely";
+import { createPaces } from "../core/pace.ts";
 import { ensureFolder } from "../world/folders.ts";
 import type { Clock } from "../world/plain.ts";
 import type { Log } from "../world.ts";
@@ -223,7 +224,7 @@ function storeOf(parts: Parts): Store {
   const { file } = parts;
   const start = { file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: CACHE_KIB };
   const aside = new AsideConnection(start);
-  const { clock, log } = parts.options;
+  const { clock, gather, log } = parts.options;
   const pages = clock === undefined ? undefined : new PageCheck({ start, clock, log });
   let open = true;
   return {
@@ -231,7 +232,8 @@ function storeOf(parts: Parts): Store {
     db,
     aside: new Kysely<Tables>({ dialect: asideDialect(aside) }),
     transaction: sqliteTransactions(parts.writer, parts.file, {
-      gather: parts.options.gather,
+      gather,
+      paceOf: clock === undefined ? undefined : createPaces({ clock, gather }),
       committed: () => parts.keeper.committed(),
     }),
     transcriptPath: (sessionId) => join(parts.dir, `${sessionId}.jsonl`),

@@ -7,13 +7,15 @@ import { textOf } from "../core/message.ts";
 import type { Redactor } from "../core/redact.ts";
 import type { Scope } from "../core/visibility.ts";
 import { lexemeQuestion } from "./search-lexemes.ts";
-import { agentToken, excerptOf, matchText, sessionToken, wordsOf } from "./search-text.ts";
+import { agentToken, excerptOf, matchText, PARTS_MAX, sessionToken, wordsOf } from "./search-text.ts";
 import { fewInScope, fewInTree, scopeConditions } from "./session-scope.ts";
 import { type Db, kindOf } from "./sql.ts";
 import { readMessage } from "./stored-entry.ts";
 
 /** Matches that one page looks at to find those in scope. */
 const MATCHES_MAX = 5_000;
+/** Entries above this are read one by one. */
+const READ_AT_ONCE_BYTES = 256 * 1024;
 /** Sessions that the index is asked for by name; for more, matches are filtered instead. */
 const PLACES_MAX = 200;
 
@@ -52,7 +54,8 @@ interface HitRow {
   readonly session_id: string;
   readonly current_id: string;
   readonly role: string;
-  readonly entry_json: string;
+  /** Null of a large one, which is read by itself. */
+  readonly entry_json: string | null;
   readonly created_at: number;
 }
 
@@ -84,6 +87,26 @@ interface Slice {
 
 type Matches = (slice: Slice) => RawBuilder<{ seq: number }>;
 
+/** Of a long text each word stands in one of its parts. */
+function embeddedMatches(
+  words: readonly string[],
+  places: readonly string[] | undefined,
+  { before, skip, limit }: Slice,
+): RawBuilder<{ seq: number }> {
+  const newest = sql`order by seq desc limit ${sql.lit(skip + limit)}`;
+  const older = (rows: number) => (before === undefined ? sql`` : sql`and rowid < ${before * rows}`);
+  const inParts = words.map(
+    (word) => sql`select distinct rowid / ${sql.lit(PARTS_MAX)} as seq from message_parts
+      where message_parts match ${matchText([word], places)} ${older(PARTS_MAX)}`,
+  );
+  return sql`select seq from (
+      select seq from (select rowid as seq from message_texts
+        where message_texts match ${matchText(words, places)} ${older(1)} ${newest})
+      union all
+      select seq from (select seq from (${sql.join(inParts, sql` intersect `)}) ${newest})
+    ) order by seq desc limit ${sql.lit(limit)} offset ${sql.lit(skip)}`;
+}
+
 /** Positions of the messages that match, on this database; undefined: there can be none. */
 function matchesOf(
   db: Db,
@@ -92,10 +115,7 @@ function matchesOf(
 ): Matches | undefined {
   if (places !== undefined && places.length === 0) return undefined;
   if (kindOf(db) === "sqlite") {
-    const match = matchText(words, places);
-    return ({ before, skip, limit }) => sql`select rowid as seq from message_texts
-      where message_texts match ${match} ${before === undefined ? sql`` : sql`and rowid < ${before}`}
-      order by rowid desc limit ${sql.lit(limit)} offset ${sql.lit(skip)}`;
+    return (slice) => embeddedMatches(words, places, slice);
   }
   const question = lexemeQuestion(words, places);
   if (question === undefined) return undefined;
@@ -135,22 +155,25 @@ export async function searchTranscripts(
   if (asked.agentId !== undefined) conditions.push(sql`s.agent_id = ${asked.agentId}`);
   const fits = conditions.length === 0 ? sql`` : sql`and ${sql.join(conditions, sql` and `)}`;
   const { rows } = await sql<HitRow>`
-    select m.seq, m.id, m.session_key, m.session_id, s.session_id as current_id, m.role,
-      m.entry_json, m.created_at
+    select m.seq, m.id, m.session_key, m.session_id, s.session_id as current_id, m.role, m.created_at,
+      case when octet_length(m.entry_json) <= ${sql.lit(READ_AT_ONCE_BYTES)} then m.entry_json end
+        as entry_json
     from (${matches({ before, skip: 0, limit: MATCHES_MAX })}) f
     cross join messages m
     cross join sessions s
     where m.seq = f.seq and s.key = m.session_key and s.archived = 0 ${fits}
     ${kindOf(db) === "sqlite" ? sql`` : sql`order by f.seq desc`}
     limit ${asked.limit + 1}`.execute(db, { signal });
-  const hits = rows.slice(0, asked.limit).map((row) => hitOf(row, words, asked.redactor));
+  const hits: SearchHit[] = [];
+  for (const row of rows.slice(0, asked.limit)) hits.push(await hitOf(db, row, words, asked.redactor));
   const last = rows[asked.limit - 1];
   if (rows.length > asked.limit && last !== undefined) return { hits, nextCursor: String(last.seq) };
   const cut = (await matches({ before, skip: MATCHES_MAX - 1, limit: 1 }).execute(db, { signal })).rows[0];
   return cut === undefined ? { hits } : { hits, nextCursor: String(cut.seq) };
 }
 
-function hitOf(row: HitRow, words: readonly string[], redactor: Redactor): SearchHit {
+async function hitOf(db: Db, row: HitRow, words: readonly string[], redactor: Redactor): Promise<SearchHit> {
+  const text = textOf(readMessage({ ...row, entry_json: row.entry_json ?? (await largeEntry(db, row.seq)) }));
   return {
     sessionKey: row.session_key,
     sessionId: row.session_id,
@@ -158,7 +181,13 @@ function hitOf(row: HitRow, words: readonly string[], redactor: Redactor): Searc
     role: row.role,
     timestamp: row.created_at,
     // Masked before it is cut: a piece of a credential does not look like one any more (I14).
-    excerpt: excerptOf(redactor.mask(textOf(readMessage(row))), words),
+    excerpt: excerptOf(await redactor.whole(text), words),
     ...(row.session_id === row.current_id ? {} : { earlier: true }),
   };
+}
+
+/** Empty: it was deleted meanwhile. */
+async function largeEntry(db: Db, seq: number): Promise<string> {
+  const row = await db.selectFrom("messages").select("entry_json").where("seq", "=", seq).executeTakeFirst();
+  return row?.entry_json ?? "";
 }

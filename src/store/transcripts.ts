@@ -7,15 +7,18 @@
 import { sql } from "kysely";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../core/message.ts";
-import type { Redactor } from "../core/redact.ts";
+import type { Pace } from "../core/pace.ts";
+import { LONG_CHARS, type Redactor } from "../core/redact.ts";
 import { prepared } from "./prepared.ts";
 import { vectorsOf } from "./search-lexemes.ts";
-import { indexed, indexText, sessionToken } from "./search-text.ts";
+import { INDEXED_CHARS_MAX, PARTS_MAX, placeTokens, sessionToken, textParts } from "./search-text.ts";
 import { type Db, kindOf, type Tx } from "./sql.ts";
 import { readEntry, readMessage } from "./stored-entry.ts";
 
 /** Stored bytes that one page of history may hold: a page stops early rather than fill the memory. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
+/** Of these so many are read in one step, or one entry that is larger. */
+const READ_BYTES_MAX = 1024 * 1024;
 
 export interface NewEntry {
   readonly sessionKey: string;
@@ -25,10 +28,11 @@ export interface NewEntry {
 }
 
 /** What of an entry can be searched: what a person or a model wrote. */
-export function searchableText(entry: Entry, redactor: Redactor): string {
+export function searchableText(entry: Entry, redactor: Redactor): string | Promise<string> {
   const spoken = isCompaction(entry) || entry.role === "toolResult" ? "" : textOf(entry);
   // A hit alone could confirm a guess at a secret, so secrets are not in the index (I14).
-  return spoken === "" ? "" : redactor.mask(spoken);
+  if (spoken.length <= LONG_CHARS) return spoken === "" ? "" : redactor.mask(spoken);
+  return redactor.start(spoken, INDEXED_CHARS_MAX).then(({ text }) => text);
 }
 
 /** The columns of a row of an entry, as text and numbers. */
@@ -55,7 +59,9 @@ const INSERT = prepared((tx, row: MessageValues) => insertRow(tx, row).returning
  */
 export async function appendEntry(tx: Tx, args: NewEntry, redactor: Redactor): Promise<Entry> {
   const { sessionKey, entry } = args;
-  const text = searchableText(entry, redactor);
+  const found = searchableText(entry, redactor);
+  // Where nothing has to be waited for, the statements keep their place among those that are sent together.
+  const text = typeof found === "string" ? found : await found;
   const row = rowOf(args);
   if (text !== "" && kindOf(tx) === "postgres") {
     await insertWithVectors(insertRow(tx, row), sessionKey, text).execute(tx);
@@ -92,6 +98,10 @@ const WORDS = prepared((_, { seq, words, place }: { seq: number; words: string; 
   return sql`insert into message_texts (rowid, text, place) values (${seq}, ${words}, ${place})`;
 });
 
+const PART_WORDS = prepared((_, { row, words, place }: { row: number; words: string; place: string }) => {
+  return sql`insert into message_parts (rowid, text, place) values (${row}, ${words}, ${place})`;
+});
+
 async function indexForSearch(tx: Tx, seq: number, sessionKey: string, text: string): Promise<void> {
   const [owner] = (await AGENT(tx, { sessionKey })).rows;
   await indexEmbedded(tx, { seq, sessionKey, agentId: owner?.agent_id, text });
@@ -105,16 +115,23 @@ export interface Searchable {
   readonly text: string;
 }
 
-/** Puts a message into the embedded database's full-text index. */
+/** Puts a message into the embedded database's full-text index, a long one in parts. */
 export async function indexEmbedded(tx: Tx, message: Searchable): Promise<void> {
   const { seq, sessionKey, agentId } = message;
-  const { text: words, place } = indexText(message.text, sessionKey, agentId);
-  await WORDS(tx, { seq, words, place });
+  const place = placeTokens(sessionKey, agentId).join(" ");
+  const parts = textParts(message.text);
+  let part = parts.next();
+  for (let number = 0; part.done !== true; number += 1) {
+    const words = part.value;
+    part = parts.next();
+    if (number === 0 && part.done === true) await WORDS(tx, { seq, words, place });
+    else await PART_WORDS(tx, { row: seq * PARTS_MAX + number, words, place });
+  }
 }
 
 /** PostgreSQL: message and index in one round trip; the agent's token is made as `agentToken` makes it. */
 function insertWithVectors(insert: ReturnType<typeof insertRow>, sessionKey: string, text: string) {
-  const vectors = vectorsOf(indexed(text), [sessionToken(sessionKey)]);
+  const vectors = vectorsOf(text, [sessionToken(sessionKey)]);
   return sql`
     with added as (${insert.returning("seq")}),
       agent as (
@@ -138,6 +155,8 @@ type Place =
   | { readonly way: "on"; readonly afterSeq: number; readonly afterRun?: string };
 
 interface Page {
+  /** Lets other work go on between two parts of a page that holds much. */
+  readonly pace?: Pace | undefined;
   readonly sessionId: string;
   readonly place: Place;
   readonly includeTools: boolean;
@@ -164,6 +183,16 @@ function pagePositions(db: Db, page: Page) {
     .execute();
 }
 
+/** How many of the first rows hold at most so many bytes together; one at least, where there is one. */
+function countWithin(rows: readonly { readonly bytes: number }[], bytesMax: number): number {
+  let bytes = 0;
+  const first = rows.findIndex((row, at) => {
+    bytes += row.bytes;
+    return at > 0 && bytes > bytesMax;
+  });
+  return first < 0 ? rows.length : first;
+}
+
 interface PageRead {
   /** Oldest first. */
   readonly messages: Message[];
@@ -174,24 +203,26 @@ interface PageRead {
 
 async function readPage(db: Db, page: Page): Promise<PageRead> {
   const positions = await pagePositions(db, page);
-  let bytes = 0;
-  let count = 0;
-  for (const position of positions.slice(0, page.limit)) {
-    bytes += position.bytes;
-    if (count > 0 && bytes > PAGE_BYTES_MAX) break;
-    count += 1;
+  const count = countWithin(positions.slice(0, page.limit), PAGE_BYTES_MAX);
+  const messages: Message[] = [];
+  const runIds = new Map<string, string>();
+  const rest = positions.slice(0, count);
+  if (page.place.way === "back") rest.reverse();
+  while (rest.length > 0) {
+    const some = rest.splice(0, countWithin(rest, READ_BYTES_MAX));
+    await page.pace?.();
+    const rows = await messagesIn(db, page)
+      .select(["run_id", ...ENTRY])
+      .where("seq", ">=", some[0]?.seq ?? 0)
+      .where("seq", "<=", some.at(-1)?.seq ?? 0)
+      .orderBy("seq")
+      .execute();
+    for (const row of rows) {
+      messages.push(readMessage(row));
+      if (row.run_id !== null) runIds.set(row.id, row.run_id);
+    }
   }
-  const ends = [positions[0]?.seq, positions[count - 1]?.seq];
-  const [first, last] = page.place.way === "on" ? ends : ends.reverse();
-  if (first === undefined || last === undefined) return { messages: [], runIds: new Map(), more: false };
-  const rows = await messagesIn(db, page)
-    .select(["run_id", ...ENTRY])
-    .where("seq", ">=", first)
-    .where("seq", "<=", last)
-    .orderBy("seq")
-    .execute();
-  const runIds = rows.flatMap(({ id, run_id }) => (run_id === null ? [] : [[id, run_id] as const]));
-  return { messages: rows.map(readMessage), runIds: new Map(runIds), more: positions.length > count };
+  return { messages, runIds, more: positions.length > count };
 }
 
 export interface HistoryPage {
@@ -207,6 +238,8 @@ export interface HistoryPage {
 
 /** Which page of a transcript: at most one of `before`, `after` and `from`, each a message id. */
 export interface HistoryWanted {
+  /** Lets other work go on between two parts of a page that holds much. */
+  readonly pace?: Pace;
   readonly sessionId: string;
   readonly limit: number;
   readonly includeTools: boolean;
@@ -259,6 +292,7 @@ export async function readHistory(db: Db, wanted: HistoryWanted): Promise<Result
   if (!place.ok) return place;
   const { messages, runIds, more } = await readPage(db, {
     sessionId,
+    pace: wanted.pace,
     limit,
     includeTools,
     place: place.value,

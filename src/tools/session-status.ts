@@ -78,7 +78,7 @@ async function runStatus(ctx: ToolContext, run: Run): Promise<ToolResult> {
     ...(run.startedAt === undefined ? {} : { startedAt: run.startedAt }),
     ...(run.endedAt === undefined ? {} : { endedAt: run.endedAt }),
     ...(run.model === undefined ? {} : { model: run.model }),
-    ...(run.reply === undefined ? {} : { reply: ctx.engine.redactor.mask(run.reply) }),
+    ...(run.reply === undefined ? {} : { reply: await ctx.engine.redactor.whole(run.reply) }),
     ...(run.code === undefined ? {} : { code: run.code }),
     ...(run.error === undefined ? {} : { error: ctx.engine.redactor.mask(run.error) }),
     ...(run.crashes === 0 ? {} : { crashes: run.crashes }),

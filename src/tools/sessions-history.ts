@@ -46,13 +46,14 @@ export const sessionsHistory: Tool = {
     const session = found.value;
     const page = await readHistory(ctx.db, {
       sessionId: session.sessionId,
+      pace: ctx.engine.redactor.pace(),
       limit: args.limit as number,
       includeTools: args.includeTools === true,
       ...(typeof args.before === "string" ? { before: args.before } : {}),
     });
     if (!page.ok) return toolFailure(page);
     const { maxTextChars, maxBytes } = ctx.settings.tools.history;
-    const cut = cutHistory(page.value.messages, { maxTextChars, maxBytes }, ctx.engine.redactor);
+    const cut = await cutHistory(page.value.messages, { maxTextChars, maxBytes }, ctx.engine.redactor);
     const oldest = cut.messages[0]?.id;
     const more = page.value.nextBefore !== undefined || cut.droppedMessages > 0;
     return {

@@ -175,7 +175,7 @@ async function addMessages(
       continue;
     }
     const found = await lastMessages(ctx.db, row.session.sessionId, limit, { includeTools: false });
-    const cut = cutHistory(found, { maxTextChars, maxBytes: bytesLeft }, ctx.engine.redactor);
+    const cut = await cutHistory(found, { maxTextChars, maxBytes: bytesLeft }, ctx.engine.redactor);
     const messages: readonly Message[] = cut.messages;
     bytesLeft = Math.max(0, bytesLeft - cut.bytes);
     truncated ||= cut.truncated || cut.droppedMessages > 0;

@@ -90,7 +90,8 @@ async function runEnded(parts: ReplyParts, acceptor: Acceptor, unit: Unit, run: 
   if (route === undefined || run.state !== "ok" || isSilent(words)) return;
   const session = await getSession(unit.tx, run.sessionKey);
   if (session === undefined) return;
-  await send(parts, acceptor, unit, { session, route, text: unit.redactor.mask(words), runId: run.runId });
+  const text = await unit.redactor.whole(words);
+  await send(parts, acceptor, unit, { session, route, text, runId: run.runId });
 }
 
 /** What follows from the end of a run, with what follows for jobs, web hooks and nodes. */

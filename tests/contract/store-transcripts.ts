@@ -46,6 +46,11 @@ export function transcriptContract(store: () => Store): void {
     ).hits.map((hit) => hit.messageId);
 
   readingContract({ store, append, ids, history });
+  longTextContract({
+    store,
+    append: (entries) => makeSession().then(() => append(entries)),
+    search,
+  });
 
   test("I14: a secret in a transcript is not in the index: a search for it confirms nothing", async () => {
     await makeSession();
@@ -240,6 +245,42 @@ export function transcriptContract(store: () => Store): void {
     expect(ids(rest.hits.map((hit) => ({ id: hit.messageId })))).toEqual(["m1", "m0"]);
     expect(rest.nextCursor).toBeUndefined();
     expect(await search("needle", { cursor: "no cursor" })).toEqual([]);
+  });
+}
+
+interface Searching extends Pick<Reading, "store"> {
+  /** In a session that is there. */
+  append(entries: readonly Entry[]): Promise<void>;
+  search(query: string, more?: { limit: number }): Promise<string[]>;
+}
+
+/** What of a long text is found: its index is made in parts. */
+function longTextContract({ store, append, search }: Searching): void {
+  const words = Array.from({ length: 60_000 }, (_, at) => `w${at}`);
+  const texts = () => [
+    userMessage("words", `${words.join(" ")} the end`),
+    userMessage("signs", `${"東京 ".repeat(40_000)}大阪`),
+    userMessage("short", "w7 and the end"),
+  ];
+
+  test("X3: a word of a long text is found wherever it stands, and phrases over any place", async () => {
+    await append(texts());
+    expect(await search("w0")).toEqual(["words"]);
+    expect(await search("w59999 w12 w31415")).toEqual(["words"]);
+    expect(await search("w59999 nowhere")).toEqual([]);
+    expect(await search("w7 end")).toEqual(["short", "words"]);
+    expect(await search("京東京東京東京")).toEqual(["signs"]);
+    expect(await search("京大阪")).toEqual(["signs"]);
+    expect(await search("阪京")).toEqual([]);
+    const [hit] = await search("w7 end", { limit: 1 });
+    expect(hit).toBe("short");
+  });
+
+  test("X3: a long text that is deleted is found no more", async () => {
+    await append(texts());
+    await store().transaction((tx) => tx.deleteFrom("messages").where("id", "!=", "short").execute());
+    expect(await search("w7")).toEqual(["short"]);
+    expect(await search("東京")).toEqual([]);
   });
 }
 

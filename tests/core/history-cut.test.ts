@@ -28,14 +28,14 @@ const message: fc.Arbitrary<Message> = fc.oneof(
   fc.tuple(text, text).map(([body, detail]) => toolResult("t", body, { details: { detail } })),
 );
 
-test("H1, H2: never over the byte cap, and always saying what was left out", () => {
-  fc.assert(
-    fc.property(
+test("H1, H2: never over the byte cap, and always saying what was left out", async () => {
+  await fc.assert(
+    fc.asyncProperty(
       fc.array(message, { maxLength: 12 }),
       fc.integer({ min: 60, max: 3000 }),
       fc.integer({ min: 2, max: 20_000 }),
-      (messages, maxTextChars, maxBytes) => {
-        const cut = cutHistory(messages, { maxTextChars, maxBytes }, plainRedactor);
+      async (messages, maxTextChars, maxBytes) => {
+        const cut = await cutHistory(messages, { maxTextChars, maxBytes }, plainRedactor);
         expect(cut.bytes).toBe(bytesOf(cut.messages));
         expect(cut.bytes).toBeLessThanOrEqual(maxBytes);
         expect(cut.messages.length + cut.droppedMessages).toBe(messages.length);
@@ -51,26 +51,26 @@ test("H1, H2: never over the byte cap, and always saying what was left out", () 
   );
 });
 
-test("which end of a page stays is the reader's choice: no message between two pages is lost", () => {
+test("which end of a page stays is the reader's choice: no message between two pages is lost", async () => {
   const messages = ["1", "2", "3", "4"].map((id) => userMessage(id, "x".repeat(100)));
   const limits = { maxTextChars: 4000, maxBytes: 400 };
-  const ids = (keep: "newest" | "oldest") =>
-    cutHistory(messages, { ...limits, keep }, plainRedactor).messages.map((m) => m.id);
-  expect([ids("newest"), ids("oldest")]).toEqual([
+  const ids = async (keep: "newest" | "oldest") =>
+    (await cutHistory(messages, { ...limits, keep }, plainRedactor)).messages.map((m) => m.id);
+  expect([await ids("newest"), await ids("oldest")]).toEqual([
     ["3", "4"],
     ["1", "2"],
   ]);
 });
 
-test("what fits is returned as it is", () => {
+test("what fits is returned as it is", async () => {
   const messages = [userMessage("1", "a"), assistantMessage("2", [{ type: "text", text: "b" }])];
-  expect(cutHistory(messages, LIMITS, plainRedactor)).toEqual({
+  expect(await cutHistory(messages, LIMITS, plainRedactor)).toEqual({
     messages,
     truncated: false,
     droppedMessages: 0,
     bytes: bytesOf(messages),
   });
-  expect(cutHistory([], LIMITS, plainRedactor)).toEqual({
+  expect(await cutHistory([], LIMITS, plainRedactor)).toEqual({
     messages: [],
     truncated: false,
     droppedMessages: 0,
@@ -78,8 +78,8 @@ test("what fits is returned as it is", () => {
   });
 });
 
-test("H2: a long text is cut within its limit and says how long it was", () => {
-  const cut = cutHistory([userMessage("1", "x".repeat(10_000))], LIMITS, plainRedactor);
+test("H2: a long text is cut within its limit and says how long it was", async () => {
+  const cut = await cutHistory([userMessage("1", "x".repeat(10_000))], LIMITS, plainRedactor);
   const block = cut.messages[0]?.content[0];
   if (block?.type !== "text") throw new Error("no text");
   expect(block.text).toHaveLength(4000);
@@ -87,9 +87,9 @@ test("H2: a long text is cut within its limit and says how long it was", () => {
   expect(cut).toMatchObject({ truncated: true, droppedMessages: 0 });
 });
 
-test("H1: a cut never leaves half a character", () => {
+test("H1: a cut never leaves half a character", async () => {
   for (let length = 60; length < 70; length += 1) {
-    const cut = cutHistory(
+    const cut = await cutHistory(
       [userMessage("1", "😀".repeat(100))],
       { maxTextChars: length, maxBytes: 10_000 },
       plainRedactor,
@@ -98,20 +98,20 @@ test("H1: a cut never leaves half a character", () => {
   }
 });
 
-test("H2: the oldest messages go first", () => {
+test("H2: the oldest messages go first", async () => {
   const messages = Array.from({ length: 100 }, (_, at) => userMessage(String(at), "x".repeat(3000)));
-  const cut = cutHistory(messages, LIMITS, plainRedactor);
+  const cut = await cutHistory(messages, LIMITS, plainRedactor);
   expect(cut.messages.at(-1)?.id).toBe("99");
   expect(cut.messages[0]?.id).toBe(String(cut.droppedMessages));
   expect(cut.droppedMessages).toBeGreaterThan(70);
   expect(cut.bytes + 3200).toBeGreaterThan(LIMITS.maxBytes);
 });
 
-test("H2: one message that alone is over the cap is cut to fit rather than dropped", () => {
+test("H2: one message that alone is over the cap is cut to fit rather than dropped", async () => {
   const big = toolResult("t", "begin ".repeat(700), {
     details: { rows: ["x".repeat(3000), "y".repeat(3000)] },
   });
-  const cut = cutHistory(
+  const cut = await cutHistory(
     [userMessage("u", "before"), big],
     { maxTextChars: 4000, maxBytes: 2000 },
     plainRedactor,
@@ -121,7 +121,7 @@ test("H2: one message that alone is over the cap is cut to fit rather than dropp
   expect(JSON.stringify(cut.messages)).toMatch(/message of \d+ bytes cut to fit\] begin/);
 });
 
-test("I11: a message that is cut to fit does not pass for a person's", () => {
+test("I11: a message that is cut to fit does not pass for a person's", async () => {
   const provenance = {
     kind: "inter_session",
     sourceSessionKey: "agent:b:main",
@@ -129,7 +129,7 @@ test("I11: a message that is cut to fit does not pass for a person's", () => {
     chainId: "c",
     hop: 1,
   } as const;
-  const cut = cutHistory(
+  const cut = await cutHistory(
     [userMessage("u", "x".repeat(5_000), { provenance })],
     {
       maxTextChars: 4_000,
@@ -140,16 +140,16 @@ test("I11: a message that is cut to fit does not pass for a person's", () => {
   expect(cut.messages).toMatchObject([{ id: "u", provenance }]);
 });
 
-test("H1: a tool's name that fills the page is cut, and the result is still there", () => {
+test("H1: a tool's name that fills the page is cut, and the result is still there", async () => {
   const long = toolResult("t", "text", { toolName: "x".repeat(100_000), toolCallId: "y".repeat(100_000) });
-  const cut = cutHistory([long], LIMITS, plainRedactor);
+  const cut = await cutHistory([long], LIMITS, plainRedactor);
   expect(cut).toMatchObject({ truncated: true, droppedMessages: 0 });
   expect(cut.messages[0]?.id).toBe("t");
 });
 
-test("many texts that become one, because together they don't fit, keep to the limit of one text", () => {
+test("many texts that become one, because together they don't fit, keep to the limit of one text", async () => {
   const content = Array.from({ length: 30 }, () => ({ type: "text" as const, text: "word ".repeat(700) }));
-  const { messages } = cutHistory([assistantMessage("a", content)], LIMITS, plainRedactor);
+  const { messages } = await cutHistory([assistantMessage("a", content)], LIMITS, plainRedactor);
   const [block] = messages[0]?.content ?? [];
   expect(block).toMatchObject({ type: "text", text: expect.stringContaining("cut to fit") });
   expect(block?.type === "text" ? block.text.length : 0).toBeLessThanOrEqual(LIMITS.maxTextChars);

@@ -100,3 +100,30 @@ test("ordinary prose leaves at once, but for its last word", () => {
     expect(text.length - shown.length).toBeLessThanOrEqual(word.length + 1);
   }
 });
+
+test("RD6, I14: a long text gives the same piece by piece as at once, and other work goes on in between", async () => {
+  const redactor = new Redactor(["hunter-two"]);
+  let turns = 0;
+  redactor.pacedBy(() => async () => {
+    turns += 1;
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(part, { maxLength: 40 }),
+      fc.integer({ min: 65_400, max: 66_000 }),
+      fc.integer({ min: 1, max: 140_000 }),
+      async (parts, lead, charsMax) => {
+        const text = `${"word ".repeat(lead / 5)}${parts.join("")}${"\nmore".repeat(14_000)}`;
+        const before = turns;
+        const masked = redactor.mask(text);
+        expect(await redactor.whole(text)).toBe(masked);
+        expect(turns - before).toBeGreaterThan(1);
+        const start = await redactor.start(text, charsMax);
+        expect(start.whole).toBe(masked.length <= charsMax);
+        expect(masked.startsWith(start.text)).toBe(true);
+        expect(start.text.length).toBe(Math.min(masked.length, charsMax));
+      },
+    ),
+    { numRuns: 30 },
+  );
+});

@@ -60,14 +60,18 @@ test.skipIf(process.platform !== "linux")(
 function stuckSocket() {
   const sent: string[] = [];
   const done: (() => void)[] = [];
+  let fragments = "";
   const socket = {
     OPEN: 1,
     readyState: 1,
     bufferedAmount: 0,
-    send(text: string, written: () => void) {
+    send(data: string | Buffer, how: { fin: boolean } | (() => void)) {
+      const text = fragments + data.toString();
+      socket.bufferedAmount += data.length;
+      fragments = typeof how === "function" ? "" : text;
+      if (typeof how !== "function") return;
       sent.push(text);
-      socket.bufferedAmount += text.length;
-      done.push(written);
+      done.push(how);
     },
     drain() {
       socket.bufferedAmount = 0;
@@ -88,6 +92,28 @@ test("O5: much that is said in one step is no sign of a slow reader", () => {
   const outlet = createOutlet(as, { maxBufferedBytes: 65_536, close: (code) => closed.push(code), hold });
   for (let index = 0; index < 100; index++) outlet.frame("x".repeat(10_000));
   expect([sent.length, closed]).toEqual([100, []]);
+});
+
+test("O6: a long event is made into bytes once for all readers, and each has its own number in it", () => {
+  const made: (string | Buffer)[] = [];
+  const reader = () => {
+    const { sent, as, socket } = stuckSocket();
+    const send = socket.send;
+    socket.send = (data, how) => {
+      made.push(data);
+      send(data, how);
+    };
+    return { sent, outlet: createOutlet(as, { maxBufferedBytes: 10_000_000, close: () => {} }) };
+  };
+  const [one, other] = [reader(), reader()];
+  other.outlet.event(final("b"));
+  const long = delta("a", "é".repeat(50_000));
+  for (const { outlet } of [one, other]) outlet.event(long);
+  const shared = made.filter((data) => typeof data !== "string");
+  expect([shared.length, new Set(shared).size]).toEqual([2, 1]);
+  const frames = [...one.sent, ...other.sent.slice(1)].map((text) => JSON.parse(text));
+  const payload = { runId: "a", state: "delta", text: "é".repeat(50_000) };
+  expect(frames).toEqual([1, 2].map((seq) => ({ type: "event", event: "chat", payload, seq })));
 });
 
 test("while the reader is behind, deltas of a run replace each other; what is sent has no gap in seq", () => {

@@ -53,7 +53,7 @@ test("a trigger and a view that somebody planted in a backup are named and left 
 
 test("a backup of an older version is migrated without what somebody planted in it", async () => {
   const sessions = "create trigger s after insert on sessions begin delete from messages; end;";
-  const file = await changedBackup(undoMigrations(6) + sessions);
+  const file = await changedBackup(undoMigrations(7) + sessions);
   const dir = temporaryFolder();
   expect(good(await restoreStore(jobOn(dir), file)).leftOut).toEqual(['trigger "s"']);
   const kept = await inEmbedded(dir, (store) => store.db.selectFrom("messages").select("id").execute());

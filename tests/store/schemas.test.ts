@@ -110,7 +110,7 @@ test("a session of an older version has cost what the runs of its present transc
   const dir = temporaryFolder();
   await inEmbedded(dir, async () => {});
   const file = new DatabaseSync(join(dir, STORE_FILE));
-  file.exec(`${undoMigrations(11)} ${SPENT};`);
+  file.exec(`${undoMigrations(12)} ${SPENT};`);
   file.close();
   await inEmbedded(dir, async ({ db }) => expect(await spentRows(db)).toEqual(SPENT_ROWS));
 });

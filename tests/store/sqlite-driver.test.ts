@@ -1,6 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { Kysely, sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { createPaces } from "../../src/core/pace.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
 import { sqliteDialect, sqliteTransactions } from "../../src/store/sqlite-driver.ts";
@@ -45,6 +46,27 @@ test("D2: after the database rolled back by itself nothing more of that transact
   expect(count()).toBe(0);
   await transaction((tx) => put(tx, 3, "next"));
   expect(count()).toBe(1);
+});
+
+test("D4: a transaction that works for long lets other work go on between its statements", async () => {
+  let now = 0;
+  const order: string[] = [];
+  database.function("work", (id) => {
+    order.push(`statement ${id}`);
+    now += Number(id) > 3 ? 0 : 10;
+    return id;
+  });
+  const gather = async (): Promise<void> => {
+    order.push("other work");
+  };
+  const paced = sqliteTransactions(database, "the file", {
+    paceOf: createPaces({ clock: { monotonic: () => now }, gather }),
+  });
+  const step = (tx: Tx, id: number) => sql`insert into t (id, text) values (work(${id}), 'slow')`.execute(tx);
+  await paced((tx) => together(...[1, 2, 3, 4, 5].map((id) => step(tx, id))));
+  const slow = [1, 2, 3].flatMap((id) => [`statement ${id}`, "other work"]);
+  expect(order).toEqual([...slow, "statement 4", "statement 5"]);
+  expect(count()).toBe(5);
 });
 
 test("a database that may not grow is a `full` problem, and what follows works", async () => {

@@ -174,7 +174,7 @@ test("a file of an older version is moved as this version would have it, and sta
   const dir = await smallStore();
   const file = join(dir, STORE_FILE);
   const old = new DatabaseSync(file);
-  old.exec(`${undoMigrations(11)} pragma journal_mode = delete`);
+  old.exec(`${undoMigrations(12)} pragma journal_mode = delete`);
   old.close();
   const before = readFileSync(file);
   const url = await freshUrl();

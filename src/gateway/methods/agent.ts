@@ -118,9 +118,9 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
 }
 
 /** The end of the run in the protocol's words. Silence has no payloads. */
-function summaryOf(run: Run, redactor: Redactor): Record<string, unknown> {
+async function summaryOf(run: Run, redactor: Redactor): Promise<Record<string, unknown>> {
   const { runId, state, startedAt, endedAt, usage } = run;
-  const text = run.reply === undefined || isSilent(run.reply) ? undefined : redactor.mask(run.reply);
+  const text = run.reply === undefined || isSilent(run.reply) ? undefined : await redactor.whole(run.reply);
   const { modelProvider: provider, model } = splitModel(run.model ?? "");
   const result = {
     payloads: text === undefined ? [] : [{ text }],
@@ -158,7 +158,7 @@ export async function untilEnded(
 async function followRun({ deps, signal }: CallContext, answer: unknown): Promise<Result<unknown>> {
   const { runId } = answer as PayloadOf<"agent">;
   const run = await untilEnded(deps.engine, runId, signal);
-  if (run !== undefined) return run.ok ? ok(summaryOf(run.value, deps.world.redactor)) : run;
+  if (run !== undefined) return run.ok ? ok(await summaryOf(run.value, deps.world.redactor)) : run;
   return fail("shutting_down", "the connection ended before the run did; agent.wait tells how it ended");
 }
 

@@ -33,13 +33,13 @@ const WAITING_TEXT_MAX_CHARS = 4_000;
 type Params = ParamsOf<"chat.history">;
 
 /** A page as it may leave: masked, and within the bytes; it keeps the end that it was read from. */
-function fitted(
+async function fitted(
   page: HistoryPage,
   limits: Pick<HistoryLimits, "maxBytes"> & { readonly keep: "newest" | "oldest" },
   redactor: Redactor,
-): HistoryPage {
+): Promise<HistoryPage> {
   const { keep } = limits;
-  const cut = cutHistory(page.messages, { maxTextChars: TEXT_MAX_CHARS, ...limits }, redactor);
+  const cut = await cutHistory(page.messages, { maxTextChars: TEXT_MAX_CHARS, ...limits }, redactor);
   const { messages, droppedMessages } = cut;
   const dropped = droppedMessages > 0;
   const nextBefore = dropped && keep === "newest" ? messages[0]?.id : page.nextBefore;
@@ -57,10 +57,11 @@ async function readFitted(
   wanted: Omit<HistoryWanted, "includeTools">,
   maxBytes = HISTORY_MAX_BYTES,
 ): Promise<Result<HistoryPage>> {
-  const page = await readHistory(ctx.access.db, { ...wanted, includeTools: true });
+  const { redactor } = ctx.deps.world;
+  const page = await readHistory(ctx.access.db, { ...wanted, pace: redactor.pace(), includeTools: true });
   const onward = wanted.after !== undefined || wanted.from !== undefined;
   const keep = onward ? "oldest" : "newest";
-  return page.ok ? ok(fitted(page.value, { keep, maxBytes }, ctx.deps.world.redactor)) : page;
+  return page.ok ? ok(await fitted(page.value, { keep, maxBytes }, redactor)) : page;
 }
 
 /** The page with a message about in its middle: one that begins with it, and what is before that. */

@@ -65,11 +65,14 @@ const row = fc.oneof(
 );
 
 /** What a tool shows: within the limits, saying what is missing, the newest kept, masked for good. */
-function checkShown(messages: readonly Message[], { maxTextChars, maxBytes }: HistoryInput): void {
+async function checkShown(
+  messages: readonly Message[],
+  { maxTextChars, maxBytes }: HistoryInput,
+): Promise<void> {
   const redacted = messages.map((message) => plainRedactor.message(message));
   const again = redacted.map((message) => plainRedactor.message(message));
   must(JSON.stringify(again) === JSON.stringify(redacted), "masking a message again changes it");
-  const cut = cutHistory(messages, { maxTextChars, maxBytes }, plainRedactor);
+  const cut = await cutHistory(messages, { maxTextChars, maxBytes }, plainRedactor);
   const json = JSON.stringify(cut.messages);
   must(
     Buffer.byteLength(json) === cut.bytes && cut.bytes <= Math.max(2, maxBytes),
@@ -196,7 +199,7 @@ export const histories: FuzzTarget<HistoryInput> = {
         readEntry({ id: `e-${index}`, role, entry_json: JSON.stringify(one) ?? "", created_at: 1 }),
       );
       const messages = entries.filter((one): one is Message => !isCompaction(one));
-      checkShown(messages, input);
+      await checkShown(messages, input);
       checkSent(entries);
       checkPairs(entries);
       await checkResumed(entries);

@@ -16,7 +16,8 @@ export type Row = Readonly<Record<string, unknown>>;
 export interface Database {
   /** Processes that may have it open at once. */
   readonly processesMax: number;
-  open(log: Log): Promise<Connection>;
+  /** `gather`: awaited before transactions begin that share a commit. */
+  open(log: Log, gather?: () => Promise<void>): Promise<Connection>;
   /** Rows as they are committed; `values` stand for the query's question marks. */
   look(query: string, ...values: readonly (string | number)[]): Promise<readonly Row[]>;
   /** Resolves once nothing is under way in it that ends by itself. */

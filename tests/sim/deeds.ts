@@ -2,7 +2,7 @@
 
 import { sendDirect } from "../../src/flows/direct.ts";
 import type { Answer } from "../../src/gateway/connection.ts";
-import { StoreProblem } from "../../src/store/problems.ts";
+import { isInDoubt, StoreProblem } from "../../src/store/problems.ts";
 import { getSession } from "../../src/store/sessions.ts";
 import type { Client } from "./client.ts";
 import { Dead } from "./faults.ts";
@@ -49,6 +49,7 @@ async function ask(story: Story, process: GatewayProcess, token: string, request
     answer = await process.dispatcher.call(caller.value, method, params, gone.signal);
   } catch (error) {
     if (asked.keyed !== undefined) asked.keyed.lost = true;
+    if (isInDoubt(error)) story.wrong("I4", `${method} throws a failure that was none`);
     throw error;
   }
   story.trace.add(`a program is answered ${answer.result.ok ? "ok" : answer.result.error}`);

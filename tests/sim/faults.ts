@@ -31,6 +31,8 @@ export interface FaultPlan {
   passed(): void;
   /** Whether the disk is full at this moment, asked at each statement of a transaction and at each commit. */
   isFull(): boolean;
+  /** Whether the answer to a commit is lost, asked after each. */
+  losesAnswer(): boolean;
 }
 
 export class ProcessFaults {
@@ -39,7 +41,7 @@ export class ProcessFaults {
   commits = 0;
   /** Operations that have begun and not ended. */
   underWay = 0;
-  /** When the disk was last found full. */
+  /** When the store last refused something, or an answer of it was lost. */
   refusedAt = Number.NEGATIVE_INFINITY;
   readonly #plan: FaultPlan;
   readonly #time: VirtualTime;
@@ -93,6 +95,10 @@ export class ProcessFaults {
           });
           this.commits += 1;
           await this.#pass("committed", tables);
+          if (this.#plan.losesAnswer()) {
+            this.refusedAt = this.#time.now();
+            throw new StoreProblem("unreachable", "the store of the story", { inDoubt: true });
+          }
           return value;
         } catch (error) {
           // Nobody is there any more to be told.

@@ -1,6 +1,7 @@
 // Owns the list of deliberately broken variants. The simulation must find each of them (mutants.deep.test.ts).
 
 import { CLUSTER_MUTANTS } from "./mutants/cluster.ts";
+import { COMMIT_MUTANTS } from "./mutants/commits.ts";
 import { DOOR_MUTANTS } from "./mutants/doors.ts";
 import { ENGINE_MUTANTS } from "./mutants/engine.ts";
 import { FLOW_MUTANTS } from "./mutants/flows.ts";
@@ -12,6 +13,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...STORE_MUTANTS,
   ...FLOW_MUTANTS,
   ...DOOR_MUTANTS,
+  ...COMMIT_MUTANTS,
 ];
 
 /** Those that stories of several processes find. */

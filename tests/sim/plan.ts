@@ -15,6 +15,12 @@ export interface Features {
   readonly ends: "operations" | "moments" | "stops";
   readonly slowStore: boolean;
   readonly fullDisk: boolean;
+  /** Answers to commits are lost: the commit took place, and the process does not hear of it. */
+  readonly lostAnswers: boolean;
+  /** Transactions wait a moment for others that share their commit. */
+  readonly groups: boolean;
+  /** Ids of messages and runs rise with time, as those of a real process do. */
+  readonly orderedIds: boolean;
   readonly lateTimers: boolean;
   readonly pauses: boolean;
   readonly clients: boolean;
@@ -43,6 +49,8 @@ export interface LifePlan {
   readonly dieAt?: DeathPlan;
   readonly dieAfterMs?: number;
   readonly stopAfterMs: number;
+  /** How long it lives on without faults and deeds before it stops, so that it can mend what went wrong. */
+  readonly calmMs: number;
   readonly graceMs: number;
   /** How long nobody is there afterwards. */
   readonly downMs: number;
@@ -69,7 +77,17 @@ const EXTRA_SESSIONS = [
   "agent:writer:mcp:outside",
 ];
 
-function featuresOf(roll: Dice): Features {
+/** Faults that were added later. Their own dice leave the stories without them as they were. */
+function laterFaults(roll: Dice): Pick<Features, "lostAnswers" | "groups" | "orderedIds"> {
+  const share = roll.chance(0.2) ? 0.6 : 0;
+  return {
+    lostAnswers: roll.chance(share),
+    groups: roll.chance(share),
+    orderedIds: roll.chance(share * 1.6),
+  };
+}
+
+function featuresOf(roll: Dice, later: Dice): Features {
   const about = roll.of(["talk", "talk", "tangle", "jobs", "jobs", "both", "both", "looks"] as const);
   const talks = about === "talk" || about === "both";
   const files = roll.chance(0.08);
@@ -77,6 +95,7 @@ function featuresOf(roll: Dice): Features {
     ends: roll.of(["operations", "operations", "moments", "stops"] as const),
     slowStore: roll.chance(0.25),
     fullDisk: roll.chance(0.15),
+    ...laterFaults(later),
     lateTimers: roll.chance(0.3),
     pauses: roll.chance(0.1),
     clients: roll.chance(0.45),
@@ -244,12 +263,16 @@ function placeOf(roll: Dice): DeathPlan {
   }
 }
 
+/** Longer than it takes until a commit in doubt is looked after. */
+const CALM_MS = 6_000;
+
 function lifeOf(roll: Dice, features: Features, settings: Settings): LifePlan {
   const stopAfterMs = 40 + roll.below(400);
   const dies = roll.chance(0.8);
   return {
     settings,
     stopAfterMs,
+    calmMs: features.lostAnswers ? CALM_MS : 0,
     graceMs: roll.of([0, 20, 200]),
     downMs: roll.of([1, 5, 50, 3_000, 90_000, 3_700_000]),
     deeds: 4 + roll.below(9),
@@ -261,7 +284,7 @@ function lifeOf(roll: Dice, features: Features, settings: Settings): LifePlan {
 /** `dir`: the store's folder; `workspace`: everybody's. */
 export function planOf(seed: number, dir: string, workspace: string): StoryPlan {
   const roll = dice(`plan ${seed}`);
-  const features = featuresOf(roll);
+  const features = featuresOf(roll, dice(`faults ${seed}`));
   const first = settingsOf(roll, features, dir, workspace);
   const next = (): Settings => (features.newSettings ? settingsOf(roll, features, dir, workspace) : first);
   const lives = [lifeOf(roll, features, first)];

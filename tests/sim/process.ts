@@ -108,7 +108,7 @@ export class GatewayProcess {
 
   async start(): Promise<void> {
     const story = this.#story;
-    const connection = await story.database.open(this.world.log);
+    const connection = await story.database.open(this.world.log, this.#gather());
     this.faults = new ProcessFaults(this.#plan, story.time, () => this.#gone(connection.kill));
     this.#store = this.faults.wrap(connection.store);
     const open = await story.look(
@@ -134,6 +134,17 @@ export class GatewayProcess {
     await this.#become("up");
     this.awakeMs = story.time.now();
     story.trace.add(`${this.name} is up`);
+  }
+
+  /** How transactions wait for others, which fails now and then. Undefined: those that are ready at once share a commit, and no more. */
+  #gather(): (() => Promise<void>) | undefined {
+    const { time, plan } = this.#story;
+    if (!plan.features.groups) return undefined;
+    const luck = this.#story.luck("groups");
+    return async () => {
+      if (luck.chance(0.02)) throw new Error("the gathering failed");
+      if (luck.chance(0.5)) await time.pass(luck.below(3));
+    };
   }
 
   /** A planned end. */
@@ -217,7 +228,7 @@ export class GatewayProcess {
         monotonic: () => time.now() - startMs,
         at: (atMs, action): Timer => time.at(atMs + lateMs(), () => fire(action)),
       },
-      ids: { uuid: () => this.#story.uuid(), orderedUuid: () => this.#story.uuid() },
+      ids: { uuid: () => this.#story.uuid(), orderedUuid: () => this.#story.orderedUuid() },
       random: () => luck.below(1_000) / 1_000,
       redactor: plainRedactor,
       log: { debug: () => {}, info: () => {}, warn: note("warn"), error: note("error") },

@@ -303,6 +303,9 @@ export async function checkAnswer(
         story.wrong("I9", `${method} with ${token} names ${key}: ${text.slice(0, 400)}`);
   }
   if (!result.ok) {
+    const { lostAnswers, fullDisk } = story.plan.features;
+    if (result.code === "store_unavailable" && lostAnswers && !fullDisk)
+      story.wrong("I4", `${method} is told of a failure that was none: ${result.error}`);
     const known = asked.keyed;
     const own = known !== undefined && story.keyed.get(known.key) === known && !known.contested;
     if (own && result.code === "idempotency_conflict")

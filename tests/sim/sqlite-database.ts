@@ -52,9 +52,12 @@ export function sqliteDatabases(templateDir: string): NewDatabase {
     const looker = lookerOf(file);
     return {
       processesMax: 1,
-      async open(log) {
+      async open(log, gather) {
         // When another thread answers is left to chance: here one thread reads all.
-        const { aside: _, ...store } = await openSqlite({ dir, durability: "normal", log });
+        const { aside: _, ...store } = await openSqlite({
+          ...{ dir, durability: "normal", log },
+          ...(gather === undefined ? {} : { gather }),
+        });
         // Closing undoes an open transaction, and happens before the call returns.
         return { store, kill: () => void store.close() };
       },

@@ -135,6 +135,13 @@ export class Story {
     return `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(6)}${hex(6)}`;
   }
 
+  /** With `orderedIds` rises with time, like that of a real process. Ids of one moment are in no order. */
+  orderedUuid(): string {
+    if (!this.plan.features.orderedIds) return this.uuid();
+    const at = Math.floor(this.time.now()).toString(16).padStart(12, "0");
+    return `${at.slice(0, 8)}-${at.slice(8)}-7${this.uuid().slice(15)}`;
+  }
+
   /** A word that stands nowhere else. */
   word(kind: string): string {
     this.#words += 1;

@@ -25,6 +25,8 @@ const SLOW_SHARE = { operation: 0.04, commit: 0.1, committed: 0.35 };
 const SLOW_MS = { operation: 6, commit: 10, committed: 40 };
 /** How often a full disk refuses a statement or a commit. */
 const FULL_SHARE = 0.012;
+/** How often the answer to a commit is lost. */
+const LOST_SHARE = 0.04;
 /** Operations at one moment; somebody who needs more never comes to rest. */
 const OPERATIONS_MAX = 20_000;
 
@@ -45,6 +47,8 @@ class Teller {
   readonly #processes: GatewayProcess[] = [];
   readonly #clients: Client[] = [];
   #operations = 0;
+  /** From then on no answer of the store is lost, until the next life. */
+  #calmAt = 0;
   count = 0;
 
   constructor(story: Story) {
@@ -134,7 +138,7 @@ class Teller {
   }
 
   #faultsOf(life: LifePlan, name: string): FaultPlan {
-    const { slowStore, fullDisk } = this.story.plan.features;
+    const { slowStore, fullDisk, lostAnswers } = this.story.plan.features;
     const luck = this.story.luck("store");
     // A process that finds the disk full at its start does not come up at all.
     const isUp = (): boolean => this.#processes.find((one) => one.name === name)?.state !== "starting";
@@ -142,12 +146,19 @@ class Teller {
       delayMs: (place) => (slowStore && luck.chance(SLOW_SHARE[place]) ? luck.below(SLOW_MS[place]) : 0),
       passed: () => this.#noteOperation(),
       isFull: () => fullDisk && luck.chance(FULL_SHARE) && isUp(),
+      losesAnswer: () =>
+        lostAnswers && luck.chance(LOST_SHARE) && isUp() && this.story.time.now() < this.#calmAt,
       ...(life.dieAt === undefined ? {} : { dieAt: life.dieAt }),
     };
   }
 
   #noFaults(): FaultPlan {
-    return { delayMs: () => 0, passed: () => this.#noteOperation(), isFull: () => false };
+    return {
+      delayMs: () => 0,
+      passed: () => this.#noteOperation(),
+      isFull: () => false,
+      losesAnswer: () => false,
+    };
   }
 
   #noteOperation(): void {
@@ -168,6 +179,7 @@ class Teller {
     this.#loseKeys();
     if (await isDead(process.start())) return;
     const luck = story.luck("lives");
+    this.#calmAt = story.time.now() + life.stopAfterMs;
     for (const client of this.#clients) if (luck.chance(0.8)) client.connect(process);
     const during = (act: () => void): void => {
       story.time.after(luck.below(life.stopAfterMs), () => process.state === "up" && act());
@@ -176,7 +188,7 @@ class Teller {
       during(() => void doSomething(story, process, this.#clients));
     if (life.dieAfterMs !== undefined)
       story.time.after(life.dieAfterMs, () => process.alive() && process.die());
-    if (await isDead(story.time.pass(life.stopAfterMs))) return;
+    if (await isDead(story.time.pass(life.stopAfterMs + life.calmMs))) return;
     if (process.paused) process.resume();
     if (await isDead(process.stop(life.graceMs))) return;
     for (const client of this.#clients) client.drop();

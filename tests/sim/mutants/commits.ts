@@ -1,0 +1,27 @@
+// Mutants that show only where answers to commits are lost, or waiting for others to share a commit fails.
+
+import type { Mutant } from "./mutant.ts";
+
+export const COMMIT_MUTANTS: readonly Mutant[] = [
+  {
+    name: "lost-answer-told-as-a-failure",
+    breaks: "I4: a client is told that its request failed, and it took place",
+    file: "src/gateway/dispatch.ts",
+    from: "    if (!isInDoubt(error)) throw error;\n    return untilStored(world, signal, ask);\n",
+    to: "    throw error;\n",
+  },
+  {
+    name: "claim-of-a-lost-commit-forgotten",
+    breaks: "I2: a run is claimed, and nobody executes it",
+    file: "src/engine/doubts.ts",
+    from: "const isSettled = await lanes.compare();",
+    to: "const isSettled = true;",
+  },
+  {
+    name: "failed-gathering-holds-up-the-store",
+    breaks: "SG4: no transaction begins any more, once the wait for others has failed",
+    file: "src/store/sqlite-groups.ts",
+    from: "  } catch {\n    // Without it",
+    to: "  } catch (error) {\n    throw error;\n    // Without it",
+  },
+];

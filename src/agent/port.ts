@@ -1,6 +1,7 @@
 // Owns the model port that the engine is given: the offline model, or a provider with retries.
 // T1: retries wait on the world's clock, are bounded (retry.ts), and never follow text that was shown.
 
+import { once } from "../core/once.ts";
 import type { World } from "../world.ts";
 import { sleep } from "./abort.ts";
 import { withoutHiddenText } from "./hidden-answer.ts";
@@ -31,12 +32,14 @@ export function openModelPort(world: World, called: (call: ModelCall) => void = 
   });
 }
 
+const loadProvider = once(() => import("./provider-request.ts"));
+
 async function callProvider(
   world: World,
   model: ProviderModel,
   ...[request, onText, signal]: Parameters<ModelPort["call"]>
 ): Promise<ModelOutcome> {
-  const { requestOnce } = await import("./provider-request.ts");
+  const { requestOnce } = await loadProvider();
   const triesMax = model.provider.maxRetries + 1;
   for (let tries = 1; ; tries++) {
     if (signal.aborted) return { kind: "aborted" };

@@ -74,6 +74,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     db: new Kysely<Tables>({ dialect: postgresDialect(readers) }),
     transaction: transactionsOn(writers, postgresDialect(writers)),
     transcriptPath: () => undefined,
+    writtenTranscript: () => undefined,
     shared: { ...shared, urgently: transactionsOn(urgent, postgresDialect(urgent)) },
     close: async () => {
       await Promise.all([writers.close(), readers.close(), urgent.close(), close()]);

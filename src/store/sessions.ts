@@ -36,21 +36,19 @@ export type SessionPatch = {
   readonly [K in Clearable]?: NonNullable<Session[K]> | null;
 } & { readonly [K in Lasting | Counter]?: Session[K] };
 
-function routeOf(row: Selectable<SessionTable>): { lastRoute?: Route } {
-  if (row.last_channel === null || row.last_to === null) return {};
+function routeOf(row: Selectable<SessionTable>): Route | undefined {
+  if (row.last_channel === null || row.last_to === null) return undefined;
   return {
-    lastRoute: {
-      channel: row.last_channel,
-      to: row.last_to,
-      ...(row.last_account_id === null ? {} : { accountId: row.last_account_id }),
-      ...(row.last_thread_id === null ? {} : { threadId: row.last_thread_id }),
-    },
+    channel: row.last_channel,
+    to: row.last_to,
+    ...(row.last_account_id === null ? {} : { accountId: row.last_account_id }),
+    ...(row.last_thread_id === null ? {} : { threadId: row.last_thread_id }),
   };
 }
 
-/** A row as the rest of the program sees it. */
+/** A row as the rest of the program sees it. Lists read hundreds: it is filled field by field. */
 export function toSession(row: Selectable<SessionTable>): Session {
-  return {
+  const session: { -readonly [K in keyof Session]: Session[K] } = {
     key: row.key,
     sessionId: row.session_id,
     agentId: row.agent_id,
@@ -66,18 +64,20 @@ export function toSession(row: Selectable<SessionTable>): Session {
     totalTokens: row.total_tokens,
     contextUsed: row.context_tokens,
     cost: row.cost,
-    ...(row.label === null ? {} : { label: row.label }),
-    ...(row.display_name === null ? {} : { displayName: row.display_name }),
-    ...(row.archived_at === null ? {} : { archivedAt: row.archived_at }),
-    ...(row.spawned_by === null ? {} : { spawnedBy: row.spawned_by }),
-    ...(row.model === null ? {} : { model: row.model }),
-    ...(row.thinking_level === null ? {} : { thinkingLevel: row.thinking_level }),
-    ...(row.verbose_level === null ? {} : { verboseLevel: row.verbose_level }),
-    ...(row.send_policy === null ? {} : { sendPolicy: row.send_policy as SendOverride }),
-    ...routeOf(row),
-    ...(row.group_channel === null ? {} : { groupChannel: row.group_channel }),
-    ...(row.spawn_json === null ? {} : { spawn: JSON.parse(row.spawn_json) as SpawnFacts }),
   };
+  if (row.label !== null) session.label = row.label;
+  if (row.display_name !== null) session.displayName = row.display_name;
+  if (row.archived_at !== null) session.archivedAt = row.archived_at;
+  if (row.spawned_by !== null) session.spawnedBy = row.spawned_by;
+  if (row.model !== null) session.model = row.model;
+  if (row.thinking_level !== null) session.thinkingLevel = row.thinking_level;
+  if (row.verbose_level !== null) session.verboseLevel = row.verbose_level;
+  if (row.send_policy !== null) session.sendPolicy = row.send_policy as SendOverride;
+  const route = routeOf(row);
+  if (route !== undefined) session.lastRoute = route;
+  if (row.group_channel !== null) session.groupChannel = row.group_channel;
+  if (row.spawn_json !== null) session.spawn = JSON.parse(row.spawn_json) as SpawnFacts;
+  return session;
 }
 
 function routeColumns(route: Route | null | undefined) {

@@ -25,8 +25,10 @@ export interface Store {
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   /** Why writing is refused at the moment, in words without a place. Absent: nobody watches. */
   refusal?(): Promise<string | undefined>;
-  /** Where the readable copy of a transcript lies; absent in a cluster. */
+  /** Where the readable copy of a transcript lies, or will; absent in a cluster. */
   transcriptPath(sessionId: string): string | undefined;
+  /** The same once the copy exists: a transcript in which nothing was said has none yet. */
+  writtenTranscript(sessionId: string): string | undefined;
   /** What several processes need to share the store. Absent: this process has it alone. */
   readonly shared?: SharedStore;
   close(): Promise<void>;

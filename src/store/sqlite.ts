@@ -6,10 +6,11 @@
 // Q3: reading never waits for an open transaction; it sees the last committed state.
 // Q4: what may take long is read by a thread of its own (sqlite-aside.ts).
 
-import { statSync, writeFileSync } from "node:fs";
+import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Kysely } from "kysely";
+import { dropOldest } from "../core/bounded.ts";
 import { createPaces } from "../core/pace.ts";
 import { ensureFolder } from "../world/folders.ts";
 import type { Clock } from "../world/plain.ts";
@@ -55,6 +56,8 @@ const CACHE_KIB = 16_384;
  * are then written there once for many changes; a start after a crash reads that much at most.
  */
 const CHECKPOINT_PAGES = 4_000;
+/** Copies of transcripts that are known to exist. */
+const WRITTEN_KNOWN_MAX = 10_000;
 
 /**
  * Opens, and if need be makes or migrates, the store of one gateway. Holds the directory's lock until
@@ -226,6 +229,7 @@ function storeOf(parts: Parts): Store {
   const aside = new AsideConnection(start);
   const { clock, gather, log } = parts.options;
   const pages = clock === undefined ? undefined : new PageCheck({ start, clock, log });
+  const transcriptPath = (sessionId: string): string => join(parts.dir, `${sessionId}.jsonl`);
   let open = true;
   return {
     kind: "sqlite",
@@ -236,7 +240,8 @@ function storeOf(parts: Parts): Store {
       paceOf: clock === undefined ? undefined : createPaces({ clock, gather }),
       committed: () => parts.keeper.committed(),
     }),
-    transcriptPath: (sessionId) => join(parts.dir, `${sessionId}.jsonl`),
+    transcriptPath,
+    writtenTranscript: writtenOf(transcriptPath),
     close: async () => {
       if (!open) return;
       open = false;
@@ -248,5 +253,19 @@ function storeOf(parts: Parts): Store {
       parts.keeper.closed();
       parts.unlock();
     },
+  };
+}
+
+/** Finds the copies that exist. One that was found is not looked for again: a list names hundreds. */
+function writtenOf(pathOf: (sessionId: string) => string): Store["writtenTranscript"] {
+  const found = new Map<string, string>();
+  return (sessionId) => {
+    const known = found.get(sessionId);
+    if (known !== undefined) return known;
+    const path = pathOf(sessionId);
+    if (!existsSync(path)) return undefined;
+    found.set(sessionId, path);
+    dropOldest(found, WRITTEN_KNOWN_MAX);
+    return path;
   };
 }

@@ -1,6 +1,5 @@
 // Owns the tool `sessions_list`: which sessions the caller can see, newest first (SPEC 3).
 
-import { existsSync } from "node:fs";
 import { badCursor, fail, ok } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
 import type { Message } from "../core/message.ts";
@@ -118,12 +117,6 @@ function routeFields(session: Session): ToolResult {
   };
 }
 
-/** The readable copy, once there is one: a session in which nothing was said has none yet. */
-function transcriptPathOf(ctx: ToolContext, session: Session): string | undefined {
-  const path = ctx.engine.store.transcriptPath(session.sessionId);
-  return path !== undefined && existsSync(path) ? path : undefined;
-}
-
 function sessionRow(ctx: ToolContext, row: ListedSession, spawners: ReadonlySet<string>): ToolResult {
   const { session, state, queuedRuns } = row;
   const { label, displayName } = session;
@@ -150,7 +143,7 @@ function sessionRow(ctx: ToolContext, row: ListedSession, spawners: ReadonlySet<
     ...routeFields(session),
     ...optional({
       spawnedBy: spawnedBy && shownKey(ctx, ctx.viewer, spawnedBy),
-      transcriptPath: transcriptPathOf(ctx, session),
+      transcriptPath: ctx.engine.store.writtenTranscript(session.sessionId),
     }),
     state,
     queuedRuns,

@@ -49,10 +49,11 @@ export function fakeWire(): FakeWire {
   };
   return {
     join: (store, clock) => {
-      const { transcriptPath: _embedded, ...rest } = store;
+      const { transcriptPath: _path, writtenTranscript: _written, ...rest } = store;
       return {
         ...rest,
         transcriptPath: () => undefined,
+        writtenTranscript: () => undefined,
         shared: sharedOf(clock, store),
         // The others still use it.
         close: async () => {},

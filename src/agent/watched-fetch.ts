@@ -3,6 +3,7 @@
 // WF2: an answer is passed on in small pieces, with a pause for all other work after some milliseconds: the
 //      providers' clients read a piece event by event, copy the rest of it for each, and never pause.
 
+import { ReadableStream as NodeStream } from "node:stream/web";
 import { type Fetch, isConnectTimeout } from "../world/outgoing.ts";
 import type { Call } from "./wire.ts";
 
@@ -53,6 +54,6 @@ export function watchedFetch(inner: Fetch, { seen, heard, world }: Watched): Fet
     }
     if (body === null) return response;
     const pieces = piecesOf(body, heard, world);
-    return new Response(ReadableStream.from(pieces), { status, statusText, headers });
+    return new Response(NodeStream.from(pieces) as typeof body, { status, statusText, headers });
   };
 }

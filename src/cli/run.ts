@@ -3,6 +3,7 @@
 // RN1: a command's module, and the configuration, are loaded only by a command that needs them.
 // RN2: wrong usage is exit code 2, in words that name the option or the command.
 
+import { MessageChannel } from "node:worker_threads";
 import { Command, CommanderError, Option } from "commander";
 import { EXPLAINED } from "../core/explanation.ts";
 import { closestKeys } from "../core/session-key.ts";

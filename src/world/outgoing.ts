@@ -95,7 +95,8 @@ export function outgoingRequest(
 }
 
 export type Fetch = typeof fetch;
-export type Dispatcher = NonNullable<RequestInit["dispatcher"]>;
+// The tests of the page are checked with the types of a browser, whose requests have no dispatcher.
+export type Dispatcher = RequestInit extends { dispatcher?: infer Own } ? NonNullable<Own> : never;
 type DispatcherKind = new (options: object) => Dispatcher;
 
 /** Limits of one request to a server that may think for long. */

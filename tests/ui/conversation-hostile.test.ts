@@ -56,7 +56,10 @@ const HEAVY = [
 ];
 
 async function hold(house: House, messages: readonly Message[]): Promise<void> {
-  const { sessionId } = await (await house.client()).request("chat.history", { sessionKey: MAIN, limit: 1 });
+  const { sessionId = "" } = await (await house.client()).request("chat.history", {
+    sessionKey: MAIN,
+    limit: 1,
+  });
   await house.store.transaction(async (tx) => {
     for (const entry of messages)
       await appendEntry(tx, { sessionKey: MAIN, sessionId, entry }, plainRedactor);

@@ -14,7 +14,10 @@ const AT = `sessions/${encodeURIComponent(MAIN)}`;
 const ROWS_MAX = 400;
 
 async function append(house: House, from: number, count: number): Promise<void> {
-  const { sessionId } = await (await house.client()).request("chat.history", { sessionKey: MAIN, limit: 1 });
+  const { sessionId = "" } = await (await house.client()).request("chat.history", {
+    sessionKey: MAIN,
+    limit: 1,
+  });
   await house.store.transaction(async (tx) => {
     for (let n = from; n < from + count; n += 1) {
       // Heights differ, so that nothing can be right by chance.

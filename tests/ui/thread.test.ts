@@ -127,9 +127,11 @@ describe("what is seen of it", () => {
   });
   const shape = (items: ReturnType<typeof itemsOf>) =>
     items.flatMap((item) =>
-      item.kind === "day"
-        ? []
-        : [item.kind === "end" ? item.id : `${item.id}(${item.results.map(({ id }) => id).join()})`],
+      item.kind === "message"
+        ? [`${item.id}(${item.results.map(({ id }) => id).join()})`]
+        : item.kind === "end"
+          ? [item.id]
+          : [],
     );
 
   test("IT1: a result stands with the nearest call of its id; one whose call is not here stands alone", () => {

@@ -5,6 +5,7 @@ import { UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../src/core/message.ts";
 import { ANSWER_LIMITS } from "../../src/core/settings.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
+import { until } from "../kit/until.ts";
 import { OFFLINE, smallModel, startTurn, toolSpec, userSays } from "./turn-kit.ts";
 
 function rolesOf(entries: readonly Entry[]): string[] {
@@ -74,7 +75,7 @@ test("K2: parallel tools run side by side, and any other tool waits and is waite
     },
   });
   const open = async (at: string): Promise<void> => {
-    while (!gates.has(at)) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => gates.has(at));
     gates.get(at)?.();
   };
   await open("1");

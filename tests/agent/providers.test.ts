@@ -27,6 +27,7 @@ import {
   tooLong,
   usage,
 } from "../kit/model-server-steps.ts";
+import { until } from "../kit/until.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 let server: ModelServer | undefined;
@@ -504,8 +505,3 @@ test("a stream that pauses goes on", async () => {
   open();
   expect((await messageOf(asked.outcome)).content).toMatchObject([{ text: "ab" }]);
 });
-
-/** Waits, without a clock, until other work has made the condition true. */
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
-}

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { Accounts } from "../../src/channels/accounts.ts";
 import { type ClusterProcess, embeddedGround, openCluster } from "../kit/cluster.ts";
 import { cleanup } from "../kit/engine.ts";
+import { until } from "../kit/until.ts";
 
 const NAME = "telegram:1";
 
@@ -48,10 +49,6 @@ function listenIn(process: ClusterProcess, name: string, ears: Ears, more: { fai
       ears.listening.delete(name);
     },
   };
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
 }
 
 async function twoGateways() {

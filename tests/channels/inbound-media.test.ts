@@ -13,6 +13,7 @@ import { deleteSession } from "../../src/flows/lifecycle.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { fakeChannel, offered, openAccount, said, saidInGroup } from "../kit/fake-channel.ts";
 import { type FlowApp, openFlowApp } from "../kit/flow-app.ts";
+import { until } from "../kit/until.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 import { agentSettings } from "../tools/app.ts";
 
@@ -214,7 +215,7 @@ describe("a file", () => {
     const first = receive(said("with files", { media: Array.from({ length: 10 }, () => stuck) }));
     const later = receive(said("behind them"));
     for (const wanted of [1, 2]) {
-      while (asked < wanted) await new Promise((resolve) => setImmediate(resolve));
+      await until(() => asked >= wanted);
       await world.advance(30_000);
     }
     await Promise.all([first, later]);

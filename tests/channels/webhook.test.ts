@@ -22,6 +22,7 @@ import {
 import { countDropped } from "../../src/store/hook-backlog.ts";
 import { cleanup, openStore, temporaryFolder } from "../kit/engine.ts";
 import { SECRET, startReceiver, type Told } from "../kit/hook-receiver.ts";
+import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const KEY = "agent:main:main";
@@ -72,15 +73,13 @@ async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof crea
         for (const event of events) unit.publish(event);
       }),
     /** Resolves once the rows are as wanted; real sockets take real time. */
-    async until(fits: (states: string[]) => boolean): Promise<string[]> {
-      for (;;) {
-        await new Promise((resolve) => setImmediate(resolve));
+    until: (fits: (states: string[]) => boolean): Promise<string[]> =>
+      until(async () => {
         const states = (await rows()).map(({ state, code }) =>
           code === undefined ? state : `${state} ${code}`,
         );
-        if (fits(states)) return states;
-      }
-    },
+        return fits(states) && states;
+      }),
   };
 }
 
@@ -236,18 +235,14 @@ test("a receiver that never answers costs its deadline, holds up no other, and i
   await bench.until((states) => states.includes("sent"));
   await bench.world.advance(10_000);
   await bench.until((states) => states.includes("pending"));
-  for (;;) {
-    const row = (await bench.rows()).find(({ route }) => route.to === "silent");
-    if (row?.error !== undefined) {
-      expect(row).toMatchObject({
-        state: "pending",
-        error: "the receiver gave no answer within 10 s",
-        attempts: 1,
-      });
-      break;
-    }
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+  const failed = await until(async () =>
+    (await bench.rows()).find(({ route, error }) => route.to === "silent" && error !== undefined),
+  );
+  expect(failed).toMatchObject({
+    state: "pending",
+    error: "the receiver gave no answer within 10 s",
+    attempts: 1,
+  });
 });
 
 test("an endless body is cut off: the status counts, and no memory is spent on the rest", async () => {
@@ -278,17 +273,11 @@ test("nobody there: it is tried again, and neither address nor secret stands in 
   const bench = await open([hookTo(`${receiver.url}?key=hush-hush`)]);
   await bench.start();
   await bench.tell(created());
-  for (;;) {
-    const [row] = await bench.rows();
-    if (row?.error !== undefined) {
-      expect(row).toMatchObject({
-        state: "pending",
-        error: "the receiver could not be reached (ECONNREFUSED)",
-      });
-      break;
-    }
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+  const failed = await until(async () => (await bench.rows()).find(({ error }) => error !== undefined));
+  expect(failed).toMatchObject({
+    state: "pending",
+    error: "the receiver could not be reached (ECONNREFUSED)",
+  });
   const stored = JSON.stringify(await bench.rows());
   expect(stored).not.toContain("hush");
   expect(stored).not.toContain(SECRET);
@@ -373,7 +362,7 @@ test("a backlog holds a burst of events: none of 1,500 is dropped", async () => 
   expect(await countDropped(bench.store.db)).toBe(0);
   await bench.start();
   await bench.until((states) => states.every((state) => state === "sent"));
-  while (receiver.told.length < 1_500) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => receiver.told.length >= 1_500);
   const { rows } = await listDeliveries(bench.store.db, { limit: 200, state: "failed" });
   expect(rows).toEqual([]);
 });

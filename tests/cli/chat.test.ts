@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { until } from "../kit/until.ts";
 import { call, makeHome, run, startGateway } from "./kit.ts";
 
 const RESEARCH = "agent:research:main";
@@ -139,8 +140,7 @@ test("a restart of the gateway in the middle of an answer loses nothing and show
   await chat.shows("> wait 1 seconds");
   // Accepted, and under way.
   const status = () => run(home, ["--json", "call", "health"]);
-  while (!(await status()).out.includes('"running": 1'))
-    await new Promise((resolve) => setImmediate(resolve));
+  await until(async () => (await status()).out.includes('"running": 1'));
   await gateway.stop();
   await chat.shows("connection lost");
   // Typed while nobody is there: said once, when the gateway is back.

@@ -5,8 +5,9 @@ import { listTurns, moveJob } from "../../src/store/cron-jobs.ts";
 import { setDeadline } from "../../src/store/deadlines.ts";
 import { removeJob, updateJob } from "../../src/triggers/jobs.ts";
 import type { ClusterProcess, OpenGround } from "../kit/cluster.ts";
+import { until } from "../kit/until.ts";
 import { ADMIN, add, cronKey, jobsOf } from "../triggers/kit.ts";
-import { two, until } from "./cluster-stage.ts";
+import { two } from "./cluster-stage.ts";
 
 const schedule = { kind: "every", everyMs: 3_600_000 } as const;
 

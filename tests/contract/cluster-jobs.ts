@@ -7,7 +7,8 @@ import { jobWaitsOfCall } from "../../src/store/job-waits.ts";
 import { type ClusterProcess, type OpenGround, openCluster } from "../kit/cluster.ts";
 import { endOf } from "../kit/engine.ts";
 import type { Actor, Play } from "../kit/flow-app.ts";
-import { CHATS, join, MAIN, two, until } from "./cluster-stage.ts";
+import { until } from "../kit/until.ts";
+import { CHATS, join, MAIN, two } from "./cluster-stage.ts";
 
 const [CHILD = "", OTHER = ""] = CHATS;
 const BOTH = `${[CHILD, OTHER].toSorted().join()} | `;

@@ -6,7 +6,8 @@ import type { OpenGround } from "../kit/cluster.ts";
 import { endOf, makeSessions } from "../kit/engine.ts";
 import type { Actor, Play } from "../kit/flow-app.ts";
 import { checkFlows, checkRuns, checkTranscripts } from "../kit/flow-checks.ts";
-import { CHATS, gate, MAIN, two, until } from "./cluster-stage.ts";
+import { until } from "../kit/until.ts";
+import { CHATS, gate, MAIN, two } from "./cluster-stage.ts";
 
 /** A ground that counts what its first process does. */
 function watchedGround(openGround: OpenGround) {

@@ -8,7 +8,8 @@ import type { OpenGround } from "../kit/cluster.ts";
 import { assistantText, endOf } from "../kit/engine.ts";
 import type { Play } from "../kit/flow-app.ts";
 import { whole } from "../kit/live-text.ts";
-import { gate, MAIN, two, until } from "./cluster-stage.ts";
+import { until } from "../kit/until.ts";
+import { gate, MAIN, two } from "./cluster-stage.ts";
 
 export function sightContract(openGround: OpenGround): void {
   test("a run that one process executes is waited for in another, and its events are heard there", async () => {

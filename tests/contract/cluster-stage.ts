@@ -21,11 +21,6 @@ export function gate() {
   };
 }
 
-/** Resolves when it is so; a test that waits for ever fails by its own time-out. */
-export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise((resolve) => setImmediate(resolve));
-}
-
 export async function join(
   cluster: Cluster,
   plays: Record<string, Play>,

@@ -4,7 +4,8 @@ import { expect, test } from "vitest";
 import { type ClusterProcess, type OpenGround, openCluster } from "../kit/cluster.ts";
 import { assistantText, endOf } from "../kit/engine.ts";
 import type { FlowAppOptions, Play } from "../kit/flow-app.ts";
-import { CHATS, gate, join, MAIN, two, until } from "./cluster-stage.ts";
+import { until } from "../kit/until.ts";
+import { CHATS, gate, join, MAIN, two } from "./cluster-stage.ts";
 
 export function takeoverContract(openGround: OpenGround): void {
   test("I1, I2: what a dead process executed is taken over, once, and goes on where its transcript ends", async () => {

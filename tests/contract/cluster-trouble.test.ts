@@ -15,7 +15,8 @@ import type { Play } from "../kit/flow-app.ts";
 import { checkFlows, checkRuns, checkTold, checkTranscripts } from "../kit/flow-checks.ts";
 import { serverUrl } from "../kit/postgres.ts";
 import { startPostgres } from "../kit/postgres-server.ts";
-import { gate, MAIN, until } from "./cluster-stage.ts";
+import { until } from "../kit/until.ts";
+import { gate, MAIN } from "./cluster-stage.ts";
 
 const KEYS = Array.from({ length: 6 }, (_, at) => `agent:main:chat:room${at}`);
 const ROUNDS = 3;

@@ -10,6 +10,7 @@ import { readRun } from "../../src/store/transcripts.ts";
 import { getWait } from "../../src/store/waits.ts";
 import { assistantText, endOf, makeSessions, openTestEngine, runRow, sessionRow } from "../kit/engine.ts";
 import { whole } from "../kit/live-text.ts";
+import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const ok = (reply: string): EndFacts => ({ state: "ok", reply });
@@ -157,7 +158,7 @@ test("I6: a call that outlives its run takes no slot", async () => {
   expect((await endOf(opened.engine, run)).state).toBe("error");
   release.resolve();
   await left;
-  while ((await opened.engine.load()).running > 0) await new Promise((resolve) => setImmediate(resolve));
+  await until(async () => (await opened.engine.load()).running === 0);
   expect((await opened.engine.load()).slots.taken).toBe(0);
 });
 

@@ -9,6 +9,7 @@ import type { Store } from "../../src/store/sql.ts";
 import { openStoreOn, temporaryFolder } from "../kit/engine.ts";
 import { openFlowApp } from "../kit/flow-app.ts";
 import { openSpawnApp } from "../kit/spawn-app.ts";
+import { until } from "../kit/until.ts";
 import { begin, checkFinished, scenario } from "./conversation-story.ts";
 import { fanOut } from "./fan-out-story.ts";
 
@@ -61,7 +62,7 @@ async function checkTold(app: App): Promise<void> {
   const runIds = rows.map((row) => row.run_id).toSorted();
   const told = (): string[] =>
     app.events.flatMap((event) => (event.kind === "run_ended" ? [event.runId] : [])).toSorted();
-  while (told().length < runIds.length) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => told().length >= runIds.length);
   expect(told()).toEqual(runIds);
 }
 

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { getFlow } from "../../src/store/flows.ts";
 import { updateSession } from "../../src/store/sessions.ts";
 import { openFlowApp, type Play } from "../kit/flow-app.ts";
+import { until } from "../kit/until.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 
 /** Asks research once, and ends when the test says so. */
@@ -50,7 +51,7 @@ test("aborting the run that asked cancels the reply turn that has not started, a
   });
   await app.route(MAIN, RESEARCH);
   const run = await app.tell(MAIN, "go");
-  while ((await app.runs(MAIN)).length < 2) await new Promise((resolve) => setImmediate(resolve));
+  await until(async () => (await app.runs(MAIN)).length >= 2);
   const aborted = await app.engine.abort({ sessionKey: MAIN, runId: run.runId });
   expect(aborted).toEqual({ aborted: true, runIds: [run.runId] });
   await app.quiet();
@@ -68,7 +69,7 @@ test("aborting a session names every run that ended, those that another's end ca
     choices: turns(5),
   });
   await app.tell(MAIN, "go");
-  while ((await app.runs(MAIN)).length < 2) await new Promise((resolve) => setImmediate(resolve));
+  await until(async () => (await app.runs(MAIN)).length >= 2);
   const runIds = (await app.runs(MAIN)).map((one) => one.runId);
   expect(await app.engine.abort({ sessionKey: MAIN })).toEqual({ aborted: true, runIds });
   await app.quiet();

@@ -3,6 +3,7 @@ import type { LiveEvent } from "../../src/core/event.ts";
 import { getFlow } from "../../src/store/flows.ts";
 import { endOf } from "../kit/engine.ts";
 import { openFlowApp, type Play } from "../kit/flow-app.ts";
+import { until } from "../kit/until.ts";
 import { asks, MAIN, RESEARCH, resultOf, turns } from "./asking.ts";
 
 /** Who said what in which step, from the flow's live events as the requester's watchers see them. */
@@ -263,13 +264,10 @@ describe("the reply-back loop and the announce step", () => {
       choices: turns(5),
     });
     const run = await app.tell(MAIN, "go");
-    const round1 = await (async () => {
-      for (;;) {
-        const found = (await app.runs(RESEARCH))[0];
-        if (found?.state === "ok") return found;
-        await new Promise((resolve) => setImmediate(resolve));
-      }
-    })();
+    const round1 = await until(async () => {
+      const [found] = await app.runs(RESEARCH);
+      return found?.state === "ok" && found;
+    });
     // The reply turn waits in main's lane, behind the run that asked.
     const aborted = await app.engine.abort({ sessionKey: RESEARCH, runId: round1.runId });
     expect(aborted).toMatchObject({ aborted: false, runIds: [expect.any(String)] });

@@ -12,6 +12,7 @@ import { insertSession, updateSession } from "../../src/store/sessions.ts";
 import { endOf, sessionRow, temporaryFolder } from "../kit/engine.ts";
 import { whole } from "../kit/live-text.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";
+import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 
@@ -29,7 +30,6 @@ function withBudget(maxChainTokens: number, subagents: Partial<Settings["subagen
   return { ...base, session: { ...base.session, agentToAgent } };
 }
 
-const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const aborted = (turn: Turn): Promise<unknown> =>
   new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
 
@@ -60,16 +60,10 @@ async function spawned(app: SpawnApp, from: string, task: string): Promise<Recor
   return JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
 }
 
-async function only(app: SpawnApp, of: string) {
-  for (;;) {
-    const [child] = await app.children(of);
-    if (child !== undefined) return child;
-    await tick();
-  }
-}
+const only = (app: SpawnApp, of: string) => until(async () => (await app.children(of))[0]);
 
 async function untilRuns(app: SpawnApp, key: string, state: string): Promise<void> {
-  while ((await app.runs(key)).every((run) => run.state !== state)) await tick();
+  await until(async () => (await app.runs(key)).some((run) => run.state === state));
 }
 
 /** A child of main that has done its own part and waits for its own child, which is at work. */
@@ -274,7 +268,7 @@ describe("chain budgets", () => {
     const busy = await app.tell(MAIN, "wait");
     // 15 tokens are used when the wake is accepted behind that message, and 20 once it could start.
     const child = await only(app, MAIN);
-    while ((await app.runs(child.key)).filter((run) => run.state === "ok").length < 2) await tick();
+    await until(async () => (await app.runs(child.key)).filter((run) => run.state === "ok").length >= 2);
     await app.store.transaction((tx) => tx.updateTable("chains").set({ tokens: 20 }).execute());
     hold.resolve();
     await endOf(app.engine, busy.runId);
@@ -299,7 +293,7 @@ test("a wake that a reset ends before it began is posted instead", async () => {
   await app.route(MAIN);
   await spawned(app, MAIN, "x");
   await app.tell(MAIN, "wait");
-  while ((await app.runs(MAIN)).every((run) => run.input.provenance === undefined)) await tick();
+  await until(async () => (await app.runs(MAIN)).some((run) => run.input.provenance !== undefined));
   const main = await app.session(MAIN);
   if (main === undefined) throw new Error("no main");
   await resetSession(facts(app, own), main);
@@ -323,7 +317,7 @@ describe("a spawn that an abort overtakes", () => {
     });
     await app.tell(MAIN, "go");
     await app.quiet();
-    while (results.length < 3) await tick();
+    await until(() => results.length >= 3);
     expect(results.map((result) => result.code)).toEqual(["run_aborted", "run_aborted", "run_aborted"]);
     expect(await app.children(MAIN)).toEqual([]);
   });
@@ -387,7 +381,7 @@ describe("attachments", () => {
     expect(await lostAttachments(app.store.db, own, 0)).toEqual([]);
     await app.engine.abort({ sessionKey: (await only(app, MAIN)).key });
     await app.quiet();
-    while ((await names()).length > 0) await tick();
+    await until(async () => (await names()).length === 0);
     const plan = { files: [] };
     await writeAttachments(workspace, plan, String(runId), attachmentOwner(own.store));
     expect(await lostAttachments(app.store.db, own, 0)).toEqual([

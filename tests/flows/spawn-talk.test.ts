@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import type { Settings } from "../../src/core/settings.ts";
 import { endOf } from "../kit/engine.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
+import { until } from "../kit/until.ts";
 import { settingsWith } from "../tools/app.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 
@@ -92,7 +93,7 @@ test("nothing is found of a sub-agent that was deleted after its job, but its an
   const run = await app.tell(MAIN, "go");
   const { childSessionKey } = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
   await app.quiet();
-  while ((await app.session(childSessionKey)) !== undefined) await new Promise((done) => setImmediate(done));
+  await until(async () => (await app.session(childSessionKey)) === undefined);
   expect(await app.call(MAIN, "sessions_search", { query: "pomegranate" })).toMatchObject({ count: 0 });
   expect(await app.call(MAIN, "sessions_history", { sessionKey: childSessionKey })).toMatchObject({
     status: "error",

@@ -4,6 +4,7 @@ import { resetSession } from "../../src/flows/lifecycle.ts";
 import { deleteSessionRows } from "../../src/store/sessions.ts";
 import { endOf, temporaryFolder } from "../kit/engine.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";
+import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { settingsWith } from "../tools/app.ts";
 
@@ -281,7 +282,7 @@ describe("cancelling", () => {
     });
     await app.route(MAIN);
     await spawnResults(app, "outer");
-    while (started.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => started.length >= 2);
     const aborted = await app.engine.abort({ sessionKey: MAIN });
     expect(aborted.runIds).toHaveLength(2);
     await app.quiet();
@@ -392,7 +393,7 @@ describe("after the job", () => {
     const [result] = await spawnResults(app, "x");
     const key = String(result?.childSessionKey);
     await app.quiet();
-    while ((await app.session(key)) !== undefined) await new Promise((resolve) => setImmediate(resolve));
+    await until(async () => (await app.session(key)) === undefined);
     expect(app.sent).toHaveLength(1);
     const left = await app.store.db
       .selectFrom("messages")

@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { getRun } from "../../src/store/runs.ts";
 import { getSession } from "../../src/store/sessions.ts";
+import { until } from "../kit/until.ts";
 import { openHouse } from "./kit.ts";
 import { heldModel, openPeer, REVISION_OF, SPEAKERS, sendAs, written } from "./mcp-kit.ts";
 
@@ -298,9 +299,6 @@ test.each(SPEAKERS)("%s: a call that is cancelled ends the waiting, not the run"
 
 /** Resolves once no caller waits for anything any more. */
 async function waitEnds({ store }: Awaited<ReturnType<typeof openHouse>>): Promise<void> {
-  for (;;) {
-    const open = await store.db.selectFrom("waits").select("call_id").where("state", "=", "open").execute();
-    if (open.length === 0) return;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+  const open = store.db.selectFrom("waits").select("call_id").where("state", "=", "open");
+  await until(async () => (await open.execute()).length === 0);
 }

@@ -4,8 +4,9 @@ import OpenAI from "openai";
 import { expect, test } from "vitest";
 import { whole } from "../kit/live-text.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
+import { until } from "../kit/until.ts";
 import { openHouse, type Play } from "./kit.ts";
-import { allArchived, openAi, openAiSessions, PNG, runStates, said, until } from "./openai-kit.ts";
+import { allArchived, openAi, openAiSessions, PNG, runStates, said } from "./openai-kit.ts";
 
 const MODEL = "parley/main";
 

@@ -10,8 +10,9 @@ import { embeddedGround } from "../kit/cluster.ts";
 import { quietWorld } from "../kit/engine.ts";
 import { whole } from "../kit/live-text.ts";
 import { mortalProcess } from "../kit/mortal-store.ts";
+import { until } from "../kit/until.ts";
 import { type House, openHouse, type Play, TOKEN } from "./kit.ts";
-import { allArchived, heldPlay, openAi, openAiSessions, runStates, said, until } from "./openai-kit.ts";
+import { allArchived, heldPlay, openAi, openAiSessions, runStates, said } from "./openai-kit.ts";
 
 const MODEL = "parley/main";
 const UNNAMED = { model: MODEL, messages: [said("Hello")] };

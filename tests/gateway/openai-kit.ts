@@ -5,6 +5,7 @@ import OpenAI from "openai";
 import type { Session } from "../../src/core/session.ts";
 import { listRuns } from "../../src/store/runs.ts";
 import { getSession } from "../../src/store/sessions.ts";
+import { until } from "../kit/until.ts";
 import { type House, type Play, TOKEN } from "./kit.ts";
 
 export const PNG = `data:image/png;base64,${Buffer.from("picture").toString("base64")}`;
@@ -59,17 +60,6 @@ export async function openAiSessions(house: House): Promise<Session[]> {
     if (session !== undefined) sessions.push(session);
   }
   return sessions;
-}
-
-/** Asks until it is so. */
-export async function until<T>(look: () => Promise<T | undefined | false>): Promise<T> {
-  const deadline = Date.now() + 10_000;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined && found !== false) return found;
-    if (Date.now() > deadline) throw new Error("it did not come about");
-    await new Promise((resolve) => setImmediate(resolve));
-  }
 }
 
 /** Resolves once every such session is archived. */

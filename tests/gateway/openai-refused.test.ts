@@ -7,8 +7,9 @@ import { expect, test } from "vitest";
 import { READ, REFUSED, UNUSED } from "../../src/gateway/openai-fields.ts";
 import { readRequest } from "../../src/gateway/openai-request.ts";
 import { cleanup } from "../kit/engine.ts";
+import { until } from "../kit/until.ts";
 import { openHouse, TOKEN } from "./kit.ts";
-import { openAi, openAiSessions, said, until } from "./openai-kit.ts";
+import { openAi, openAiSessions, said } from "./openai-kit.ts";
 
 const MODEL = "parley/main";
 const HEAD = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };

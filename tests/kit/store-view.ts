@@ -5,8 +5,9 @@ import type { Run } from "../../src/core/run.ts";
 import { listRuns } from "../../src/store/runs.ts";
 import type { Db } from "../../src/store/sql.ts";
 import { readHistory } from "../../src/store/transcripts.ts";
+import { until } from "./until.ts";
 
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 45_000;
 const ROWS_MAX = 500;
 
 /** Whether no run is unfinished. */
@@ -27,10 +28,11 @@ export async function isQuiet(db: Db): Promise<boolean> {
 /** Resolves once it is so. */
 export async function untilQuiet(db: Db, isSo: (db: Db) => Promise<boolean> = isQuiet): Promise<void> {
   const deadline = Date.now() + PATIENCE_MS;
-  while (!(await isSo(db))) {
+  await until(async () => {
+    if (await isSo(db)) return true;
     if (Date.now() > deadline) throw new Error("work is left that nobody does");
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+    return false;
+  });
 }
 
 /** A transcript, a line a message. */

@@ -3,7 +3,8 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Box, running, until, whyNot } from "./kit.ts";
+import { until } from "../kit/until.ts";
+import { Box, running, whyNot } from "./kit.ts";
 
 const missing = { bubblewrap: await whyNot("bubblewrap"), docker: await whyNot("docker") };
 

@@ -15,7 +15,8 @@ import {
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Box, gatewayProgram, running, until, whyNot } from "./kit.ts";
+import { until } from "../kit/until.ts";
+import { Box, gatewayProgram, running, whyNot } from "./kit.ts";
 
 const NODE = "/run/parley/node";
 const missing = await whyNot("bubblewrap");

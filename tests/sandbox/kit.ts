@@ -133,10 +133,6 @@ export function running(text: string): number[] {
     });
 }
 
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
-}
-
 /** A program that makes this test's sandbox in a process of its own. */
 export function gatewayProgram(box: Box, body: string): string {
   const kit = fileURLToPath(new URL("../../src/sandbox/find.ts", import.meta.url));

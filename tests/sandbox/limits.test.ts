@@ -6,7 +6,8 @@ import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFile
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Box, gatewayProgram, running, until, whyNot } from "./kit.ts";
+import { until } from "../kit/until.ts";
+import { Box, gatewayProgram, running, whyNot } from "./kit.ts";
 
 const missing = await whyNot("bubblewrap");
 

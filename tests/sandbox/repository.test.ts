@@ -5,7 +5,8 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, wr
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { useConfigHome } from "../kit/config-home.ts";
-import { Box, limitsOf, running, until, whyNot } from "./kit.ts";
+import { until } from "../kit/until.ts";
+import { Box, limitsOf, running, whyNot } from "./kit.ts";
 
 const config = useConfigHome();
 

@@ -10,7 +10,8 @@ import { createSandboxFinder, type SandboxFinder } from "../../src/sandbox/find.
 import { NetworkPeers } from "../../src/sandbox/peers.ts";
 import { treeBelow } from "../../src/sandbox/process-tree.ts";
 import { realWorld } from "../../src/world.ts";
-import { Box, gatewayProgram, limitsOf, NEEDS, shown, until, whyNot } from "./kit.ts";
+import { until } from "../kit/until.ts";
+import { Box, gatewayProgram, limitsOf, NEEDS, shown, whyNot } from "./kit.ts";
 
 const NODE = "/run/parley/node";
 const missing = await whyNot("bubblewrap");

@@ -9,6 +9,7 @@ import { appendEntry } from "../../src/store/transcripts.ts";
 import { runSql } from "../kit/postgres.ts";
 import { type PostgresServer, startPostgres } from "../kit/postgres-server.ts";
 import { plainRedactor } from "../kit/redactor.ts";
+import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { userMessage } from "./samples.ts";
 
@@ -79,9 +80,7 @@ function load(name: string): Load {
   };
 }
 
-const reached = async (list: readonly unknown[], count: number): Promise<void> => {
-  while (list.length < count) await new Promise((resolve) => setImmediate(resolve));
-};
+const reached = (list: readonly unknown[], count: number): Promise<true> => until(() => list.length >= count);
 
 test.each(["stopped", "killed"] as const)(
   "a server that is %s under load: each transaction is stored or fails as unreachable; then the store works",

@@ -8,6 +8,7 @@ import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { TOKEN, writeHome } from "../kit/fleet.ts";
 import { type Script, startModelServer } from "../kit/model-server.ts";
 import { type Collector, startCollector } from "../kit/otlp-collector.ts";
+import { until } from "../kit/until.ts";
 
 type Json = Record<string, unknown>;
 
@@ -92,10 +93,11 @@ export async function openStage(options: StageOptions) {
     /** Until no run and no flow is left. */
     async quiet(): Promise<void> {
       const deadline = Date.now() + 20_000;
-      while ((await left()) > 0) {
+      await until(async () => {
+        if ((await left()) === 0) return true;
         if (Date.now() > deadline) throw new Error("work is left that nobody does");
-        await new Promise((resolve) => setImmediate(resolve));
-      }
+        return false;
+      });
     },
   };
 }

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { readArguments } from "../../src/tools/arguments.ts";
 import { execTool } from "../../src/tools/exec.ts";
 import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
+import { until } from "../kit/until.ts";
 
 let folder: string;
 let workspace: string;
@@ -56,10 +57,6 @@ function pidIn(file: string): number {
   const pid = Number(readFileSync(join(workspace, file), "utf8"));
   started.push(pid);
   return pid;
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
 test("output and errors come back in the order of writing, with the exit code", async () => {

@@ -6,6 +6,7 @@ import { operatorViewer } from "../../src/flows/access.ts";
 import { listTurns } from "../../src/store/cron-jobs.ts";
 import { addJob, type JobCaller, type JobContext, type NewJob } from "../../src/triggers/jobs.ts";
 import type { FlowApp } from "../kit/flow-app.ts";
+import { until } from "../kit/until.ts";
 
 /** The holder of the gateway's own token. */
 export const ADMIN: JobCaller = { viewer: operatorViewer(["operator.admin"]), id: "gateway" };
@@ -35,11 +36,10 @@ export async function turnsOf(app: Pick<FlowApp, "store">, job: Pick<CronJob, "i
 
 /** Resolves once the job has had so many turns and nothing is under way any more. */
 export async function untilTurns(app: FlowApp, job: Pick<CronJob, "id">, count: number): Promise<string[]> {
-  for (;;) {
+  return until(async () => {
     const turns = await turnsOf(app, job);
-    if (turns.length >= count && (await app.isQuiet())) return turns;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+    return turns.length >= count && (await app.isQuiet()) && turns;
+  });
 }
 
 export { cronKey };

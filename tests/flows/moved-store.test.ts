@@ -11,7 +11,7 @@ import { backupStore, migrateStore, restoreStore } from "../../src/store/transfe
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp, type Play } from "../kit/flow-app.ts";
 import * as checks from "../kit/flow-checks.ts";
-import { freshUrl, good, jobOn } from "../store/moves.ts";
+import { emptyUrl, freshUrl, good, jobOn } from "../store/moves.ts";
 import { silentLog } from "../store/samples.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 
@@ -94,7 +94,7 @@ test.each(COMMITS)("from the embedded store to PostgreSQL, after a death at comm
 });
 
 test.each(COMMITS)("from PostgreSQL to the embedded store, after a death at commit %i", async (commit) => {
-  const url = await freshUrl();
+  const url = await emptyUrl();
   const accepted = await dieAt(commit, await onDatabase(url));
   const [file, dir] = [join(temporaryFolder(), "backup.sqlite"), temporaryFolder()];
   good(await backupStore(jobOn({ url }), file));

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { openPostgres } from "../../src/store/postgres.ts";
 import { quietWorld } from "../kit/engine.ts";
-import { freshUrl } from "../store/moves.ts";
+import { emptyUrl } from "../store/moves.ts";
 import { connectParams, type House, openHouse, openRaw, quiet, type Raw } from "./kit.ts";
 import { type Device, joinedNode, NODE_TOKENS, newDevice, pairedDevice } from "./node-kit.ts";
 import { openerOf } from "./opener.ts";
@@ -224,7 +224,7 @@ test("a key that is another caller's run id tells nothing of that run, and stops
 });
 
 test("one caller asks two gateways the same at the same moment: one run, and one answer", async () => {
-  const url = await freshUrl();
+  const url = await emptyUrl();
   const open = async () => openHouse({ disk: await openPostgres({ url, world: quietWorld() }) });
   const houses = [await open(), await open()];
   const clients = await Promise.all(houses.map((house) => house.client()));

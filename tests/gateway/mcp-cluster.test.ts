@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { TOKEN } from "../kit/fleet.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
-import { freshSchema, serverUrl } from "../kit/postgres.ts";
+import { emptyUrl } from "../store/moves.ts";
 import { type Answer, messageOf, objectOf, raw } from "./mcp-kit.ts";
 
 const ME = { authorization: `Bearer ${TOKEN}`, "x-parley-handle": "roamer" };
@@ -37,7 +37,7 @@ async function firstEvent(response: Response): Promise<Answer> {
 }
 
 test("nothing is kept between two requests: any process knows the client, its inbox and its news", async () => {
-  const { url } = freshSchema(await serverUrl());
+  const url = await emptyUrl();
   const config = { store: { postgresUrl: url }, agents: { list: [{ id: "main" }, { id: "research" }] } };
   const [one, two] = await Promise.all([
     startProcess({ home: homeWith(config) }),

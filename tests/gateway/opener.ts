@@ -2,13 +2,13 @@
 
 import { openPostgres } from "../../src/store/postgres.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine.ts";
-import { freshUrl } from "../store/moves.ts";
+import { emptyUrl } from "../store/moves.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
 
 /** Opens a house as a restart does, on an embedded store or on PostgreSQL. */
 export async function openerOf(kind: string): Promise<(options?: HouseOptions) => Promise<House>> {
   const dir = temporaryFolder();
-  const url = kind === "PostgreSQL" ? await freshUrl() : undefined;
+  const url = kind === "PostgreSQL" ? await emptyUrl() : undefined;
   return async (options = {}) => {
     const disk = url === undefined ? {} : { disk: await openPostgres({ url, world: quietWorld() }) };
     return openHouse({ dir, ...disk, ...options });

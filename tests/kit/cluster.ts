@@ -10,7 +10,7 @@ import { cleanup, openStore, quietWorld, temporaryFolder } from "./engine.ts";
 import { fakeWire } from "./fake-shared.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp } from "./flow-app.ts";
 import { type MortalProcess, mortalProcess } from "./mortal-store.ts";
-import { freshSchema, runSql, serverUrl } from "./postgres.ts";
+import { freshSchema, takeSchema } from "./postgres.ts";
 
 /** The ground under a cluster: each call opens what one process has of it. */
 export interface Ground {
@@ -108,18 +108,21 @@ export async function openCluster(openGround: OpenGround): Promise<Cluster> {
   };
 }
 
+/** On a server that is gone after the test. */
+const schemaOn = (server: string) => ({ ...freshSchema(server), give: async () => {} });
+
 /**
  * A PostgreSQL schema of its own; every process has connections of its own to it. `server`: the address of
  * another server than the run's.
  */
 export async function postgresGround(server?: string): Promise<Ground> {
-  const { url, schema } = freshSchema(server ?? (await serverUrl()));
+  const { url, give } = server === undefined ? await takeSchema() : schemaOn(server);
   const members = new Set<() => void>();
   let isCut = false;
   const gap = (): void => {
     for (const onGap of members) onGap();
   };
-  cleanup(() => runSql(url, `drop schema if exists ${schema} cascade`).then(() => {}));
+  cleanup(give);
   return {
     async open(world) {
       const store = await openPostgres({ url, world });

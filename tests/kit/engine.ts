@@ -1,6 +1,5 @@
 // The real engine on a real store in a folder of its own, with a scripted executor, and crashes on demand.
 
-import { createHash } from "node:crypto";
 import type { AssistantMessage } from "../../src/core/message.ts";
 import { ZERO_USAGE } from "../../src/core/message.ts";
 import { isEnded, type Run } from "../../src/core/run.ts";
@@ -18,7 +17,7 @@ import { openSqlite } from "../../src/store/sqlite.ts";
 import { realWorld, type World } from "../../src/world.ts";
 import { sessionRow as blankSession } from "../core/rows.ts";
 import { cleanUp, cleanup, temporaryFolder } from "./cleanup.ts";
-import { runSql, serverUrl } from "./postgres.ts";
+import { type TestSchema, takeSchema } from "./postgres.ts";
 
 export { cleanUp, cleanup, temporaryFolder };
 
@@ -153,11 +152,20 @@ export async function openStoreOn(
   return store;
 }
 
+/** Of folders of the test that is under way: who opens the store in one again finds what is there. */
+const folderSchemas = new Map<string, Promise<TestSchema>>();
+
 /** As one process alone has it: without the others there are no leases, and a held clock holds. */
 async function openPostgresFor(dir: string, world: World): Promise<Store> {
-  const schema = `t_${createHash("sha256").update(dir).digest("hex").slice(0, 32)}`;
-  const url = `${await serverUrl()}?schema=${schema}`;
-  cleanup(() => runSql(url, `drop schema if exists ${schema} cascade`).then(() => {}));
+  const schema = folderSchemas.get(dir) ?? takeSchema();
+  if (!folderSchemas.has(dir)) {
+    folderSchemas.set(dir, schema);
+    cleanup(async () => {
+      folderSchemas.delete(dir);
+      await (await schema).give();
+    });
+  }
+  const { url } = await schema;
   const { shared: _others, ...store } = await openPostgres({
     url,
     world: { ...world, clock: quietWorld().clock },

@@ -115,6 +115,8 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
       "--no-locale",
       "--locale-provider=icu",
       "--icu-locale=en-US",
+      // What a client computes for each connection, to prove that it knows the password.
+      "--set=scram_iterations=1",
     ],
     postgresFlags: [
       ...[...settings, "unix_socket_directories="].flatMap((setting) => ["-c", setting]),

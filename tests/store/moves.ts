@@ -9,7 +9,7 @@ import { openSqlite } from "../../src/store/sqlite.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import type { MoveJob } from "../../src/store/transfer.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
-import { freshSchema, runSql, serverUrl } from "../kit/postgres.ts";
+import { freshSchema, runSql, serverUrl, takeSchema } from "../kit/postgres.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { sampleSession, silentLog, userMessage } from "./samples.ts";
 
@@ -36,6 +36,13 @@ export function words(result: Result<unknown>): string {
 export async function freshUrl(): Promise<string> {
   const { url, schema } = freshSchema(await serverUrl());
   cleanup(() => runSql(url, `drop schema if exists "${schema}" cascade`).then(() => {}));
+  return url;
+}
+
+/** The address of an empty store. */
+export async function emptyUrl(): Promise<string> {
+  const { url, give } = await takeSchema();
+  cleanup(give);
   return url;
 }
 

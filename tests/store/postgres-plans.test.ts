@@ -88,7 +88,7 @@ analyze sessions, session_names, messages, message_texts, runs, waits, flows, de
 let opened: PostgresStore;
 
 beforeAll(async () => {
-  opened = await openPostgresStore();
+  opened = await openPostgresStore({ own: true });
   await runSql(opened.url, `set search_path to ${opened.schema}; ${FILL}`);
 });
 afterAll(() => opened.dispose());

@@ -6,13 +6,14 @@ import { sharedWorld } from "../../src/engine/shared-world.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import { insertSession } from "../../src/store/sessions.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
-import { freshSchema, serverUrl } from "../kit/postgres.ts";
+import { takeSchema } from "../kit/postgres.ts";
 import { countTrips } from "../kit/round-trips.ts";
 
 const RUN_MAX_MS = 30_000;
 
 test("a plain run on PostgreSQL costs two transactions with nine round trips, and no hint travels in them", async () => {
-  const { url } = freshSchema(await serverUrl());
+  const { url, give } = await takeSchema();
+  cleanup(give);
   const plain = quietWorld();
   const store = await openPostgres({ url, world: plain });
   cleanup(() => store.close());

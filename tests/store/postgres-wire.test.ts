@@ -54,7 +54,7 @@ async function ear(shared: SharedStore) {
 describe("the wire", () => {
   test("others hear every text once, in order, equal ones too; the sender does not hear itself", async () => {
     const a = await open();
-    const b = await open({ url: a.url, schema: a.schema });
+    const b = await open({ url: a.url });
     const [atA, atB] = [await ear(a.shared), await ear(b.shared)];
     const texts = ["one", "two", "two", "", "a:b.c", "üñí\n'\"\\ {}", "x".repeat(WIRE_TEXT_MAX_BYTES)];
     await a.shared.notify(texts);
@@ -67,7 +67,7 @@ describe("the wire", () => {
 
   test("many at once arrive whole and in order", async () => {
     const a = await open();
-    const b = await open({ url: a.url, schema: a.schema });
+    const b = await open({ url: a.url });
     const atB = await ear(b.shared);
     const texts = Array.from({ length: 1_000 }, (_, n) => `text ${n}`);
     await Promise.all(texts.map((text) => a.shared.notify([text])));
@@ -77,7 +77,7 @@ describe("the wire", () => {
 
   test("another schema of the same database hears nothing", async () => {
     const a = await open();
-    const b = await open({ url: a.url, schema: a.schema });
+    const b = await open({ url: a.url });
     const stranger = await open();
     const [atB, atStranger] = [await ear(b.shared), await ear(stranger.shared)];
     await a.shared.notify(["private"]);
@@ -92,7 +92,7 @@ describe("the wire", () => {
 
   test("a lost connection comes back by itself and reports the gap; one that was stopped stays silent", async () => {
     const a = await open();
-    const b = await open({ url: a.url, schema: a.schema });
+    const b = await open({ url: a.url });
     const [kept, stopped] = [await ear(b.shared), await ear(b.shared)];
     await stopped.stop();
     const listening = `select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen "parley:${a.schema}"'`;
@@ -107,7 +107,7 @@ describe("the wire", () => {
   test("what a listener throws is logged, and the next text is heard", async () => {
     const world = fakeWorld({ clock: "real" });
     const a = await open({ world });
-    const b = await open({ url: a.url, schema: a.schema });
+    const b = await open({ url: a.url });
     const heard = Promise.withResolvers<void>();
     const stop = await a.shared.listen(
       (text) => {

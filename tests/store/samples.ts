@@ -1,13 +1,13 @@
 // Rows for store tests: complete, plain, and different in what a test names.
 
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AssistantMessage, ToolResultMessage, UserMessage } from "../../src/core/message.ts";
 import { ZERO_USAGE } from "../../src/core/message.ts";
 import type { Run } from "../../src/core/run.ts";
 import { NOT_YET_USED, type Session } from "../../src/core/session.ts";
 import type { Log } from "../../src/world.ts";
+import { GROUND } from "../kit/cleanup.ts";
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -20,7 +20,7 @@ export function keptLog(): Log & { readonly lines: { level: string; text: string
 
 /** A directory of its own, with the way to remove it. */
 export function temporaryDir(): { dir: string; remove(): void } {
-  const dir = mkdtempSync(join(tmpdir(), "parley-store-"));
+  const dir = mkdtempSync(join(GROUND, "parley-store-"));
   return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };
 }
 

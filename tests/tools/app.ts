@@ -2,7 +2,6 @@
 // Only the model is fake: it answers every message at once with an echo.
 
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LOGGING } from "../../src/core/logging.ts";
 import { type AssistantMessage, type Message, ZERO_USAGE } from "../../src/core/message.ts";
@@ -20,11 +19,12 @@ import { spawnChainOf } from "../../src/flows/spawn-chain.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { getSession, insertSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
 import { callTool, toolNames } from "../../src/tools/catalog.ts";
 import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
 import { realWorld, type World } from "../../src/world.ts";
+import { GROUND } from "../kit/cleanup.ts";
+import { openEmbedded } from "../kit/engine.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 
 /** A main session that nobody spawned, for what depends on settings alone. */
@@ -38,7 +38,7 @@ export function agentSettings(id: string, more: Partial<AgentSettings> = {}): Ag
     default: id === "main",
     model: "offline/rehearsal",
     thinking: "off",
-    workspace: join(tmpdir(), "parley-no-workspace"),
+    workspace: join(GROUND, "parley-no-workspace"),
     tools: { allow: [], deny: [] },
     subagents: { allowAgents: [] },
     sandbox: {
@@ -280,10 +280,10 @@ function openEngine(store: Store, world: World, settings: Settings, isHeld: () =
 }
 
 export async function openApp(choices: Choices = {}): Promise<App> {
-  const dir = mkdtempSync(join(tmpdir(), "parley-tools-"));
+  const dir = mkdtempSync(join(GROUND, "parley-tools-"));
   const settings = settingsWith(choices);
   const world = realWorld({ level: "silent" });
-  const store = await openSqlite({ dir, durability: "normal", log: world.log });
+  const store = await openEmbedded(dir, world);
   let isHeld = false;
   const engine = openEngine(store, world, settings, () => isHeld);
   await ensureMainSessions({ engine, settings });

@@ -25,7 +25,7 @@ test(`CS1-CS5 hold in ${STORIES} stories of several processes over one store`, {
   timeout: PATIENCE_MS,
 }, async () => {
   const wrong = await tellAll({
-    from: 1_000,
+    from: 1,
     count: STORIES,
     workers: 2,
     cluster: true,

@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine.ts";
 import { tellAll } from "./workers.ts";
 
-/** Enough to meet most features, the ones on a real disk among them. */
-const STORIES = 30;
+/** simulation.deep.test.ts tells 60 of them twice. */
+const STORIES = 10;
 const WORKERS = 2;
 /** Far more than it takes. */
 const PATIENCE_MS = 300_000;

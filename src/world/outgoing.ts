@@ -95,8 +95,7 @@ export function outgoingRequest(
 }
 
 export type Fetch = typeof fetch;
-// The tests of the page are checked with the types of a browser, whose requests have no dispatcher.
-export type Dispatcher = RequestInit extends { dispatcher?: infer Own } ? NonNullable<Own> : never;
+export type Dispatcher = NonNullable<RequestInit["dispatcher"]>;
 type DispatcherKind = new (options: object) => Dispatcher;
 
 /** Limits of one request to a server that may think for long. */

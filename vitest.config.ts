@@ -31,7 +31,7 @@ export default defineConfig({
     pool: "forks",
     sequence: { sequencer: LongFirst },
     // Whoever polls waits for what must come: on a busy machine it comes late.
-    expect: { poll: { timeout: 15_000 } },
+    expect: { poll: { timeout: 30_000 } },
     projects: [
       {
         extends: true,

@@ -14,7 +14,7 @@ import { type ConnectOptions, connect, type GatewayClient } from "../../src/gate
 import { freePort } from "./loopback.ts";
 
 export const LAUNCHER = fileURLToPath(new URL("../../bin/parley.js", import.meta.url));
-const READY_MAX_MS = 30_000;
+const READY_MAX_MS = 45_000;
 /** Apart from the ports of all other tests: nobody may take one while its process is down. */
 const PORT_FIRST = 12_000;
 /** What a process wrote last, in characters. */

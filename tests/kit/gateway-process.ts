@@ -4,6 +4,9 @@ import { connect, type GatewayClient } from "../../src/gateway/client.ts";
 import { cleanup, temporaryFolder } from "./engine.ts";
 import { addressOf, launch, TOKEN, writeHome } from "./fleet.ts";
 
+/** A busy machine takes long to load what the first connection needs. */
+const CONNECT_MAX_MS = 30_000;
+
 export interface GatewayProcess {
   readonly url: string;
   readonly httpUrl: string;
@@ -68,7 +71,7 @@ export async function startProcess(options: ProcessOptions = {}): Promise<Gatewa
     stderr: () => stderr,
     exited,
     async connect() {
-      const client = await connect({ url, token: TOKEN, reconnect: false });
+      const client = await connect({ url, token: TOKEN, reconnect: false, connectTimeoutMs: CONNECT_MAX_MS });
       cleanup(() => client.close());
       return client;
     },

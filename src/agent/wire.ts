@@ -132,12 +132,15 @@ async function readEvents(
 ): Promise<boolean> {
   const events = new EventReader();
   let busySince = clock.monotonic();
-  const isStopped = (): boolean => signal.aborted || answer.over() !== undefined;
+  // To ask a signal for each event takes longer than to read some events.
+  let isAborted = signal.aborted;
+  signal.addEventListener("abort", () => {
+    isAborted = true;
+  });
+  const isStopped = (): boolean => isAborted || answer.over() !== undefined;
   for (;;) {
     const askedAt = clock.monotonic();
-    const bytes = await response.read().catch((error: unknown) => {
-      throw wireError(error);
-    });
+    const bytes = await pieceOf(response);
     if (clock.monotonic() - askedAt >= TURN_MS) busySince = clock.monotonic();
     heard(bytes?.byteLength ?? 0);
     if (bytes === undefined) events.finish();
@@ -152,6 +155,14 @@ async function readEvents(
     }
     if (isStopped()) return false;
     if (bytes === undefined) return true;
+  }
+}
+
+async function pieceOf(response: StreamedAnswer): Promise<Uint8Array | undefined> {
+  try {
+    return await response.read();
+  } catch (error) {
+    throw wireError(error);
   }
 }
 

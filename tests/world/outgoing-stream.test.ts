@@ -1,0 +1,124 @@
+// A POST whose answer is read piece by piece, over real HTTP.
+
+import type { ServerResponse } from "node:http";
+import { expect, test } from "vitest";
+import { outgoingPost, type Post } from "../../src/world/outgoing-stream.ts";
+import { cleanup } from "../kit/engine.ts";
+import { serveHttp } from "../kit/loopback.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+const NEVER = new AbortController().signal;
+
+async function serve(answer: (response: ServerResponse, path: string) => void): Promise<Post> {
+  const { origin, close } = await serveHttp((request, response) => {
+    request.resume().on("end", () => answer(response, request.url ?? ""));
+  });
+  cleanup(close);
+  return {
+    ...{ purpose: "model", url: `${origin}/v1?a=b`, configured: origin, headers: { "x-own": "1" } },
+    ...{ body: "{}", limits: { connectTimeoutSeconds: 10 } },
+  };
+}
+
+test("the answer has its status, all of its headers and its bytes", async () => {
+  const post = await serve((response, path) => {
+    response.writeHead(404, { "x-two": ["a", "b"] }).end(path);
+  });
+  const answer = await outgoingPost(post, NEVER, fakeWorld().clock);
+  expect(answer.status).toBe(404);
+  expect(answer.headers.get("x-two")).toBe("a, b");
+  expect(String(await answer.read())).toBe("/v1?a=b");
+  expect(await answer.read()).toBeUndefined();
+  expect(await answer.read()).toBeUndefined();
+});
+
+test("a redirect is not followed", async () => {
+  const paths: string[] = [];
+  const post = await serve((response, path) => {
+    paths.push(path);
+    response.writeHead(307, { location: "/elsewhere" }).end();
+  });
+  expect((await outgoingPost(post, NEVER, fakeWorld().clock)).status).toBe(307);
+  expect(paths).toEqual(["/v1?a=b"]);
+});
+
+test("a server that is faster than its reader has to wait", async () => {
+  let written = 0;
+  const stalled = Promise.withResolvers<void>();
+  const total = 64 * 1024 * 1024;
+  const block = Buffer.alloc(64 * 1024);
+  const post = await serve((response) => {
+    const more = (): void => {
+      while (written < total) {
+        written += block.length;
+        if (response.write(block)) continue;
+        response.once("drain", more);
+        // A reader that takes all drains this at once.
+        if (written > 1024 * 1024) stalled.resolve();
+        return;
+      }
+      response.end();
+    };
+    more();
+  });
+  const answer = await outgoingPost(post, NEVER, fakeWorld().clock);
+  await stalled.promise;
+  // Enough rounds for the buffers of the system to fill.
+  for (let round = 0, before = -1; round < 200 || before !== written; round += 1) {
+    before = written;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(written).toBeLessThan(total);
+  let read = 0;
+  for (let piece = await answer.read(); piece !== undefined; piece = await answer.read())
+    read += piece.byteLength;
+  expect(read).toBe(total);
+});
+
+test("an abort ends a read that waits, and closes the connection", async () => {
+  const gone = Promise.withResolvers<void>();
+  const post = await serve((response) => {
+    response.on("close", () => gone.resolve());
+    response.write("begun");
+  });
+  const abort = new AbortController();
+  const answer = await outgoingPost(post, abort.signal, fakeWorld().clock);
+  expect(String(await answer.read())).toBe("begun");
+  const waiting = answer.read();
+  abort.abort(new Error("enough"));
+  await expect(waiting).rejects.toThrow("enough");
+  await gone.promise;
+});
+
+test("an answer that does not end after its reader left is closed after a second", async () => {
+  const gone = Promise.withResolvers<void>();
+  const post = await serve((response) => {
+    response.on("close", () => gone.resolve());
+    response.write("begun");
+  });
+  const world = fakeWorld();
+  const answer = await outgoingPost(post, NEVER, world.clock);
+  await answer.read();
+  answer.leave();
+  await world.advance(1_000);
+  await gone.promise;
+  expect(world.pendingDelays()).toEqual([]);
+});
+
+test("an answer that goes on without end after its reader left is closed", async () => {
+  const gone = Promise.withResolvers<void>();
+  const post = await serve((response) => {
+    const more = (): void => {
+      while (!response.destroyed && response.write("x".repeat(8_000)));
+      response.once("drain", more);
+    };
+    response.on("close", () => gone.resolve());
+    more();
+  });
+  const world = fakeWorld();
+  const answer = await outgoingPost(post, NEVER, world.clock);
+  await answer.read();
+  answer.leave();
+  await gone.promise;
+  expect(world.pendingDelays()).toEqual([]);
+});

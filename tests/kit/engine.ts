@@ -1,6 +1,6 @@
 // The real engine on a real store in a folder of its own, with a scripted executor, and crashes on demand.
 
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { AssistantMessage } from "../../src/core/message.ts";
 import { ZERO_USAGE } from "../../src/core/message.ts";
@@ -152,21 +152,24 @@ export async function openStoreOn(
   return store;
 }
 
-let emptyFile: Promise<string> | undefined;
+let emptyFile: Promise<Buffer> | undefined;
 
 /** An empty store's file, made once for a process: to make the tables takes most of the time of the first start. */
-async function makeEmptyFile(): Promise<string> {
+async function makeEmptyFile(): Promise<Buffer> {
   const dir = mkdtempSync(join(GROUND, "parley-empty-"));
-  process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
-  await (await openSqlite({ dir, durability: "normal", log: quietWorld().log })).close();
-  return join(dir, STORE_FILE);
+  try {
+    await (await openSqlite({ dir, durability: "normal", log: quietWorld().log })).close();
+    return readFileSync(join(dir, STORE_FILE));
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
 }
 
 /** The embedded store in a folder. Whoever opens it closes it. */
 export async function openEmbedded(dir: string, world: World = quietWorld()): Promise<Store> {
   if (existsSync(dir) && readdirSync(dir).length === 0) {
     emptyFile ??= makeEmptyFile();
-    copyFileSync(await emptyFile, join(dir, STORE_FILE));
+    writeFileSync(join(dir, STORE_FILE), await emptyFile, { mode: 0o600 });
   }
   return openSqlite({ dir, durability: "normal", log: world.log });
 }

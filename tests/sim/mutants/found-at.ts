@@ -18,6 +18,8 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "child-has-more-tools-than-its-parent": 114,
   "claim-of-a-lost-commit-forgotten": 58,
   "copy-from-the-wrong-place": 25,
+  "crashed-run-starts-first": 1,
+  "crashes-not-counted": 1,
   "cycle-check-left-out": 6,
   "cycle-check-one-step-deep": 322,
   "date-never-dropped": 2,
@@ -67,6 +69,7 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "other-party-named-in-events": 2,
   "outbox-not-woken": 2,
   "parts-not-counted": 2,
+  "progress-does-not-reset": 10,
   "reply-not-masked": 69,
   "reset-keeps-queued-runs": 8,
   "retry-at-once": 96,
@@ -88,5 +91,6 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "wait-kept-when-its-run-ends": 47,
   "wait-not-answered": 1,
   "waiter-not-woken": 6,
+  "waiting-run-counts-as-crashed": 1,
   "writes-of-a-client-out-of-order": 23,
 };

@@ -36,6 +36,8 @@ export interface Memory {
   readonly heapUsed: number;
   /** The longest time, in ms, that the event loop stood still since the last call. */
   readonly worstDelayMs: number;
+  /** Processor time, in ms, of the longest step since then. */
+  readonly worstStepMs: number;
 }
 
 const PROBE = fileURLToPath(new URL("./memory-probe.ts", import.meta.url));
@@ -133,8 +135,8 @@ export async function onGround<T>(options: Options, work: (ground: Ground) => Pr
         if (gateway === undefined) throw new Error("there is no gateway");
         const told = once(gateway, "message");
         gateway.kill("SIGUSR2");
-        const [{ rss, heapUsed, worstDelayMs }] = (await told) as [Memory];
-        return { rss: rss / 2 ** 20, heapUsed: heapUsed / 2 ** 20, worstDelayMs };
+        const [{ rss, heapUsed, ...worst }] = (await told) as [Memory];
+        return { rss: rss / 2 ** 20, heapUsed: heapUsed / 2 ** 20, ...worst };
       },
     });
   } finally {

@@ -10,6 +10,7 @@ import { withoutContents } from "./core/attachment-rules.ts";
 import { ok, type Result } from "./core/errors.ts";
 import { type Entry, isCompaction, type Message, toolCallsOf } from "./core/message.ts";
 import type { ModelRetry } from "./core/model-retry.ts";
+import type { Pace } from "./core/pace.ts";
 import type { Run } from "./core/run.ts";
 import { hasNetwork, isSandboxed, type SpawnChain } from "./core/sandbox-policy.ts";
 import type { Session } from "./core/session.ts";
@@ -233,11 +234,12 @@ function tellTool(
   publish({ kind: "tool", runId, sessionKey, ...event, ...shown });
 }
 
-/** Calls a model only while this process has authority over the run. */
-function confirmedPort(port: ModelPort, { confirm }: LaneHandle): ModelPort {
+/** Calls a model only while this process has authority over the run, in a new step if this one was long. */
+function confirmedPort(port: ModelPort, { confirm }: LaneHandle, pace: Pace): ModelPort {
   return {
     async call(...request) {
       await confirm();
+      await pace();
       return port.call(...request);
     },
   };
@@ -258,6 +260,7 @@ async function executeTurn(
   const { settings, store, port } = parts;
   const { run, signal } = handle;
   const world = { ...parts.world, log: withFields(handle.log, { part: "agent" }) };
+  const pace = world.redactor.pace();
   const [session, entries] = await Promise.all([
     getSession(store.db, run.sessionKey),
     readContext(store.db, run.sessionId),
@@ -314,7 +317,7 @@ async function executeTurn(
     maxModelCalls: agent.maxModelCalls,
     limits: agent,
     budget: handle.budget,
-    port: confirmedPort(trace?.port(port) ?? port, handle),
+    port: confirmedPort(trace?.port(port) ?? port, handle, pace),
     world,
   });
   return factsOf(end, answering);

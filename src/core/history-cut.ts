@@ -5,6 +5,7 @@
 // H4: between two messages, and two pieces of a long text, other work goes on.
 
 import type { Message } from "./message.ts";
+import type { Pace } from "./pace.ts";
 import { type Beginning, LONG_CHARS, type Redactor } from "./redact.ts";
 
 export interface HistoryLimits {
@@ -98,11 +99,14 @@ function shrink(message: Message, maxBytes: number, maxTextChars: number): Messa
   return shell("");
 }
 
-/** The long texts in any JSON. */
-function* longTexts(value: unknown, depth = 0): Generator<string> {
-  if (typeof value === "string" && value.length > LONG_CHARS) yield value;
+/** Shorter texts are masked where they stand. */
+const SHORT_CHARS_MAX = 1_024;
+
+/** The texts in any JSON, but for the short ones. */
+function* textsIn(value: unknown, depth = 0): Generator<string> {
+  if (typeof value === "string" && value.length > SHORT_CHARS_MAX) yield value;
   if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return;
-  for (const item of Object.values(value)) yield* longTexts(item, depth + 1);
+  for (const item of Object.values(value)) yield* textsIn(item, depth + 1);
 }
 
 /** A message on its way out, each of its texts masked and within `max` characters. */
@@ -110,9 +114,14 @@ async function masked(
   message: Message,
   max: number,
   redactor: Redactor,
+  pace: Pace,
 ): Promise<{ message: Message; isCut: boolean }> {
   const known = new Map<string, Beginning>();
-  for (const text of longTexts(message)) known.set(text, await redactor.start(text, max));
+  for (const text of textsIn(message)) {
+    await pace();
+    const isLong = text.length > LONG_CHARS;
+    known.set(text, isLong ? await redactor.start(text, max) : redactor.beginning(text, max));
+  }
   let isCut = false;
   const shown = redactor.message(message, (text) => {
     const { text: begin, whole } = known.get(text) ?? redactor.beginning(text, max);
@@ -136,7 +145,8 @@ export async function cutHistory(
   const pace = redactor.pace();
   for (const whole of forward ? messages : messages.toReversed()) {
     await pace();
-    const { message, isCut } = await masked(whole, limits.maxTextChars, redactor);
+    const { message, isCut } = await masked(whole, limits.maxTextChars, redactor, pace);
+    await pace();
     const content = cutStrings(message.content, limits.maxTextChars);
     let cut = content === message.content ? message : ({ ...message, content } as Message);
     if (cut.role === "toolResult") {

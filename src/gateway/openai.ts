@@ -304,9 +304,12 @@ class OpenAiDoor {
   async #outcome(run: Run): Promise<Result<EndedRun>> {
     const code = endCodeOf(run);
     if (code === undefined) {
-      // Others have been told of the end in the same step.
-      await this.#deps.world.gather?.();
-      return ok({ run, cutShort: isCutShort(await readRun(this.#deps.engine.store.db, run.runId)) });
+      const { world, engine } = this.#deps;
+      // Others have been told of the end in the same step; and what is read may be large.
+      await world.gather?.();
+      const cutShort = isCutShort(await readRun(engine.store.db, run.runId));
+      await world.gather?.();
+      return ok({ run, cutShort });
     }
     const details = { accepted: true, ended: true };
     return fail(code, run.error ?? `the run ended: ${run.state}`, { details });

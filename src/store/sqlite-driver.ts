@@ -45,7 +45,10 @@ class SqliteConnection implements GroupConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    for (let rest = this.rest(); rest !== undefined; rest = this.rest()) await rest;
+    while (this.#resting !== undefined) await this.#resting;
+    // Behind a rest of its own a statement runs, however late it is by then.
+    const rest = this.rest();
+    if (rest !== undefined) await rest;
     try {
       this.#refuseAfterSilentRollback();
       const { rows, did } = this.#statements.run(query.sql, query.parameters);

@@ -15,6 +15,11 @@ import type { Mark, MarkWriter } from "./sqlite-mark.ts";
 const MARK_DELAY_MS = 100;
 /** A committed change is in the database's own file after this time. */
 const CHECKPOINT_DELAY_MS = 30_000;
+/**
+ * Pages that the log holds before it is written into the database: 16 MB. Pages that change again and again
+ * are then written there once for many changes; a start after a crash reads little more than that.
+ */
+export const CHECKPOINT_PAGES = 4_000;
 
 interface KeeperParts {
   readonly file: string;
@@ -50,11 +55,17 @@ export class StoreKeeper {
     this.#marking ??= clock.at(clock.now() + MARK_DELAY_MS, () => {
       this.#marking = undefined;
       this.#mark();
+      // In a step of its own: a commit of much is long enough.
+      if ((this.#parts.view.index()?.frames ?? 0) >= CHECKPOINT_PAGES) this.#writeBack();
     });
     this.#checkpoint ??= clock.at(clock.now() + CHECKPOINT_DELAY_MS, () => {
       this.#checkpoint = undefined;
-      this.#tried(() => this.#parts.reader.exec("pragma wal_checkpoint(passive)"), "log not written back");
+      this.#writeBack();
     });
+  }
+
+  #writeBack(): void {
+    this.#tried(() => this.#parts.reader.exec("pragma wal_checkpoint(passive)"), "log not written back");
   }
 
   /** Call it before the connections are closed. */

@@ -22,7 +22,7 @@ import type { Store } from "./sql.ts";
 import { AsideConnection } from "./sqlite-aside.ts";
 import { refuseDamagedFile, sizeOf } from "./sqlite-check.ts";
 import { asideDialect, sqliteDialect, sqliteTransactions } from "./sqlite-driver.ts";
-import { StoreKeeper } from "./sqlite-keeper.ts";
+import { CHECKPOINT_PAGES, StoreKeeper } from "./sqlite-keeper.ts";
 import { holdsPage, LogView } from "./sqlite-log.ts";
 import { lostSinceCopies, lostSinceMark, roundOf } from "./sqlite-loss.ts";
 import { MarkWriter, readMark } from "./sqlite-mark.ts";
@@ -51,11 +51,8 @@ export const STORE_FILE = "parley.sqlite";
 /** How long a statement waits for another program's lock. Waiting blocks the process, so it is short. */
 const BUSY_TIMEOUT_MS = 250;
 const CACHE_KIB = 16_384;
-/**
- * Pages that the log holds before it is written into the database: 16 MB. Pages that change again and again
- * are then written there once for many changes; a start after a crash reads that much at most.
- */
-const CHECKPOINT_PAGES = 4_000;
+/** Pages of the log at which a commit writes it into the database by itself, if no keeper has come before. */
+const CHECKPOINT_AT_COMMIT_PAGES = 16_000;
 /** Copies of transcripts that are known to exist. */
 const WRITTEN_KNOWN_MAX = 10_000;
 
@@ -84,8 +81,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     migrate(writer, version);
     if (version > 0 && version !== SCHEMA_VERSION)
       log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
+    const atCommit = options.clock === undefined ? CHECKPOINT_PAGES : CHECKPOINT_AT_COMMIT_PAGES;
     // Only now: a migration may sort more than fits.
-    writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${atCommit}`);
     const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
     distrust(reader);
     reader.exec(`pragma query_only = on; pragma cache_size = -${CACHE_KIB}`);

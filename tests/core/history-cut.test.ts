@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cutHistory } from "../../src/core/history-cut.ts";
 import type { Message } from "../../src/core/message.ts";
+import { Redactor } from "../../src/core/redact.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, toolResult, userMessage } from "./rows.ts";
 
@@ -138,6 +139,27 @@ test("I11: a message that is cut to fit does not pass for a person's", async () 
     plainRedactor,
   );
   expect(cut.messages).toMatchObject([{ id: "u", provenance }]);
+});
+
+test("H4: between the texts of a message, and the pieces of a long one, other work goes on", async () => {
+  const redactor = new Redactor([]);
+  let turns = 0;
+  redactor.pacedBy(() => async () => {
+    turns += 1;
+  });
+  const call = (at: number) => ({
+    ...{ type: "toolCall" as const, id: `c${at}`, name: "write" },
+    arguments: { text: `${at} token=abcdefgh12345678 `.repeat(400) },
+  });
+  const many = assistantMessage(
+    "many",
+    Array.from({ length: 20 }, (_, at) => call(at)),
+  );
+  const long = userMessage("long", "token=abcdefgh12345678 and ".repeat(10_000));
+  const limits = { maxTextChars: 1_000_000, maxBytes: 10_000_000 };
+  const cut = await cutHistory([many, long], limits, redactor);
+  expect(turns).toBeGreaterThan(20);
+  expect(cut.messages).toEqual([many, long].map((message) => redactor.message(message)));
 });
 
 test("H1: a tool's name that fills the page is cut, and the result is still there", async () => {

@@ -2,7 +2,7 @@
 
 export const FOUND_AT: Readonly<Record<string, number>> = {
   "append-without-fence": 146,
-  "archived-before-its-result-left": 49,
+  "archived-before-its-result-left": 14,
   "attachments-kept-in-the-call": 7,
   "attachments-left-behind": 7,
   "attempt-not-recorded": 2,

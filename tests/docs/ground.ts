@@ -7,6 +7,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import JSON5 from "json5";
@@ -49,7 +50,7 @@ export class Ground {
   #remembered = "";
 
   private constructor(ports: readonly number[], env: Readonly<Record<string, string>>) {
-    this.home = temporaryFolder();
+    this.home = temporaryFolder(tmpdir());
     this.#ports = ports;
     this.port = ports[0] ?? 0;
     this.work = join(this.home, "work");

@@ -32,9 +32,12 @@ export function cleanup(action: () => Promise<void> | void): void {
   cleanups.push(action);
 }
 
-/** An empty folder that is gone after the test. */
-export function temporaryFolder(): string {
-  const dir = mkdtempSync(join(GROUND, "parley-test-"));
+/**
+ * An empty folder that is gone after the test. `ground`: where it is made. A workspace that is to be contained can't
+ * lie in memory, which is a part of the system's /dev. Default: in memory, if there is room.
+ */
+export function temporaryFolder(ground = GROUND): string {
+  const dir = mkdtempSync(join(ground, "parley-test-"));
   cleanup(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }

@@ -1,5 +1,6 @@
 // A real gateway process: the real launcher, a home of its own, the real disk, a real socket. Ended by its pid only.
 
+import { tmpdir } from "node:os";
 import { connect, type GatewayClient } from "../../src/gateway/client.ts";
 import { cleanup, temporaryFolder } from "./engine.ts";
 import { addressOf, launch, TOKEN, writeHome } from "./fleet.ts";
@@ -34,7 +35,7 @@ export interface ProcessOptions {
 
 /** A home directory with a configuration in it. */
 export function homeWith(config: Record<string, unknown>): string {
-  const home = temporaryFolder();
+  const home = temporaryFolder(tmpdir());
   writeHome(home, { gateway: { port: 0, auth: { token: TOKEN } }, ...config });
   return home;
 }

@@ -1,11 +1,12 @@
 // Decides whose turn it is when lanes wait for execution slots: agents take turns, and the lanes of one agent
 // stand in one queue.
 
+import { namesIn, type Pool } from "./pools.ts";
+
 /** A lane that waits for a slot. */
 export interface WaitingLane {
   readonly agentId: string;
-  /** Its pool of slots; undefined: it needs only a slot. */
-  readonly pool: string | undefined;
+  readonly pool: Pool;
   /** Goes behind all other lanes that could take a slot, until `OVERTAKEN_MAX` have come after it. */
   readonly isLast?: boolean;
 }
@@ -18,7 +19,7 @@ export interface SlotUse {
   /** Slots that this agent holds. */
   heldBy(agentId: string): number;
   /** Slots that a new run of this pool could take; undefined: a run of no pool. */
-  free(pool: string | undefined): number;
+  free(pool: Pool): number;
 }
 
 /** Lanes of one agent and one pool, with the order in which they came. */
@@ -30,7 +31,7 @@ interface Queue extends WaitingLane {
 /** Slots given so far in this round. */
 interface Dealt {
   readonly byAgent: Map<string, number>;
-  readonly byPool: Map<string | undefined, number>;
+  readonly byPool: Map<string, number>;
 }
 
 const add = <K>(counts: Map<K, number>, key: K): void => void counts.set(key, (counts.get(key) ?? 0) + 1);
@@ -89,7 +90,8 @@ export class FairLine {
     const chosen: string[] = [];
     while (chosen.length < Math.min(most, use.free(undefined))) {
       const rest = left.filter(({ queue: { pool }, first }) => {
-        return first !== undefined && use.free(pool) > (dealt.byPool.get(pool) ?? 0);
+        const dealtOf = Math.max(0, ...namesIn(pool).map((one) => dealt.byPool.get(one) ?? 0));
+        return first !== undefined && use.free(pool) > dealtOf;
       });
       const has = ({ queue: { agentId } }: (typeof rest)[number]): number =>
         use.heldBy(agentId) + (dealt.byAgent.get(agentId) ?? 0);
@@ -101,7 +103,7 @@ export class FairLine {
       if (best?.first === undefined) break;
       chosen.push(best.first[0]);
       add(dealt.byAgent, best.queue.agentId);
-      add(dealt.byPool, best.queue.pool);
+      for (const name of namesIn(best.queue.pool)) add(dealt.byPool, name);
       best.first = best.lanes.next().value;
     }
     return chosen;

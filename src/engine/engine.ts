@@ -6,6 +6,7 @@
 
 import { cautionFor } from "../core/crash-policy.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
+import { joinPools, type Pool } from "../core/pools.ts";
 import type { Redactor } from "../core/redact.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { claimBudgetNotice, getChain } from "../store/chains.ts";
@@ -26,7 +27,7 @@ import { Doubts } from "./doubts.ts";
 import { type AbortReason, type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
 import { type Executor, Lanes } from "./lanes.ts";
 import { Lease } from "./lease.ts";
-import { createSlots, type Pool, type Slots } from "./slots.ts";
+import { createSlots, type Slots } from "./slots.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 import {
   answeredBefore,
@@ -42,7 +43,7 @@ import { Wire } from "./wire.ts";
 
 /** How long a run that waits for a slot of the deployment waits before it asks again. */
 const SLOT_POLL_MS = 250;
-/** The pool of runs that crashed twice: one at a time. It takes the place of the run's own pool. */
+/** The pool of runs that crashed twice: one at a time. */
 const CRASHED = "crashed";
 /** How long a parked run may take to let go of its lane at a stop. */
 const PARK_MS = 1_500;
@@ -153,7 +154,7 @@ export class Engine {
     this.#watch = createEndWatch(store.db, world.clock, this.bus);
     const { maxConcurrent: max } = parts.settings;
     const pools = { ...parts.settings.pools, [CRASHED]: 1 };
-    this.#slots = createSlots(max, pools, () => {
+    this.#slots = createSlots({ max, pools }, () => {
       if (wire === undefined) this.#lanes.slotFree();
       else this.#passSlot(wire);
     });
@@ -178,7 +179,7 @@ export class Engine {
       world,
       finish: this.#finish,
       executor: parts.executor,
-      poolOf: (run) => (cautionFor(run) === "alone" ? CRASHED : parts.poolOf?.(run)),
+      poolOf: (run) => joinPools(parts.poolOf?.(run), cautionFor(run) === "alone" ? CRASHED : undefined),
       limits: parts.settings,
       owner: this.processId,
       ...(wire === undefined || lease === undefined

@@ -8,6 +8,7 @@
 
 import { cautionFor } from "../core/crash-policy.ts";
 import { FairLine, type WaitingLane } from "../core/fair-line.ts";
+import type { Pool } from "../core/pools.ts";
 import type { Run } from "../core/run.ts";
 import { claimBudgetNotice } from "../store/chains.ts";
 import type { HeldRun } from "../store/claims.ts";
@@ -22,7 +23,6 @@ import { idsOf, withFields } from "../world.ts";
 import { failed, publishStart, refusalOf, writeInput } from "./begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
 import { type EndFacts, endInUnit, NO_SUCCESSORS, tellEnd } from "./finish.ts";
-import type { Pool } from "./slots.ts";
 import { LostLane } from "./transcript-writer.ts";
 import type { Unit } from "./unit.ts";
 import { STORE_RETRY_MS, sayAgain, untilStored } from "./until-stored.ts";

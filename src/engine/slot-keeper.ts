@@ -3,9 +3,10 @@
 // SK2: with other processes, a slot is the deployment's: a run that stopped waiting asks until there is one.
 //      A request that fails fires nothing, or runs that ask would wake each other without end.
 
+import type { SlotLimits } from "../core/pools.ts";
 import { moveHeld } from "../store/claims.ts";
 import type { Fence } from "../store/runs.ts";
-import { resumeHeld, type SlotLimits } from "../store/slots.ts";
+import { resumeHeld } from "../store/slots.ts";
 import type { World } from "../world.ts";
 import type { SlotOwner, Slots } from "./slots.ts";
 import type { Commit } from "./unit.ts";

@@ -3,8 +3,7 @@
 // SL2: a run that stops waiting goes before a run that has not started, so that a fan-out drains.
 // SL3: a full pool holds back its own runs only.
 
-/** Runs of a pool share a limit of their own below the limit of all. */
-export type Pool = string | undefined;
+import { namesIn, type Pool, roomIn, type SlotLimits } from "../core/pools.ts";
 
 /** The owner of a slot. */
 export interface SlotOwner {
@@ -34,15 +33,12 @@ interface Resuming {
 }
 
 /** Counts the slots that are taken: in all, in each pool, and by each agent. */
-function createCounts(max: number, pools: Readonly<Record<string, number>>) {
+function createCounts(limits: SlotLimits) {
   let taken = 0;
   const inPool = new Map<string, number>();
   const ofAgent = new Map<string, number>();
-  const room = (pool: Pool): number => {
-    const own = pool === undefined ? undefined : pools[pool];
-    const left = own === undefined ? max : own - (inPool.get(pool ?? "") ?? 0);
-    return Math.max(0, Math.min(left, max - taken));
-  };
+  const room = (pool: Pool): number =>
+    roomIn(pool, limits, (name) => (name === undefined ? taken : (inPool.get(name) ?? 0)));
   const change = (counts: Map<string, number>, name: string, by: 1 | -1): void => {
     const left = (counts.get(name) ?? 0) + by;
     if (left === 0) counts.delete(name);
@@ -51,14 +47,13 @@ function createCounts(max: number, pools: Readonly<Record<string, number>>) {
   const count = ({ agentId, pool }: SlotOwner, by: 1 | -1): void => {
     taken += by;
     change(ofAgent, agentId, by);
-    if (pool !== undefined) change(inPool, pool, by);
+    for (const name of namesIn(pool)) change(inPool, name, by);
   };
   return { room, count, taken: () => taken, heldBy: (agentId: string) => ofAgent.get(agentId) ?? 0 };
 }
 
-/** `pools`: the most runs of each pool; a pool that is not named has no limit of its own. */
-export function createSlots(max: number, pools: Readonly<Record<string, number>>, onFree: () => void): Slots {
-  const { room, count, taken, heldBy } = createCounts(max, pools);
+export function createSlots(limits: SlotLimits, onFree: () => void): Slots {
+  const { room, count, taken, heldBy } = createCounts(limits);
   const resuming: Resuming[] = [];
 
   const giveBack = (owner: SlotOwner): void => {
@@ -73,7 +68,7 @@ export function createSlots(max: number, pools: Readonly<Record<string, number>>
   const isAwaited = (): boolean => resuming.some(({ owner }) => room(owner.pool) > 0);
 
   return {
-    max,
+    max: limits.max,
     taken,
     heldBy,
     free: (pool) => (isAwaited() ? 0 : room(pool)),

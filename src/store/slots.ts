@@ -3,17 +3,12 @@
 // SO2: counting and taking are one step (the turnstile `slots`), so that no two processes take the last one.
 
 import { sql } from "kysely";
+import { namesIn, type Pool, roomIn, type SlotLimits } from "../core/pools.ts";
 import { heldState, moveHeld } from "./claims.ts";
 import { enter } from "./locks.ts";
 import type { Fence } from "./runs.ts";
 import type { Db, Tx } from "./sql.ts";
 import { together } from "./transaction.ts";
-
-/** How many runs may execute at once in the whole deployment: in all, and of each pool. */
-export interface SlotLimits {
-  readonly max: number;
-  readonly pools: Readonly<Record<string, number>>;
-}
 
 interface SlotUse {
   running: number;
@@ -44,17 +39,23 @@ async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
   return use;
 }
 
-function room(use: Map<string | null, SlotUse>, pool: string | undefined, limits: SlotLimits, all: boolean) {
+function room(
+  use: ReadonlyMap<string | null, SlotUse>,
+  pool: Pool,
+  limits: SlotLimits,
+  all: boolean,
+): number {
   const count = (one: SlotUse): number => one.running + (all ? one.resuming : 0);
-  const taken = [...use.values()].reduce((sum, one) => sum + count(one), 0);
-  const own = pool === undefined ? undefined : limits.pools[pool];
-  const inPool = use.get(pool ?? null);
-  const left = own === undefined ? limits.max : own - (inPool === undefined ? 0 : count(inPool));
-  return Math.min(left, limits.max - taken);
+  const counted = [...use].map(([of, one]) => ({ names: namesIn(of ?? undefined), taken: count(one) }));
+  return roomIn(pool, limits, (name) =>
+    counted
+      .filter(({ names }) => name === undefined || names.includes(name))
+      .reduce((sum, { taken }) => sum + taken, 0),
+  );
 }
 
 /** Whether the deployment has a slot for a run that starts. Those that resume go first. */
-export async function mayStart(tx: Tx, pool: string | undefined, limits: SlotLimits): Promise<boolean> {
+export async function mayStart(tx: Tx, pool: Pool, limits: SlotLimits): Promise<boolean> {
   return room(await slotUse(tx), pool, limits, true) > 0;
 }
 
@@ -65,7 +66,7 @@ export async function mayStart(tx: Tx, pool: string | undefined, limits: SlotLim
 export async function resumeHeld(
   tx: Tx,
   fence: Fence,
-  pool: string | undefined,
+  pool: Pool,
   limits: SlotLimits,
 ): Promise<"running" | "full" | "lost"> {
   const state = await heldState(tx, fence);

@@ -149,6 +149,33 @@ test.each(STORES)(
 );
 
 test.each(STORES)(
+  "poison runs, %s: a run that crashed twice counts in its own pool, too, so that the pool's limit holds",
+  async (on) => {
+    const open = livesOn(on);
+    const pool = {
+      settings: { pools: { few: 1 } },
+      poolOf: ({ sessionKey }: Run) => (sessionKey === "free" ? undefined : "few"),
+    };
+    for (let life = 0; life < 2; life += 1) {
+      const scene = stage();
+      const { engine, store } = await open({ execute: scene.execute, ...pool });
+      await makeSessions(store, "poison", "other", "free");
+      if (life === 0) await tell(engine, "poison");
+      await scene.until(1);
+    }
+    const scene = stage();
+    const { engine } = await open({ execute: scene.execute, ...pool });
+    await scene.until(1);
+    await tell(engine, "other", "free");
+    await scene.until(2);
+    expect(scene.begun).toEqual(["poison", "free"]);
+    scene.end("poison");
+    await scene.until(3);
+    expect(scene.begun.at(-1)).toBe("other");
+  },
+);
+
+test.each(STORES)(
   "poison runs, %s: a planned stop counts nothing, also for a run that does not let go",
   async (on) => {
     const open = livesOn(on);

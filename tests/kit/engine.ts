@@ -118,6 +118,7 @@ export interface TestEngineOptions {
   readonly execute: (handle: LaneHandle) => Promise<EndFacts>;
   readonly successors?: Successors;
   readonly settings?: Partial<EngineSettings>;
+  readonly poolOf?: EngineParts["poolOf"];
   readonly world?: World;
   readonly start?: boolean;
   /** Default: as the environment says. */
@@ -207,6 +208,7 @@ export async function openTestEngine(options: TestEngineOptions): Promise<TestEn
     successors: options.successors ?? NO_SUCCESSORS,
     executor: { execute: options.execute },
     ...(options.deadlineHandlers === undefined ? {} : { deadlineHandlers: options.deadlineHandlers }),
+    ...(options.poolOf === undefined ? {} : { poolOf: options.poolOf }),
   });
   if (options.start !== false) await engine.start();
   cleanup(() => engine.stop(0));

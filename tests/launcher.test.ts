@@ -41,7 +41,8 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 const program = (from: string) => `
   const major = Number(process.versions.node.split(".")[0]);
   export async function main(argv) {
-    const tell = () => console.log(JSON.stringify({ from: "${from}", argv, isNew: major >= 24, pid: process.pid }));
+    const facts = { from: "${from}", argv, isNew: major >= 24, pid: process.pid, flags: process.execArgv };
+    const tell = () => console.log(JSON.stringify(facts));
     if (argv[0] !== "stay") { tell(); return 7; }
     const alive = setInterval(() => undefined, 1000);
     const ended = new Promise((done) => process.once("SIGTERM", () => { clearInterval(alive); done(8); }));
@@ -73,6 +74,19 @@ test("a checkout runs src, a package runs dist, with arguments and exit code pas
   });
   writeFileSync(join(home, "src/main.ts"), program("src").replace("main(argv)", "main(argv: string[])"));
   expect(start(process.execPath, [])).toMatchObject({ status: 7, told: { from: "src", argv: [] } });
+});
+
+test("L3: a gateway runs with little room for young objects, unless its user says how much; other commands start as they are", () => {
+  writeFileSync(join(home, "dist/main.js"), program("dist"));
+  const flagsOf = (args: string[], own: string[] = []): unknown => {
+    const { stdout } = spawnSync(process.execPath, [...own, launcher, ...args], { encoding: "utf8" });
+    return JSON.parse(stdout).flags;
+  };
+  expect(flagsOf(["gateway", "--port", "0"])).toEqual(["--max-semi-space-size=8"]);
+  expect(flagsOf([], ["--no-deprecation"])).toEqual(["--no-deprecation", "--max-semi-space-size=8"]);
+  expect(flagsOf(["gateway"], ["--max-semi-space-size=32"])).toEqual(["--max-semi-space-size=32"]);
+  expect(flagsOf(["sessions", "list"])).toEqual([]);
+  expect(start(process.execPath, ["gateway"])).toMatchObject({ status: 7, told: { argv: ["gateway"] } });
 });
 
 test("L2, FR1: a checkout runs what was built of just the files that it has, and src once one of them has changed", () => {

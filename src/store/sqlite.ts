@@ -51,6 +51,8 @@ export const STORE_FILE = "parley.sqlite";
 /** How long a statement waits for another program's lock. Waiting blocks the process, so it is short. */
 const BUSY_TIMEOUT_MS = 250;
 const CACHE_KIB = 16_384;
+/** It reads only while a transaction is open: at all other times the writer does. */
+const READER_CACHE_KIB = 2_048;
 /** Pages of the log at which a commit writes it into the database by itself, if no keeper has come before. */
 const CHECKPOINT_AT_COMMIT_PAGES = 16_000;
 /** Copies of transcripts that are known to exist. */
@@ -86,7 +88,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${atCommit}`);
     const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
     distrust(reader);
-    reader.exec(`pragma query_only = on; pragma cache_size = -${CACHE_KIB}`);
+    reader.exec(`pragma query_only = on; pragma cache_size = -${READER_CACHE_KIB}`);
     look.database.close();
     const keeper = keeperOf(options, { file, reader, view, look });
     return storeOf({ dir, file, writer, reader, unlock, keeper, options });

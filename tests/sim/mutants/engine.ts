@@ -78,16 +78,16 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   {
     name: "more-runs-than-slots",
     breaks: "I6: one run more than allowed executes",
-    file: "src/engine/slots.ts",
-    from: "Math.min(left, max - taken)",
-    to: "Math.min(left, max + 1 - taken)",
+    file: "src/core/pools.ts",
+    from: "Math.min(limits.max - taken(),",
+    to: "Math.min(limits.max + 1 - taken(),",
   },
   {
     name: "sub-agents-without-a-limit",
     breaks: "I6: a pool is never full",
-    file: "src/engine/slots.ts",
-    from: 'const left = own === undefined ? max : own - (inPool.get(pool ?? "") ?? 0);',
-    to: "const left = max;",
+    file: "src/core/pools.ts",
+    from: "(limits.pools[name] ?? limits.max) - taken(name)",
+    to: "limits.max - taken(name)",
   },
   {
     name: "cycle-check-one-step-deep",

@@ -84,7 +84,7 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "status-from-nowhere": 5,
   "stop-parks-nothing": 1,
   "stored-text-masked": 4,
-  "sub-agents-without-a-limit": 5,
+  "sub-agents-without-a-limit": 6,
   "successors-in-a-later-unit": 22,
   "time-limit-from-the-last-start": 22,
   "turn-from-oneself": 4,

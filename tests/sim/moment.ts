@@ -2,6 +2,7 @@
 // MO1: safety is read from the rows alone; it holds with or without a living process.
 // MO2: progress is asked for only of a process that is up, awake, done with the store, and had a disk to write on.
 
+import { type CrashCount, cautionFor } from "../../src/core/crash-policy.ts";
 import { isEnded, type RunState } from "../../src/core/run.ts";
 import type { Row } from "./database.ts";
 import type { GatewayProcess } from "./process.ts";
@@ -15,8 +16,8 @@ const AFTER_REFUSAL_MS = 3_000;
 /** Deliveries that the outbox makes at once. */
 const OUTBOX_MAX = 16;
 
-const ACTIVE_RUNS = `select run_id, session_key, state, kind, lane_seq, started_at, timeout_ms, attempt, crashes, hop,
-  chain_id from runs where state in ('queued', 'running', 'waiting') order by session_key, lane_seq`;
+const ACTIVE_RUNS = `select run_id, session_key, state, kind, lane_seq, started_at, timeout_ms, attempt, crashes,
+  crashes_in_row, hop, chain_id from runs where state in ('queued', 'running', 'waiting') order by session_key, lane_seq`;
 /** `in_inbox`: the target has written a message into an inbox, and the wait is for the answer. */
 const OPEN_WAITS = `select w.*, r.kind = 'append' and r.state = 'ok' as in_inbox from waits w
   join runs r on r.run_id = w.target_run_id where w.state = 'open'`;
@@ -171,10 +172,19 @@ function holders(story: Story, process: GatewayProcess, active: readonly Row[]):
 interface Room {
   readonly all: number;
   readonly children: number;
+  /** For runs that crashed twice. */
+  readonly alone: number;
 }
 
-/** Whether a run of this session could take a slot. */
-const fitsIn = (room: Room, key: unknown): boolean => room.all > 0 && (!isChild(key) || room.children > 0);
+interface Candidate extends CrashCount {
+  readonly sessionKey: string;
+}
+
+const isAlone = (run: CrashCount): boolean => cautionFor(run) === "alone";
+
+/** Whether this run could take a slot. */
+const fitsIn = (room: Room, run: Candidate): boolean =>
+  room.all > 0 && (!isChild(run.sessionKey) || room.children > 0) && (!isAlone(run) || room.alone > 0);
 
 async function checkProgress(
   story: Story,
@@ -185,7 +195,12 @@ async function checkProgress(
   const { maxConcurrent, subagents } = process.settings;
   const holding = holders(story, process, active);
   const children = holding.filter((work) => isChild(work.run.sessionKey)).length;
-  const room = { all: maxConcurrent - holding.length, children: subagents.maxConcurrent - children };
+  const room = {
+    all: maxConcurrent - holding.length,
+    children: subagents.maxConcurrent - children,
+    alone: 1 - holding.filter((work) => isAlone(work.run)).length,
+  };
+  if (room.alone < 0) story.wrong("CP3", "two runs that crashed twice execute at once");
   if (room.all < 0 || room.children < 0)
     story.wrong("I6", `${holding.length} runs hold slots, ${children} of them sub-agents'`);
   checkLanes(story, process, active, room);
@@ -214,7 +229,9 @@ function checkLanes(story: Story, process: GatewayProcess, active: readonly Row[
     const about = `run ${String(head.run_id)} of ${key}`;
     if (head.state === "queued" && work === undefined) {
       if (head.kind === "append") story.wrong("I2", `${about} is an append, and nobody writes it down`);
-      if (fitsIn(room, key)) story.wrong("I2", `${about} waits in its lane, and there is a slot for it`);
+      const counted = { crashes: Number(head.crashes), crashesInRow: Number(head.crashes_in_row) };
+      if (fitsIn(room, { sessionKey: key, ...counted }))
+        story.wrong("I2", `${about} waits in its lane, and there is a slot for it`);
     }
     if (head.state !== "queued" && work?.run.runId !== head.run_id)
       story.wrong("I2", `${about} is ${String(head.state)}, and nobody executes it`);
@@ -248,7 +265,7 @@ function checkWaiting(
     const open = waits.filter((wait) => wait.waiter_run_id === work.run.runId).length;
     if (state === "running" && work.thinking === 0 && work.calling > 0 && open === work.calling)
       story.wrong("I6", `run ${work.run.runId} only waits, and holds a slot`);
-    if (state === "waiting" && open === 0 && fitsIn(room, work.run.sessionKey))
+    if (state === "waiting" && open === 0 && fitsIn(room, work.run))
       story.wrong("I6", `run ${work.run.runId} waits for nothing any more, and there is a slot for it`);
   }
 }

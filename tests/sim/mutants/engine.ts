@@ -213,6 +213,13 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     to: "then crashes_in_row + 1 else crashes_in_row + 1 end",
   },
   {
+    name: "crashed-runs-side-by-side",
+    breaks: "CP3: two runs that crashed twice execute at once, and one of them pays for the other",
+    file: "src/engine/engine.ts",
+    from: '=== "alone" ? CRASHED : undefined',
+    to: '=== "end" ? CRASHED : undefined',
+  },
+  {
     name: "crashed-run-starts-first",
     breaks: "CP2: a run whose process died while it executed the run starts before runs that did no harm",
     file: "src/engine/lanes.ts",

@@ -21,7 +21,6 @@ import {
 import type { Pace, PaceOf } from "../core/pace.ts";
 import { asStoreProblem } from "./problems.ts";
 import type { Store } from "./sql.ts";
-import type { AsideConnection } from "./sqlite-aside.ts";
 import { type GroupConnection, type GroupHooks, groupedTransactions } from "./sqlite-groups.ts";
 import { Statements } from "./sqlite-statements.ts";
 import { NO_TRANSACTIONS, transactionOpener } from "./transaction.ts";
@@ -138,9 +137,17 @@ class QueryCompiler extends SqliteQueryCompiler {
   }
 }
 
-function dialectOf(connection: DatabaseConnection): Dialect {
+/** Several may ask at once, which spares each query a lock: the connection itself keeps them in order. */
+class Adapter extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true;
+  }
+}
+
+/** The query builder's dialect over one connection, for reading. */
+export function dialectOf(connection: DatabaseConnection): Dialect {
   return {
-    createAdapter: () => new SqliteAdapter(),
+    createAdapter: () => new Adapter(),
     createDriver: () => ({
       ...NO_TRANSACTIONS,
       acquireConnection: async () => connection,
@@ -166,18 +173,6 @@ export function sqliteDialect(reader: DatabaseSync, file: string, writer?: Datab
     executeQuery: (query) => (isForWriter(query) ? warm : cold).executeQuery(query),
     streamQuery: () => cold.streamQuery(),
   });
-}
-
-/** Several may ask at once: the connection itself keeps them in order. */
-class AsideAdapter extends SqliteAdapter {
-  override get supportsMultipleConnections(): boolean {
-    return true;
-  }
-}
-
-/** The same over the connection of another thread. */
-export function asideDialect(connection: AsideConnection): Dialect {
-  return { ...dialectOf(connection), createAdapter: () => new AsideAdapter() };
 }
 
 /**

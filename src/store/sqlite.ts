@@ -21,7 +21,7 @@ import { asStoreProblem, StoreProblem } from "./problems.ts";
 import type { Store } from "./sql.ts";
 import { AsideConnection } from "./sqlite-aside.ts";
 import { refuseDamagedFile, sizeOf } from "./sqlite-check.ts";
-import { asideDialect, sqliteDialect, sqliteTransactions } from "./sqlite-driver.ts";
+import { dialectOf, sqliteDialect, sqliteTransactions } from "./sqlite-driver.ts";
 import { CHECKPOINT_PAGES, StoreKeeper } from "./sqlite-keeper.ts";
 import { holdsPage, LogView } from "./sqlite-log.ts";
 import { lostSinceCopies, lostSinceMark, roundOf } from "./sqlite-loss.ts";
@@ -234,7 +234,7 @@ function storeOf(parts: Parts): Store {
   return {
     kind: "sqlite",
     db,
-    aside: new Kysely<Tables>({ dialect: asideDialect(aside) }),
+    aside: new Kysely<Tables>({ dialect: dialectOf(aside) }),
     transaction: sqliteTransactions(parts.writer, parts.file, {
       gather,
       paceOf: clock === undefined ? undefined : createPaces({ clock, gather }),

@@ -96,7 +96,7 @@ export class OutboxWorker implements Outbox {
   /** Asked for news only. */
   readonly #pace = new HookPace();
   #state: "new" | "open" | "stopped" = "new";
-  #looking = false;
+  #looking: Promise<void> | undefined;
   #lookAgain = false;
   #timer: Timer | undefined;
   #recovering: Promise<void> | undefined;
@@ -139,18 +139,18 @@ export class OutboxWorker implements Outbox {
 
   deliveryQueued(): void {
     if (this.#state !== "open") return;
-    if (this.#looking) {
+    if (this.#looking !== undefined) {
       this.#lookAgain = true;
       return;
     }
-    this.#looking = true;
-    void this.#look();
+    this.#looking = this.#look();
   }
 
   async stop(): Promise<void> {
     this.#state = "stopped";
     this.#timer?.cancel();
     await this.#recovering;
+    await this.#looking;
     await Promise.all(this.#underWay.values());
   }
 
@@ -168,7 +168,7 @@ export class OutboxWorker implements Outbox {
       sayAgain(world.log, error, "the outbox could not be read");
       this.#wakeAt(world.clock.now() + RETRY_MIN_MS);
     }
-    this.#looking = false;
+    this.#looking = undefined;
     if (this.#lookAgain) this.deliveryQueued();
   }
 

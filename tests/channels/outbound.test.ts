@@ -4,7 +4,7 @@ import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createBus } from "../../src/engine/bus.ts";
 import { createCommit } from "../../src/engine/unit.ts";
 import { insertDelivery, listDeliveries, requeueDelivery } from "../../src/store/deliveries.ts";
-import { cleanup, openStore, temporaryFolder } from "../kit/engine.ts";
+import { cleanup, openStore, openStoreOn, temporaryFolder } from "../kit/engine.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 const HOUR_MS = 3_600_000;
@@ -207,3 +207,24 @@ test("a stop at any moment lets an attempt under way end, and begins no other", 
     expect(await bench.states()).toEqual({ one: before === 0 ? "pending" : "sent" });
   }
 });
+
+test.each(["sqlite", "postgres"] as const)(
+  "a stop waits until the outbox has been read, on %s",
+  async (on) => {
+    const world = fakeWorld();
+    const store = await openStoreOn(on, temporaryFolder(), world);
+    const commit = createCommit(store, world, createBus(world.log));
+    const worker = new OutboxWorker({
+      db: store.db,
+      commit,
+      channels: new Map(),
+      world,
+      owner: "this-process",
+    });
+    await worker.start();
+    await worker.stop();
+    await store.close();
+    for (let turn = 0; turn < 20; turn += 1) await world.advance(0);
+    expect(world.logged.filter(({ level }) => level !== "debug")).toEqual([]);
+  },
+);

@@ -134,6 +134,8 @@ test("send --wait that loses its gateway prints the run id and how to follow it"
     return sessions.find(({ key }) => key === "agent:main:main")?.state;
   };
   await expect.poll(state).toBe("running");
+  // The run is there before its sender is told: whatever is asked now is answered later than that.
+  await state();
   await gateway.end("SIGKILL");
   const { code, out, err } = await waiting;
   expect({ code, out }).toEqual({ code: 3, out: "" });

@@ -2,17 +2,9 @@
 // `node bench/by-hand-waits.ts [sqlite|postgres] [messages in the caller's transcript]`.
 
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { ModelPort } from "../src/agent/model.ts";
-import { ok } from "../src/core/errors.ts";
-import { type Entry, isCompaction, type Message, ZERO_USAGE } from "../src/core/message.ts";
-import { isEnded } from "../src/core/run.ts";
-import { Engine } from "../src/engine/engine.ts";
+import type { WrittenMessage } from "../src/agent/model.ts";
+import { type Entry, isCompaction, type Message } from "../src/core/message.ts";
 import { sharedWorld } from "../src/engine/shared-world.ts";
-import { createExecutor } from "../src/execute.ts";
-import { createSuccessors } from "../src/flows/successors.ts";
 import { openPostgres } from "../src/store/postgres.ts";
 import { insertSession } from "../src/store/sessions.ts";
 import type { Store } from "../src/store/sql.ts";
@@ -20,7 +12,8 @@ import { openSqlite } from "../src/store/sqlite.ts";
 import { appendEntry } from "../src/store/transcripts.ts";
 import { realWorld, type World } from "../src/world.ts";
 import { startPostgres } from "../tests/kit/postgres-server.ts";
-import { benchSettings, chatKey, sessionRow } from "./instant.ts";
+import { inFolder } from "./in-folder.ts";
+import { benchSettings, chatKey, instantEngine, instantModel, oneRun, sessionRow } from "./instant.ts";
 
 const [kind = "sqlite", historyLength = "20"] = process.argv.slice(2);
 const ROUNDS = 60;
@@ -33,27 +26,16 @@ const userTextOf = (entries: readonly Entry[]): { text: string; results: number 
   return { text: JSON.stringify(messages[at]), results: messages.length - 1 - at };
 };
 
-/** Answers at once: `ask` makes the call, anything else is answered with a text. */
-function modelOf(world: World): ModelPort {
-  return {
-    async call({ model, entries }) {
-      const { text, results } = userTextOf(entries);
-      const args = { sessionKey: ASKED, message: "hello", timeoutSeconds: 60 };
-      const asks = text.includes("ask now") && results === 0;
-      const list = text.includes("look now") && results === 0;
-      const name = asks ? "sessions_send" : "agents_list";
-      const call = { type: "toolCall" as const, id: "c", name, arguments: asks ? args : {} };
-      const message = {
-        role: "assistant" as const,
-        content: asks || list ? [call] : [{ type: "text" as const, text: "REPLY_SKIP" }],
-        timestamp: world.clock.now(),
-        ...{ api: "bench", provider: "bench", model: model.settings.id },
-        usage: { ...ZERO_USAGE, input: 10, output: 1, totalTokens: 11 },
-        stopReason: asks || list ? "toolUse" : "stop",
-      };
-      return { kind: "message", message };
-    },
-  };
+/** The answer to `ask now` is the call that is measured, and to `look now` one that waits for nothing. */
+function answerTo(entries: readonly Entry[]): WrittenMessage["content"] {
+  const { text, results } = userTextOf(entries);
+  const called = (name: string, args: Record<string, unknown>): WrittenMessage["content"] => [
+    { type: "toolCall", id: "c", name, arguments: args },
+  ];
+  if (results === 0 && text.includes("ask now"))
+    return called("sessions_send", { sessionKey: ASKED, message: "hello", timeoutSeconds: 60 });
+  if (results === 0 && text.includes("look now")) return called("agents_list", {});
+  return [{ type: "text", text: "REPLY_SKIP" }];
 }
 
 async function prepared(store: Store, world: World): Promise<void> {
@@ -84,32 +66,13 @@ async function measure(disk: Store, world: World): Promise<void> {
   };
   const defaults = benchSettings();
   const settings = { ...defaults, tools: { ...defaults.tools, visibility: "agent" as const } };
-  const engine: Engine = new Engine({
-    store,
-    world,
-    settings: { ...settings.session, ...settings.session.agentToAgent, maxConcurrent: 8 },
-    successors: createSuccessors({
-      settings,
-      transcriptPath: () => undefined,
-      outbound: { deliveryQueued: () => {} },
-    }),
-    executor: createExecutor({
-      ...{ settings, store, world, port: modelOf(world) },
-      sandboxFor: async () => ok(undefined),
-      engine: () => engine,
-    }),
-  });
   await prepared(store, world);
-  await engine.start();
-  const one = async (sessionKey: string, text: string): Promise<void> => {
-    const accepted = await engine.accept({ sessionKey, input: { text } });
-    if (!accepted.ok) throw new Error(accepted.error);
-    const run = await engine.waitForRun(accepted.value.run.runId, engine.now() + 60_000);
-    if (run === undefined || !isEnded(run.state) || run.state !== "ok") throw new Error(run?.error);
-  };
+  const port = instantModel(world, answerTo);
+  const engine = await instantEngine({ store, world, settings, maxConcurrent: 8, port });
   const rounds = async (name: string, texts: readonly (readonly [string, string])[]): Promise<void> => {
     const all = async (count: number): Promise<void> => {
-      for (let at = 0; at < count; at += 1) for (const [key, text] of texts) await one(key, text);
+      for (let at = 0; at < count; at += 1)
+        for (const [key, text] of texts) await oneRun(engine, key, 60_000, text);
     };
     await all(WARM);
     commits = 0;
@@ -134,11 +97,11 @@ async function measure(disk: Store, world: World): Promise<void> {
 
 const plain = realWorld({ level: "warn", sync: true });
 if (kind === "sqlite") {
-  const dir = mkdtempSync(join(tmpdir(), "parley-waits-"));
-  const store = await openSqlite({ dir, durability: "full", log: plain.log });
-  await measure(store, plain);
-  await store.close();
-  rmSync(dir, { recursive: true });
+  await inFolder(async (dir) => {
+    const store = await openSqlite({ dir, durability: "full", log: plain.log, clock: plain.clock });
+    await measure(store, plain);
+    await store.close();
+  });
 } else {
   const server = await startPostgres(["-c", "fsync=on"]);
   const store = await openPostgres({ url: server.url, world: plain });

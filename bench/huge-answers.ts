@@ -19,7 +19,7 @@ const CALLS = 256;
 const CALL_BYTES = 15_000;
 /** Lines of numbers: 1 MB of output. */
 const LINES = 150_000;
-/** What follows from an answer goes on for a while after its run has ended. */
+/** The work that follows from an answer goes on for a while after its run has ended. */
 const AFTER_MS = 1_500;
 
 /** A program that takes the events of a hook. */

@@ -1,10 +1,10 @@
 // What the benchmarks stand on: an engine whose model answers at once, default settings, plain sessions.
 
 import { tmpdir } from "node:os";
-import type { ModelPort } from "../src/agent/model.ts";
+import type { ModelPort, WrittenMessage } from "../src/agent/model.ts";
 import { loadSettings } from "../src/config.ts";
 import { ok } from "../src/core/errors.ts";
-import { ZERO_USAGE } from "../src/core/message.ts";
+import { type Entry, ZERO_USAGE } from "../src/core/message.ts";
 import { NOT_YET_USED, type Session } from "../src/core/session.ts";
 import type { Settings } from "../src/core/settings.ts";
 import { Engine } from "../src/engine/engine.ts";
@@ -21,19 +21,23 @@ export function benchSettings(home: string = tmpdir()): Settings {
   return loaded.value.settings;
 }
 
-/** A model that answers at once. */
-function instantModel(world: World): ModelPort {
+/** A model that answers at once. `answers`: its blocks for a transcript. Default: a text. */
+export function instantModel(
+  world: World,
+  answers: (entries: readonly Entry[]) => WrittenMessage["content"] = () => [{ type: "text", text: "done" }],
+): ModelPort {
   return {
-    async call({ model }) {
+    async call({ model, entries }) {
+      const content = answers(entries);
       const message = {
         role: "assistant" as const,
-        content: [{ type: "text" as const, text: "done" }],
+        content,
         timestamp: world.clock.now(),
         api: "bench",
         provider: "bench",
         model: model.settings.id,
         usage: { ...ZERO_USAGE, input: 10, output: 1, totalTokens: 11 },
-        stopReason: "stop",
+        stopReason: content.some(({ type }) => type === "toolCall") ? "toolUse" : "stop",
       };
       return { kind: "message", message };
     },
@@ -57,14 +61,15 @@ export function sessionRow(key: string, at: number): Session {
   };
 }
 
-/** The real engine, flows and agent loop over a store. */
+/** The real engine, flows and agent loop over a store. `port`: the model. Default: one that writes a text. */
 export async function instantEngine(parts: {
   store: Store;
   world: World;
   settings: Settings;
   maxConcurrent: number;
+  port?: ModelPort;
 }): Promise<Engine> {
-  const { store, world, settings, maxConcurrent } = parts;
+  const { store, world, settings, maxConcurrent, port = instantModel(world) } = parts;
   const engine: Engine = new Engine({
     store,
     world,
@@ -78,7 +83,7 @@ export async function instantEngine(parts: {
       settings,
       store,
       world,
-      port: instantModel(world),
+      port,
       sandboxFor: async () => ok(undefined),
       engine: () => engine,
     }),
@@ -94,8 +99,13 @@ export function chatKey(at: number): string {
 }
 
 /** From the call to accept until the waiter is told. */
-export async function oneRun(engine: Engine, sessionKey: string, withinMs: number): Promise<void> {
-  const accepted = await engine.accept({ sessionKey, input: { text: "hello" } });
+export async function oneRun(
+  engine: Engine,
+  sessionKey: string,
+  withinMs: number,
+  text = "hello",
+): Promise<void> {
+  const accepted = await engine.accept({ sessionKey, input: { text } });
   if (!accepted.ok) throw new Error(accepted.error);
   const run = await engine.waitForRun(accepted.value.run.runId, engine.now() + withinMs);
   if (run?.state !== "ok") throw new Error(`run ended ${run?.state}: ${run?.error}`);

@@ -1,6 +1,6 @@
 // Reads the answer of Anthropic's messages: events that open blocks, add to them, and end the message.
 
-import { isObject, jsonOf } from "../core/json.ts";
+import { fieldsOf, isObject, jsonOf } from "../core/json.ts";
 import {
   type Answer,
   amount,
@@ -17,7 +17,6 @@ import { type ProviderModel, type Reader, WireError } from "./wire.ts";
 
 type Json = Record<string, unknown>;
 
-const fields = (value: unknown): Json => (isObject(value) ? value : {});
 const words = (value: unknown): string => (typeof value === "string" ? value : "");
 
 const STOPS: Readonly<Record<string, string>> = {
@@ -64,19 +63,19 @@ export class AnthropicReader implements Reader {
     if (!isObject(event)) return false;
     switch (event.type) {
       case "content_block_delta":
-        this.#delta(event.index, fields(event.delta));
+        this.#delta(event.index, fieldsOf(event.delta));
         return false;
       case "content_block_start":
-        this.#open(event.index, fields(event.content_block));
+        this.#open(event.index, fieldsOf(event.content_block));
         return false;
       case "content_block_stop":
         this.#parts.delete(event.index);
         return false;
       case "message_start":
-        this.#start(fields(event.message));
+        this.#start(fieldsOf(event.message));
         return false;
       case "message_delta":
-        this.#stopped(fields(event.delta));
+        this.#stopped(fieldsOf(event.delta));
         this.#count(event.usage);
         return false;
       case "message_stop":
@@ -108,11 +107,11 @@ export class AnthropicReader implements Reader {
 
   /** Servers leave out of later counts what has not changed. */
   #count(counts: unknown): void {
-    const usage = fields(counts);
+    const usage = fieldsOf(counts);
     const now = (value: unknown, before: number): number =>
       value === undefined || value === null ? before : amount(value);
     const { input, output, cacheRead, cacheWrite, cacheWriteLong = 0 } = this.#tokens;
-    const long = fields(usage.cache_creation).ephemeral_1h_input_tokens;
+    const long = fieldsOf(usage.cache_creation).ephemeral_1h_input_tokens;
     this.#tokens = {
       input: now(usage.input_tokens, input),
       output: now(usage.output_tokens, output),
@@ -155,7 +154,7 @@ export class AnthropicReader implements Reader {
     this.#answer.stopReason = STOPS[reason];
     if (this.#answer.stopReason !== undefined) return;
     if (reason === "refusal") {
-      const said = words(fields(delta.stop_details).explanation);
+      const said = words(fieldsOf(delta.stop_details).explanation);
       this.#refusal = said === "" ? "The model refused to complete the request" : said;
     } else if (reason === "sensitive") this.#refusal = "Provider stopped with: sensitive";
     else throw new WireError(`Unhandled stop reason: ${reason}`);

@@ -29,9 +29,9 @@ function isDetail(value: unknown): value is Json {
   );
 }
 
-/** Adds what a chunk brings: neighbouring pieces of text become one detail. */
-export function addDetails(details: Json[], more: unknown): Json[] {
-  for (const detail of Array.isArray(more) ? more.filter(isDetail) : []) {
+/** Adds the details of a chunk: neighbouring pieces of text become one detail. */
+export function addDetails(details: Json[], more: readonly unknown[]): void {
+  for (const detail of more.filter(isDetail)) {
     const last = details.at(-1);
     const field = TEXT_OF[String(detail.type)];
     if (last === undefined || last.type !== detail.type || field === undefined || field === "data") {
@@ -44,7 +44,6 @@ export function addDetails(details: Json[], more: unknown): Json[] {
     if (detail.format !== undefined) last.format ||= detail.format;
     if (detail.index !== undefined) last.index ??= detail.index;
   }
-  return details;
 }
 
 function detailsIn(signature: string | undefined): Json[] | undefined {
@@ -54,9 +53,5 @@ function detailsIn(signature: string | undefined): Json[] | undefined {
 
 /** The details to send back: those of the first thinking block that has some. */
 export function keptDetails(signatures: readonly (string | undefined)[]): Json[] | undefined {
-  for (const signature of signatures) {
-    const details = detailsIn(signature);
-    if (details !== undefined) return details;
-  }
-  return undefined;
+  return signatures.map(detailsIn).find((details) => details !== undefined);
 }

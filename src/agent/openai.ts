@@ -3,7 +3,7 @@
 
 import type { Message as PiMessage } from "@earendil-works/pi-ai";
 import { shortHash } from "@earendil-works/pi-ai/utils/hash";
-import { isObject, jsonOf } from "../core/json.ts";
+import { fieldsOf, isObject, jsonOf } from "../core/json.ts";
 import { type Answer, amount, type CallPart, priced, type TextPart, type ThinkingPart } from "./answer.ts";
 import { addDetails, keptDetails } from "./openai-reasoning.ts";
 import type { ServerEvent } from "./sse.ts";
@@ -147,8 +147,6 @@ const STOPS: Readonly<Record<string, string>> = {
   tool_calls: "toolUse",
 };
 
-const fields = (value: unknown): Json => (isObject(value) ? value : {});
-
 class OpenAiReader implements Reader {
   readonly #model: ProviderModel;
   readonly #answer: Answer;
@@ -171,7 +169,7 @@ class OpenAiReader implements Reader {
     if (!isObject(chunk)) return false;
     const error = name === "error" ? (chunk.error ?? chunk) : chunk.error;
     if (error) throw new WireError(errorIn(error));
-    const choice = Array.isArray(chunk.choices) ? fields(chunk.choices[0]) : {};
+    const choice = Array.isArray(chunk.choices) ? fieldsOf(chunk.choices[0]) : {};
     const usage = chunk.usage ?? choice.usage;
     if (isObject(usage)) this.#answer.usage = usageOf(usage, this.#model);
     if (typeof choice.finish_reason === "string" && choice.finish_reason !== "")
@@ -218,7 +216,7 @@ class OpenAiReader implements Reader {
   #call(piece: Json): void {
     const index = typeof piece.index === "number" ? piece.index : undefined;
     const id = typeof piece.id === "string" ? piece.id : "";
-    const { name, arguments: written } = fields(piece.function);
+    const { name, arguments: written } = fieldsOf(piece.function);
     const known =
       (index === undefined ? undefined : this.#callsByIndex.get(index)) ?? this.#callsById.get(id);
     const part = known ?? this.#answer.open<CallPart>({ type: "toolCall", id, name: "", written: [] });
@@ -232,15 +230,15 @@ class OpenAiReader implements Reader {
 
 /** The message of an error in the stream. Routers put the words of their own provider beside it. */
 function errorIn(error: unknown): string {
-  const { message, metadata } = fields(error);
+  const { message, metadata } = fieldsOf(error);
   const words = typeof message === "string" && message !== "" ? message : JSON.stringify(error);
-  const { raw } = fields(metadata);
+  const { raw } = fieldsOf(metadata);
   return raw && !words.includes(String(raw)) ? `${words}\n${String(raw)}` : words;
 }
 
 /** Tokens from the cache stand in one of three places, depending on the server. */
 function usageOf(usage: Json, { settings }: ProviderModel) {
-  const details = fields(usage.prompt_tokens_details);
+  const details = fieldsOf(usage.prompt_tokens_details);
   const cacheRead = amount(details.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens);
   const cacheWrite = amount(details.cache_write_tokens);
   const input = Math.max(0, amount(usage.prompt_tokens) - cacheRead - cacheWrite);

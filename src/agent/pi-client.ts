@@ -98,7 +98,7 @@ class Progress {
     block.text = flat(block.text);
   }
 
-  /** What only the finished message says: signatures, names, usage. */
+  /** Takes the facts that only the finished message has: signatures, names, usage. */
   settle(message: PiMessage): void {
     const parts = message.content.map((block, at): Part => {
       if (block.type !== "toolCall") return { ...block };

@@ -93,7 +93,7 @@ function expected(error: unknown): WireError {
   throw error;
 }
 
-/** What is known of a request once its client has settled. */
+/** The facts about a request, complete once its client has settled. */
 interface Asked {
   readonly world: World;
   readonly model: ProviderModel;

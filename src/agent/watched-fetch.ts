@@ -4,34 +4,27 @@
 //      providers' clients read a piece event by event, copy the rest of it for each, and never pause.
 
 import { ReadableStream as NodeStream } from "node:stream/web";
+import { createPaces } from "../core/pace.ts";
 import { type Fetch, isConnectTimeout } from "../world/outgoing.ts";
-import type { Call } from "./wire.ts";
+import { type Call, originIn } from "./wire.ts";
 
 const PIECE_BYTES = 1_024;
-const WORK_MAX_MS = 8;
 
 type Watched = Pick<Call, "seen" | "world" | "heard">;
-
-function originIn(response: Response): string {
-  const location = response.headers.get("location") ?? "";
-  return URL.canParse(location, response.url) ? new URL(location, response.url).origin : "nowhere";
-}
 
 /** The same bytes in small pieces, each handed out when it is asked for. */
 async function* piecesOf(
   body: ReadableStream<Uint8Array>,
   heard: Watched["heard"],
-  { clock, gather }: Watched["world"],
+  world: Watched["world"],
 ): AsyncGenerator<Uint8Array> {
-  let busySince = clock.monotonic();
+  const pace = createPaces(world)("with this step");
   for await (const chunk of body) {
     for (let at = 0; at < chunk.byteLength; at += PIECE_BYTES) {
       const piece = chunk.subarray(at, at + PIECE_BYTES);
       heard(piece.byteLength);
       yield piece;
-      if (clock.monotonic() - busySince < WORK_MAX_MS) continue;
-      await gather?.();
-      busySince = clock.monotonic();
+      await pace();
     }
   }
 }
@@ -48,7 +41,7 @@ export function watchedFetch(inner: Fetch, { seen, heard, world }: Watched): Fet
     seen.headers = response.headers;
     const { status, statusText, headers, body } = response;
     if (status >= 300 && status < 400) {
-      seen.redirectedTo = originIn(response);
+      seen.redirectedTo = originIn(response.headers, response.url);
       await body?.cancel();
       return new Response(null, { status, statusText });
     }

@@ -3,6 +3,7 @@
 // WI2: after some milliseconds of work all other work has its turn.
 // WI3: every expected failure is a `WireError`. Anything else is a bug, and thrown as it is.
 
+import { createPaces } from "../core/pace.ts";
 import { isConnectTimeout } from "../world/outgoing.ts";
 import { outgoingPost, type StreamedAnswer } from "../world/outgoing-stream.ts";
 import type { World } from "../world.ts";
@@ -59,7 +60,6 @@ export interface Reader {
   end(): void;
 }
 
-const WORK_MAX_MS = 8;
 /** Between two reads, this long was a turn for all other work. */
 const TURN_MS = 1;
 const ERROR_BYTES_MAX = 64 * 1024;
@@ -126,12 +126,14 @@ async function send({ world, model, seen, signal, heard }: Call, wire: Wire): Pr
 
 /** Hands all events to the reader. False: a limit or the signal ended it. */
 async function readEvents(
-  { world: { clock, gather }, answer, signal, heard }: Call,
+  { world, answer, signal, heard }: Call,
   response: StreamedAnswer,
   reader: Reader,
 ): Promise<boolean> {
   const events = new EventReader();
-  let busySince = clock.monotonic();
+  const { clock } = world;
+  const paceOf = createPaces(world);
+  let pace = paceOf("with this step");
   // To ask a signal for each event takes longer than to read some events.
   let isAborted = signal.aborted;
   signal.addEventListener("abort", () => {
@@ -141,7 +143,7 @@ async function readEvents(
   for (;;) {
     const askedAt = clock.monotonic();
     const bytes = await pieceOf(response);
-    if (clock.monotonic() - askedAt >= TURN_MS) busySince = clock.monotonic();
+    if (clock.monotonic() - askedAt >= TURN_MS) pace = paceOf("with this step");
     heard(bytes?.byteLength ?? 0);
     if (bytes === undefined) events.finish();
     else events.feed(bytes);
@@ -149,9 +151,8 @@ async function readEvents(
     while (event !== undefined && !isStopped()) {
       if (reader.take(event)) return !isStopped();
       event = events.next();
-      if (clock.monotonic() - busySince < WORK_MAX_MS) continue;
-      await gather?.();
-      busySince = clock.monotonic();
+      const rest = pace();
+      if (rest !== undefined) await rest;
     }
     if (isStopped()) return false;
     if (bytes === undefined) return true;
@@ -172,7 +173,8 @@ function wireError(error: unknown): WireError {
   return new WireError(String(words ?? error), { cause: error });
 }
 
-function originIn(headers: Headers, url: string): string {
+/** The origin of the address to which an answer redirects. */
+export function originIn(headers: Headers, url: string): string {
   const location = headers.get("location") ?? "";
   return URL.canParse(location, url) ? new URL(location, url).origin : "nowhere";
 }

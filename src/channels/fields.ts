@@ -10,11 +10,6 @@ export function objectOf(value: unknown): Fields | undefined {
   return isObject(value) ? value : undefined;
 }
 
-/** The object that a value is; an empty one if it is none. */
-export function fieldsOf(value: unknown): Fields {
-  return isObject(value) ? value : {};
-}
-
 /** The objects of a list, of which so much is looked at; what else is in it is as if it were not there. */
 export function objectsOf(value: unknown, max: number): readonly Fields[] {
   return Array.isArray(value) ? value.slice(0, max).filter(isObject) : [];

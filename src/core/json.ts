@@ -5,6 +5,11 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** The object that a value is; an empty one if it is none. */
+export function fieldsOf(value: unknown): Record<string, unknown> {
+  return isObject(value) ? value : {};
+}
+
 /** What a text, or the bytes of one, says as JSON; undefined: it is none. */
 export function jsonOf(text: string | Uint8Array): unknown {
   try {

@@ -13,7 +13,7 @@ import {
   type StandardSchemaV1,
 } from "@modelcontextprotocol/server";
 import { fail, toolFailure } from "../core/errors.ts";
-import { isObject } from "../core/json.ts";
+import { fieldsOf, isObject } from "../core/json.ts";
 import { shownKey } from "../flows/access.ts";
 import { sentSoFar } from "../flows/send.ts";
 import type { ToolResult } from "../tools/tool.ts";
@@ -47,7 +47,7 @@ const ANY_PARAMS: StandardSchemaV1<unknown, Params> = {
   "~standard": {
     version: 1,
     vendor: "parley",
-    validate: (value: unknown) => ({ value: isObject(value) ? value : {} }),
+    validate: (value: unknown) => ({ value: fieldsOf(value) }),
   },
 };
 
@@ -83,7 +83,7 @@ function takesTasks(ctx: ServerContext): boolean {
 }
 
 function readCall(deps: GatewayDeps, params: unknown): ToolCall {
-  const { name, arguments: args = {} } = isObject(params) ? params : {};
+  const { name, arguments: args = {} } = fieldsOf(params);
   if (typeof name !== "string" || name === "")
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, "tools/call needs the name of a tool");
   if (!isObject(args))

@@ -15,7 +15,7 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Context } from "hono";
 import { CODES, type Failure, fail, ok, type Result } from "../core/errors.ts";
-import { isObject } from "../core/json.ts";
+import { fieldsOf, isObject } from "../core/json.ts";
 import type { Redactor } from "../core/redact.ts";
 import { thrown, wireError } from "./answer.ts";
 import type { Caller } from "./auth.ts";
@@ -72,7 +72,7 @@ function metaOf({ params }: Rpc): Rpc {
 
 /** The name that a client gives itself, by either kind of revision. */
 function clientNameIn(message: Rpc): string | undefined {
-  const params = isObject(message.params) ? message.params : {};
+  const params = fieldsOf(message.params);
   const info = message.method === "initialize" ? params.clientInfo : metaOf(message)[CLIENT_INFO_META_KEY];
   if (!isObject(info)) return undefined;
   const { title, name } = info;

@@ -1,4 +1,4 @@
-// What a process has loaded after a request to a model of one of our own formats.
+// The modules that a process has loaded after a request to a model of one of our own formats.
 
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

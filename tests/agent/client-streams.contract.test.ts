@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
 import { dice } from "../kit/dice.ts";
 import { STREAMS } from "./client-streams.ts";
-import type { WireApi } from "./clients-kit.ts";
 import {
   type Answers,
   CLIENTS,
@@ -17,6 +16,7 @@ import {
   seenOf,
   streaming,
   WIRE_APIS,
+  type WireApi,
 } from "./clients-kit.ts";
 
 let server: RawServer;

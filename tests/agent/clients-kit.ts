@@ -1,4 +1,4 @@
-// What the tests of the clients of model requests share: both clients over one raw server, and what they made of it.
+// Shared by the tests of the clients of model requests: both clients over one raw server, and their results.
 
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { anthropicFormat } from "../../src/agent/anthropic.ts";
@@ -125,7 +125,7 @@ export async function made(client: Client, request: ModelRequest, signal?: Abort
   return { outcome, text: texts.at(-1) ?? "" };
 }
 
-/** What everybody else sees of an outcome: the message, or what is shown and whether it is tried again. */
+/** The outcome as the rest of the program sees it: the message, or the words shown and whether it is tried again. */
 export function seenOf({ outcome, text }: Made): unknown {
   if (outcome.kind !== "failed") return { outcome, text };
   const { failure, partial } = outcome;

@@ -7,11 +7,12 @@
 
 import type { IMessageAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
+import { fieldsOf } from "../../core/json.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { accountFor } from "../account-for.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, OutgoingMessage } from "../channel.ts";
-import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../fields.ts";
+import { countOf, type Fields, objectsOf, textOf } from "../fields.ts";
 import { plainText, readMarkdown } from "../markdown.ts";
 import { receivePatiently } from "../patient-receive.ts";
 import { readAttachment } from "./files.ts";

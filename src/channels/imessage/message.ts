@@ -3,9 +3,10 @@
 // IM2: what was written from this Mac's own account is no message, nor is a reaction.
 // IM3: Messages marks nobody who is named: a name of the agent's in the text names it, as a word of its own.
 
+import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { InboundMedia, InboundMessage } from "../channel.ts";
-import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../fields.ts";
+import { countOf, type Fields, objectsOf, textOf } from "../fields.ts";
 
 const ID_CHARS_MAX = 300;
 const NAME_CHARS_MAX = 200;

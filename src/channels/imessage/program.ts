@@ -8,12 +8,12 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { homedir, userInfo } from "node:os";
-import { jsonOf } from "../../core/json.ts";
+import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { killGroup, lastWordsRead, signalGroup } from "../../world/programs.ts";
 import type { Timer, World } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
-import { type Fields, fieldsOf } from "../fields.ts";
+import type { Fields } from "../fields.ts";
 
 /** Of one line that it writes; a longer one is thrown away while it comes. */
 const LINE_BYTES_MAX = 4 * 1024 * 1024;

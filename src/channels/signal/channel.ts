@@ -8,7 +8,7 @@
 
 import type { SignalAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
-import { jsonOf } from "../../core/json.ts";
+import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { accountFor } from "../account-for.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
@@ -20,7 +20,7 @@ import type {
   InboundMessage,
   OutgoingMessage,
 } from "../channel.ts";
-import { type Fields, fieldsOf, objectsOf, textOf } from "../fields.ts";
+import { type Fields, objectsOf, textOf } from "../fields.ts";
 import { receivePatiently } from "../patient-receive.ts";
 import { type Answer, type Daemon, daemonAt } from "./daemon.ts";
 import { readEnvelope } from "./envelope.ts";

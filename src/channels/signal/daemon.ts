@@ -2,11 +2,11 @@
 // SD1: a call that failed says whether the daemon may have got it (HX1 of exchange.ts).
 
 import type { IncomingMessage } from "node:http";
-import { jsonOf } from "../../core/json.ts";
+import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { Clock } from "../../world.ts";
 import { brokenWords, exchange, lateWords, outgoingOf, STOPPED, type Unanswered } from "../exchange.ts";
-import { type Fields, fieldsOf } from "../fields.ts";
+import type { Fields } from "../fields.ts";
 
 /** What the daemon is called in words. */
 const SERVER = "signal-cli";

@@ -5,9 +5,10 @@
 // EN3: what this account wrote itself, on whichever of its devices, is no message.
 // EN4: what may be seen once only is not kept.
 
+import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { InboundMedia, InboundMessage } from "../channel.ts";
-import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../fields.ts";
+import { countOf, type Fields, objectsOf, textOf } from "../fields.ts";
 
 const ID_CHARS_MAX = 200;
 const NAME_CHARS_MAX = 200;

@@ -2,9 +2,10 @@
 // SS1: Signal shows text that is sent twice twice: only what certainly did not leave is tried again.
 // SS2: where a text with its addresses written out would be longer than a message, it goes as it was written.
 
+import { fieldsOf } from "../../core/json.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { DeliveryOutcome } from "../channel.ts";
-import { type Fields, fieldsOf, listOf } from "../fields.ts";
+import { type Fields, listOf } from "../fields.ts";
 import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";
 import type { Answer } from "./daemon.ts";
 

@@ -4,7 +4,7 @@
 // TA2: what is joined follows each other without a gap: whatever a crash leaves unconfirmed comes again and
 //      is joined in the same way.
 
-import { fieldsOf } from "../fields.ts";
+import { fieldsOf } from "../../core/json.ts";
 import { numberOf } from "./fields.ts";
 import { type Reader, type Reading, readUpdate } from "./update.ts";
 

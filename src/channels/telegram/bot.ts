@@ -7,12 +7,13 @@
 
 import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
 import type { TelegramAccount } from "../../core/channel-settings.ts";
+import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { agentFor } from "../../world/outgoing.ts";
 import type { Clock, World } from "../../world.ts";
 import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
-import { fieldsOf, textOf } from "../fields.ts";
+import { textOf } from "../fields.ts";
 import { idOf, numberOf } from "./fields.ts";
 
 /** For a call that answers at once. */

@@ -2,9 +2,10 @@
 // neither.
 // TC1: a note is one short line, whatever the sender put into it.
 
+import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { InboundMedia } from "../channel.ts";
-import { type Fields, fieldsOf, listOf, textOf } from "../fields.ts";
+import { type Fields, listOf, textOf } from "../fields.ts";
 import { numberOf } from "./fields.ts";
 
 /** A file at the server, not read yet. */

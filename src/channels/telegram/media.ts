@@ -2,9 +2,10 @@
 // TM1: the server's path of a file is followed below the bot's own files only.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
+import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { InboundMedia } from "../channel.ts";
-import { fieldsOf, textOf } from "../fields.ts";
+import { textOf } from "../fields.ts";
 import type { Bot } from "./bot.ts";
 import type { FileRef } from "./content.ts";
 import { numberOf } from "./fields.ts";

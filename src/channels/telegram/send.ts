@@ -5,9 +5,9 @@
 // TS3: links are not looked up by the platform: an address could carry off what a stranger must not learn.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
+import { fieldsOf } from "../../core/json.ts";
 import type { Route } from "../../core/session.ts";
 import type { DeliveryOutcome, OpenedThread } from "../channel.ts";
-import { fieldsOf } from "../fields.ts";
 import type { Bot, Called, Refusal } from "./bot.ts";
 import { idOf } from "./fields.ts";
 import { anyTopicField, type Place, topicField } from "./place.ts";

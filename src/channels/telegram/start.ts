@@ -4,9 +4,10 @@
 // TI2: what only decorates, such as the menu, stops nobody from listening.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
+import { fieldsOf } from "../../core/json.ts";
 import { accountName, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
-import { fieldsOf, textOf } from "../fields.ts";
+import { textOf } from "../fields.ts";
 import { type Bot, type Called, NO_SERVER_WORDS } from "./bot.ts";
 import { idOf } from "./fields.ts";
 import { failureWords, isTokenWrong } from "./send.ts";

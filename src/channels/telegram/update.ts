@@ -6,9 +6,10 @@
 // TU4: bots are not answered: neither this one nor others.
 
 import { createHash } from "node:crypto";
+import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { InboundMessage } from "../channel.ts";
-import { type Fields, fieldsOf, textOf } from "../fields.ts";
+import { type Fields, textOf } from "../fields.ts";
 import {
   type Content,
   contentOf,

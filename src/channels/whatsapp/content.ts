@@ -3,9 +3,10 @@
 //      message that was taken back, news of the platform's own) is none.
 // WC2: notes are of bounded length and on one line, whatever stands in the fields that they are made of.
 
+import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { InboundMedia } from "../channel.ts";
-import { type Fields, fieldsOf, listOf } from "../fields.ts";
+import { type Fields, listOf } from "../fields.ts";
 import { textOf } from "./fields.ts";
 
 const NOTE_CHARS_MAX = 1_000;

@@ -2,8 +2,9 @@
 // WI1: hostile frames are skipped, one by one: what is wrong with one keeps no other from being read.
 // WI2: what is sent by the account itself is no message.
 
+import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { type Fields, fieldsOf, listOf } from "../fields.ts";
+import { type Fields, listOf } from "../fields.ts";
 import { type Content, contentOf } from "./content.ts";
 import { textOf } from "./fields.ts";
 import { isGroup, isPerson } from "./places.ts";

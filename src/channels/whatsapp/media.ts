@@ -4,10 +4,9 @@
 
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
-import { jsonOf } from "../../core/json.ts";
+import { fieldsOf, jsonOf } from "../../core/json.ts";
 import type { World } from "../../world.ts";
 import type { Exchanged } from "../exchange.ts";
-import { fieldsOf } from "../fields.ts";
 import { textOf } from "./fields.ts";
 import { askGraph } from "./graph.ts";
 import { problemOf } from "./problems.ts";

@@ -2,13 +2,13 @@
 // account.
 // WP1: codes decide, as the platform asks for; its own words are only shown, cleared of every token.
 
-import { jsonOf } from "../../core/json.ts";
+import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { Redactor } from "../../core/redact.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { DeliveryOutcome } from "../channel.ts";
 import type { Exchanged } from "../exchange.ts";
-import { type Fields, fieldsOf } from "../fields.ts";
+import type { Fields } from "../fields.ts";
 import { textOf } from "./fields.ts";
 
 const DETAILS_CHARS_MAX = 200;

@@ -3,12 +3,12 @@
 //      is told later, in a web hook.
 
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";
-import { jsonOf } from "../../core/json.ts";
+import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { World } from "../../world.ts";
 import type { Exchanged } from "../exchange.ts";
-import { fieldsOf, listOf } from "../fields.ts";
+import { listOf } from "../fields.ts";
 import { textOf } from "./fields.ts";
 import { askGraph } from "./graph.ts";
 import type { Recipient } from "./places.ts";

@@ -6,7 +6,7 @@
 
 import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
-import { isObject } from "../../core/json.ts";
+import { fieldsOf, isObject } from "../../core/json.ts";
 import { execRefusal } from "../../core/node-exec.ts";
 import { safeText } from "../../core/safe-text.ts";
 import { isInside } from "../../world/folders.ts";
@@ -191,7 +191,7 @@ async function onDesktop(
 }
 
 async function showNotice(machine: Machine, { params, signal }: Wanted): Promise<Outcome> {
-  const own = isObject(params) ? params : {};
+  const own = fieldsOf(params);
   const body = textOf(own.body, BODY_MAX_CHARS);
   const title = textOf(own.title, TITLE_MAX_CHARS).replaceAll("\n", " ") || "Parley";
   if (body === "") return refuse("INVALID_REQUEST", "notify takes {title?, body}: body is a string");

@@ -58,10 +58,14 @@ function heapFlags() {
 }
 
 function replaceWithSmallHeap() {
-  const flags = heapFlags();
-  if (flags.length === 0 || process.execve === undefined || process.platform === "win32") return;
-  const args = [...process.execArgv, ...flags, fileURLToPath(import.meta.url), ...process.argv.slice(2)];
-  process.execve(process.execPath, [process.execPath, ...args]);
+  if (heapFlags().length === 0 || process.execve === undefined || process.platform === "win32") return;
+  process.execve(process.execPath, [process.execPath, ...launchArgs()]);
+}
+
+/** The arguments of a Node that goes on in place of this one. */
+function launchArgs() {
+  const script = fileURLToPath(import.meta.url);
+  return [...process.execArgv, ...heapFlags(), script, ...process.argv.slice(2)];
 }
 
 /** A launcher that was killed could not pass the signal on; its end of the channel closes all the same. */
@@ -87,14 +91,8 @@ function startNewerNode() {
     refuse(`this is Node ${process.versions.node}.`);
     return;
   }
-  const args = [
-    ...process.execArgv,
-    ...heapFlags(),
-    fileURLToPath(import.meta.url),
-    ...process.argv.slice(2),
-  ];
   const env = { ...process.env, [LAUNCHED]: "1" };
-  const child = spawn(node, args, { env, stdio: ["inherit", "inherit", "inherit", "ipc"] });
+  const child = spawn(node, launchArgs(), { env, stdio: ["inherit", "inherit", "inherit", "ipc"] });
   const onTerminal = [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY === true);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     // A terminal sends its own signals to both of us; passing them on would double them.

@@ -53,12 +53,13 @@ import { Passes } from "./tools/passes.ts";
 import { withReplies } from "./triggers/replies.ts";
 import { logging, type World } from "./world.ts";
 
+let knownTimeZone: string | undefined;
+
 /** The machine's time zone, as IANA names it. The runtime reads it once, at its start. */
-const timeZone = (): string => {
+function timeZone(): string {
   knownTimeZone ??= new Intl.DateTimeFormat().resolvedOptions().timeZone;
   return knownTimeZone;
-};
-let knownTimeZone: string | undefined;
+}
 
 /** Runs of sub-agents, which have a limit of their own. */
 const SUBAGENT_POOL = "subagents";

@@ -75,7 +75,7 @@ export class Redactor {
     return maskShapes(this.#values().mask(text, work, false), work, false);
   }
 
-  /** What `mask` gives, without a long step. */
+  /** The same text that `mask` gives, without a long step. */
   async whole(text: string): Promise<string> {
     return (await this.start(text, Number.POSITIVE_INFINITY)).text;
   }

@@ -156,7 +156,7 @@ interface UnderWay {
 }
 
 type Work = () => Promise<Result<unknown>>;
-/** What a call knows before its key does. */
+/** The context of a call, before it can use its idempotency key. */
 type BaseContext = Omit<CallContext, "remember" | "reserve">;
 
 /** Remembers nothing: there is no key. */

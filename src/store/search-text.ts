@@ -62,7 +62,7 @@ function lastWords(part: string): string {
   return words.slice(from + 1).join(" ");
 }
 
-/** What the embedded index gets of a text, part by part. */
+/** The parts of a text, one after the other, as the embedded index takes them. */
 export function* textParts(text: string): Generator<string> {
   let lead = "";
   for (let from = 0; from < text.length; ) {

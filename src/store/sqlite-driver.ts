@@ -64,7 +64,7 @@ class SqliteConnection implements GroupConnection {
     throw new Error("queries of the embedded store are not streamed: read pages");
   }
 
-  /** Whoever asks first goes on first. */
+  /** Statements go on in the order in which they asked. */
   rest(): Promise<void> | undefined {
     this.#resting ??= this.#pace?.()?.then(() => {
       this.#resting = undefined;

@@ -51,7 +51,7 @@ export const STORE_FILE = "parley.sqlite";
 /** How long a statement waits for another program's lock. Waiting blocks the process, so it is short. */
 const BUSY_TIMEOUT_MS = 250;
 const CACHE_KIB = 16_384;
-/** It reads only while a transaction is open: at all other times the writer does. */
+/** It answers plain queries only while a transaction is open: at all other times the writer does. */
 const READER_CACHE_KIB = 2_048;
 /** Pages of the log at which a commit writes it into the database by itself, if no keeper has come before. */
 const CHECKPOINT_AT_COMMIT_PAGES = 16_000;

@@ -254,7 +254,7 @@ interface Searching extends Pick<Reading, "store"> {
   search(query: string, more?: { limit: number }): Promise<string[]>;
 }
 
-/** What of a long text is found: its index is made in parts. */
+/** Searches in long texts, of which the index is made in parts. */
 function longTextContract({ store, append, search }: Searching): void {
   const words = Array.from({ length: 60_000 }, (_, at) => `w${at}`);
   const texts = () => [

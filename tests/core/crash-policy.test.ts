@@ -1,4 +1,4 @@
-// What becomes of a run whose process died while it executed the run.
+// The fate of a run whose process died while it executed the run.
 
 import { expect, test } from "vitest";
 import { type Caution, cautionFor, crashedTooOften } from "../../src/core/crash-policy.ts";

@@ -52,7 +52,7 @@ test("H1, H2: never over the byte cap, and always saying what was left out", asy
   );
 });
 
-test("which end of a page stays is the reader's choice: no message between two pages is lost", async () => {
+test("the reader chooses the end of a page that stays: no message between two pages is lost", async () => {
   const messages = ["1", "2", "3", "4"].map((id) => userMessage(id, "x".repeat(100)));
   const limits = { maxTextChars: 4000, maxBytes: 400 };
   const ids = async (keep: "newest" | "oldest") =>

@@ -166,7 +166,7 @@ async function makeEmptyFile(): Promise<Buffer> {
   }
 }
 
-/** The embedded store in a folder. Whoever opens it closes it. */
+/** The embedded store in a folder. The caller closes it. */
 export async function openEmbedded(dir: string, world: World = quietWorld()): Promise<Store> {
   if (existsSync(dir) && readdirSync(dir).length === 0) {
     emptyFile ??= makeEmptyFile();

@@ -115,7 +115,7 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
       "--no-locale",
       "--locale-provider=icu",
       "--icu-locale=en-US",
-      // What a client computes for each connection, to prove that it knows the password.
+      // Each client computes this once for each connection, to prove that it knows the password.
       "--set=scram_iterations=1",
     ],
     postgresFlags: [

@@ -70,7 +70,7 @@ const emptied = (schema: string): string => `do $$
 export interface TestSchema {
   readonly url: string;
   readonly schema: string;
-  /** Whoever had it open has closed it. */
+  /** Its user has closed it. */
   give(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// The tests of the page are checked with the types of a browser. What they start is a gateway, whose fetch is Node's.
+// The tests of the page are checked with the types of a browser. They start a gateway, and its fetch is that of Node.
 
 import type { Dispatcher } from "undici-types";
 

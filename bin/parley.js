@@ -5,22 +5,18 @@
 //     `npm install node@24` beside the package), and is then invisible: same streams, same signals, same exit
 //     code; and when it is killed, so is what it started.
 // L2: a checkout runs what was built of it only while that was built of exactly the files that it has now.
-// L3: a gateway runs with less room for young objects than the runtime would take. The runtime reads that
-//     flag at its start only, so the process replaces itself by one that has it, where the system can.
+// L3: a gateway runs with a smaller heap than the runtime would take. The runtime reads these flags at its
+//     start only, so the process replaces itself by one that has them, where the system can.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import nodeModule, { createRequire } from "node:module";
 import { constants } from "node:os";
 import { fileURLToPath } from "node:url";
+import { dropHeapEnv, heapFlags, withHeapEnv } from "./heap-flags.js";
 
 const NODE_MAJOR_MIN = 24;
 const LAUNCHED = "PARLEY_LAUNCHED";
-/** In MB. By itself the runtime takes up to 128 MB for them, and a busy gateway is no faster for that. */
-const YOUNG_SPACE = "--max-semi-space-size";
-const YOUNG_SPACE_MB = 8;
-/** Commands that run for days. */
-const SERVERS = ["gateway", "demo"];
 const pathOf = (relative) => fileURLToPath(new URL(relative, import.meta.url));
 
 if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR_MIN) await run();
@@ -29,6 +25,7 @@ else startNewerNode();
 async function run() {
   if (process.env[LAUNCHED] !== undefined) dieWithLauncher();
   else replaceWithSmallHeap();
+  dropHeapEnv(process.env);
   // Whoever reads our output may leave early, like head does.
   process.stdout.once("error", (error) => {
     if (error.code !== "EPIPE") throw error;
@@ -47,25 +44,19 @@ async function isFreshlyBuilt() {
   return isFresh(pathOf("../"));
 }
 
-/** The flags of a gateway that nobody has set otherwise. */
-function heapFlags() {
-  const args = process.argv.slice(2);
-  const serves = args.length === 0 || args.some((arg) => SERVERS.includes(arg));
-  const given = [...process.execArgv, process.env.NODE_OPTIONS ?? ""].some((arg) =>
-    arg.includes(YOUNG_SPACE),
-  );
-  return serves && !given ? [`${YOUNG_SPACE}=${YOUNG_SPACE_MB}`] : [];
+function ownHeapFlags() {
+  return heapFlags(process.argv.slice(2), [...process.execArgv, process.env.NODE_OPTIONS ?? ""]);
 }
 
 function replaceWithSmallHeap() {
-  if (heapFlags().length === 0 || process.execve === undefined || process.platform === "win32") return;
-  process.execve(process.execPath, [process.execPath, ...launchArgs()]);
+  if (ownHeapFlags().length === 0 || process.execve === undefined || process.platform === "win32") return;
+  process.execve(process.execPath, [process.execPath, ...launchArgs()], withHeapEnv(process.env));
 }
 
 /** The arguments of a Node that goes on in place of this one. */
 function launchArgs() {
   const script = fileURLToPath(import.meta.url);
-  return [...process.execArgv, ...heapFlags(), script, ...process.argv.slice(2)];
+  return [...process.execArgv, ...ownHeapFlags(), script, ...process.argv.slice(2)];
 }
 
 /** A launcher that was killed could not pass the signal on; its end of the channel closes all the same. */
@@ -91,7 +82,8 @@ function startNewerNode() {
     refuse(`this is Node ${process.versions.node}.`);
     return;
   }
-  const env = { ...process.env, [LAUNCHED]: "1" };
+  const own = ownHeapFlags().length === 0 ? process.env : withHeapEnv(process.env);
+  const env = { ...own, [LAUNCHED]: "1" };
   const child = spawn(node, launchArgs(), { env, stdio: ["inherit", "inherit", "inherit", "ipc"] });
   const onTerminal = [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY === true);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {

@@ -23,6 +23,12 @@ import { keepOnly, putInPlace } from "../ui/put-in-place.js";
 
 const LAUNCHER = fileURLToPath(new URL("../bin/parley.js", import.meta.url));
 
+/** Copies all that the launcher needs before it starts a program. */
+function copyLauncher(into: string): void {
+  for (const name of ["parley.js", "heap-flags.js"])
+    copyFileSync(join(dirname(LAUNCHER), name), join(into, "bin", name));
+}
+
 let home: string;
 let launcher: string;
 beforeEach(() => {
@@ -31,7 +37,7 @@ beforeEach(() => {
     mkdirSync(join(home, folder), { recursive: true });
   }
   launcher = join(home, "bin/parley.js");
-  copyFileSync(LAUNCHER, launcher);
+  copyLauncher(home);
   writeFileSync(join(home, "package.json"), '{ "type": "module" }');
   symlinkSync(process.execPath, join(home, "node_modules/node/bin/node"));
 });
@@ -41,7 +47,8 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 const program = (from: string) => `
   const major = Number(process.versions.node.split(".")[0]);
   export async function main(argv) {
-    const facts = { from: "${from}", argv, isNew: major >= 24, pid: process.pid, flags: process.execArgv };
+    const facts = { from: "${from}", argv, isNew: major >= 24, pid: process.pid, flags: process.execArgv,
+      env: Object.keys(process.env).filter((name) => /^MALLOC_|^PARLEY_/.test(name)) };
     const tell = () => console.log(JSON.stringify(facts));
     if (argv[0] !== "stay") { tell(); return 7; }
     const alive = setInterval(() => undefined, 1000);
@@ -76,16 +83,18 @@ test("a checkout runs src, a package runs dist, with arguments and exit code pas
   expect(start(process.execPath, [])).toMatchObject({ status: 7, told: { from: "src", argv: [] } });
 });
 
-test("L3: a gateway runs with little room for young objects, unless its user says how much; other commands start as they are", () => {
+test("L3: a gateway runs with a small heap, unless its user sets that flag; other commands start as they are", () => {
   writeFileSync(join(home, "dist/main.js"), program("dist"));
   const flagsOf = (args: string[], own: string[] = []): unknown => {
     const { stdout } = spawnSync(process.execPath, [...own, launcher, ...args], { encoding: "utf8" });
     return JSON.parse(stdout).flags;
   };
-  expect(flagsOf(["gateway", "--port", "0"])).toEqual(["--max-semi-space-size=8"]);
-  expect(flagsOf([], ["--no-deprecation"])).toEqual(["--no-deprecation", "--max-semi-space-size=8"]);
-  expect(flagsOf(["gateway"], ["--max-semi-space-size=32"])).toEqual(["--max-semi-space-size=32"]);
+  const [young, growth] = ["--max-semi-space-size=8", "--heap-growing-percent=20"];
+  expect(flagsOf(["gateway", "--port", "0"])).toEqual([young, growth]);
+  expect(flagsOf([], ["--no-deprecation"])).toEqual(["--no-deprecation", young, growth]);
+  expect(flagsOf(["gateway"], ["--max-semi-space-size=32"])).toEqual(["--max-semi-space-size=32", growth]);
   expect(flagsOf(["sessions", "list"])).toEqual([]);
+  expect(start(process.execPath, ["gateway"]).told.env).toEqual([]);
   expect(start(process.execPath, ["gateway"])).toMatchObject({ status: 7, told: { argv: ["gateway"] } });
 });
 
@@ -177,7 +186,7 @@ test.skipIf(older === undefined)(
     writeFileSync(join(home, "dist/main.js"), program("dist"));
     const folder = join(home, "app/node_modules/parley-gateway");
     for (const one of ["bin", "dist"]) mkdirSync(join(folder, one), { recursive: true });
-    copyFileSync(LAUNCHER, join(folder, "bin/parley.js"));
+    copyLauncher(folder);
     copyFileSync(join(home, "dist/main.js"), join(folder, "dist/main.js"));
     writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
     launcher = join(folder, "bin/parley.js");

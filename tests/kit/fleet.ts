@@ -10,6 +10,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { heapFlags, withHeapEnv } from "../../bin/heap-flags.js";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
 import { freePort } from "./loopback.ts";
 
@@ -35,9 +36,15 @@ export function launch(
   flags: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
 ): ChildProcess {
-  return spawn(process.execPath, [...flags, LAUNCHER, ...args], {
+  return spawn(process.execPath, [...flags, ...heapFlags(args, flags), LAUNCHER, ...args], {
     // As a launcher's own child it ends with us, however we end.
-    env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "warn", PARLEY_LAUNCHED: "1", ...env },
+    env: withHeapEnv({
+      PATH: process.env.PATH,
+      HOME: home,
+      PARLEY_LOG: "warn",
+      PARLEY_LAUNCHED: "1",
+      ...env,
+    }),
     stdio: ["pipe", "pipe", "pipe", "ipc"],
   });
 }

@@ -19,15 +19,22 @@ class Socket extends EventEmitter {
   bufferedAmount = 0;
   readonly #hear: (text: string) => void;
   #unsent: (() => void)[] = [];
+  /** What has arrived of a message in fragments. */
+  #begun = "";
 
   constructor(hear: (text: string) => void) {
     super();
     this.#hear = hear;
   }
 
-  send(text: string, sent?: () => void): void {
+  send(data: string | Buffer, options?: { fin?: boolean } | (() => void)): void {
     if (this.readyState !== 1) return;
-    this.#hear(text);
+    this.#begun += data.toString();
+    if (typeof options === "object" && options.fin === false) return;
+    const whole = this.#begun;
+    this.#begun = "";
+    this.#hear(whole);
+    const sent = typeof options === "function" ? options : undefined;
     if (sent === undefined) return;
     if (this.bufferedAmount > 0) this.#unsent.push(sent);
     else sent();

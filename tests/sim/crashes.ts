@@ -41,13 +41,16 @@ export async function checkCounted(story: Story, lost: readonly LostRun[]): Prom
   }
 }
 
-/** CP2: no run that did no harm waits for a slot since before this process was up, while a crashed one starts. */
+/**
+ * CP2: no run that did no harm waits for a slot since before this process was up, while a crashed one starts.
+ * Not asked in a story with a full disk: there a lane may fail to be read, and is no rival until its next try.
+ */
 export async function checkStarts(
   story: Story,
   process: { readonly startedMs: number; readonly engine: Engine },
   run: Run,
 ): Promise<void> {
-  if (cautionFor(run) === "none") return;
+  if (story.plan.features.fullDisk || cautionFor(run) === "none") return;
   const { slots } = await process.engine.load();
   if (slots.taken < slots.max) return;
   const waiting = await story.look(

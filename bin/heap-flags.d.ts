@@ -2,7 +2,7 @@
 
 type Environment = Record<string, string | undefined>;
 
-/** The flags for `args` of the command line that are not set otherwise in `given`, the flags of this Node. */
+/** The flags for `args` of the command line that are not set otherwise in `given`, flags of this Node. */
 export function heapFlags(args: readonly string[], given: readonly string[]): string[];
 /** `env` with the settings of the C library, unless somebody has set one of them. */
 export function withHeapEnv<T extends Environment>(env: T): T & Environment;

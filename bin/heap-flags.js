@@ -1,4 +1,4 @@
-// Keeps the process of a gateway small: flags of Node, and settings of the C library. Plain JavaScript that any
+// Keeps a gateway's process small: flags of Node, and settings of the C library. Plain JavaScript that any
 // Node from 18 on can read: the launcher imports it before it knows which Node this is.
 
 /**

@@ -1,0 +1,118 @@
+// Finds the prose of a source file (comments, test titles, messages and labels), and the words in it that
+// docs/ARCHITECTURE.md and CONTRIBUTING.md advise against.
+
+export type ProseKind = "comment" | "title" | "message";
+
+export interface Prose {
+  readonly kind: ProseKind;
+  readonly path: string;
+  readonly line: number;
+  /** One comment block, one title or one message, with its lines joined. */
+  readonly text: string;
+}
+
+const COMMENT_LINE = /^\s*(?:\/\/+|\/\*\*?|\*(?!\/))\s?(.*?)\s*(?:\*\/)?\s*$/;
+const QUOTED = String.raw`("(?:\\.|[^"\\\n])*"|\`(?:\\.|[^\`\\])*\`)`;
+const TITLE = new RegExp(String.raw`\b(?:test|it)(?:\.\w+(?:\([^()]*\))?)*\(\s*${QUOTED}`, "g");
+const MESSAGE_CALLS = [
+  String.raw`\bfail\(\s*(?:"[\w.]+"|\w+),\s*${QUOTED}`,
+  String.raw`\blog\.(?:debug|info|warn|error)\((?:\{[^{}]*\},\s*)?${QUOTED}`,
+  String.raw`\bnew \w*(?:Error|Problem|Usage)\(\s*${QUOTED}`,
+  String.raw`\b(?:summary|description|help|hint|title|label|placeholder|error|empty)(?::\s*|=)${QUOTED}`,
+  String.raw`\baria-label=${QUOTED}`,
+];
+const MESSAGE = new RegExp(MESSAGE_CALLS.join("|"), "g");
+const JSX_TEXT =
+  /<(?:h[1-6]|p|button|label|legend|th|dt|summary|option|span|strong)\b[^<>]*>([A-Z][^<>{}]+)</g;
+
+const lineAt = (text: string, index: number): number => text.slice(0, index).split("\n").length;
+
+function commentsOf(path: string, text: string): Prose[] {
+  const found: Prose[] = [];
+  let block: { line: number; words: string[] } | undefined;
+  const end = (): void => {
+    const joined = block?.words.join(" ").trim() ?? "";
+    if (block !== undefined && /[a-z] [a-z]/i.test(joined) && !/^biome-|^@/.test(joined))
+      found.push({ kind: "comment", path, line: block.line, text: joined });
+    block = undefined;
+  };
+  for (const [at, line] of text.split("\n").entries()) {
+    const words = COMMENT_LINE.exec(line)?.[1];
+    if (words === undefined) end();
+    else {
+      if (/^\s*\/\*\*/.test(line)) end();
+      block ??= { line: at + 1, words: [] };
+      block.words.push(words);
+      if (/\*\/\s*$/.test(line)) end();
+    }
+  }
+  end();
+  return found;
+}
+
+function quotedOf(kind: ProseKind, pattern: RegExp, path: string, text: string): Prose[] {
+  return [...text.matchAll(pattern)].flatMap((match) => {
+    const quoted = match.slice(1).find((part) => part !== undefined) ?? "";
+    const words = quoted
+      .replace(/^["`]|["`]$/g, "")
+      .replaceAll('\\"', '"')
+      .replace(/\s+/g, " ");
+    const isProse = /[a-z]{2} [a-z]/i.test(words) || (pattern === JSX_TEXT && /[a-z]/.test(words));
+    return isProse ? [{ kind, path, line: lineAt(text, match.index), text: words.trim() }] : [];
+  });
+}
+
+/** The prose of one file, in no particular order. */
+export function proseOf(path: string, text: string): Prose[] {
+  const isTest =
+    path.endsWith(".test.ts") || path.endsWith(".contract.ts") || path.startsWith("tests/contract/");
+  return [
+    ...commentsOf(path, text),
+    ...(isTest ? quotedOf("title", TITLE, path, text) : []),
+    ...(/^(src|ui|bin)\//.test(path) ? quotedOf("message", MESSAGE, path, text) : []),
+    ...(path.endsWith(".tsx") ? quotedOf("message", JSX_TEXT, path, text) : []),
+  ];
+}
+
+/** Words with a better one beside each. */
+const DISCOURAGED: Readonly<Record<string, string>> = {
+  turnstile: "advisory lock",
+  aside: "read worker",
+  "so many": "the number, or `as many as`",
+  "is none of": "is not",
+  "are none of": "are not",
+  "once more": "again",
+  whoever: "a noun such as `the caller`",
+  whosoever: "a noun such as `the caller`",
+  "no such one": "the noun",
+  "of foreign make": "untrusted",
+};
+const DISCOURAGED_PATTERN = new RegExp(String.raw`\b(${Object.keys(DISCOURAGED).join("|")})\b`, "i");
+const RULE_NUMBER = /^(?:[A-Z]{1,4}\d{1,3}(?:[-,] ?[A-Z]{0,4}\d{1,3})*: )/;
+
+function problemsOf({ kind, text }: Prose): string[] {
+  const found: string[] = [];
+  // Words in quotes and in code are examples or names.
+  const plain = text.replace(/`[^`]*`/g, "`x`");
+  for (const sentence of plain.split(/(?<=[.!?:])\s+(?=[A-Z])/)) {
+    const bare = sentence.replace(RULE_NUMBER, "");
+    const first = /^(What|Who|Whose|Which)\b/.exec(bare)?.[1];
+    if (first !== undefined && !bare.endsWith("?"))
+      found.push(`begins with ${first}: "${bare.slice(0, 60)}"`);
+  }
+  if (/\bSPEC\b/.test(plain)) found.push("refers to SPEC, which is not in the repository");
+  const word = DISCOURAGED_PATTERN.exec(plain)?.[1]?.toLowerCase();
+  if (word !== undefined) found.push(`says "${word}": say ${DISCOURAGED[word]}`);
+  if (kind === "title" && /^(?:[A-Z]+\d+[^:]*: )?should\b/i.test(plain))
+    found.push("states a wish: state a fact in the present tense");
+  return found;
+}
+
+/** Prose that a reader has to read twice, as far as a program can tell. */
+export function wordProblems(texts: ReadonlyMap<string, string>): string[] {
+  return [...texts].flatMap(([path, text]) =>
+    proseOf(path, text).flatMap((prose) =>
+      problemsOf(prose).map((problem) => `${path}:${prose.line}: a ${prose.kind} ${problem}`),
+    ),
+  );
+}

@@ -132,8 +132,8 @@ async function talk(ground: Ground): Promise<void> {
 }
 
 export const SCENES: Readonly<Record<string, Scene>> = {
-  "README.md": {
-    gateway: "reader",
+  "README.md": { gateway: "reader", config: () => undefined },
+  "docs/CHANNELS.md": {
     config: () => undefined,
     before: {
       "npx parley channels add telegram": async (ground) => {

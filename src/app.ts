@@ -13,7 +13,7 @@ import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";
 import { deadlineHandlers } from "./app/deadlines.ts";
 import { tellRuns } from "./app/telling.ts";
-import { followTranscripts, mirrorOf } from "./app/transcripts.ts";
+import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
 import { openWatching, type Watching } from "./app/watching.ts";
 import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
 import { threadsOf } from "./channels/threads.ts";
@@ -43,7 +43,7 @@ import { NodeHub } from "./gateway/nodes.ts";
 import { startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { jobsOfOthers } from "./store/cron-jobs.ts";
-import type { Mirror } from "./store/mirror.ts";
+import type { JsonlCopies } from "./store/jsonl-copies.ts";
 import { StoreProblem } from "./store/problems.ts";
 import type { Store } from "./store/sql.ts";
 import { openSqlite } from "./store/sqlite.ts";
@@ -205,7 +205,7 @@ interface Working {
 function buildEngine(
   options: AppOptions,
   store: Store,
-  mirror: Mirror,
+  jsonlCopies: JsonlCopies,
   { watching: { metrics, traces }, sandboxFor, outside, acp, ways }: Helpers,
 ): Working {
   const { settings, world } = options;
@@ -238,7 +238,7 @@ function buildEngine(
     successors,
     executor,
     deadlineHandlers: deadlineHandlers({
-      ...{ settings, world: asPart(world, "flows"), mirror, burstDue, outbound },
+      ...{ settings, world: asPart(world, "flows"), jsonlCopies, burstDue, outbound },
       engine: () => engine,
     }),
     facts: { host: hostname(), version: options.version },
@@ -332,8 +332,8 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   undo.push(() => store.close());
   const world = sharedWorld(store, options.world);
   const token = await tokenOf(options);
-  const mirror = mirrorOf({ settings, world: asPart(world, "store") }, store);
-  undo.push(() => mirror.close());
+  const jsonlCopies = jsonlCopiesOf({ settings, world: asPart(world, "store") }, store);
+  undo.push(() => jsonlCopies.close());
   const { sandboxFor, refusesPeer } = sandboxing(options);
   const outside = await openOutside(options);
   if (outside !== undefined) undo.push(() => outside.close());
@@ -342,8 +342,8 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   undo.push(() => watching.close());
   const ways = channelParts({ settings, world: asPart(world, "channels") });
   const helpers = { watching, sandboxFor, outside, acp, ways };
-  const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, mirror, helpers);
-  followTranscripts(engine, store, mirror, asPart(world, "store").log);
+  const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
+  followTranscripts(engine, store, jsonlCopies, asPart(world, "store").log);
   tellRuns(engine, store, world);
   await ensureMainSessions({ engine, settings });
   await removeLost(store, settings, world);
@@ -373,7 +373,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     ...{ sandboxFor, outside, nodes, refusesPeer, pageDir: PAGE_DIR },
     ...{ passes: acp.passes, permissions: acp.permissions, programs: acp.programs },
     metrics: watching.metrics,
-    dropTranscript: (sessionId) => mirror.remove(sessionId),
+    dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
     ...optional({ configPath: options.configPath, openDemo: options.openDemo }),
     checkConfig: options.checkConfig,
   });

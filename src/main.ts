@@ -167,10 +167,10 @@ async function checkStore(settings: Settings["store"]): Promise<StoreReport> {
 
 /** What a PostgreSQL store looks like to somebody who comes from outside. */
 export async function inspectDatabase(url: string, world: World): Promise<Result<DatabaseReport>> {
-  const { lookAtPostgres } = await import("./store/postgres-look.ts");
+  const { inspectPostgres } = await import("./store/postgres-inspect.ts");
   const { StoreProblem } = await import("./store/problems.ts");
   try {
-    return ok({ ...(await lookAtPostgres(url, world, { counted: false })), version: versionOf() });
+    return ok({ ...(await inspectPostgres(url, world, { counted: false })), version: versionOf() });
   } catch (error) {
     if (error instanceof StoreProblem) return fail("store_unavailable", error.message);
     throw error;

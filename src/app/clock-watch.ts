@@ -4,7 +4,7 @@
 
 import type { Engine } from "../engine/engine.ts";
 import { INBOUND_DEADLINE } from "../flows/inbound-files.ts";
-import { newestTime, planAfterStep } from "../store/replan.ts";
+import { newestTime, planAfterStep } from "../store/reschedule.ts";
 import { replanJobs } from "../triggers/replan.ts";
 import { CRON_DEADLINE } from "../triggers/turns.ts";
 import type { Timer, World } from "../world.ts";

@@ -10,14 +10,14 @@ import { archiveTemporary, TEMPORARY_DEADLINE } from "../flows/client-session.ts
 import { createFilesCleanup, INBOUND_DEADLINE, INBOUND_FILES_DEADLINE } from "../flows/inbound-files.ts";
 import { CHILD_DEADLINE } from "../flows/job.ts";
 import type { Outbound } from "../flows/outbox.ts";
-import type { Mirror } from "../store/mirror.ts";
+import type { JsonlCopies } from "../store/jsonl-copies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../triggers/turns.ts";
 import type { World } from "../world.ts";
 
 interface DeadlineParts {
   readonly settings: Settings;
   readonly world: World;
-  readonly mirror: Mirror;
+  readonly jsonlCopies: JsonlCopies;
   /** Absent: no messages come in from channels. */
   readonly burstDue?: DeadlineHandler | undefined;
   readonly outbound: Outbound;
@@ -27,7 +27,7 @@ interface DeadlineParts {
 
 /** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions, and jobs' turns. */
 export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHandler> {
-  const { settings, world, mirror, outbound, engine, burstDue } = parts;
+  const { settings, world, jsonlCopies, outbound, engine, burstDue } = parts;
   const remove = (workspace: string, dir: string): void => {
     removeAttachments(workspace, dir).then(
       (removed) => {
@@ -40,7 +40,7 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
     settings,
     outbound,
     acceptor: engine,
-    dropTranscript: (sessionId) => void mirror.remove(sessionId),
+    dropTranscript: (sessionId) => void jsonlCopies.remove(sessionId),
     removeAttachments: remove,
   });
   return new Map([

@@ -6,7 +6,7 @@
 import { ok, type Result } from "../core/errors.ts";
 import { holdFlow } from "../store/flows.ts";
 import { giveUpJobWaits, insertJobWait, type JobWait, jobWaitsOfCall } from "../store/job-waits.ts";
-import { enter } from "../store/locks.ts";
+import { takeAdvisoryLock } from "../store/locks.ts";
 import type { Store } from "../store/sql.ts";
 import type { Commit, Unit } from "./unit.ts";
 import { type EndWatch, type JobsWaitEnd, type JobsWaitRequest, refuseCycle } from "./waits.ts";
@@ -20,7 +20,7 @@ export async function openJobsWait(
   const inOrder = jobs.toSorted((a, b) => (a.flowId < b.flowId ? -1 : 1));
   const isOpen = new Map<string, boolean>();
   for (const { flowId } of inOrder) isOpen.set(flowId, (await holdFlow(unit.tx, flowId))?.open === true);
-  await enter(unit.tx, "waits");
+  await takeAdvisoryLock(unit.tx, "waits");
   for (const { flowId, targetSessionKey } of inOrder) {
     if (isOpen.get(flowId) !== true) continue;
     const free = await refuseCycle(unit, waiter.sessionKey, { kind: "job", sessionKey: targetSessionKey });

@@ -9,7 +9,7 @@ import { fail, ok, type Result } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { endedFlowsAmong, openSpawnEdges } from "../store/flows.ts";
 import { type JobWait, openJobEdges } from "../store/job-waits.ts";
-import { enter } from "../store/locks.ts";
+import { takeAdvisoryLock } from "../store/locks.ts";
 import { getRun } from "../store/runs.ts";
 import { getSession } from "../store/sessions.ts";
 import type { Db, Store } from "../store/sql.ts";
@@ -168,7 +168,7 @@ export async function openWait(unit: Unit, waiter: Waiter, request: WaitRequest)
   const isClient = waiter.runId === "" && waiter.sessionKey !== "";
   const session = isClient ? await getSession(unit.tx, waiter.sessionKey) : undefined;
   if (waiter.runId !== "" || session?.external === true) {
-    await enter(unit.tx, "waits");
+    await takeAdvisoryLock(unit.tx, "waits");
     const target = { kind: "run", sessionKey: request.targetSessionKey } as const;
     const free = await refuseCycle(unit, waiter.sessionKey, target);
     if (!free.ok) return free;

@@ -7,7 +7,7 @@
 import type { LiveEvent } from "../core/event.ts";
 import { joinedDeltas } from "../core/text-delta.ts";
 import { keepPayload, readPayload } from "../store/live-payloads.ts";
-import { type SharedStore, type Store, WIRE_TEXT_MAX_BYTES } from "../store/sql.ts";
+import { type SharedStore, type Store, TRANSPORT_MESSAGE_MAX_BYTES } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
 
@@ -156,7 +156,7 @@ export class Wire {
     for (const hint of hints) {
       const item = await this.#encode(hint);
       const size = Buffer.byteLength(item) + 1;
-      if (bytes + size > WIRE_TEXT_MAX_BYTES) close();
+      if (bytes + size > TRANSPORT_MESSAGE_MAX_BYTES) close();
       batch.push(item);
       bytes += size;
       if (texts.length < BATCH_TEXTS) continue;
@@ -169,7 +169,7 @@ export class Wire {
 
   async #encode(hint: Hint): Promise<string> {
     const text = JSON.stringify(hint);
-    if (Buffer.byteLength(text) + 3 <= WIRE_TEXT_MAX_BYTES) return text;
+    if (Buffer.byteLength(text) + 3 <= TRANSPORT_MESSAGE_MAX_BYTES) return text;
     const { store, world } = this.#parts;
     const id = await store.transaction((tx) => keepPayload(tx, text, world.clock.now()));
     return JSON.stringify({ kind: "kept", id } satisfies Item);

@@ -11,7 +11,7 @@ import type { Redactor } from "../core/redact.ts";
 import { isEnded, type Run } from "../core/run.ts";
 import { isSilent } from "../core/turn-rules.ts";
 import { NOT_VISIBLE } from "../core/visibility.ts";
-import type { RunMessages, WholeChain } from "../store/chain-whole.ts";
+import type { RunMessages, WholeChain } from "../store/chain-details.ts";
 import type { Delivery } from "../store/deliveries.ts";
 import type { FlowOutline } from "../store/flows.ts";
 import type { Refusal } from "../store/refusals.ts";

@@ -17,8 +17,8 @@ import { chatTypeOf, formatKey, type ParsedKey, routeOfKey } from "../core/sessi
 import type { ChatType, Settings } from "../core/settings.ts";
 import type { Viewer } from "../core/visibility.ts";
 import { getPeer } from "../store/channel-peers.ts";
-import { sessionsOfChat } from "../store/session-places.ts";
 import { getSession } from "../store/sessions.ts";
+import { sessionsOfChat } from "../store/sessions-of-chat.ts";
 import type { Db } from "../store/sql.ts";
 import { getBinding } from "../store/thread-bindings.ts";
 import { type AccessContext, openGate, resolveSession } from "./access.ts";

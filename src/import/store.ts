@@ -33,9 +33,9 @@ async function lookOnly({ settings, world }: Place, work: Work): Promise<Result<
   const { dir, postgresUrl: url } = settings;
   const { redactor } = world;
   if (url !== undefined) {
-    const { lookAtPostgres } = await import("../store/postgres-look.ts");
+    const { inspectPostgres } = await import("../store/postgres-inspect.ts");
     const { openPostgres } = await import("../store/postgres.ts");
-    const { schema } = await lookAtPostgres(url, world, { counted: false });
+    const { schema } = await inspectPostgres(url, world, { counted: false });
     if (schema.version !== schema.known) return work({ redactor });
     const store = await openPostgres({ url, world, asItIs: true, writersMax: 1, readersMax: 1 });
     return work({ db: store.db, redactor }).finally(() => store.close());

@@ -61,7 +61,7 @@ export const COPIED_TABLES = Object.keys(PLANS) as readonly CopiedTable[];
 const numberOf = async (db: Db, table: CopiedTable): Promise<number> =>
   (await sql<{ n: number }>`select count(*) as n from ${sql.table(table)}`.execute(db)).rows[0]?.n ?? 0;
 
-function placeOf({ order }: Plan, row: Row) {
+function keyValuesOf({ order }: Plan, row: Row) {
   return sql.join(order.map((name) => row[name] ?? null));
 }
 
@@ -71,7 +71,7 @@ async function endOfPage(db: Db, table: CopiedTable, last: Row | undefined): Pro
   const columns = sql.join(plan.order.map((name) => sql.ref(name)));
   const sizes = (plan.long ?? []).map((name) => sql`coalesce(octet_length(${sql.ref(name)}), 0)`);
   const size = sizes.length === 0 ? sql`0` : sql.join(sizes, sql` + `);
-  const behind = last === undefined ? sql`` : sql`where (${columns}) > (${placeOf(plan, last)})`;
+  const behind = last === undefined ? sql`` : sql`where (${columns}) > (${keyValuesOf(plan, last)})`;
   const { rows } = await sql<Row>`select ${columns}, ${size} as size from ${sql.table(table)} ${behind}
     order by ${columns} limit ${sql.lit(PAGE_ROWS)}`.execute(db);
   let bytes = 0;
@@ -85,9 +85,9 @@ async function endOfPage(db: Db, table: CopiedTable, last: Row | undefined): Pro
 async function pageUpTo(db: Db, table: CopiedTable, last: Row | undefined, end: Row): Promise<Row[]> {
   const plan = PLANS[table];
   const columns = sql.join(plan.order.map((name) => sql.ref(name)));
-  const behind = last === undefined ? sql`` : sql`and (${columns}) > (${placeOf(plan, last)})`;
+  const behind = last === undefined ? sql`` : sql`and (${columns}) > (${keyValuesOf(plan, last)})`;
   const query = sql<Row>`select * from ${sql.table(table)}
-    where (${columns}) <= (${placeOf(plan, end)}) ${behind} order by ${columns}`;
+    where (${columns}) <= (${keyValuesOf(plan, end)}) ${behind} order by ${columns}`;
   return (await query.execute(db)).rows;
 }
 

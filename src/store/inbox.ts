@@ -17,7 +17,7 @@ export interface InboxPage {
 }
 
 /** Where a page begins or ends. Neither: at the newest message. */
-interface Place {
+interface InboxRange {
   /** A message id: only what came after it. */
   readonly after?: string;
   /** A message id: only what came before it. */
@@ -27,7 +27,7 @@ interface Place {
 /** Reads the newest `limit` messages, the last ones before `before`, or the first ones behind `after`. */
 export async function readInbox(
   db: Db,
-  wanted: { readonly sessionId: string; readonly limit: number } & Place,
+  wanted: { readonly sessionId: string; readonly limit: number } & InboxRange,
 ): Promise<Result<InboxPage>> {
   const { sessionId, limit, after, before } = wanted;
   const written = db.selectFrom("messages").where("session_id", "=", sessionId).where("role", "=", "user");

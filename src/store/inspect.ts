@@ -10,7 +10,7 @@ import { compareAsStart, STORE_FILE } from "./sqlite.ts";
 import { checkFile } from "./sqlite-file.ts";
 import { shownObject } from "./sqlite-schema.ts";
 
-export interface StoreLook {
+export interface StoreInspection {
   readonly state: "absent" | "free" | "in_use" | "problem";
   /** For people: what was found, and the way out of a problem. */
   readonly text: string;
@@ -27,9 +27,9 @@ function differencesOf(file: string): string[] {
 }
 
 /** What is the matter with a store directory. Holds its lock for a moment if nobody does. */
-export function inspectStoreDir(dir: string): StoreLook {
+export function inspectStoreDir(dir: string): StoreInspection {
   const file = join(dir, STORE_FILE);
-  const look = (state: StoreLook["state"], text: string): StoreLook => ({
+  const look = (state: StoreInspection["state"], text: string): StoreInspection => ({
     ...{ state, text },
     differences: state === "free" || state === "in_use" ? differencesOf(file) : [],
   });
@@ -60,7 +60,7 @@ function damageIn(settings: Pick<StoreSettings, "dir" | "durability">, isFree: b
 }
 
 /** The same, and all of the store is read, after it was compared as by a start. */
-export function checkStoreDir(settings: Pick<StoreSettings, "dir" | "durability">): StoreLook {
+export function checkStoreDir(settings: Pick<StoreSettings, "dir" | "durability">): StoreInspection {
   const look = inspectStoreDir(settings.dir);
   if (look.state === "problem" || !existsSync(settings.dir)) return look;
   const damage = damageIn(settings, look.state !== "in_use");

@@ -83,13 +83,17 @@ export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
     ) order by key for update`.execute(tx);
 }
 
-/** What one transaction of the whole deployment does at a time. */
-type Turnstile = "waits" | "slots" | "budgets";
-const TURNSTILES: Record<Turnstile, number> = { waits: 0x70617201, slots: 0x70617202, budgets: 0x70617203 };
+/** Advisory locks: only one transaction of the whole deployment holds each at a time. */
+type AdvisoryLock = "waits" | "slots" | "budgets";
+const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
+  waits: 0x70617201,
+  slots: 0x70617202,
+  budgets: 0x70617203,
+};
 
-/** Waits until no other transaction is in the turnstile, and stays in it until this one ends. */
-export async function enter(tx: Tx, turnstile: Turnstile): Promise<void> {
+/** Waits for an advisory lock and holds it until the transaction ends. The embedded store needs none. */
+export async function takeAdvisoryLock(tx: Tx, name: AdvisoryLock): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
-  const number = sql.lit(TURNSTILES[turnstile]);
-  await sql`select pg_advisory_xact_lock(${number}, hashtext(current_schema()::text))`.execute(tx);
+  const lockNumber = sql.lit(ADVISORY_LOCKS[name]);
+  await sql`select pg_advisory_xact_lock(${lockNumber}, hashtext(current_schema()::text))`.execute(tx);
 }

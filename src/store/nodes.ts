@@ -36,7 +36,7 @@ function factColumns({ platform, version, caps, commands }: NodeFacts): Omit<Fac
   };
 }
 
-function placeOf({ owner, conn_id: connId, connected_at: since }: Selectable<NodeTable>): {
+function connectionOf({ owner, conn_id: connId, connected_at: since }: Selectable<NodeTable>): {
   place?: NodePlace;
 } {
   return owner === null || connId === null || since === null ? {} : { place: { owner, connId, since } };
@@ -51,7 +51,7 @@ function toNode(row: Selectable<NodeTable>): NodeRow {
     ...present("agentId", row.agent_id),
     ...present("createdBy", row.created_by),
     ...present("lastSeenAt", row.last_seen_at),
-    ...placeOf(row),
+    ...connectionOf(row),
   };
 }
 

@@ -14,7 +14,7 @@ import { type Connecting, StatementNames, type Timeouts } from "./postgres-conne
 import { migratePostgres } from "./postgres-migrate.ts";
 import { Outage, PostgresPool, postgresDialect } from "./postgres-pool.ts";
 import { POSTGRES_MIGRATIONS } from "./postgres-schema.ts";
-import { Listener, Notifier, SideConnection } from "./postgres-wire.ts";
+import { Listener, Notifier, SideConnection } from "./postgres-transport.ts";
 import type { SharedStore, Store } from "./sql.ts";
 import type { Tables } from "./tables.ts";
 import { transactionsOn } from "./transaction.ts";

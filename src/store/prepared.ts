@@ -16,7 +16,7 @@ interface Query<R> {
 }
 
 /** Stands in a query where a value goes. */
-class Place {
+class Placeholder {
   readonly name: string;
 
   constructor(name: string) {
@@ -25,8 +25,8 @@ class Place {
 }
 
 /** A place for each of the values, which are the same ones each time. */
-function placesFor<V extends object>(values: V): V {
-  return Object.fromEntries(Object.keys(values).map((name) => [name, new Place(name)])) as V;
+function placeholdersFor<V extends object>(values: V): V {
+  return Object.fromEntries(Object.keys(values).map((name) => [name, new Placeholder(name)])) as V;
 }
 
 /**
@@ -42,11 +42,11 @@ export function prepared<V extends object, R>(
     const kind = kindOf(db);
     let query = made.get(kind);
     if (query === undefined) {
-      query = build(db, placesFor(values)).compile(db);
+      query = build(db, placeholdersFor(values)).compile(db);
       made.set(kind, query);
     }
     const parameters = query.parameters.map((one) =>
-      one instanceof Place ? (values as Values)[one.name] : one,
+      one instanceof Placeholder ? (values as Values)[one.name] : one,
     );
     return db.executeQuery({ ...query, parameters });
   };

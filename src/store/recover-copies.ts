@@ -24,27 +24,27 @@ const READ_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;
 const ROLES: readonly unknown[] = ["user", "assistant", "toolResult"];
 
-interface Head {
+interface CopyHeader {
   readonly id: string;
   readonly key: string;
   readonly createdAt: number;
 }
 
-function headOf(value: unknown): Head | undefined {
+function copyHeaderOf(value: unknown): CopyHeader | undefined {
   if (!isObject(value) || value.type !== "session") return undefined;
   const { id, key, createdAt } = value;
   const isWhole = typeof id === "string" && typeof key === "string" && typeof createdAt === "number";
   return isWhole ? { id, key, createdAt } : undefined;
 }
 
-interface Line {
+interface CopyLine {
   readonly id: string;
   readonly role: string;
   readonly timestamp: number;
   readonly text: string;
 }
 
-function lineOf(text: string): Line | undefined {
+function copyLineOf(text: string): CopyLine | undefined {
   const value = jsonOf(text);
   if (!isObject(value) || typeof value.id !== "string" || typeof value.timestamp !== "number")
     return undefined;
@@ -80,7 +80,7 @@ interface Brought {
 }
 
 /** Makes the session of a copy known. Returns 1 if there was none. */
-async function ensureSession(tx: Tx, { id, key, createdAt }: Head, keys: KeyRules): Promise<number> {
+async function ensureSession(tx: Tx, { id, key, createdAt }: CopyHeader, keys: KeyRules): Promise<number> {
   const current = await tx
     .selectFrom("sessions")
     .select(["session_id", "created_at"])
@@ -114,7 +114,12 @@ async function ensureSession(tx: Tx, { id, key, createdAt }: Head, keys: KeyRule
 }
 
 /** The transcript as it was, the copy's messages in their places. Runs stay with what the store had. */
-async function writeAnew(tx: Tx, head: Head, lines: readonly Line[], redactor: Redactor): Promise<void> {
+async function writeAnew(
+  tx: Tx,
+  head: CopyHeader,
+  lines: readonly CopyLine[],
+  redactor: Redactor,
+): Promise<void> {
   const stored = await tx
     .selectFrom("messages")
     .select(["id", "session_id", "session_key", "run_id", "role", "entry_json", "created_at"])
@@ -133,12 +138,15 @@ async function writeAnew(tx: Tx, head: Head, lines: readonly Line[], redactor: R
   }
 }
 
-function rowOf({ id: session_id, key: session_key }: Head, { id, role, timestamp, text }: Line): Row {
+function rowOf(
+  { id: session_id, key: session_key }: CopyHeader,
+  { id, role, timestamp, text }: CopyLine,
+): Row {
   return { id, session_id, session_key, run_id: null, role, entry_json: text, created_at: timestamp };
 }
 
 /** Returns the ids of the lines that the store lacks. */
-async function missingOf(tx: Tx, lines: readonly Line[]): Promise<Set<string>> {
+async function missingOf(tx: Tx, lines: readonly CopyLine[]): Promise<Set<string>> {
   const missing = new Set(lines.map(({ id }) => id));
   for (let at = 0; at < lines.length; at += BATCH_ENTRIES) {
     const ids = lines.slice(at, at + BATCH_ENTRIES).map(({ id }) => id);
@@ -156,9 +164,9 @@ export async function bringBack(
   { keys, incomplete }: CopyRules,
 ): Promise<Brought> {
   const [first = "", ...texts] = linesIn(file);
-  const head = headOf(jsonOf(first));
+  const head = copyHeaderOf(jsonOf(first));
   if (head === undefined) return { sessions: 0, messages: 0, unread: texts.length + 1 };
-  const read = texts.map(lineOf);
+  const read = texts.map(copyLineOf);
   const lines = read.filter((line) => line !== undefined);
   const unread = texts.length - lines.length;
   return store.transaction(async (tx): Promise<Brought> => {

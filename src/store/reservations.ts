@@ -5,7 +5,7 @@
 
 import { sql } from "kysely";
 import type { Amount } from "../core/budget.ts";
-import { enter } from "./locks.ts";
+import { takeAdvisoryLock } from "./locks.ts";
 import type { Tx } from "./sql.ts";
 import { together } from "./transaction.ts";
 
@@ -59,7 +59,7 @@ export async function budgetUse(tx: Tx, asking: Asking): Promise<{ chain: Budget
         + coalesce(sum(spent_cost), 0) as used_cost,
       coalesce(sum(reserved_tokens), 0) as reserved_tokens, coalesce(sum(reserved_cost), 0) as reserved_cost
     from others where agent_id = ${agentId}`;
-  const [, { rows }] = await together(enter(tx, "budgets"), query.execute(tx));
+  const [, { rows }] = await together(takeAdvisoryLock(tx, "budgets"), query.execute(tx));
   const of = (whose: string): BudgetUse => useOf(rows.find((row) => row.whose === whose));
   return { chain: of("chain"), agent: of("agent") };
 }

@@ -7,7 +7,7 @@ import type { StoreSettings } from "../core/settings.ts";
 import type { World } from "../world.ts";
 import { inspectStoreDir } from "./inspect.ts";
 import { SCHEMA_VERSION } from "./migrations.ts";
-import { lookAtPostgres } from "./postgres-look.ts";
+import { inspectPostgres } from "./postgres-inspect.ts";
 import { StoreProblem } from "./problems.ts";
 import type { ProcessRow } from "./processes.ts";
 import { STORE_FILE } from "./sqlite.ts";
@@ -46,7 +46,7 @@ async function showEmbedded(dir: string): Promise<Result<StoreFacts>> {
 }
 
 async function showPostgres(url: string, world: World): Promise<Result<StoreFacts>> {
-  const { place, schema, holds, processes } = await lookAtPostgres(url, world, { counted: true });
+  const { place, schema, holds, processes } = await inspectPostgres(url, world, { counted: true });
   const { version, known } = schema;
   return ok({
     kind: "postgres",

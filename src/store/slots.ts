@@ -5,7 +5,7 @@
 import { sql } from "kysely";
 import { namesIn, type Pool, roomIn, type SlotLimits } from "../core/pools.ts";
 import { heldState, moveHeld } from "./claims.ts";
-import { enter } from "./locks.ts";
+import { takeAdvisoryLock } from "./locks.ts";
 import type { Fence } from "./runs.ts";
 import type { Db, Tx } from "./sql.ts";
 import { together } from "./transaction.ts";
@@ -29,7 +29,7 @@ async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
     )
     .groupBy(["pool", "state"]);
   // In this order: what is counted is what the turnstile lets be seen.
-  const [, rows] = await together(enter(tx, "slots"), counting.execute());
+  const [, rows] = await together(takeAdvisoryLock(tx, "slots"), counting.execute());
   const use = new Map<string | null, SlotUse>();
   for (const row of rows) {
     const entry = use.get(row.pool) ?? { running: 0, resuming: 0 };

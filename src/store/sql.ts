@@ -20,7 +20,7 @@ export interface Store {
   /**
    * The same, for questions that may take long: never on the event loop's time. Absent: `db` never is.
    */
-  readonly aside?: Db;
+  readonly readWorker?: Db;
   /** Runs `work` in one write transaction. Its side effects must wait for the returned promise. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   /** Why writing is refused at the moment, in words without a place. Absent: nobody watches. */
@@ -46,9 +46,9 @@ export interface SharedStore {
   /** Looks at the database's clock again. To be called about once a second. */
   syncClock(): Promise<void>;
   /**
-   * Tells the other processes, outside any transaction. A hint: it may be lost, and never comes back to
-   * the process that sent it. Rejects when it is known to be lost. Each text is at most `WIRE_TEXT_MAX_BYTES`
-   * long.
+   * Sends messages to the other processes, outside any transaction. A message is a hint: it may be lost, and
+   * the sender does not receive it. Rejects if messages are known to be lost. Each message is at most
+   * `TRANSPORT_MESSAGE_MAX_BYTES` long.
    */
   notify(texts: readonly string[]): Promise<void>;
   /** Hears the other processes. `onGap`: some hints may have been lost; look at the rows. */
@@ -56,7 +56,7 @@ export interface SharedStore {
 }
 
 /** Bytes of one text on the wire between processes: PostgreSQL takes less than 8,000. */
-export const WIRE_TEXT_MAX_BYTES = 7_800;
+export const TRANSPORT_MESSAGE_MAX_BYTES = 7_800;
 
 /**
  * The type of texts on PostgreSQL: ordered and compared by their bytes, as the embedded database does it.

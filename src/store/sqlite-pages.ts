@@ -6,8 +6,8 @@ import { CompiledQuery } from "kysely";
 import type { Clock, Timer } from "../world/plain.ts";
 import type { Log } from "../world.ts";
 import { StoreProblem } from "./problems.ts";
-import { AsideConnection } from "./sqlite-aside.ts";
-import type { AsideStart } from "./sqlite-aside-worker.ts";
+import { ReadWorkerConnection } from "./sqlite-read-connection.ts";
+import type { ReadWorkerOptions } from "./sqlite-read-worker.ts";
 
 /** After the start, when whoever waited for it is served. */
 const FIRST_MS = 10 * 60_000;
@@ -19,7 +19,7 @@ const TABLES = `select name from sqlite_schema where type = 'table' and sql not 
   order by name`;
 
 interface PageCheckParts {
-  readonly start: AsideStart;
+  readonly start: ReadWorkerOptions;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -53,9 +53,9 @@ export class PageCheck {
 
   async #check(): Promise<void> {
     const { start, log } = this.#parts;
-    const aside = new AsideConnection({ ...start, cacheKib: CACHE_KIB });
+    const reads = new ReadWorkerConnection({ ...start, cacheKib: CACHE_KIB });
     const ask = async (sql: string): Promise<string[]> => {
-      const { rows } = await aside.executeQuery<Record<string, unknown>>(CompiledQuery.raw(sql));
+      const { rows } = await reads.executeQuery<Record<string, unknown>>(CompiledQuery.raw(sql));
       return rows.map((row) => String(Object.values(row)[0]));
     };
     try {
@@ -67,7 +67,7 @@ export class PageCheck {
     } catch (error) {
       if (!this.#stop.signal.aborted) log.warn({ err: error, file: start.file }, "pages not checked");
     } finally {
-      await aside.close();
+      await reads.close();
     }
   }
 

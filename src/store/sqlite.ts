@@ -4,7 +4,7 @@
 // Q2: what a transaction wrote is on disk when its promise resolves (durability "full": also after power
 //      loss).
 // Q3: reading never waits for an open transaction; it sees the last committed state.
-// Q4: what may take long is read by a thread of its own (sqlite-aside.ts).
+// Q4: what may take long is read by a thread of its own (sqlite-read-connection.ts).
 
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,6 @@ import { lockStore } from "./lock.ts";
 import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "./migrations.ts";
 import { asStoreProblem, StoreProblem } from "./problems.ts";
 import type { Store } from "./sql.ts";
-import { AsideConnection } from "./sqlite-aside.ts";
 import { refuseDamagedFile, sizeOf } from "./sqlite-check.ts";
 import { dialectOf, sqliteDialect, sqliteTransactions } from "./sqlite-driver.ts";
 import { CHECKPOINT_PAGES, StoreKeeper } from "./sqlite-keeper.ts";
@@ -27,6 +26,7 @@ import { holdsPage, LogView } from "./sqlite-log.ts";
 import { lostSinceCopies, lostSinceMark, roundOf } from "./sqlite-loss.ts";
 import { MarkWriter, readMark } from "./sqlite-mark.ts";
 import { PageCheck } from "./sqlite-pages.ts";
+import { ReadWorkerConnection } from "./sqlite-read-connection.ts";
 import { distrust } from "./sqlite-trust.ts";
 import type { Tables } from "./tables.ts";
 
@@ -226,7 +226,7 @@ function storeOf(parts: Parts): Store {
   const db = new Kysely<Tables>({ dialect: sqliteDialect(parts.reader, parts.file, parts.writer) });
   const { file } = parts;
   const start = { file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: CACHE_KIB };
-  const aside = new AsideConnection(start);
+  const readWorker = new ReadWorkerConnection(start);
   const { clock, gather, log } = parts.options;
   const pages = clock === undefined ? undefined : new PageCheck({ start, clock, log });
   const transcriptPath = (sessionId: string): string => join(parts.dir, `${sessionId}.jsonl`);
@@ -234,7 +234,7 @@ function storeOf(parts: Parts): Store {
   return {
     kind: "sqlite",
     db,
-    aside: new Kysely<Tables>({ dialect: dialectOf(aside) }),
+    readWorker: new Kysely<Tables>({ dialect: dialectOf(readWorker) }),
     transaction: sqliteTransactions(parts.writer, parts.file, {
       gather,
       paceOf: clock === undefined ? undefined : createPaces({ clock, gather }),
@@ -245,11 +245,11 @@ function storeOf(parts: Parts): Store {
     close: async () => {
       if (!open) return;
       open = false;
-      const asideEnded = Promise.all([aside.close(), pages?.close()]);
+      const readWorkerEnded = Promise.all([readWorker.close(), pages?.close()]);
       parts.keeper.closing();
       parts.reader.close();
       parts.writer.close();
-      await asideEnded;
+      await readWorkerEnded;
       parts.keeper.closed();
       parts.unlock();
     },

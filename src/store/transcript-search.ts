@@ -138,7 +138,7 @@ function matchesOf(
 
 /**
  * Messages that hold all the words, in any case, each word also as the beginning of a longer one. Frequent
- * words take long: to be asked of `Store.aside`. `signal`: nobody waits for the answer any more.
+ * words take long: to be asked of `Store.readWorker`. `signal`: nobody waits for the answer any more.
  */
 export async function searchTranscripts(
   db: Db,

@@ -150,7 +150,7 @@ function insertWithVectors(insert: ReturnType<typeof insertRow>, sessionKey: str
 const ENTRY = ["id", "role", "entry_json", "created_at"] as const;
 
 /** Where a page begins, and which way it goes from there: that place itself is not in it. */
-type Place =
+type HistoryPosition =
   | { readonly way: "back"; readonly beforeSeq?: number }
   | { readonly way: "on"; readonly afterSeq: number; readonly afterRun?: string };
 
@@ -158,7 +158,7 @@ interface Page {
   /** Lets other work go on between two parts of a page that holds much. */
   readonly pace?: Pace | undefined;
   readonly sessionId: string;
-  readonly place: Place;
+  readonly place: HistoryPosition;
   readonly includeTools: boolean;
   readonly limit: number;
 }
@@ -251,7 +251,7 @@ export interface HistoryWanted {
   readonly from?: string;
 }
 
-async function placeOf(db: Db, wanted: HistoryWanted): Promise<Result<Place>> {
+async function positionOf(db: Db, wanted: HistoryWanted): Promise<Result<HistoryPosition>> {
   const { before, after, from, sessionId } = wanted;
   const id = before ?? after ?? from;
   if (id === undefined) return ok({ way: "back" });
@@ -288,7 +288,7 @@ async function isOlder(db: Db, wanted: HistoryWanted, oldest: Message | undefine
  */
 export async function readHistory(db: Db, wanted: HistoryWanted): Promise<Result<HistoryPage>> {
   const { sessionId, limit, includeTools } = wanted;
-  const place = await placeOf(db, wanted);
+  const place = await positionOf(db, wanted);
   if (!place.ok) return place;
   const { messages, runIds, more } = await readPage(db, {
     sessionId,
@@ -318,7 +318,7 @@ export async function lastMessages(
   limit: number,
   what: { includeTools: boolean },
 ): Promise<Message[]> {
-  const place: Place = { way: "back" };
+  const place: HistoryPosition = { way: "back" };
   return (await readPage(db, { sessionId, limit, includeTools: what.includeTools, place })).messages;
 }
 

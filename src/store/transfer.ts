@@ -13,13 +13,13 @@ import type { StoreSettings } from "../core/settings.ts";
 import { ensureFolder } from "../world/folders.ts";
 import type { World } from "../world.ts";
 import { type CopyWatch, copyRows } from "./copy.ts";
-import { clearSessions, whatItHolds } from "./emptiness.ts";
+import { clearSessions, nonEmptyTables } from "./empty-store.ts";
+import { PROGRESS_FILE } from "./jsonl-copies.ts";
 import { lockStore } from "./lock.ts";
 import { SCHEMA_VERSION } from "./migrations.ts";
-import { PROGRESS_FILE } from "./mirror.ts";
 import { openPostgres } from "./postgres.ts";
 import { postgresAddress } from "./postgres-address.ts";
-import { beginFillingWhole, beginReadingWhole, endFillingWhole, WHOLE_TIMEOUTS } from "./postgres-whole.ts";
+import { BULK_TIMEOUTS, beginBulkRead, beginBulkWrite, endBulkWrite } from "./postgres-bulk.ts";
 import { StoreConflict, StoreProblem } from "./problems.ts";
 import { countFresh } from "./processes.ts";
 import type { Db, Store, Tx } from "./sql.ts";
@@ -168,22 +168,22 @@ async function refuseTaken(tx: Tx, place: string, nowMs: number): Promise<Result
     });
   }
   const wayOut = "Name an empty database, or another schema with ?schema=name";
-  return notEmpty(place, await whatItHolds(tx), wayOut);
+  return notEmpty(place, await nonEmptyTables(tx), wayOut);
 }
 
 /** Fills an empty PostgreSQL store, in one transaction. */
 async function fillPostgres(source: Db, url: string, job: MoveJob): Promise<Result<Tally>> {
   const { world } = job;
   const { place } = postgresAddress(url);
-  const open = () => openPostgres({ url, world, timeouts: WHOLE_TIMEOUTS, writersMax: 1, readersMax: 1 });
+  const open = () => openPostgres({ url, world, timeouts: BULK_TIMEOUTS, writersMax: 1, readersMax: 1 });
   return withStore(open, (target) =>
     target.transaction(async (tx): Promise<Result<Tally>> => {
-      if (!(await beginFillingWhole(tx))) return otherVersion(place);
+      if (!(await beginBulkWrite(tx))) return otherVersion(place);
       const free = await refuseTaken(tx, place, world.clock.now());
       if (!free.ok) return free;
       await clearSessions(tx);
       await copyRows(source, tx, { ...job, redactor: world.redactor });
-      await endFillingWhole(tx);
+      await endBulkWrite(tx);
       return ok(await tallyOf(tx));
     }),
   );
@@ -265,13 +265,13 @@ async function copyEmbedded({ settings, signal }: MoveJob, made: string): Promis
 async function readPostgres(job: MoveJob, url: string, dir: string): Promise<Result<string>> {
   const { world } = job;
   const { place } = postgresAddress(url);
-  const timeouts = WHOLE_TIMEOUTS;
+  const timeouts = BULK_TIMEOUTS;
   const from = () => openPostgres({ url, world, asItIs: true, timeouts, writersMax: 1, readersMax: 1 });
   const to = () => openSqlite({ dir, durability: "normal", log: world.log });
   return withStore(from, (source) =>
     withStore(to, (target) =>
       source.transaction(async (moment): Promise<Result<string>> => {
-        if (!(await beginReadingWhole(moment))) return otherVersion(place);
+        if (!(await beginBulkRead(moment))) return otherVersion(place);
         await target.transaction((tx) => copyRows(moment, tx, { ...job, redactor: job.world.redactor }));
         return ok(place);
       }),
@@ -300,7 +300,7 @@ async function refuseHeld(dir: string): Promise<Result<void>> {
   if (sizeOf(file) === 0 && sizeOf(`${file}-wal`) === 0) return ok(undefined);
   const wayOut = `Move ${STORE_FILE} away, with any -wal and -shm, or name another directory in store.dir`;
   if (!checkFile(file, { whole: true }).ok) return notEmpty(dir, ["a store that cannot be read"], wayOut);
-  return notEmpty(dir, await withFile(file, whatItHolds), wayOut);
+  return notEmpty(dir, await withFile(file, nonEmptyTables), wayOut);
 }
 
 /** Puts a store that was made elsewhere in the place of the one in a directory. */

@@ -4,12 +4,12 @@
 // LN2: no run hangs below one that came later, not even when all of them have the same date.
 
 import type { Run } from "../core/run.ts";
-import { type EndedBefore, endedBefore } from "../store/run-before.ts";
+import { type PrecedingRun, precedingRuns } from "../store/preceding-runs.ts";
 import type { Db } from "../store/sql.ts";
 import { callSpanId, runSpanId } from "./span.ts";
 
 /** Whether a run of the same flow is an earlier step of it. */
-function isEarlierStep(before: EndedBefore, { flow }: Run): boolean {
+function isEarlierStep(before: PrecedingRun, { flow }: Run): boolean {
   if (flow === undefined || before.flowId !== flow.flowId) return false;
   const turn = before.flowTurn ?? 1;
   if (flow.step === "announce") return before.flowStep !== "announce" && turn <= flow.turn;
@@ -22,7 +22,7 @@ function sourceOf({ input: { provenance } }: Run): string | undefined {
 }
 
 /** The run before this one, among those that had ended. */
-function chosen(run: Run, ended: readonly EndedBefore[]): EndedBefore | undefined {
+function chosen(run: Run, ended: readonly PrecedingRun[]): PrecedingRun | undefined {
   if (run.flow === undefined || run.flow.step === "task") {
     // A requester that is woken: by the last thing that the other one did.
     const source = sourceOf(run);
@@ -31,7 +31,7 @@ function chosen(run: Run, ended: readonly EndedBefore[]): EndedBefore | undefine
   const steps = ended.filter((one) => isEarlierStep(one, run));
   // A successor is accepted in the transaction that ends its predecessor: they have one date.
   const same = steps.filter(({ endedAt }) => endedAt === run.acceptedAt);
-  const byTurn = (one: EndedBefore, other: EndedBefore) => (other.flowTurn ?? 1) - (one.flowTurn ?? 1);
+  const byTurn = (one: PrecedingRun, other: PrecedingRun) => (other.flowTurn ?? 1) - (one.flowTurn ?? 1);
   return same.toSorted(byTurn)[0] ?? steps.toSorted(byTurn)[0];
 }
 
@@ -44,6 +44,6 @@ export async function parentSpanOf(db: Db, run: Run): Promise<string | undefined
     return hasSpan ? callSpanId(parentRunId, callId) : runSpanId(parentRunId);
   }
   if (run.flow === undefined && sourceOf(run) === undefined) return undefined;
-  const found = chosen(run, await endedBefore(db, run));
+  const found = chosen(run, await precedingRuns(db, run));
   return found === undefined ? undefined : runSpanId(found.runId);
 }

@@ -60,7 +60,7 @@ export const sessionsSearch: Tool = {
       ...(agentId === undefined ? {} : { agentId }),
       ...(only.value === undefined ? {} : { sessionKey: only.value.key }),
     };
-    const page = await searchTranscripts(ctx.engine.store.aside ?? ctx.db, question, ctx.signal);
+    const page = await searchTranscripts(ctx.engine.store.readWorker ?? ctx.db, question, ctx.signal);
     const hits = await visibleHits(ctx, page.hits);
     return {
       count: hits.length,

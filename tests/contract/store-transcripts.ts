@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { type Entry, type Message, textOf, ZERO_USAGE } from "../../src/core/message.ts";
 import type { Scope } from "../../src/core/visibility.ts";
-import { earlierConversations, hadTranscript } from "../../src/store/earlier.ts";
+import { earlierConversations, hadTranscript } from "../../src/store/earlier-conversations.ts";
 import { insertFlow } from "../../src/store/flows.ts";
 import { factsOfLane, factsOfRuns } from "../../src/store/run-facts.ts";
 import { endRun, insertRun } from "../../src/store/runs.ts";

@@ -32,8 +32,8 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
   const isHalted = (): boolean => gate !== undefined || dead;
   const shared = store.shared;
   const db = gated(store.db, pass);
-  // What is read aside is read here as well: else it would not stop at the gate.
-  const { aside: _, ...alone } = store;
+  // Without a read worker every read goes through `db`, where it stops at the gate.
+  const { readWorker: _, ...alone } = store;
   return {
     world: { ...world, clock: { ...world.clock, at } },
     store: {

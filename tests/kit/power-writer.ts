@@ -2,7 +2,7 @@
 // until it is killed. After each one that the store has confirmed it writes the number of it into a file.
 
 import { openSync, writeSync } from "node:fs";
-import { openMirror } from "../../src/store/mirror.ts";
+import { openJsonlCopies } from "../../src/store/jsonl-copies.ts";
 import { insertRun } from "../../src/store/runs.ts";
 import { deleteSessionRows, insertSession, replaceSessionId } from "../../src/store/sessions.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
@@ -52,15 +52,15 @@ const store = await openSqlite({
   durability: durability === "full" ? "full" : "normal",
   log: silentLog,
 });
-const mirror = openMirror({ dir, log: silentLog, db: store.db });
+const jsonlCopies = openJsonlCopies({ dir, log: silentLog, db: store.db });
 const current = new Map<string, string>();
 for (let number = 1; ; number += 1) {
   const step = powerStep(seed, number);
   const deleted = await make(store, step, current);
   writeSync(ack, `${number}\n`);
   if (step.renewedAs !== undefined) current.set(step.key, step.renewedAs);
-  for (const sessionId of deleted) void mirror.remove(sessionId);
-  mirror.note(current.get(step.key) ?? "");
+  for (const sessionId of deleted) void jsonlCopies.remove(sessionId);
+  jsonlCopies.note(current.get(step.key) ?? "");
   // The copies are written beside the next transactions, as in a gateway.
   if (number % 4 === 0) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -452,7 +452,7 @@ export async function tellCluster(seed: number, parent: string): Promise<Telling
   const { time } = cluster;
   const world = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
   const dir = join(parent, `cluster-${seed}`);
-  const { aside: _, ...disk } = await openSqlite({
+  const { readWorker: _, ...disk } = await openSqlite({
     ...{ dir, durability: "normal", log: world },
     // Transactions that come in the same moment share a commit.
     gather: () => time.pass(0),

@@ -21,7 +21,7 @@ import { Connection } from "../../src/gateway/connection.ts";
 import type { Dispatcher } from "../../src/gateway/dispatch.ts";
 import type { Fanout, Listener } from "../../src/gateway/fanout.ts";
 import { createShares } from "../../src/gateway/shares.ts";
-import { type Mirror, openMirror } from "../../src/store/mirror.ts";
+import { type JsonlCopies, openJsonlCopies } from "../../src/store/jsonl-copies.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import { getSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -84,7 +84,7 @@ export class GatewayProcess {
   #paused = false;
   #store!: Store;
   #outbox!: OutboxWorker;
-  #mirror: Mirror | undefined;
+  #jsonlCopies: JsonlCopies | undefined;
 
   constructor(story: Story, name: string, settings: Settings, plan: FaultPlan) {
     this.name = name;
@@ -159,7 +159,7 @@ export class GatewayProcess {
     this.dispatcher.close();
     this.fanout.close();
     await this.#outbox.stop();
-    await this.#mirror?.close();
+    await this.#jsonlCopies?.close();
     await this.#store.close();
     await this.#become("stopped");
     story.trace.add(`${this.name} has stopped after ${this.faults.operations} operations`);
@@ -254,7 +254,7 @@ export class GatewayProcess {
     const channels = new Map<string, Channel>();
     const { queueMax, agentToAgent } = settings.session;
     if (story.plan.features.files) {
-      this.#mirror = openMirror({ dir: settings.store.dir, log: world.log, db: store.db });
+      this.#jsonlCopies = openJsonlCopies({ dir: settings.store.dir, log: world.log, db: store.db });
     }
     const successors = createSuccessors({
       settings,
@@ -298,7 +298,7 @@ export class GatewayProcess {
       engine: this.engine,
       outbound: this.#outbox,
       sandboxFor: this.#sandboxFor(),
-      dropTranscript: async (sessionId) => this.#mirror?.remove(sessionId),
+      dropTranscript: async (sessionId) => this.#jsonlCopies?.remove(sessionId),
     });
     Object.assign(this, door);
   }
@@ -326,7 +326,7 @@ export class GatewayProcess {
       settings: this.settings,
       outbound: { deliveryQueued: () => this.#outbox.deliveryQueued() },
       acceptor: () => this.engine,
-      dropTranscript: (sessionId) => void this.#mirror?.remove(sessionId),
+      dropTranscript: (sessionId) => void this.#jsonlCopies?.remove(sessionId),
       removeAttachments: (workspace, dir) => void removeAttachments(workspace, dir),
     });
   }
@@ -350,7 +350,7 @@ export class GatewayProcess {
 
   #follow(event: LiveEvent): void {
     const { trace } = this.#story;
-    const copies = this.#mirror;
+    const copies = this.#jsonlCopies;
     if (event.kind === "message") copies?.note(event.sessionId);
     if (event.kind === "session" && (event.change === "created" || event.change === "reset"))
       void this.#noteCopy(event.sessionKey);
@@ -373,9 +373,9 @@ export class GatewayProcess {
   }
 
   async #noteCopy(key: string): Promise<void> {
-    if (this.#mirror === undefined) return;
+    if (this.#jsonlCopies === undefined) return;
     const session = await getSession(this.#store.db, key).catch(() => undefined);
-    if (session !== undefined) this.#mirror.note(session.sessionId);
+    if (session !== undefined) this.#jsonlCopies.note(session.sessionId);
   }
 
   #executor(): Executor {

@@ -54,7 +54,7 @@ export function sqliteDatabases(templateDir: string): NewDatabase {
       processesMax: 1,
       async open(log, gather) {
         // When another thread answers is left to chance: here one thread reads all.
-        const { aside: _, ...store } = await openSqlite({
+        const { readWorker: _, ...store } = await openSqlite({
           ...{ dir, durability: "normal", log },
           ...(gather === undefined ? {} : { gather }),
         });

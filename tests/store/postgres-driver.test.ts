@@ -11,7 +11,7 @@ import { together } from "../../src/store/transaction.ts";
 import { realWorld } from "../../src/world.ts";
 import { openPostgresStore, runSql, serverUrl } from "../kit/postgres.ts";
 import { keptLog, sampleRun } from "./samples.ts";
-import { tapInto } from "./wire-tap.ts";
+import { openTcpProxy } from "./tcp-proxy.ts";
 
 const undo: (() => Promise<unknown>)[] = [];
 
@@ -40,7 +40,7 @@ const ask = async <T>(db: Kysely<never> | Db, text: string): Promise<T[]> =>
 /** A store behind a tap, and the same one without it. */
 async function tapped(options: Partial<PostgresOptions> = {}) {
   const { port } = new URL(await serverUrl());
-  const tap = await tapInto(Number(port));
+  const tap = await openTcpProxy(Number(port));
   undo.push(() => tap.close());
   const direct = await open();
   const url = direct.url.replace(`:${port}/`, `:${tap.port}/`);

@@ -13,7 +13,7 @@ import type { Store } from "../../src/store/sql.ts";
 import { realWorld, type World } from "../../src/world.ts";
 import { freshSchema, openPostgresStore, runSql, serverUrl } from "../kit/postgres.ts";
 import { keptLog } from "./samples.ts";
-import { tapInto } from "./wire-tap.ts";
+import { openTcpProxy } from "./tcp-proxy.ts";
 
 const world = realWorld({ level: "silent", sync: true });
 const undo: (() => Promise<unknown>)[] = [];
@@ -175,12 +175,12 @@ describe("what is not fit is refused, in words that name the place and no passwo
   });
 
   test("a server that is not there, one that never answers, one that is no PostgreSQL, one without TLS", async () => {
-    const tap = await tapInto(1);
+    const tap = await openTcpProxy(1);
     undo.push(() => tap.close());
     tap.deaf = true;
     const silent = `postgresql://u:s3cret@127.0.0.1:${tap.port}/db`;
     await expectProblem(silent, "unreachable", /timeout expired/);
-    const gone = await tapInto(1);
+    const gone = await openTcpProxy(1);
     await gone.close();
     const closed = `postgresql://u:s3cret@localhost:${gone.port}/db`;
     await expectProblem(closed, "unreachable", /ECONNREFUSED/);
@@ -197,7 +197,7 @@ describe("what is not fit is refused, in words that name the place and no passwo
 
   test("a server that is too old", async () => {
     const real = new URL(await serverUrl());
-    const tap = await tapInto(Number(real.port));
+    const tap = await openTcpProxy(Number(real.port));
     undo.push(() => tap.close());
     const [shown] = await runSql(real.href, "show server_version_num");
     const version = String(shown?.server_version_num);

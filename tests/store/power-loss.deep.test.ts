@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { openMirror } from "../../src/store/mirror.ts";
+import { openJsonlCopies } from "../../src/store/jsonl-copies.ts";
 import type { Db } from "../../src/store/sql.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { type Dice, dice } from "../kit/dice.ts";
@@ -110,9 +110,9 @@ function copiesIn(dir: string, but: ReadonlySet<string>): Map<string, string[]> 
 
 /** Each readable copy is the table's, line by line; what was deleted has none. */
 async function expectCopies(dir: string, db: Db, lost: ReadonlySet<string>): Promise<void> {
-  const mirror = openMirror({ dir, log: silentLog, db });
-  await mirror.flush();
-  await mirror.close();
+  const jsonlCopies = openJsonlCopies({ dir, log: silentLog, db });
+  await jsonlCopies.flush();
+  await jsonlCopies.close();
   expect(new Map([...copiesIn(dir, lost)].toSorted())).toEqual(new Map([...(await stateOf(db))].toSorted()));
 }
 

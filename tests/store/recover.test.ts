@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openMirror } from "../../src/store/mirror.ts";
+import { openJsonlCopies } from "../../src/store/jsonl-copies.ts";
 import { type Recovered, recoverStore } from "../../src/store/recover.ts";
 import { insertRun } from "../../src/store/runs.ts";
 import { deleteSessionRows, insertSession, replaceSessionId } from "../../src/store/sessions.ts";
@@ -50,9 +50,9 @@ async function say(
 }
 
 async function writeCopies(dir: string, store: Store): Promise<void> {
-  const mirror = openMirror({ dir, log: silentLog, db: store.db });
-  await mirror.flush();
-  await mirror.close();
+  const jsonlCopies = openJsonlCopies({ dir, log: silentLog, db: store.db });
+  await jsonlCopies.flush();
+  await jsonlCopies.close();
 }
 
 /** A store whose later changes were in a log that is gone: `before` is kept, `after` is not. */

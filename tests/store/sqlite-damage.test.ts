@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test, vi } from "vitest";
 import { checkStoreDir } from "../../src/store/inspect.ts";
-import { openMirror } from "../../src/store/mirror.ts";
+import { openJsonlCopies } from "../../src/store/jsonl-copies.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import { insertSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -45,9 +45,9 @@ async function note(store: Store, name: string): Promise<void> {
 }
 
 async function copiesOf(dir: string, store: Store): Promise<void> {
-  const mirror = openMirror({ dir, log: silentLog, db: store.db });
-  await mirror.flush();
-  await mirror.close();
+  const jsonlCopies = openJsonlCopies({ dir, log: silentLog, db: store.db });
+  await jsonlCopies.flush();
+  await jsonlCopies.close();
 }
 
 /** A store with five messages and their copy. */
@@ -257,8 +257,8 @@ test("damage: with durability normal a store that lost its last moments opens, a
   // The mark remembers how durable it was.
   const again = await open(left, { log: lines });
   cleanup(() => again.close());
-  const mirror = openMirror({ dir: left, log: lines, db: again.db });
-  await mirror.close();
+  const jsonlCopies = openJsonlCopies({ dir: left, log: lines, db: again.db });
+  await jsonlCopies.close();
   const kept = readdirSync(left).filter((name) => name.startsWith(`${ID}.jsonl.ahead`));
   expect(kept).toHaveLength(1);
   expect(readFileSync(join(left, kept[0] ?? ""), "utf8")).toContain("the last words");

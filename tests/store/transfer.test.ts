@@ -6,9 +6,9 @@ import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { copyRows } from "../../src/store/copy.ts";
-import { PROGRESS_FILE } from "../../src/store/mirror.ts";
+import { PROGRESS_FILE } from "../../src/store/jsonl-copies.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
-import { beginFillingWhole, beginReadingWhole, WHOLE_TIMEOUTS } from "../../src/store/postgres-whole.ts";
+import { BULK_TIMEOUTS, beginBulkRead, beginBulkWrite } from "../../src/store/postgres-bulk.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
 import { STORE_FILE } from "../../src/store/sqlite.ts";
 import { appendEntry } from "../../src/store/transcripts.ts";
@@ -259,7 +259,7 @@ test("neither the server's time-outs nor ours end a transaction that takes long"
   const asRole = new URL(url);
   asRole.username = role;
   asRole.password = "x";
-  const timeouts = WHOLE_TIMEOUTS;
+  const timeouts = BULK_TIMEOUTS;
   const store = await openPostgres({ url: asRole.href, world: quietWorld(), timeouts });
   cleanup(() => store.close());
   const limits = async (begin: (tx: Tx) => Promise<boolean>) =>
@@ -272,6 +272,6 @@ test("neither the server's time-outs nor ours end a transaction that takes long"
   const none = [
     { statement_timeout: "0", idle_in_transaction_session_timeout: "0", transaction_timeout: "0" },
   ];
-  expect(await limits(beginReadingWhole)).toEqual(none);
-  expect(await limits(beginFillingWhole)).toEqual(none);
+  expect(await limits(beginBulkRead)).toEqual(none);
+  expect(await limits(beginBulkWrite)).toEqual(none);
 });

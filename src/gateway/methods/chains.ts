@@ -8,6 +8,7 @@ import type { Redactor } from "../../core/redact.ts";
 import { NOT_VISIBLE } from "../../core/visibility.ts";
 import { operatorKey } from "../../flows/access.ts";
 import { partiesOf, shortExcerpt, stepsOf } from "../../flows/chain-steps.ts";
+import { readChain } from "../../store/chain-details.ts";
 import {
   type ChainFacts,
   type ChainHead,
@@ -19,8 +20,7 @@ import {
   listChains,
   openingsOf,
   usageOfChains,
-} from "../../store/chain-pictures.ts";
-import { readChain } from "../../store/chain-whole.ts";
+} from "../../store/chain-lists.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { ParamsOf } from "../params.ts";

@@ -13,7 +13,7 @@ import { findAgent, thinkingOf } from "../../core/settings.ts";
 import { hasScope, NOT_VISIBLE } from "../../core/visibility.ts";
 import { resolveSession } from "../../flows/access.ts";
 import { freeName } from "../../flows/open.ts";
-import { hadTranscript } from "../../store/earlier.ts";
+import { hadTranscript } from "../../store/earlier-conversations.ts";
 import { factsOfLane, factsOfRuns, type LaneFacts } from "../../store/run-facts.ts";
 import { activityOf, getSession } from "../../store/sessions.ts";
 import { compactionsOf, type HistoryPage, type HistoryWanted, readHistory } from "../../store/transcripts.ts";

@@ -13,7 +13,7 @@ import { resolveSession } from "../../flows/access.ts";
 import { createSession, deleteSession, patchSession, resetSession } from "../../flows/lifecycle.ts";
 import { type ListedSession, type ListFilter, listVisible, visibleChildren } from "../../flows/list.ts";
 import { createNamed } from "../../flows/open.ts";
-import { earlierConversations } from "../../store/earlier.ts";
+import { earlierConversations } from "../../store/earlier-conversations.ts";
 import { openJobEdges } from "../../store/job-waits.ts";
 import { isSessionCursor } from "../../store/session-lists.ts";
 import { firstUserText, lastMessages } from "../../store/transcripts.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc, { type Arbitrary } from "fast-check";
 import { sql } from "kysely";
 import type { ModelPort } from "../../../src/agent/model.ts";
-import { type Mirror, openMirror } from "../../../src/store/mirror.ts";
+import { type JsonlCopies, openJsonlCopies } from "../../../src/store/jsonl-copies.ts";
 import { getSession, insertSession } from "../../../src/store/sessions.ts";
 import { indexEmbedded } from "../../../src/store/transcripts.ts";
 import { assistantMessage, sessionRow, toolResult, userMessage } from "../../core/rows.ts";
@@ -225,7 +225,7 @@ interface Begun {
 class Stage {
   readonly house: FuzzedHouse;
   readonly client: Asker;
-  readonly #mirror: Mirror;
+  readonly #jsonlCopies: JsonlCopies;
   readonly #model: Model;
   #count = 0;
 
@@ -233,7 +233,7 @@ class Stage {
     this.house = house;
     this.client = client;
     this.#model = model;
-    this.#mirror = openMirror({ dir: house.dir, log: silentLog, db: house.store.db });
+    this.#jsonlCopies = openJsonlCopies({ dir: house.dir, log: silentLog, db: house.store.db });
   }
 
   /** What an input that failed has left would be held against the next. */
@@ -298,8 +298,8 @@ class Stage {
 
   /** The readable copy is made of whatever there is. */
   async checkCopy({ sessionId }: Begun): Promise<void> {
-    this.#mirror.note(sessionId);
-    await this.#mirror.flush();
+    this.#jsonlCopies.note(sessionId);
+    await this.#jsonlCopies.flush();
     const file = join(this.house.dir, `${sessionId}.jsonl`);
     const text = existsSync(file) ? readFileSync(file, "utf8") : "";
     must(text.startsWith('{"type":"session"'), "there is no copy of the transcript");
@@ -321,7 +321,7 @@ class Stage {
   }
 
   async close(): Promise<void> {
-    await this.#mirror.close();
+    await this.#jsonlCopies.close();
     await this.house.close();
   }
 }

@@ -135,7 +135,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "copy-from-the-wrong-place",
     breaks: "MI1: the readable copy of a transcript loses the entry after which it was repaired",
-    file: "src/store/mirror-copy.ts",
+    file: "src/store/jsonl-copy-file.ts",
     from: "row.entry_json === line) return row.seq;",
     to: "row.entry_json === line) return row.seq + 1;",
   },

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { DatabaseClock } from "../../src/store/postgres-clock.ts";
 import type { SharedStore } from "../../src/store/sql.ts";
-import { WIRE_TEXT_MAX_BYTES } from "../../src/store/sql.ts";
+import { TRANSPORT_MESSAGE_MAX_BYTES } from "../../src/store/sql.ts";
 import { openPostgresStore, type PostgresStore, runSql } from "../kit/postgres.ts";
 import { fakeWorld } from "../kit/world.ts";
 
@@ -56,7 +56,15 @@ describe("the wire", () => {
     const a = await open();
     const b = await open({ url: a.url });
     const [atA, atB] = [await ear(a.shared), await ear(b.shared)];
-    const texts = ["one", "two", "two", "", "a:b.c", "üñí\n'\"\\ {}", "x".repeat(WIRE_TEXT_MAX_BYTES)];
+    const texts = [
+      "one",
+      "two",
+      "two",
+      "",
+      "a:b.c",
+      "üñí\n'\"\\ {}",
+      "x".repeat(TRANSPORT_MESSAGE_MAX_BYTES),
+    ];
     await a.shared.notify(texts);
     await atB.texts(texts.length);
     expect(atB.heard).toEqual(texts);
@@ -87,7 +95,9 @@ describe("the wire", () => {
 
   test("a text that is too long for the wire is a bug of the caller", async () => {
     const { shared } = await open();
-    await expect(shared.notify(["é".repeat(WIRE_TEXT_MAX_BYTES / 2 + 1)])).rejects.toThrow("too long");
+    await expect(shared.notify(["é".repeat(TRANSPORT_MESSAGE_MAX_BYTES / 2 + 1)])).rejects.toThrow(
+      "too long",
+    );
   });
 
   test("a lost connection comes back by itself and reports the gap; one that was stopped stays silent", async () => {

@@ -3,7 +3,7 @@
 
 import { sql } from "kysely";
 import type { Run } from "../core/run.ts";
-import { CHAIN_HEAD, type ChainHead, toChainHead } from "./chain-pictures.ts";
+import { CHAIN_HEAD, type ChainHead, toChainHead } from "./chain-lists.ts";
 import { type Delivery, deliveriesOfRuns } from "./deliveries.ts";
 import { type FlowOutline, flowsOfChain } from "./flows.ts";
 import { type Refusal, refusalsOf } from "./refusals.ts";

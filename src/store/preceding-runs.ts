@@ -4,7 +4,7 @@ import type { Run } from "../core/run.ts";
 import type { Db } from "./sql.ts";
 
 /** A run that had ended. */
-export interface EndedBefore {
+export interface PrecedingRun {
   readonly runId: string;
   readonly sessionKey: string;
   readonly acceptedAt: number;
@@ -18,10 +18,10 @@ export interface EndedBefore {
 const RUNS_MAX = 500;
 
 /** The turns of the run's chain that came before it, the last one to end first. */
-export async function endedBefore(
+export async function precedingRuns(
   db: Db,
   { runId, chainId, acceptedAt }: Pick<Run, "runId" | "chainId" | "acceptedAt">,
-): Promise<EndedBefore[]> {
+): Promise<PrecedingRun[]> {
   const rows = await db
     .selectFrom("runs")
     .select(["run_id", "session_key", "accepted_at", "ended_at", "flow_id", "flow_step", "flow_turn"])

@@ -7,7 +7,7 @@ import { listenHere } from "../kit/loopback.ts";
 /** What becomes of a piece: passed on as it is or changed, or both sides are hung up on. */
 type Heard = (piece: Buffer) => Buffer | "hang up";
 
-export interface WireTap {
+export interface TcpProxy {
   readonly port: number;
   /** What is heard of each side from now on. Default: everything passes. */
   fromClient: Heard;
@@ -19,7 +19,7 @@ export interface WireTap {
   close(): Promise<void>;
 }
 
-export async function tapInto(serverPort: number): Promise<WireTap> {
+export async function openTcpProxy(serverPort: number): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   const keep = (socket: Socket): Socket => {
     sockets.add(socket);
@@ -42,7 +42,7 @@ export async function tapInto(serverPort: number): Promise<WireTap> {
     pass(upstream, client, () => tap.fromServer);
   });
   const port = await listenHere(server);
-  const tap: WireTap = {
+  const tap: TcpProxy = {
     port,
     deaf: false,
     fromClient: (piece) => piece,

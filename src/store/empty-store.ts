@@ -33,7 +33,7 @@ function isUntouched(row: Row): boolean {
 }
 
 /** What keeps a store from being empty, by the names of its tables; nothing: it is empty. */
-export async function whatItHolds(db: Db): Promise<string[]> {
+export async function nonEmptyTables(db: Db): Promise<string[]> {
   const held: string[] = [];
   for (const table of await tablesOf(db)) {
     if (table === "session_ids") continue;

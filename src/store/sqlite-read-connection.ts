@@ -10,33 +10,33 @@ import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import type { CompiledQuery, DatabaseConnection, QueryResult } from "kysely";
 import { asStoreProblem, StoreProblem } from "./problems.ts";
-import type { AsideAnswer, AsideQuestion, AsideStart } from "./sqlite-aside-worker.ts";
+import type { ReadRequest, ReadResponse, ReadWorkerOptions } from "./sqlite-read-worker.ts";
 
 const WAITING_MAX = 256;
 /** Rows of one page are cloned from one thread to the other: garbage that is young need not become old. */
 const YOUNG_GENERATION_MB = 8;
 
-interface Asked {
-  readonly question: NonNullable<AsideQuestion>;
+interface PendingRead {
+  readonly question: NonNullable<ReadRequest>;
   readonly resolve: (rows: Record<string, unknown>[]) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /** The thread's file: beside this one, built or not. */
 function workerFile(): string {
-  const source = fileURLToPath(new URL("./sqlite-aside-worker.ts", import.meta.url));
+  const source = fileURLToPath(new URL("./sqlite-read-worker.ts", import.meta.url));
   return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
 }
 
 /** A connection whose queries are answered by the other thread. */
-export class AsideConnection implements DatabaseConnection {
-  readonly #start: AsideStart;
+export class ReadWorkerConnection implements DatabaseConnection {
+  readonly #start: ReadWorkerOptions;
   #worker: Worker | undefined;
-  #underWay: Asked | undefined;
-  #waiting: Asked[] = [];
+  #underWay: PendingRead | undefined;
+  #waiting: PendingRead[] = [];
   #closed = false;
 
-  constructor(start: AsideStart) {
+  constructor(start: ReadWorkerOptions) {
     this.#start = start;
   }
 
@@ -52,7 +52,7 @@ export class AsideConnection implements DatabaseConnection {
       throw new StoreProblem("busy", this.#start.file, { detail });
     }
     const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>[]>();
-    const asked: Asked = { question: { sql, parameters }, resolve, reject };
+    const asked: PendingRead = { question: { sql, parameters }, resolve, reject };
     const leave = (): void => {
       this.#waiting = this.#waiting.filter((one) => one !== asked);
       reject(signal?.reason);
@@ -80,7 +80,7 @@ export class AsideConnection implements DatabaseConnection {
     if (worker === undefined) return;
     const ended = new Promise((resolve) => worker.once("exit", resolve));
     worker.ref();
-    worker.postMessage(undefined satisfies AsideQuestion);
+    worker.postMessage(undefined satisfies ReadRequest);
     await ended;
   }
 
@@ -106,7 +106,7 @@ export class AsideConnection implements DatabaseConnection {
       workerData: this.#start,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     });
-    worker.on("message", (answer: AsideAnswer) => {
+    worker.on("message", (answer: ReadResponse) => {
       this.#settle(({ resolve, reject }) => {
         if ("rows" in answer) return resolve(answer.rows);
         const { message, ...codes } = answer.failure;
@@ -124,7 +124,7 @@ export class AsideConnection implements DatabaseConnection {
     return worker;
   }
 
-  #settle(how: (asked: Asked) => void): void {
+  #settle(how: (asked: PendingRead) => void): void {
     const asked = this.#underWay;
     this.#underWay = undefined;
     if (asked !== undefined) how(asked);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Entry } from "../../src/core/message.ts";
-import { type Mirror, openMirror } from "../../src/store/mirror.ts";
+import { type JsonlCopies, openJsonlCopies } from "../../src/store/jsonl-copies.ts";
 import { insertRun } from "../../src/store/runs.ts";
 import { deleteSessionRows, insertSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -27,7 +27,7 @@ const HEADER = { type: "session", version: 1, id: ID, key: KEY, createdAt: 1_000
 let dir: string;
 let remove: () => void;
 let store: Store;
-let mirror: Mirror;
+let jsonlCopies: JsonlCopies;
 let log: ReturnType<typeof keptLog>;
 
 beforeEach(async () => {
@@ -35,10 +35,10 @@ beforeEach(async () => {
   store = await openSqlite({ dir, durability: "normal", log: silentLog });
   await store.transaction((tx) => insertSession(tx, sampleSession()));
   log = keptLog();
-  mirror = openMirror({ dir, log, db: store.db });
+  jsonlCopies = openJsonlCopies({ dir, log, db: store.db });
 });
 afterEach(async () => {
-  await mirror.close();
+  await jsonlCopies.close();
   await store.close();
   remove();
 });
@@ -54,9 +54,9 @@ async function append(...entries: Entry[]): Promise<void> {
 
 /** Entries that a crash kept from the copy: committed, and never noted. */
 async function restart(): Promise<void> {
-  await mirror.flush();
-  mirror = openMirror({ dir, log, db: store.db });
-  await mirror.flush();
+  await jsonlCopies.flush();
+  jsonlCopies = openJsonlCopies({ dir, log, db: store.db });
+  await jsonlCopies.flush();
 }
 
 function lines(): unknown[] {
@@ -70,26 +70,26 @@ function lines(): unknown[] {
 
 test("a copy that was kept because it is ahead goes with its transcript", async () => {
   await append(userMessage("m1", "stored"));
-  mirror.note(ID);
-  await mirror.flush();
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
   const ahead = [1, 2].map((number) => `${path()}.ahead-${number}`);
   for (const file of ahead) writeFileSync(file, readFileSync(path()));
-  await mirror.remove(ID);
+  await jsonlCopies.remove(ID);
   for (const file of [path(), ...ahead]) expect(existsSync(file)).toBe(false);
 });
 
 test("a planned stop completes the copies with entries of which nobody was told", async () => {
   await append(userMessage("m1", "told"));
-  mirror.note(ID);
-  await mirror.flush();
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
   await append(assistantMessage("m2", "its commit got no answer"));
   expect(lines()).toHaveLength(2);
-  await mirror.close();
+  await jsonlCopies.close();
   expect(lines()).toHaveLength(3);
 });
 
 test("a session without entries has a copy with a header, for its owner only", async () => {
-  await mirror.flush();
+  await jsonlCopies.flush();
   expect(lines()).toEqual([HEADER]);
   expect(statSync(path()).mode & 0o777).toBe(0o600);
 });
@@ -102,9 +102,9 @@ test("every entry is one line, in order, as it was written, whatever is in it", 
   ];
   for (const entry of entries) {
     await append(entry);
-    mirror.note(ID);
+    jsonlCopies.note(ID);
   }
-  await mirror.flush();
+  await jsonlCopies.flush();
   expect(lines()).toEqual([HEADER, ...entries]);
 });
 
@@ -112,10 +112,10 @@ test("entries noted many times and together are written once", async () => {
   const entries = Array.from({ length: 300 }, (_, n) => userMessage(`m${n}`, `text ${n}`));
   for (let n = 0; n < entries.length; n += 10) {
     await append(...entries.slice(n, n + 10));
-    mirror.note(ID);
-    mirror.note(ID);
+    jsonlCopies.note(ID);
+    jsonlCopies.note(ID);
   }
-  await mirror.flush();
+  await jsonlCopies.flush();
   expect(lines()).toEqual([HEADER, ...entries]);
 });
 
@@ -126,8 +126,8 @@ test("a copy cut anywhere, as by a crash, is whole again after a start", async (
     userMessage("m3", "ü\nb"),
   ];
   await append(...entries);
-  mirror.note(ID);
-  await mirror.flush();
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
   const whole = readFileSync(path());
   const cut = fc.oneof(
     fc.nat({ max: 600 }),
@@ -184,30 +184,30 @@ test.each(["99999999999\n", "2", "2e9\n", "\u0000\n"])(
     );
     await restart();
     rmSync(join(dir, "old.jsonl"));
-    await mirror.close();
+    await jsonlCopies.close();
     writeFileSync(join(dir, "mirror.progress"), note);
-    mirror = openMirror({ dir, log, db: store.db });
-    await mirror.flush();
+    jsonlCopies = openJsonlCopies({ dir, log, db: store.db });
+    await jsonlCopies.flush();
     expect(existsSync(join(dir, "old.jsonl"))).toBe(true);
   },
 );
 
 test("the copy of a deleted transcript goes, and a late note does not bring it back", async () => {
   await append(userMessage("m1", "a"));
-  mirror.note(ID);
+  jsonlCopies.note(ID);
   const gone = await store.transaction((tx) => deleteSessionRows(tx, KEY, { transcripts: true }));
-  for (const id of gone) await mirror.remove(id);
+  for (const id of gone) await jsonlCopies.remove(id);
   expect(existsSync(path())).toBe(false);
-  mirror.note(ID);
-  await mirror.flush();
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
   expect(existsSync(path())).toBe(false);
 });
 
 test("the copy of a deleted transcript that a crash left behind goes at the start; what nobody deleted stays", async () => {
   await store.transaction((tx) => insertRun(tx, sampleRun({ sessionId: ID, sessionKey: KEY })));
   await append(userMessage("m1", "a secret"));
-  mirror.note(ID);
-  await mirror.flush();
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
   // A readable copy that another database left: it may be all that there is of it.
   const foreign = join(dir, "foreign.jsonl");
   writeFileSync(foreign, `${JSON.stringify({ ...HEADER, id: "foreign" })}\n`);
@@ -220,29 +220,29 @@ test("the copy of a deleted transcript that a crash left behind goes at the star
 });
 
 test("a copy that cannot be written is logged with its name, and written at the next chance", async () => {
-  await mirror.flush();
+  await jsonlCopies.flush();
   rmSync(path());
   mkdirSync(path());
   await restart();
   await append(userMessage("m1", "a"));
-  mirror.note(ID);
-  await mirror.flush();
+  jsonlCopies.note(ID);
+  await jsonlCopies.flush();
   expect(log.lines.map(({ level, text }) => `${level}: ${text}`)).toContain(
     "warn: transcript copy not written",
   );
   expect(log.lines[0]?.fields).toMatchObject({ sessionId: ID, file: path() });
   rmSync(path(), { recursive: true });
-  mirror.note("another");
-  await mirror.flush();
+  jsonlCopies.note("another");
+  await jsonlCopies.flush();
   expect(lines()).toEqual([HEADER, userMessage("m1", "a")]);
 });
 
 test("an id that is no plain file name never becomes a path", async () => {
   const sessionId = "../outside";
   await store.transaction((tx) => insertSession(tx, sampleSession({ key: "k", sessionId })));
-  mirror.note(sessionId);
-  await mirror.flush();
-  await mirror.remove(sessionId);
+  jsonlCopies.note(sessionId);
+  await jsonlCopies.flush();
+  await jsonlCopies.remove(sessionId);
   expect(existsSync(join(dir, "..", "outside.jsonl"))).toBe(false);
 });
 
@@ -250,15 +250,15 @@ test("a note that comes just as the work ends is not lost", async () => {
   await store.transaction((tx) =>
     insertSession(tx, sampleSession({ key: "agent:main:other", sessionId: "other" })),
   );
-  mirror.note("other");
-  await mirror.flush();
+  jsonlCopies.note("other");
+  await jsonlCopies.flush();
   for (let steps = 0; steps < 60; steps += 1) {
     await append(userMessage(`m-${steps}`, "x"));
     // A copy that is up to date: all of this work is done within a few steps.
-    mirror.note("other");
+    jsonlCopies.note("other");
     for (let at = 0; at < steps; at += 1) await null;
-    mirror.note(ID);
-    await mirror.flush();
+    jsonlCopies.note(ID);
+    await jsonlCopies.flush();
     expect(lines(), `after ${steps} steps`).toHaveLength(steps + 2);
   }
 });

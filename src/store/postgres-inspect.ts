@@ -19,7 +19,7 @@ import { type Tally, tallyOf } from "./tally.ts";
 /** Counting the rows of a large store takes as long as it takes. */
 const UNHURRIED = { ...TIMEOUTS, statementMs: 0 };
 
-export interface PostgresLook {
+export interface PostgresInspection {
   /** Host, port, database and schema. */
   readonly place: string;
   /** As `18.4`. */
@@ -180,7 +180,7 @@ async function lookThrough(
   connecting: Connecting,
   address: PostgresAddress,
   counted: boolean,
-): Promise<PostgresLook> {
+): Promise<PostgresInspection> {
   const { place, schema: name } = address;
   const found = await look(client, name);
   refuseUnfit(connecting, found);
@@ -209,11 +209,11 @@ async function lookThrough(
 }
 
 /** `counted`: also what it holds. Rejects with a `StoreProblem` where no store is and none can be made. */
-export async function lookAtPostgres(
+export async function inspectPostgres(
   url: string,
   world: World,
   { counted }: { counted: boolean },
-): Promise<PostgresLook> {
+): Promise<PostgresInspection> {
   const address = postgresAddress(url);
   const { default: driver } = await import("pg");
   const names = new StatementNames();

@@ -1,7 +1,7 @@
 // What can be seen of a PostgreSQL store from outside, by somebody who may not do everything.
 
 import { expect, test } from "vitest";
-import { lookAtPostgres } from "../../src/store/postgres-look.ts";
+import { inspectPostgres } from "../../src/store/postgres-inspect.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-schema.ts";
 import { joinProcesses, leave } from "../../src/store/processes.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
@@ -23,7 +23,7 @@ async function asUser(url: string, gifts: (user: string) => string): Promise<str
   return mine.href;
 }
 
-const look = (url: string) => lookAtPostgres(url, quietWorld(), { counted: true });
+const look = (url: string) => inspectPostgres(url, quietWorld(), { counted: true });
 
 test("a database without a store: the schema would be made, and looking makes none", async () => {
   const url = await freshUrl();
@@ -132,7 +132,7 @@ test("a clock that is ahead or behind is measured against the database's", async
   const world = quietWorld();
   for (const aheadMs of [-90_000, 3_600_000]) {
     const clock = { ...world.clock, now: () => world.clock.now() + aheadMs };
-    const { clockAheadMs } = await lookAtPostgres(url, { ...world, clock }, { counted: false });
+    const { clockAheadMs } = await inspectPostgres(url, { ...world, clock }, { counted: false });
     expect(Math.abs(clockAheadMs - aheadMs)).toBeLessThan(1_000);
   }
 });

@@ -9,7 +9,7 @@ import { POSTGRES_MIGRATIONS } from "./postgres-schema.ts";
 import type { Tx } from "./sql.ts";
 
 /** Of the connections on which such a transaction runs. A lock is waited for as long as for a migration. */
-export const WHOLE_TIMEOUTS: Partial<Timeouts> = { statementMs: 0, lockMs: 20_000, idleInTransactionMs: 0 };
+export const BULK_TIMEOUTS: Partial<Timeouts> = { statementMs: 0, lockMs: 20_000, idleInTransactionMs: 0 };
 
 const TABLES = sql.join(COPIED_TABLES.map((table) => sql.table(table)));
 
@@ -26,7 +26,7 @@ async function isOurVersion(tx: Tx): Promise<boolean> {
 }
 
 /** Makes the transaction see one moment, whatever goes on. False: the schema has another version. */
-export async function beginReadingWhole(tx: Tx): Promise<boolean> {
+export async function beginBulkRead(tx: Tx): Promise<boolean> {
   await sql`set transaction isolation level repeatable read, read only`.execute(tx);
   // The first query fixes the moment: the tables must be as they will stay.
   await sql`lock table ${TABLES} in access share mode`.execute(tx);
@@ -35,12 +35,12 @@ export async function beginReadingWhole(tx: Tx): Promise<boolean> {
 }
 
 /** Tells the planner at once what it would learn by and by. */
-export async function endFillingWhole(tx: Tx): Promise<void> {
+export async function endBulkWrite(tx: Tx): Promise<void> {
   await sql`analyze ${TABLES}, message_texts, session_names`.execute(tx);
 }
 
 /** Keeps everybody else from writing. False: the schema has another version. */
-export async function beginFillingWhole(tx: Tx): Promise<boolean> {
+export async function beginBulkWrite(tx: Tx): Promise<boolean> {
   await sql`lock table ${TABLES} in share row exclusive mode`.execute(tx);
   await takeTime(tx);
   return isOurVersion(tx);

@@ -14,7 +14,7 @@ import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { sql } from "kysely";
 import type { Log } from "../world.ts";
-import { CopyWriter } from "./mirror-copy.ts";
+import { CopyWriter } from "./jsonl-copy-file.ts";
 import type { Db } from "./sql.ts";
 
 /** How far all copies once were. */
@@ -26,7 +26,7 @@ const PROGRESS_STEP = 1_000;
 /** Sessions whose copies are looked at when the gateway starts. */
 const CHECKED_AT_START = 200;
 
-export interface Mirror {
+export interface JsonlCopies {
   /** Entries of this session were committed, or the session was made. Returns at once. */
   note(sessionId: string): void;
   /** Resolves when everything noted so far is written, or has failed and is logged. */
@@ -44,12 +44,12 @@ interface Parts {
 }
 
 /** Opens the copies of a store directory and starts to bring them up to date in the background. */
-export function openMirror(parts: Parts): Mirror {
+export function openJsonlCopies(parts: Parts): JsonlCopies {
   return new CopyQueue(parts);
 }
 
 /** Which copies have to be written; one worker at a time writes them. */
-class CopyQueue implements Mirror {
+class CopyQueue implements JsonlCopies {
   readonly #parts: Parts;
   readonly #writer: CopyWriter;
   readonly #noted = new Set<string>();

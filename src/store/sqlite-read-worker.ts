@@ -1,5 +1,5 @@
 // Owns the thread beside the gateway's own in which reads of the embedded store that may take long are done
-// (sqlite-aside.ts starts it). It imports little: it is started when somebody waits.
+// (sqlite-read-connection.ts starts it). It imports little: it is started when somebody waits.
 // AW1: it reads only, by a connection of its own, and each question sees the last committed state.
 
 import { DatabaseSync } from "node:sqlite";
@@ -7,22 +7,22 @@ import { parentPort, workerData } from "node:worker_threads";
 import { Statements } from "./sqlite-statements.ts";
 
 /** What the thread is started with. */
-export interface AsideStart {
+export interface ReadWorkerOptions {
   readonly file: string;
   readonly busyTimeoutMs: number;
   readonly cacheKib: number;
 }
 
 /** One question at a time; `undefined` ends the thread. */
-export type AsideQuestion = { readonly sql: string; readonly parameters: readonly unknown[] } | undefined;
+export type ReadRequest = { readonly sql: string; readonly parameters: readonly unknown[] } | undefined;
 
-export type AsideAnswer =
+export type ReadResponse =
   | { readonly rows: Record<string, unknown>[] }
   | {
       readonly failure: { readonly message: string; readonly code?: string; readonly errcode?: number };
     };
 
-const { file, busyTimeoutMs, cacheKib } = workerData as AsideStart;
+const { file, busyTimeoutMs, cacheKib } = workerData as ReadWorkerOptions;
 let database: DatabaseSync | undefined;
 let statements: Statements | undefined;
 
@@ -36,7 +36,7 @@ function opened(): Statements {
   return statements;
 }
 
-function answerTo({ sql, parameters }: NonNullable<AsideQuestion>): AsideAnswer {
+function answerTo({ sql, parameters }: NonNullable<ReadRequest>): ReadResponse {
   try {
     return { rows: opened().run(sql, parameters).rows };
   } catch (error) {
@@ -51,7 +51,7 @@ function answerTo({ sql, parameters }: NonNullable<AsideQuestion>): AsideAnswer 
   }
 }
 
-parentPort?.on("message", (question: AsideQuestion) => {
+parentPort?.on("message", (question: ReadRequest) => {
   if (question === undefined) {
     database?.close();
     parentPort?.close();

@@ -7,7 +7,7 @@ import type { Client, Notification } from "pg";
 import { type Connecting, connectClient, endClient } from "./postgres-connection.ts";
 import type { Outage } from "./postgres-pool.ts";
 import { asPostgresProblem } from "./postgres-problems.ts";
-import { WIRE_TEXT_MAX_BYTES } from "./sql.ts";
+import { TRANSPORT_MESSAGE_MAX_BYTES } from "./sql.ts";
 
 /** Texts of one statement, and those that may wait for it; what comes on top is lost. */
 const BATCH_MAX = 256;
@@ -97,7 +97,7 @@ export class Notifier {
   /** Rejects when some of what was to be sent is lost: whoever sends must tell of a gap. */
   async notify(texts: readonly string[]): Promise<void> {
     const lostBefore = this.#lostInAll;
-    const tooLong = texts.find((text) => Buffer.byteLength(text) > WIRE_TEXT_MAX_BYTES);
+    const tooLong = texts.find((text) => Buffer.byteLength(text) > TRANSPORT_MESSAGE_MAX_BYTES);
     if (tooLong !== undefined)
       throw new Error(`a text of ${tooLong.length} characters is too long for the wire`);
     const room = PENDING_MAX - this.#pending.length;

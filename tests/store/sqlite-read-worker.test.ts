@@ -9,14 +9,14 @@ import { openSqlite } from "../../src/store/sqlite.ts";
 import { sampleSession, silentLog, temporaryDir } from "./samples.ts";
 
 let store: Store;
-let aside: Db;
+let readWorker: Db;
 let remove: () => void;
 beforeEach(async () => {
   const folder = temporaryDir();
   remove = folder.remove;
   store = await openSqlite({ dir: folder.dir, durability: "normal", log: silentLog });
-  if (store.aside === undefined) throw new Error("the embedded store reads aside");
-  aside = store.aside;
+  if (store.readWorker === undefined) throw new Error("the embedded store has no read worker");
+  readWorker = store.readWorker;
 });
 afterEach(async () => {
   await store.close();
@@ -29,18 +29,19 @@ const count = (rows: number) => sql<{ n: number }>`
   select max(n) as n from steps`;
 
 test("AW1: a question sees what was committed before it, and changes nothing", async () => {
-  const keys = async () => (await aside.selectFrom("sessions").select("key").execute()).map(({ key }) => key);
+  const keys = async () =>
+    (await readWorker.selectFrom("sessions").select("key").execute()).map(({ key }) => key);
   expect(await keys()).toEqual([]);
   await store.transaction((tx) => insertSession(tx, sampleSession()));
   expect(await keys()).toEqual([sampleSession().key]);
-  await expect(sql`delete from sessions`.execute(aside)).rejects.toThrow("readonly");
+  await expect(sql`delete from sessions`.execute(readWorker)).rejects.toThrow("readonly");
   expect(await keys()).toEqual([sampleSession().key]);
 });
 
 test("the event loop goes on while a question is answered", async () => {
   const order: string[] = [];
   const answered = count(3_000_000)
-    .execute(aside)
+    .execute(readWorker)
     .then(({ rows }) => order.push(`answer ${rows[0]?.n}`));
   await new Promise((resolve) => setImmediate(resolve));
   order.push("tick");
@@ -49,17 +50,17 @@ test("the event loop goes on while a question is answered", async () => {
 });
 
 test("a mistaken question fails alone, with SQLite's words", async () => {
-  const wrong = sql`select x from nowhere`.execute(aside);
-  const right = count(2).execute(aside);
+  const wrong = sql`select x from nowhere`.execute(readWorker);
+  const right = count(2).execute(readWorker);
   await expect(wrong).rejects.toThrow("no such table: nowhere");
   expect((await right).rows).toEqual([{ n: 2 }]);
 });
 
 test("SA2: who leaves while waiting is not waited for, and the next one is answered", async () => {
   const [underWay, waiting] = [new AbortController(), new AbortController()];
-  const first = count(2_000_000).execute(aside, { signal: underWay.signal });
-  const second = count(1e12).execute(aside, { signal: waiting.signal });
-  const third = count(3).execute(aside);
+  const first = count(2_000_000).execute(readWorker, { signal: underWay.signal });
+  const second = count(1e12).execute(readWorker, { signal: waiting.signal });
+  const third = count(3).execute(readWorker);
   underWay.abort(new Error("left"));
   waiting.abort(new Error("left too"));
   await expect(first).rejects.toThrow("left");
@@ -68,9 +69,9 @@ test("SA2: who leaves while waiting is not waited for, and the next one is answe
 });
 
 test("SA3: one too many is refused in words, and the others are answered", async () => {
-  const long = count(1_000_000).execute(aside);
+  const long = count(1_000_000).execute(readWorker);
   await new Promise((resolve) => setImmediate(resolve));
-  const asked = [long, ...Array.from({ length: 257 }, () => count(1).execute(aside))];
+  const asked = [long, ...Array.from({ length: 257 }, () => count(1).execute(readWorker))];
   const outcomes = await Promise.allSettled(asked);
   const refused = outcomes.filter((outcome) => outcome.status === "rejected").map(({ reason }) => reason);
   expect(refused).toHaveLength(1);
@@ -79,21 +80,21 @@ test("SA3: one too many is refused in words, and the others are answered", async
 });
 
 test("closing ends the thread, answers what is under way and turns away what waits", async () => {
-  const first = count(1_000_000).execute(aside);
-  const second = count(1).execute(aside);
+  const first = count(1_000_000).execute(readWorker);
+  const second = count(1).execute(readWorker);
   await new Promise((resolve) => setImmediate(resolve));
   const closed = store.close();
   await expect(second).rejects.toThrow("the store is closed");
   expect((await first).rows).toEqual([{ n: 1_000_000 }]);
   await closed;
-  await expect(count(1).execute(aside)).rejects.toThrow("the store is closed");
+  await expect(count(1).execute(readWorker)).rejects.toThrow("the store is closed");
 });
 
-test("a gateway that was started with flags of V8's reads aside like any other", async () => {
+test("the read worker starts in a gateway that was started with flags of V8", async () => {
   const flags = ["--max-old-space-size=4096", "--max_semi_space_size=16", "--expose-gc"];
   process.execArgv.push(...flags);
   try {
-    expect((await count(2).execute(aside)).rows).toEqual([{ n: 2 }]);
+    expect((await count(2).execute(readWorker)).rows).toEqual([{ n: 2 }]);
   } finally {
     process.execArgv.splice(-flags.length);
   }

@@ -1,26 +1,26 @@
-// Owns an allowance of each who uses one up: so many at once, and one more comes back each while.
-// AW1: what is remembered is bounded; who used the least lately is forgotten first.
+// A token bucket per user: at most `max` uses at once, and one more after each interval.
+// The number of remembered users is bounded; the least recently active one is forgotten first.
 
 import { dropOldest } from "../core/bounded.ts";
 import type { Clock } from "../world.ts";
 
 interface Bounds {
-  /** How many at once. */
+  /** Uses at once. */
   readonly max: number;
-  /** One more comes back after this long. */
+  /** Time after which one more use is available. */
   readonly everyMs: number;
-  /** So many users are remembered. */
+  /** Remembered users. */
   readonly usersMax: number;
 }
 
 export interface Allowance {
-  /** Milliseconds until there is one for this user; 0: now. */
+  /** Milliseconds until this user may act; 0: now. */
   waitMs(user: string): number;
   take(user: string): void;
 }
 
 export function createAllowance(clock: Clock, { max, everyMs, usersMax }: Bounds): Allowance {
-  /** When each user's allowance will be whole again. */
+  /** When each user's allowance is full again. */
   const wholeAt = new Map<string, number>();
   return {
     waitMs(user) {

@@ -1,6 +1,6 @@
-// Owns the forms in which an answer leaves: the error of a failure, and what an unexpected one tells.
-// AN1: an unexpected error is logged whole and answered with a reference only: no stack, no internals.
-// AN2: a problem of the store is told in its own words, which name the way out.
+// Turns failures and unexpected errors into the errors that callers get.
+// An unexpected error is logged in full; the caller gets a reference only: no stack, no internals.
+// A problem of the store keeps its own message, since that says how to fix it.
 
 import { CODES, type Failure, fail } from "../core/errors.ts";
 import type { Redactor } from "../core/redact.ts";
@@ -8,7 +8,7 @@ import { StoreProblem } from "../store/problems.ts";
 import type { World } from "../world.ts";
 import type { ResponseFrame, WireError } from "./protocol.ts";
 
-/** Codes after which the same request may well succeed. */
+/** Codes after which the same request may succeed later. */
 const RETRYABLE: ReadonlySet<string> = new Set([
   "queue_full",
   "rate_limited",
@@ -35,14 +35,16 @@ export function failureFrame(id: string, failure: Failure, redactor: Redactor): 
   return { type: "res", id, ok: false, error: wireError(failure, redactor) };
 }
 
-/** What the store says of its files is for a person to put right, and says how; anything else is a bug. */
+/**
+ * Converts a thrown error to a failure. A `StoreProblem` is for an operator to fix; any other error is a bug.
+ */
 export function thrown(world: World, error: unknown, where: string): Failure {
   if (!(error instanceof StoreProblem)) return unexpected(world, error, where);
   world.log.error({ err: error }, `the store failed in ${where}`);
   return fail("store_unavailable", error.message);
 }
 
-/** Turns what should not have happened into an answer: the log has the rest, under the same reference. */
+/** Logs an unexpected error and returns a failure that names the log entry's reference. */
 function unexpected(world: World, error: unknown, where: string): Failure {
   const reference = world.ids.uuid();
   world.log.error({ err: error, reference }, `unexpected error in ${where}`);

@@ -1,13 +1,12 @@
-// Owns who may connect: tokens, their rights, the rate limit on wrong ones, device tokens, the generated
+// Owns authentication: tokens and their rights, the rate limit on wrong tokens, device tokens, the generated
 // token.
-// AU1: every token is compared with every configured one in constant time; no token, no rights, loopback
-//      included.
-// AU2: a caller never has more than its token: what a client asks for can only take rights away.
-// AU3: an address that has used up its wrong guesses is told to wait, but a right token is always admitted: a
-//      token is too long to be guessed, and others may share the address.
-// AU4: a device token is good only as long as the token that it was made from, for 90 days, and only with the
-//      signature of its device over the connection's challenge. So it opens nothing over HTTP.
-// AU5: a session's pass opens that session's tools and nothing else; it makes no device tokens.
+// Every token is compared with every configured one in constant time. Loopback connections need a token, too.
+// A caller never has more rights than its token: a client's request can only narrow them.
+// An address that sent too many wrong tokens has to wait, but a right token is always admitted: a token is
+// too long to be guessed, and others may share the address.
+// A device token is valid for 90 days, while its parent token exists, and only with the device's signature
+// over the connection's challenge. So it is of no use over HTTP.
+// AU5: a session's pass gives access to that session's tools only; it creates no device tokens.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
@@ -22,20 +21,20 @@ import type { Clock, World } from "../world.ts";
 import { createAllowance } from "./allowance.ts";
 import { TOKEN_FILE } from "./protocol.ts";
 
-/** Who is behind a connection or an HTTP request. */
+/** The authenticated party behind a connection or an HTTP request. */
 export interface Caller {
-  /** A hash of the token: the same for a device token and the token that it was made from. */
+  /** A hash of the token: the same for a device token and its parent token. */
   readonly id: string;
   readonly role: "operator" | "node";
-  /** With all that each contains. */
+  /** Includes the scopes that each scope implies. */
   readonly scopes: readonly TokenScope[];
-  /** Key patterns that the token covers; absent: every session. */
+  /** Session key patterns that the token covers; absent: every session. */
   readonly patterns?: readonly string[];
-  /** The token is a session's pass: it calls that session's tools, as the session, and nothing else. */
+  /** Set for a session's pass: the session as which it calls tools. It may do nothing else. */
   readonly actsAs?: string;
   /** The device that signed this connection's challenge. */
   readonly deviceId?: string;
-  /** The paired device that this connection is of. */
+  /** The paired device, if this connection is a node's. */
   readonly nodeId?: string;
   /** The device token that opened this connection. */
   readonly device?: { readonly deviceId: string; readonly role: Caller["role"]; readonly series: string };
@@ -50,52 +49,52 @@ export interface Claim {
   readonly token?: string | undefined;
   readonly role?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
-  /** The id of the device that signed this connection's challenge; undefined: none did. */
+  /** The id of the device that signed this connection's challenge; undefined: no device signed it. */
   device?(): Result<string | undefined>;
 }
 
 export interface Authority {
-  /** `remote`: the address that wrong tokens are counted against. */
+  /** Authenticates a caller. `remote`: the address that wrong tokens are counted against. */
   admit(remote: string, claim: Claim): Result<Caller>;
-  /** A token that stands for this device with these rights; undefined when the caller's token is gone. */
+  /** Creates a token for this device with these rights; undefined when the caller's token was removed. */
   deviceToken(
     caller: Caller,
     given: { readonly deviceId: string; readonly series: string; readonly until: number },
   ): string | undefined;
 }
 
-/** From most to least: each contains those after it. */
+/** From most to least: each implies those after it. */
 const SCOPE_ORDER: readonly TokenScope[] = ["operator.admin", "operator.write", "operator.read"];
-/** Wrong tokens that an address may send before it has to wait, for one more each six seconds. */
+/** Wrong tokens that an address may send before it has to wait, and the time for one more. */
 const GUESSES = { max: 10, everyMs: 6_000, usersMax: 10_000 };
 const DEVICE_TOKEN_PREFIX = "pdt1";
-/** How long a device token is good. Each connection gives the device a new one. */
+/** Lifetime of a device token. Each connection gives the device a new one. */
 export const DEVICE_TOKEN_MS = 90 * 24 * 60 * 60 * 1_000;
 export const CONNECT_ANEW = "Connect with the gateway's token and the device's signature to get a new one.";
 const WHICH_TOKEN = `Give gateway.auth.token, or the one in the file ${TOKEN_FILE} of the store directory.`;
-/** What a token in a file looks like at least; the generated one is much longer. */
+/** Minimum form of a token in a file; the generated one is much longer. */
 const TOKEN_IN_FILE = /^[^\p{Cc}\p{Cs}\uFFFD]{8,}$/u;
 
 function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** The scopes and everything that they contain, most first. Unknown names are left out. */
+/** Returns the scopes and all that they imply, most first. Unknown names are left out. */
 function expandScopes(scopes: readonly string[]): readonly TokenScope[] {
   const highest = SCOPE_ORDER.findIndex((scope) => scopes.includes(scope));
   return highest < 0 ? [] : SCOPE_ORDER.slice(highest);
 }
 
-/** Whether two tokens are the same, told in a time that does not depend on how near they are. */
+/** Whether two tokens are equal, compared in constant time. */
 export function isSameToken(a: string, b: string): boolean {
   return timingSafeEqual(digest(a), digest(b));
 }
 
-/** Counts wrong tokens by address. */
+/** Limits wrong tokens per address. */
 export function createGuessLimit(clock: Clock) {
   const allowance = createAllowance(clock, GUESSES);
   return {
-    /** Refuses an address that has used its guesses up. */
+    /** Refuses an address that has sent too many wrong tokens. */
     check(remote: string): Result<void> {
       const retryAfterMs = allowance.waitMs(remote);
       if (retryAfterMs === 0) return ok(undefined);
@@ -111,11 +110,11 @@ interface DeviceGrant {
   readonly device: string;
   readonly role: "operator" | "node";
   readonly scopes: readonly string[];
-  /** Of the device's row in the store: a revoked token names one that is not there. */
+  /** Of the device's row in the store. A revoked token has no row. */
   readonly series: string;
-  /** When it ends (ms since 1970). */
+  /** When it expires (ms since 1970). */
   readonly until: number;
-  /** `tokenId` of the token that it was made from. */
+  /** `tokenId` of the parent token. */
   readonly of: string;
 }
 
@@ -138,12 +137,12 @@ function readGrant(token: string): { grant: DeviceGrant; body: string; mark: str
   }
 }
 
-/** What a token stands for, before the client's own wishes narrow it. */
+/** Returns the rights of a token, before the client's request narrows them. */
 function rightsOf(tokens: readonly TokenSettings[], given: string): Caller | undefined {
   const hash = digest(given);
   let found: Caller | undefined;
   for (const known of tokens) {
-    // No early end: the time must not tell which token was near.
+    // Compares all of them: the time must not reveal which token was close.
     if (timingSafeEqual(hash, digest(known.token))) found ??= callerOf(known);
   }
   return found;
@@ -155,7 +154,7 @@ function callerOf(known: TokenSettings): Caller {
   return { id: tokenId(known.token), role: known.role, scopes, ...patterns };
 }
 
-/** The rights of a device token; undefined: it is none, or its parent is gone. */
+/** Returns the rights of a device token; undefined: it is invalid, or its parent token was removed. */
 function deviceRights(
   tokens: readonly TokenSettings[],
   given: string,
@@ -169,7 +168,7 @@ function deviceRights(
   return { caller: { ...caller, role: read.grant.role, scopes }, grant: read.grant };
 }
 
-/** The rights of a device token that its own device shows before it expires (AU4). */
+/** Returns the rights of a device token that its own device shows before it expires. */
 function admitDevice(
   { caller, grant }: { caller: Caller; grant: DeviceGrant },
   claim: Claim,
@@ -205,16 +204,16 @@ function narrow(caller: Caller, claim: Claim): Result<Caller> {
   return ok({ ...caller, scopes });
 }
 
-/** The rights of a session's pass; of other sessions' events it gets none. */
+/** Returns the rights of a session's pass, which gets no events of other sessions. */
 function passRights(given: string, sessionOf: SessionOfPass | undefined): Caller | undefined {
   const key = sessionOf?.(given);
   if (key === undefined) return undefined;
-  // A `*` in an outside id must not become a pattern.
+  // A `*` in a platform's id must not become a pattern.
   const patterns = key.includes("*") ? [] : [key];
   return { id: tokenId(given), role: "operator", scopes: SCOPE_ORDER, patterns, actsAs: key };
 }
 
-/** The session that a token is a pass of. */
+/** Returns the session of a pass. */
 type SessionOfPass = (token: string) => string | undefined;
 
 export function createAuthority(
@@ -255,7 +254,7 @@ export function createAuthority(
 }
 
 /**
- * The token that was generated for this store directory; made at the first call, readable by the owner only.
+ * Returns the generated token of this store directory. The first call creates it, readable by the owner only.
  */
 export async function ensureToken(dir: string, world: World): Promise<string> {
   const file = join(dir, TOKEN_FILE);
@@ -267,14 +266,14 @@ export async function ensureToken(dir: string, world: World): Promise<string> {
     return text?.trim();
   };
   const known = await read();
-  // A token that was cut off could be guessed.
+  // A truncated token could be guessed.
   if (known !== undefined && !TOKEN_IN_FILE.test(known)) throw new StoreProblem("no_token", file);
   if (known !== undefined) return known;
   await ensureFolder(dir).catch((error: unknown) => {
     throw asStoreProblem(error, dir);
   });
   const token = `${world.ids.uuid()}${world.ids.uuid()}`.replaceAll("-", "");
-  // Never overwrites: of two starts at once, one token wins and both use it.
+  // Never overwrites: if two processes start at once, one token wins and both use it.
   await writeFile(file, `${token}\n`, { mode: 0o600, flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw asStoreProblem(error, file);
   });

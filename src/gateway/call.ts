@@ -1,4 +1,4 @@
-// Owns what a method is given and what it gives back, and what the gateway as a whole is made of.
+// Owns the context of a method call, a method's definition, and the dependencies of the gateway.
 
 import type { Standing } from "../channels/accounts.ts";
 import type { Channel } from "../channels/channel.ts";
@@ -24,7 +24,7 @@ import type { MethodName, ParamsOf } from "./params.ts";
 import type { ConfigCheck } from "./payloads/operations.ts";
 import type { ModelRow, PayloadOf } from "./payloads.ts";
 
-/** One TCP connection, as the gateway's end sees it. */
+/** One TCP connection, seen from the gateway. */
 export interface PeerOf {
   readonly localPort: number;
   readonly remotePort: number;
@@ -33,67 +33,73 @@ export interface PeerOf {
 
 interface Permissions {
   list(): readonly PermissionQuestion[];
-  /** False: nobody asks that, or not any more. */
+  /** False: no such request is pending. */
   answer(id: string, decision: "allow" | "deny"): boolean;
 }
 
-/** What the composition root gives the gateway. */
+/** Dependencies that the composition root gives the gateway. */
 export interface GatewayDeps {
   readonly settings: Settings;
   readonly world: World;
   readonly engine: Engine;
   readonly outbound: Outbound;
-  /** By id: where people talk, and whose platforms may call. */
+  /** Channels by id. */
   readonly channels: ReadonlyMap<string, Channel>;
   readonly version: string;
-  /** The token that everything may be done with: the configured one, or `ensureToken`'s. */
+  /** The token with all rights: the configured one, or `ensureToken`'s. */
   readonly token: string;
   readonly configPath?: string;
   /** The folder that the web page was built into. Absent: no page is served. */
   readonly pageDir?: string;
-  /** The zone of a schedule that names none. A function: to find it out costs 8 MB of time zone data. */
+  /**
+   * The zone of a schedule that names none. A function, since reading the zone loads 8 MB of time zone data.
+   */
   timeZone(): string;
-  /** This machine, as clients are told. Default: the address that is listened on. */
+  /** This machine's name for clients. Default: the address that the gateway listens on. */
   readonly hostName?: string;
   models(): readonly ModelRow[];
-  /** Whether a model of this name could run; a failure lists valid ones. */
+  /** Checks that a model of this name can run; a failure lists valid names. */
   checkModel(name: string): Result<string>;
-  /** Where a session's tools work: undefined for a bare one; a failure where no backend can contain it. */
+  /**
+   * The workspace of a session's tools: undefined without a sandbox; a failure if no backend can isolate it.
+   */
   sandboxFor(chain: SpawnChain): Promise<Result<ToolContext["sandbox"]>>;
-  /** Tools of outside servers. Absent: there are none. */
+  /** Tools of MCP servers. Absent: there are none. */
   readonly outside?: OutsideTools | undefined;
-  /** Of programs that work for a session. Absent: there are none. */
+  /** Passes of programs that work for a session. Absent: there are none. */
   readonly passes?: Passes;
-  /** Where agents ask operators for permission. Absent: none asks. */
+  /** Pending permission requests of agents to operators. Absent: agents ask for none. */
   readonly permissions?: Permissions;
-  /** Opens a demo. Absent: there is none to show. */
+  /** Opens a demo. Absent: demos are unavailable. */
   readonly openDemo?: OpenDemo;
-  /** Whether to hang up on who dials from inside a sandbox; false at once when nobody could. */
+  /**
+   * Whether to close a connection that comes from inside a sandbox; returns false at once when none could.
+   */
   refusesPeer?(peer: PeerOf): Promise<boolean> | false;
-  /** Devices elsewhere. Absent: nodes.enabled is false. */
+  /** Connected devices. Absent: nodes.enabled is false. */
   readonly nodes?: NodeHub | undefined;
   /** Sessions for which a program of an ACP agent is running. Absent: there are none. */
   programs?(): readonly string[];
-  /** How the accounts at channels stand in this process. Absent: there are none. */
+  /** Status of the channel accounts in this process. Absent: there are none. */
   standings?(): readonly Standing[];
-  /** What is measured of this process. */
+  /** Metrics of this process. */
   readonly metrics: Metrics;
-  /** Reads the configuration file again. Absent: there is none to read. */
+  /** Reads the configuration file again. Absent: there is no file. */
   readonly checkConfig?: (() => ConfigCheck) | undefined;
-  /** Removes the readable copy of a deleted transcript. */
+  /** Removes the JSONL copy of a deleted transcript. */
   dropTranscript(sessionId: string): Promise<void>;
 }
 
-/** What the methods may know of the running gateway. */
+/** State of the running gateway that methods may read. */
 export interface GatewayState {
   readonly startedAt: number;
-  /** Connections that have said hello. */
+  /** Number of connections that have completed `connect`. */
   connected(): number;
-  /** Absent: there is none to show. */
+  /** Absent: demos are unavailable. */
   readonly demo?: Pick<Demo, "start" | "stop" | "running">;
-  /** The last hour of the figures. */
+  /** Metrics of the last hour. */
   readonly history: Pick<History, "after">;
-  /** Closes the connections that device tokens of this device opened. No role: of every role. */
+  /** Closes the connections that this device's tokens opened. Without `role`: of every role. */
   endDevice?(deviceId: string, role?: Caller["role"]): void;
 }
 
@@ -104,33 +110,33 @@ export interface CallContext {
   readonly viewer: Viewer;
   readonly access: AccessContext;
   /**
-   * Aborted when the caller is gone. A request with an idempotency key is finished without its caller,
-   * who may ask again; it is aborted when the gateway stops.
+   * Aborted when the caller disconnects. A request with an idempotency key continues without its caller, who
+   * may retry it; it is aborted when the gateway stops.
    */
   readonly signal: AbortSignal;
-  /** Names this request to the tools: the same for the same key and params, also after a restart. */
+  /** Identifies this request to the tools: the same for the same key and params, also after a restart. */
   readonly callId: string;
   /**
-   * Keeps the answer under the caller's idempotency key, in the unit that did the work. Without a key:
-   * nothing.
+   * Stores the answer under the caller's idempotency key, in the transaction that did the work. Does nothing
+   * without a key.
    */
   remember(unit: Unit, answer: unknown): Promise<void>;
   /**
    * Reserves the caller's idempotency key before work that must not be done twice. `ifLost`: the answer to a
-   * repetition if this process does not get to the end of the work. Without a key: nothing.
+   * retry if this process dies before the work is done. Does nothing without a key.
    */
   reserve(ifLost: unknown): Promise<void>;
 }
 
 export interface Method<M extends MethodName> {
   handle(ctx: CallContext, params: ParamsOf<M>): Promise<Result<PayloadOf<M>>>;
-  /** True: this request does nothing that could be done twice, so that no answer is kept under its key. */
+  /** True: this request is harmless to repeat, so its answer is not stored under its key. */
   repeats?(params: ParamsOf<M>): boolean;
-  /** The second answer, given when what the first one promised is done. */
+  /** Returns the second answer, once the work that the first one accepted is done. */
   follow?(ctx: CallContext, answer: unknown): Promise<Result<unknown>>;
 }
 
-/** What a request began. A run that was there before belongs to whoever began it, whatever its text. */
+/** Fails if the run existed before: it belongs to its first requester, whatever its text. */
 export function onlyFresh<T extends Pick<Accepted, "fresh">>(accepted: Result<T>): Result<T> {
   if (!accepted.ok || accepted.value.fresh) return accepted;
   return fail("idempotency_conflict", "this idempotencyKey is the id of a run that another request began", {

@@ -1,11 +1,10 @@
 // Owns one socket: challenge, connect, then requests and their answers, until it closes.
-// C1: before `connect` has succeeded nothing is read but that one request, in time and within few bytes.
-// C2: every request is answered once, `agent` twice; answers carry the request's id, in any order.
-// C3: requests that write begin in the order in which they came, so that messages are accepted in that order
-//     (I3).
-// C4: requests that read are worked off one after another: no client makes the gateway hold many large
-//     answers at once, and whatever else waits for the event loop gets its turn between two of them.
-// C5: when the socket is gone, whatever waits on its behalf is let go; runs go on.
+// Before `connect` has succeeded, only that one request is read, within a deadline and few bytes.
+// Every request is answered once, `agent` twice; answers carry the request's id, in any order.
+// Writing requests begin in the order in which they came, so messages are accepted in that order (I3).
+// C4: reading requests run one after another: no client makes the gateway hold many large answers at once,
+// and other work gets the event loop between two of them.
+// When the socket closes, its pending waits are released; runs continue.
 
 import type { RawData, WebSocket } from "ws";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
@@ -35,9 +34,9 @@ import {
 import type { GatewayShares } from "./shares.ts";
 import { checkConnect } from "./validate.ts";
 
-/** A socket that was told to close and doesn't is cut off after this long. */
+/** A socket that does not close after this long is cut off. */
 const CLOSE_GRACE_MS = 5_000;
-/** The same for one that floods: it is not read meanwhile. */
+/** The same for a client that floods: it is not read meanwhile. */
 const FLOOD_GRACE_MS = 1_000;
 const CLOSE_REASON_MAX_BYTES = 120;
 
@@ -45,18 +44,18 @@ const TOO_MANY_CLIENTS = fail("rate_limited", "this token has too many connectio
   hint: "Close some of them, or try again in a moment.",
 });
 
-/** What a method answers: at once, and for `agent` once more when the run has ended. */
+/** A method's answer: one at once, and for `agent` a second one when the run has ended. */
 export interface Answer {
   readonly result: Result<unknown>;
   readonly later?: Promise<Result<unknown>>;
 }
 
-/** What a client that has connected is to the rest of the gateway. */
+/** A connected client, as the rest of the gateway sees it. */
 export interface Member {
   readonly connId: string;
   readonly caller: Caller;
   readonly params: ConnectParams;
-  /** Of a connection that is a node's: which one. */
+  /** Set if the connection is a node's. */
   readonly node?: NodeRow;
   event(event: EncodedEvent): void;
   close(code: number, reason: string): void;
@@ -67,22 +66,22 @@ export interface ConnectionParts {
   readonly authority: Authority;
   readonly shares: GatewayShares;
   readonly maxBufferedBytes: number;
-  /** Everything of the greeting but what this connection knows itself. */
+  /** The hello answer without the fields that the connection itself knows. */
   hello(member: Member): Promise<Omit<HelloOk, "type" | "protocol" | "auth">>;
-  /** The paired device that a connection as a node is of. */
+  /** Returns the paired device of a connection as a node. */
   admitNode(
     caller: Caller,
     params: ConnectParams,
     at: { readonly proof: DeviceProof | undefined; readonly remote: string; readonly connId: string },
   ): Promise<Result<NodeRow>>;
-  /** A new token for the device that has connected. A failure: the one that it showed was revoked. */
+  /** Creates a new token for the connected device. A failure: its present token was revoked. */
   renewDeviceToken(
     caller: Caller,
     at: { readonly deviceId: string; readonly client: ConnectParams["client"] },
   ): Promise<Result<string | undefined>>;
-  /** The connect request has come. */
+  /** Called when the connect request arrives. */
   asked?(): void;
-  /** Makes the member part of the gateway; the returned function ends that. */
+  /** Registers the member with the gateway; the returned function unregisters it. */
   join(member: Member): () => void;
   call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
 }
@@ -90,25 +89,25 @@ export interface ConnectionParts {
 interface PeerSocket {
   readonly socket: WebSocket;
   readonly remote: string;
-  /** Calls back with the size of each piece that arrives, until it is stopped. */
+  /** Calls back with the size of each piece that arrives, until the returned function is called. */
   countBytes(count: (bytes: number) => void): () => void;
-  /** Lets what is written from now on wait, until the returned function is called. Absent: it can't. */
+  /** Buffers writes until the returned function is called. Absent: the socket does not support it. */
   hold?(): () => void;
 }
 
 type Line = "read" | "write";
 
-/** What may take long by itself. */
+/** Methods that may wait for a long time. */
 const LONG_METHODS: readonly string[] = ["agent.wait", "tools.invoke", "node.invoke"];
 
-/** In which line a request waits for its turn. What may take long by itself waits in none. */
+/** Returns the queue of a method. Methods that may wait for a long time use none. */
 function lineOf(method: string): Line | undefined {
   const idempotency = idempotencyOf(method);
   if (idempotency === undefined || LONG_METHODS.includes(method)) return undefined;
   return idempotency === "none" ? "read" : "write";
 }
 
-/** A close frame holds 123 bytes of reason; the answer before it said everything. */
+/** Cuts a reason to the 123 bytes of a close frame; the answer before it has the whole text. */
 function closeReason(text: string): string {
   return Buffer.from(text)
     .subarray(0, CLOSE_REASON_MAX_BYTES)
@@ -116,7 +115,7 @@ function closeReason(text: string): string {
     .replace(/\uFFFD+$/, "");
 }
 
-/** The device that signed the challenge. A signature without a nonce could be a copy. */
+/** Returns the device that signed the challenge. A signature without a nonce could be a replay. */
 function signerOf(proof: DeviceProof | undefined): string | undefined {
   return proof?.nonce === undefined ? undefined : proof.id;
 }
@@ -134,7 +133,7 @@ export class Connection {
   #state: "new" | "connecting" | "ready" | "closed" = "new";
   #early: RequestFrame[] = [];
   #caller: Caller | undefined;
-  /** Of the caller's share; absent before it is known. */
+  /** Bytes counted against the caller's share; absent before the caller is known. */
   #bytes: FrameBytes | undefined;
   #leave: () => void = () => {};
   #pending = 0;
@@ -152,7 +151,8 @@ export class Connection {
       hold: peer.hold?.bind(peer),
     });
     this.#deadline = clock.at(clock.now() + CONNECT_TIMEOUT_MS, () => {
-      // If it was this process that was late, the request waits to be read: that comes before the next timer.
+      // If this process itself was late, the request is already waiting to be read: that happens before the
+      // next timer.
       this.#deadline = clock.at(clock.now(), () => this.#isTooLate());
     });
     this.#stopCounting = peer.countBytes((bytes) => this.#count(bytes));
@@ -163,7 +163,7 @@ export class Connection {
     this.#send({ type: "event", event: "connect.challenge", payload: challenge });
   }
 
-  /** Says why, stops reading requests, and cuts the socket off if the peer doesn't close it. */
+  /** Sends a reason, stops reading requests, and cuts the socket off if the peer doesn't close it. */
   close(code: number, reason: string, graceMs = CLOSE_GRACE_MS): void {
     if (this.#state === "closed") return;
     this.#release();
@@ -174,7 +174,7 @@ export class Connection {
     socket.once("close", () => cutOff.cancel());
   }
 
-  /** Ends it without a word. */
+  /** Ends the connection without a reason. */
   cut(): void {
     this.#peer.socket.terminate();
   }
@@ -208,7 +208,7 @@ export class Connection {
 
   #countBefore(bytes: number): void {
     this.#bytesBefore += bytes;
-    // What this piece held may have closed it already: then the peer's goodbye is still read.
+    // This piece's frame may have closed the connection already; then the peer's close frame is still read.
     if (this.#bytesBefore <= MAX_PAYLOAD_BEFORE_CONNECT_BYTES || this.#isClosed()) return;
     this.#peer.socket.pause();
     this.close(
@@ -230,7 +230,7 @@ export class Connection {
       return;
     }
     const text = data.toString();
-    // What anybody may send is the socket's own limit; a node may send less.
+    // The socket itself has the general limit; a node's is lower.
     if (this.#caller?.role === "node" && Buffer.byteLength(text) > MAX_PAYLOAD_OF_NODE_BYTES) {
       this.close(CLOSE.tooBig, `a node's message has at most ${MAX_PAYLOAD_OF_NODE_BYTES} bytes`);
       return;
@@ -251,7 +251,7 @@ export class Connection {
       return;
     }
     this.#state = "connecting";
-    // How long it takes from here on is not up to the client.
+    // The client does not control how long the rest takes.
     this.#deadline.cancel();
     this.#parts.asked?.();
     void this.#connect(read.request);
@@ -282,7 +282,7 @@ export class Connection {
     }
   }
 
-  /** State as it is now: it may have changed while something was awaited. */
+  /** Reads the current state: it may have changed during an await. */
   #isClosed(): boolean {
     return this.#state === "closed";
   }
@@ -355,7 +355,7 @@ export class Connection {
     return { ok: true, value: { member, protocol, deviceToken: given.value } };
   }
 
-  /** Undefined: no device has proved itself. */
+  /** Undefined: no device has signed the challenge. */
   async #renew(
     caller: Caller,
     { client }: ConnectParams,
@@ -365,7 +365,7 @@ export class Connection {
     return this.#parts.renewDeviceToken(caller, { deviceId: proof.id, client });
   }
 
-  /** Undefined: it is no node's connection. */
+  /** Undefined: it is not a node's connection. */
   async #nodeOf(
     caller: Caller,
     params: ConnectParams,
@@ -376,7 +376,7 @@ export class Connection {
     return this.#parts.admitNode(caller, params, at);
   }
 
-  /** `size`: of the frame, in characters. */
+  /** `size`: the frame's length in characters. */
   #request(request: RequestFrame, size: number): void {
     const { id, method } = request;
     if (method === "connect") {
@@ -394,7 +394,7 @@ export class Connection {
     void begun.then((later) => later?.last).finally(place.value);
   }
 
-  /** Room for one more request, until the returned function is called. */
+  /** Takes capacity for one more request, until the returned function is called. */
   #placeFor(size: number): Result<() => void> {
     const { calls } = this.#parts.shares;
     const who = this.#caller?.id ?? "";
@@ -419,12 +419,12 @@ export class Connection {
 
   async #runInLine(line: Line, request: RequestFrame): Promise<{ last: Promise<void> } | undefined> {
     await this.#lines[line];
-    // The embedded store answers without a turn of the event loop: others get theirs between two reads.
+    // The embedded store answers without yielding to the event loop: others get a turn between two reads.
     if (line === "read") await this.#parts.world.gather?.();
     return this.#run(request);
   }
 
-  /** Answers; what is returned ends when the last answer has been given. Never rejects. */
+  /** Answers the request; the returned promise ends after the last answer. Never rejects. */
   async #run(request: RequestFrame): Promise<{ last: Promise<void> } | undefined> {
     const { id, method, params } = request;
     const { world, call } = this.#parts;

@@ -1,21 +1,21 @@
-// Decides which facts about the gateway a token may learn: its agents, and the store's folder.
+// Decides which facts about the gateway a token may read: its agents, and the store's folder.
 
 import { mayMatchBeginning } from "../core/pattern.ts";
 import type { AgentSettings, Settings } from "../core/settings.ts";
 import { hasScope } from "../core/visibility.ts";
 import type { Caller } from "./auth.ts";
 
-/** Whether the caller may know how much goes on in sessions of any key. */
+/** Whether the caller may read totals over sessions of every key. */
 export function seesEverything(caller: Caller): boolean {
   return caller.patterns === undefined && hasScope(caller.scopes, "operator.read");
 }
 
-/** Whether the caller's token covers a possible session of this agent, which need not exist. */
+/** Whether the caller's token covers a possible session of this agent. The session need not exist. */
 export function coversAgent({ patterns }: Caller, agentId: string): boolean {
   return patterns === undefined || mayMatchBeginning(patterns, `agent:${agentId}:`);
 }
 
-/** The agents of which the caller's token covers at least one possible session. */
+/** Returns the agents of which the caller's token covers at least one possible session. */
 export function agentsFor({ agents, session }: Settings, caller: Caller): readonly AgentSettings[] {
   const { patterns } = caller;
   if (patterns === undefined) return agents;
@@ -25,7 +25,7 @@ export function agentsFor({ agents, session }: Settings, caller: Caller): readon
   });
 }
 
-/** The folder of the store, for callers who see everything; others get an empty text. */
+/** Returns the store's folder to callers who see everything; an empty text to others. */
 export function storePathFor({ store }: Settings, caller: Caller): string {
   return seesEverything(caller) ? store.dir : "";
 }

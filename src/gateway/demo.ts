@@ -1,9 +1,9 @@
-// Owns the demo of a gateway: begun when somebody asks, ended when nobody looks any more, and the way of
-// pages' WebSockets to it.
-// GD1: there is one at most; whoever asks while it is there gets the same.
-// GD2: what reaches it is one WebSocket upgrade at its "/", which was judged here like any other; none of its
-//      other paths can be asked for.
-// GD3: it ends with the gateway, and some minutes after the last page has gone.
+// Owns the gateway's demo: starts it on request, stops it when no page is connected, and relays pages'
+// WebSockets to it.
+// GD1: at most one demo runs; each request while it runs gets the same one.
+// GD2: the demo is reached only through one checked WebSocket upgrade at its "/"; its other paths are
+// unreachable.
+// GD3: it stops with the gateway, and some minutes after the last page disconnected.
 
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -12,26 +12,26 @@ import { fail, ok, type Result } from "../core/errors.ts";
 import type { Timer, World } from "../world.ts";
 import type { DemoAddress } from "./payloads.ts";
 
-/** Where its WebSocket is, on the gateway's own port. */
+/** The path of its WebSocket on the gateway's port. */
 export const DEMO_PATH = "/demo";
-/** Without a page it goes on this long: a page that is loaded anew finds it again. */
+/** Time it runs without a page: a page that is reloaded finds it again. */
 const UNSEEN_MAX_MS = 5 * 60_000;
-/** What of an upgrade goes on to the demo; it gets a host of its own, and no origin. */
+/** Headers of an upgrade that are passed on; the demo gets its own host, and no origin. */
 const PASSED_ON = ["sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol"] as const;
 const LOOPBACK = "127.0.0.1";
 
-/** A gateway in this process with configuration and store of its own. */
+/** A gateway in this process with its own configuration and store. */
 export interface DemoPlace {
   /** On loopback. */
   readonly port: number;
   readonly token: string;
-  /** Nothing of it is left afterwards. */
+  /** Stops it and removes its files. */
   close(): Promise<void>;
 }
 
 export type OpenDemo = () => Promise<Result<DemoPlace>>;
 
-/** The upgrade as the demo's gateway is to read it. */
+/** Writes the upgrade request for the demo's gateway. */
 function upgradeText(request: IncomingMessage, port: number): string {
   const passed = PASSED_ON.flatMap((name) => {
     const value = request.headers[name];
@@ -55,7 +55,7 @@ export class Demo {
     this.#world = world;
   }
 
-  /** Sockets of pages that are connected to it. */
+  /** Sockets of pages that are connected to the demo. */
   get connections(): number {
     return this.#ways.size;
   }
@@ -77,7 +77,7 @@ export class Demo {
     return this.#open();
   }
 
-  /** What became of a beginning. It may have been ended meanwhile, and another one begun. */
+  /** Awaits a start. The demo may have been stopped meanwhile, and another one started. */
   async #opened(place: Promise<Result<DemoPlace>>): Promise<Result<DemoPlace>> {
     let opened: Result<DemoPlace> | undefined;
     try {
@@ -85,14 +85,14 @@ export class Demo {
       return opened;
     } finally {
       if (this.#place === place) {
-        // Who asks again may have more luck.
+        // A retry may succeed.
         if (opened?.ok !== true) this.#place = undefined;
         else if (this.#ways.size === 0) this.#watch();
       }
     }
   }
 
-  /** False: there was none. */
+  /** Returns false if no demo was running. */
   async stop(): Promise<boolean> {
     const place = this.#place;
     this.#place = undefined;
@@ -102,7 +102,7 @@ export class Demo {
     return place !== undefined;
   }
 
-  /** With the gateway: nobody can begin another. */
+  /** Stops it with the gateway; no other demo can start. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.stop();
@@ -111,7 +111,7 @@ export class Demo {
   async #end(place: Promise<Result<DemoPlace>>): Promise<void> {
     try {
       const opened = await place;
-      // Its goodbye still reaches the pages.
+      // Its close frame still reaches the pages.
       if (opened.ok) await opened.value.close();
     } catch (error) {
       this.#world.log.error({ err: error }, "the demo did not end in order");
@@ -122,7 +122,7 @@ export class Demo {
     }
   }
 
-  /** Hands the socket of an upgrade on. False: there is no demo. */
+  /** Relays the socket of an upgrade. Returns false if there is no demo. */
   pass(request: IncomingMessage, page: Duplex, head: Buffer): boolean {
     const place = this.#place;
     if (place === undefined) return false;
@@ -156,7 +156,7 @@ export class Demo {
     });
   }
 
-  /** Ends it, if nobody comes for some minutes. */
+  /** Stops the demo if no page connects for some minutes. */
   #watch(): void {
     const { clock } = this.#world;
     this.#unseen?.cancel();

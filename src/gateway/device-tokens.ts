@@ -1,5 +1,5 @@
-// Owns which device tokens are in force: what is noted when one is given, and what an operator revokes.
-// TK1: a token whose row was deleted is refused at connect, at every gateway of the store.
+// Owns which device tokens are valid: creates their rows, and deletes the revoked ones.
+// A token whose row was deleted is refused at connect, at every gateway of the store.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { nodeWord } from "../core/node.ts";
@@ -10,13 +10,13 @@ import type { ConnectParams } from "./protocol.ts";
 
 const WORD_MAX_CHARS = 64;
 
-/** A new token for the device that has connected. A failure: the one that it showed was revoked. */
+/** Creates a new token for the connected device. A failure: its present token was revoked. */
 export async function renewDeviceToken(
   { engine, authority }: { readonly engine: Pick<Engine, "commit">; readonly authority: Authority },
   caller: Caller,
   at: { readonly deviceId: string; readonly client: ConnectParams["client"] },
 ): Promise<Result<string | undefined>> {
-  // The pass of a session makes no device tokens (AU5 of src/gateway/auth.ts).
+  // A session's pass creates no device tokens (AU5 of src/gateway/auth.ts).
   if (caller.actsAs !== undefined) return ok(undefined);
   const { deviceId, client } = at;
   const { displayName = client.id, platform } = client;

@@ -1,16 +1,15 @@
-// Owns the proof that a client holds a device key: an Ed25519 signature that covers the connection's
-// challenge.
-// D1: the device id is the SHA-256 of the public key, so a device can't speak in another's name.
-// D2: a signature without the challenge's nonce is good for a few minutes only, and never replaces the token.
+// Verifies that a client holds a device key: an Ed25519 signature that covers the connection's challenge.
+// The device id is the SHA-256 of the public key, so a device can't claim another's id.
+// A signature without the challenge's nonce is valid for a few minutes only, and never replaces the token.
 
 import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { ConnectParams, DeviceProof } from "./protocol.ts";
 
-/** A raw Ed25519 public key becomes a DER one with these bytes before it. */
+/** DER prefix of a raw Ed25519 public key. */
 const SPKI_PREFIX = Buffer.from("302a300506032b6570032100", "hex");
 const RAW_KEY_BYTES = 32;
-/** How far `signedAt` may be off when the signature names no nonce. */
+/** Allowed clock difference of `signedAt` when the signature names no nonce. */
 const SKEW_MAX_MS = 600_000;
 
 function publicKeyOf(text: string): KeyObject | undefined {
@@ -39,7 +38,7 @@ function lower(value: unknown): string {
   return typeof value === "string" ? value.trim().toLowerCase() : "";
 }
 
-/** The texts that a client of the protocol may have signed, newest form first. */
+/** Returns the texts that a protocol client may have signed, newest form first. */
 function signedTexts(params: ConnectParams, proof: DeviceProof): string[] {
   const { client, auth } = params;
   const tokens = new Set([auth?.token ?? "", auth?.deviceToken ?? "", ""]);
@@ -58,7 +57,7 @@ function signedTexts(params: ConnectParams, proof: DeviceProof): string[] {
   return texts;
 }
 
-/** Checks `params.device` against the challenge that this connection was given. One key has one spelling. */
+/** Verifies `params.device` against this connection's challenge. A key has exactly one accepted spelling. */
 export function verifyDevice(
   params: ConnectParams,
   challenge: string,

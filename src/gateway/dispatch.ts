@@ -1,13 +1,11 @@
-// Owns the way of a request from its name and params to its answer: role, scope, params, idempotency, method.
-// DP1: nothing is looked at before the caller's right to the method is known; nothing runs with params that
-//      don't fit.
-// DP2: the same idempotency key of the same owner (a token, or a device with a token) gives the same answer,
-//      at once or after a restart; any other use of it by that owner is a conflict. Keys of two owners never
-//      meet.
-// DP3: only good answers are remembered: what was refused may be asked for again.
-// DP4: work that must not be done twice reserves its key first. A repetition waits for the answer. If the
-//      process dies, the key's answer is that the outcome is unknown.
-// DP5: a request with a key outlives its connection: the caller may come back and ask again.
+// Dispatches a request: checks role, scope, params and idempotency key, then calls the method.
+// The caller's right to the method is checked first; no method runs with invalid params.
+// The same idempotency key of the same owner (a token, or a device with a token) gives the same answer, also
+// after a restart; any other use of it by that owner is a conflict. Keys of two owners are independent.
+// Only successful answers are stored: a refused request may be retried.
+// Work that must not be done twice reserves its key first. A retry waits for the answer. If the process dies,
+// the key's answer is that the outcome is unknown.
+// A request with a key outlives its connection: the caller may reconnect and retry it.
 
 import { createHash } from "node:crypto";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -73,12 +71,12 @@ const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
   ...nodeMethods,
 };
 
-/** What a session's pass opens, whichever the door: the session itself, and its tools. */
+/** Methods of a session's pass, over WebSocket and HTTP: the session itself, and its tools. */
 const PASS_METHODS: readonly string[] = ["health", "sessions.resolve", "tools.catalog", "tools.invoke"];
 
-/** A request through another door than the protocol's methods, under the same rules. */
+/** A request that is no protocol method, under the same rules. */
 interface DoorRequest<T> {
-  /** Under which its idempotency key is remembered. */
+  /** The name under which its idempotency key is stored. */
   readonly name: string;
   readonly params: object;
   readonly idempotencyKey?: string;
@@ -87,15 +85,15 @@ interface DoorRequest<T> {
 
 export interface Dispatcher {
   call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
-  /** For a caller who has been asked for its scope. */
+  /** Runs a request of a caller whose scope was checked. */
   perform<T>(caller: Caller, request: DoorRequest<T>, signal: AbortSignal): Promise<Result<T>>;
-  /** Fires when nobody is answered any more. */
+  /** Aborted when requests get no answers any more. */
   readonly stopped: AbortSignal;
-  /** Lets go of keyed requests that go on without their callers. */
+  /** Releases keyed requests that continue without their callers. */
   close(): void;
 }
 
-/** JSON with the names of every object in order: equal params give equal text. */
+/** JSON with sorted property names: equal params give equal text. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
@@ -124,7 +122,7 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
   return allowed.ok ? ok(method) : allowed;
 }
 
-/** Refuses a caller whose token lacks what a request needs. */
+/** Refuses a caller whose token lacks a scope. */
 export function needScope(caller: Caller, name: string, needed: TokenScope): Result<void> {
   if (caller.actsAs !== undefined && !PASS_METHODS.includes(name)) {
     const text = `this token is the pass of one session: it may call ${PASS_METHODS.join(", ")} only`;
@@ -137,7 +135,7 @@ export function needScope(caller: Caller, name: string, needed: TokenScope): Res
   });
 }
 
-/** Refuses a scoped token that names an agent none of whose sessions it covers, there or not. */
+/** Refuses a token that covers no session of the named agent, whether the agent exists or not. */
 function checkAgent<T extends object>(caller: Caller, params: Result<T>): Result<T> {
   const agentId: unknown = params.ok ? Reflect.get(params.value, "agentId") : undefined;
   if (typeof agentId !== "string" || coversAgent(caller, agentId.trim().toLowerCase())) return params;
@@ -156,21 +154,21 @@ interface UnderWay {
 }
 
 type Work = () => Promise<Result<unknown>>;
-/** The context of a call, before it can use its idempotency key. */
+/** The context of a call, without the use of its idempotency key. */
 type BaseContext = Omit<CallContext, "remember" | "reserve">;
 
-/** Remembers nothing: there is no key. */
+/** Stores nothing: there is no key. */
 const NO_KEY = { remember: async () => {}, reserve: async () => {} };
 
-/** Before a key is looked at again that another process works on. */
+/** Interval for polling a key that another process works on. */
 const ELSEWHERE_PAUSE_MS = 200;
 
-/** Another process has answered or taken the same key meanwhile: what was done here for it is undone. */
+/** Another process has answered or reserved the key meanwhile: this process rolls back its work. */
 class AnsweredElsewhere extends Error {}
 
 /**
- * Asks once more, until the store answers, if the answer to a commit was lost: what it stored is found by its
- * key, and no caller is told of a failure that was none.
+ * Retries until the store answers if the answer to a commit was lost. A stored result is found by its key, so
+ * no caller gets a failure for work that succeeded.
  */
 async function throughDoubt<T>(world: World, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
   try {
@@ -185,7 +183,7 @@ const CONFLICT = fail("idempotency_conflict", "this idempotencyKey was used for 
   hint: "Use a new key for a new request; under one key you can ask for one method with one set of params.",
 });
 
-/** The answer of a key, once no living process works on it any more; undefined: there is none. */
+/** Returns the answer of a key, once no living process works on it; undefined: there is none. */
 async function settledAnswer(
   { engine, world }: Pick<GatewayDeps, "engine" | "world">,
   keyed: KeyedCall,
@@ -198,7 +196,7 @@ async function settledAnswer(
     if (known === "conflict") return CONFLICT;
     const { answer, begunBy } = known;
     if (begunBy === undefined) return ok(answer);
-    // Work of this process would be under way here: it ended without an answer.
+    // This process would have the work in its own table: so it ended without an answer.
     const isElsewhere = begunBy !== engine.processId && (await isAlive(db, begunBy));
     if (isElsewhere) await pause(world.clock, ELSEWHERE_PAUSE_MS, signal);
     else await engine.commit((unit) => settleKey(unit.tx, keyed, begunBy));
@@ -206,7 +204,7 @@ async function settledAnswer(
   return fail("shutting_down", "the gateway stops");
 }
 
-/** Does the work of a keyed call once: asked again, at once or later, it gets the answer that was given. */
+/** Does the work of a keyed call once: a retry, at once or later, gets the stored answer. */
 function createOnce(
   deps: Pick<GatewayDeps, "engine" | "world">,
   signal: AbortSignal,
@@ -221,7 +219,7 @@ function createOnce(
     };
     const begin: Work = async () => {
       const done = await work();
-      // It may have failed because another process was asked the same at the same moment, and did it.
+      // It may have failed because another process handled the same request at the same time.
       return done.ok || signal.aborted ? done : recall(async () => done);
     };
     const ask: Work = () =>
@@ -239,7 +237,7 @@ function createOnce(
   };
 }
 
-/** Stores with patience, for as long as the gateway runs: nobody may do the work again to find this out. */
+/** Stores with retries while the gateway runs: nobody may repeat the work to learn its outcome. */
 async function storedAtLast(world: World, signal: AbortSignal, store: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
@@ -251,8 +249,8 @@ async function storedAtLast(world: World, signal: AbortSignal, store: () => Prom
 }
 
 /**
- * A request with a key: a good answer is stored in the unit that did the work, or in one of its own. If the
- * key was reserved, the answer for a lost process is kept, should there be no good one.
+ * Runs a request with a key. A good answer is stored in the transaction that did the work, or in a separate
+ * one. If the key was reserved and there is no good answer, the answer for a lost process is kept.
  */
 function underKey<T>(
   once: ReturnType<typeof createOnce>,
@@ -298,8 +296,8 @@ function underKey<T>(
 }
 
 /**
- * A request without a key that changes something: its answer is stored under a key of its own, where it is
- * found if the answer to the commit is lost.
+ * Runs a changing request without a key. Its answer is stored under a generated key, where it is found if the
+ * answer to the commit is lost.
  */
 function withoutKey<T>(
   base: BaseContext,
@@ -318,7 +316,7 @@ function withoutKey<T>(
     try {
       return await ask();
     } catch (error) {
-      // The commit in doubt was still on its way, and has come through since.
+      // The commit was still under way, and has succeeded since.
       if (error instanceof AnsweredElsewhere) return ask();
       throw error;
     }
@@ -403,7 +401,7 @@ function keyedCall(caller: Caller, method: string, params: object): KeyedCall | 
 
 function callUnder(key: string, caller: Caller, method: string, params: object): KeyedCall {
   const paramsHash = createHash("sha256").update(canonical(params)).digest("hex");
-  // Older versions put a node's id before its keys.
+  // Older versions put a node's id in front of its keys.
   const before = caller.nodeId === undefined ? key : `node:${caller.nodeId}:${key}`;
   const older = { key: before, caller: caller.id };
   return { key, owner: keyOwnerOf(caller), older, method, paramsHash };

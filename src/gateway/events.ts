@@ -1,7 +1,7 @@
-// Owns the translation of live events into the protocol's events.
-// E1: reply and announce turns give no `chat` events and no text: only their lifecycle is seen (SPEC 4).
-// E2: credential-like text is masked on the way out (I14), before anything is cut.
-// E3: an event about one session that names another has a form without that name (I9).
+// Translates live events into the protocol's events.
+// E1: reply and announce turns give no `chat` events and no text, only their lifecycle.
+// Credential-like text is redacted (I14) before it is cut.
+// An event that names another session has a form without that name (I9).
 
 import type { LiveEvent } from "../core/event.ts";
 import { type Message, textOf } from "../core/message.ts";
@@ -27,7 +27,7 @@ import type {
 } from "./protocol.ts";
 import type { RunTracks } from "./run-tracks.ts";
 
-/** An event of the protocol, and whose session it is about. */
+/** An event of the protocol, and its session. */
 export interface OutEvent {
   readonly event: EventName;
   readonly sessionKey: string;
@@ -39,9 +39,9 @@ export interface OutEvent {
     | CronEvent
     | NodePairRequested
     | NodePairResolved;
-  /** What it takes to be told: `deliveries` is operator.admin. Default `events`. */
+  /** The right that a subscriber needs: `deliveries` is operator.admin. Default `events`. */
   readonly access?: "deliveries";
-  /** Another session that the payload names, and what those get who may not see it. */
+  /** Another session that the payload names, and the event for subscribers who may not see that session. */
   readonly other?: { readonly sessionKey: string; readonly withoutIt: AgentEvent };
   readonly marks?: EventMarks;
 }
@@ -49,7 +49,7 @@ export interface OutEvent {
 type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
 type OfRun = { readonly runId: string; readonly sessionKey: string };
 
-/** Characters of a tool result that an event carries; the transcript has all of it. */
+/** Characters of a tool result in an event; the transcript has all of it. */
 const RESULT_MAX_CHARS = 16_000;
 const THOUGHT_MAX_CHARS = 16_000;
 const CHAT_STATES = { ok: "final", error: "error", timeout: "error", aborted: "aborted" } as const;
@@ -73,7 +73,7 @@ export class Translator {
     this.#texts = texts;
   }
 
-  /** Live texts have their own way: `LiveTexts`. */
+  /** Live texts are handled by `LiveTexts`. */
   translate(event: Exclude<LiveEvent, { kind: "text" }>): OutEvent[] {
     switch (event.kind) {
       case "run_started":
@@ -95,7 +95,7 @@ export class Translator {
       case "delivered":
         return this.#delivered(event);
       case "delivery":
-        // Who looks at the outbox is told of every change of it; programs have web hooks.
+        // Subscribers of deliveries are notified of every change; programs have web hooks.
         return [];
       case "outbox":
         return [deliveriesEvent(event)];
@@ -165,7 +165,7 @@ export class Translator {
     const lifecycle = this.#agent(event, endedAt, { stream: "lifecycle", data }, marks);
     const body = {
       state: CHAT_STATES[state],
-      // Silence is a final event without a message.
+      // An empty reply is a final event without a message.
       ...optional({ message: masked === "" ? undefined : said(masked, endedAt) }),
       ...optional({ errorMessage: error, code }),
       usage: event.usage,
@@ -176,10 +176,7 @@ export class Translator {
     return [...lifecycle, ...chat];
   }
 
-  /**
-   * A message that the runtime wrote for nobody's turn: an operator's note, or the transcript row of a sent
-   * text.
-   */
+  /** Translates a message outside of a turn: an operator's note, or the transcript row of a sent text. */
   #note({ sessionKey, message, runId }: Of<"message">): OutEvent[] {
     if (this.#runs.has(runId)) return this.#thought(runId, sessionKey, message);
     if (message.role !== "assistant" || message.stopReason !== "injected") return [];
@@ -205,7 +202,7 @@ export class Translator {
   }
 }
 
-/** A text that is masked, as a message. */
+/** Wraps a redacted text as a message. */
 function said(text: string, timestamp: number): ChatMessage {
   return { role: "assistant", content: [{ type: "text", text }], timestamp };
 }
@@ -231,7 +228,7 @@ function toolData(event: Of<"tool">, redactor: Redactor): ToolData {
 
 function flowData(event: Of<"flow">, redactor: Redactor): FlowData {
   const { flowId, step, from, to, turn, turnsMax, reason } = event;
-  // Of a refused step `to` may be what the call named: an agent's words.
+  // In a refused step `to` may be the call's argument: an agent's words.
   const named = step === "refused" ? redactor.mask(to) : to;
   const text = redactor.mask(event.text);
   return { flowId, step, from, to: named, turn, turnsMax, text, ...optional({ reason }) };
@@ -245,7 +242,7 @@ function deliveriesEvent({ deliveryId: id, sessionKey, state }: Of<"outbox">): O
 
 function nodeEvent(event: Of<"node">): OutEvent {
   const { change, nodeId, sessionKey, name: displayName, platform, requestId, code, atMs: ts } = event;
-  // Who may not administer is not told who asks.
+  // Requests are visible to administrators only.
   const about = { sessionKey, access: "deliveries" } as const;
   const asked = optional({ requestId });
   if (change !== "requested") {
@@ -258,6 +255,6 @@ function nodeEvent(event: Of<"node">): OutEvent {
 
 function sessionEvent({ sessionKey, change }: Of<"session">): OutEvent {
   const base = { event: "sessions", sessionKey, payload: { key: sessionKey, change } } as const;
-  // Of many changes of state only the newest is news; the row says what it is now.
+  // Of several changes of state only the newest matters; the row has the current state.
   return change === "state" ? { ...base, marks: { replaces: `state:${sessionKey}` } } : base;
 }

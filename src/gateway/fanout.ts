@@ -1,7 +1,7 @@
-// Owns who is told what: each live event goes through the gate for each connection, encoded once.
-// F1: a connection gets events of the sessions that its token covers, and no others (I9); of the outbox those
-//     are told only who may read it. A node gets no session's events.
-// F2: no send is waited for; what a slow reader does is its outlet's business.
+// Sends each live event to the connections that may see it, encoded once.
+// A connection gets events of the sessions that its token covers, and no others (I9); events of the outbox
+// need the right to read it. A node gets no session's events.
+// No send is awaited; the outlet handles a slow reader.
 
 import type { Redactor } from "../core/redact.ts";
 import type { Settings } from "../core/settings.ts";
@@ -23,9 +23,9 @@ export interface Listener {
 }
 
 export interface Fanout {
-  /** Begins to tell a connection; the returned function ends it. */
+  /** Adds a connection; the returned function removes it. */
   add(listener: Listener): () => void;
-  /** Tells every connection whose caller `to` admits: ticks, presence, shutdown. */
+  /** Sends ticks, presence or shutdown to every connection whose caller `to` admits. */
   broadcast(event: EncodedEvent, to?: (caller: Caller) => boolean): void;
   close(): void;
 }
@@ -35,7 +35,7 @@ export interface FanoutParts {
   readonly clock: Clock;
   readonly redactor: Redactor;
   readonly settings: Settings;
-  /** Other gateways share the store, and tell of the same runs. */
+  /** Other gateways share the store, and publish events of the same runs. */
   readonly shared: boolean;
 }
 

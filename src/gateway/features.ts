@@ -1,5 +1,4 @@
-// Owns what a connection is told that it may do: by its role, not by its scopes, which a method's refusal
-// names.
+// Lists the features of a connection: by its role, not by its scopes, which a method's refusal names.
 
 import type { Caller } from "./auth.ts";
 import { NODE } from "./params/shapes.ts";
@@ -12,7 +11,7 @@ import {
   NODE_EVENTS,
 } from "./protocol.ts";
 
-/** What a connection may call, and may be told. */
+/** Returns the methods that a connection may call, and the events that it may get. */
 export function featuresFor({ role }: Caller): HelloOk["features"] {
   const methods = Object.entries(METHODS)
     .filter(([, { scope }]) => (scope === NODE) === (role === "node"))
@@ -21,7 +20,7 @@ export function featuresFor({ role }: Caller): HelloOk["features"] {
   return { methods, events: EVENTS.filter((event) => !event.startsWith("node.invoke.")) };
 }
 
-/** Bytes of one message from it. */
+/** Maximum bytes of one message from the connection. */
 export function maxPayloadFor({ role }: Caller): number {
   return role === "node" ? MAX_PAYLOAD_OF_NODE_BYTES : MAX_PAYLOAD_BYTES;
 }

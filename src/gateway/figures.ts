@@ -1,24 +1,24 @@
-// Owns how figures are counted in memory: counters and histograms with labels. `metrics.ts` knows what of.
-// FI1: of one figure there are at most LABEL_SETS_MAX sets of labels; whatever comes beyond them is counted
-//      as "other", so that nobody's input makes the memory grow.
-// FI2: to count costs a look-up and an addition: no package is loaded, and nothing is written anywhere.
+// Counters and histograms with labels, in memory. `metrics.ts` defines which there are.
+// FI1: a figure has at most LABEL_SETS_MAX sets of labels; others are counted as "other", so that no input
+// makes the memory grow.
+// Counting costs a look-up and an addition: no package is loaded, and nothing is written.
 
-/** Sets of labels of one figure, the one of the rest included. */
+/** Sets of labels of one figure, including "other". */
 const LABEL_SETS_MAX = 200;
 /** Characters of a label's value. */
 const LABEL_MAX_CHARS = 100;
 const OTHER = "other";
-/** Observations that a histogram remembers one by one, all label sets together. */
+/** Observations that a histogram keeps individually, over all label sets. */
 const NEWEST_MAX = 512;
 
 export interface FigureSpec {
-  /** As Prometheus knows it, its unit at its end. */
+  /** The metric's name in Prometheus, with its unit at the end. */
   readonly name: string;
   readonly help: string;
   readonly labels: readonly string[];
 }
 
-/** One number of a figure, as prom-client takes it. */
+/** One sample of a figure, in prom-client's form. */
 export interface Sample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string | number>>;
@@ -70,11 +70,11 @@ export class Counter {
 
   /** `labels`: values in the order of the spec. */
   add(value: number, ...labels: readonly string[]): void {
-    // What a provider counts wrongly must not make a counter fall.
+    // A provider's wrong count must not make a counter fall.
     if (value >= 0) this.#rows.of(labels).value += value;
   }
 
-  /** Of all label sets together, or of those that `wanted` admits. */
+  /** Returns the sum over all label sets, or over those that `wanted` admits. */
   total(wanted: (labels: Readonly<Record<string, string>>) => boolean = () => true): number {
     return this.#rows.all().reduce((sum, { labels, row }) => sum + (wanted(labels) ? row.value : 0), 0);
   }
@@ -89,7 +89,7 @@ interface Spread {
   sum: number;
 }
 
-/** How values spread; the newest of them are remembered as they were. */
+/** The distribution of values; the newest ones are kept individually. */
 export class Histogram {
   readonly spec: FigureSpec;
   readonly type = "histogram";
@@ -100,7 +100,7 @@ export class Histogram {
   readonly #times = new Float64Array(NEWEST_MAX);
   #observed = 0;
 
-  /** `bounds`: rising; one above them all is added. `now`: monotonic milliseconds. */
+  /** `bounds`: rising; one above all of them is added. `now`: monotonic milliseconds. */
   constructor(spec: FigureSpec, bounds: readonly number[], now: () => number) {
     this.spec = spec;
     this.#bounds = bounds;
@@ -119,7 +119,7 @@ export class Histogram {
     this.#observed += 1;
   }
 
-  /** The value that this share of the newest ones of the last `ms` do not pass; null: there were none. */
+  /** Returns this quantile of the newest values of the last `ms`; null: there were none. */
   quantile(share: number, ms: number): number | null {
     const since = this.#now() - ms;
     const kept = Math.min(this.#observed, NEWEST_MAX);

@@ -1,26 +1,26 @@
-// Owns the count of what one client has sent that is no whole frame yet, or a frame that is not answered.
-// FB1: small frames are not counted: a connection may always have one of them.
+// Counts the bytes that one client has sent as incomplete frames, or as frames that are not answered yet.
+// Small frames are not counted: a connection may always send one.
 
 import type { Shares } from "./shares.ts";
 
-/** Up to so many bytes a frame costs no share. */
+/** A frame of at most this size is not counted. */
 const SMALL_BYTES = 128 * 1024;
 
 export class FrameBytes {
   readonly #shares: Shares;
   readonly #who: string;
-  /** Since the last whole frame. */
+  /** Bytes since the last whole frame. */
   #unfinished = 0;
-  /** Of these, those that were taken from the share. */
+  /** The part of them that was taken from the share. */
   #taken = 0;
 
-  /** `who`: whose share it is. */
+  /** `who`: the owner of the share. */
   constructor(shares: Shares, who: string) {
     this.#shares = shares;
     this.#who = who;
   }
 
-  /** A piece of a frame came. False: the share is used up. */
+  /** Counts a piece of a frame. Returns false if the share is used up. */
   came(bytes: number): boolean {
     this.#unfinished += bytes;
     if (this.#unfinished <= SMALL_BYTES) return true;
@@ -30,7 +30,7 @@ export class FrameBytes {
     return true;
   }
 
-  /** The frame is whole, or the connection has ended. */
+  /** Called when the frame is complete, or the connection has ended. */
   settle(): void {
     if (this.#taken > 0) this.#shares.give(this.#who, this.#taken);
     this.#taken = 0;

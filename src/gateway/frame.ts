@@ -1,5 +1,5 @@
-// Owns the reading of one text message as a request frame.
-// FR1: what comes out is safe to use: strings of bounded length, and params that nothing has looked at yet.
+// Parses one text message as a request frame.
+// The result is safe to use: strings of bounded length, and params that are not validated yet.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
@@ -8,7 +8,7 @@ import type { RequestFrame } from "./protocol.ts";
 const ID_MAX_CHARS = 200;
 const METHOD_MAX_CHARS = 100;
 
-/** A frame that can not be read; `id` is the request's own where it has a usable one. */
+/** A frame that can't be read; `id` is the request's own if that is usable. */
 interface BadFrame {
   readonly id: string;
   readonly failure: Failure;

@@ -1,5 +1,5 @@
-// Owns the gate for what has a session's key but perhaps no row any more: events, runs, deliveries.
-// G1: the decision is `core/visibility`'s, from caller and key alone; a node has no access to any session.
+// Checks access to sessions that may have no row any more: for events, runs and deliveries.
+// `core/visibility` decides from caller and key alone; a node has access to no session.
 
 import { agentIdInKey } from "../core/session-key.ts";
 import type { Settings } from "../core/settings.ts";
@@ -7,10 +7,10 @@ import { type Access, decideAccess } from "../core/visibility.ts";
 import { accessRulesOf, operatorViewer } from "../flows/access.ts";
 import type { Caller } from "./auth.ts";
 
-/** Decisions remembered; one more begins anew. */
+/** Cached decisions; the cache is cleared when it is full. */
 const DECISIONS_MAX = 10_000;
 
-/** Whether the caller's token covers a session. An answer stays true for the life of a connection. */
+/** Whether the caller's token covers a session. An answer stays valid for the life of a connection. */
 export function createGate(
   settings: Settings,
   caller: Caller,

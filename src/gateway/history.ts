@@ -1,16 +1,16 @@
-// Owns the last hour of the figures that people look at: one value of each every ten seconds, in memory.
-// HI1: it is bounded: so many points of each, the oldest go first, and it ends with the process.
-// HI2: what could not be measured is a gap (null), never a zero.
+// Keeps the metrics of the last hour in memory: one value of each every ten seconds.
+// HI1: it is bounded: the oldest points go first, and the history ends with the process.
+// An unmeasurable value is a gap (null), never a zero.
 
 import type { Timer, World } from "../world.ts";
 import type { Metrics, Moment } from "./metrics.ts";
 import type { MetricsHistory } from "./payloads/operations.ts";
 
 const STEP_MS = 10_000;
-/** The first values come soon, for whoever looks at a gateway that has just begun. */
+/** The first values come soon, for someone who has just started the gateway. */
 const FIRST_MS = 1_000;
 const POINTS_MAX = 360;
-/** Rates and shares are of the last minute: what happens once a minute would else be a comb. */
+/** Rates and shares cover the last minute, so that an event per minute draws no spikes. */
 const WINDOW_MS = 60_000;
 const WINDOW_STEPS = WINDOW_MS / STEP_MS;
 
@@ -22,11 +22,11 @@ interface Series {
   readonly unit: Unit;
   readonly help: string;
   readonly values: (number | null)[];
-  /** The value of this step; undefined: it could not be measured. */
+  /** Returns the value of this step; undefined: it could not be measured. */
   measure(moment: Moment): number | null | undefined;
 }
 
-/** What a rising number gained in the last minute; null at the first look. */
+/** Returns the increase of a counter in the last minute; null at the first call. */
 function gain(total: () => number): () => number | null {
   const seen: number[] = [];
   return () => {
@@ -82,7 +82,7 @@ function seriesOf(metrics: Metrics): Series[] {
   return made;
 }
 
-/** More digits than these no plot shows. */
+/** Rounds to the precision of a plot. */
 function rounded(value: number | null | undefined): number | null {
   return value === null || value === undefined ? null : Number(value.toPrecision(4));
 }
@@ -95,7 +95,7 @@ export class History {
   #timer: Timer | undefined;
   #isOpen = true;
 
-  /** `read`: what there is to see at this moment. */
+  /** `read`: returns the current inputs of the measurements. */
   constructor(world: World, metrics: Metrics, read: () => Promise<Moment>) {
     this.#world = world;
     this.#read = read;
@@ -111,7 +111,7 @@ export class History {
     this.#timer?.cancel();
   }
 
-  /** The points after `since` (ms since 1970). */
+  /** Returns the points after `since` (ms since 1970). */
   after(since: number): MetricsHistory {
     const first = this.#times.findIndex((time) => time > since);
     const from = first < 0 ? this.#times.length : first;

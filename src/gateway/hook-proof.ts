@@ -1,8 +1,9 @@
-// Owns how a web hook proves whose it is: the hooks' own token, or a signature over its body.
-// HP1: tokens and signatures are compared in constant time, and whole.
-// HP2: a token of the gateway opens no hook, were it configured as theirs; theirs opens nothing else.
-// HP3: an address that has used up its wrong guesses is told to wait; a right token or signature is always
-//      taken, since others may come through the same proxy.
+// Authenticates web hooks: by the hooks' own token, or a signature over the body.
+// HP1: whole tokens and signatures are compared, in constant time.
+// HP2: a token of the gateway opens no hook, even if it is configured as the hooks' token; the hooks' token
+// opens nothing else.
+// HP3: an address that sent too many wrong tokens has to wait; a right token or signature is always accepted,
+// since others may share a proxy.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -17,7 +18,7 @@ const GITHUB_SIGNATURE = "x-hub-signature-256";
 const HEX = /^(?:sha256=)?([0-9a-f]{64})$/i;
 const BASE64 = /^(?:sha256=)?([A-Za-z0-9+/]{43}=)$/;
 
-/** Asks for the hooks' token. `gatewayTokens`: what must not be it. */
+/** Creates the check of the hooks' token. `gatewayTokens`: tokens that must not open hooks. */
 export function createHookGuard(clock: Clock, hooks: IncomingHooks, gatewayTokens: readonly string[]) {
   const guesses = createGuessLimit(clock);
   const own = hooks.token;
@@ -45,7 +46,7 @@ export function createHookGuard(clock: Clock, hooks: IncomingHooks, gatewayToken
   };
 }
 
-/** What the signature's header stands for; undefined: it can't be a signature. */
+/** Decodes the signature header; undefined: it can't be a signature. */
 function signatureIn(proof: Signed, header: (name: string) => string | undefined): Buffer | undefined {
   const text = header(proof.kind === "github" ? GITHUB_SIGNATURE : proof.signatureHeader)?.trim() ?? "";
   const hex = HEX.exec(text)?.[1];
@@ -54,7 +55,10 @@ function signatureIn(proof: Signed, header: (name: string) => string | undefined
   return base64 === undefined ? undefined : Buffer.from(base64, "base64");
 }
 
-/** The check of a body against the signature in the headers. A failure: there is none, read no body. */
+/**
+ * Returns the check of a body against the signature in the headers. A failure: no signature; the body need
+ * not be read.
+ */
 export function signatureCheck(
   proof: Signed,
   header: (name: string) => string | undefined,
@@ -73,7 +77,7 @@ export function signatureCheck(
   });
 }
 
-/** Names a body without holding it. */
+/** Hashes a body, so that it can be recognised without being kept. */
 export function digestOf(body: Uint8Array | string): string {
   return createHash("sha256").update(body).digest("hex");
 }

@@ -1,5 +1,5 @@
-// Owns what the bodies of web hooks may hold, and which delivery a request is.
-// HQ1: an unknown field is named, and a wrong one is refused in words that say what was expected.
+// Parses the bodies of web hooks, and finds the delivery id of a request.
+// A refusal names the unknown field, or the expected type of a wrong one.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { HookProof } from "../core/incoming-hook.ts";
@@ -26,7 +26,7 @@ const AGENT_FIELDS: Readonly<Record<string, "string" | "boolean" | "number">> = 
 };
 const WAKE_FIELDS = { text: "string", mode: "string", idempotencyKey: "string" } as const;
 const WAKE_MODES = ["now", "next-heartbeat"] as const;
-/** Characters of every text but the message. */
+/** Characters of every text except the message. */
 const NAME_CHARS_MAX = 512;
 const GITHUB_EVENT = /^[a-z0-9_]{1,64}$/;
 
@@ -56,7 +56,7 @@ function wrong(text: string): Failure {
   return fail("invalid_argument", text);
 }
 
-/** The fields of a body, each of its kind; those that are null are left out. */
+/** Returns the fields of a body, each of its type; null fields are left out. */
 function fieldsOf(body: unknown, kinds: Readonly<Record<string, string>>, main: string): Result<Body> {
   if (!isObject(body)) return wrong("the body must be one JSON object");
   const given = Object.entries(body).filter(([, value]) => value !== null);
@@ -89,7 +89,10 @@ export function readAgentBody(body: unknown): Result<AgentBody> {
   return ok(read);
 }
 
-/** Senders name their own default channel in every request; without `deliver` nothing leaves through it. */
+/**
+ * Checks the destination. Senders name their own default channel in every request, so without `deliver` it is
+ * ignored.
+ */
 function checkPlaceOf({ deliver, channel, to }: AgentBody): Result<void> {
   if (deliver !== true || channel === undefined || channel === WEBCHAT) return ok(undefined);
   if (channel === LAST && to !== undefined) return wrong('channel "last" names its place itself, without to');
@@ -108,7 +111,7 @@ export function readWakeBody(body: unknown): Result<WakeBody> {
 
 type Headers = (name: string) => string | undefined;
 
-/** The id of a delivery that the sender repeats when it sends again; undefined: it gives none. */
+/** Returns the delivery id, which the sender repeats when it retries; undefined: it gives none. */
 export function deliveryOf(proof: HookProof, header: Headers, body: unknown): Result<string | undefined> {
   if (proof.kind === "github") {
     const id = checkedKey("X-GitHub-Delivery", header("x-github-delivery"));
@@ -125,13 +128,13 @@ export function deliveryOf(proof: HookProof, header: Headers, body: unknown): Re
     : wrong("idempotencyKey must be a string");
 }
 
-/** The name of GitHub's event, from its header. */
+/** Returns the name of GitHub's event, from its header. */
 export function githubEvent(header: Headers): Result<string> {
   const event = header("x-github-event") ?? "";
   return GITHUB_EVENT.test(event) ? ok(event) : wrong("X-GitHub-Event is missing, or no name of an event");
 }
 
-/** Whether an event is among those that start a run. */
+/** Whether this event starts a run. */
 export function startsRun(events: readonly string[], event: string, body: unknown): boolean {
   const action = isObject(body) && typeof body.action === "string" ? body.action : "";
   return events.length === 0 || events.includes(event) || events.includes(`${event}.${action}`);

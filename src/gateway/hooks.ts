@@ -1,8 +1,8 @@
-// Owns the web hooks that come in: POST /hooks/agent, /hooks/wake, and /hooks/<path> of a mapping.
-// HO1: who calls is known before anything is done, and before a body is read where a token says it.
-// HO2: 202 is answered once the run is on disk (I2); nobody waits for its end.
-// HO3: a delivery that comes again gets the answer that it got, and no second run; with another body it is
-//      refused. A signed body counts once, whatever the headers beside it say: those are not signed.
+// Serves incoming web hooks: POST /hooks/agent, /hooks/wake, and /hooks/<path> of a mapping.
+// The sender is authenticated before any work, and with a token before the body is read.
+// 202 is answered once the run is on disk (I2); the request does not wait for its end.
+// HO3: a repeated delivery gets the first answer, and no second run; with another body it is refused. A
+// signed body counts once, whatever its headers say: those are not signed.
 // HO4: no header, body or secret is written to a log.
 
 import type { Context } from "hono";
@@ -24,7 +24,7 @@ import { deliveryOf, githubEvent, readAgentBody, readWakeBody, startsRun } from 
 import { bearer, type Door, type Env, nothingHere, readBytes, refuse, remoteOf } from "./http-request.ts";
 import type { UnprovenRoom } from "./unproven.ts";
 
-/** Bytes of a body. */
+/** Maximum bytes of a body. */
 const BODY_MAX_BYTES = 1024 * 1024;
 const PATH = /^\/hooks\/([a-z0-9][a-z0-9_-]{0,63})$/;
 const TOKEN_PARAM = /token|secret|key|auth|password/i;
@@ -41,7 +41,7 @@ interface Accepted {
   readonly sessionKey: string;
 }
 
-/** A request whose sender is known. */
+/** An authenticated request. */
 interface Known {
   /** `agent`, `wake`, or the id of a mapping. */
   readonly name: string;
@@ -51,9 +51,9 @@ interface Known {
   readonly signal: AbortSignal;
 }
 
-/** What of a request makes it the same request, and what is done for it. */
+/** The work of a request, and the identity that makes a retry the same request. */
 interface Work {
-  /** Absent: it is a request of its own each time. */
+  /** Absent: each request is a new one. */
   readonly delivery: string | undefined;
   readonly params: object;
   handle(ctx: CallContext): Promise<Result<Accepted>>;
@@ -63,7 +63,7 @@ function answerOf({ runId, sessionKey }: Run): Accepted {
   return { runId, sessionKey };
 }
 
-/** What is wrong with a request before anybody asks whose it is. */
+/** Checks the form of a request before its sender is authenticated. */
 function checkForm(c: Context<Env>): Failure | undefined {
   const named = [...new URL(c.req.url).searchParams.keys()].find((name) => TOKEN_PARAM.test(name));
   if (named !== undefined) {
@@ -121,7 +121,7 @@ class HookDoor {
     return work.ok ? this.#perform(c, known.value, work.value) : refuse(c, work);
   }
 
-  /** The request, read once its sender is known by a token, or to find that out by its signature. */
+  /** Authenticates and reads the request: by token before the body is read, by signature after it. */
   async #known(c: Context<Env>, name: string, mapping: HookMapping | undefined): Promise<Result<Known>> {
     const header = (one: string): string | undefined => c.req.header(one);
     const proof = mapping?.proof ?? { kind: "token" };
@@ -186,7 +186,7 @@ class HookDoor {
     return run.ok ? ok(answerOf(run.value)) : run;
   }
 
-  /** A request through a mapping. */
+  /** Handles a request of a mapping. */
   async #mapped(c: Context<Env>, known: Known, mapping: HookMapping): Promise<Response> {
     const { body, header, raw } = known;
     const { proof, events } = mapping;
@@ -215,7 +215,7 @@ class HookDoor {
 
   async #perform(c: Context<Env>, known: Known, work: Work): Promise<Response> {
     const { name, signal } = known;
-    // A new token or secret does not make a delivery a new one.
+    // A new token or secret must not turn a known delivery into a new one.
     const caller: Caller = { id: `hook:${name}`, role: "operator", scopes: SCOPES };
     const keyed =
       work.delivery === undefined ? {} : { idempotencyKey: `hook:${name}:${digestOf(work.delivery)}` };
@@ -225,16 +225,16 @@ class HookDoor {
   }
 }
 
-/** Keeps the answer in the unit that accepts, and what else is to be kept there. */
+/** Stores the answer, and `once`'s rows, in the transaction that accepts the run. */
 function remembering(ctx: CallContext, once?: (unit: Unit) => Promise<Result<void>>) {
   return async (unit: Unit, run: Run): Promise<Result<void>> => {
-    // First: of two processes that got the same delivery, one answers what the other did.
+    // First: if two processes got the same delivery, one of them returns the other's answer.
     await ctx.remember(unit, answerOf(run));
     return once === undefined ? ok(undefined) : once(unit);
   };
 }
 
-/** Takes a signed body for this delivery; refused if another one brought it. */
+/** Claims a signed body for this delivery; fails if another delivery used it. */
 async function claimBody(unit: Unit, id: string, digest: string): Promise<Result<void>> {
   const [owner, key] = [`hook:${id}`, `hook-body:${id}:${digest}`];
   const call = { key, owner, older: { key, caller: owner }, method: "hooks.body", paramsHash: digest };

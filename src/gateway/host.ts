@@ -1,9 +1,9 @@
-// Owns which requests are let in by their headers: the host that they name, and the page that sent them.
-// H1: a Host that is neither loopback nor configured is refused, so that no other name can be pointed at this
-//     gateway.
-// H2: a browser's Origin must be this very host or be configured; programs send none.
-// H3: whether the gateway lives and takes work may be asked by any name, by whoever is no page: a load
-//     balancer or a kubelet asks by bare address, and the answer is a status alone.
+// Checks a request's headers: the host that it names, and the page that sent it.
+// A Host that is neither loopback nor configured is refused, so that no other name can be pointed at this
+// gateway.
+// A browser's Origin must be this very host or be configured; programs send none.
+// H3: health probes are accepted under any host name, except from web pages: a load balancer or a kubelet
+// uses the bare address, and the answer is a status only.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { Settings } from "../core/settings.ts";
@@ -11,7 +11,7 @@ import type { Settings } from "../core/settings.ts";
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 const ANY_ADDRESS = ["0.0.0.0", "::", "[::]"];
 
-/** The name without its port, in lower case; undefined when it is none. */
+/** Returns the name without its port, in lower case; undefined when it is invalid. */
 function nameOf(host: string): string | undefined {
   const name = /^(\[[0-9a-f:.]+\]|[^:/\s@]+)(?::\d{1,5})?$/i.exec(host.trim())?.[1];
   return name?.toLowerCase();
@@ -30,7 +30,7 @@ function originHost(origin: string): string | undefined {
   }
 }
 
-/** Decides from the headers of one request, or of a WebSocket's upgrade. */
+/** Checks the headers of one request, or of a WebSocket's upgrade. */
 export function checkHeaders(
   settings: Settings["gateway"],
   headers: { host?: string | undefined; origin?: string | undefined },
@@ -54,7 +54,7 @@ export function checkHeaders(
   });
 }
 
-/** Decides whether these headers may ask how the gateway is. */
+/** Whether these headers may probe the gateway's health. */
 export function mayProbe(
   settings: Settings["gateway"],
   headers: { host?: string | undefined; origin?: string | undefined },

@@ -1,6 +1,6 @@
-// Owns what every HTTP route does before its own work: the caller behind the token, the body within its
-// limit, and the refusal in the route's own shape.
-// HR1: a body is refused by its size before it is parsed; what is refused for its headers is not read at all.
+// Shared steps of every HTTP route: authenticates the caller, reads the body within its limit, and refuses in
+// the route's own shape.
+// HR1: a body is refused by its size before it is parsed; if its headers are refused, it is not read.
 
 import type { HttpBindings } from "@hono/node-server";
 import type { Context, MiddlewareHandler } from "hono";
@@ -18,12 +18,15 @@ export type Env = {
   Variables: {
     caller: Caller;
     redactor: Redactor;
-    /** Counts bytes of the body as the caller's until the answer is over. Absent: there is no token. */
+    /**
+     * Counts bytes of the body against the caller's share until the response is done. Absent: there is no
+     * token.
+     */
     countBody?: (bytes: number) => Result<void>;
   };
 };
 
-/** What answers the requests under a path. */
+/** Handles the requests under a path. */
 export type Door = (c: Context<Env>) => Promise<Response>;
 
 /** Paths whose clients expect errors in OpenAI's shape. */
@@ -41,18 +44,18 @@ export function refuse(c: Context<Env>, failure: Failure): Response {
     return c.json({ ok: false, error: wireError(failure, c.get("redactor")) }, statusOf(failure.code));
   }
   const { body, retry } = openAiError(failure, c.get("redactor"));
-  // Its clients repeat a request by its status alone: what was accepted must not be run again.
+  // OpenAI's clients retry by the status alone: an accepted request must not run twice.
   c.header("x-should-retry", String(retry));
   return c.json(body, statusOf(failure.code));
 }
 
-/** The answer to what is at no path, or not by this method: there is nobody yet who could be refused. */
+/** Answers a request for an unknown path or with a wrong method. No caller is authenticated yet. */
 export function nothingHere(c: Context, status: 404 | 405 | 426, message: string): Response {
   const code = status === 404 ? "NOT_FOUND" : "INVALID_REQUEST";
   return c.json({ ok: false, error: { code, message } }, status);
 }
 
-/** The key that a caller repeats when it asks again, if it gave one. */
+/** Checks the idempotency key of a request, if it has one. */
 export function checkedKey(name: string, key: string | undefined): Result<string | undefined> {
   if (key === undefined || /^[!-~](?:[ -~]{0,198}[!-~])?$/.test(key)) return ok(key);
   return fail("invalid_argument", `${name} must be 1 to 200 printable ASCII characters`);
@@ -63,12 +66,12 @@ export function remoteOf(c: Context<Env>): string {
   return c.env.incoming.socket.remoteAddress ?? "unknown";
 }
 
-/** The token of the Authorization header. */
+/** Returns the token of the Authorization header. */
 export function bearer(c: Context): string | undefined {
   return /^Bearer\s+(\S+)\s*$/i.exec(c.req.header("authorization") ?? "")?.[1];
 }
 
-/** The caller behind the token; its request is one of those that the token may have under way. */
+/** Authenticates the caller, and counts the request against its concurrent requests. */
 export function authenticate({
   authority,
   shares: { calls, bytes },
@@ -105,8 +108,8 @@ function tooLarge(maxBytes: number): Failure {
 }
 
 /**
- * The bytes of a body, measured while they come and read no further than the limit (HR1); a body that was
- * cut off is empty. `take` is asked for each piece, and may refuse it.
+ * Reads a body and refuses it at the limit (HR1); a truncated body is empty. `take` is called for each piece,
+ * and may refuse it.
  */
 export async function readBytes(
   c: Context,
@@ -132,8 +135,8 @@ export async function readBytes(
 }
 
 /**
- * The JSON of a body; undefined: it is none, or it was cut off. It is kept by nobody but the caller: a
- * request may last as long as a run.
+ * Reads a JSON body; undefined: it is invalid or truncated. It is not kept here: a request may last as long
+ * as a run.
  */
 export async function readBody(c: Context<Env>, maxBytes: number): Promise<Result<unknown>> {
   const bytes = await readBytes(c, maxBytes, c.get("countBody"));

@@ -1,8 +1,8 @@
-// Owns the plain HTTP routes beside the WebSocket: figures, one tool call; and where the others begin, the
-// web page among them. Loaded by the first request that is no probe of listener.ts.
-// HT1: headers are judged before anything else; nothing behind a token is done, or read, without one.
-// HT2: every answer is JSON, an error too, in the shape that the path's clients expect.
-// HT3: what answers OpenAI's and MCP's clients, web hooks and platforms is loaded when the first one comes.
+// Owns the plain HTTP routes: metrics, one tool call, and the entry to the others, such as the web page.
+// Loaded by the first request that is no probe of listener.ts.
+// Headers are checked first; without a token no body is read and nothing is done.
+// Every answer is JSON, errors included, in the shape that the path's clients expect.
+// HT3: the code for OpenAI's and MCP's clients, web hooks and platforms is loaded by its first request.
 
 import { type Context, Hono } from "hono";
 import { type Code, fail, ok, type Result } from "../core/errors.ts";
@@ -28,9 +28,9 @@ import { createPage } from "./page.ts";
 import type { GatewayShares } from "./shares.ts";
 import { createUnprovenRoom } from "./unproven.ts";
 
-/** Bytes of a request's body. */
+/** Maximum bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
-/** What there is to ask for, in words. */
+/** The list of paths in a 404. */
 const PATHS =
   "the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, POST /tools/invoke, " +
   "/v1/ (OpenAI), /mcp, POST /hooks/, /channels/";
@@ -42,13 +42,13 @@ export interface HttpParts {
   readonly authority: Authority;
   readonly dispatcher: Dispatcher;
   readonly shares: GatewayShares;
-  /** Fires when the gateway stops: what is still being answered ends. */
+  /** Aborted when the gateway stops: pending answers end. */
   readonly stop: AbortSignal;
-  /** What the figures are read from. */
+  /** Returns the current inputs of the metrics. */
   moment(): Promise<Moment>;
 }
 
-/** The params of `tools.invoke` in a body, which has names of its own for two of them. */
+/** Maps a body to the params of `tools.invoke`, two of which have other names in it. */
 function invokeParams(body: unknown): Result<object> {
   if (!isObject(body)) return fail("invalid_argument", "the body must be one JSON object");
   const { tool, args, ...rest } = body;
@@ -75,13 +75,13 @@ async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<R
   if (!result.ok) return refuse(c, result);
   const value = result.value as { status?: unknown; code?: unknown };
   const failed = value.status === "error" || value.status === "forbidden";
-  // Only a tool that could not be called at all is an HTTP error; what a tool says is an answer.
+  // Only a tool that could not be called is an HTTP error; a tool's own error is a result.
   const code =
     value.code === "unknown_tool" || value.code === "tool_denied" ? (value.code as Code) : undefined;
   return c.json({ ok: !failed, result: value }, code === undefined ? 200 : statusOf(code));
 }
 
-/** What a Prometheus server reads: of every session's work, so for tokens that cover every session (I9). */
+/** Serves metrics to Prometheus. They cover every session's work, so the token must, too (I9). */
 async function tellMetrics(c: Context<Env>, { deps, moment }: HttpParts): Promise<Response> {
   const caller = c.get("caller");
   const allowed = needScope(caller, "GET /metrics", "operator.read");
@@ -92,26 +92,26 @@ async function tellMetrics(c: Context<Env>, { deps, moment }: HttpParts): Promis
   return c.body(body, 200, { "content-type": type });
 }
 
-/** The answer to what is no HTTP request of any route, such as one without a usable host name. */
+/** Answers a malformed request, such as one without a usable host name. */
 export function badRequest(): Response {
   const message = "not a valid HTTP request: it needs a Host header and a path";
   return Response.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, { status: 400 });
 }
 
-/** A door that the first request to it loads: who has no such clients pays nothing for it. */
+/** Loads the code of a path with its first request: without its clients it costs nothing. */
 function loadedDoor(load: () => Promise<Door>): Door {
   const door = once(load);
   return async (c) => (await door())(c);
 }
 
-/** In a checkout the page is there once it was built. */
+/** In a checkout the page exists only after a build. */
 function notBuilt(c: Context<Env>): Response {
   c.header("upgrade", "websocket");
   const how = "npm run build:page, then load this again";
   return nothingHere(c, 426, `this is a WebSocket endpoint; the web page is not built here: ${how}`);
 }
 
-/** The doors that are loaded when they are needed, each at its path. */
+/** Adds the paths whose code is loaded on demand. */
 function addDoors(app: Hono<Env>, parts: HttpParts): void {
   const { deps, stop } = parts;
   const unproven = createUnprovenRoom();

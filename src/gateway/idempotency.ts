@@ -1,11 +1,11 @@
-// Owns what each method does with an idempotency key, and so what a client may ask twice. Apart from the
-// params: clients carry this list with them, and none of the schemas.
+// Lists how each method treats an idempotency key, so which requests a client may retry. Separate from the
+// params, since clients bundle this list without the schemas.
 
 import type { MethodName } from "./params.ts";
 
 /**
- * `none`: it only reads, or doing it twice is doing it once. `required`: not without a key. `run`: so, and
- * the key is the id of the run too.
+ * `none`: it only reads, or is harmless to repeat. `required`: a key is required. `run`: required, and the
+ * key is the run's id, too.
  */
 type Idempotency = "none" | "optional" | "required" | "run";
 

@@ -1,8 +1,8 @@
-// Owns the words for a gateway that can't listen where it should.
+// Owns the error of a gateway that can't listen on its address.
 
 import { type Failure, fail } from "../core/errors.ts";
 
-/** What the failure to listen means; undefined: it was something else. */
+/** Explains why listening failed; undefined: it was another error. */
 export function listenFailure(error: unknown, at: { host: string; port: number }): Failure | undefined {
   const { code } = error as NodeJS.ErrnoException;
   const { host, port } = at;

@@ -1,9 +1,8 @@
-// Owns who answers a plain HTTP request: the two questions of supervisors here, everything else the routes of
-// http.ts.
-// LI1: the routes, and the library below them, are loaded by the first request that needs them: a gateway
-//      that nobody asks by HTTP goes without, whoever watches whether it lives.
-// LI2: a probe is answered here, by whatever name it asks, only when it is one without a doubt; whatever is
-//      odd about a request, its headers too, is judged by the routes.
+// Receives plain HTTP requests: answers health probes here, and passes the others to http.ts.
+// LI1: the routes and their library are loaded by the first request that needs them. A gateway that only gets
+// health probes never loads them.
+// A probe is answered here, under any host name, only if it is well formed; the routes judge anything
+// unusual.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { once } from "../core/once.ts";
@@ -13,7 +12,7 @@ import { storeAnswers } from "./methods/system.ts";
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Why no work is taken; undefined: it is. /readyz gives this reason. */
+/** Returns the reason that /readyz gives; undefined: the gateway is ready. */
 async function unreadiness({ deps }: HttpParts): Promise<string | undefined> {
   const accepting = deps.engine.accepting();
   if (!accepting.ok) return accepting.error;
@@ -22,7 +21,7 @@ async function unreadiness({ deps }: HttpParts): Promise<string | undefined> {
   return refusal === undefined ? undefined : `the store ${refusal}`;
 }
 
-/** What a supervisor asks, if it asks at all. */
+/** Returns which probe a request is, if it is one. */
 function probeOf(request: IncomingMessage, { deps }: HttpParts): Probe | undefined {
   const { method, url, headersDistinct, httpVersion } = request;
   const probe = PROBES[url?.split("?", 1)[0] ?? ""];
@@ -30,7 +29,7 @@ function probeOf(request: IncomingMessage, { deps }: HttpParts): Probe | undefin
   const { host: hosts = [], origin: origins = [] } = headersDistinct;
   if (hosts.length > 1 || origins.length > 1) return undefined;
   const [host] = hosts;
-  // HTTP/1.0, in which some load balancers ask, has no Host; later requests must name one.
+  // HTTP/1.0, which some load balancers use, has no Host; later requests must name one.
   if (host === undefined && httpVersion !== "1.0") return undefined;
   const [origin] = origins;
   return mayProbe(deps.settings.gateway, { host, origin }) ? probe : undefined;
@@ -71,11 +70,11 @@ export function createListener(parts: HttpParts): Listener {
   const first = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
       routes = await load();
-      // Who left meanwhile would never be heard leaving by the routes.
+      // The client is already gone, so no route would see its close event.
       if (response.destroyed) return;
       routes(request, response);
     } catch (error) {
-      // Only a broken installation comes here.
+      // Happens only with a broken installation.
       parts.deps.world.log.error({ err: error }, "the HTTP routes could not be loaded");
       response.destroy();
     }

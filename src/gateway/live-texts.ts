@@ -1,11 +1,10 @@
-// Tells the text of runs under way: what is new to clients with `text-deltas`, the whole text so far, rarely,
-// to all others.
-// LX1: a text is masked once, in pieces (I14): at once while somebody watches, else before so much has come
-//      that to mask it in one step would take long.
-// LX2: a delta follows what the same client was told before, or begins a message; where that is not so, the
-//      whole text is told.
-// LX3: whole texts come at most once in 150 ms, and less often the longer they are; before a run goes on with
-//      something else, all that was said is told.
+// Sends the text of running runs: only the new part to clients with `text-deltas`; the whole text so far, at
+// longer intervals, to all others.
+// A text is redacted once, in pieces (I14): at once while a client subscribes, else before so much has
+// accumulated that one step would take long.
+// A delta continues the client's last text, or begins a message; otherwise the whole text is sent.
+// A whole text is sent at most every 150 ms, and less often the longer it is; before a run does something
+// else, its complete text is sent.
 
 import type { LiveEvent } from "../core/event.ts";
 import type { MaskStream, Redactor } from "../core/redact.ts";
@@ -15,18 +14,18 @@ import { type EncodedEvent, encodeEvent } from "./outlet.ts";
 import type { AgentEvent, ChatEvent } from "./protocol.ts";
 import type { RunTracks } from "./run-tracks.ts";
 
-/** Between two tellings of a whole text that is shorter than `WHOLE_TEXT_CHARS`. */
+/** Interval between two whole texts shorter than `WHOLE_TEXT_CHARS`. */
 const WHOLE_TEXT_INTERVAL_MS = 150;
-/** A text that nobody watches is masked when so much of it is not. */
+/** A text without subscribers is redacted when it has this many new characters. */
 const UNREAD_CHARS_MAX = 64 * 1024;
-/** The interval grows with the text from this length on. */
+/** From this length on the interval grows with the text. */
 const WHOLE_TEXT_CHARS = 16 * 1024;
 
 type TextEvent = Extract<LiveEvent, { kind: "text" }>;
 
-/** A client as far as texts are concerned. */
+/** A client, as live texts see it. */
 export interface TextListener {
-  /** It has asked for deltas. */
+  /** It requested deltas. */
   readonly textDeltas: boolean;
   event(event: EncodedEvent): void;
 }
@@ -35,35 +34,35 @@ export interface LiveTextParts {
   readonly clock: Clock;
   readonly redactor: Redactor;
   readonly runs: RunTracks;
-  /** Those that may know of the session. */
+  /** Returns the clients that may see the session. */
   watching(sessionKey: string): readonly TextListener[];
 }
 
-/** Marks of a run's text so far: the assistant stream's and the chat's. */
+/** Returns the marks of a run's text so far: the assistant stream's and the chat's. */
 export function textMarks(runId: string): readonly [string, string] {
   return [`text:${runId}`, `chat:${runId}`];
 }
 
-/** The text of one message under way. */
+/** The text of one unfinished message. */
 class LiveText {
   readonly part: string;
   readonly runId: string;
   readonly sessionKey: string;
   /** As the model wrote it. */
   raw = "";
-  /** As people may read it. */
+  /** The redacted text. */
   masked = "";
-  /** When it was told whole, by the monotonic clock. */
+  /** When the whole text was last sent, by the monotonic clock. */
   toldAt = Number.NEGATIVE_INFINITY;
-  /** The length of `masked` that was told whole. */
+  /** The length of `masked` at that time. */
   toldLength = 0;
   timer: Timer | undefined;
   /** Clients that have all of `masked`. */
   readonly inStep = new Set<TextListener>();
-  /** It replaces a text that was told: the run was resumed, or the model took back what it said. */
+  /** It replaces a text that was sent: the run was resumed, or the model restarted its message. */
   beginsAnew = false;
   #stream: MaskStream;
-  /** Written, and not masked yet: nobody watched. */
+  /** Written but not redacted yet: nobody subscribed. */
   #unread: string[] = [];
   unreadChars = 0;
 
@@ -74,7 +73,7 @@ class LiveText {
     this.#stream = redactor.stream();
   }
 
-  /** False: it is not the continuation of what is known. */
+  /** Returns false if the delta does not continue the known text. */
   add(delta: TextDelta, redactor: Redactor): boolean {
     const after = withDelta(this.raw, delta);
     if (after === undefined) return false;
@@ -94,7 +93,7 @@ class LiveText {
     return true;
   }
 
-  /** Masks what is new; returns what can be shown of it. `last`: the text is complete. */
+  /** Redacts the new part; returns the text that can be shown. `last`: the text is complete. */
   read(last: boolean): string {
     const pieces = this.#unread;
     this.#unread = [];
@@ -128,7 +127,7 @@ export class LiveTexts {
     else if (text.unreadChars > UNREAD_CHARS_MAX) text.read(false);
   }
 
-  /** The run goes on with something else: all that it said so far is told. */
+  /** Sends the complete text so far: the run continues with something else. */
   complete(runId: string): void {
     const text = this.#texts.get(runId);
     if (text === undefined) return;
@@ -141,10 +140,7 @@ export class LiveTexts {
     text.timer?.cancel();
   }
 
-  /**
-   * The run has ended with this text. Returns it masked, without doing again what was done; empty where
-   * nobody watches.
-   */
+  /** Ends the run with this text. Returns it redacted, reusing finished work; empty without subscribers. */
   end(runId: string, sessionKey: string, whole: string): string {
     const text = this.#texts.get(runId);
     this.#texts.delete(runId);
@@ -157,7 +153,7 @@ export class LiveTexts {
     return text.masked;
   }
 
-  /** Tells a new client what is being said now; one without deltas gets it with what comes next. */
+  /** Sends a new client the current texts; one without deltas gets them with the next change. */
   greet(listener: TextListener, admits: (sessionKey: string) => boolean): void {
     if (!listener.textDeltas) return;
     for (const text of this.#texts.values()) {

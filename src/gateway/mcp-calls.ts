@@ -1,9 +1,8 @@
-// Owns a tool call of an MCP client: which tools there are in this door, and what a call comes to.
-// MK1: a call takes the way of an agent's call: same tools, same gate, same results. Besides the session
-//      tools there is the inbox; no file is touched and no program run in a client's name.
-// MK2: whoever calls has the scope for it, and a token that covers only some sessions spawns only what it
-//      covers.
-// MK3: a client that goes away leaves a run that goes on; how it ends is then told in the client's session.
+// Handles a tool call of an MCP client: which tools it has, and how a call is executed.
+// A call takes the same path as an agent's call: same tools, same checks, same results. The inbox is the only
+// addition; a client's calls touch no file and run no program.
+// The caller needs the scope, and a token that covers only some sessions spawns only sessions that it covers.
+// If a client disconnects, its run continues; the result is then written into the client's session.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { formatKey, isAgentId } from "../core/session-key.ts";
@@ -21,7 +20,7 @@ import { INBOX_TOOL, inboxOf } from "./mcp-inbox.ts";
 import { callInRun, runOfPass } from "./pass.ts";
 
 export interface ToolCall {
-  /** Stable: the run that a call made is found by it. */
+  /** Stable: identifies the run that the call started. */
   readonly callId: string;
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
@@ -33,7 +32,7 @@ function inThisDoor(name: string): boolean {
   return SESSION_TOOLS.some((known) => known === name);
 }
 
-/** The tools that the client's session has here. */
+/** Returns the tools that the client's session has here. */
 export function toolsOf({ settings }: GatewayDeps, client: McpClient): Described[] {
   const allowed = describeTools({ settings, chain: client.chain, external: client.session.external }).filter(
     (tool) => tool.allowed && inThisDoor(tool.name),
@@ -47,7 +46,7 @@ function accessOf({ name, arguments: args }: ToolCall): Access {
   return spawns ? "spawn" : "read";
 }
 
-/** What the token lets its holder do in the name of this session. */
+/** Checks whether the token permits this call. */
 async function admit(deps: GatewayDeps, client: McpClient, call: ToolCall): Promise<Result<void>> {
   const { settings, engine, world } = deps;
   const { viewer, session, caller } = client;
@@ -55,7 +54,7 @@ async function admit(deps: GatewayDeps, client: McpClient, call: ToolCall): Prom
   const gate = openGate({ db: engine.store.db, settings }, viewer);
   const verdict = await gate.decide(access, session);
   if (!verdict.allowed) return fail(verdict.code, verdict.error);
-  // A session's pass covers what the session may do.
+  // A session's pass covers everything that the session may do.
   if (call.name !== "sessions_spawn" || caller.actsAs !== undefined) return ok(undefined);
   const named = typeof call.arguments.agentId === "string" ? call.arguments.agentId : session.agentId;
   const agentId = named.trim().toLowerCase();
@@ -86,7 +85,7 @@ function contextOf(deps: GatewayDeps, client: McpClient, signal: AbortSignal): T
   };
 }
 
-/** The result object of a call, whatever the call is. Throws only when `signal` was aborted. */
+/** Executes a call and returns its result object, errors included. Throws only when `signal` was aborted. */
 export async function callAs(
   deps: GatewayDeps,
   client: McpClient,

@@ -1,8 +1,8 @@
-// Owns who an MCP client is: which session it speaks for, and with which rights (SPEC 5, Viewer).
-// MC1: nothing about a client is kept between two requests: each says again who it is, so that any process
-//      can answer it. The transport's session id only repeats the name that the client was given.
-// MC2: a client has its token's rights and its own session's identity; as another session it has that one's
-//      rights within its token's.
+// Identifies an MCP client: its session, and its rights.
+// Nothing about a client is kept between two requests: each request identifies its sender, so any process can
+// answer it. The transport's session id only repeats the client's assigned name.
+// A client has its token's rights and its own session's identity. When it acts as another session, it has the
+// rights of that session within its token's.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";
@@ -18,37 +18,37 @@ import { sessionOfPass, viewerAs } from "./pass.ts";
 
 const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const HANDLE_CHARS_MAX = 64;
-/** The handle of a client that says neither a handle nor its name. */
+/** The handle of a client that sends neither a handle nor its name. */
 const NAMELESS = "client";
 /** `agent:handle:connection`, as `connectionId` writes it. */
 const CONNECTION = /^([a-z0-9_-]{1,64}):([A-Za-z0-9][A-Za-z0-9._-]{0,63}):[0-9a-f-]{36}$/;
 
-/** What a request says of its sender; all of it may be missing. */
+/** A request's statements about its sender; all are optional. */
 export interface McpWishes {
-  /** The name under which the client comes back. Default: made of the client's own name. */
+  /** The client's stable name. Default: made of the client's own name. */
   readonly handle?: string;
-  /** Whose external session it is. Default: the default agent's. */
+  /** The agent of its external session. Default: the default agent. */
   readonly agentId?: string;
-  /** Act as this session instead of a session of its own. */
+  /** Act as this session instead of the client's own one. */
   readonly sessionKey?: string;
   /** The transport's session id, from an earlier `initialize`. */
   readonly connectionId?: string;
-  /** How the client calls itself: on `initialize`, or with each request of a newer revision. */
+  /** The client's own name: on `initialize`, or in each request of a newer revision. */
   readonly clientName?: string;
 }
 
-/** A client whose request is being answered. */
+/** The client of a request. */
 export interface McpClient {
   readonly caller: Caller;
   readonly session: Session;
   readonly agent: AgentSettings;
   readonly chain: SpawnChain;
   readonly viewer: Viewer;
-  /** The handle that it is known by; absent when it acts as another session. */
+  /** Its handle; absent when it acts as another session. */
   readonly handle?: string;
 }
 
-/** A handle made of a client's own name: the same name gives the same handle. */
+/** Makes a handle from a client's own name: the same name gives the same handle. */
 function handleFrom(name: string | undefined): string {
   const plain = (name ?? "")
     .toLowerCase()
@@ -76,12 +76,14 @@ function nameOf(deps: GatewayDeps, wishes: McpWishes): Result<Name> {
   return ok({ agentId: agent, handle: handle ?? known?.[2] ?? handleFrom(clientName) });
 }
 
-/** The transport's session id for a client: its name, told apart from others who use the same one. */
+/**
+ * Returns the transport's session id for a client: its handle, and an id that is unique to this connection.
+ */
 export function connectionId(client: McpClient, uuid: string): string | undefined {
   return client.handle === undefined ? undefined : `${client.session.agentId}:${client.handle}:${uuid}`;
 }
 
-/** As another session: its rights within the token's. */
+/** Returns the client as another session, with that session's rights within the token's. */
 async function actAs(deps: GatewayDeps, caller: Caller, sessionKey: string): Promise<Result<McpClient>> {
   const { settings, engine } = deps;
   const access: AccessContext = { db: engine.store.db, settings };
@@ -96,7 +98,7 @@ async function actAs(deps: GatewayDeps, caller: Caller, sessionKey: string): Pro
   return ok({ caller, session, agent: agentOf(settings, session), chain, viewer });
 }
 
-/** A program that works for a session: it is that session, with its rights and no other's. */
+/** Returns the client of a program that works for a session: it has exactly that session's rights. */
 async function withPass(
   deps: GatewayDeps,
   caller: Caller,
@@ -113,7 +115,7 @@ async function withPass(
   return ok({ caller, session, agent: agentOf(settings, session), chain, viewer });
 }
 
-/** The client behind a request. Its session is made when it comes for the first time. */
+/** Returns the client behind a request. Its first request creates its session. */
 export async function identify(
   deps: GatewayDeps,
   caller: Caller,

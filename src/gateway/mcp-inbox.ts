@@ -1,7 +1,7 @@
-// Owns the inbox as an MCP client sees it: the tool `sessions_inbox`, which is only in this door, and the
-// news that something came.
-// MI1: what leaves is redacted and within the caps of `tools.history`; what is left out is said.
-// MI2: news say that there is something, never what; at most one in `NEWS_EVERY_MS` for each listener.
+// Owns the inbox of an MCP client: the tool `sessions_inbox`, which only MCP clients have, and notifications
+// of new messages.
+// Messages are redacted and within the limits of `tools.history`; omissions are stated.
+// A notification has no content; each listener gets at most one per `NEWS_EVERY_MS`.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
@@ -42,7 +42,7 @@ export const INBOX_TOOL: ToolSpec = {
   idempotent: true,
 };
 
-/** One message as the client reads it. */
+/** Returns one message in the client's form. */
 async function rowOf({ settings, engine, world }: GatewayDeps, client: McpClient, message: Message) {
   const { maxTextChars, maxBytes } = settings.tools.history;
   const access = { db: engine.store.db, settings };
@@ -81,7 +81,7 @@ function wantedOf(args: unknown): Result<Wanted> {
   return fail("invalid_argument", "Both `after` and `before` are given. Give one of them.");
 }
 
-/** As many rows as fit, from the beginning of a page that is read on, from the end of one that is not. */
+/** Returns as many rows as fit: from the start of a continued page, from the end of the first one. */
 function within<T>(rows: readonly T[], maxBytes: number, fromEnd: boolean): T[] {
   const kept: T[] = [];
   let bytes = 2;
@@ -93,7 +93,7 @@ function within<T>(rows: readonly T[], maxBytes: number, fromEnd: boolean): T[] 
   return fromEnd ? kept.reverse() : kept;
 }
 
-/** What waits for the client. */
+/** Returns the messages that wait for the client. */
 export async function inboxOf(deps: GatewayDeps, client: McpClient, args: unknown): Promise<ToolResult> {
   const { settings, engine } = deps;
   const wanted = wantedOf(args);
@@ -126,7 +126,7 @@ export async function inboxOf(deps: GatewayDeps, client: McpClient, args: unknow
   };
 }
 
-/** Calls `tell` when something was written into the client's session by others. Returns how to stop that. */
+/** Calls `tell` when others write into the client's session. Returns a function that stops it. */
 export function onInbox(
   { engine, world }: Pick<GatewayDeps, "engine" | "world">,
   client: McpClient,
@@ -148,7 +148,7 @@ export function onInbox(
   };
   const newest = async (): Promise<string | undefined> => {
     const { db } = engine.store;
-    // A reset has begun another transcript since.
+    // A reset has started another transcript since.
     const sessionId = (await getSession(db, key))?.sessionId;
     if (sessionId === undefined) return undefined;
     const page = await readInbox(db, { sessionId, limit: 1 });
@@ -172,7 +172,7 @@ export function onInbox(
       known = true;
       came();
     }
-    // Another process tells of the run, not of its message.
+    // Other processes publish the run's event, not its message.
     if (event.kind === "run_ended") looked();
   });
   looked();

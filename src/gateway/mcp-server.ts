@@ -1,7 +1,7 @@
-// Owns what an MCP server of this gateway answers: tools, the inbox as a resource, tasks. One is made for
-// each exchange, or for each stream; what it knows of the client was found out before.
-// MS1: a failure of a tool is a result that the model reads; an error of the protocol is for what is no call.
-// MS2: nothing of it is loaded before the first client comes.
+// Builds the MCP server that answers one exchange or one stream: tools, the inbox as a resource, tasks. The
+// client was identified before.
+// A tool's failure is a result that the model reads; a protocol error is for requests that are no valid call.
+// It is loaded by the first client.
 
 import {
   CLIENT_CAPABILITIES_META_KEY,
@@ -42,7 +42,7 @@ const TASK_ID_CHARS_MAX = 200;
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** For methods of an extension: their params are checked where they are read. */
+/** For methods of an extension: their handlers check the params. */
 const ANY_PARAMS: StandardSchemaV1<unknown, Params> = {
   "~standard": {
     version: 1,
@@ -68,14 +68,14 @@ function instructionsFor(deps: GatewayDeps, client: McpClient): string {
   );
 }
 
-/** A tool's result object as the protocol tells it. */
+/** Converts a tool's result to the protocol's form. */
 function told(result: ToolResult): { content: { type: "text"; text: string }[]; isError?: true } {
   const isError = result.status === "error" || result.status === "forbidden";
   const content = [{ type: "text" as const, text: JSON.stringify(result) }];
   return isError ? { content, isError } : { content };
 }
 
-/** Whether this very request says that its sender takes tasks. */
+/** Whether the request declares that its sender supports tasks. */
 function takesTasks(ctx: ServerContext): boolean {
   const declared = (ctx.mcpReq.envelope as Params | undefined)?.[CLIENT_CAPABILITIES_META_KEY];
   const extensions = isObject(declared) ? declared.extensions : undefined;
@@ -91,24 +91,24 @@ function readCall(deps: GatewayDeps, params: unknown): ToolCall {
   return { callId: `mcp:${deps.world.ids.uuid()}`, name, arguments: args };
 }
 
-/** The kind of wait of a call: for the reply to a send, for sub-agents, or none. */
+/** Returns the kind of wait of a call: for the reply to a send, for sub-agents, or none. */
 function waitsFor({ name, arguments: { timeoutSeconds, action } }: ToolCall): "reply" | "jobs" | undefined {
   if (timeoutSeconds === 0) return undefined;
   if (name === "sessions_send") return "reply";
   return name === "subagents" && action === "wait" ? "jobs" : undefined;
 }
 
-/** The ways in which an exchange ends. */
+/** How an exchange can end. */
 interface Ends {
-  /** Fires when the gateway stops. */
+  /** Aborted when the gateway stops. */
   readonly stop: AbortSignal;
-  /** To be done at the end. `written`: the whole answer went to the client's connection. */
+  /** Runs at the end. `written`: the whole answer was written to the client's connection. */
   atEnd(action: (written: boolean) => void): void;
 }
 
 type Exchange = TaskParts & Ends;
 
-/** An answer counts as given when it was written to the client's connection. */
+/** Confirms an answer when it was written to the client's connection. */
 function confirmAtEnd({ deps: { engine, world }, atEnd }: Exchange, callId: string): void {
   atEnd((written) => {
     const noted = written ? engine.confirmAnswer(callId) : engine.loseAnswer(callId);
@@ -118,7 +118,7 @@ function confirmAtEnd({ deps: { engine, world }, atEnd }: Exchange, callId: stri
   });
 }
 
-/** The answer to a call that waited when the gateway stopped. */
+/** Returns the answer to a call that was waiting when the gateway stopped. */
 async function stoppedResult({ deps, client }: Exchange, { callId }: ToolCall): Promise<ToolResult> {
   const sent = await sentSoFar(deps, { requester: client.session, callId });
   if (sent === undefined) {
@@ -172,7 +172,7 @@ function addTools(server: Server, exchange: Exchange): void {
       },
     })),
   }));
-  // Not among the handlers of known methods: those let no task through as the answer to a call.
+  // Not a handler of a known method: those refuse a task as the answer to a call.
   server.fallbackRequestHandler = async (request, ctx) => {
     if (request.method !== "tools/call")
       throw new ProtocolError(ProtocolErrorCode.MethodNotFound, "Method not found");
@@ -204,7 +204,7 @@ function addInbox(server: Server, { deps, client }: Exchange): void {
     const text = JSON.stringify(await inboxOf(deps, client, {}));
     return { contents: [{ uri, mimeType: inbox.mimeType, text }] };
   });
-  // With the revisions that have these, the open stream is the subscription: see docs/MCP.md.
+  // In revisions that have these methods, the open stream is the subscription: see docs/MCP.md.
   server.setRequestHandler("resources/subscribe", ({ params: { uri } }) => {
     known(uri);
     return {};
@@ -236,11 +236,11 @@ function addTasks(server: Server, exchange: Exchange): void {
     return task;
   });
   on("tasks/cancel", async (taskId) => ((await cancelTask(exchange, taskId)) ? {} : undefined));
-  // No task of ours ever asks for input.
+  // Our tasks never request input.
   on("tasks/update", async (taskId) => ((await readTask(exchange, taskId)) === undefined ? undefined : {}));
 }
 
-/** A server for one client. */
+/** Creates a server for one client. */
 export function buildServer(deps: GatewayDeps, client: McpClient, ends: Ends): Server {
   const exchange: Exchange = { deps, client, ...ends, tell: told };
   const server = new Server(
@@ -248,7 +248,8 @@ export function buildServer(deps: GatewayDeps, client: McpClient, ends: Ends): S
     {
       capabilities: { tools: {}, resources: { subscribe: true }, extensions: { [TASKS_EXTENSION]: {} } },
       instructions: instructionsFor(deps, client),
-      // It checks answers to questions that are never asked; the default one is made anew for each server.
+      // It would validate answers that are never requested; the default validator is built again for each
+      // server.
       jsonSchemaValidator: {
         getValidator: () => () => ({ valid: false, data: undefined, errorMessage: "nothing was asked" }),
       },

@@ -1,24 +1,24 @@
-// Owns how many MCP exchanges are under way, which of them can be cancelled, and the end of each.
-// MX1: an exchange has exactly one end, however it comes: answered, left, cancelled, or its reader has
-//      stopped reading. Only of the first kind is it known that the whole answer went to the connection.
-// MX2: one token can not take every place.
+// Limits the concurrent MCP exchanges, cancels them, and ends each exactly once.
+// An exchange ends in one of four ways: answered, client gone, cancelled, or the reader stopped reading. Only
+// when answered is it known that the connection got the whole answer.
+// MX2: one token can't use all exchanges.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { Clock } from "../world.ts";
 import { Shares } from "./shares.ts";
 
-/** Exchanges under way, open streams among them, in this process. */
+/** Concurrent exchanges in this process, open streams included. */
 const EXCHANGES = { ofOne: 512, all: 1_000 };
-/** A reader that took nothing for so long, while there was something to take, is gone. */
+/** A reader that takes nothing for this long while data is waiting is treated as gone. */
 const READER_GONE_MS = 60_000;
 
 /** One request, from its headers to the last byte of its answer. */
 export interface Exchange {
-  /** To be done at the end; at once if that was. `written`: the whole answer went to the connection. */
+  /** Runs at the end, or at once if that has passed. `written`: the connection got the whole answer. */
   atEnd(action: (written: boolean) => void): void;
-  /** The same response; the exchange ends with its body. */
+  /** Returns the same response; the exchange ends with its body. */
   until(response: Response): Response;
-  /** The client has left. */
+  /** Called when the client disconnects. */
   end(): void;
 }
 
@@ -31,7 +31,7 @@ export class Exchanges {
     this.#clock = clock;
   }
 
-  /** A place for a request, if there is one left. */
+  /** Starts an exchange if the limit permits it. */
   begin(callerId: string): Result<Exchange> {
     if (!this.#shares.take(callerId)) {
       return fail("rate_limited", "too many MCP requests are under way; try again in a moment", {
@@ -54,7 +54,7 @@ export class Exchanges {
     });
   }
 
-  /** Requests with these ids can be cancelled until the exchange ends. `whose`: one client's connection. */
+  /** Makes requests with these ids cancellable until the exchange ends. `whose`: one client's connection. */
   cancellable(exchange: Exchange, whose: string, ids: readonly (string | number)[]): AbortSignal {
     const controller = new AbortController();
     for (const id of ids) {
@@ -71,7 +71,7 @@ export class Exchanges {
     this.#cancels.get(nameOf(whose, id))?.abort();
   }
 
-  /** The response, with `end` called once its body has ended or nobody reads it any more. */
+  /** Returns the response; `end` is called once its body has ended or its reader is gone. */
   #watched(response: Response, end: (written: boolean) => void): Response {
     const { body, status, headers } = response;
     if (body === null) {
@@ -79,7 +79,7 @@ export class Exchanges {
       return response;
     }
     const reader = body.getReader();
-    // A healthy reader always asks for more: between two looks it waits, or has taken something.
+    // A healthy reader always requests more: between two checks it waits, or has taken something.
     let asks = true;
     let timer = this.#clock.at(this.#clock.now() + READER_GONE_MS, () => look());
     const over = (written: boolean): void => {
@@ -114,7 +114,7 @@ export class Exchanges {
           return reader.cancel(reason);
         },
       },
-      // Nothing is taken in advance: `asks` is the reader's own.
+      // No prefetch: `asks` then reflects the reader's own requests.
       { highWaterMark: 0 },
     );
     return new Response(stream, { status, headers });

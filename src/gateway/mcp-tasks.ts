@@ -1,8 +1,8 @@
-// Owns long sends for MCP clients: progress while they wait, and tasks for those that declare the extension.
-// MT1: a task is the run that a send made, under the call's id: nothing else is kept of it, so that any
-//      process answers for it, after a restart too.
-// MT2: a task is handed over once its run is on disk and belongs to the session that sent.
-// MT3: cancelling ends the waiting, never the run: what was accepted is worked off.
+// Owns long sends of MCP clients: progress while they wait, and tasks for clients that declare the extension.
+// A task is the run that a send started, under the call's id. No other state is kept, so any process can
+// answer for it, also after a restart.
+// A task is returned once its run is on disk and belongs to the sending session.
+// Cancelling ends the wait, never the run.
 
 import { isEnded, type Run } from "../core/run.ts";
 import { type SentSoFar, sentSoFar, stopWaiting } from "../flows/send.ts";
@@ -14,17 +14,17 @@ import type { McpClient } from "./mcp-client.ts";
 
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
-/** A reply that comes within this time needs no task. */
+/** A reply within this time needs no task. */
 const TASK_AFTER_MS = 3_000;
 const PROGRESS_EVERY_MS = 10_000;
 const POLL_EVERY_MS = 2_000;
-/** Runs are kept at least as long (`agent.wait`). */
+/** Runs are kept at least this long (`agent.wait`). */
 const TASK_TTL_MS = 86_400_000;
 
-/** A task's state, in the extension's words. */
+/** A task's state, in the extension's terms. */
 export type Task = Readonly<Record<string, unknown>> & { readonly taskId: string };
 
-/** How a tool's result is told, given by whoever knows the protocol. */
+/** Converts a tool's result to the protocol's form. */
 type Tell = (result: ToolResult) => Record<string, unknown>;
 
 function iso(ms: number): string {
@@ -56,14 +56,14 @@ export interface TaskParts {
   readonly tell: Tell;
 }
 
-/** The task of this id, if this session sent it. */
+/** Returns the task of this id, if this session sent it. */
 export async function readTask(parts: TaskParts, taskId: string): Promise<Task | undefined> {
   const requester = parts.client.session;
   const sent = await sentSoFar(parts.deps, { requester, callId: taskId });
   return sent && taskOf(taskId, sent, parts.tell);
 }
 
-/** Nobody waits for it any more. False: this session has no such task. */
+/** Ends the wait for a task. Returns false if this session has no such task. */
 export async function cancelTask(parts: TaskParts, taskId: string): Promise<boolean> {
   const requester = parts.client.session;
   if ((await sentSoFar(parts.deps, { requester, callId: taskId })) === undefined) return false;
@@ -71,7 +71,7 @@ export async function cancelTask(parts: TaskParts, taskId: string): Promise<bool
   return true;
 }
 
-/** A send of a client that takes tasks: its result if that is there soon, else a task. */
+/** Handles a send of a client that supports tasks: returns its result if that comes soon, else a task. */
 export async function sendAsTask(
   parts: TaskParts,
   call: ToolCall,
@@ -91,9 +91,9 @@ export async function sendAsTask(
   const first = await Promise.race([early, pause(deps.world.clock, TASK_AFTER_MS, decided.signal)]);
   decided.abort();
   const task = first === "ended" ? undefined : await readTask(parts, call.callId);
-  // Not accepted yet: there is nothing that could be asked for.
+  // Not accepted yet: there is no task to return.
   if (task === undefined) return { result: await work };
-  // From here on the client comes back for it: the end of this request means nothing.
+  // The client polls the task from here on: the end of this request must not abort it.
   signals.request.removeEventListener("abort", giveUp);
   work.catch(() => {});
   return { task };
@@ -109,7 +109,7 @@ function unsentText({ name }: ToolCall): string {
   return name === "sessions_send" ? "not accepted yet" : "waiting for sub-agents";
 }
 
-/** Tells now and then how a waiting call stands, while `work` is under way. */
+/** Reports the progress of a waiting call at intervals, while `work` is pending. */
 export async function withProgress<T>(
   { deps, client }: Pick<TaskParts, "deps" | "client">,
   call: ToolCall,
@@ -131,7 +131,7 @@ export async function withProgress<T>(
       await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
     }
   };
-  // A client that reads no progress any more still gets its result, or is gone.
+  // A client that no longer reads progress still gets its result, or has disconnected.
   told().catch((error: unknown) => deps.world.log.debug({ err: error }, "progress could not be told"));
   try {
     return await work;

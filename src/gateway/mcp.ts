@@ -1,9 +1,9 @@
-// Owns `/mcp`: the Model Context Protocol over Streamable HTTP. From one HTTP request to the answer of an MCP
-// server; host, origin and token were checked before it.
-// MH1: nothing is kept between requests, so any process of a deployment may answer any of them. What the
-//      transport calls a session id names the client and nothing else.
-// MH2: bodies, batches, exchanges and streams are bounded; a stream whose reader has stopped is ended.
-// MH3: the client's end of a request ends the waiting for it, not what was accepted.
+// Owns `/mcp`: the Model Context Protocol over Streamable HTTP. Handles one HTTP request; host, origin and
+// token were checked before.
+// No state is kept between requests, so any process of a deployment may answer any of them. The transport's
+// session id only names the client.
+// Bodies, batches, exchanges and streams are bounded; a stream with a stopped reader is ended.
+// If the client ends a request, its wait ends; accepted work continues.
 
 import {
   CLIENT_INFO_META_KEY,
@@ -26,9 +26,9 @@ import { INBOX_URI, onInbox } from "./mcp-inbox.ts";
 import { buildServer } from "./mcp-server.ts";
 import { type Exchange, Exchanges } from "./mcp-streams.ts";
 
-/** A message may be 256 KB and files of a sub-agent 5 MiB, both longer as JSON. */
+/** A message may be 256 KB and the files of a sub-agent 5 MiB; both are longer as JSON. */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
-/** Messages of one body; only an older revision has more than one. */
+/** Messages of one body; only an older revision sends more than one. */
 const BATCH_MAX = 32;
 const KEEP_ALIVE_MS = 15_000;
 const METHODS = ["POST", "GET", "DELETE"];
@@ -37,18 +37,18 @@ const JSON_TYPE = { "content-type": "application/json" };
 
 type Rpc = Readonly<Record<string, unknown>>;
 
-/** What came in a body, and what is wanted to be known of it before it is answered. */
+/** A parsed body, and the facts about it that are needed before it is answered. */
 interface Body {
   readonly json: unknown;
   readonly messages: readonly Rpc[];
-  /** The id of the only request, to answer a failure with. */
+  /** The id of the only request, for the answer to a failure. */
   readonly id?: string | number;
-  /** Of the revisions that say with each request who asks. */
+  /** The request has a newer revision, in which each request identifies its sender. */
   readonly modern: boolean;
   readonly clientName?: string;
 }
 
-/** An error of the protocol, with the gateway's own code in it. */
+/** Creates a protocol error that includes the gateway's own code. */
 function refusal(
   failure: Failure,
   redactor: Redactor,
@@ -70,7 +70,7 @@ function metaOf({ params }: Rpc): Rpc {
   return isObject(params) && isObject(params._meta) ? params._meta : {};
 }
 
-/** The name that a client gives itself, by either kind of revision. */
+/** Returns the client's own name, from either kind of revision. */
 function clientNameIn(message: Rpc): string | undefined {
   const params = fieldsOf(message.params);
   const info = message.method === "initialize" ? params.clientInfo : metaOf(message)[CLIENT_INFO_META_KEY];
@@ -98,7 +98,7 @@ function bodyOf(json: unknown): Result<Body> {
   });
 }
 
-/** What the request says of its sender, in a header or, for clients that can set none, in the address. */
+/** Reads the sender's facts from headers or, for clients that can't set any, from the query. */
 function wishesOf(request: Request, clientName: string | undefined): McpWishes {
   const { searchParams } = new URL(request.url);
   const said = (name: string): string | undefined =>
@@ -121,13 +121,13 @@ async function readMessages(c: Context<Env>): Promise<Result<Body>> {
   return fail("invalid_argument", "the body is not valid JSON, or ended before it was whole");
 }
 
-/** A request without its body, which was read, that ends with any of these signals. */
+/** Copies a request without its body, which was read; any of these signals aborts it. */
 function withoutBody(request: Request, signals: readonly AbortSignal[]): Request {
   const { url, method, headers } = request;
   return new Request(url, { method, headers, signal: AbortSignal.any([request.signal, ...signals]) });
 }
 
-/** News of the client's inbox, for the stream that a newer revision opens. */
+/** Publishes changes of the client's inbox to the stream of a newer revision. */
 function inboxBus(deps: GatewayDeps, client: McpClient): ServerEventBus {
   return {
     publish: () => {},
@@ -163,7 +163,7 @@ class McpDoor {
       return exchange.until(await this.#serve(c, caller, exchange));
     } catch (error) {
       exchange.end();
-      // Whoever is gone gets no answer; whatever this says is not read.
+      // The client is gone, so this answer is not read.
       if (request.signal.aborted) return new Response(null, { status: 499 });
       return refusal(
         thrown(this.#deps.world, error, `${request.method} /mcp`),
@@ -179,7 +179,7 @@ class McpDoor {
     if (request.method === "POST") return this.#post(c, caller, exchange);
     const client = await identify(this.#deps, caller, wishesOf(request, undefined));
     if (!client.ok) return refusal(client, this.#deps.world.redactor);
-    // There is nothing to end: the session is the client's, and stays.
+    // Nothing ends here: the session belongs to the client and stays.
     if (request.method === "DELETE") return new Response(null, { status: 204 });
     return this.#stream(request, client.value, exchange);
   }
@@ -209,16 +209,16 @@ class McpDoor {
     for (const message of older) this.#cancel(whose, message);
     const ids = older.flatMap((message) => ("method" in message ? (idOf(message) ?? []) : []));
     const cancelled = this.#exchanges.cancellable(exchange, whose, ids);
-    // A call that takes long is answered at once with a stream that is kept alive.
+    // A long call is answered at once with a stream that is kept alive.
     const streams = messages.some(({ method }) => method === "tools/call");
-    // A call is answered also when the gateway stops, and so its stream ends by itself.
+    // A call is answered even when the gateway stops, so its stream ends without the signal.
     const ends = streams ? [cancelled] : [cancelled, this.#stop];
     const how = { parsedBody: json, streams, exchange };
     const response = await this.#ask(client.value, withoutBody(request, ends), how);
     return this.#named(response, client.value, messages);
   }
 
-  /** A cancellation comes as a request of its own with the revisions that know no other way. */
+  /** Handles a cancellation that comes as a separate request, as in older revisions. */
   #cancel(whose: string, { method, params }: Rpc): void {
     if (method !== "notifications/cancelled" || !isObject(params)) return;
     const { requestId } = params;
@@ -243,7 +243,7 @@ class McpDoor {
     return handler.fetch(request, { parsedBody: how.parsedBody });
   }
 
-  /** Tells a client that has just come its name, which it repeats with each request. */
+  /** Sends a new client its name, which it repeats with each request. */
   #named(response: Response, client: McpClient, messages: readonly Rpc[]): Response {
     const name = connectionId(client, this.#deps.world.ids.uuid());
     const came = messages.some(({ method }) => method === "initialize");
@@ -253,7 +253,7 @@ class McpDoor {
     return new Response(response.body, { status: response.status, headers });
   }
 
-  /** The stream of an older revision on which a server speaks unasked: here, of the inbox. */
+  /** Opens the server-to-client stream of an older revision: here, for the inbox. */
   async #stream(request: Request, client: McpClient, exchange: Exchange): Promise<Response> {
     const server = buildServer(this.#deps, client, { stop: this.#stop, atEnd: exchange.atEnd });
     const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: KEEP_ALIVE_MS });
@@ -275,7 +275,7 @@ class McpDoor {
   }
 }
 
-/** What answers at /mcp. */
+/** Creates the handler of /mcp. */
 export function createMcpDoor(deps: GatewayDeps, stop: AbortSignal): Door {
   const door = new McpDoor(deps, stop);
   return (c) => door.answer(c);

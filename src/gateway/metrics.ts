@@ -1,8 +1,8 @@
-// Owns what is measured of this process, and how a Prometheus server reads it. docs/METRICS.md lists it.
-// ME1: a label never holds what a person, an agent or a session is called by: only states, codes, kinds, and
-//      names of tools, models and outside servers that the configuration or the program gives.
-// ME2: this process tells what happened in it; what it counts in the store is every process's (`Moment`).
-// ME3: prom-client, which only writes the text, is loaded by whoever reads it first.
+// Owns the metrics of this process, and their form for Prometheus. docs/METRICS.md lists them.
+// ME1: a label never has the name of a person, an agent or a session: only states, codes, kinds, and names of
+// tools, models and MCP servers from the configuration or the program.
+// ME2: this process counts its own events; counts from the store cover every process (`Moment`).
+// prom-client, which only formats the text, is loaded by the first scrape.
 
 import { CODES } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
@@ -20,16 +20,16 @@ import { type LoopDelay, type ProcessWatch, watchProcess } from "../world/proces
 import type { Clock, World } from "../world.ts";
 import { Counter, type FigureSpec, Histogram, type Sample } from "./figures.ts";
 
-/** Bounds in seconds: of what the machine does, and of what models and people wait for. */
+/** Bounds in seconds: for the machine's work, and for waits of people and models. */
 const SHORT_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const LONG_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600];
 
 const ENDED_STATES: readonly EndedRunState[] = ["ok", "error", "timeout", "aborted"];
 
-/** Tools by which one session reaches another: what they are refused is counted by its code. */
+/** Tools that reach another session: their refusals are counted by code. */
 const REACHING = ["sessions_send", "sessions_spawn"];
 
-/** A call of a model that has ended. */
+/** A finished model call. */
 interface ModelCall {
   readonly ref: string;
   readonly outcome: string;
@@ -37,9 +37,9 @@ interface ModelCall {
   readonly usage?: Usage;
 }
 
-/** What is read rather than counted, at one moment. */
+/** Values that are read at scrape time instead of counted. */
 export interface Moment {
-  /** Of the store, so the same for every process that shares it. Absent: it does not answer. */
+  /** From the store, so the same for every process that shares it. Absent: it does not answer. */
   readonly store?: {
     readonly load: Load;
     readonly deliveries: { readonly pending: number; readonly failed: number };
@@ -54,11 +54,11 @@ interface MetricsParts {
   readonly process: ProcessWatch;
   readonly redactor: Redactor;
   readonly version: string;
-  /** Names of the outside servers that are configured. */
+  /** Names of the configured MCP servers. */
   readonly servers: readonly string[];
 }
 
-/** Begins to measure this process. */
+/** Starts to measure this process. */
 export function openMetrics(of: { settings: Settings; world: World; version: string }): Metrics {
   const { settings, world, version } = of;
   const servers = settings.tools.mcp.servers.map(({ name }) => name);
@@ -71,7 +71,7 @@ export function openMetrics(of: { settings: Settings; world: World; version: str
   });
 }
 
-/** A number that is read at a moment; undefined: it is not known. */
+/** A value that is read at scrape time; undefined: unknown. */
 type Gauge = FigureSpec & { readonly type: "gauge" | "counter"; readonly samples: readonly Sample[] };
 
 function gauge(
@@ -141,7 +141,7 @@ export class Metrics {
       new Histogram({ name, help, labels }, bounds, now);
     this.#parts = parts;
     this.#startedAt = clock.now();
-    // A reader of rates needs to see them before the first one ends.
+    // Rates need the zero value before the first run ends.
     for (const state of ENDED_STATES) this.runsEnded.add(0, state);
     const run = "Seconds from the start of a run to its end, waits included.";
     this.runSeconds = histogram("parley_run_seconds", run, LONG_S);
@@ -157,20 +157,20 @@ export class Metrics {
     this.#parts.process.stop();
   }
 
-  /** Counts what the bus tells of this process. */
+  /** Counts the event bus's events of this process. */
   follow(bus: Bus): () => void {
     return bus.subscribe((event, here) => {
       if (here) this.#note(event);
     });
   }
 
-  /** A transaction was committed. */
+  /** Counts a committed transaction. */
   readonly committed = (ms: number): void => this.commitSeconds.observe(ms / 1000);
 
-  /** A model call has ended. */
+  /** Counts a finished model call. */
   readonly modelCalled = ({ ref, outcome, ms, usage }: ModelCall): void => {
     const slash = ref.indexOf("/");
-    // A model may be called like a key (I14).
+    // A model's name may look like a key (I14).
     const model = [ref.slice(0, slash), this.#parts.redactor.mask(ref.slice(slash + 1))];
     this.modelCalls.add(1, ...model, outcome);
     this.modelSeconds.observe(ms / 1000, ...model);
@@ -181,10 +181,10 @@ export class Metrics {
     }
   };
 
-  /** An event for a web hook was not kept. */
+  /** Counts a dropped event of a web hook. */
   readonly hookEventDropped = (hook: string): void => this.hookEventsDropped.add(1, hook);
 
-  /** A tool call was answered, whoever made it. */
+  /** Counts an answered tool call, of any caller. */
   readonly toolAnswered: ToolAnswered = (name, { status, code }) => {
     const failed = status === "error" || status === "forbidden";
     this.toolCalls.add(1, this.#toolLabel(name), failed ? String(status) : "ok");
@@ -192,7 +192,7 @@ export class Metrics {
     this.refusals.add(1, name, Object.hasOwn(CODES, String(code)) ? String(code) : "other");
   };
 
-  /** Measures anew how late the event loop is. Called at even intervals, by one. */
+  /** Measures the delay of the event loop since the last call. Called by one caller at even intervals. */
   measureLoop(): LoopDelay | undefined {
     this.#loop = this.#parts.process.loopDelay();
     return this.#loop;
@@ -202,7 +202,7 @@ export class Metrics {
     return this.#parts.process.use().residentBytes;
   }
 
-  /** What a Prometheus server reads. */
+  /** Returns the text for Prometheus. */
   async text(moment: Moment): Promise<{ readonly type: string; readonly body: string }> {
     const { AggregatorRegistry } = await import("prom-client");
     const counted = [

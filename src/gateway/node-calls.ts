@@ -1,8 +1,8 @@
-// Owns the commands that are under way on nodes which are connected here: asked, answered, given up.
-// NC1: an answer counts only if it comes from the node that was asked, while somebody waits for it.
-// NC2: whoever waits is answered once: by the node, by the clock, or because the node or the caller is gone;
-//      what is not known to have been left undone is told as unknown.
-// NC3: what a node answers is bounded in bytes and in depth before anybody reads it.
+// Owns the pending commands of nodes that are connected here.
+// NC1: an answer counts only if it comes from the node that got the command, while the command is pending.
+// NC2: each caller gets one answer: from the node, on timeout, or because the node or the caller is gone. If
+// the command may have been executed, the outcome is reported as unknown.
+// NC3: a node's answer is bounded in bytes and in depth before it is read.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
@@ -12,18 +12,18 @@ import type { Timer, World } from "../world.ts";
 import type { NodeInvokeCancel, NodeInvokeRequest } from "./payloads/nodes.ts";
 import { isTooDeep } from "./validate.ts";
 
-/** Commands that one node has in hand at once. */
+/** Pending commands of one node. */
 const PENDING_MAX = 64;
 const ERROR_MAX_CHARS = 2_000;
 
-/** The way to one node. */
+/** The connection to one node. */
 export interface NodeLine {
   readonly node: Pick<NodeRow, "id" | "name">;
   ask(request: NodeInvokeRequest): void;
   cancel(cancel: NodeInvokeCancel): void;
 }
 
-/** What a node says of a command. */
+/** A node's answer to a command. */
 export interface NodeSaid {
   readonly id: string;
   readonly nodeId?: string | undefined;
@@ -38,7 +38,7 @@ interface Pending {
   settle(result: Result<unknown>): void;
 }
 
-/** What was asked and may have been done, whoever is gone now. */
+/** The failure of a command that was sent and may have been executed. */
 export function unknownOutcome(name: string, why: string): Failure {
   return fail("outcome_unknown", `${why}: whether node "${name}" has done it is not known`, {
     hint: "Look at what the command would have changed before you ask for it again.",
@@ -60,7 +60,7 @@ function parsed(text: string): Result<unknown> {
   }
 }
 
-/** The payload of an answer; nothing at all is `null`. */
+/** Returns the payload of an answer; without one, `null`. */
 function payloadOf({ payload, payloadJSON }: NodeSaid): Result<unknown> {
   const text = typeof payloadJSON === "string" ? payloadJSON : JSON.stringify(payload ?? null);
   const bytes = Buffer.byteLength(text);
@@ -73,7 +73,7 @@ function payloadOf({ payload, payloadJSON }: NodeSaid): Result<unknown> {
   return value;
 }
 
-/** A failure in the node's words, which are only words. */
+/** Converts a node's error to a failure; its message is untrusted text. */
 function refusalOf(name: string, { error }: NodeSaid): Failure {
   const own = (field: string): string => {
     const value = isObject(error) && Object.hasOwn(error, field) ? error[field] : undefined;
@@ -93,7 +93,7 @@ export class NodeCalls {
     this.#world = world;
   }
 
-  /** Asks a node that is connected here. Never rejects. */
+  /** Sends a command to a node that is connected here. Never rejects. */
   ask(
     line: NodeLine,
     call: NodeCall,
@@ -131,7 +131,7 @@ export class NodeCalls {
     });
   }
 
-  /** Takes what a node says. False: nobody asked that node, or nobody waits any more. */
+  /** Takes a node's answer. Returns false if no such command of that node is pending. */
   answer(nodeId: string, said: NodeSaid): boolean {
     const pending = this.#pending.get(said.id);
     const asked = pending?.line.node;
@@ -141,7 +141,7 @@ export class NodeCalls {
     return true;
   }
 
-  /** The connection is over: what it was asked is not answered any more. */
+  /** The connection ended: its pending commands get no answer. */
   lost(line: NodeLine): void {
     for (const pending of [...this.#pending.values()]) {
       if (pending.line !== line) continue;

@@ -1,12 +1,12 @@
-// Owns which nodes are connected to this gateway, and the way of a command to a node, wherever that is
+// Owns the nodes that are connected to this gateway, and sends commands to any node, wherever it is
 // connected.
-// NH1: a node has one connection, the newest; of a device that is not paired any more it ends at once, and at
-//      the latest in the next look at the rows.
-// NH2: a command goes out only if the row, the node's offer and the settings allow it at that moment (ND1 of
-//      node.ts).
-// NH3: processes tell each other of commands by letters, which may be lost: then whoever asked is told that
-//      the outcome is unknown. No letter does anything twice.
-// NH4: what one node may set off in a minute is bounded.
+// NH1: a node has one connection, the newest. When a device is unpaired its connection ends at once, or at
+// the latest at the next check of the rows.
+// A command is sent only if the row, the node's offer and the settings allow it at that moment (ND1 of
+// node.ts).
+// NH3: processes send each other commands as messages, which may be lost: then the caller learns that the
+// outcome is unknown. A message never has an effect twice.
+// NH4: the runs that one node starts per minute are bounded.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import {
@@ -30,21 +30,21 @@ import { NodeCalls, type NodeLine, type NodeSaid, unknownOutcome } from "./node-
 import { encodeEvent } from "./outlet.ts";
 import { CLOSE, type ConnectParams, type DeviceProof, NODE_REPLACED } from "./protocol.ts";
 
-/** How often the rows of connected nodes are looked at, for a removal that nobody told of. */
+/** Interval of checking the rows of connected nodes, for a removal whose message was lost. */
 const LOOK_MS = 30_000;
-/** A letter and its answer may take so long on their way. */
+/** Maximum time for a message and its answer. */
 const LETTERS_MS = 5_000;
-/** Runs that a node may set off at once; one more each second. Of devices that are paired there are fewer. */
+/** Runs that a node may start at once; one more each second. There are fewer paired devices. */
 const EVENTS = { max: 60, everyMs: 1_000, usersMax: 1_000 };
 
 interface Parts {
   readonly settings: Settings;
   readonly world: World;
-  /** Late: the engine executes what uses nodes. */
+  /** Late: the engine executes the tools that use nodes. */
   engine(): Engine;
 }
 
-/** `ownerLives`: the process that the row names is alive. */
+/** `ownerLives`: the process in the row is alive. */
 type Standing = NodeStanding & { readonly ownerLives: boolean };
 
 interface Checked {
@@ -57,11 +57,11 @@ interface Live {
   readonly line: NodeLine;
 }
 
-/** What processes write to each other. */
+/** A message between processes. */
 type Letter =
   | { readonly kind: "node.ask"; readonly from: string; readonly id: string; readonly call: NodeCall }
   | { readonly kind: "node.cancel"; readonly id: string }
-  /** It has connected to the writer: that connection of before is over. */
+  /** The node has connected to the sender: its earlier connection is over. */
   | { readonly kind: "node.moved"; readonly nodeId: string; readonly connId: string }
   | { readonly kind: "node.answer"; readonly id: string; readonly result: Result<unknown> };
 
@@ -69,11 +69,11 @@ export class NodeHub {
   readonly #parts: Parts;
   readonly #calls: NodeCalls;
   readonly #live = new Map<string, Live>();
-  /** Commands that another process was asked for, by the letter's id. */
+  /** Commands sent to other processes, by message id. */
   readonly #elsewhere = new Map<string, (result: Result<unknown>) => void>();
-  /** Commands of other processes, to be let go when those say so. */
+  /** Commands of other processes, which those may cancel. */
   readonly #forOthers = new Map<string, AbortController>();
-  /** What each node may still set off. */
+  /** The remaining events of each node. */
   readonly #events: Allowance;
   #writes: Promise<unknown> = Promise.resolve();
   #lookTimer: Timer | undefined;
@@ -86,7 +86,7 @@ export class NodeHub {
     this.#events = createAllowance(parts.world.clock, EVENTS);
   }
 
-  /** Begins to hear of other processes and of devices that are taken away. */
+  /** Subscribes to other processes' messages and to the removal of devices. */
   start(): void {
     const engine = this.#parts.engine();
     this.#offs = [
@@ -97,7 +97,7 @@ export class NodeHub {
     ];
   }
 
-  /** Resolves once what the connections left behind is written down. They are closed by whoever has them. */
+  /** Resolves once the state of the ended connections is stored. Their owners close them. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#lookTimer?.cancel();
@@ -105,7 +105,7 @@ export class NodeHub {
     await this.#writes;
   }
 
-  /** Whether a device may connect: then its row says that it is here. */
+  /** Checks whether a device may connect; if so its row records this process. */
   async admit(
     caller: Caller,
     params: ConnectParams,
@@ -133,7 +133,7 @@ export class NodeHub {
     return admitted;
   }
 
-  /** Makes a connection that was admitted the node's own; the returned function ends that. */
+  /** Makes an admitted connection the node's current one; the returned function ends that. */
   join(member: Member, node: Pick<NodeRow, "id" | "name">): () => void {
     const line: NodeLine = {
       node,
@@ -145,7 +145,7 @@ export class NodeHub {
     this.#live.set(node.id, live);
     before?.member.close(CLOSE.policy, NODE_REPLACED);
     if (this.#lookTimer === undefined) this.#lookLater();
-    // It may have been taken away while it said hello.
+    // It may have been unpaired while it connected.
     this.#later(async () => {
       const row = await getNode(this.#parts.engine().store.db, node.id);
       if (row === undefined && this.#live.get(node.id) === live) this.#end(node.id);
@@ -159,7 +159,7 @@ export class NodeHub {
     };
   }
 
-  /** Paired nodes, and which of them are there. */
+  /** Returns the paired nodes and whether they are connected. */
   async standings(): Promise<Standing[]> {
     const engine = this.#parts.engine();
     const rows = await listNodes(engine.store.db);
@@ -169,12 +169,12 @@ export class NodeHub {
     });
   }
 
-  /** Whether any node is paired: else nobody needs a tool for them. */
+  /** Whether any node is paired: if not, the node tools are left out. */
   anyPaired(): Promise<boolean> {
     return hasNodes(this.#parts.engine().store.db);
   }
 
-  /** Asks a node, wherever it is connected, and waits for what it says. */
+  /** Sends a command to a node, wherever it is connected, and waits for its answer. */
   async invoke(call: NodeCall, signal: AbortSignal): Promise<Result<unknown>> {
     const checked = await this.#check(call);
     if (!checked.ok) return checked;
@@ -182,13 +182,13 @@ export class NodeHub {
     const { node } = standing;
     const { place } = node;
     const isElsewhere = place !== undefined && place.owner !== this.#parts.engine().processId;
-    // The row knows the newest connection, also while one from before is still open here.
+    // The row has the newest connection, even while an earlier one is still open here.
     if (isElsewhere && standing.ownerLives) return this.#askElsewhere(place.owner, node, call, signal);
     const live = this.#live.get(node.id);
     return live === undefined ? this.#away(node) : this.#calls.ask(live.line, call, paramsJSON, signal);
   }
 
-  /** What a node says of a command. False: nobody waits for it. */
+  /** Takes a node's answer to a command. Returns false if it is not pending. */
   answered(nodeId: string, said: NodeSaid): boolean {
     const taken = this.#calls.answer(nodeId, said);
     if (!taken)
@@ -196,7 +196,7 @@ export class NodeHub {
     return taken;
   }
 
-  /** Counts an event that sets something off. */
+  /** Counts an event that starts a run. */
   allowEvent(nodeId: string): Result<void> {
     const retryAfterMs = this.#events.waitMs(nodeId);
     if (retryAfterMs > 0) {
@@ -276,7 +276,7 @@ export class NodeHub {
     }
   }
 
-  /** Asks a node that is connected here for another process, whose settings allow it: ours must, too. */
+  /** Sends a command for another process, whose settings allow it: this one's must, too. */
   async #serve({ from, id, call }: Extract<Letter, { kind: "node.ask" }>): Promise<void> {
     const gone = new AbortController();
     this.#forOthers.set(id, gone);
@@ -294,14 +294,14 @@ export class NodeHub {
       }
       this.#parts.engine().writeTo(from, { kind: "node.answer", id, result } satisfies Letter);
     } catch (error) {
-      // The other side's clock tells its caller.
+      // The other process's timeout answers its caller.
       world.log.error({ err: error, nodeId: call.nodeId }, "a node could not be asked for another gateway");
     } finally {
       this.#forOthers.delete(id);
     }
   }
 
-  /** Ends the connection of a device that is not paired any more. */
+  /** Closes the connection of a device that was unpaired. */
   #end(nodeId: string): void {
     const live = this.#live.get(nodeId);
     if (live === undefined) return;
@@ -309,14 +309,14 @@ export class NodeHub {
     live.member.close(CLOSE.policy, "this device is not paired any more");
   }
 
-  /** Does something with the store, one after the other; a failure is told and changes nothing else. */
+  /** Queues work on the store, one at a time; a failure is logged and has no other effect. */
   #later(work: () => Promise<unknown>): void {
     this.#writes = this.#writes.then(work).catch((error: unknown) => {
       this.#parts.world.log.warn({ err: error }, "what became of a node's connection was not written down");
     });
   }
 
-  /** Looks at the rows as long as any node is connected. */
+  /** Checks the rows regularly while any node is connected. */
   #lookLater(): void {
     if (this.#closed) return;
     const { clock } = this.#parts.world;
@@ -324,7 +324,7 @@ export class NodeHub {
       this.#lookTimer = undefined;
       if (this.#live.size === 0) return;
       this.#later(async () => {
-        // Taken first: who is paired and connects while the rows are read may not be among them.
+        // Listed first: a node that connects during the read may be missing from the rows.
         const here = [...this.#live.keys()];
         const paired = new Set((await this.standings()).map(({ node }) => node.id));
         for (const nodeId of here) if (!paired.has(nodeId)) this.#end(nodeId);

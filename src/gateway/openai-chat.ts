@@ -1,4 +1,4 @@
-// Owns the shape of chat completions: the answer, and the chunks of a stream. Pure.
+// Builds the bodies of chat completions: the answer, and the chunks of a stream. Pure.
 
 import type { Failure } from "../core/errors.ts";
 import type { Redactor } from "../core/redact.ts";
@@ -29,7 +29,7 @@ function headOf({ runId, agentId, acceptedAt }: Followed, object: string) {
   };
 }
 
-/** The answer to a request that is not streamed. `content`: what was said, masked. */
+/** Builds the answer to a request without streaming. `content`: the redacted text. */
 export function chatAnswer(followed: Followed, ended: EndedRun, content: string): object {
   const message = { role: "assistant", content, refusal: null };
   return {
@@ -39,7 +39,7 @@ export function chatAnswer(followed: Followed, ended: EndedRun, content: string)
   };
 }
 
-/** The chunks of a stream. `includeUsage`: a last chunk tells what it cost. */
+/** Builds the chunks of a stream. `includeUsage`: the last chunk has the token usage. */
 export function chatStream(followed: Followed, includeUsage: boolean, redactor: Redactor): StreamShape {
   const head = headOf(followed, "chat.completion.chunk");
   const usage = includeUsage ? { usage: null } : {};

@@ -1,12 +1,12 @@
-// Owns the reading of what is said in an OpenAI request: messages and input items become turns.
-// OC1: what can't be taken is refused with its place; nothing is left out of what is read.
+// Parses the messages and input items of an OpenAI request into turns.
+// Unsupported content is refused with its position; nothing is skipped silently.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import type { ImageBlock } from "../core/message.ts";
 import { readImage } from "./methods/attachments.ts";
 
-/** One message, in either shape of request. */
+/** One message, from either API. */
 export interface Turn {
   readonly role: "system" | "user" | "assistant";
   readonly text: string;
@@ -14,7 +14,7 @@ export interface Turn {
   readonly name?: string;
 }
 
-/** A message whose role is known and whose content is still to be read. */
+/** A message with a known role and unread content. */
 export interface Item {
   readonly role: Turn["role"];
   readonly where: string;
@@ -22,7 +22,7 @@ export interface Item {
   readonly name?: string;
 }
 
-/** Pictures in what one request says. */
+/** Pictures in one request. */
 const IMAGES_MAX = 16;
 const NAME_CHARS_MAX = 64;
 
@@ -37,7 +37,7 @@ const ROLES: Readonly<Record<string, Turn["role"]>> = {
   assistant: "assistant",
 };
 
-/** Whoever sends an object where a word belongs may send one of any depth: it is not looked into. */
+/** Shows a wrong value in an error. An object may be nested deeply, so it is not serialised. */
 function shown(value: unknown): string {
   if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
   return (JSON.stringify(value) ?? "nothing").slice(0, 60);
@@ -52,7 +52,7 @@ function roleOf(value: unknown, where: string): Result<Turn["role"]> {
   return refuse(`${where}.role`, `must be system, developer, user or assistant, got ${shown(value)}`);
 }
 
-/** The messages of a chat completion, their contents unread. */
+/** Returns the messages of a chat completion, with unread contents. */
 export function chatItems(messages: unknown): Result<Item[]> {
   if (!Array.isArray(messages) || messages.length === 0) {
     return refuse("messages", "must be a list with at least one message");
@@ -80,7 +80,7 @@ function nameOf(value: unknown, where: string): Result<{ name?: string }> {
   return fits ? ok({ name: value }) : refuse(where, `must be a string of 1 to ${NAME_CHARS_MAX} characters`);
 }
 
-/** The input of a response, its contents unread. What a model thought is no part of what was said. */
+/** Returns the input items of a response, with unread contents. A model's reasoning is left out. */
 export function inputItems(input: unknown): Result<Item[]> {
   if (typeof input === "string") return ok([{ role: "user", where: "input", content: input }]);
   if (!Array.isArray(input) || input.length === 0) {
@@ -101,7 +101,7 @@ export function inputItems(input: unknown): Result<Item[]> {
   return ok(items);
 }
 
-/** One part of a content: a text or a picture. */
+/** Reads one part of a content: a text or a picture. */
 function partOf(part: unknown, role: Turn["role"], where: string): Result<string | ImageBlock> {
   if (!isObject(part)) return refuse(where, "must be an object with a type");
   const { type } = part;
@@ -128,7 +128,7 @@ function imageOf(url: unknown, where: string): Result<ImageBlock> {
   return image.ok ? image : { ...image, details: { param: where } };
 }
 
-/** Reads one message whole. */
+/** Reads one whole message. */
 function readItem(item: Item): Result<Turn> {
   const { role, where, content, name } = item;
   const named = name === undefined ? {} : { name };
@@ -146,7 +146,7 @@ function readItem(item: Item): Result<Turn> {
   return ok({ role, text: texts.join("\n"), images, ...named });
 }
 
-/** Reads messages in their order; too many pictures together are refused. */
+/** Reads messages in their order; fails if they have too many pictures together. */
 export function readItems(items: readonly Item[]): Result<Turn[]> {
   const turns: Turn[] = [];
   let images = 0;

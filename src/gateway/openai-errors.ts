@@ -1,5 +1,5 @@
-// Owns the form of a failure in OpenAI's shape. Pure.
-// OE1: the code is Parley's own, but where a client looks for OpenAI's.
+// Converts a failure to OpenAI's error shape. Pure.
+// The code is Parley's own, in the field where a client looks for OpenAI's.
 
 import { CODES, type Failure } from "../core/errors.ts";
 import type { Redactor } from "../core/redact.ts";
@@ -24,7 +24,7 @@ function typeOf(status: number): string {
   return TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error");
 }
 
-/** `retry`: whether the same request, sent again, may well succeed and runs nothing twice. */
+/** `retry`: whether the same request may succeed later and then runs nothing twice. */
 export function openAiError(failure: Failure, redactor: Redactor): { body: OpenAiError; retry: boolean } {
   const { message, retryable } = wireError(failure, redactor);
   const param = failure.details?.param;

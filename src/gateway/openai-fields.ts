@@ -1,12 +1,12 @@
-// Owns which fields of an OpenAI request mean something here, which are taken and not used, and which are
-// refused because an answer without them would not be what was asked for.
-// OF1: a field is read, listed as unused, or refused by name: none is dropped silently.
+// Lists the fields of OpenAI requests: those that are used, those that are accepted and ignored, and those
+// that are refused because ignoring them would change the answer's meaning.
+// A field is read, listed as unused, or refused by name; none is dropped silently.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** Which of the two shapes a request has. */
+/** The API of a request. */
 export type OpenAiApi = "chat" | "responses";
 
 /** Read by `openai-request.ts`. */
@@ -25,7 +25,7 @@ export const READ: Readonly<Record<OpenAiApi, readonly string[]>> = {
   ],
 };
 
-/** How the model is run is the agent's own affair; hints to OpenAI's service have no use here. */
+/** The agent's settings decide how its model runs; hints for OpenAI's service have no use here. */
 export const UNUSED: Readonly<Record<OpenAiApi, readonly string[]>> = {
   chat: [
     "frequency_penalty",
@@ -61,12 +61,12 @@ export const UNUSED: Readonly<Record<OpenAiApi, readonly string[]>> = {
   ],
 };
 
-/** A value that asks for nothing. */
+/** Whether the value requests nothing. */
 function isNothing(value: unknown): boolean {
   return value == null || value === false || (Array.isArray(value) && value.length === 0);
 }
 
-/** `harmless`: values that may be sent all the same, because they ask for what is so anyway. */
+/** `harmless`: accepted values, since they request the behaviour that applies anyway. */
 interface Refusal {
   readonly why: string;
   harmless(value: unknown): boolean;
@@ -130,7 +130,7 @@ export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal
   },
 };
 
-/** Refuses a body with a field that could not be heeded, or that nobody knows. */
+/** Refuses a body with an unsupported or unknown field. */
 export function checkFields(api: OpenAiApi, body: Body): Result<void> {
   const refused = REFUSED[api];
   for (const [field, value] of Object.entries(body)) {

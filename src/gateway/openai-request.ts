@@ -1,7 +1,7 @@
-// Owns what an OpenAI request asks for: which agent, what was said before, what is to be run, and how. Pure.
-// OR1: only what follows the last assistant message is run; what stands before it is history, which a named
-//      session has already.
-// OR2: instructions hold for this run alone, wherever they stand.
+// Parses an OpenAI request: the agent, the history, the input, and how it runs. Pure.
+// OR1: only the messages after the last assistant message are run; those before it are history, which a named
+// session already has.
+// Instructions apply to this run only, wherever they appear.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
@@ -19,7 +19,7 @@ export interface AgentRequest {
   readonly model: string;
   readonly user?: string;
   readonly previousRunId?: string;
-  /** What was said before, for a session that has no history of its own. */
+  /** The history, for a session that has none yet. */
   readonly seed: readonly SeedMessage[];
   readonly text: string;
   readonly images: readonly ImageBlock[];
@@ -29,13 +29,13 @@ export interface AgentRequest {
   readonly thinking?: ThinkingLevel;
   readonly stream: boolean;
   readonly includeUsage: boolean;
-  /** Given back in the answer. */
+  /** Returned in the answer. */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** A response has the id of its run behind this. */
+/** A response's id is this prefix and the id of its run. */
 export const RESPONSE_PREFIX = "resp_";
-/** Messages that one request may tell of. */
+/** History messages of one request. */
 const SEED_MAX = 1_000;
 const USER_CHARS_MAX = 512;
 const ID_CHARS_MAX = 240;
@@ -95,14 +95,14 @@ function previousIn(body: Body): Result<string | undefined> {
     : wrong("previous_response_id", `must begin with ${RESPONSE_PREFIX}: it is the id of a response`);
 }
 
-/** What was said before, what is to be run, and what the agent is told beside it. */
+/** The history, the input, and the instructions of a request. */
 interface Said {
   readonly seed: readonly Turn[];
   readonly input: readonly Turn[];
   readonly system: readonly string[];
 }
 
-/** `keepsHistory`: the session has its own, so what the client tells of it is not even read (OR1). */
+/** Splits the items. `keepsHistory`: the session has its own, so the client's is not even read (OR1). */
 function divide(items: readonly Item[], keepsHistory: boolean): Result<Said> {
   const last = items.findLastIndex((item) => item.role === "assistant");
   const system = readItems(items.filter((item) => item.role === "system"));
@@ -132,7 +132,7 @@ function joined(texts: readonly string[]): string {
   return texts.filter((text) => text.trim() !== "").join("\n\n");
 }
 
-/** Messages that follow each other without an answer are one message. */
+/** Joins consecutive messages without an answer between them to one. */
 function inputOf(
   turns: readonly Turn[],
   param: string,
@@ -155,7 +155,7 @@ function seedOf(turns: readonly Turn[]): SeedMessage[] {
   });
 }
 
-/** Facts that both shapes have. */
+/** Reads the fields that both APIs share. */
 function common(body: Body) {
   const model = textIn(body, "model", USER_CHARS_MAX);
   if (!model.ok) return model;
@@ -243,7 +243,7 @@ function assembled(
   });
 }
 
-/** Reads a body. `namesSession`: the request's header does. */
+/** Reads a body. `namesSession`: the request's header names one. */
 export function readRequest(api: OpenAiApi, body: unknown, namesSession: boolean): Result<AgentRequest> {
   if (!isObject(body)) return fail("invalid_argument", "the body must be one JSON object");
   const fields = checkFields(api, body);
@@ -251,7 +251,7 @@ export function readRequest(api: OpenAiApi, body: unknown, namesSession: boolean
   return api === "chat" ? readChat(body, namesSession) : readResponse(body, namesSession);
 }
 
-/** The agent that a model's name stands for: `parley/<agentId>` or `agent:<agentId>`. */
+/** Returns the agent of a model name: `parley/<agentId>` or `agent:<agentId>`. */
 export function agentIn(model: string, agentIds: readonly string[]): Result<string> {
   const id = /^(?:parley\/|agent:)(.+)$/i.exec(model.trim())?.[1]?.toLowerCase();
   if (id !== undefined && agentIds.includes(id)) return ok(id);
@@ -262,7 +262,7 @@ export function agentIn(model: string, agentIds: readonly string[]): Result<stri
   });
 }
 
-/** What an agent is called among models. */
+/** Returns an agent's model name. */
 export function modelName(agentId: string): string {
   return `parley/${agentId}`;
 }

@@ -1,6 +1,5 @@
-// Owns the shape of responses: the answer, and the events of a stream. Pure.
-// RS1: the events of one stream are numbered without a gap, and their pieces make the text that its last one
-//      holds.
+// Builds the bodies of responses: the answer, and the events of a stream. Pure.
+// The events of a stream are numbered without gaps, and their pieces add up to the text in the last one.
 
 import type { Redactor } from "../core/redact.ts";
 import { openAiError } from "./openai-errors.ts";
@@ -32,7 +31,7 @@ function statusOf({ cutShort }: EndedRun): "completed" | "incomplete" {
   return cutShort ? "incomplete" : "completed";
 }
 
-/** A response as it stands. */
+/** Builds a response in its current state. */
 function responseOf(followed: Followed, request: AgentRequest, status: Status, more: object = {}): object {
   const { runId, agentId, acceptedAt } = followed;
   const { previousRunId, thinking, instructions, metadata, user } = request;
@@ -65,7 +64,7 @@ function responseOf(followed: Followed, request: AgentRequest, status: Status, m
   };
 }
 
-/** The answer to a request that is not streamed. `text`: what was said, masked. */
+/** Builds the answer to a request without streaming. `text`: the redacted text. */
 export function endedResponse(
   followed: Followed,
   request: AgentRequest,
@@ -77,7 +76,7 @@ export function endedResponse(
   return responseOf(followed, request, status, { output, usage: usageOf(ended) });
 }
 
-/** The events of a stream. */
+/** Builds the events of a stream. */
 export function responseStream(followed: Followed, request: AgentRequest, redactor: Redactor): StreamShape {
   let numbered = 0;
   const event = (type: string, facts: object): string => {

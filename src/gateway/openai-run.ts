@@ -1,8 +1,8 @@
-// Owns what the two OpenAI shapes know of a run, and its stream: live events in, frames out, no faster than
-// the reader takes them.
-// OS1: live events only bring forward what the run's row says at its end: none of them is relied on.
+// Follows a run for the two OpenAI APIs, and streams it: live events in, frames out, no faster than the
+// reader takes them.
+// OS1: the run's row decides at its end; live events only show its text earlier, and may be lost.
 // OS2: a slow reader gets fewer and larger pieces; one that takes nothing for a while is cut off.
-// OS3: a silence is broken by comments, so that nobody on the way takes the stream for dead.
+// OS3: comments are sent during silence, so that no proxy takes the stream for dead.
 
 import type { Failure, Result } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
@@ -13,7 +13,7 @@ import type { Bus } from "../engine/bus.ts";
 import type { Clock, Timer } from "../world.ts";
 import { TextPieces } from "./openai-text.ts";
 
-/** A run whose end is waited for. */
+/** A run whose end is awaited. */
 export type Followed = Pick<Run, "runId" | "sessionKey" | "agentId" | "acceptedAt">;
 
 /** A run that ended well. `cutShort`: its model reached its output limit. */
@@ -22,20 +22,20 @@ export interface EndedRun {
   readonly cutShort: boolean;
 }
 
-/** Tokens of a run, all its model calls together. */
+/** Returns the tokens of all model calls of a run. */
 export function tokensOf({ usage }: Run) {
   const { input, cacheRead, cacheWrite, output } = usage;
   const details = { cached_tokens: cacheRead, cache_write_tokens: cacheWrite };
   return { input: input + cacheRead + cacheWrite, output, details };
 }
 
-/** The frames of a stream, in one of the shapes. */
+/** The frames of a stream, for one of the APIs. */
 export interface StreamShape {
   begin(): string;
   piece(text: string): string;
   /** `text`: all pieces together. */
   end(ended: EndedRun, text: string): string;
-  /** `hasEnded`: the run failed; false: it goes on, and only the stream ends. */
+  /** `hasEnded`: the run failed; false: it continues, and only the stream ends. */
   fail(failure: Failure, hasEnded: boolean): string;
 }
 
@@ -45,12 +45,12 @@ export function dataFrame(data: object): string {
 
 const KEEP_ALIVE_MS = 15_000;
 const KEEP_ALIVE = ": keep-alive\n\n";
-/** A reader that takes nothing for so long, while something waits for it, is gone. */
+/** A reader that takes nothing for this long while data is waiting is treated as gone. */
 const STALLED_MS = 60_000;
 
 type OfRun = Extract<LiveEvent, { kind: "text" | "tool" | "message" }>;
 
-/** Tells those who follow a run of its live events, with one listener for all of them. */
+/** Passes live events to the followers of each run, with one subscription for all of them. */
 export class RunFeed {
   readonly #bus: Bus;
   readonly #followers = new Map<string, Set<(event: OfRun) => void>>();
@@ -85,11 +85,11 @@ interface StreamParts {
   readonly redactor: Redactor;
   readonly runId: string;
   readonly shape: StreamShape;
-  /** How it ended, from its row. `ended` in a failure's details: the run ended so. */
+  /** The end of the run, from its row. `ended` in a failure's details: the run itself failed. */
   readonly ended: Promise<Result<EndedRun>>;
-  /** The reader has gone. */
+  /** Called when the reader is gone. */
   onGone(): void;
-  /** Hangs up. */
+  /** Closes the connection. */
   cut(): void;
 }
 
@@ -149,7 +149,7 @@ class RunStream {
     this.#wake();
   }
 
-  /** What can be sent, once there is something. */
+  /** Waits for text, and returns all that can be sent. */
   async #next(): Promise<{ text: string; last: boolean }> {
     const { shape } = this.#parts;
     if (!this.#begun) {
@@ -174,7 +174,7 @@ class RunStream {
     return frames + shape.fail(end, end.details?.ended === true);
   }
 
-  /** False: nothing happened for a while. */
+  /** Returns false after a while without events. */
   async #woken(): Promise<boolean> {
     const { clock } = this.#parts;
     const woken = Promise.withResolvers<boolean>();
@@ -187,7 +187,7 @@ class RunStream {
   }
 }
 
-/** The body of a streamed answer. */
+/** Returns the body of a streamed answer. */
 export function streamRun(parts: StreamParts): ReadableStream<Uint8Array> {
   const stream = new RunStream(parts);
   const source = {

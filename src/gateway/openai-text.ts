@@ -1,22 +1,21 @@
-// Turns the live text of a run into the pieces of a stream, which only grows.
-// TX1: what was sent is never taken back: a text that begins anew is continued where it says the same, else
-//      it follows behind a blank line.
-// TX2: what may still become a credential is held back, so that no half of one leaves before it can be masked
-//      (I14).
+// Splits the live text of a run into the pieces of a stream, which can only grow.
+// TX1: sent text is never taken back: if a message starts again, the stream continues where both texts agree,
+// else the new text follows after a blank line.
+// TX2: the start of a possible credential is held back, so that it can be redacted whole (I14).
 
 import type { MaskStream, Redactor } from "../core/redact.ts";
 import { type TextDelta, withDelta } from "../core/text-delta.ts";
 
 const BREAK = "\n\n";
 
-/** Turns the texts of one run into pieces. */
+/** Splits the texts of one run into pieces. */
 export class TextPieces {
   readonly #redactor: Redactor;
-  /** Everything that has left. */
+  /** All text that was sent. */
   #whole = "";
-  /** The text of the message under way, as it came. */
+  /** The text of the current message, as received. */
   #heard = "";
-  /** A message that began anew, until it says more or something else: what it said before. */
+  /** The previous text of a message that started again, until the new one is longer or differs. */
   #earlier: string | undefined;
   #mask: MaskStream;
   #closed = false;
@@ -30,15 +29,15 @@ export class TextPieces {
     return this.#whole;
   }
 
-  /** The next piece, after this change; "" when nothing can leave yet. */
+  /** Returns the next piece after this change; "" when nothing can be sent yet. */
   next(delta: TextDelta): string {
     if (delta.offset === this.#heard.length && !this.#closed) return this.#goOn(delta.text);
     const text = withDelta(this.#closed ? "" : this.#heard, delta);
-    // A part is missing: the end of the run tells the whole.
+    // A part is missing: the end of the run has the whole text.
     return text === undefined ? "" : this.#anew(text);
   }
 
-  /** The rest of a message that is complete, and reads `text`: the next text is another one's. */
+  /** Returns the rest of a complete message that reads `text`; the next text is another message's. */
   close(text?: string): string {
     if (this.#closed && (text ?? "") === "") return "";
     const rest = this.#take(text ?? this.#heard) + this.#send(this.#mask.end());
@@ -46,7 +45,7 @@ export class TextPieces {
     return rest;
   }
 
-  /** The last piece: the run has ended with this text. */
+  /** Returns the last piece: the run has ended with this text. */
   end(text: string): string {
     return this.#take(text) + (this.#closed ? "" : this.#send(this.#mask.end()));
   }
@@ -69,7 +68,7 @@ export class TextPieces {
     return this.#send(this.#mask.push(text.slice(known.length)));
   }
 
-  /** The message begins again. */
+  /** Starts the message again. */
   #anew(text: string): string {
     const earlier = this.#closed ? "" : (this.#earlier ?? this.#heard);
     this.#heard = "";
@@ -79,7 +78,7 @@ export class TextPieces {
     return this.#goOn(text);
   }
 
-  /** The text says something else than what has left. */
+  /** Handles a text that differs from the sent one. */
   #other(text = this.#heard): string {
     this.#heard = text;
     this.#earlier = undefined;

@@ -1,8 +1,8 @@
 // Owns the OpenAI-compatible routes: a chat completion or a response is one run of an agent.
-// OA1: a run goes through the flows that every door uses; what is refused is refused before a stream begins.
-// OA2: how a run ended comes from its row, wherever it was executed (I12).
-// OA3: a run that nobody can come back to ends with its client: one in a temporary session, asked for without
-//      an Idempotency-Key. Any other goes on.
+// A run uses the same flows as everywhere else; a refusal comes before a stream begins.
+// The result comes from the run's row, in whichever process it was executed (I12).
+// OA3: a run in a temporary session without an Idempotency-Key is cancelled when its client leaves, since
+// nobody can retrieve it. Any other run continues.
 
 import type { Context } from "hono";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
@@ -28,9 +28,9 @@ import { type AgentRequest, agentIn, modelName, readRequest } from "./openai-req
 import { endedResponse, responseStream } from "./openai-responses.ts";
 import { type EndedRun, type Followed, RunFeed, streamRun } from "./openai-run.ts";
 
-/** Bytes of a body: pictures are in it. */
+/** Maximum bytes of a body: it may include pictures. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;
-/** Bytes of the bodies that are read, and not yet accepted, at once; more have to come again. */
+/** Bytes of all bodies that are read and not yet accepted; beyond it requests must be retried. */
 const BODIES_MAX_BYTES = 200 * 1024 * 1024;
 const BODIES_RETRY_MS = 1_000;
 const SESSION_HEADER = "x-parley-session-key";
@@ -41,11 +41,11 @@ interface DoorParts {
   readonly dispatcher: Dispatcher;
 }
 
-/** One request on its way. */
+/** One parsed request. */
 interface Asked {
   readonly request: AgentRequest;
   readonly agentId: string;
-  /** The session that the header names. */
+  /** The session in the header. */
   readonly sessionKey?: string;
   readonly idempotencyKey?: string;
 }
@@ -54,7 +54,7 @@ function agentIds({ settings }: GatewayDeps, caller: Caller): string[] {
   return agentsFor(settings, caller).map((agent) => agent.id);
 }
 
-/** A key as a header can carry it. */
+/** Encodes a key for a header. */
 function headerText(text: string): string {
   return text.replace(/[^!-~]+/gu, encodeURIComponent);
 }
@@ -86,7 +86,7 @@ function decoded(text: string): string {
   }
 }
 
-/** What the headers and the body ask for. Nothing is read for a caller who may not ask. */
+/** Reads the headers and the body. The body of a caller without the right is not read. */
 async function readAsked(c: Context<Env>, api: OpenAiApi, deps: GatewayDeps): Promise<Result<Asked>> {
   const sessionKey = c.req.header(SESSION_HEADER)?.trim();
   if (sessionKey === "") return fail("invalid_argument", `the header ${SESSION_HEADER} must not be empty`);
@@ -115,7 +115,7 @@ function mismatch(what: string, session: Session): Failure {
   });
 }
 
-/** The session that the request names by header, else by user; undefined: by neither. */
+/** Returns the session of the request's header, else of its user; undefined: it has neither. */
 async function namedSession(ctx: CallContext, asked: Asked): Promise<Result<Opening> | undefined> {
   const { request, agentId, sessionKey } = asked;
   if (sessionKey !== undefined) {
@@ -125,7 +125,7 @@ async function namedSession(ctx: CallContext, asked: Asked): Promise<Result<Open
   return userSession(ctx.deps, ctx.viewer, { agentId, user: request.user });
 }
 
-/** The session that the run takes place in. */
+/** Returns the session of the run. */
 async function openingFor(ctx: CallContext, asked: Asked): Promise<Result<Opening>> {
   const { agentId, request } = asked;
   const { previousRunId, seed } = request;
@@ -149,7 +149,7 @@ function followedOf({ runId, sessionKey, agentId, acceptedAt }: Run): Followed {
   return { runId, sessionKey, agentId, acceptedAt };
 }
 
-/** Accepts the run; asked again under the same idempotency key, it is the run that was accepted then. */
+/** Accepts the run; a retry with the same idempotency key returns the run that was accepted then. */
 async function accept(ctx: CallContext, asked: Asked): Promise<Result<Followed>> {
   const opening = await openingFor(ctx, asked);
   if (!opening.ok) return opening;
@@ -177,7 +177,7 @@ class OpenAiDoor {
   readonly #deps: GatewayDeps;
   readonly #dispatcher: Dispatcher;
   readonly #feed: RunFeed;
-  /** Of the bodies that are in memory, as they were announced. */
+  /** Announced sizes of the bodies in memory. */
   #bodyBytes = 0;
 
   constructor({ deps, dispatcher }: DoorParts) {
@@ -196,7 +196,7 @@ class OpenAiDoor {
     return notFound(c);
   }
 
-  /** The refusal of a caller without this right. */
+  /** Returns the refusal of a caller without this right. */
   #allowed(c: Context<Env>, scope: TokenScope): Response | undefined {
     const allowed = needScope(c.get("caller"), `${c.req.method} ${c.req.path}`, scope);
     return allowed.ok ? undefined : refuse(c, allowed);
@@ -213,7 +213,7 @@ class OpenAiDoor {
     return asked.request.stream ? this.#stream(c, asked, followed) : this.#answer(c, asked, followed);
   }
 
-  /** Reads a request and accepts its run. What it says is in the store then, and in memory no more. */
+  /** Reads a request and accepts its run. Its content is in the store then, and no longer in memory. */
   async #accepted(c: Context<Env>, api: OpenAiApi): Promise<Result<{ asked: Asked; followed: Followed }>> {
     const bytes = Math.min(BODY_MAX_BYTES, Number(c.req.header("content-length") ?? BODY_MAX_BYTES));
     if (this.#bodyBytes + bytes > BODIES_MAX_BYTES) {
@@ -234,7 +234,7 @@ class OpenAiDoor {
       return ok({ asked: { ...asked.value, request: lean }, followed: followed.value });
     } catch (error) {
       const failure = thrown(this.#deps.world, error, `${c.req.method} ${c.req.path}`);
-      // Its acceptance may be on disk all the same: without a key the same request could run twice.
+      // It may have been accepted all the same: without a key a retry could run twice.
       const accepted = c.req.header("idempotency-key") === undefined;
       return { ...failure, details: { ...failure.details, accepted } };
     } finally {
@@ -273,12 +273,12 @@ class OpenAiDoor {
       cut: () => c.env.outgoing.destroy(),
     });
     c.header("content-type", "text/event-stream; charset=utf-8");
-    // Else a proxy on the way may collect what has to be seen at once.
+    // Otherwise a proxy may buffer the stream.
     c.header("x-accel-buffering", "no");
     return c.body(body);
   }
 
-  /** How the run ended; a failure if it ended badly, or before it ended if nobody is answered any more. */
+  /** Waits for the end of the run; a failure if it ended badly, or if the gateway stops first. */
   async #ended(asked: Asked, followed: Followed, client: AbortSignal): Promise<Result<EndedRun>> {
     const { stopped } = this.#dispatcher;
     const accepted = asked.idempotencyKey === undefined;
@@ -305,7 +305,7 @@ class OpenAiDoor {
     const code = endCodeOf(run);
     if (code === undefined) {
       const { world, engine } = this.#deps;
-      // Others have been told of the end in the same step; and what is read may be large.
+      // Other subscribers are notified in the same step; and the row may be large.
       await world.gather?.();
       const cutShort = isCutShort(await readRun(engine.store.db, run.runId));
       await world.gather?.();
@@ -315,7 +315,7 @@ class OpenAiDoor {
     return fail(code, run.error ?? `the run ended: ${run.state}`, { details });
   }
 
-  /** The client has gone before its run ended (OA3). */
+  /** Handles a client that left before its run ended (OA3). */
   async #left(asked: Asked, { runId, sessionKey }: Followed): Promise<void> {
     const mayComeBack = asked.idempotencyKey !== undefined || asked.sessionKey !== undefined;
     if (mayComeBack || !isTemporaryKey(sessionKey)) return;
@@ -323,7 +323,7 @@ class OpenAiDoor {
   }
 }
 
-/** What answers under /v1/. */
+/** Creates the handler of /v1/. */
 export function createOpenAiDoor(parts: DoorParts): Door {
   const door = new OpenAiDoor(parts);
   return (c) => door.handle(c);

@@ -1,25 +1,23 @@
-// Owns what leaves through one socket: numbering of events, coalescing for a slow reader, the limit on unsent
-// bytes.
-// O1: `seq` rises by one with each event that is sent, so a client sees a gap only where the connection
-//     broke.
-// O2: nothing here waits: a slow reader costs its own socket and nobody else's.
-// O3: of the events that replace each other only the newest is kept while the reader is behind.
-// O4: the events of one run leave in their order, those that were held back too.
-// O5: what is said in one step leaves in one piece: each write by itself costs a call of the system.
-// O6: a long event is made into bytes once, however many are told of it.
+// Sends to one socket: numbers events, coalesces them for a slow reader, and limits unsent bytes.
+// `seq` rises by one with each sent event, so a client sees a gap only if the connection broke.
+// Nothing waits here: a slow reader costs its own socket only.
+// Of events that replace each other only the newest is kept while the reader is behind.
+// The events of one run are sent in order, including those that were held back.
+// O5: the output of one step is sent in one piece, since each write costs a system call.
+// O6: a long event is encoded to bytes once for all readers.
 
 import type { WebSocket } from "ws";
 import { CLOSE, type EventName, type StateVersion } from "./protocol.ts";
 
-/** What an event is to others that may be held back. */
+/** How an event relates to others that may be held back. */
 export interface EventMarks {
   /** Events with the same mark replace each other: only the newest matters. */
   readonly replaces?: string;
-  /** Of an event that says only what is new: the one that says it all, for a reader who has missed some. */
+  /** Of an event with only the new part: the one with the whole text, for a reader who has missed some. */
   readonly latest?: () => EncodedEvent;
-  /** Marks of events that this one makes out of date: they must not come after it. */
+  /** Marks of events that this one makes obsolete: they must not be sent after it. */
   readonly settles?: readonly string[];
-  /** Marks of events that have to leave before this one. */
+  /** Marks of events that must be sent before this one. */
   readonly follows?: readonly string[];
 }
 
@@ -27,30 +25,30 @@ export interface EventMarks {
 export interface EncodedEvent extends EventMarks {
   /** The frame as JSON, without its closing brace. */
   readonly head: string;
-  /** The same as bytes, of an event that is long. */
+  /** The head as bytes, if the event is long. */
   readonly bytes?: () => Buffer;
 }
 
-/** Frames above this leave by themselves. */
+/** Larger frames are sent separately. */
 const SMALL_CHARS = 16 * 1024;
-/** So much of one step waits for the rest of it, at most: less than any bound of what a reader may leave. */
+/** Bytes of one step that are collected before a write; less than any limit of unsent bytes. */
 const HOLDING_BYTES = 16 * 1024;
 
 /** Unsent bytes from which on replaceable events are held back. */
 const BEHIND_BYTES = 256 * 1024;
 
 export interface Outlet {
-  /** A frame without `seq`: responses, and the challenge. */
+  /** Sends a frame without `seq`: responses, and the challenge. */
   frame(text: string): void;
   event(event: EncodedEvent): void;
 }
 
 export interface OutletLimits {
-  /** Unsent bytes above which the reader is given up. */
+  /** Unsent bytes above which a slow reader is disconnected. */
   readonly maxBufferedBytes: number;
-  /** Ends the connection, and what it holds in memory. */
+  /** Ends the connection and frees its memory. */
   close(code: number, reason: string): void;
-  /** Lets what is sent from now on wait, until the returned function is called. Absent: nothing waits. */
+  /** Buffers writes until the returned function is called. Absent: nothing is buffered. */
   hold?: (() => () => void) | undefined;
 }
 
@@ -87,15 +85,15 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
   const holdForStep = (): void => {
     if (letGo !== undefined || limits.hold === undefined) return;
     letGo = limits.hold();
-    // Behind everything that follows from what is done now.
+    // After everything that this step sends.
     process.nextTick(sendHolding);
   };
-  /** Whether so much can be written now. */
+  /** Whether this many characters can be written now. */
   const mayWrite = (chars: number): boolean => {
     if (socket.readyState !== socket.OPEN) return false;
-    // What waits here is not what the reader is slow to take.
+    // Bytes that are held here do not show that the reader is slow.
     if (chars >= SMALL_CHARS || socket.bufferedAmount >= HOLDING_BYTES) sendHolding();
-    // Judged before the write, so that one large answer to an idle reader is never its end.
+    // Checked before the write, so that one large answer never disconnects an idle reader.
     if (socket.bufferedAmount > limits.maxBufferedBytes) {
       held.clear();
       limits.close(CLOSE.tryAgain, "too slow: reconnect and read the history");

@@ -1,8 +1,8 @@
-// Owns the web page as files over HTTP: what was built into a folder, and the headers with what it may do.
+// Serves the web page's built files over HTTP, with the headers that restrict it.
 // WP1: only files of that folder are served, by names that were read from it: no path is ever joined.
-// WP2: the page runs its own scripts and styles and talks to its own host only; nothing frames it, and no
-//      address of it, which may have held a token, leaves it.
-// WP3: nothing is read before somebody asks for the page.
+// WP2: the page runs its own scripts and styles and connects to its own host only; it can't be framed, and
+// its address, which may have contained a token, is never sent as a referrer.
+// Nothing is read before the first request for the page.
 
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
 const INDEX = "index.html";
-/** Built files have the hash of what is in them in their names: a name never changes what it holds. */
+/** Built files have a hash of their content in their names, so a name always has the same content. */
 const ASSETS = "assets";
 const ASSET_CACHE = "public, max-age=31536000, immutable";
 
@@ -25,7 +25,7 @@ const TYPES: Readonly<Record<string, string>> = {
   woff2: "font/woff2",
 };
 
-/** A smaller file is not worth the client's unpacking. */
+/** Smaller files are not compressed. */
 const GZIP_MIN_BYTES = 1_024;
 
 interface PageFile {
@@ -37,12 +37,12 @@ interface PageFile {
 }
 
 export interface Page {
-  /** The answer to a GET or HEAD of one of its paths; undefined: there is no such file. */
+  /** Answers a GET or HEAD of a page file; undefined: there is no such file. */
   answer(request: Request): Promise<Response | undefined>;
 }
 
 function policyFor(host: string): string {
-  // Browsers that take 'self' for http only are told the socket's address as well.
+  // For some browsers 'self' covers http only: they need the socket's address as well.
   const sockets = /^[\w.:[\]-]+$/.test(host) ? ` ws://${host} wss://${host}` : "";
   return [
     "default-src 'none'",
@@ -85,7 +85,7 @@ async function readOne(path: string, cache: string): Promise<PageFile> {
   };
 }
 
-/** The files of a built page by the paths that they are asked for under. Empty: it was never built. */
+/** Reads the files of a built page, by request path. Empty: it was never built. */
 async function readPage(dir: string): Promise<Map<string, PageFile>> {
   const files = new Map<string, PageFile>();
   const names = await readdir(dir).catch(() => []);
@@ -98,7 +98,7 @@ async function readPage(dir: string): Promise<Map<string, PageFile>> {
   return files;
 }
 
-/** The page that was built into `dir`. */
+/** Creates the page that was built into `dir`. */
 export function createPage(dir: string): Page {
   let files: Promise<Map<string, PageFile>> | undefined;
   const read = async (): Promise<Map<string, PageFile>> => {
@@ -108,7 +108,7 @@ export function createPage(dir: string): Page {
       found = await files;
       return found;
     } finally {
-      // A checkout may be built while the gateway runs, and at this moment.
+      // A checkout may be built while the gateway runs, even at this moment.
       if (found === undefined || found.size === 0) files = undefined;
     }
   };

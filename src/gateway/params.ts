@@ -1,7 +1,7 @@
-// Owns the list of methods: which scope each needs and which params it takes, as JSON Schema. Compiled on
-// first use (`validate.ts`).
-// PA1: a method that isn't here doesn't exist; a param that is neither here nor in `ignored` is an error.
-// PA2: `ignored` are params of the OpenClaw method of that name that mean nothing here: taken, never read.
+// Lists the methods: the scope that each needs and its params, as JSON Schema. Compiled on first use
+// (`validate.ts`).
+// A method outside of this list doesn't exist; a param that is neither listed nor in `ignored` is an error.
+// `ignored` are params of the OpenClaw method of that name without a meaning here: accepted, never read.
 
 import type { XStatic } from "typebox/schema";
 import { ACCESS_METHODS } from "./params/access.ts";
@@ -28,7 +28,7 @@ function open<const P extends object, const R extends readonly (keyof P & string
   return { type: "object", properties, required } as const;
 }
 
-/** The params of `connect`, with room for what newer clients add. */
+/** The params of `connect`; open, since newer clients add more. */
 export const CONNECT = open(
   {
     minProtocol: about({ type: "integer" }, "The oldest version that the client speaks."),

@@ -1,6 +1,6 @@
-// Owns what a session's pass means at a door: whose call it is, with whose eyes, and in which run.
-// GP1: the caller is the session itself: it sees what the session sees, whatever session it names.
-// GP2: a call counts as one of the run that the session has under way; without one there is no call.
+// Applies a session's pass: its caller, its viewer, and its run.
+// The caller is the session: it sees exactly the sessions that the session sees.
+// A call counts as part of the session's running run; without one it is refused.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";
@@ -16,7 +16,7 @@ import type { Passes, RunInHand } from "../tools/passes.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
 import type { Caller } from "./auth.ts";
 
-/** The session that a pass is good for. `named`: what the call says; another one than that is refused. */
+/** Returns the session of a pass. `named`: the session in the call; another one is refused. */
 export async function sessionOfPass(
   db: Db,
   actsAs: string,
@@ -28,13 +28,16 @@ export async function sessionOfPass(
   return fail("not_visible", `this token is the pass of session ${actsAs} and of no other`);
 }
 
-/** Who looks when `caller` acts as the first session of the chain: with an operator, both must be allowed. */
+/**
+ * Returns the viewer when `caller` acts as the first session of the chain: with an operator, both must be
+ * allowed.
+ */
 export function viewerAs(caller: Caller, token: Viewer, chain: SpawnChain, settings: Settings): Viewer {
   if (caller.actsAs !== undefined) return sessionViewer(chain, settings);
   return token.kind === "operator" ? { ...token, as: identityOf(chain, settings) } : token;
 }
 
-/** The run that a call with a pass belongs to; undefined: it is no pass, and belongs to none. */
+/** Returns the run of a call with a pass; undefined: the caller uses no pass. */
 export function runOfPass(passes: Passes | undefined, caller: Caller): Result<RunInHand | undefined> {
   if (caller.actsAs === undefined) return ok(undefined);
   const run = passes?.runOf(caller.actsAs);
@@ -42,7 +45,10 @@ export function runOfPass(passes: Passes | undefined, caller: Caller): Result<Ru
   return fail("run_aborted", `session ${caller.actsAs} has no run under way: its tools work only in one`);
 }
 
-/** A call as the run's own model makes it: it counts in its chain, and gives its slot back while it waits. */
+/**
+ * Runs a call like a tool call of the run's model: it counts in its chain, and releases its slot while it
+ * waits.
+ */
 export async function callInRun(
   tool: ToolContext,
   request: ToolCallRequest,

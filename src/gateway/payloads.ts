@@ -1,5 +1,5 @@
-// Owns what the methods answer and what events carry: the same types for the gateway and its clients.
-// PL1: a handler can't answer anything else, and no method is without an answer: `Method` asks for these.
+// Owns the types of method answers and event payloads, shared by the gateway and its clients.
+// `Method` requires these types, so every method has exactly one kind of answer.
 
 import type { ChainParty, ChainRow, ChainStep } from "../core/chain-step.ts";
 import type { Explanation } from "../core/explanation.ts";
@@ -61,7 +61,7 @@ export type RunRow = Omit<RunFacts, "runId">;
 /** A message that waits in the lane. */
 export interface QueuedRun {
   readonly runId: string;
-  /** Its beginning. Absent where it is long. */
+  /** Its beginning, if the text is long. */
   readonly text?: string;
   readonly provenance?: Provenance;
   readonly senderName?: string;
@@ -70,7 +70,7 @@ export interface QueuedRun {
 /** The session beside the newest page of its transcript. */
 export interface HistoryNow {
   readonly session: ListedRow;
-  /** The first runs that have not begun, in their order; `session.queuedRuns` says how many there are. */
+  /** The first pending runs, in order; `session.queuedRuns` is their total. */
   readonly queue: readonly QueuedRun[];
 }
 
@@ -81,31 +81,28 @@ export interface EarlierRow {
   readonly startedAt: number;
   /** When its last message was written. */
   readonly endedAt: number;
-  /** How many messages it has. */
+  /** Number of messages. */
   readonly messages: number;
-  /** How its first message begins. */
+  /** The beginning of its first message. */
   readonly title?: string;
 }
 
 interface HistoryPage {
   readonly sessionKey: string;
-  /**
-   * Of the conversation that the messages are of. Absent: the key is a free name, and the conversation begins
-   * with the first message to it.
-   */
+  /** The messages' conversation. Absent: the key is unused, and the first message starts the conversation. */
   readonly sessionId?: string;
   /** Oldest first; with `includeRuns` each names its run, if it has one. */
   readonly messages: readonly (Message & { readonly runId?: string })[];
   readonly thinkingLevel: string;
-  /** For `before`: the page before this one. Absent on the first page of the transcript. */
+  /** For `before`: the previous page. Absent on the first page of the transcript. */
   readonly nextBefore?: string;
-  /** For `after`: the page behind this one. Absent on the newest page. */
+  /** For `after`: the next page. Absent on the newest page. */
   readonly nextAfter?: string;
-  /** With `includeRuns`: the runs of these messages, and on the newest page those that have not ended. */
+  /** With `includeRuns`: the runs of these messages, and on the newest page the unfinished ones. */
   readonly runs?: Readonly<Record<string, RunRow>>;
   /**
-   * With `includeRuns`: when the model began to read a summary in place of what is before a message, by that
-   * message's id.
+   * With `includeRuns`: by message id, when the model began to read a summary in place of everything before
+   * that message.
    */
   readonly compactions?: Readonly<Record<string, number>>;
   /** With `includeRuns`, on the newest page. */
@@ -114,7 +111,7 @@ interface HistoryPage {
 
 export interface WaitAnswer {
   readonly runId: string;
-  /** `timeout`: waiting ended, the run goes on. */
+  /** `timeout`: the wait ended, the run continues. */
   readonly status: "ok" | "error" | "timeout";
   readonly runStatus: RunState;
   readonly startedAt: number | undefined;
@@ -127,7 +124,7 @@ interface ToolRow {
   readonly name: string;
   readonly description: string;
   readonly parameters: object;
-  /** Why the session has it, naming the settings. */
+  /** Why the session has it, with the setting's name. */
   readonly reason: string;
 }
 
@@ -136,17 +133,17 @@ export interface DeliveryRow {
   readonly id: string;
   readonly sessionKey: string;
   readonly runId?: string;
-  /** `hook`: news for a program; its text is the body of the request. */
+  /** `hook`: an event for a program; its text is the body of the request. */
   readonly kind: "announce" | "send" | "hook";
   readonly route: Route;
   readonly text: string;
-  /** The text was cut to the `maxChars` that were asked for. */
+  /** The text was cut to the requested `maxChars`. */
   readonly textTruncated?: boolean;
   readonly state: "pending" | "sent" | "failed" | "skipped";
   readonly code?: string;
   readonly error?: string;
   readonly attempts: number;
-  /** An attempt is being made. */
+  /** An attempt is under way. */
   readonly attemptOpen: boolean;
   readonly partsSent: number;
   readonly nextAttemptAt: number;
@@ -167,7 +164,7 @@ interface ExplainedSession {
   readonly archived?: true;
 }
 
-/** A session as `sessions.list` and `sessions.patch` show it. What isn't set is absent. */
+/** A session as `sessions.list` and `sessions.patch` show it. Unset fields are absent. */
 export interface SessionRow
   extends Pick<
     Session,
@@ -189,7 +186,7 @@ export interface SessionRow
   readonly channel: string;
   readonly modelProvider: string;
   readonly model: string;
-  /** Null: the model is not known. */
+  /** Null: the model is unknown. */
   readonly contextTokens: number | null;
   readonly label: string | undefined;
   readonly displayName: string | undefined;
@@ -201,16 +198,16 @@ export interface SessionRow
   readonly lastChannel?: string;
   readonly lastTo?: string;
   readonly lastAccountId?: string | undefined;
-  /** The same place whole, its thread too. */
+  /** The same destination in full, with its thread. */
   readonly deliveryContext?: Route;
 }
 
 export interface ListedRow extends SessionRow {
   readonly state: SessionState;
   readonly queuedRuns: number;
-  /** Of a waiting one: the sessions whose runs it waits for, as far as the caller sees them. */
+  /** If it waits: the sessions of the runs that it waits for, as far as the caller sees them. */
   readonly waitingOn?: readonly string[];
-  /** With `includeChildren`: the sessions that it spawned, counted up to 1000. */
+  /** With `includeChildren`: the number of sessions that it spawned, at most 1000. */
   readonly children?: number;
   readonly derivedTitle?: string;
   readonly lastMessagePreview?: string;
@@ -237,24 +234,24 @@ export interface Health {
   readonly uptimeMs: number;
   readonly store: { readonly kind: string; readonly ok: boolean };
   readonly accepting: boolean;
-  /** `linked`: messages come in, at this process. */
+  /** `linked`: this process receives messages. */
   readonly channels: Readonly<
     Record<string, { readonly ok: boolean; readonly configured: boolean; readonly linked?: boolean }>
   >;
   readonly defaultAgentId: string;
   readonly durationMs: number;
-  /** Runs and slots; told to those only whose token covers every session. */
+  /** Runs and slots. Only for tokens that cover every session. */
   readonly lanes?: {
     readonly running: number;
     readonly waiting: number;
     readonly queued: number;
     readonly slots: { readonly max: number; readonly taken: number };
   };
-  /** As above. */
+  /** Only for tokens that cover every session. */
   readonly deliveries?: {
     readonly pending: number;
     readonly failed: number;
-    /** Events for web hooks that were not kept, until their failed delivery is retried or dismissed. */
+    /** Dropped events of web hooks, until their failed delivery is retried or dismissed. */
     readonly dropped?: number;
   };
 }
@@ -263,53 +260,58 @@ interface Status extends Health {
   readonly protocol: readonly number[];
   readonly agents: number;
   readonly models: number;
-  /** As above. */
+  /** Only for tokens that cover every session. */
   readonly connections?: number;
-  /** As above, where several gateways share the store: this one, and all that are known. */
+  /**
+   * If several gateways share the store: this process, and all known ones. Only for tokens that cover every
+   * session.
+   */
   readonly processId?: string;
   readonly processes?: readonly ProcessRow[];
-  /** Nobody has ever said anything here. As above. */
+  /** No session has any message yet. Only for tokens that cover every session. */
   readonly unused?: boolean;
   /**
-   * The configuration file as it is now, compared with what runs: whether it can be read, whether a restart
-   * would change something, and which parts. As above.
+   * The current configuration file compared with the running one: whether it is valid, whether a restart
+   * would change something, and which parts. Only for tokens that cover every session.
    */
   readonly config?: Pick<ConfigCheck, "ok" | "differs" | "changed">;
-  /** Absent: this gateway has none to show. */
+  /** Absent: demos are unavailable. */
   readonly demo?: { readonly running: boolean };
 }
 
-/** What each event carries; who gets it, and when. */
+/** The payload of each event, when it is sent, and to whom. */
 export interface EventPayloads {
-  /** The text of a run so far and its end, for a chat window: to those who see the session. */
+  /** The text of a run so far, and its end, for a chat window: to those who may see the session. */
   readonly chat: ChatEvent;
-  /** All that happens in a run: start, text, thoughts, tools, steps of a conversation, end. To the same. */
+  /** Everything in a run: start, text, thoughts, tools, steps of a conversation, end. To the same. */
   readonly agent: AgentEvent;
-  /** A session was made, changed, reset or deleted, or a run of it was accepted, began, waits, ended. */
+  /**
+   * A session was created, changed, reset or deleted, or a run of it was accepted, started, waits or ended.
+   */
   readonly sessions: SessionsEvent;
   /** A row of the outbox has changed: to operator.admin. */
   readonly deliveries: DeliveriesEvent;
-  /** Something became of a scheduled job: to those who see its session. */
+  /** A scheduled job has changed or run: to those who may see its session. */
   readonly cron: CronEvent;
-  /** A device asks to be paired: to operator.admin. */
+  /** A device requests pairing: to operator.admin. */
   readonly "node.pair.requested": NodePairRequested;
-  /** That was settled, or a device is paired no more: to operator.admin. */
+  /** The request was decided, or a device was unpaired: to operator.admin. */
   readonly "node.pair.resolved": NodePairResolved;
-  /** A command: to the node that is asked. */
+  /** A command: to its node. */
   readonly "node.invoke.request": NodeInvokeRequest;
-  /** Nobody waits for its answer any more: to that node. */
+  /** The command is no longer needed: to its node. */
   readonly "node.invoke.cancel": NodeInvokeCancel;
-  /** Somebody came or left: to tokens that cover every session. */
+  /** A client connected or disconnected: to tokens that cover every session. */
   readonly presence: { readonly presence: readonly PresenceEntry[] };
-  /** How the gateway stands, every few ticks: to tokens that cover every session. */
+  /** The gateway's health, every few ticks: to tokens that cover every session. */
   readonly health: Health;
-  /** A sign of life, every `gateway.tickIntervalMs`: to everybody. */
+  /** A heartbeat, every `gateway.tickIntervalMs`: to every connection. */
   readonly tick: { readonly ts: number };
-  /** The gateway stops: to everybody. */
+  /** The gateway stops: to every connection. */
   readonly shutdown: ShutdownEvent;
 }
 
-/** Where a demo's WebSocket is, on the port of the gateway that was asked, and the token that opens it. */
+/** The path of a demo's WebSocket on this gateway's port, and the token that opens it. */
 export interface DemoAddress {
   readonly path: string;
   readonly token: string;
@@ -342,9 +344,9 @@ interface Payloads extends ChannelPayloads, CronPayloads, DevicePayloads, NodePa
   "sessions.create": { readonly ok: true; readonly key: string; readonly sessionId: string };
   "sessions.earlier": {
     readonly key: string;
-    /** Of the conversation in force. */
+    /** Of the current conversation. */
     readonly sessionId: string;
-    /** Those that resets have ended, newest first. */
+    /** Earlier conversations, ended by resets, newest first. */
     readonly conversations: readonly EarlierRow[];
   };
   "sessions.preview": { readonly ts: number; readonly previews: readonly Preview[] };
@@ -353,12 +355,12 @@ interface Payloads extends ChannelPayloads, CronPayloads, DevicePayloads, NodePa
   "chat.send": {
     readonly runId: string;
     readonly status: "started";
-    /** The answer to a command such as `/status`. The transcript has it behind the run under way. */
+    /** The answer to a command such as `/status`. In the transcript it follows the current run. */
     readonly reply?: string;
   };
   "chat.abort": { readonly ok: true; readonly aborted: boolean; readonly runIds: readonly string[] };
   "chat.inject": { readonly ok: true; readonly runId: string; readonly sessionKey: string };
-  /** The first answer; `GatewayClient.agent` gives both. */
+  /** The first answer; `GatewayClient.agent` returns both. */
   agent: {
     readonly runId: string;
     readonly status: "accepted";
@@ -375,18 +377,18 @@ interface Payloads extends ChannelPayloads, CronPayloads, DevicePayloads, NodePa
   "tools.catalog": {
     readonly sessionKey: string;
     readonly tools: readonly ToolRow[];
-    /** `mcp__<server>__*`: no tool of that server. */
+    /** `mcp__<server>__*`: all tools of that server. */
     readonly withheld: readonly { readonly name: string; readonly reason: string }[];
-    /** Outside servers whose tools could not be had. */
+    /** MCP servers whose tools could not be listed. */
     readonly missing: readonly { readonly server: string; readonly why: string }[];
   };
   "tools.invoke": Record<string, unknown>;
   "chains.list": {
     readonly ts: number;
     readonly count: number;
-    /** Newest activity first; behind the last page those that are at long, silent work. */
+    /** Newest activity first; after the last page come chains with long, silent work. */
     readonly chains: readonly ChainRow[];
-    /** What their sessions are called, by key; those that have a name. */
+    /** Names of their sessions, by key, if they have one. */
     readonly names: Readonly<Record<string, string>>;
     readonly nextCursor?: string;
   };
@@ -409,7 +411,7 @@ interface Payloads extends ChannelPayloads, CronPayloads, DevicePayloads, NodePa
   "access.explain": {
     readonly viewer: ExplainedSession & { readonly sandboxed: boolean };
     readonly target: ExplainedSession;
-    /** `tools.sessions.visibility`, and what it comes to for the viewer. */
+    /** `tools.sessions.visibility`, and its effective value for the viewer. */
     readonly visibility: { readonly configured: VisibilityMode; readonly effective: VisibilityMode };
     readonly agentToAgent: AgentToAgentSettings;
     readonly answers: readonly Explanation[];
@@ -424,5 +426,5 @@ interface Payloads extends ChannelPayloads, CronPayloads, DevicePayloads, NodePa
   "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }
 
-/** What a method answers. */
+/** The answer of a method. */
 export type PayloadOf<M extends MethodName> = Payloads[M];

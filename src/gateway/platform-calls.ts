@@ -1,10 +1,10 @@
-// Owns the calls that platforms make to their channel: GET and POST /channels/<channel>/<account>.
-// PC1: there is no token: the platform proves itself to its channel, by a signature. Until then nothing is
-//      done, and what is held in memory is bounded.
-// PC2: a stranger learns nothing from an answer but its status.
-// PC3: 5xx is only what the platform must bring again: it was not stored. What comes in is stored when it is
-//      told so (I2).
-// PC4: strangers don't fill the log: of calls without proof one line a minute is written for an account.
+// Owns the calls of platforms to their channel: GET and POST /channels/<channel>/<account>.
+// PC1: there is no token: the platform authenticates to its channel, by a signature. Until then nothing is
+// done, and the memory for bodies is bounded.
+// A stranger learns nothing from an answer but its status.
+// PC3: 5xx means only that the platform must send the call again, since it was not stored. An acknowledged
+// call is stored (I2).
+// PC4: strangers can't fill the log: unauthenticated calls of an account are logged as one line a minute.
 
 import type { Context } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
@@ -29,14 +29,14 @@ interface DoorParts {
 
 type Callable = Channel & Required<Pick<Channel, "called">>;
 
-/** A channel that takes calls, with the account that one is for. */
+/** A channel that takes calls, and the account of this call. */
 interface Called {
   readonly channel: Callable;
   readonly accountId: string;
   readonly name: string;
 }
 
-/** Writes down that somebody called without proof: the first at once, those that follow as a number. */
+/** Logs unauthenticated calls: the first at once, later ones as a count. */
 function createTellTale({ clock, log }: World) {
   const told = new Map<string, { untilMs: number; unsaid: number }>();
   return (account: string, status: number): void => {
@@ -45,7 +45,7 @@ function createTellTale({ clock, log }: World) {
       last.unsaid += 1;
       return;
     }
-    // No more of them than there are accounts.
+    // Bounded by the number of accounts.
     told.set(account, { untilMs: clock.now() + TELL_EVERY_MS, unsaid: 0 });
     log.warn(
       { account, status, count: (last?.unsaid ?? 0) + 1 },
@@ -66,7 +66,7 @@ function find(channels: ReadonlyMap<string, Channel>, path: string): Called | un
   return isOurs === true ? { channel, accountId, name } : undefined;
 }
 
-/** The routes under /channels/. */
+/** Creates the handler of /channels/. */
 export function createPlatformDoor({ deps, unproven }: DoorParts): Door {
   const { channels, engine, world } = deps;
   const tellForged = createTellTale(world);
@@ -100,7 +100,7 @@ export function createPlatformDoor({ deps, unproven }: DoorParts): Door {
     }
     if (!engine.accepting().ok) return again(c);
     const done = await unproven.read(c, BODY_MAX_BYTES, async (body) => {
-      // A body that was cut off can't be told from none, and is not forged.
+      // A truncated body looks like an empty one, and is no forgery.
       if (method === "POST" && body.length === 0) return ok(answer(c, { status: 400, body: "no body" }));
       return ask(c, called, body);
     });

@@ -1,6 +1,6 @@
-// Owns who is connected, as clients are told.
-// PR1: only callers whose token covers every session are told of others; everybody else sees itself.
-// PR2: changes are told at most once per interval, however many come and go, in bounded words.
+// Owns presence: the list of connected clients.
+// Only callers whose token covers every session see others; all others see themselves.
+// Changes are sent at most once per interval, whatever their number, in bounded text.
 
 import type { Redactor } from "../core/redact.ts";
 import type { Timer, World } from "../world.ts";
@@ -8,9 +8,9 @@ import type { Member } from "./connection.ts";
 import type { PresenceEntry } from "./protocol.ts";
 
 const TELL_EVERY_MS = 1_000;
-/** Entries that are told of, newest first: more are a number, not a list. */
+/** Listed entries, newest first; the others are only counted. */
 const ENTRIES_MAX = 100;
-/** Characters of what a client says of itself that others are told. */
+/** Characters of a client's description of itself that others see. */
 const SHOWN_MAX_CHARS = 128;
 
 export interface Presence {
@@ -19,14 +19,14 @@ export interface Presence {
   count(): number;
   add(member: Member): void;
   remove(member: Member): void;
-  /** Those that `member` may know of. */
+  /** Returns the entries that `member` may see. */
   seenBy(member: Member, seesAll: boolean): PresenceEntry[];
   all(): PresenceEntry[];
   close(): void;
 }
 
 function entryOf({ connId, params: { client } }: Member, ts: number, redactor: Redactor): PresenceEntry {
-  // Cut, so that no client's words fill up what the others have to read.
+  // Cut, so that no client's text fills the others' lists.
   const shown = (text: string): string => redactor.beginning(text, SHOWN_MAX_CHARS).text;
   return {
     connId,
@@ -70,7 +70,7 @@ export function createPresence(
       if (members.delete(member)) note();
     },
     seenBy(member, seesAll) {
-      // Asked while the member says hello: it is one of those who are there.
+      // Called while the member connects: it is listed, too.
       const others = seesAll ? newest().filter(({ connId }) => connId !== member.connId) : [];
       return [entryOf(member, clock.now(), redactor), ...others];
     },

@@ -1,7 +1,7 @@
-// Owns what goes over the wire: frames, versions, limits, error codes, event payloads. The one file that a
-// client must read; the methods with their params are listed in `params.ts`.
-// P1: a frame is one JSON object in one text message; unknown frame types and binary messages are refused.
-// P2: names are those of the OpenClaw gateway protocol, version 3; fields are added, none is renamed.
+// Defines the protocol: frames, versions, limits, error codes, event payloads. A client needs to read only
+// this file; `params.ts` lists the methods with their params.
+// A frame is one JSON object in one text message; unknown frame types and binary messages are refused.
+// Names are those of the OpenClaw gateway protocol, version 3; fields are added, none is renamed.
 
 import type { RpcCode } from "../core/errors.ts";
 import type { CronChange } from "../core/event.ts";
@@ -9,38 +9,38 @@ import type { Usage } from "../core/message.ts";
 import type { ModelRetry } from "../core/model-retry.ts";
 import type { EndedRunState, FlowStep } from "../core/run.ts";
 
-/** Versions that the gateway speaks, best last. They differ in nothing that Parley uses. */
+/** Supported versions, best last. They differ in nothing that Parley uses. */
 export const PROTOCOL_VERSIONS = [3, 4] as const;
 
-/** Bytes of one message from a peer that has connected. */
+/** Bytes of one message from a connected peer. */
 export const MAX_PAYLOAD_BYTES = 25 * 1024 * 1024;
-/** The same from a node. */
+/** Bytes of one message from a node. */
 export const MAX_PAYLOAD_OF_NODE_BYTES = 4 * 1024 * 1024;
-/** Bytes that a peer may send in all before it has connected. */
+/** Total bytes that a peer may send before it has connected. */
 export const MAX_PAYLOAD_BEFORE_CONNECT_BYTES = 64 * 1024;
-/** The `connect` request has to be there this long after the socket opened. */
+/** Time for the `connect` request, from the opening of the socket. */
 export const CONNECT_TIMEOUT_MS = 10_000;
-/** Requests of one connection that may be under way at once; more are refused with RATE_LIMITED. */
+/** Concurrent requests of one connection; more are refused with RATE_LIMITED. */
 export const PENDING_REQUESTS_MAX = 512;
-/** `agent.wait` waits this long when it is not told how long. */
+/** Default timeout of `agent.wait`. */
 export const WAIT_DEFAULT_MS = 30_000;
-/** Name of the file in the store directory that holds a generated token. */
+/** Name of the file in the store directory that has the generated token. */
 export const TOKEN_FILE = "gateway-token";
 
-/** Where a gateway's socket is, from its `ws://…` or the `http://…` that people have at hand. */
+/** Returns the address of a gateway's socket, from its `ws://…` or the page's `http://…`. */
 export function socketAddress(text: string): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
-  // A link to the page has the token behind "#"; a socket's address may not have such a part.
+  // A link to the page has the token after "#"; a socket's address may not have this part.
   url.hash = "";
   const address = url.href.replace(/^http/, "ws").replace(/\/$/, "");
   return /^wss?:/.test(address) ? address : undefined;
 }
 
-/** What a node hears when another connection with its key takes over. */
+/** The close reason for a node when another connection with its key replaces it. */
 export const NODE_REPLACED = "another connection with this device's key took its place";
 
-/** Why a socket is closed, as WebSocket close codes. */
+/** WebSocket close codes. */
 export const CLOSE = {
   goingAway: 1001,
   protocol: 1002,
@@ -62,9 +62,9 @@ export interface WireError {
   readonly message: string;
   /** `code` is the finer code of `core/errors.ts`; the rest are facts of that failure. */
   readonly details?: Readonly<Record<string, unknown>>;
-  /** The same request may well succeed later. */
+  /** The same request may succeed later. */
   readonly retryable?: boolean;
-  /** Not before. */
+  /** The earliest time for a retry. */
   readonly retryAfterMs?: number;
 }
 
@@ -90,7 +90,7 @@ export interface StateVersion {
   readonly health: number;
 }
 
-/** What a client says about itself; every string is taken. */
+/** A client's description of itself; every string is accepted. */
 export interface ClientInfo {
   readonly id: string;
   readonly version: string;
@@ -100,7 +100,7 @@ export interface ClientInfo {
   readonly instanceId?: string;
 }
 
-/** Proof of a device key: an Ed25519 signature over the challenge (`device.ts` says which text). */
+/** Proof of a device key: an Ed25519 signature over the challenge (`device.ts` defines the signed text). */
 export interface DeviceProof {
   /** SHA-256 of the raw public key, in hex. */
   readonly id: string;
@@ -121,9 +121,9 @@ export interface ConnectParams {
   readonly scopes?: readonly string[];
   readonly auth?: { readonly token?: string; readonly deviceToken?: string; readonly password?: string };
   readonly device?: DeviceProof;
-  /** Features that the client understands: `text-deltas`. Of a node: its abilities, in its own words. */
+  /** Features that the client understands: `text-deltas`. Of a node: its capabilities, in its own terms. */
   readonly caps?: readonly string[];
-  /** Of a node: what may be asked of it. */
+  /** Of a node: the commands that it accepts. */
   readonly commands?: readonly string[];
 }
 
@@ -151,7 +151,7 @@ export interface HelloOk {
     readonly maxBufferedBytes: number;
     readonly tickIntervalMs: number;
   };
-  /** What this connection may do; `deviceToken` only when a device proved itself. */
+  /** The rights of this connection; `deviceToken` only when a device signed the challenge. */
   readonly auth: { readonly deviceToken?: string; readonly role: string; readonly scopes: readonly string[] };
 }
 
@@ -166,10 +166,10 @@ export interface PresenceEntry {
   readonly ts: number;
 }
 
-/** A client with this capability gets what is new of a text, not the whole text so far. */
+/** A client with this capability gets the new part of a text, not the whole text so far. */
 export const TEXT_DELTAS = "text-deltas";
 
-/** Events that a connection may get, with `connect.challenge` before all of them. */
+/** Events that a connection may get, after `connect.challenge`. */
 export const EVENTS = [
   "chat",
   "agent",
@@ -187,7 +187,7 @@ export const EVENTS = [
 ] as const;
 export type EventName = (typeof EVENTS)[number];
 
-/** The events of them that a node gets; `node.invoke.*` goes to nobody else. */
+/** The events that a node gets; `node.invoke.*` is for nodes only. */
 export const NODE_EVENTS: readonly EventName[] = [
   "node.invoke.request",
   "node.invoke.cancel",
@@ -211,8 +211,7 @@ export interface ChatEvent {
   /** In a delta the whole text so far: clients replace. Absent in the final event of a silent run. */
   readonly message?: ChatMessage;
   /**
-   * For clients with `text-deltas`, in a delta in place of `message`: it replaces all that stands at `offset`
-   * and behind it.
+   * For clients with `text-deltas`, in a delta in place of `message`: it replaces all text from `offset` on.
    */
   readonly delta?: string;
   /** Where `delta` begins, in UTF-16 units. */
@@ -267,11 +266,11 @@ export type AgentEvent = AgentEventBase &
   (
     | { readonly stream: "lifecycle"; readonly data: LifecycleData }
     | { readonly stream: "assistant"; readonly data: { readonly text: string } }
-    /** What the model thought before a message, once that is written down. */
+    /** The model's thoughts before a message, once they are stored. */
     | { readonly stream: "thinking"; readonly data: { readonly text: string } }
     | { readonly stream: "tool"; readonly data: ToolData }
     | { readonly stream: "flow"; readonly data: FlowData }
-    /** The model's provider failed, and is asked again after a while. */
+    /** The model's provider failed; the call is retried after a while. */
     | { readonly stream: "retry"; readonly data: ModelRetry }
   );
 
@@ -280,14 +279,14 @@ export interface SessionsEvent {
   readonly change: "created" | "updated" | "reset" | "deleted" | "state";
 }
 
-/** A hint: the row, as `deliveries.list` gives it, is the truth. */
+/** A hint: the row, as `deliveries.list` returns it, is authoritative. */
 export interface DeliveriesEvent {
   readonly id: string;
   readonly sessionKey: string;
   readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
 }
 
-/** Something became of a scheduled job; `cron.list` says what it is now. */
+/** A scheduled job has changed or run; `cron.list` returns its state. */
 export interface CronEvent {
   readonly id: string;
   readonly key: string;

@@ -1,15 +1,16 @@
-// Owns what the translation of events remembers of runs: their numbers, and which of them must stay quiet.
-// RT1: numbers rise within a run, also over a restart of the gateway, and from one gateway to another that
-//      shares its store: there they are taken from the clock, which is the database's for all.
-// RT2: what has ended is remembered for a while only.
+// Keeps the state of runs that the translation of events needs: their event numbers, and which runs stay
+// quiet.
+// RT1: numbers rise within a run, also over a restart of the gateway. Between gateways that share a store
+// they are taken from the database's clock, which all of them use.
+// Ended runs are kept for a while only.
 
 import { dropOldest } from "../core/bounded.ts";
 import type { FlowStep } from "../core/run.ts";
 import { isQuietStep } from "../core/turn-rules.ts";
 
-/** Runs that have ended and are still numbered: a flow tells about them a little longer. */
+/** Ended runs that keep their numbers: a flow may still publish events of them. */
 const PAST_RUNS_MAX = 1_000;
-/** Notes that were shown and whose delivery may still come. */
+/** Shown notes whose delivery may still come. */
 const NOTES_MAX = 200;
 
 interface Track {
@@ -29,7 +30,7 @@ export class RunTracks {
   readonly #live = new Map<string, Track>();
   readonly #past = new Map<string, number>();
   readonly #shown = new Set<string>();
-  /** Numbers are times: any process that tells of a run goes on above what another one told. */
+  /** Numbers are times: any process continues above the numbers of another one. */
   readonly #byClock: boolean;
 
   constructor(now: () => number, byClock: boolean) {
@@ -44,10 +45,10 @@ export class RunTracks {
 
   begin(run: RunStart): void {
     if (this.#live.has(run.runId)) return;
-    // A run that began in an earlier process has used up numbers; no run makes a thousand events a second.
+    // A run that began in an earlier process has used numbers; no run makes a thousand events a second.
     const earlier = run.startedAt !== undefined && run.startedAt < this.#since;
     const used = earlier ? this.#now() - (run.startedAt ?? 0) : 0;
-    // Its flow may have told of it before it began.
+    // Its flow may have published events before it began.
     const seq = Math.max(used, this.#past.get(run.runId) ?? 0);
     this.#past.delete(run.runId);
     this.#live.set(run.runId, { seq, flowStep: run.flowStep });
@@ -63,7 +64,7 @@ export class RunTracks {
   }
 
   end(runId: string): void {
-    // One that ended in its lane has numbers all the same: its flow told of it.
+    // A run that ended while it was queued has numbers, too: its flow published events.
     this.#remember(runId, this.#live.get(runId)?.seq ?? this.#past.get(runId) ?? 0);
     this.#live.delete(runId);
   }
@@ -72,13 +73,13 @@ export class RunTracks {
     return isQuietStep(this.#live.get(runId)?.flowStep);
   }
 
-  /** A note was shown when it was written. */
+  /** Records a note that was shown when it was written. */
   noteShown(sessionKey: string, text: string): void {
     this.#shown.add(`${sessionKey}\n${text}`);
     dropOldest(this.#shown, NOTES_MAX);
   }
 
-  /** Whether this text was shown as a note already; asked once, when it is delivered. */
+  /** Whether this text was already shown as a note; called once, when it is delivered. */
   takeNote(sessionKey: string, text: string): boolean {
     return this.#shown.delete(`${sessionKey}\n${text}`);
   }

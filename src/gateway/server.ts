@@ -1,8 +1,7 @@
-// Owns the one port: an HTTP server, the WebSocket on it, the connections, the tick, and the planned stop.
-// S1: nothing is listened on before everything behind it is ready; `close` tells every client before it ends.
-// S2: headers are judged before a socket is upgraded; sockets that have not connected are few.
-// S3: work that the connections do together (ticks, presence) is bounded by time, not by how many come and
-//     go.
+// Owns the port: an HTTP server, its WebSockets, the connections, the tick, and the planned stop.
+// The port opens after everything behind it is ready; `close` notifies every client first.
+// Headers are checked before a socket is upgraded; sockets that have not connected are limited.
+// Work for all connections (ticks, presence) is bounded by time, not by their number.
 
 import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -36,33 +35,33 @@ import { CLOSE, type HelloOk, type ShutdownEvent } from "./protocol.ts";
 import { CONNECTIONS_MAX, createShares, SOCKETS_MAX } from "./shares.ts";
 import { openSockets, pathOf, refuseUpgrade } from "./upgrade.ts";
 
-/** Sockets that are open and have not asked to connect: at once, and those that had time enough to ask. */
+/** Open sockets without a `connect` request: in total, and those that had enough time for one. */
 const STRANGERS_MAX = 1_024;
 const SILENT_MAX = 128;
 const SILENT_AFTER_MS = 3_000;
-/** Connections that the system keeps until they are accepted. */
+/** Connections that the system queues until they are accepted. */
 const BACKLOG = 1_024;
-/** A request that comes in drops does not hold its socket for long. */
+/** A slow request does not hold its socket for long. */
 const HTTP_OPTIONS = {
   headersTimeout: 10_000,
   requestTimeout: 60_000,
   connectionsCheckingInterval: 5_000,
-  // Refused by `host.ts` like any other wrong host, with an answer that says so.
+  // `host.ts` refuses it like any other wrong host, with a clear answer.
   requireHostHeader: false,
 };
 /** Ticks between two `health` events. */
 const HEALTH_EVERY_TICKS = 4;
 const FORGET_EVERY_TICKS = 240;
-/** Answers under an idempotency key are remembered this long. */
+/** How long answers are kept under an idempotency key. */
 const ANSWERS_KEPT_MS = 7 * 86_400_000;
 /** How long a planned stop waits for clients to close. */
 const CLOSE_WAIT_MS = 500;
 
 export interface Gateway {
   readonly port: number;
-  /** Tells the clients that a stop is near and takes no new ones; those that are there are still answered. */
+  /** Announces a stop and refuses new clients; connected ones are still answered. */
   announce(shutdown: ShutdownEvent): void;
-  /** Announces the stop, if nobody has, and closes every connection. */
+  /** Announces the stop, unless that was done, and closes every connection. */
   close(shutdown?: ShutdownEvent): Promise<void>;
 }
 
@@ -79,19 +78,19 @@ class GatewayServer implements Gateway {
   readonly #parts: ConnectionParts;
   readonly #history: History;
   readonly #shares = createShares();
-  /** Ends the counting of what the bus tells. */
+  /** Stops counting the event bus's events. */
   readonly #unfollow: () => void;
   readonly #open = new Set<Connection>();
-  /** Connections of which it is still being found out whether they come from inside a sandbox. */
+  /** Connections that are still being checked for a sandbox. */
   readonly #judged = new WeakMap<Duplex, Promise<boolean>>();
   readonly #byDeviceToken = new Set<Member>();
-  /** Those that have not asked to connect, and since when they are there. Oldest first. */
+  /** Sockets without a `connect` request, and when they opened. Oldest first. */
   readonly #strangers = new Map<Connection, number>();
   #trimTimer: Timer | undefined;
   #ticks = 0;
   #tickTimer: Timer | undefined;
   #closing = false;
-  /** Ends what HTTP requests still wait for. */
+  /** Aborts pending HTTP requests. */
   readonly #stop = new AbortController();
 
   constructor(deps: GatewayDeps) {
@@ -187,10 +186,10 @@ class GatewayServer implements Gateway {
     this.#unfollow();
     const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()));
     for (const connection of this.#open) connection.close(CLOSE.goingAway, shutdown.reason);
-    // Behind them: each that leaves is news of its own.
+    // After the members: each one that leaves changes presence.
     this.#presence.close();
     this.#fanout.close();
-    // Also tells those who wait over HTTP, before their sockets go.
+    // Also answers pending HTTP requests, before their sockets close.
     this.#dispatcher.close();
     this.#stop.abort();
     this.#http.closeIdleConnections();
@@ -204,7 +203,7 @@ class GatewayServer implements Gateway {
     cutOff.cancel();
   }
 
-  /** Takes one of the sockets of its address. False: that has too many, and the connection is closed. */
+  /** Takes one of the address's sockets. False: it has too many, and the connection is closed. */
   #take(socket: Socket): boolean {
     const { sockets } = this.#shares;
     const { remoteAddress = "" } = socket;
@@ -216,14 +215,14 @@ class GatewayServer implements Gateway {
     return true;
   }
 
-  /** Asks, as soon as a connection comes, whether it is served at all. */
+  /** Checks a new connection, before it is served. */
   #judge(socket: Socket): void {
     const { localPort = 0, remotePort = 0, remoteAddress = "" } = socket;
     const refused = this.#deps.refusesPeer?.({ localPort, remotePort, remoteAddress }) ?? false;
     if (refused !== false) this.#judged.set(socket, refused);
   }
 
-  /** Serves what comes over a connection, once it is known that it may. */
+  /** Serves a connection once its check has passed. */
   #admit(socket: Duplex, serve: () => void): void {
     const judged = this.#judged.get(socket);
     if (judged === undefined) {
@@ -264,12 +263,12 @@ class GatewayServer implements Gateway {
     sockets.handleUpgrade(request, socket, head, (ws) => this.#accept(ws, request, socket));
   }
 
-  /** Undefined: they can't be loaded, and the socket is closed; the next one tries again. */
+  /** Undefined: loading failed, and the socket is closed; the next one tries again. */
   async #socketsFor(socket: Duplex): Promise<WebSocketServer | undefined> {
     try {
       return await this.#sockets();
     } catch (error) {
-      // Only a broken installation comes here, or one that is being replaced: no reason to end the runs.
+      // Happens only with a broken installation, or one that is being replaced: runs should continue.
       this.#deps.world.log.error({ err: error }, "what serves WebSockets could not be loaded");
       socket.destroy();
       return undefined;
@@ -282,7 +281,7 @@ class GatewayServer implements Gateway {
     const allowed = checkHeaders(this.#deps.settings.gateway, { host, origin });
     if (!allowed.ok) return allowed;
     if (!["/", DEMO_PATH].includes(pathOf(request))) return fail("unknown_method", "the WebSocket is at /");
-    // Also when there is no room for this one: the next one finds it.
+    // Also if this socket finds no room: the next one will.
     this.#trimSoon();
     const isFull = this.#open.size + (this.#demo?.connections ?? 0) >= CONNECTIONS_MAX;
     return isFull || !this.#shares.links.hasRoom(request.socket.remoteAddress ?? "")
@@ -321,13 +320,13 @@ class GatewayServer implements Gateway {
     this.#trimSoon();
   }
 
-  /** Not at once: requests that have come and were not read yet are read before. */
+  /** Delayed, so that requests that have arrived are read first. */
   #trimSoon(): void {
     const { clock } = this.#deps.world;
     if (this.#strangers.size > SILENT_MAX) this.#trimTimer ??= clock.at(clock.now(), () => this.#trim());
   }
 
-  /** Clients ask at once: those who keep silent must not keep others out. */
+  /** Clients send `connect` at once: silent sockets must not keep others out. */
   #trim(): void {
     this.#trimTimer = undefined;
     const now = this.#deps.world.clock.monotonic();
@@ -443,7 +442,7 @@ class GatewayServer implements Gateway {
   }
 }
 
-/** Starts to listen. Rejects when the port can't be had. */
+/** Starts to listen. Rejects when the port is unavailable. */
 export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const server = new GatewayServer(deps);
   await server.listen();

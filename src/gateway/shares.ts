@@ -1,6 +1,6 @@
-// Owns how much each caller may use at once of what all callers share: connections, calls, bytes.
-// SH1: what one caller may use is less than what there is, so that others still find room.
-// SH2: nothing is remembered of a caller that uses nothing.
+// Limits each caller's use of shared resources: connections, calls, bytes.
+// A caller's limit is less than the total, so that others still find room.
+// A caller that uses nothing has no entry.
 
 const MIB = 1024 * 1024;
 
@@ -9,7 +9,7 @@ interface Limits {
   readonly all: number;
 }
 
-/** How much of one thing is in use, by caller. */
+/** The use of one resource, by caller. */
 export class Shares {
   readonly #limits: Limits;
   readonly #used = new Map<string, number>();
@@ -19,7 +19,7 @@ export class Shares {
     this.#limits = limits;
   }
 
-  /** The amount that this caller uses now. */
+  /** Returns this caller's current use. */
   usedBy(who: string): number {
     return this.#used.get(who) ?? 0;
   }
@@ -32,7 +32,7 @@ export class Shares {
     return this.#all + amount <= this.#limits.all && this.usedBy(who) + amount <= this.#limits.ofOne;
   }
 
-  /** False: there is no room, and nothing was taken. */
+  /** Returns false if there is no room; then nothing was taken. */
   take(who: string, amount = 1): boolean {
     if (!this.hasRoom(who, amount)) return false;
     this.#all += amount;
@@ -48,21 +48,21 @@ export class Shares {
   }
 }
 
-/** The shares of one gateway, by the address of the connection or by the id of the token. */
+/** The resources of one gateway, by the address of the connection or by the id of the token. */
 export interface GatewayShares {
   /** TCP connections, by address. */
   readonly sockets: Shares;
   /** WebSockets, by address. */
   readonly links: Shares;
-  /** WebSockets that have connected, by token. */
+  /** Connected WebSockets, by token. */
   readonly clients: Shares;
-  /** Requests that are not answered yet, by token. */
+  /** Unanswered requests, by token. */
   readonly calls: Shares;
-  /** Bytes of bodies and frames that are not whole, or not answered yet, by token. */
+  /** Bytes of bodies and frames that are incomplete or unanswered, by token. */
   readonly bytes: Shares;
 }
 
-/** WebSockets at once. */
+/** Concurrent WebSockets. */
 export const CONNECTIONS_MAX = 2_000;
 /** TCP connections of every kind; more are not accepted. */
 export const SOCKETS_MAX = 4_000;

@@ -1,8 +1,6 @@
-// Owns the memory for bodies of which it is not known yet who sent them: web hooks and calls of platforms,
-// all together.
-// UP1: they are bounded in sum and for each address, and counted as they come: a slow sender takes nobody's
-//      place.
-// UP2: a body is counted until whoever proves it is done with it, however that ends.
+// Limits the memory for bodies of unauthenticated senders: web hooks and platforms' calls, all together.
+// UP1: they are bounded in total and per address, and counted as they arrive: a slow sender reserves nothing.
+// A body is counted until its check has finished, in any way.
 
 import type { Context } from "hono";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -14,7 +12,7 @@ const BYTES = { ofOne: 48 * MIB, all: 64 * MIB };
 const RETRY_MS = 1_000;
 
 export interface UnprovenRoom {
-  /** Reads a body, at most so many bytes, for `use`. A failure: it is too large, or there is no room. */
+  /** Reads a body up to a limit, for `use`. A failure: it is too large, or there is no room. */
   read<T>(
     c: Context<Env>,
     maxBytes: number,

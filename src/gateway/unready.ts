@@ -1,14 +1,14 @@
-// Owns the answers of a gateway that cannot start yet: it lives, it takes no work, and it says why.
+// Answers for a gateway that cannot start yet: it is alive, accepts no work, and gives the reason.
 
 import type { Settings } from "../core/settings.ts";
 import { plainHttp } from "../world/http.ts";
 import { mayProbe } from "./host.ts";
 
-/** A gateway that waits has nothing that a slow request could be for. */
+/** A waiting gateway has no slow requests. */
 const HTTP_OPTIONS = { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 };
 const CONNECTIONS_MAX = 64;
 
-/** Answers every request where the gateway will listen. Resolves with the way to end it. */
+/** Answers every request on the gateway's future address. Resolves with a function that stops it. */
 export async function listenUnready(
   settings: Settings["gateway"],
   reason: string,

@@ -1,5 +1,5 @@
-// Owns what a request to become a WebSocket is answered before there is one.
-// UG1: a refusal is plain HTTP, and the socket of a refused one is closed.
+// Handles a request to become a WebSocket, until the upgrade.
+// A refusal is plain HTTP, and closes the socket.
 
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
@@ -9,7 +9,7 @@ import type { Redactor } from "../core/redact.ts";
 import { wireError } from "./answer.ts";
 import { MAX_PAYLOAD_BYTES } from "./protocol.ts";
 
-/** What turns requests into WebSockets. Loaded by the first client. */
+/** Creates the server that upgrades requests. Loaded by the first client. */
 export async function openSockets(): Promise<WebSocketServer> {
   const { WebSocketServer } = await import("ws");
   return new WebSocketServer({
@@ -20,12 +20,12 @@ export async function openSockets(): Promise<WebSocketServer> {
   });
 }
 
-/** The path that a request asks for, without its query. */
+/** Returns the path of a request, without its query. */
 export function pathOf({ url = "/" }: IncomingMessage): string {
   return url.split("?", 1)[0] ?? url;
 }
 
-/** Refuses before the upgrade, over plain HTTP: no frame has been spoken yet. */
+/** Refuses before the upgrade, over plain HTTP: no frame has been sent yet. */
 export function refuseUpgrade(socket: Duplex, failure: Failure, redactor: Redactor): void {
   const body = JSON.stringify({ ok: false, error: wireError(failure, redactor) });
   const { http } = CODES[failure.code];
@@ -35,7 +35,7 @@ export function refuseUpgrade(socket: Duplex, failure: Failure, redactor: Redact
     `content-length: ${Buffer.byteLength(body)}`,
     "connection: close",
   ];
-  // Nothing closes an upgrading socket but this: a peer that stays half open would hold it for ever.
+  // Nothing else closes an upgrading socket: a half-open peer would keep it forever.
   socket.once("finish", () => socket.destroy());
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
 }

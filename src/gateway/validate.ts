@@ -1,9 +1,9 @@
-// Owns the check of a method's params, in words that a person can act on.
-// V1: every unknown param is named, with the nearest valid name; every wrong one says what was expected and
-//     what came.
-// V2: what comes out holds only params that the method reads: no ignored ones, no inherited names.
-// V3: depth is bounded before anything walks the value recursively.
-// V4: a limit on characters counts what is stored: one visible character can be made of a million.
+// Validates a method's params, with errors that a person can act on.
+// Every unknown param is named, with the nearest valid name; for a wrong one the expected and the given value
+// are stated.
+// The result has only params that the method reads: no ignored ones, no inherited names.
+// Depth is bounded before any recursive walk.
+// V4: a limit on characters counts stored characters: one visible character can consist of a million.
 
 import type { Validator } from "typebox/schema";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
@@ -14,15 +14,15 @@ import type { ConnectParams } from "./protocol.ts";
 
 /** Levels of arrays and objects in the params of a request. */
 const DEPTH_MAX = 64;
-/** Problems that are told at once; more help nobody. */
+/** Problems in one error; more are only counted. */
 const PROBLEMS_SHOWN_MAX = 8;
 const SHOWN_MAX_CHARS = 60;
-/** Taken by every method: where nothing is done, nothing can be done twice. */
+/** Accepted by every method: a method without effects needs no check of repetition. */
 const EVERYWHERE = "idempotencyKey";
 
 type Problem = ReturnType<Validator["Errors"]>[1][number];
 
-/** Compiled schemas, made when first used: compiling all of them would cost the start. */
+/** Compiled schemas. Compiled on first use: compiling all of them would slow the start. */
 const validators = new Map<string, Validator>();
 
 type RequestName = MethodName | "connect";
@@ -49,8 +49,8 @@ function described(value: unknown): string {
 }
 
 /**
- * True when the value has more levels than any method needs. Walks with a list of its own, never by
- * recursion.
+ * Whether the value has more levels than any method needs. Iterative, so the check itself can't overflow the
+ * stack.
  */
 export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];
@@ -148,7 +148,7 @@ function refuse(
   });
 }
 
-/** What is wrong before the schema is asked. */
+/** Checks the shape before the schema. */
 function refuseShape(name: RequestName, params: unknown): Failure | undefined {
   if (!isObject(params)) {
     return refuse(name, "invalid_argument", [`params must be an object, got ${described(params)}`]);
@@ -157,7 +157,9 @@ function refuseShape(name: RequestName, params: unknown): Failure | undefined {
   return refuse(name, "invalid_argument", [`params have more than ${DEPTH_MAX} levels`]);
 }
 
-/** Strings over their limit: the validator counts visible characters, and lets longer ones pass (V4). */
+/**
+ * Returns strings over their limit: the validator counts visible characters, and accepts longer ones (V4).
+ */
 function overlong(schema: unknown, value: unknown, path: readonly string[]): string[] {
   if (!isObject(schema)) return [];
   const { maxLength, items, properties } = schema;
@@ -182,7 +184,7 @@ async function checkSchema(name: RequestName, params: object): Promise<Failure |
   return refuse(name, "invalid_argument", [...new Set(errors.flatMap((error) => sentence(error, params)))]);
 }
 
-/** The params that `method` reads, when they fit its schema. Absent params are an empty object. */
+/** Returns the params that `method` reads, if they fit its schema. Absent params are an empty object. */
 export async function checkParams<M extends MethodName>(
   method: M,
   given: unknown,
@@ -197,7 +199,7 @@ export async function checkParams<M extends MethodName>(
   return (await checkSchema(method, read)) ?? ok(read as ParamsOf<M>);
 }
 
-/** The params of `connect`. Unknown ones are left alone: newer clients may connect. */
+/** Returns the params of `connect`. Unknown ones are kept: newer clients may connect. */
 export async function checkConnect(given: unknown): Promise<Result<ConnectParams>> {
   const params = given ?? {};
   const wrong = refuseShape("connect", params) ?? (await checkSchema("connect", params as object));

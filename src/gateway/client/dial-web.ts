@@ -1,5 +1,5 @@
-// Owns the client's WebSocket where it is part of the platform: browsers, workers, Deno, Bun.
-// DW1: nothing of Node is imported here (PW1 of plain.ts).
+// Opens the client's WebSocket with the platform's own implementation: browsers, workers, Deno, Bun.
+// Nothing of Node is imported here (PW1 of plain.ts).
 
 import type { Dialer } from "./dial.ts";
 import { GatewayError } from "./error.ts";
@@ -12,7 +12,7 @@ function open(url: string): WebSocket {
   }
 }
 
-/** A browser tells no page why a socket did not open. */
+/** The failure of a socket that did not open: browsers give a page no reason. */
 function silent(url: string): GatewayError {
   const hint =
     "Is it running, and is this page's origin its own or one of gateway.allowedOrigins? Its log says more.";

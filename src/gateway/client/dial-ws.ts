@@ -1,4 +1,4 @@
-// Owns the client's WebSocket in Node, over `ws`: unlike the built-in one it tells why an upgrade was
+// Opens the client's WebSocket in Node, with `ws`: unlike the built-in one it reports why an upgrade was
 // refused.
 
 import { type ClientOptions, type RawData, WebSocket } from "ws";
@@ -7,10 +7,10 @@ import type { Dialer } from "./dial.ts";
 import { errorOf, GatewayError, unreachable } from "./error.ts";
 
 const OPTIONS: ClientOptions = { maxPayload: 4 * MAX_PAYLOAD_BYTES, perMessageDeflate: false };
-/** Of the answer to a refused upgrade more is not read. */
+/** Characters that are read of the answer to a refused upgrade. */
 const REFUSAL_MAX_CHARS = 10_000;
 
-/** The gateway's error in the body of a refused upgrade; another program's answer has none. */
+/** Returns the gateway's error from the body of a refused upgrade; another program's answer has none. */
 function refusalIn(body: string): WireError | undefined {
   try {
     const { error } = JSON.parse(body) as { error?: WireError };

@@ -1,25 +1,25 @@
-// Owns what the client needs of a WebSocket, whoever makes it: `dial-ws.ts` in Node, `dial-web.ts` elsewhere.
+// The WebSocket interface that the client needs: `dial-ws.ts` implements it in Node, `dial-web.ts` elsewhere.
 
 import type { GatewayError } from "./error.ts";
 
 interface DialEvents {
   message(text: string): void;
-  /** Once, whether it was ever open or not. Nothing comes after it. */
+  /** Called once, whether the socket was ever open or not. No event follows. */
   end(error: GatewayError): void;
 }
 
 export interface Line {
-  /** Text for a line that has ended goes nowhere. */
+  /** Text for a socket that has ended is dropped. */
   send(text: string): void;
-  /** Says goodbye; the other side's is not waited for. */
+  /** Closes the socket without waiting for the peer's close frame. */
   close(): void;
-  /** Ends it at once, whether the other side is still there or not. */
+  /** Ends the socket at once, without a close frame. */
   cut(): void;
 }
 
 export interface Dialer {
-  /** What `connect` tells the gateway. */
+  /** The platform's name in `connect`. */
   readonly platform: string;
-  /** Throws a `GatewayError` for what is no address. */
+  /** Throws a `GatewayError` for an invalid address. */
   dial(url: string, events: DialEvents): Line;
 }

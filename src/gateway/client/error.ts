@@ -1,11 +1,11 @@
-// Owns what a client's failures look like.
-// CE1: whatever goes wrong is a `GatewayError` that says what it was and, where something can be done, what.
+// Defines the failures of a client.
+// Every failure is a `GatewayError` that says what is wrong and, if possible, what to do.
 
 import type { WireError } from "../protocol.ts";
 
 /**
- * The gateway's error codes, and what a client itself can meet: nobody there, a connection that ended, the
- * caller's own signal.
+ * The gateway's error codes, and the client's own: unreachable, a connection that ended, the caller's own
+ * signal.
  */
 export type ClientCode = WireError["code"] | "UNREACHABLE" | "CLOSED" | "ABORTED";
 
@@ -18,11 +18,11 @@ export class GatewayError extends Error {
   readonly code: ClientCode;
   /** The finer code of a failure of the gateway, such as `session_not_found`. */
   readonly reason: string | undefined;
-  /** What to do about it, where the gateway or the client knows. It is part of `message`, too. */
+  /** What to do about it, if the gateway or the client knows. It is part of `message`, too. */
   readonly hint: string | undefined;
   /** Machine-readable facts of the failure; `code` and `hint` are among them. */
   readonly details: Readonly<Record<string, unknown>>;
-  /** Whether the same request may well succeed later. */
+  /** Whether the same request may succeed later. */
   readonly retryable: boolean;
   readonly retryAfterMs: number | undefined;
 

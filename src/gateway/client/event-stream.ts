@@ -1,8 +1,8 @@
-// Owns one reader's events: which of them it wants, what waits for it, and what it is told when it is too
-// slow.
-// ES1: what waits is bounded, in number and in characters; what had to be dropped is told in its place.
-// ES2: a text that a later one of the same run replaces is dropped first, and is not missed.
-// ES3: whoever waits for the next event is answered: by it, by the end, or by why it ended.
+// Owns one reader's events: the filter, the buffer, and the report of missed ones.
+// ES1: the buffer is bounded, in number and in characters; a `missed` event replaces the dropped ones, at
+// their position.
+// ES2: a text that a later one of the same run replaces is dropped first, and is not reported as missed.
+// ES3: a pending read gets the next event, the end, or the error that ended the stream.
 
 import type { AgentEvent, ChatEvent, EventFrame, EventName, SessionsEvent } from "../protocol.ts";
 import { EVENTS } from "../protocol.ts";
@@ -10,7 +10,7 @@ import type { GatewayError } from "./error.ts";
 import type { GatewayEvent, Missed } from "./types.ts";
 
 export const BUFFER_DEFAULT_EVENTS = 1_000;
-/** Characters of frames that may wait, whatever their number. */
+/** Characters of buffered frames, whatever their number. */
 const BUFFER_MAX_CHARS = 16 * 1024 * 1024;
 const MISSED_KEYS_MAX = 64;
 
@@ -44,12 +44,12 @@ function isKnown(name: string): name is EventName {
   return (EVENTS as readonly string[]).includes(name);
 }
 
-/** The run whose text this is; a later text of it holds everything. */
+/** Returns the run whose text this is; a later text of that run includes it. */
 function textOf(event: GatewayEvent): string | undefined {
   return event.event === "chat" ? event.payload.runId : undefined;
 }
 
-/** Without texts that a later one replaces (ES2). */
+/** Leaves out texts that a later one replaces (ES2). */
 function withoutReplaced(queue: readonly Waiting[]): Waiting[] {
   const later = new Set<string>();
   return queue
@@ -80,20 +80,20 @@ export class EventStream implements AsyncIterableIterator<GatewayEvent> {
     this.#onEnd = onEnd;
   }
 
-  /** Takes an event of the connection, if it is wanted. */
+  /** Takes an event of the connection, if it matches the filter. */
   offer(frame: EventFrame, chars: number): void {
     if (!isKnown(frame.event)) return;
     const event = { event: frame.event, payload: frame.payload } as GatewayEvent;
     if (this.#wants(frame.event, event)) this.#put({ event, chars });
   }
 
-  /** Told when the connection is back: what happened meanwhile came to nobody. */
+  /** Called after a reconnect: events in between were lost. */
   reconnected(): void {
     const payload: Missed = { reason: "reconnect", events: {}, sessionKeys: [] };
     this.#put({ event: { event: "missed", payload }, chars: 0 });
   }
 
-  /** No more events; those that wait are still read, unless the reader is gone. */
+  /** Ends the stream; buffered events are still read, unless the reader is gone. */
   end(error?: GatewayError): void {
     if (this.#end !== undefined) return;
     this.#end = { error };
@@ -141,12 +141,12 @@ export class EventStream implements AsyncIterableIterator<GatewayEvent> {
     if (this.#isOver(1)) this.#makeRoom();
   }
 
-  /** Whether so many events, with the characters that wait, take more than `part` of the room. */
+  /** Whether this many events, or the buffered characters, take more than `part` of the buffer. */
   #isOver(part: number, count = this.#queue.length): boolean {
     return count > this.#bufferMax * part || this.#chars > BUFFER_MAX_CHARS * part;
   }
 
-  /** Drops many at a time, so that a reader who never comes back costs next to nothing. */
+  /** Drops many at a time, so that a reader who never returns costs next to nothing. */
   #makeRoom(): void {
     this.#queue = withoutReplaced(this.#queue);
     this.#chars = this.#queue.reduce((sum, { chars }) => sum + chars, 0);

@@ -1,4 +1,4 @@
-// Owns the first connection of a client, whatever the platform's sockets are.
+// Opens the first connection of a client, on any platform.
 
 import { plainClock, plainIds, plainRandom } from "../../world/plain.ts";
 
@@ -11,7 +11,7 @@ import type { ClientWorld, ConnectOptions } from "./types.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Nobody reads a library's log; but a program's own error in a listener has to be seen somewhere. */
+/** A library has no log; but an exception in a program's listener has to be visible. */
 const plainWorld: ClientWorld = {
   clock: plainClock,
   ids: plainIds,

@@ -1,10 +1,9 @@
-// Owns the client of the gateway's protocol: requests, events, and a connection that is opened again.
-// CL1: a request ends with its answer or with a `GatewayError`; none is left hanging, and none is sent twice
-//      unless that can't do anything twice.
-// CL2: a broken connection is opened again with growing pauses; reads, waits and requests with an idempotency
-//      key go on, and a wait goes on for what is left of its time.
-// CL3: a listener that throws harms no other.
-// CL4: what waits for an answer or a reader is bounded.
+// Owns the client of the gateway's protocol: requests, events, and reconnecting.
+// A request ends with its answer or with a `GatewayError`. It is sent again only if that is harmless.
+// CL2: a broken connection is reopened with growing pauses; reads, waits and requests with an idempotency key
+// continue, and a wait has what is left of its time.
+// A listener that throws does not affect the others.
+// CL4: pending requests and buffered events are bounded.
 
 import type { Timer } from "../../world.ts";
 import { idempotencyOf } from "../idempotency.ts";
@@ -35,14 +34,14 @@ const BACKOFF_MAX_MS = 10_000;
 interface Pending {
   readonly method: string;
   readonly params: object | undefined;
-  /** For `agent.wait`: when the waiting is over, however often the connection breaks. */
+  /** For `agent.wait`: when the wait ends, however often the connection breaks. */
   readonly waitsUntil: number | undefined;
   /** True: this answer is the last one. */
   answer(frame: ResponseFrame): boolean;
   reject(error: GatewayError): void;
 }
 
-/** Whether asking again does no harm: it reads, or its key makes the gateway give the same answer. */
+/** Whether repeating a request is harmless: it reads, or its key makes the gateway give the same answer. */
 function mayRepeat({ method, params }: Pending): boolean {
   if (params !== undefined && Reflect.get(params, "idempotencyKey") !== undefined) return true;
   return idempotencyOf(method) === "none";
@@ -60,7 +59,7 @@ function isStopping(frame: ResponseFrame): boolean {
   return !frame.ok && frame.error?.details?.code === "shutting_down";
 }
 
-/** A promise whose failure nobody has to look at. */
+/** A promise whose rejection may stay unhandled. */
 function quiet<T>() {
   let resolve: (value: T) => void = () => {};
   let reject: (error: GatewayError) => void = () => {};
@@ -72,10 +71,10 @@ function quiet<T>() {
   return { promise, resolve, reject };
 }
 
-/** `wanted`: whoever holds the client has closed it. */
+/** `wanted`: the program itself has closed the client. */
 type StateListener = (state: ClientState, error: GatewayError | undefined, wanted: boolean) => void;
 
-/** All of a client but its streams of events, which not every program wants (`with-events.ts`). */
+/** The client without its event streams, which not every program needs (`with-events.ts`). */
 export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   readonly #parts: SocketParts;
   readonly #reconnect: boolean;
@@ -128,7 +127,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
 
   agent(params: RequestParams<"agent">, options: RequestOptions = {}): AgentCall {
     const keyed = { ...params, idempotencyKey: params.idempotencyKey ?? this.#world.ids.orderedUuid() };
-    // Whoever waits for only one of the two must not be punished for the other.
+    // A program that awaits only one of the two must not get an unhandled rejection from the other.
     const accepted = quiet<PayloadOf<"agent">>();
     const done = quiet<AgentEnd>();
     const reject = (error: GatewayError): void => {
@@ -171,7 +170,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     this.#shut(closedError(), true);
   }
 
-  /** Where a method must not be done twice, with a key that sees to it. */
+  /** Adds an idempotency key to the params of a method that must not be done twice. */
   #keyed(method: MethodName, params: object = {}): object {
     const idempotency = idempotencyOf(method);
     const needed = idempotency === "run" || idempotency === "required";
@@ -179,7 +178,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     return { ...params, idempotencyKey: this.#world.ids.orderedUuid() };
   }
 
-  /** Why nothing is asked for now. */
+  /** Returns why no request can be sent now. */
   #refusal(method: string, signal: AbortSignal | undefined): GatewayError | undefined {
     if (this.#state === "closed") return closedError();
     if (signal?.aborted === true) return gaveUp(signal, method);
@@ -230,7 +229,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     this.#socket.send({ type: "req", id, method, ...(params === undefined ? {} : { params }) });
   }
 
-  /** Once more, over a new connection. */
+  /** Sends a request again, over a new connection. */
   #sendAgain(id: string, pending: Pending): void {
     const { params, waitsUntil } = pending;
     const leftMs = waitsUntil === undefined ? undefined : Math.max(0, waitsUntil - this.#world.clock.now());
@@ -254,7 +253,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     }
     const pending = this.#pending.get(frame.id);
     if (pending === undefined) return;
-    // The gateway that comes after this one answers it.
+    // The gateway's successor answers it.
     if (this.#reconnect && isStopping(frame) && mayRepeat(pending)) return;
     if (pending.answer(frame)) this.#pending.delete(frame.id);
   }
@@ -287,7 +286,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
       pending.reject(new GatewayError("CLOSED", `${what}; it may or may not have been done`));
     }
     this.#move("reconnecting", error);
-    // Whoever was told may have closed it.
+    // A listener may have closed the client.
     if (!this.#isClosed()) this.#later();
   }
 
@@ -295,7 +294,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     const { clock, random } = this.#world;
     const pauseMs = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** this.#failures) * (0.5 + random() / 2);
     this.#failures++;
-    // Between two sockets nothing else keeps a program alive that waits for an answer.
+    // Between two sockets only this timer keeps a program alive that waits for an answer.
     this.#retry = clock.at(clock.now() + Math.max(leastMs, pauseMs), () => void this.#again(), "alive");
   }
 
@@ -305,20 +304,20 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
       if (this.#isClosed()) return socket.close();
       this.#socket = socket;
       this.#failures = 0;
-      // Before anybody is told: what a listener asks for is sent when it asks.
+      // Before the listeners: their own new requests are sent at once.
       for (const [id, pending] of this.#pending) this.#sendAgain(id, pending);
       this.#move("connected");
       this.#attach(socket);
     } catch (error) {
       if (this.#isClosed()) return;
       const known = error instanceof GatewayError ? error : new GatewayError("CLOSED", String(error));
-      // A gateway that is there and says no won't say yes to the same words.
+      // A running gateway that refuses will refuse the same request again.
       if (!known.retryable && known.code !== "RATE_LIMITED") return this.#shut(known);
       this.#later(known.retryAfterMs);
     }
   }
 
-  /** State as it is now: it may have changed while something was awaited. */
+  /** Reads the current state: it may have changed during an await. */
   #isClosed(): boolean {
     return this.#state === "closed";
   }

@@ -1,10 +1,10 @@
-// Owns the key that events carry for a session that a program names.
+// Computes the key that events have for a session that a program names.
 
 import { canonicalKey } from "../../core/session-key.ts";
 import type { HelloOk } from "../protocol.ts";
 import { GatewayError } from "./error.ts";
 
-/** `main` and every other spelling of a key as the gateway of this greeting writes it. */
+/** Returns the canonical key of `main` or any other spelling, as the gateway of this greeting writes it. */
 export function sessionKeyFor(text: string, { snapshot }: HelloOk): string {
   const { defaultAgentId, mainKey, scope } = snapshot.sessionDefaults;
   const rules = { defaultAgentId, mainKey, scope: scope === "global" ? scope : "per-sender" } as const;

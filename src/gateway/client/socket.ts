@@ -1,6 +1,5 @@
-// Owns one connection of a client: challenge, connect, then frames in and out. It lives once and is not
-// opened again.
-// CS1: a connection in which nothing comes for three ticks is dead, whatever the system thinks.
+// Owns one connection of a client: challenge, connect, then frames in and out. It is never reopened.
+// A connection without a frame for three ticks is treated as dead.
 
 import { optional } from "../../core/optional.ts";
 import type { Timer } from "../../world.ts";
@@ -27,25 +26,25 @@ export interface SocketParts {
   readonly device: DeviceKey | undefined;
   readonly caps: readonly string[] | undefined;
   readonly commands: readonly string[] | undefined;
-  /** How long opening and `connect` may take together. */
+  /** Time for opening and `connect` together. */
   readonly connectTimeoutMs: number;
   readonly world: ClientWorld;
 }
 
-/** `chars`: of the frame as it came. */
+/** `chars`: length of the received frame. */
 type FrameListener = (frame: ResponseFrame | EventFrame, chars: number) => void;
 
 export interface ClientSocket {
   readonly hello: HelloOk;
   send(frame: object): void;
-  /** Called with every frame after the greeting, then once with why it ended. */
+  /** Calls back with every frame after the greeting, then once with the reason of the end. */
   listen(onFrame: FrameListener, onEnd: (error: GatewayError) => void): void;
   close(): void;
 }
 
 const CONNECT_ID = "connect";
 const SILENT_TICKS_MAX = 3;
-/** A gateway that doesn't answer the closing is not waited for. */
+/** Time that a gateway has to answer the close frame. */
 const CLOSE_GRACE_MS = 1_000;
 
 function readFrame(text: string): ResponseFrame | EventFrame | undefined {
@@ -73,14 +72,14 @@ function connectRequest(parts: SocketParts, nonce: string): object {
       maxProtocol: PROTOCOL_VERSIONS.at(-1),
       client,
       ...optional({ role, scopes, commands, device }),
-      // Of a node these are its own words; it gets no session's events.
+      // A node's capabilities are its own; it gets no session's events.
       caps: role === "node" ? caps : [TEXT_DELTAS, ...(caps ?? [])],
       ...(token === undefined ? {} : { auth: { token } }),
     },
   };
 }
 
-/** The challenge that a gateway begins with. */
+/** Returns the nonce of the gateway's challenge. */
 function nonceOf(payload: unknown): string {
   const { nonce } = (payload ?? {}) as { nonce?: unknown };
   return typeof nonce === "string" ? nonce : "";
@@ -91,7 +90,7 @@ interface Settle {
   reject(error: GatewayError): void;
 }
 
-/** Reads frames until the greeting; what comes after it belongs to the socket that it becomes. */
+/** Reads frames until the greeting; later frames go to the socket that it creates. */
 class Greeting {
   readonly #parts: SocketParts;
   readonly #settle: Settle;
@@ -157,7 +156,7 @@ class Connected implements ClientSocket {
   readonly #wholeText: ReturnType<typeof createTextKeeper>;
   #onFrame: FrameListener | undefined;
   #onEnd: (error: GatewayError) => void = () => {};
-  /** Frames that came before somebody listens are kept for them. */
+  /** Frames before the first listener are kept for it. */
   #early: Parameters<FrameListener>[] = [];
   #heardAt: number;
   #ended: GatewayError | undefined;
@@ -221,7 +220,7 @@ class Connected implements ClientSocket {
   }
 }
 
-/** Opens a socket and says hello. Rejects with a `GatewayError`. */
+/** Opens a socket and connects. Rejects with a `GatewayError`. */
 export function openSocket(parts: SocketParts, signal?: AbortSignal): Promise<ClientSocket> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(aborted(signal, "connecting was aborted"));

@@ -1,11 +1,11 @@
-// Puts the live text of runs together from deltas: whoever listens gets the whole text so far.
+// Assembles the live text of runs from deltas, so that listeners get the whole text so far.
 
 import { withDelta } from "../../core/text-delta.ts";
 import type { ChatEvent, ChatMessage, EventFrame } from "../protocol.ts";
 
 /**
- * Keeps the texts of one connection. The returned function gives the event with its whole text; undefined: a
- * part before it is missing, and the whole text follows.
+ * Keeps the texts of one connection. The returned function gives the event with its whole text; undefined: an
+ * earlier part is missing, and the whole text follows.
  */
 export function createTextKeeper(now: () => number): (frame: EventFrame) => EventFrame | undefined {
   const texts = new Map<string, string>();

@@ -1,4 +1,4 @@
-// Owns what a program sees of the client: options, requests, events. The README of it is docs/CLIENT.md.
+// Owns the public types of the client: options, requests, events. Its manual is docs/CLIENT.md.
 
 import type { World } from "../../world.ts";
 import type { IDEMPOTENCY } from "../idempotency.ts";
@@ -7,7 +7,7 @@ import type { EventPayloads, PayloadOf } from "../payloads.ts";
 import type { ClientInfo, DeviceProof, EventFrame, EventName, HelloOk } from "../protocol.ts";
 import type { GatewayError } from "./error.ts";
 
-/** The part of the world that a client uses. Its gateway has masked all that it receives. */
+/** The part of the world that a client uses. Its gateway has already redacted all that it sends. */
 export type ClientWorld = Omit<World, "redactor">;
 
 export type { Message } from "../../core/message.ts";
@@ -25,17 +25,17 @@ export type {
 } from "../protocol.ts";
 export type { ClientCode } from "./error.ts";
 
-/** An Ed25519 key that stands for this machine. */
+/** An Ed25519 key that identifies this machine. */
 export interface DeviceKey {
   /** SHA-256 of the raw public key, in hex. */
   readonly id: string;
   /** The raw 32 bytes in base64url. */
   readonly publicKey: string;
-  /** Proves a claim, in the newest form of the protocol. */
+  /** Signs a claim, in the newest form of the protocol. */
   prove(claim: DeviceClaim): DeviceProof;
 }
 
-/** What a client says of itself when it connects, and the challenge that it answers. */
+/** A client's claims in its `connect`, and the challenge that it answers. */
 export interface DeviceClaim {
   readonly client: ClientInfo;
   readonly role: string | undefined;
@@ -54,18 +54,18 @@ export interface ConnectOptions {
   readonly role?: "operator" | "node" | undefined;
   /** Fewer rights than the token has. Default: all of them. */
   readonly scopes?: readonly string[] | undefined;
-  /** Proves with each connection which device this is. A node needs one; others may have one. */
+  /** Proves the device's identity on each connection. Required for a node, optional for others. */
   readonly device?: DeviceKey | undefined;
-  /** Of a node: what it can do, and what may be asked of it. */
+  /** Of a node: its capabilities, and the commands that it accepts. */
   readonly caps?: readonly string[] | undefined;
   readonly commands?: readonly string[] | undefined;
-  /** How the gateway's lists and its log call this client. */
+  /** This client's name in the gateway's lists and log. */
   readonly client?: Partial<ClientInfo> | undefined;
-  /** Opens a broken connection again. Default true. The first one is never tried twice. */
+  /** Reopens a broken connection. Default true. The first connection is never retried. */
   readonly reconnect?: boolean | undefined;
   /** For opening and greeting together. Default 10,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /** Closes the client, whether it has connected yet or not. */
+  /** Closes the client, connected or not. */
   readonly signal?: AbortSignal | undefined;
   /** Time, ids, randomness and log, for tests. Default: the real ones. */
   readonly world?: ClientWorld | undefined;
@@ -75,13 +75,13 @@ export type ClientState = "connected" | "reconnecting" | "closed";
 
 export interface RequestOptions {
   /**
-   * Stops waiting for the answer, which then is an error with the code ABORTED. What was asked for may be
-   * done all the same: a run is stopped by `chat.abort`.
+   * Stops waiting for the answer; the request then fails with the code ABORTED. The gateway may still do the
+   * work: `chat.abort` stops a run.
    */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Methods that must not be done twice: without an `idempotencyKey` the client makes one up. */
+/** Methods that must not be done twice: without an `idempotencyKey` the client generates one. */
 type KeyedMethod = {
   [M in MethodName]: (typeof IDEMPOTENCY)[M] extends "run" | "required" ? M : never;
 }[MethodName];
@@ -90,40 +90,40 @@ export type RequestParams<M extends MethodName> = M extends KeyedMethod
   ? Omit<ParamsOf<M>, "idempotencyKey"> & { readonly idempotencyKey?: string | undefined }
   : ParamsOf<M>;
 
-/** Params may be left out where none is required. */
+/** Params may be left out if none is required. */
 type RequestArguments<M extends MethodName> =
   Record<never, never> extends RequestParams<M>
     ? [params?: RequestParams<M>, options?: RequestOptions]
     : [params: RequestParams<M>, options?: RequestOptions];
 
-/** The end of a run that `agent` was asked for. */
+/** The end of a run that `agent` started. */
 export interface AgentEnd {
   readonly runId: string;
   readonly status: "ok" | "error";
-  /** Of an error: what went wrong. */
+  /** Of an error: its message. */
   readonly summary: string;
   /** The finer code of an error, such as `run_timeout`. */
   readonly code?: string;
-  /** `text`: what the agent answered; absent if it kept silent. */
+  /** `text`: the agent's answer; absent if it did not reply. */
   readonly result?: { readonly text?: string };
 }
 
 export interface AgentCall {
-  /** The idempotency key. It is the run's id too, unless another caller had used it: `accepted` tells. */
+  /** The idempotency key. It is the run's id, too, unless another caller had used it: see `accepted`. */
   readonly runId: string;
   /** The run is on disk. */
   readonly accepted: Promise<PayloadOf<"agent">>;
-  /** The run has ended. Settles after `accepted`, and fails when that does. */
+  /** The run has ended. Settles after `accepted`, and fails if that does. */
   readonly done: Promise<AgentEnd>;
 }
 
-/** What did not reach the reader of `events()`. The transcripts have it all: `chat.history`. */
+/** The events that the reader of `events()` did not get. The transcripts have them all: `chat.history`. */
 export interface Missed {
-  /** `slow-reader`: the buffer was full. `reconnect`: the connection was broken; nobody knows how many. */
+  /** `slow-reader`: the buffer was full. `reconnect`: the connection was broken; the number is unknown. */
   readonly reason: "slow-reader" | "reconnect";
   /** Events that were dropped, by name. Empty after a reconnect. */
   readonly events: Readonly<Partial<Record<EventName, number>>>;
-  /** Sessions that they were about, as far as a list of bounded length holds them. */
+  /** Their sessions, in a list of bounded length. */
   readonly sessionKeys: readonly string[];
 }
 
@@ -138,36 +138,36 @@ export type GatewayEvent<E extends EventName = EventName> =
   | { readonly event: "missed"; readonly payload: Missed };
 
 export interface EventOptions<E extends EventName = EventName> {
-  /** Only of this session. Takes what people write: `main`, or a key. */
+  /** Only of this session. Accepts any spelling: `main`, or a key. */
   readonly sessionKey?: string | undefined;
   /** Only of this run. */
   readonly runId?: string | undefined;
-  /** Only of these names. `missed` is always told. */
+  /** Only of these names. `missed` is always included. */
   readonly names?: readonly E[] | undefined;
-  /** Ends the events. */
+  /** Ends the stream. */
   readonly signal?: AbortSignal | undefined;
-  /** Events that may wait for the reader. Above it the oldest go, and `missed` says so. Default 1000. */
+  /** Buffered events. Above it the oldest are dropped, and `missed` reports them. Default 1000. */
   readonly bufferMax?: number | undefined;
 }
 
 export interface GatewayClient {
-  /** Of the connection as it is now. */
+  /** Of the current connection. */
   readonly hello: HelloOk;
   readonly state: ClientState;
-  /** A method with params and payload that the compiler knows. */
+  /** Calls a method with typed params and payload. */
   request<M extends MethodName>(method: M, ...rest: RequestArguments<M>): Promise<PayloadOf<M>>;
-  /** Any method by name, with the params as they are. */
+  /** Calls any method by name, with untyped params. */
   call<T = unknown>(method: string, params?: object, options?: RequestOptions): Promise<T>;
-  /** Runs an agent: its acceptance and its end. */
+  /** Runs an agent: returns its acceptance and its end. */
   agent(params: RequestParams<"agent">, options?: RequestOptions): AgentCall;
-  /** Returns the function that takes the listener off again. */
+  /** Returns a function that removes the listener. */
   on<E extends EventName>(event: E, listener: (payload: EventPayloads[E]) => void): () => void;
   onEvent(listener: (frame: EventFrame) => void): () => void;
-  /** Told at once of every change; after `connected` what was missed is in the history. */
+  /** Called at once with every change; after `connected`, missed events are in the history. */
   onState(listener: (state: ClientState, error?: GatewayError) => void): () => void;
   /**
-   * Events from this call on, until `signal`, `break` or `close`. Fails when the connection is lost for good.
-   * A reader that is too slow gets `missed` in place of the oldest.
+   * Streams events from this call on, until `signal`, `break` or `close`. Fails when the connection is lost
+   * for good. A reader that is too slow gets `missed` in place of the oldest.
    */
   events<E extends EventName = EventName>(options?: EventOptions<E>): AsyncIterableIterator<GatewayEvent<E>>;
   close(): void;

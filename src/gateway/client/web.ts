@@ -1,6 +1,6 @@
-// Owns the client of the gateway's protocol where WebSocket is part of the platform: what
-// `parley-gateway/client` is in a browser. The same as ../client.ts but for the socket.
-// WB1: nothing of Node is reached from here; tests/e2e/package.test.ts looks at the built file.
+// The client of the gateway's protocol on platforms with a built-in WebSocket: `parley-gateway/client` in a
+// browser. It differs from ../client.ts in the socket only.
+// It reaches nothing of Node; tests/e2e/package.test.ts checks the built file.
 
 import { webDialer } from "./dial-web.ts";
 import { openClient } from "./open.ts";
@@ -11,7 +11,7 @@ export { GatewayError } from "./error.ts";
 export type * from "./types.ts";
 
 /**
- * Connects to a gateway. Rejects with a `GatewayError`: nobody there, a wrong token, no common protocol
+ * Connects to a gateway. Rejects with a `GatewayError`: unreachable, a wrong token, or no common protocol
  * version.
  */
 export async function connect(options: ConnectOptions): Promise<GatewayClient> {

@@ -1,5 +1,5 @@
-// Owns the streams of a client's events: who reads them, and what they are told of the connection.
-// WE1: what waits for a reader is bounded (event-stream.ts); it hears of each reconnect, and of the end.
+// Adds streams of events to a client, and passes the connection's changes to their readers.
+// Buffers are bounded (event-stream.ts); a reader is notified of each reconnect, and of the end.
 
 import type { EventName } from "../protocol.ts";
 import { BUFFER_DEFAULT_EVENTS, EventStream } from "./event-stream.ts";
@@ -7,7 +7,7 @@ import type { ReconnectingClient } from "./reconnecting.ts";
 import { sessionKeyFor } from "./session-key-for.ts";
 import type { EventOptions, GatewayClient, GatewayEvent } from "./types.ts";
 
-/** The same client, with `events`. */
+/** Returns the same client, with `events`. */
 export function withEvents(client: ReconnectingClient): GatewayClient {
   const streams = new Set<EventStream>();
   client.onState((state, error, wanted) => {
@@ -33,7 +33,7 @@ export function withEvents(client: ReconnectingClient): GatewayClient {
     streams.add(stream);
     signal?.addEventListener("abort", over);
     if (signal?.aborted === true || client.state === "closed") over();
-    // What it lets through has one of the names that were asked for.
+    // The filter admits only the requested names.
     return stream as AsyncIterableIterator<GatewayEvent<E>>;
   };
   return Object.assign(client, { events });

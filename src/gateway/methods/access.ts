@@ -1,5 +1,5 @@
-// Owns the method that answers "may A do this to B?" with the rule that decides.
-// AX1: both sessions must be covered by the token; the answer names no session that it does not cover (I9).
+// Owns the method that answers "may A do this to B?" with the deciding rule.
+// The token must cover both sessions; the answer names no session that it does not cover (I9).
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { EXPLAINED } from "../../core/explanation.ts";

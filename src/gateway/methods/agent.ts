@@ -1,5 +1,5 @@
-// Owns the methods of programs: run an agent and hear how it ended, wait for a run, send a text to a person.
-// AG1: what a run is told to have ended as comes from its row, never from its text (I12).
+// Owns the methods of programs: run an agent and get its result, wait for a run, send a text to a person.
+// The reported end of a run comes from its row, never from its text (I12).
 
 import { type Code, fail, ok, type Result } from "../../core/errors.ts";
 import type { Redactor } from "../../core/redact.ts";
@@ -29,8 +29,7 @@ import { splitModel } from "./session-row.ts";
 const WAIT_MAX_MS = 86_400_000;
 
 /**
- * The session that the params name: by key, by id, by label, by agent; by none of them the default agent's
- * main one.
+ * Returns the session of the params: by key, id, label or agent; without them the default agent's main one.
  */
 async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Result<Opening>> {
   const { sessionKey, sessionId, label, agentId } = params;
@@ -56,7 +55,7 @@ async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Re
   return chosen.ok ? resolve({ sessionKey: mainKeyOf(chosen.value, keyRulesOf(settings)) }) : chosen;
 }
 
-/** Where the answer of a run goes besides its transcript. */
+/** Returns the destination of a run's answer besides its transcript. */
 async function routeOf(
   ctx: CallContext,
   params: ParamsOf<"agent">,
@@ -65,7 +64,7 @@ async function routeOf(
   const { channel = LAST, to, accountId, threadId } = params;
   const here = ok({ route: { channel: WEBCHAT, to: session.key } });
   if (channel === WEBCHAT) return here;
-  // Clients name their own default channel in every request; without `deliver` nothing leaves through it.
+  // Clients name their own default channel in every request, so without `deliver` it is ignored.
   if (params.deliver !== true) return ok({});
   const last = announceRoute(session);
   if (channel === LAST) {
@@ -117,7 +116,7 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
   return begun.ok ? ok(answer(begun.value.run)) : begun;
 }
 
-/** The end of the run in the protocol's words. Silence has no payloads. */
+/** Returns the end of the run in the protocol's form. A run without a reply has no payloads. */
 async function summaryOf(run: Run, redactor: Redactor): Promise<Record<string, unknown>> {
   const { runId, state, startedAt, endedAt, usage } = run;
   const text = run.reply === undefined || isSilent(run.reply) ? undefined : await redactor.whole(run.reply);
@@ -141,7 +140,7 @@ async function summaryOf(run: Run, redactor: Redactor): Promise<Record<string, u
   };
 }
 
-/** The run once it has ended, however long that takes. Undefined: the signal fired first. */
+/** Returns the run once it has ended, without a timeout. Undefined: the signal was aborted first. */
 export async function untilEnded(
   engine: Engine,
   runId: string,
@@ -169,7 +168,7 @@ const END_CODES = {
   aborted: "run_aborted",
 } as const;
 
-/** Why a run ended badly; undefined: it did not. */
+/** Returns why a run ended badly; undefined: it did not. */
 export function endCodeOf({ state, code }: Run): Code | undefined {
   if (!isEnded(state)) return undefined;
   return state === "error" ? (code ?? END_CODES.error) : END_CODES[state];
@@ -188,7 +187,7 @@ function waitAnswer(run: Run, redactor: Redactor): WaitAnswer {
 async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<Result<WaitAnswer>> {
   const { runId, timeoutMs } = params;
   const { engine, settings } = ctx.deps;
-  // The same answer for a run that isn't there and one that the token doesn't cover.
+  // The same answer for an unknown run and one that the token doesn't cover.
   const missing = fail("run_not_found", `there is no run ${JSON.stringify(runId)}`);
   const known = await getRun(ctx.access.db, runId);
   if (known === undefined || !createGate(settings, ctx.caller, "status")(known.sessionKey)) return missing;
@@ -197,7 +196,7 @@ async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<R
   return run === undefined ? missing : ok(waitAnswer(run, ctx.deps.world.redactor));
 }
 
-/** The session that a text is written down in: the one named, else that of whoever reads it, else `main`. */
+/** Returns the session that records a text: the named one, else that of its reader, else `main`. */
 async function filedIn(
   ctx: CallContext,
   params: ParamsOf<"send">,
@@ -208,7 +207,7 @@ async function filedIn(
   return resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: sessionKey ?? "main" });
 }
 
-/** Where a text goes, and the session that it is written down in. */
+/** Returns the destination of a text, and the session that records it. */
 async function targetOfSend(
   ctx: CallContext,
   params: ParamsOf<"send">,

@@ -1,5 +1,5 @@
-// Owns the reading of attachments: pictures that go to the model with a message.
-// AT1: an attachment is taken whole or the request is refused: nothing is dropped silently.
+// Reads attachments: pictures that go to the model with a message.
+// An attachment is taken whole or the request is refused; nothing is dropped silently.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import type { ImageBlock } from "../../core/message.ts";
@@ -7,10 +7,10 @@ import type { ImageBlock } from "../../core/message.ts";
 const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const DATA_URL = /^data:([^;,]+);base64,/;
-/** Bytes of one picture; providers take no larger ones. */
+/** Bytes of one picture; providers accept no larger ones. */
 const IMAGE_MAX_BYTES = 10 * 1024 * 1024;
 
-/** Base64, or a data URL, as a picture. `where`: its place, for the words of a refusal. */
+/** Decodes a picture from Base64 or a data URL. `where`: its position, for the error. */
 export function readImage(given: string, mimeType: unknown, where: string): Result<ImageBlock> {
   const prefix = DATA_URL.exec(given.slice(0, 100));
   const type = prefix?.[1] ?? mimeType;
@@ -35,7 +35,7 @@ function image(attachment: Readonly<Record<string, unknown>>, where: string): Re
   return readImage(given, attachment.mimeType, where);
 }
 
-/** The pictures among a request's attachments; anything else is an error that names it. */
+/** Returns the pictures among a request's attachments; any other attachment is an error that names it. */
 export function readImages(attachments: readonly object[] | undefined): Result<ImageBlock[]> {
   const images: ImageBlock[] = [];
   for (const [index, attachment] of (attachments ?? []).entries()) {

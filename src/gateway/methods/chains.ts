@@ -1,6 +1,6 @@
-// Owns what is told of chains: the list of those that moved, and one of them as steps along time.
-// CN1: a chain is there for a reader who sees one of its sessions; of the others it is told nothing, and no
-//      figure counts them (I9).
+// Owns the methods about chains: the list of active ones, and one of them as steps along time.
+// A chain is visible to a reader who sees one of its sessions; it learns nothing of the others, and no figure
+// counts them (I9).
 
 import type { ChainRow, ChainStep, ChainTalk } from "../../core/chain-step.ts";
 import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
@@ -29,14 +29,14 @@ import type { PayloadOf } from "../payloads.ts";
 const WINDOW_MINUTES = 60;
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 200;
-/** Pages that are looked through for one page of the caller's; a cursor leads on from there. */
+/** Pages that are read for one page of the caller's; a cursor continues from there. */
 const PAGES_MAX = 10;
-/** Chains at long, silent work that come behind the last page. */
+/** Chains with long, silent work that come after the last page. */
 const AT_WORK_MAX = 200;
 const SESSIONS_MAX = 24;
 const TALKS_MAX = 40;
 const STEPS_MAX = 1_000;
-/** Of what the runs of one chain were asked and answered. */
+/** Bytes of the inputs and answers of one chain's runs. */
 const BYTES_MAX = 16 * 1024 * 1024;
 
 type Sees = (sessionKey: string) => boolean;
@@ -62,13 +62,13 @@ function limitsOf(ctx: CallContext): ChainRow["limits"] {
   };
 }
 
-/** Who spoke to whom, as far as the reader sees one of the two. */
+/** Returns who sent to whom, if the reader sees one of the two. */
 function talksOf(facts: ChainFacts, chainId: string, sees: Sees): ChainTalk[] {
   const talks = new Map<string, ChainTalk>();
   for (const link of facts.links) {
     if (link.chainId !== chainId || (!sees(link.from) && !sees(link.to))) continue;
     const from = sees(link.from) ? link.from : NOT_VISIBLE;
-    // A refused spawn reaches no session, and says only whose agent was named.
+    // A refused spawn reaches no session, and names only the requested agent.
     const to = link.to === "" || sees(link.to) ? link.to : NOT_VISIBLE;
     const id = JSON.stringify([link.kind, from, to]);
     const known = talks.get(id);
@@ -83,7 +83,7 @@ interface Used {
   readonly cost: number;
 }
 
-/** What the runs that the reader sees have used, by chain. */
+/** Returns the usage, by chain, of the runs that the reader sees. */
 async function seenUsage(
   ctx: CallContext,
   chainIds: readonly string[],
@@ -107,7 +107,7 @@ interface Reader {
   readonly limits: ChainRow["limits"];
 }
 
-/** One chain for the reader; undefined: it sees none of its sessions. */
+/** Returns one chain for the reader; undefined: it sees none of its sessions. */
 function rowOf(head: ChainHead, facts: ChainFacts, reader: Reader): ChainRow | undefined {
   const { sees, used, limits, opening } = reader;
   const { chainId, rootSessionKey } = head;
@@ -157,7 +157,7 @@ function rowOf(head: ChainHead, facts: ChainFacts, reader: Reader): ChainRow | u
 
 function seesOf(ctx: CallContext): Sees {
   const gate = createGate(ctx.deps.settings, ctx.caller, "read");
-  // What stands for hidden sessions is in no token's patterns by accident.
+  // A pattern must not match the stand-in for hidden sessions by accident.
   return (key) => key !== NOT_VISIBLE && gate(key);
 }
 
@@ -203,7 +203,7 @@ async function pageOf(
   return inOrder.slice(0, limit);
 }
 
-/** What the sessions of these rows are called; a row names none that the reader may not see. */
+/** Returns the names of these rows' sessions; a row names only sessions that the reader may see. */
 async function namesOf(ctx: CallContext, chains: readonly ChainRow[]): Promise<Record<string, string>> {
   const keys = new Set(chains.flatMap(({ sessions, talks }) => [sessions, talks.map(({ to }) => to)].flat()));
   const labels = await labelsOf(ctx.access.db, [...keys]);
@@ -228,7 +228,7 @@ async function list(
   const since = Math.max(0, ts - (params.activeMinutes ?? WINDOW_MINUTES) * 60_000);
   const kinds = params.includeSingle === true ? ([0, 1] as const) : ([1] as const);
   const { patterns } = ctx.caller;
-  // Narrowed where it is read: a cursor must not stand at a chain that the caller does not see.
+  // Filtered in the query: a cursor must not point to a chain that the caller does not see.
   const covered = patterns === undefined ? {} : { patterns };
   const wanted = { since, kinds, ...covered, ...(key === undefined ? {} : { sessionKey: key.value }) };
   const chains: ChainRow[] = [];

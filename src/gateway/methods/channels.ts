@@ -1,7 +1,7 @@
-// Owns the methods about channels: how every way out of the gateway stands, who may write to agents, which
-// places are bound to a session.
-// CS1: figures and errors of the outbox, and who may write, are told only to callers whose token covers every
-//      session; a binding only to those who see its session (I9).
+// Owns the methods about channels: the status of every outgoing path, who may write to agents, and the chats
+// that are bound to a session.
+// Figures and errors of the outbox, and who may write, are returned only to callers whose token covers every
+// session; a binding only to those who see its session (I9).
 
 import { accountName, type Standing } from "../../channels/accounts.ts";
 import type { ChannelAccount } from "../../core/channel-settings.ts";
@@ -27,10 +27,10 @@ import type { ChannelPayloads, ChannelRow, PeerRow } from "../payloads/channels.
 import type { PayloadOf } from "../payloads.ts";
 import { needEverySession } from "./operations.ts";
 
-/** Bindings that are told of at once. */
+/** Bindings in one answer. */
 const BINDINGS_MAX = 1_000;
 
-/** What of the outbox is told of a way out. */
+/** Returns the outbox's figures of one path. */
 function figuresOf(figures: DeliveryFigures | undefined, redactor: Redactor): Partial<ChannelRow> {
   if (figures === undefined) return {};
   const { retrying: _, nextAttemptAt, lastError, ...rest } = figures;
@@ -51,7 +51,7 @@ function stateOf(figures: DeliveryFigures | undefined): Pick<ChannelRow, "ok" | 
 
 const STATES = { ready: "ready", connecting: "starting", retrying: "retrying", standby: "standby" } as const;
 
-/** An account at a channel: as it stands in this process, with what the outbox says of its channel. */
+/** Returns an account of a channel: its status in this process, with the outbox's figures of its channel. */
 function accountRow(
   account: ChannelAccount,
   standings: readonly Standing[],
@@ -72,7 +72,9 @@ function accountRow(
   };
 }
 
-/** The ways of the outbox: webchat, each account, each hook, and whatever was configured once. */
+/**
+ * Returns the paths of the outbox: webchat, each account, each hook, and those that are no longer configured.
+ */
 async function outboxRows(deps: GatewayDeps, all: boolean): Promise<ChannelRow[]> {
   const { settings, engine } = deps;
   const { redactor } = deps.world;
@@ -97,7 +99,7 @@ async function outboxRows(deps: GatewayDeps, all: boolean): Promise<ChannelRow[]
       ...figuresOf(webchat, redactor),
     },
     ...settings.channels.map((account, at) => {
-      // Text of one channel's accounts is counted together: at the first of them.
+      // Texts of a channel are counted over all its accounts: shown at the first one.
       const isFirst = settings.channels.findIndex(({ channel }) => channel === account.channel) === at;
       const own = figures[1 + hooks.length + ids.indexOf(account.channel)];
       return accountRow(account, standings, { figures: isFirst ? own : undefined, redactor });
@@ -152,7 +154,9 @@ function peerRow({ toldAt: _, route: __, ...peer }: ChannelPeer): PeerRow {
   return peer;
 }
 
-/** Who may write to agents is everybody's business: told only to tokens that cover every session (I9). */
+/**
+ * Who may write to agents affects every session, so only tokens that cover every session may decide it (I9).
+ */
 async function decide(
   ctx: CallContext,
   work: (unit: Unit) => Promise<Result<ChannelPeer>>,

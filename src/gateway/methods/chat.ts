@@ -1,4 +1,4 @@
-// Owns the methods of a chat window: a message, a stop, an operator's note. What is read is in history.ts.
+// Owns the methods of a chat window: a message, a stop, an operator's note. history.ts reads.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { WEBCHAT } from "../../core/route.ts";
@@ -15,7 +15,7 @@ import type { PayloadOf } from "../payloads.ts";
 import { readImages } from "./attachments.ts";
 import { answerCommand, commandOf } from "./commands.ts";
 
-/** A longer time for a run is cut to this. */
+/** A longer timeout of a run is cut to this. */
 const TIMEOUT_MAX_MS = 7 * 86_400_000;
 
 export function runTimeout(ms: number | undefined): { timeoutMs?: number } {

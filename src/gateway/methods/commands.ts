@@ -1,10 +1,11 @@
-// Owns the commands that an operator gives in a chat window: they are done at once and answered in the
+// Owns the commands that an operator gives in a chat window: they run at once, and their answer is in the
 // transcript.
-// CD1: the command, its answer's place in the lane and what is remembered of the request are one transaction.
-// CD2: the answer is a note in the transcript and the end of the run that the request named; while another
-//      run has the lane it is told live, and written down after that one.
-// CD3: only an operator's own words are commands: whoever acts as a session talks to an agent.
-// CD4: a command takes the rights of the method that does the same.
+// CD1: the command, its answer's position in the lane and the stored answer of the request are one
+// transaction.
+// CD2: the answer is a note in the transcript and the end of the request's run; while another run has the
+// lane it is sent live, and written after that run.
+// Only an operator's own messages are commands: a caller that acts as a session talks to an agent.
+// CD4: a command needs the rights of the method that does the same.
 
 import { performCommand } from "../../channels/commands.ts";
 import { type CommandCall, type CommandName, findCommand, parseCommand } from "../../core/command.ts";
@@ -18,7 +19,7 @@ import { type CallContext, onlyFresh } from "../call.ts";
 import type { PayloadOf } from "../payloads.ts";
 import { needEverySession } from "./operations.ts";
 
-/** What takes operator.admin as a method, and so as a command; besides what is for owners. */
+/** Commands whose method needs operator.admin, besides those for owners. */
 const FOR_ADMINS: readonly CommandName[] = ["new", "reset"];
 
 /** Whether the caller may give this command, and whether as an owner. */
@@ -32,13 +33,13 @@ function checkRights({ caller }: CallContext, command: CommandName): Result<{ is
   return allowed.ok ? ok({ isOwner }) : allowed;
 }
 
-/** The command that a message of this caller is, if it is one. */
+/** Returns the command in a caller's message, if it is one. */
 export function commandOf({ viewer }: CallContext, message: string): CommandCall | undefined {
   if (viewer.kind !== "operator" || viewer.as !== undefined) return undefined;
   return parseCommand(message, { isOurs: () => false });
 }
 
-/** Does the command and accepts its answer as the run of this key. */
+/** Runs the command and accepts its answer as the run of this key. */
 export async function answerCommand(
   ctx: CallContext,
   { session, before }: Opening,
@@ -67,7 +68,7 @@ export async function answerCommand(
       await engine.acceptIn(unit, {
         ...{ sessionKey: session.key, kind: "append", input: { text, injected: true } },
         ...{ runId: call.runId, askedBy: keyOwnerOf(ctx.caller) },
-        // A full queue keeps nobody from stopping what fills it.
+        // A full queue must not prevent the command that stops it.
         successor: true,
       }),
     );

@@ -1,6 +1,6 @@
-// Owns the methods about scheduled jobs as protocol clients see them.
-// CR1: a job whose session the token does not cover is not listed, counted or found (I9).
-// CR2: what is delivered to a place is said by those who may write there.
+// Owns the methods about scheduled jobs, in the protocol's form.
+// A job whose session the token does not cover is not listed, counted or found (I9).
+// Only callers who may write to a destination may set the text that is delivered there.
 
 import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
 import type { Redactor } from "../../core/redact.ts";
@@ -44,7 +44,7 @@ function turnRow(turn: Turn, states: States, redactor: Redactor): CronTurnRow {
   };
 }
 
-/** The reader of a row. */
+/** The caller, as the filter of a row. */
 interface JobReader {
   readonly settings: Settings;
   readonly redactor: Redactor;
@@ -119,7 +119,7 @@ async function list(
   const shown: CronJob[] = [];
   let after = id === undefined ? undefined : { createdAt: Number(createdAt), id };
   let more = true;
-  // Jobs are few enough for all of them to be looked at.
+  // Jobs are few enough to read all of them.
   while (more && shown.length < limit) {
     const found = await listJobs(ctx.access.db, { limit, ...(after === undefined ? {} : { after }) });
     more = found.length === limit;
@@ -163,7 +163,7 @@ async function runs(
   return ok({ id, entries: turns.map((turn) => turnRow(turn, states, ctx.deps.world.redactor)) });
 }
 
-/** The place that a caller names, if it may send there. */
+/** Resolves a destination, if the caller may send there. */
 async function placeOf(
   ctx: CallContext,
   asked: Place | null | undefined,
@@ -171,7 +171,7 @@ async function placeOf(
   return asked == null ? ok(asked) : resolvePlace(ctx.access, ctx.viewer, asked);
 }
 
-/** Who may not write where a job delivers does not say what it delivers there. */
+/** Refuses to change the text of a job that delivers where the caller may not write. */
 async function checkWords(
   ctx: CallContext,
   { id, patch }: ParamsOf<"cron.update">,
@@ -187,7 +187,7 @@ async function checkWords(
   });
 }
 
-/** A job after a change; in the unit that changed it, its last turn is not looked up. */
+/** Returns a changed job; inside the changing transaction, its last turn is not read. */
 function answerOf(ctx: CallContext, job: CronJob) {
   const { settings, world } = ctx.deps;
   const sees = createGate(settings, ctx.caller, "list");

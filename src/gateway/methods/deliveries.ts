@@ -1,6 +1,6 @@
 // Owns the operator's view of the outbox.
-// DE1: a delivery is seen and settled only by those whose token covers its session (I9). Another session that
-//      its route or its failure names is left out for those whose token does not cover that one.
+// DE1: a delivery is seen and settled only by those whose token covers its session (I9). Another session in
+// its route or its failure is left out for those whose token does not cover that one.
 
 import { routeFor, wordsFor } from "../../core/chain-step.ts";
 import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
@@ -25,7 +25,7 @@ type SettledDelivery = PayloadOf<"deliveries.retry">;
 
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1000;
-/** Pages of the outbox that are looked through for one page of the caller's; a cursor leads on from there. */
+/** Pages of the outbox that are read for one page of the caller's; a cursor continues from there. */
 const PAGES_MAX = 10;
 
 /** Whether the caller's token covers a session. */
@@ -60,7 +60,7 @@ async function list(
   if (params.cursor !== undefined && !/^\d{1,15}$/.test(params.cursor)) {
     return badCursor("deliveries.list");
   }
-  // A key, not a session: what a deleted one left in the outbox is still there.
+  // A key, not a session: a deleted session's deliveries are still in the outbox.
   const key =
     params.sessionKey === undefined ? ok(undefined) : operatorKey(ctx.deps.settings, params.sessionKey);
   if (!key.ok) return key;
@@ -92,7 +92,7 @@ async function list(
   });
 }
 
-/** Does something to a failed delivery that the caller may see. */
+/** Applies a change to a failed delivery that the caller may see. */
 async function settle(
   ctx: CallContext,
   id: string,

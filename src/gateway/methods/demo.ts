@@ -1,4 +1,4 @@
-// Owns the methods about the demo that a page shows: begin it, end it.
+// Owns the methods about the page's demo: start it, stop it.
 
 import { fail, ok } from "../../core/errors.ts";
 import type { Methods } from "../call.ts";

@@ -1,5 +1,5 @@
 // Owns the methods about device tokens.
-// DM1: they tell of every token's devices, so they answer only a token that covers every session.
+// They list every token's devices, so they need a token that covers every session.
 
 import { fail, ok } from "../../core/errors.ts";
 import { deleteDeviceTokens, listDeviceTokens } from "../../store/device-tokens.ts";

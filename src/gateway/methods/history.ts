@@ -1,7 +1,7 @@
-// Owns how a transcript is read over the wire: in pages, both ways, with the runs that wrote it.
-// MH1: a page is of bounded bytes, and nothing between two pages is lost: what did not fit begins the next.
-// MH2: credentials are masked in whatever leaves, the errors of runs and texts that wait among it (I14).
-// MH3: a message names no session that the reader may not see as the one it came from (I9).
+// Owns the reading of a transcript: in pages, in both directions, with the runs that wrote it.
+// A page has bounded bytes, and nothing between two pages is lost: the rest starts the next page.
+// Credentials are redacted everywhere, also in the errors of runs and in pending texts (I14).
+// A message does not reveal its source session to a reader who may not see that session (I9).
 
 import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
 import { cutHistory, type HistoryLimits } from "../../core/history-cut.ts";
@@ -24,15 +24,15 @@ import type { HistoryNow, PayloadOf, QueuedRun, RunRow } from "../payloads.ts";
 import { listedRow } from "./session-row.ts";
 
 const HISTORY_LIMIT_DEFAULT = 200;
-/** One answer of history: a client reads on from its end. */
+/** Bytes of one answer; a client continues from its end. */
 const HISTORY_MAX_BYTES = 4 * 1024 * 1024;
 const TEXT_MAX_CHARS = 1024 * 1024;
-/** Of a message that waits in the lane. */
+/** Characters of a message that waits in the lane. */
 const WAITING_TEXT_MAX_CHARS = 4_000;
 
 type Params = ParamsOf<"chat.history">;
 
-/** A page as it may leave: masked, and within the bytes; it keeps the end that it was read from. */
+/** Redacts a page and cuts it to the limit; it keeps the end at which the reading began. */
 async function fitted(
   page: HistoryPage,
   limits: Pick<HistoryLimits, "maxBytes"> & { readonly keep: "newest" | "oldest" },
@@ -64,7 +64,7 @@ async function readFitted(
   return page.ok ? ok(await fitted(page.value, { keep, maxBytes }, redactor)) : page;
 }
 
-/** The page with a message about in its middle: one that begins with it, and what is before that. */
+/** Returns a page with a message near its middle: one that begins with it, and the messages before it. */
 async function readAround(
   ctx: CallContext,
   { sessionId, limit, around }: { sessionId: string; limit: number; around: string },
@@ -103,7 +103,7 @@ function runRow({ runId: _, error, ...facts }: RunFacts, redactor: Redactor): Ru
   return { ...facts, ...(error === undefined ? {} : { error: redactor.mask(error) }) };
 }
 
-/** Where a message came from, without the name of a session that the reader may not see. */
+/** Returns a message's source, without the name of a session that the reader may not see. */
 function shownProvenance(provenance: Provenance, sees: (key: string) => boolean): Provenance {
   if (provenance.kind !== "inter_session" && provenance.kind !== "notice") return provenance;
   const { sourceSessionKey } = provenance;
@@ -111,13 +111,13 @@ function shownProvenance(provenance: Provenance, sees: (key: string) => boolean)
   return { ...provenance, sourceSessionKey: NOT_VISIBLE };
 }
 
-/** A message as whoever reads the session may know it. */
+/** Returns a message as a reader of the session may see it. */
 function shownMessage(message: Message, sees: (key: string) => boolean): Message {
   if (message.role !== "user" || message.provenance === undefined) return message;
   return { ...message, provenance: shownProvenance(message.provenance, sees) };
 }
 
-/** A run that has not begun, as whoever reads the session may know it. */
+/** Returns a pending run as a reader of the session may see it. */
 function queuedRun(
   { runId, input }: LaneFacts,
   redactor: Redactor,
@@ -133,7 +133,7 @@ function queuedRun(
   };
 }
 
-/** What the session is and does at this moment. */
+/** Returns the current state of the session. */
 async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFacts[]): Promise<HistoryNow> {
   const { db, settings } = ctx.access;
   const sees = createGate(settings, ctx.caller, "list");
@@ -147,14 +147,14 @@ async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFa
   };
 }
 
-/** What `includeRuns` adds: the runs of the page, and on the newest one those that are to come. */
+/** Returns the data of `includeRuns`: the runs of the page, and on the newest one the pending ones. */
 async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, after: string | undefined) {
   const { db } = ctx.access;
   const inForce = (await getSession(db, session.key))?.sessionId === session.sessionId;
   const atEnd = inForce && page.nextAfter === undefined;
   const lane = atEnd ? await factsOfLane(db, session.key) : [];
   const known = new Set(lane.map(({ runId }) => runId));
-  // A run may have ended without another message: whoever reads on behind its last one is told.
+  // A run may have ended without another message: a reader that continues after its last one must learn that.
   const wanted = [after ?? "", ...page.messages.map(({ id }) => id)].map((id) => page.runIds.get(id));
   const others = [...new Set(wanted)].filter((id) => id !== undefined && !known.has(id)) as string[];
   const facts = [...(await factsOfRuns(db, others)), ...lane.map(({ input: _, ...run }) => run)];
@@ -175,7 +175,7 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
   };
 }
 
-/** The session as it was under the id of one of its conversations. */
+/** Returns the session as it was under the id of one of its conversations. */
 async function conversationOf(
   ctx: CallContext,
   session: Session,
@@ -190,7 +190,7 @@ async function conversationOf(
   });
 }
 
-/** Nothing was said yet in a conversation that the reader opens by writing to it. */
+/** Returns the empty history of a conversation that the reader's first message would start. */
 function unopened(ctx: CallContext, params: Params, refused: Failure): Result<PayloadOf<"chat.history">> {
   const { settings } = ctx.deps;
   const free =

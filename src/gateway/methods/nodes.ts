@@ -1,6 +1,6 @@
-// Owns the methods about nodes, as operators see them, and those that nodes themselves call.
-// NM1: a node whose session the token does not cover is not listed, found, asked or settled (I9).
-// NM2: what a node says counts for that node alone, whatever it claims to be.
+// Owns the methods about nodes, for operators, and those that nodes themselves call.
+// A node whose session the token does not cover is not listed, found, called or changed (I9).
+// A node's messages count for that node only, whatever id they claim.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { isObject } from "../../core/json.ts";
@@ -36,10 +36,10 @@ import type { NodeListRow, NodePayloads, PairRequestRow } from "../payloads/node
 import type { PayloadOf } from "../payloads.ts";
 import { isTooDeep } from "../validate.ts";
 
-/** Characters of what an event carries. */
+/** Characters of an event's payload. */
 const EVENT_MAX_CHARS = 512 * 1024;
 
-/** A method that is there only where nodes are. */
+/** Wraps a method that exists only if nodes are enabled. */
 function whereNodesAre<P, T>(
   handle: (ctx: CallContext, params: P, hub: NodeHub) => Promise<Result<T>>,
 ): { handle(ctx: CallContext, params: P): Promise<Result<T>> } {
@@ -52,7 +52,7 @@ function whereNodesAre<P, T>(
   };
 }
 
-/** Which nodes the caller's token covers, for this. */
+/** Returns the check of which nodes the caller's token covers, for this access. */
 function covering(ctx: CallContext, access: "list" | "send"): (nodeId: string) => boolean {
   const gate = createGate(ctx.deps.settings, ctx.caller, access);
   return (nodeId) => gate(nodeKey(nodeId));
@@ -94,7 +94,7 @@ async function rows(ctx: CallContext, hub: NodeHub): Promise<NodeListRow[]> {
     .map((one) => rowOf(one, ctx.deps.world.redactor));
 }
 
-/** A node that the caller may ask, by its id. */
+/** Resolves a node that the caller may use, by its id. */
 function covered(ctx: CallContext, access: "list" | "send", nodeId: string): Result<string> {
   const id = nodeId.trim().toLowerCase();
   if (covering(ctx, access)(id)) return ok(id);
@@ -163,7 +163,7 @@ async function invoke(
     command,
     ...(params.params === undefined ? {} : { params: params.params }),
     timeoutMs: Math.min(timeoutMs, NODE_TIMEOUT_MAX_MS),
-    // Another caller's key is another key there, too.
+    // Keys of two callers are different for the node, too.
     idempotencyKey: `${keyOwnerOf(ctx.caller)}:${idempotencyKey}`,
   };
   const done = await hub.invoke(call, ctx.signal);
@@ -172,7 +172,7 @@ async function invoke(
   return ok({ ok: true, nodeId: id.value, command, payload: done.value, payloadJSON });
 }
 
-/** What an event carries, as one object; undefined: it is none, or too large. */
+/** Returns an event's payload as one object; undefined: it is none, or too large. */
 function eventPayload(params: ParamsOf<"node.event">): Record<string, unknown> | undefined {
   const { payload, payloadJSON } = params;
   const text = typeof payloadJSON === "string" ? payloadJSON : JSON.stringify(payload ?? {});
@@ -185,7 +185,7 @@ function eventPayload(params: ParamsOf<"node.event">): Record<string, unknown> |
   }
 }
 
-/** What events set a run off. */
+/** Events that start a run. */
 const TURN_EVENTS: Readonly<Record<string, { readonly text: string; readonly spoken: boolean }>> = {
   "agent.request": { text: "message", spoken: false },
   "voice.transcript": { text: "text", spoken: true },
@@ -224,7 +224,7 @@ async function event(
   hub: NodeHub,
 ): Promise<Result<PayloadOf<"node.event">>> {
   const { nodeId = "" } = ctx.caller;
-  // Others are of programs elsewhere; nobody here waits for them.
+  // Other events are for programs elsewhere; nothing here subscribes to them.
   if (!Object.hasOwn(TURN_EVENTS, params.event)) return ok({ ok: true, handled: false });
   const payload = eventPayload(params);
   if (payload === undefined) {
@@ -291,7 +291,7 @@ export const nodeMethods: Methods<keyof NodePayloads> = {
   }),
   "node.event": {
     ...whereNodesAre(event),
-    // What sets nothing off is not counted against the node, and so must not be written down either.
+    // An event that starts no run is not counted against the node, so its answer must not be stored either.
     repeats: (params) => !Object.hasOwn(TURN_EVENTS, params.event),
   },
 };

@@ -1,7 +1,6 @@
-// Owns the methods about the gateway's own work: its figures over time, what was consumed, its log, its
-// configuration.
-// OP1: they speak of every session's work, so they answer only a token that covers every session (I9).
-// OP2: a line of the log leaves as it stands on stderr: masked there, and cut where it is too long.
+// Owns the methods about the gateway's operation: metrics over time, usage, its log, its configuration.
+// OP1: they cover every session's work, so they need a token that covers every session (I9).
+// A line of the log is returned as on stderr: redacted there, and cut if it is too long.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { isObject } from "../../core/json.ts";
@@ -19,9 +18,9 @@ const USAGE_DAYS = 30;
 const USAGE_DAYS_MAX = 3_660;
 const USAGE_LINES = { byDefault: 100, max: 1_000 } as const;
 const LINES = { byDefault: 200, max: 500 } as const;
-/** Where pino's levels begin, in the order of `LOG_LEVELS`. */
+/** The lowest pino level of each entry of `LOG_LEVELS`. */
 const LEVELS_FROM = [0, 30, 40, 50];
-/** How a line begins that was cut off. */
+/** The beginning of a truncated line. */
 const HEAD = /^\{"level":(\d{1,3}),"time":(\d{1,16})/;
 
 /** Refuses a token that covers only some sessions. */
@@ -50,7 +49,7 @@ function read({ seq, text }: LogTailLine): LogLine {
   }
 }
 
-/** A cursor names its process: the numbers of another one mean nothing here. */
+/** Makes a cursor that names its process: numbers of another process are meaningless here. */
 function cursorOf(ctx: CallContext, seq: number): string {
   return `${ctx.deps.engine.processId.slice(0, 8)}-${seq}`;
 }
@@ -73,7 +72,7 @@ function tail(ctx: CallContext, params: ParamsOf<"logs.tail">): LogPage {
     .map(read)
     .filter(({ level }) => LOG_LEVELS.indexOf(level) >= least);
   const limit = Math.min(params.limit ?? LINES.byDefault, LINES.max);
-  // A first look wants the newest; who follows wants all, in their order.
+  // The first request gets the newest lines; a follower gets all, in order.
   const lines = after === undefined ? found.slice(-limit) : found.slice(0, limit);
   const more = after !== undefined && found.length > lines.length;
   const last = more ? (lines.at(-1)?.seq ?? 0) : (logTail?.last() ?? 0);
@@ -82,7 +81,7 @@ function tail(ctx: CallContext, params: ParamsOf<"logs.tail">): LogPage {
   return { cursor: cursorOf(ctx, last), lines, dropped, more };
 }
 
-/** Values masked wherever they stand: a file may hold a secret in a field that is none. */
+/** Redacts values everywhere: a file may have a secret in an unexpected field. */
 function masked<T>(value: T, redactor: Redactor): T {
   if (typeof value === "string") return redactor.mask(value) as T;
   if (Array.isArray(value)) return value.map((one) => masked(one, redactor)) as T;

@@ -1,5 +1,5 @@
-// Owns the methods about what agents ask operators for: what is open, and an answer.
-// PM1: who may not see a session sees none of its questions, and answers none.
+// Owns the methods about agents' permission requests: list the open ones, and answer one.
+// A caller who may not see a session sees none of its requests, and answers none.
 
 import { fail, ok } from "../../core/errors.ts";
 import type { PermissionQuestion } from "../../core/permission.ts";

@@ -1,4 +1,4 @@
-// Owns a session as protocol clients see it: canonical keys, and the kinds of that protocol.
+// Converts a session to the protocol's form: canonical keys, and that protocol's kinds.
 
 import type { Session } from "../../core/session.ts";
 import { channelOf } from "../../core/session-key.ts";
@@ -7,13 +7,13 @@ import type { ListedSession } from "../../flows/list.ts";
 import type { GatewayDeps } from "../call.ts";
 import type { ListedRow, SessionRow } from "../payloads.ts";
 
-/** `<provider>/<model>` in its two parts; the model's own name may hold slashes. */
+/** Splits `<provider>/<model>`; the model's own name may contain slashes. */
 export function splitModel(model: string): { modelProvider: string; model: string } {
   const slash = model.indexOf("/");
   return { modelProvider: model.slice(0, Math.max(0, slash)), model: model.slice(slash + 1) };
 }
 
-/** Parts that make a row. */
+/** Dependencies of a row. */
 type RowParts = Pick<GatewayDeps, "settings" | "world">;
 
 function wireKind(session: Session): "direct" | "group" | "global" {
@@ -33,8 +33,8 @@ function routeFields(session: Session): Partial<SessionRow> {
 }
 
 /**
- * A row of `sessions.list` and the `entry` of `sessions.patch`. Fields that aren't set are left out of the
- * JSON; of the session that spawned this one only a reader who sees it is told.
+ * Returns a row of `sessions.list` and the `entry` of `sessions.patch`. Unset fields are left out of the
+ * JSON; the parent session is named only if the reader may see it.
  */
 export function sessionRow(
   { settings, world }: RowParts,

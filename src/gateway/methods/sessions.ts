@@ -1,6 +1,5 @@
-// Owns the methods about sessions: finding, making, changing, resetting, deleting them.
-// SE1: a session is named by key, id or label through `flows/access` only; what may be touched is decided
-//      there.
+// Owns the methods about sessions: finding, creating, changing, resetting, deleting them.
+// A session is looked up by key, id or label through `flows/access` only, which also checks the access.
 
 import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
 import { textOf } from "../../core/message.ts";
@@ -36,11 +35,11 @@ const PREVIEW_LIMIT_DEFAULT = 12;
 const PREVIEW_LIMIT_MAX = 50;
 const ITEM_CHARS_DEFAULT = 240;
 const ITEM_CHARS_MAX = 4_000;
-/** So many characters are read for each one of a line: blanks that follow each other become one. */
+/** Characters that are read per character of a line: consecutive blanks become one. */
 const BLANKS_MAX = 4;
 const MINUTE_MS = 60_000;
 
-/** One line of at most so many characters. */
+/** Returns one line of at most `charsMax` characters. */
 function line(redactor: Redactor, text: string, charsMax: number): string {
   const { text: masked, whole } = redactor.beginning(text, charsMax * BLANKS_MAX);
   const flat = masked.replaceAll(/\s+/g, " ").trim();
@@ -55,7 +54,7 @@ function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilt
   const { activeMinutes, kinds, agentId, search, label, cursor } = params;
   const { spawnedBy, roots, keys, includeArchived } = params;
   const { settings, world } = ctx.deps;
-  // The session `global` is a client's own wish, unless it is where everything happens.
+  // The session `global` is listed on request only, unless all messages go there.
   const hideGlobal = params.includeGlobal !== true && settings.session.scope !== "global";
   return {
     limit: Math.min(params.limit ?? LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX),
@@ -75,7 +74,7 @@ function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilt
   };
 }
 
-/** Title and last message of a row, where they were asked for. */
+/** Returns the title and last message of a row, if requested. */
 async function textsOf(ctx: CallContext, params: ParamsOf<"sessions.list">, { session }: ListedSession) {
   const { db } = ctx.access;
   const { redactor } = ctx.deps.world;
@@ -90,7 +89,7 @@ async function textsOf(ctx: CallContext, params: ParamsOf<"sessions.list">, { se
   };
 }
 
-/** Whom the waiting ones of these wait for, as far as the caller may know. */
+/** Returns which sessions these rows wait for, as far as the caller may see them. */
 async function waitsOf(
   ctx: CallContext,
   rows: readonly ListedSession[],
@@ -139,7 +138,7 @@ async function list(
   }
   const { settings, world } = ctx.deps;
   const sees = createGate(settings, ctx.caller, "list");
-  // Whose child a session is, is told of those alone that the caller sees: it may not be guessed either.
+  // A parent session that the caller may not see must not be guessable either.
   const isGuess = params.spawnedBy !== undefined && !sees(params.spawnedBy);
   const page = isGuess ? { rows: [] } : await listVisible(ctx.access, ctx.viewer, filterOf(ctx, params));
   const waits = await waitsOf(ctx, page.rows, sees);
@@ -219,7 +218,7 @@ async function earlier(
   return ok({ key: found.value.key, sessionId: found.value.sessionId, conversations });
 }
 
-/** Finds the session that a change is about, and makes it. */
+/** Resolves a session and applies a change to it. */
 async function change<T>(
   ctx: CallContext,
   key: string,
@@ -229,7 +228,7 @@ async function change<T>(
   return found.ok ? work(found.value) : found;
 }
 
-/** A row as this caller may read it. */
+/** Returns a row as this caller may see it. */
 function shownRow(ctx: CallContext, session: Session) {
   return sessionRow(ctx.deps, session, createGate(ctx.deps.settings, ctx.caller, "list"));
 }
@@ -262,7 +261,7 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS> = {
       const previews = [];
       for (const key of new Set(keys)) {
         previews.push(await preview(ctx, key, count, charsMax));
-        // A long session takes tens of milliseconds: others get their turn between two.
+        // A long session takes tens of milliseconds: others get a turn between two.
         await ctx.deps.world.gather?.();
       }
       return ok({ ts: ctx.deps.world.clock.now(), previews });

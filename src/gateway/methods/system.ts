@@ -1,5 +1,5 @@
-// Owns what a client asks about the gateway itself: health, status, agents, models.
-// SY1: counts of work are told only to callers whose token covers every session (I9).
+// Owns the methods about the gateway itself: health, status, agents, models.
+// Counts of work are returned only to callers whose token covers every session (I9).
 
 import { accountName } from "../../channels/accounts.ts";
 import { ok } from "../../core/errors.ts";
@@ -44,7 +44,7 @@ async function openWaitsOf({ engine: { store } }: GatewayDeps): Promise<number> 
   return runs + jobs;
 }
 
-/** What the figures are read from. A store that does not answer leaves its own out. */
+/** Reads the inputs of the metrics. If the store does not answer, its part is left out. */
 export async function momentOf(deps: GatewayDeps, connections: number): Promise<Moment> {
   try {
     const [{ lanes: load, deliveries }, openWaits, lanes] = await Promise.all([
@@ -87,7 +87,7 @@ export async function health(deps: GatewayDeps, state: GatewayState, caller: Cal
     uptimeMs: ts - state.startedAt,
     store: { kind: deps.engine.store.kind, ok: storeOk },
     accepting,
-    // The protocol's clients show a channel as what `configured` and `linked` say of it.
+    // The protocol's clients show a channel by `configured` and `linked`.
     channels: channelHealth(deps),
     defaultAgentId: defaultAgent(settings).id,
     ...(storeOk && seesEverything(caller) ? await workOf(deps) : {}),
@@ -95,20 +95,20 @@ export async function health(deps: GatewayDeps, state: GatewayState, caller: Cal
   };
 }
 
-/** The gateways that share the store; nothing where there is only this one. */
+/** Returns the gateways that share the store; nothing if this is the only one. */
 async function processesOf({ engine, world }: GatewayDeps) {
   const { store } = engine;
   if (store.shared === undefined) return {};
   return { processId: engine.processId, processes: await listProcesses(store.db, world.clock.now()) };
 }
 
-/** Whether nobody has ever said anything. */
+/** Whether no session has any message yet. */
 async function isUnused({ engine }: GatewayDeps): Promise<boolean> {
   const said = await engine.store.db.selectFrom("messages").select("id").limit(1).executeTakeFirst();
   return said === undefined;
 }
 
-/** Whether the file says something else by now than what runs. Nothing where there is no file. */
+/** Compares the configuration file with the running settings. Returns nothing if there is no file. */
 function configOf({ checkConfig }: GatewayDeps) {
   if (checkConfig === undefined) return {};
   const { ok, differs, changed } = checkConfig();

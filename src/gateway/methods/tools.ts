@@ -1,7 +1,7 @@
-// Owns the methods about tools: which a session has, and a call in its name.
-// TO1: a call has the rights of the session within those of the token, and takes the way that an agent's call
-//      takes. One that must not be run twice reserves its key first.
-// TO2: a call with a session's pass is that session's own call, in the run that it has under way.
+// Owns the methods about tools: list a session's tools, and call one as the session.
+// A call has the rights of the session within those of the token, and takes the same path as an agent's call.
+// A call that must not be repeated reserves its key first.
+// A call with a session's pass is that session's own call, in its running run.
 
 import { threadsOf } from "../../channels/threads.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/errors.ts";
@@ -31,7 +31,7 @@ async function actor(ctx: CallContext, sessionKey: string | undefined, access: "
   return ok({ session: found.value, agent: agentOf(settings, found.value), settings, chain });
 }
 
-/** The tool's own result, as that session would get it. */
+/** Calls the tool; returns its result as that session would get it. */
 async function invoke(
   ctx: CallContext,
   call: { name: string; args: Record<string, unknown>; sessionKey?: string | undefined },
@@ -39,7 +39,7 @@ async function invoke(
   const found = await actor(ctx, call.sessionKey, "send");
   if (!found.ok) return found;
   const { session, agent, settings, chain } = found.value;
-  // Its rights, and whether it is contained, stood in its agent's settings: nobody else's are in their place.
+  // Its rights and its sandbox were in its agent's settings; no other agent's settings may replace them.
   if (findAgent(settings, session.agentId) === undefined)
     return fail("agent_not_found", notConfigured(session.agentId));
   const sandbox = await ctx.deps.sandboxFor(chain);

@@ -1,4 +1,4 @@
-// Owns the params of the methods that explain: who may do what.
+// Owns the params of the methods that explain access.
 
 import { EXPLAINED } from "../../core/explanation.ts";
 import { ADMIN, about, type MethodSpec, name, object } from "./shapes.ts";

@@ -1,4 +1,4 @@
-// Owns the params of the methods about chains: who talked to whom, along time.
+// Owns the params of the methods about chains.
 
 import { about, count, cursor, flag, type MethodSpec, name, object, READ } from "./shapes.ts";
 

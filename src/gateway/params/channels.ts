@@ -1,4 +1,4 @@
-// Owns the params of the methods about channels: how they stand, who may write there, which places are bound.
+// Owns the params of the methods about channels: their status, who may write, bound chats.
 
 import {
   ADMIN,

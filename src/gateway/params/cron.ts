@@ -18,7 +18,7 @@ import {
   threadId,
 } from "./shapes.ts";
 
-/** Characters of what a job says to its agent. */
+/** Characters of a job's message to its agent. */
 const JOB_MESSAGE_MAX_CHARS = 16_000;
 const EXPR_MAX_CHARS = 200;
 
@@ -60,7 +60,7 @@ const shared = {
   timeoutSeconds: about(count(0), "Ends a run so long after its start; at most 7 days. Default 0: never."),
 } as const;
 
-// Typed as a choice and checked as one object: what is wrong in it is then told field by field.
+// Typed as a choice but checked as one object, so that errors name the wrong field.
 const placeOrNull = { ...place, type: ["object", "null"] } as unknown as {
   readonly anyOf: readonly [typeof place, { readonly type: "null" }];
 };

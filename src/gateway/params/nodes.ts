@@ -17,17 +17,20 @@ import {
   object,
 } from "./shapes.ts";
 
-/** Characters of a JSON text from a node: what is too large is answered in words, not by the schema. */
+/**
+ * Characters of a JSON text from a node; the handler refuses larger ones with a better error than the
+ * schema's.
+ */
 const JSON_TEXT_MAX_CHARS = 4 * 1024 * 1024;
 
 const jsonText = { type: "string", maxLength: JSON_TEXT_MAX_CHARS } as const;
-/** A request to be paired: by its code, or its id. */
+/** A pairing request, by its code or its id. */
 const WHICH = {
   code: about(name, "The code that the device shows. One of the two is given."),
   requestId: about(name, "The id of the request."),
 } as const;
 const nodeId = about(name, "Which node.");
-/** Where nodes are off, every method says so. */
+/** If nodes are disabled, every method fails with this code. */
 const NODES_OFF = "node_unavailable";
 
 export const NODE_METHODS = {

@@ -1,5 +1,5 @@
-// Owns the params of what is asked about the gateway and its work: how it stands, what it has, figures over
-// time, log, configuration.
+// Owns the params of the methods about the gateway's operation: health, lists, metrics over time, log,
+// configuration.
 
 import { USAGE_GROUPS } from "../../core/usage.ts";
 import { LOG_LEVELS } from "../payloads/operations.ts";

@@ -1,4 +1,4 @@
-// Owns the params of the methods about sessions: finding, making, changing, resetting, deleting them.
+// Owns the params of the methods about sessions: finding, creating, changing, resetting, deleting them.
 
 import { SESSION_KINDS } from "../../core/session.ts";
 import {

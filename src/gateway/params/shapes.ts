@@ -1,5 +1,5 @@
-// Owns the pieces that the methods' params are put together from, and what is said of each method.
-// PA3: every param says what it means, and every method what it does: docs/reference is made of it.
+// Owns the schemas that the methods' params consist of, and the type of a method's definition.
+// Every param and every method has a description: docs/reference is generated from them.
 
 import type { Code } from "../../core/errors.ts";
 import type { TokenScope } from "../../core/settings.ts";
@@ -9,9 +9,9 @@ import type { EventName } from "../protocol.ts";
 export const NAME_MAX_CHARS = 512;
 /** Characters of a message to an agent or a person. */
 export const MESSAGE_MAX_CHARS = 1024 * 1024;
-/** Characters of a run id that a client makes up. */
+/** Characters of a client's run id. */
 const IDEMPOTENCY_KEY_MAX_CHARS = 200;
-/** No control characters, and no halves of a character: the store would not give them back as they were. */
+/** No control characters, and no unpaired surrogates: the store would not return them unchanged. */
 const PRINTABLE = "^[^\\p{Cc}\\p{Cs}]*$";
 
 export const flag = { type: "boolean" } as const;
@@ -28,14 +28,13 @@ export const idempotencyKey = {
 } as const;
 export const threadId = { type: ["string", "number"], maxLength: NAME_MAX_CHARS } as const;
 
-/** A piece with what it means in this place. */
+/** Adds a description to a schema. */
 export function about<const S extends object>(schema: S, description: string) {
   return { ...schema, description } as const;
 }
 
 /**
- * A whole number. Where a method has a most, it cuts to it: clients of the protocol send large numbers to say
- * "all".
+ * A whole number. A method with a maximum cuts to it: clients of the protocol send large numbers for "all".
  */
 export function count<const Least extends 0 | 1>(least: Least) {
   return { type: "integer", minimum: least } as const;
@@ -51,27 +50,27 @@ export function object<const P extends object, const R extends readonly (keyof P
 export const NOTHING = object({}, []);
 
 export interface MethodSpec {
-  /** `node`: for connections of paired nodes, and for them alone. */
+  /** `node`: only for connections of paired nodes. */
   readonly scope: TokenScope | typeof NODE;
   readonly does: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly ignored: readonly string[];
-  /** Codes that it answers with besides those that every method may. */
+  /** Error codes of the method, besides the common ones. */
   readonly fails?: readonly Code[];
-  /** Events that follow from it. */
+  /** Events that it causes. */
   readonly causes?: readonly EventName[];
 }
 
-/** What a session that is named may be answered with. */
+/** Error codes of methods that take a session. */
 export const NAMES_SESSION = [
   "invalid_session_key",
   "session_not_found",
   "stale_session_id",
   "not_visible",
 ] as const satisfies readonly Code[];
-/** What a run that is asked for may be answered with. */
+/** Error codes of methods that start a run. */
 export const ASKS_RUN = ["session_archived", "queue_full", "send_denied"] as const satisfies readonly Code[];
-/** What is told of a run from its start to its end. */
+/** Events of a run from its start to its end. */
 export const OF_RUNS = ["agent", "chat", "sessions"] as const satisfies readonly EventName[];
 
 /** A session, as every method takes it. */

@@ -1,5 +1,5 @@
-// Owns the params of the methods by which people and programs talk to an agent: the chat window's, an agent's
-// run, a text to people.
+// Owns the params of the methods for talking to an agent: the chat window's, an agent's run, a text to
+// people.
 
 import {
   ASKS_RUN,

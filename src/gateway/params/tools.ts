@@ -1,4 +1,4 @@
-// Owns the params of the methods about tools, and about what agents ask operators for.
+// Owns the params of the methods about tools and about agents' permission requests.
 
 import {
   ADMIN,

@@ -1,23 +1,25 @@
-// Owns what is answered about channels: how the ways out stand, who may write to an agent, which places are
-// bound to a session.
+// Owns the answers about channels: status of the outgoing paths, who may write to an agent, bound chats.
 
 import type { Route } from "../../core/route.ts";
 
-/** A way out of the gateway, and how it stands. What of the outbox is in it: only for tokens that see all. */
+/**
+ * An outgoing path of the gateway, and its status. The outbox's figures: only for tokens that cover every
+ * session.
+ */
 export interface ChannelRow {
   /** `webchat`, `<channel>:<account>`, `webhook:<name>`, `mcp:<server>`, `acp:<agent>`. */
   readonly id: string;
-  /** `other`: what waits or failed for ways that are not configured any more. */
+  /** `other`: pending or failed deliveries of paths that are no longer configured. */
   readonly kind: "webchat" | "channel" | "webhook" | "mcp" | "acp" | "other";
   readonly configured: boolean;
   readonly ok: boolean;
   /**
-   * `idle`: nothing has used it yet. `configured`: no more than that may be told. `standby`: another process
+   * `idle`: not used yet. `configured`: the token may see no more than this. `standby`: another process
    * listens at the account.
    */
   readonly state: "ready" | "idle" | "starting" | "retrying" | "failing" | "down" | "configured" | "standby";
   readonly connectedSince?: number;
-  /** Nothing is tried before. */
+  /** Earliest time of the next attempt. */
   readonly backoffUntil?: number;
   readonly lastError?: string;
   readonly lastErrorAt?: number;
@@ -31,7 +33,7 @@ export interface ChannelRow {
   readonly programs?: number;
 }
 
-/** Somebody who asked to write to an agent, and what was decided. */
+/** A person who requested to write to an agent, and the decision. */
 export interface PeerRow {
   readonly channel: string;
   readonly accountId: string;
@@ -44,17 +46,17 @@ export interface PeerRow {
   readonly decidedAt?: number;
 }
 
-/** A place of a channel whose messages go to a session of its own. */
+/** A chat of a channel that is bound to its own session. */
 export interface BindingRow {
   readonly route: Route;
   readonly sessionKey: string;
-  /** `created`: a thread that was made for it. `bound`: a chat that was there before. */
+  /** `created`: a thread that was made for it. `bound`: an existing chat. */
   readonly kind: "created" | "bound";
   readonly createdAt: number;
   readonly usedAt: number;
-  /** It ends this long after the last message; 0: never. */
+  /** Expires this long after the last message; 0: never. */
   readonly idleMs: number;
-  /** It ends at this age; 0: never. */
+  /** Expires at this age; 0: never. */
   readonly maxAgeMs: number;
 }
 
@@ -65,7 +67,7 @@ interface Decided {
 
 export interface ChannelPayloads {
   "channels.status": { readonly channels: readonly ChannelRow[] };
-  /** `name`: who the account is at its platform. */
+  /** `name`: the account's name at its platform. */
   "channels.test": { readonly ok: true; readonly account: string; readonly name: string };
   /** Newest first. */
   "channels.pair.list": { readonly peers: readonly PeerRow[] };

@@ -1,22 +1,22 @@
-// Owns what the methods about scheduled jobs answer.
+// Owns the answers of the methods about scheduled jobs.
 
 import type { EndedRunState, RunState } from "../../core/run.ts";
 import type { CronJob, Schedule } from "../../core/schedule.ts";
 
-/** How a turn stands: its run's state, or that there was none. */
+/** The status of a turn: its run's state, or `skipped` without a run. */
 export type CronTurnStatus = RunState | EndedRunState | "skipped";
 
 /** A turn of a job, as `cron.runs` shows it. */
 export interface CronTurnRow {
   /** Rises from turn to turn. */
   readonly seq: number;
-  /** `late`: a date that was missed and made up for; `manual`: by hand. */
+  /** `late`: a missed date, fired later; `manual`: started by a person. */
   readonly cause: "schedule" | "late" | "manual";
-  /** Absent: by hand. */
+  /** Absent: started by a person. */
   readonly dueAtMs?: number;
   readonly firedAtMs: number;
   readonly status: CronTurnStatus;
-  /** Of a turn that was left out `missed`, `still_running` or why it was refused; else the run's. */
+  /** Of a skipped turn `missed`, `still_running` or the reason of the refusal; else the run's code. */
   readonly code?: string;
   readonly error?: string;
   readonly runId?: string;
@@ -24,7 +24,7 @@ export interface CronTurnRow {
   readonly endedAtMs?: number;
   readonly durationMs?: number;
   readonly totalTokens?: number;
-  /** Of the reply: what the outbox says; absent: it was to go nowhere. */
+  /** Delivery of the reply, from the outbox; absent: it had no destination. */
   readonly delivery?: "pending" | "sent" | "failed" | "skipped";
 }
 
@@ -36,7 +36,7 @@ export interface CronJobRow {
   readonly name?: string;
   readonly enabled: boolean;
   readonly schedule: Schedule;
-  /** The schedule for people. */
+  /** The schedule in words. */
   readonly words: string;
   readonly agentId: string;
   /** Why each of its turns fails: its agent was removed from the configuration. */
@@ -56,15 +56,15 @@ export interface CronJobRow {
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
   readonly state: {
-    /** Absent: paused, or over. */
+    /** Absent: paused, or finished. */
     readonly nextRunAtMs?: number;
-    /** Absent: it had no turn yet. */
+    /** Absent: no turn yet. */
     readonly last?: CronTurnRow;
   };
 }
 
 interface CronNote {
-  /** Something that keeps jobs from being fired: `cron.enabled` is false. */
+  /** Why no job is fired: `cron.enabled` is false. */
   readonly note?: string;
 }
 
@@ -72,7 +72,7 @@ type OneJob = CronNote & { readonly ok: true; readonly job: CronJobRow };
 
 export interface CronPayloads {
   "cron.list": CronNote & {
-    /** What the configuration says. */
+    /** The configured value. */
     readonly enabled: boolean;
     readonly count: number;
     /** Oldest first. */
@@ -89,7 +89,7 @@ export interface CronPayloads {
   "cron.preview": {
     readonly schedule: Schedule;
     readonly words: string;
-    /** The first dates to come, ms since 1970. */
+    /** The next dates, ms since 1970. */
     readonly dates: readonly number[];
   };
   "cron.add": OneJob;

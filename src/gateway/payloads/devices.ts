@@ -1,9 +1,9 @@
-// Owns what the methods about device tokens answer.
+// Owns the answers of the methods about device tokens.
 
 /** A device that has a token of this role. */
 export interface DeviceTokenEntry {
   readonly deviceId: string;
-  /** The name that the client's program gave itself. */
+  /** The name that the client sent. */
   readonly displayName: string;
   readonly platform: string;
   readonly role: "operator" | "node";
@@ -13,7 +13,7 @@ export interface DeviceTokenEntry {
 }
 
 export interface DevicePayloads {
-  /** The last seen first. */
+  /** Most recently seen first. */
   "device.token.list": { readonly ts: number; readonly devices: readonly DeviceTokenEntry[] };
   "device.token.revoke": { readonly ok: true; readonly deviceId: string; readonly revokedAtMs: number };
 }

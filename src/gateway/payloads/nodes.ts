@@ -1,9 +1,9 @@
-// Owns what the methods about nodes answer, and what their events carry.
+// Owns the answers of the methods about nodes, and the payloads of their events.
 
-/** A device that asks to be paired. */
+/** A device that requests pairing. */
 export interface PairRequestRow {
   readonly requestId: string;
-  /** What the device shows, for people to compare. */
+  /** The code on the device's screen, for people to compare. */
   readonly code: string;
   readonly nodeId: string;
   readonly displayName: string;
@@ -23,12 +23,12 @@ export interface NodeListRow {
   readonly platform: string;
   readonly version: string;
   readonly caps: readonly string[];
-  /** What it offers. */
+  /** The commands that it offers. */
   readonly commands: readonly string[];
   readonly paired: true;
   readonly connected: boolean;
   readonly agentId?: string;
-  /** Of its own session, whether that exists or not. */
+  /** Of its own session, which need not exist. */
   readonly sessionKey: string;
   readonly pairedAtMs: number;
   readonly connectedAtMs?: number;
@@ -52,7 +52,7 @@ export interface NodePairResolved {
   readonly ts: number;
 }
 
-/** A command for the node that gets it. */
+/** A command for a node. */
 export interface NodeInvokeRequest {
   readonly id: string;
   readonly nodeId: string;
@@ -62,7 +62,7 @@ export interface NodeInvokeRequest {
   readonly idempotencyKey: string;
 }
 
-/** Nobody waits for that answer any more. */
+/** Cancels a command: its answer is no longer needed. */
 export interface NodeInvokeCancel {
   readonly id: string;
   readonly nodeId: string;
@@ -85,7 +85,7 @@ export interface NodePayloads {
   "node.pair.remove": { readonly ok: true; readonly nodeId: string; readonly removed: true };
   "node.rename": { readonly ok: true; readonly nodeId: string; readonly displayName: string };
   "node.list": { readonly ts: number; readonly nodes: readonly NodeListRow[] };
-  /** `allowedCommands`: those of `commands` that the configuration lets be asked. */
+  /** `allowedCommands`: those of `commands` that the configuration permits. */
   "node.describe": NodeListRow & { readonly ts: number; readonly allowedCommands: readonly string[] };
   "node.invoke": {
     readonly ok: true;
@@ -94,11 +94,11 @@ export interface NodePayloads {
     readonly payload: unknown;
     readonly payloadJSON: string;
   };
-  /** `ignored`: nobody waits for that answer. */
+  /** `ignored`: the command was no longer pending. */
   "node.invoke.result": { readonly ok: true; readonly ignored?: true };
   "node.event": {
     readonly ok: true;
-    /** False: no such event sets anything off here. */
+    /** False: the event starts no run here. */
     readonly handled: boolean;
     readonly runId?: string;
     readonly sessionKey?: string;

@@ -187,6 +187,20 @@ test("a missed message of another session is shown from the transcript with its 
   expect(lines()).toEqual([`  « from ${OTHER}: Two risks.`]);
 });
 
+test("a message that the transcript shows before its run is reported to begin is shown once", () => {
+  const { view, show, lines } = makeView();
+  show(view.flow("first", flow({ text: "Two risks." })));
+  show(view.settle([user("1", "Two risks.", OTHER)]));
+  show(view.started("first"));
+  show(view.settle([user("2", "Two risks.", OTHER)]));
+  show(view.flow("second", flow({ text: "Two risks." })));
+  show(view.started("second"));
+  show(view.flow("third", flow({ text: "Two risks." })));
+  show(view.started("third"));
+  show(view.settle([user("3", "Two risks.", OTHER)]));
+  expect(lines()).toEqual(Array(3).fill(`  « from ${OTHER}: Two risks.`));
+});
+
 test("what another person wrote into the session is shown", () => {
   const { view, show, lines } = makeView();
   view.typed("mine");

@@ -71,6 +71,8 @@ export class ChatView {
   readonly #typed: string[] = [];
   readonly #said: string[] = [];
   readonly #received: string[] = [];
+  /** Messages of others that the transcript showed before the start of their run was reported. */
+  readonly #receivedEarly: string[] = [];
   readonly #calls = new Set<string>();
   readonly #results = new Set<string>();
   /** Results that were shown, by what no other result has in common with them, and whose they are. */
@@ -135,6 +137,7 @@ export class ChatView {
     const message = this.#arriving.get(runId);
     if (message === undefined) return [];
     this.#arriving.delete(runId);
+    if (take(this.#receivedEarly, message.text)) return [];
     remember(this.#received, message.text);
     return [...this.#settleOpen(), this.#incoming(message.from, message.text)];
   }
@@ -211,6 +214,7 @@ export class ChatView {
         if (provenance.kind === "inter_session") {
           const told = this.#announcement(text, provenance.sourceSessionKey);
           if (told !== undefined) return told;
+          remember(this.#receivedEarly, text);
         }
         return arrivedLines(this.#paint, provenance, text).map((line) => ({ op: "line", text: line }));
       }

@@ -12,7 +12,7 @@ import { openModelPort } from "./agent/port.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";
 import { deadlineHandlers } from "./app/deadlines.ts";
-import { tellRuns } from "./app/telling.ts";
+import { logRuns } from "./app/run-log.ts";
 import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
 import { openWatching, type Watching } from "./app/watching.ts";
 import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
@@ -344,7 +344,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   const helpers = { watching, sandboxFor, outside, acp, ways };
   const { engine, outbox, nodes } = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
   followTranscripts(engine, store, jsonlCopies, asPart(world, "store").log);
-  tellRuns(engine, store, world);
+  logRuns(engine, store, world);
   await ensureMainSessions({ engine, settings });
   await removeLost(store, settings, world);
   const checkModel = (name: string): Result<string> => fullModelName(settings.providers, name);
@@ -363,7 +363,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
     world: asPart(world, "gateway"),
     engine,
     outbound: outbox,
-    ...{ channels: ways.channels, standings: () => ways.standings() },
+    ...{ channels: ways.channels, channelStatuses: () => ways.statuses() },
     version,
     token,
     timeZone,

@@ -213,12 +213,12 @@ function tracedName(name: string, tools: readonly ToolSpec[]): string {
   return tools.some((tool) => tool.name === name) ? name : "unknown";
 }
 
-function tellRetry({ run, publish }: LaneHandle, retry: ModelRetry, atMs: number): void {
+function publishRetry({ run, publish }: LaneHandle, retry: ModelRetry, atMs: number): void {
   publish({ kind: "retry", runId: run.runId, sessionKey: run.sessionKey, retry, atMs });
 }
 
 /** Tells live listeners, the log and the trace of a tool call. */
-function tellTool(
+function publishTool(
   { run, log, publish }: LaneHandle,
   everyTool: readonly ToolSpec[],
   event: ToolEvent,
@@ -310,8 +310,8 @@ async function executeTurn(
     callTool: (request, callSignal) =>
       handle.duringCall(() => invokeTool({ ...ctx, signal: callSignal }, request)),
     onText: (delta) => handle.text(delta),
-    onTool: (event) => tellTool(handle, everyTool, event, trace),
-    onRetry: (retry) => tellRetry(handle, retry, world.clock.now()),
+    onTool: (event) => publishTool(handle, everyTool, event, trace),
+    onRetry: (retry) => publishRetry(handle, retry, world.clock.now()),
     signal,
     attempt: run.attempt,
     maxModelCalls: agent.maxModelCalls,

@@ -3,9 +3,9 @@
 // CH1: without a channel in the configuration nothing of this is loaded.
 // CH2: what comes in before the gateway is stopped is kept, or its platform brings it again.
 
-import type { Accounts, Standing } from "../channels/accounts.ts";
+import type { AccountStatus, Accounts } from "../channels/accounts.ts";
 import type { Channel, ChannelHost } from "../channels/channel.ts";
-import type { CommandParts } from "../channels/commands/moment.ts";
+import type { CommandParts } from "../channels/commands/context.ts";
 import type { Inbound } from "../channels/inbound.ts";
 import { COMMANDS } from "../core/command.ts";
 import type { Settings } from "../core/settings.ts";
@@ -37,7 +37,7 @@ export interface ChannelParts {
   /** Listens at their accounts. To be called once runs are executed. */
   listen(): void;
   /** How the accounts stand in this process. */
-  standings(): readonly Standing[];
+  statuses(): readonly AccountStatus[];
   /** Takes nothing in any more. */
   deafen(): Promise<void>;
   close(): Promise<void>;
@@ -47,7 +47,7 @@ export interface ChannelParts {
 function none(): ChannelParts {
   const nothing = async (): Promise<void> => {};
   const channels = new Map<string, Channel>();
-  return { channels, open: nothing, listen: () => {}, standings: () => [], deafen: nothing, close: nothing };
+  return { channels, open: nothing, listen: () => {}, statuses: () => [], deafen: nothing, close: nothing };
 }
 
 /** What a channel is given. */
@@ -100,7 +100,7 @@ export function channelParts({ settings, world }: ChannelWorld): ChannelParts {
       ends.push(followTyping({ bus: engine.bus, db: engine.store.db, world, channels }));
     },
     listen: () => accounts?.start([...channels.values()].flatMap((channel) => channel.accounts ?? [])),
-    standings: () => accounts?.standings() ?? [],
+    statuses: () => accounts?.statuses() ?? [],
     deafen: async () => accounts?.stop(),
     async close() {
       await accounts?.stop();

@@ -53,7 +53,7 @@ export class ListenProblem extends Error {
 }
 
 /** How an account stands. `standby`: another process listens at it. */
-export interface Standing {
+export interface AccountStatus {
   readonly account: string;
   readonly state: "standby" | "connecting" | "ready" | "retrying";
   /** Since when, ms since 1970. */
@@ -89,8 +89,8 @@ export class Accounts {
   }
 
   /** How each account stands in this process. */
-  standings(): Standing[] {
-    return this.#keepers.map((keeper) => keeper.standing);
+  statuses(): AccountStatus[] {
+    return this.#keepers.map((keeper) => keeper.status);
   }
 
   /** Stops listening, and leaves the accounts to others. */
@@ -112,20 +112,20 @@ class Keeper {
   #failures = 0;
   /** What was said of the last failure. */
   #said: { readonly level: string; readonly why: string } | undefined;
-  #standing: Standing;
+  #status: AccountStatus;
 
   constructor(parts: AccountParts, account: Account) {
     this.#parts = parts;
     this.#account = account;
-    this.#standing = { account: account.name, state: "standby", since: parts.world.clock.now() };
+    this.#status = { account: account.name, state: "standby", since: parts.world.clock.now() };
   }
 
-  get standing(): Standing {
-    return this.#standing;
+  get status(): AccountStatus {
+    return this.#status;
   }
 
-  #stand(state: Standing["state"], more: Pick<Standing, "error" | "retryAt"> = {}): void {
-    this.#standing = { account: this.#account.name, state, since: this.#parts.world.clock.now(), ...more };
+  #stand(state: AccountStatus["state"], more: Pick<AccountStatus, "error" | "retryAt"> = {}): void {
+    this.#status = { account: this.#account.name, state, since: this.#parts.world.clock.now(), ...more };
   }
 
   look(): void {
@@ -170,7 +170,7 @@ class Keeper {
 
   #begin(): void {
     const { world } = this.#parts;
-    const { retryAt } = this.#standing;
+    const { retryAt } = this.#status;
     if (this.#listening !== undefined || (retryAt !== undefined && world.clock.now() < retryAt)) return;
     const stopper = new AbortController();
     const { signal } = stopper;
@@ -226,6 +226,6 @@ class Keeper {
     const listening = this.#listening;
     listening?.stopper.abort(new Error(`${this.#account.name} is another process's to listen at`));
     await listening?.over;
-    if (this.#standing.state !== "standby") this.#stand("standby");
+    if (this.#status.state !== "standby") this.#stand("standby");
   }
 }

@@ -9,6 +9,13 @@ import { type CommandCall, type CommandName, findCommand, parseCommand } from ".
 import type { Unit } from "../engine/unit.ts";
 import type { InboundMessage } from "./channel.ts";
 import {
+  type CommandContext,
+  type CommandParts,
+  type CommandRequest,
+  type Here,
+  isTrusted,
+} from "./commands/context.ts";
+import {
   beginAnew,
   chooseModel,
   chooseSending,
@@ -16,22 +23,18 @@ import {
   chooseVerbosity,
 } from "./commands/conversation.ts";
 import { help, hereOf, sessions, status, whoAmI } from "./commands/look.ts";
-import {
-  type CommandParts,
-  type CommandRequest,
-  type Here,
-  isTrusted,
-  type Moment,
-} from "./commands/moment.ts";
 import { binding, pair } from "./commands/place.ts";
 import { stop, subagents } from "./commands/work.ts";
 
 type Act =
-  | { readonly needs: "nothing"; do(moment: Moment): string | Promise<string> }
+  | { readonly needs: "nothing"; do(context: CommandContext): string | Promise<string> }
   /** It is about a conversation: before the first message there is none. */
   | { readonly needs: "session"; do(here: Here): Promise<string> };
 
-const anywhere = (act: (moment: Moment) => string | Promise<string>): Act => ({ needs: "nothing", do: act });
+const anywhere = (act: (context: CommandContext) => string | Promise<string>): Act => ({
+  needs: "nothing",
+  do: act,
+});
 const inSession = (act: (here: Here) => Promise<string>): Act => ({ needs: "session", do: act });
 
 const ACTS: { readonly [N in CommandName]: Act } = {
@@ -82,9 +85,9 @@ export async function performCommand(
 ): Promise<string> {
   const refusal = refusalOf(request);
   if (refusal !== undefined) return refusal;
-  const moment: Moment = { parts, unit, request };
+  const context: CommandContext = { parts, unit, request };
   const act = ACTS[request.command];
-  if (act.needs === "nothing") return act.do(moment);
-  const here = await hereOf(moment);
+  if (act.needs === "nothing") return act.do(context);
+  const here = await hereOf(context);
   return here === undefined ? "There is no conversation here yet: say something first." : act.do(here);
 }

@@ -18,7 +18,7 @@ import { getSession } from "../store/sessions.ts";
 import { getBinding } from "../store/thread-bindings.ts";
 import { accountName } from "./accounts.ts";
 import type { InboundMessage } from "./channel.ts";
-import type { CommandParts } from "./commands/moment.ts";
+import type { CommandParts } from "./commands/context.ts";
 import { type AdmissionParts, type Admitted, burstKeyOf, createAdmission } from "./inbound/admission.ts";
 import { joinBurst, seesImages } from "./inbound/burst.ts";
 import { keepCommand, keepFailedCommand, keepMessage } from "./inbound/keep.ts";

@@ -8,7 +8,7 @@
 import type { Route } from "../core/session.ts";
 import { splitText } from "../core/text-split.ts";
 import type { Commit, Unit } from "../engine/unit.ts";
-import { sayAgain } from "../engine/until-stored.ts";
+import { logRetry } from "../engine/until-stored.ts";
 import { publishOutbox } from "../flows/outbox.ts";
 import {
   type AttemptOutcome,
@@ -115,7 +115,7 @@ export class OutboxWorker implements Outbox {
   sweep(): void {
     if (this.#state !== "open" || this.#recovering !== undefined) return;
     this.#recovering = this.#recover()
-      .catch((error: unknown) => sayAgain(this.#parts.world.log, error, "the outbox could not be swept"))
+      .catch((error: unknown) => logRetry(this.#parts.world.log, error, "the outbox could not be swept"))
       .finally(() => {
         this.#recovering = undefined;
         this.deliveryQueued();
@@ -165,7 +165,7 @@ export class OutboxWorker implements Outbox {
       } while (this.#lookAgain && this.#state === "open");
       this.#wakeAt(nextAt);
     } catch (error) {
-      sayAgain(world.log, error, "the outbox could not be read");
+      logRetry(world.log, error, "the outbox could not be read");
       this.#wakeAt(world.clock.now() + RETRY_MIN_MS);
     }
     this.#looking = undefined;
@@ -243,7 +243,7 @@ export class OutboxWorker implements Outbox {
       try {
         return await commit((unit) => beginAttempt(unit.tx, delivery, owner));
       } catch (error) {
-        sayAgain(withFields(world.log, aboutOf(delivery)), error, "an attempt could not be recorded");
+        logRetry(withFields(world.log, aboutOf(delivery)), error, "an attempt could not be recorded");
         await pause(world.clock, RETRY_MIN_MS);
         // It may be recorded all the same: then nobody else takes this route before it was made.
         if (this.#state === "stopped") return false;
@@ -264,7 +264,7 @@ export class OutboxWorker implements Outbox {
         return;
       } catch (error) {
         mayBeStored ||= isInDoubt(error);
-        sayAgain(
+        logRetry(
           withFields(world.log, aboutOf(delivery)),
           error,
           "the outcome of a delivery could not be stored",

@@ -55,7 +55,7 @@ export interface PairRequest extends NodeFacts {
 }
 
 /** A paired node, and whether it is there. */
-export interface NodeStanding {
+export interface NodeStatus {
   readonly node: NodeRow;
   readonly connected: boolean;
 }

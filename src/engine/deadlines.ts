@@ -13,7 +13,7 @@ import {
 import type { Db } from "../store/sql.ts";
 import type { Timer, World } from "../world.ts";
 import type { Commit, Unit } from "./unit.ts";
-import { STORE_RETRY_MS, sayAgain } from "./until-stored.ts";
+import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
 
 const AT_ONCE_MAX = 50;
 /** A row whose handler failed is looked at again this much later. */
@@ -90,7 +90,7 @@ export class Deadlines {
       }
       this.#wakeAt(await nextDeadlineAt(db, this.#kinds));
     } catch (error) {
-      sayAgain(world.log, error, "stored deadlines could not be worked off");
+      logRetry(world.log, error, "stored deadlines could not be worked off");
       this.#wakeAt(world.clock.now() + STORE_RETRY_MS);
     }
   }

@@ -20,11 +20,11 @@ import { giveUpCallerWaits } from "../store/waits.ts";
 import { idsOf, type Timer, type World } from "../world.ts";
 import type { SharedBus } from "./bus.ts";
 import { endEvent } from "./finish.ts";
+import type { Hint, HintTransport } from "./hint-transport.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Lease } from "./lease.ts";
 import type { Commit, Unit } from "./unit.ts";
 import type { EndWatch } from "./waits.ts";
-import type { Hint, Wire } from "./wire.ts";
 
 /** The clock question has a timer of its own: nobody's lease waits for its answer. */
 const CLOCK_MS = 1_000;
@@ -48,7 +48,7 @@ export interface DispatchParts {
   readonly processId: string;
   readonly maxConcurrent: number;
   readonly bus: SharedBus;
-  readonly wire: Wire;
+  readonly hints: HintTransport;
   readonly lease: Lease;
   readonly lanes: Lanes;
   readonly watch: EndWatch;
@@ -83,14 +83,14 @@ export class Dispatch {
 
   /** Joins the others. Rejects when the database can't be had. */
   async start(): Promise<void> {
-    const { wire, world, lease } = this.#parts;
+    const { hints, world, lease } = this.#parts;
     this.#startedAt = world.clock.now();
     this.#wholeUntil = this.#startedAt;
     await lease.start(() => this.#leaseLost());
     const onGap = (): void => {
       this.#gap = true;
     };
-    await wire
+    await hints
       .start((hint) => this.#hear(hint), onGap)
       .catch(async (error: unknown) => {
         await lease.stop();
@@ -108,18 +108,18 @@ export class Dispatch {
     this.#state = "stopped";
     this.#clockTimer?.cancel();
     this.#sweepTimer?.cancel();
-    const { store, wire, world, lease } = this.#parts;
+    const { store, hints, world, lease } = this.#parts;
     await lease.stop();
     await this.#sweeping;
     try {
       for (const sessionKey of await idleLanes(store.db, { limit: LANES_AT_ONCE, appends: false })) {
-        wire.send({ kind: "wake", sessionKey });
+        hints.send({ kind: "wake", sessionKey });
       }
       await lease.leave();
     } catch (error) {
       world.log.warn({ err: error }, "the database was not told of the stop; the others will notice");
     }
-    await wire.stop();
+    await hints.stop();
   }
 
   /** Text so far of a run that another process executes. */
@@ -134,7 +134,7 @@ export class Dispatch {
     const before = known?.part === part ? known.text : "";
     const text = withDelta(before, event);
     if (text === undefined) {
-      this.#parts.wire.send({ kind: "text wanted", runId, sessionKey });
+      this.#parts.hints.send({ kind: "text wanted", runId, sessionKey });
       return false;
     }
     this.#texts.delete(runId);
@@ -163,7 +163,7 @@ export class Dispatch {
     }
     if (hint.kind === "text wanted") {
       const execution = lanes.executionOf(hint.sessionKey);
-      if (execution?.handle.run.runId === hint.runId) execution.tellText();
+      if (execution?.handle.run.runId === hint.runId) execution.publishText();
       return;
     }
     if (hint.kind === "wake") {
@@ -212,7 +212,7 @@ export class Dispatch {
     try {
       const takenOver = await this.#takeOver();
       await this.#parts.lanes.compare();
-      await this.#tellAgain(takenOver);
+      await this.#publishMissedEnds(takenOver);
       await this.#lookForEnds();
       await this.#wakeIdle();
       this.#parts.lookAround();
@@ -245,7 +245,7 @@ export class Dispatch {
   }
 
   /** Ends that nobody here was told of, because the teller died or the wire was cut. */
-  async #tellAgain(takenOver: boolean): Promise<void> {
+  async #publishMissedEnds(takenOver: boolean): Promise<void> {
     const { store, world, bus, watch } = this.#parts;
     const now = world.clock.now();
     const missed = this.#gap || takenOver;

@@ -23,11 +23,12 @@ import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn, withinB
 import { createBus, type SharedBus } from "./bus.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
 import { Dispatch } from "./dispatch.ts";
-import { Doubts } from "./doubts.ts";
 import { type AbortReason, type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
+import { HintTransport } from "./hint-transport.ts";
 import { type Executor, Lanes } from "./lanes.ts";
 import { Lease } from "./lease.ts";
 import { createSlots, type Slots } from "./slots.ts";
+import { UnconfirmedCommits } from "./unconfirmed-commits.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 import {
   answeredBefore,
@@ -39,7 +40,6 @@ import {
   type WaitEnd,
   type WaitRequest,
 } from "./waits.ts";
-import { Wire } from "./wire.ts";
 
 /** How long a run that waits for a slot of the deployment waits before it asks again. */
 const SLOT_POLL_MS = 250;
@@ -123,8 +123,8 @@ export class Engine {
   readonly #lookers = new Set<() => void>();
   readonly #readers = new Set<(body: unknown) => void>();
   /** Absent: there is no other process. */
-  readonly #wire: Wire | undefined;
-  readonly #doubts: Doubts;
+  readonly #hints: HintTransport | undefined;
+  readonly #unconfirmedCommits: UnconfirmedCommits;
   #slotCameFree = new AbortController();
   /** Lanes of other processes wait for a slot. */
   #isWantedElsewhere = false;
@@ -138,16 +138,16 @@ export class Engine {
     this.log = world.log;
     this.redactor = world.redactor;
     const { shared } = store;
-    const wire = shared === undefined ? undefined : new Wire({ store, shared, world });
-    this.#wire = wire;
+    const hints = shared === undefined ? undefined : new HintTransport({ store, shared, world });
+    this.#hints = hints;
     this.processId = world.ids.uuid();
     const facts = { processId: this.processId, host: "", version: "", ...parts.facts };
     const lease = shared === undefined ? undefined : new Lease({ shared, world, facts });
     this.leaseUntil = () => lease?.until() ?? Number.POSITIVE_INFINITY;
-    this.bus = createBus(world.log, (event) => wire?.send({ kind: "event", event }));
+    this.bus = createBus(world.log, (event) => hints?.send({ kind: "event", event }));
     this.commit = createCommit(store, world, this.bus, {
       ...parts,
-      inDoubt: (sinceMs) => this.#doubts.note(sinceMs),
+      inDoubt: (sinceMs) => this.#unconfirmedCommits.note(sinceMs),
     });
     this.#world = world;
     this.#settings = parts.settings;
@@ -155,8 +155,8 @@ export class Engine {
     const { maxConcurrent: max } = parts.settings;
     const pools = { ...parts.settings.pools, [CRASHED]: 1 };
     this.#slots = createSlots({ max, pools }, () => {
-      if (wire === undefined) this.#lanes.slotFree();
-      else this.#passSlot(wire);
+      if (hints === undefined) this.#lanes.slotFree();
+      else this.#passSlot(hints);
     });
     this.#deadlines = new Deadlines({
       db: store.db,
@@ -182,7 +182,7 @@ export class Engine {
       poolOf: (run) => joinPools(parts.poolOf?.(run), cautionFor(run) === "alone" ? CRASHED : undefined),
       limits: parts.settings,
       owner: this.processId,
-      ...(wire === undefined || lease === undefined
+      ...(hints === undefined || lease === undefined
         ? {}
         : {
             lease,
@@ -190,18 +190,18 @@ export class Engine {
               max,
               pools,
               untilFree: (signal: AbortSignal) => this.#untilFree(signal),
-              wanted: () => wire.send({ kind: "slot wanted" }),
+              wanted: () => hints.send({ kind: "slot wanted" }),
             },
           }),
     });
-    this.#doubts = this.#doubtsOn(parts);
-    if (wire !== undefined && lease !== undefined && shared !== undefined) {
-      this.#dispatch = this.#dispatchOn(parts, { wire, lease, shared });
+    this.#unconfirmedCommits = this.#unconfirmedCommitsOn(parts);
+    if (hints !== undefined && lease !== undefined && shared !== undefined) {
+      this.#dispatch = this.#dispatchOn(parts, { hints, lease, shared });
     }
   }
 
-  #doubtsOn({ store, world }: EngineParts): Doubts {
-    return new Doubts({
+  #unconfirmedCommitsOn({ store, world }: EngineParts): UnconfirmedCommits {
+    return new UnconfirmedCommits({
       ...{ store, world, bus: this.bus, watch: this.#watch, lanes: this.#lanes },
       lookAround: async () => {
         this.#lookAround();
@@ -213,7 +213,7 @@ export class Engine {
   /** How this process works with the others that share the store. */
   #dispatchOn(
     { store, world, settings }: EngineParts,
-    common: { wire: Wire; lease: Lease; shared: SharedStore },
+    common: { hints: HintTransport; lease: Lease; shared: SharedStore },
   ): Dispatch {
     return new Dispatch({
       ...common,
@@ -243,13 +243,13 @@ export class Engine {
   }
 
   /** A run here gave its slot back. While lanes of other processes wait, they get every second one. */
-  #passSlot(wire: Wire): void {
+  #passSlot(hints: HintTransport): void {
     const isOurTurn = !(this.#isWantedElsewhere && this.#keptLast);
     this.#keptLast = isOurTurn && this.#slotFree();
     if (this.#keptLast) return;
     // Whoever still waits after this one says so again.
     this.#isWantedElsewhere = false;
-    wire.send({ kind: "slot" });
+    hints.send({ kind: "slot" });
   }
 
   /** A slot of the deployment came free. False: nobody here waits for one. */
@@ -273,7 +273,7 @@ export class Engine {
 
   /** Writes to another process, which may be gone: nobody says whether it arrives. */
   writeTo(processId: string, body: unknown): void {
-    this.#wire?.send({ kind: "letter", to: processId, body });
+    this.#hints?.send({ kind: "letter", to: processId, body });
   }
 
   /** Calls `read` with what other processes write to this one; the returned function ends that. */
@@ -486,7 +486,7 @@ export class Engine {
     if (this.#state !== "running") return;
     this.#state = "stopping";
     this.#lanes.close();
-    this.#doubts.stop();
+    this.#unconfirmedCommits.stop();
     await this.#deadlines.stop();
     for (const execution of this.#lanes.executions()) if (execution.waiting()) execution.stop("parked");
     const idle = this.#lanes.idle();

@@ -80,7 +80,7 @@ export interface Execution {
   /** Text of the message being written, for an abort that keeps what was said. */
   textSoFar(): string;
   /** Tells the live text from its beginning: somebody has missed a part of it. */
-  tellText(): void;
+  publishText(): void;
   waiting(): boolean;
   stop(reason: StopReason): void;
   stopReason(): StopReason | undefined;
@@ -148,7 +148,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
     },
     /** Before its message is written: its end was left out, maybe, and nothing else carries that. */
     flush,
-    tellAgain(): void {
+    publishAgain(): void {
       if (whole !== "" && mayStream()) publish({ offset: 0, text: whole });
     },
     written(): void {
@@ -223,7 +223,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
     writeFinal: writer.writeFinal,
     hasFinal: () => writer.finalText() !== undefined,
     textSoFar: () => writer.finalText() ?? stream.last(),
-    tellText: stream.tellAgain,
+    publishText: stream.publishAgain,
     waiting: keeper.waiting,
     stop(why) {
       reason ??= why;

@@ -248,7 +248,7 @@ export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
 }
 
 /** Tells of an end that is stored and may have been told to nobody: the answer to its commit was lost. */
-export function tellEnd(run: Run, { bus, watch }: { bus: Bus; watch: EndWatch }): void {
+export function publishEnd(run: Run, { bus, watch }: { bus: Bus; watch: EndWatch }): void {
   if (!isEnded(run.state)) return;
   watch.ended(run.runId);
   if (bus.hasEnded(run.runId)) return;

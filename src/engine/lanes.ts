@@ -22,10 +22,10 @@ import { together } from "../store/transaction.ts";
 import { idsOf, withFields } from "../world.ts";
 import { failed, publishStart, refusalOf, writeInput } from "./begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
-import { type EndFacts, endInUnit, NO_SUCCESSORS, tellEnd } from "./finish.ts";
+import { type EndFacts, endInUnit, NO_SUCCESSORS, publishEnd } from "./finish.ts";
 import { LostLane } from "./transcript-writer.ts";
 import type { Unit } from "./unit.ts";
-import { STORE_RETRY_MS, sayAgain, untilStored } from "./until-stored.ts";
+import { logRetry, STORE_RETRY_MS, untilStored } from "./until-stored.ts";
 
 /** Times that an end is tried with all that follows from it, when it is not the store that fails. */
 const END_FAILURES_MAX = 20;
@@ -241,7 +241,7 @@ export class Lanes {
     try {
       outcome = await this.#look(sessionKey);
     } catch (error) {
-      sayAgain(withFields(this.#parts.world.log, { sessionKey }), error, "a lane could not be read");
+      logRetry(withFields(this.#parts.world.log, { sessionKey }), error, "a lane could not be read");
       this.#busy.delete(sessionKey);
       this.#noteIdle();
       this.#later(() => this.wake(sessionKey));
@@ -345,11 +345,11 @@ export class Lanes {
     const { finish } = this.#parts;
     await this.#holdParties(unit, run);
     await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, finish);
-    if (refusal !== undefined) await this.#tellBudget(unit, run, refusal);
+    if (refusal !== undefined) await this.#publishBudgetRefusal(unit, run, refusal);
   }
 
   /** Tells the root session of a chain, once, that the chain's budget has ended a run. */
-  async #tellBudget(unit: Unit, run: Run, { code, error = "" }: EndFacts): Promise<void> {
+  async #publishBudgetRefusal(unit: Unit, run: Run, { code, error = "" }: EndFacts): Promise<void> {
     const { finish } = this.#parts;
     if (code !== "chain_limit" || !(await claimBudgetNotice(unit.tx, run.chainId))) return;
     await finish.successors.budgetUsedUp(finish.acceptor, unit, run, error);
@@ -367,7 +367,7 @@ export class Lanes {
     const facts = await this.#factsOf(execution);
     timer?.cancel();
     await this.#end(execution, facts);
-    await this.#tellEnd(run);
+    await this.#publishEnd(run);
     this.#busy.delete(run.sessionKey);
     this.#again.delete(run.sessionKey);
     execution.leave();
@@ -417,14 +417,14 @@ export class Lanes {
             parts,
             execution.hasFinal() ? writeFinal : undefined,
           );
-          if (ended) await this.#tellBudget(unit, run, facts);
+          if (ended) await this.#publishBudgetRefusal(unit, run, facts);
           return ended;
         });
         return;
       } catch (error) {
         // A store that is full or away comes back; anything else is a fault of ours.
         if (!(error instanceof StoreProblem)) failures += 1;
-        sayAgain(log, error, "the end of a run could not be stored");
+        logRetry(log, error, "the end of a run could not be stored");
         if (this.#closed) return;
         await new Promise<void>((resolve) => this.#later(resolve));
       }
@@ -432,12 +432,12 @@ export class Lanes {
   }
 
   /** An end that somebody else stored, or whose answer was lost, is told from its row. */
-  async #tellEnd({ runId }: Run): Promise<void> {
+  async #publishEnd({ runId }: Run): Promise<void> {
     const { store, bus, watch, world } = this.#parts;
     if (bus.hasEnded(runId)) return;
     try {
       const stored = await getRun(store.db, runId);
-      if (stored !== undefined) tellEnd(stored, { bus, watch });
+      if (stored !== undefined) publishEnd(stored, { bus, watch });
     } catch (error) {
       // `Engine` tells again what it was in doubt about.
       world.log.warn({ err: error, runId }, "the end of a run could not be read");
@@ -458,7 +458,7 @@ export class Lanes {
       });
       if (done) execution.stop("ended");
     } catch (problem) {
-      sayAgain(log, problem, "a time-out could not be stored");
+      logRetry(log, problem, "a time-out could not be stored");
       this.#later(() => void this.#timeOut(execution));
     }
   }

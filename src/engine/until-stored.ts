@@ -10,7 +10,7 @@ export const STORE_RETRY_MS = 500;
 const STORE_TRIES_MAX = 20;
 
 /** Says that something is tried again. The store's refusals pass by themselves; the rest is our fault. */
-export function sayAgain(log: Log, error: unknown, text: string): void {
+export function logRetry(log: Log, error: unknown, text: string): void {
   const level = error instanceof StoreProblem ? "warn" : "error";
   log[level]({ err: error }, `${text}; it is tried again`);
 }

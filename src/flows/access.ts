@@ -185,7 +185,7 @@ export function mayAccess(
 }
 
 /** One question: who asks for what, and in which words. */
-interface Asked {
+interface SessionLookup {
   readonly ctx: AccessContext;
   readonly viewer: Viewer;
   readonly access: Access;
@@ -212,40 +212,40 @@ export async function resolveSession(
       hint: "sessions_list shows the keys that you can use.",
     });
   }
-  const asked = { ctx, viewer, access, wanted };
+  const lookup = { ctx, viewer, access, wanted };
   if (wanted === "")
     return fail("invalid_argument", `${label === undefined ? "sessionKey" : "label"} must not be empty`);
-  return label === undefined ? byKey(asked) : byLabel(asked, target);
+  return label === undefined ? byKey(lookup) : byLabel(lookup, target);
 }
 
-async function byKey(asked: Asked): Promise<Result<Session>> {
-  const { ctx, viewer, access, wanted } = asked;
+async function byKey(lookup: SessionLookup): Promise<Result<Session>> {
+  const { ctx, viewer, access, wanted } = lookup;
   const rules = keyRulesOf(ctx.settings);
   const who = { agentId: agentIn(viewer) ?? rules.defaultAgentId, bareNames: isPerson(viewer) };
   const canonical = canonicalKey(wanted, who, rules);
   if (!canonical.ok) {
     const isId = SESSION_ID.test(wanted);
-    const byId = await bySessionId(asked, isId ? wanted.toLowerCase() : wanted);
+    const byId = await bySessionId(lookup, isId ? wanted.toLowerCase() : wanted);
     return isId || byId.ok || byId.code === "stale_session_id" ? byId : canonical;
   }
   // An agent knows the reserved session as `main` only: its own name is no way in.
   const byName = isReservedKey(wanted.toLowerCase()) && agentIn(viewer) !== undefined;
   const session = byName ? undefined : await getSession(ctx.db, canonical.value);
   const fromKey = byName ? unseen(wanted) : verdictOfKey(ctx, viewer, access, canonical.value);
-  if (session === undefined) return missing(asked, fromKey);
+  if (session === undefined) return missing(lookup, fromKey);
   const verdict = await openGate(ctx, viewer).decide(access, session);
   // An archived session is answered like none at all.
-  return verdict.allowed ? ok(session) : missing(asked, fromKey);
+  return verdict.allowed ? ok(session) : missing(lookup, fromKey);
 }
 
-async function bySessionId(asked: Asked, sessionId: string): Promise<Result<Session>> {
-  const { ctx, viewer, access } = asked;
+async function bySessionId(lookup: SessionLookup, sessionId: string): Promise<Result<Session>> {
+  const { ctx, viewer, access } = lookup;
   const found = await findSessionId(ctx.db, sessionId);
   const session = found && (await getSession(ctx.db, found.key));
   const verdict = session && (await openGate(ctx, viewer).decide(access, session));
   if (found === undefined || session === undefined || !verdict?.allowed) {
     const everything = viewerScope(ctx, viewer).all;
-    return missing(asked, everything ? (verdict ?? { allowed: true }) : unseen(sessionId));
+    return missing(lookup, everything ? (verdict ?? { allowed: true }) : unseen(sessionId));
   }
   if (found.currentSessionId === sessionId) return ok(session);
   const key = shownKey(ctx, viewer, session.key);
@@ -255,8 +255,8 @@ async function bySessionId(asked: Asked, sessionId: string): Promise<Result<Sess
   });
 }
 
-async function byLabel(asked: Asked, target: SessionTarget): Promise<Result<Session>> {
-  const { ctx, viewer, access, wanted } = asked;
+async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Result<Session>> {
+  const { ctx, viewer, access, wanted } = lookup;
   const agentId = target.agentId?.trim().toLowerCase() ?? agentIn(viewer);
   if (agentId !== undefined && !isAgentId(agentId)) {
     return fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -");
@@ -282,7 +282,7 @@ async function byLabel(asked: Asked, target: SessionTarget): Promise<Result<Sess
     // Any session of that agent could have had the label.
     const agent = agentId ?? defaultAgent(ctx.settings).id;
     const verdict = verdictOfKey(ctx, viewer, access, `agent:${agent}:chat:${ANY_UUID}`);
-    return missing(asked, verdict.allowed ? verdict : { ...unseen(wanted), settings: verdict.settings });
+    return missing(lookup, verdict.allowed ? verdict : { ...unseen(wanted), settings: verdict.settings });
   }
   if (second === undefined) return ok(first);
   const keys = seen.map((session) => shownKey(ctx, viewer, session.key));
@@ -306,18 +306,18 @@ export function verdictOfKey(ctx: AccessContext, viewer: Viewer, access: Access,
 }
 
 /** Nothing was found: said plainly only to a viewer who would have seen it. */
-async function missing(asked: Asked, verdict: Refusal | { allowed: true }): Promise<Failure> {
-  if (!verdict.allowed) return refusal(asked, verdict);
-  const closest = await suggestKeys(asked);
-  return fail("session_not_found", `no session ${JSON.stringify(asked.wanted)}`, {
+async function missing(lookup: SessionLookup, verdict: Refusal | { allowed: true }): Promise<Failure> {
+  if (!verdict.allowed) return refusal(lookup, verdict);
+  const closest = await suggestKeys(lookup);
+  return fail("session_not_found", `no session ${JSON.stringify(lookup.wanted)}`, {
     hint: closest.length > 0 ? `Closest: ${closest.join(", ")}.` : "sessions_list shows what there is.",
     details: { closest },
   });
 }
 
-async function refusal(asked: Asked, verdict: Refusal): Promise<Failure> {
+async function refusal(lookup: SessionLookup, verdict: Refusal): Promise<Failure> {
   if (verdict.code === "missing_scope") return fail(verdict.code, verdict.error);
-  const closest = await suggestKeys(asked);
+  const closest = await suggestKeys(lookup);
   const hint =
     closest.length > 0
       ? `The closest sessions that you can see: ${closest.join(", ")}.`
@@ -327,8 +327,8 @@ async function refusal(asked: Asked, verdict: Refusal): Promise<Failure> {
 }
 
 /** Keys of visible sessions whose key or label comes closest to what was asked for. */
-async function suggestKeys(asked: Asked): Promise<string[]> {
-  const { ctx, viewer, wanted } = asked;
+async function suggestKeys(lookup: SessionLookup): Promise<string[]> {
+  const { ctx, viewer, wanted } = lookup;
   const { rows } = await listSessions(ctx.db, { scope: viewerScope(ctx, viewer), limit: SUGGESTED_FROM_MAX });
   const gate = openGate(ctx, viewer);
   const keyOfName = new Map<string, string>();

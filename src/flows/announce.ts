@@ -3,8 +3,8 @@
 //      (I4, I5).
 
 import { announceContext } from "../core/turn-rules.ts";
+import type { FlowContext } from "./flow-context.ts";
 import { publishFlow } from "./flow-events.ts";
-import type { FlowMoment } from "./moment.ts";
 import { queueDelivery } from "./outbox.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 
@@ -16,9 +16,9 @@ const ANNOUNCE_INPUT = "Agent-to-agent announce step.";
  * none.
  */
 export async function announceTurn(
-  moment: FlowMoment,
+  context: FlowContext,
 ): Promise<"accepted" | "limit" | "no_route" | "refused"> {
-  const { acceptor, unit, settings, flow, run, requester, target } = moment;
+  const { acceptor, unit, settings, flow, run, requester, target } = context;
   if (target === undefined || announceRoute(target) === undefined) return "no_route";
   const asker = requester ?? target;
   const chain = { chainId: run.chainId, hop: run.hop };
@@ -58,16 +58,16 @@ export async function announceTurn(
 }
 
 /** Queues what the announce turn wrote. Its transcript row exists already. */
-export async function deliverAnnouncement(moment: FlowMoment, text: string): Promise<void> {
-  const { target, unit, run } = moment;
+export async function deliverAnnouncement(context: FlowContext, text: string): Promise<void> {
+  const { target, unit, run } = context;
   const route = target === undefined ? undefined : announceRoute(target);
   if (target === undefined || route === undefined) return;
-  await queueDelivery(moment, unit, { session: target, route, text, kind: "announce", runId: run.runId });
+  await queueDelivery(context, unit, { session: target, route, text, kind: "announce", runId: run.runId });
 }
 
 /** At a chain limit the runtime announces: a transcript row and an outbox row, without a model call (I8). */
-export async function announceByRuntime(moment: FlowMoment): Promise<void> {
-  const { acceptor, unit, settings, flow, requester, target } = moment;
+export async function announceByRuntime(context: FlowContext): Promise<void> {
+  const { acceptor, unit, settings, flow, requester, target } = context;
   const route = target === undefined ? undefined : announceRoute(target);
   if (target === undefined || route === undefined) return;
   const asker = partyOf(settings, requester ?? target, target).key;
@@ -78,5 +78,5 @@ export async function announceByRuntime(moment: FlowMoment): Promise<void> {
     input: { text, injected: true },
     successor: true,
   });
-  await queueDelivery(moment, unit, { session: target, route, text, kind: "announce" });
+  await queueDelivery(context, unit, { session: target, route, text, kind: "announce" });
 }

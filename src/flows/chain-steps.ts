@@ -20,7 +20,7 @@ import type { Wait } from "../store/waits.ts";
 const TEXT_CHARS_MAX = 400;
 const OPENING_CHARS_MAX = 160;
 
-interface Reader {
+interface StepViewer {
   readonly redactor: Redactor;
   sees(sessionKey: string): boolean;
   /** Every session there is: then words that may name any of them are shown, too. */
@@ -76,15 +76,15 @@ function natureOf(run: Run, flow: FlowOutline | undefined): Pick<Draft, "kind" |
 /** Builds the steps of one chain for one reader. */
 class Steps {
   readonly #chain: WholeChain;
-  readonly #reader: Reader;
+  readonly #viewer: StepViewer;
   readonly #runOfCall: ReadonlyMap<string, Run>;
   readonly #runs: ReadonlyMap<string, Run>;
   readonly #now: number;
   #hidden = 0;
 
-  constructor(chain: WholeChain, reader: Reader, now: number) {
+  constructor(chain: WholeChain, viewer: StepViewer, now: number) {
     this.#chain = chain;
-    this.#reader = reader;
+    this.#viewer = viewer;
     this.#now = now;
     this.#runs = new Map(chain.runs.map((run) => [run.runId, run]));
     this.#runOfCall = new Map(
@@ -108,9 +108,9 @@ class Steps {
   /** ST1 of one step. */
   #shown({ from, to, text, ...draft }: Draft): ChainStep[] {
     const parties = [from, to].filter((key) => key !== undefined);
-    const hidden = parties.filter((key) => !this.#reader.sees(key));
+    const hidden = parties.filter((key) => !this.#viewer.sees(key));
     if (hidden.length > 0 && hidden.length === parties.length) return [];
-    const name = (key: string): string => (this.#reader.sees(key) ? key : NOT_VISIBLE);
+    const name = (key: string): string => (this.#viewer.sees(key) ? key : NOT_VISIBLE);
     const ends = {
       ...(from === undefined ? {} : { from: name(from) }),
       ...(to === undefined ? {} : { to: name(to) }),
@@ -123,7 +123,7 @@ class Steps {
   }
 
   #excerpt(text: string): string {
-    return excerpt(this.#reader.redactor, text);
+    return excerpt(this.#viewer.redactor, text);
   }
 
   /** Words of a session that is gone are gone, too. */
@@ -211,7 +211,7 @@ class Steps {
   #refused(refusal: Refusal): Draft {
     const { callId, runId, fromKey, toKey, named, tool, code, error, cycle, hop, at } = refusal;
     const to = tool === "sessions_spawn" ? undefined : toKey;
-    const { seesAll, sees } = this.#reader;
+    const { seesAll, sees } = this.#viewer;
     // The call's own message: `runId:messageId:index`.
     const messageId = callId.startsWith(`${runId}:`)
       ? callId.slice(runId.length + 1).split(":")[0]
@@ -243,7 +243,7 @@ class Steps {
 
   #delivery(delivery: Delivery): Draft {
     const { id, sessionKey, runId, state, createdAt: at, settledAt: endAt, code } = delivery;
-    const sees = (key: string): boolean => this.#reader.sees(key);
+    const sees = (key: string): boolean => this.#viewer.sees(key);
     const { channel, to } = routeFor(delivery.route, sees);
     const messages = runId === undefined ? undefined : this.#chain.messages.get(runId);
     const run = runId === undefined ? undefined : this.#runs.get(runId);
@@ -264,8 +264,8 @@ class Steps {
 }
 
 /** The steps of a chain as one reader may see them, oldest first. */
-export function stepsOf(chain: WholeChain, reader: Reader, now: number): ChainStep[] {
-  return new Steps(chain, reader, now).all();
+export function stepsOf(chain: WholeChain, viewer: StepViewer, now: number): ChainStep[] {
+  return new Steps(chain, viewer, now).all();
 }
 
 /** The sessions that these steps name, in the order in which they come up. */

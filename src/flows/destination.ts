@@ -25,7 +25,7 @@ import { type AccessContext, openGate, resolveSession } from "./access.ts";
 import { announceRoute, sendVerdict } from "./party.ts";
 
 /** A place as a caller names it. */
-export interface Place {
+export interface NamedPlace {
   /** Default: webchat, where `to` is a session. */
   readonly channel?: string | undefined;
   readonly to: string;
@@ -53,7 +53,10 @@ function checkId(name: string, text: string): Result<string> {
 }
 
 /** The place on a channel that is set up, with its account; whether anybody reads there nobody knows. */
-export function checkPlace(settings: Settings, place: Place & { readonly channel: string }): Result<Route> {
+export function checkPlace(
+  settings: Settings,
+  place: NamedPlace & { readonly channel: string },
+): Result<Route> {
   const channel = place.channel.trim().toLowerCase();
   const accounts = settings.channels.filter((account) => account.channel === channel);
   const [first] = accounts;
@@ -201,7 +204,7 @@ export async function addressee(
 export async function resolvePlace(
   ctx: AccessContext,
   viewer: Viewer,
-  { channel = WEBCHAT, to, accountId, threadId }: Place,
+  { channel = WEBCHAT, to, accountId, threadId }: NamedPlace,
 ): Promise<Result<Route>> {
   if (channel !== WEBCHAT && channel !== LAST) {
     const route = checkPlace(ctx.settings, { channel, to, accountId, threadId });

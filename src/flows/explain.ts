@@ -40,7 +40,7 @@ export interface ExplainQuestion {
   shown(key: string): string;
 }
 
-interface Asked extends ExplainQuestion {
+interface ExplainContext extends ExplainQuestion {
   readonly ctx: AccessContext;
   readonly chain: SpawnChain;
 }
@@ -51,7 +51,7 @@ function sightOf(verdict: Verdict): Check {
   return { of: "sight", allowed: false, rule: error, code, settings };
 }
 
-async function sight({ ctx, chain, target }: Asked, access: Explained): Promise<Check> {
+async function sight({ ctx, chain, target }: ExplainContext, access: Explained): Promise<Check> {
   const viewer = sessionViewer(chain, ctx.settings);
   return sightOf(
     target.session === undefined
@@ -60,7 +60,7 @@ async function sight({ ctx, chain, target }: Asked, access: Explained): Promise<
   );
 }
 
-function tool({ ctx, chain }: Asked, access: Explained): Check {
+function tool({ ctx, chain }: ExplainContext, access: Explained): Check {
   const name = TOOL_OF[access];
   const verdict = decideTool(name, filtersFor(chain, ctx.settings));
   if (verdict.allowed) return { of: "tool", allowed: true, rule: `tool "${name}": ${verdict.reason}` };
@@ -68,7 +68,7 @@ function tool({ ctx, chain }: Asked, access: Explained): Check {
 }
 
 /** A sub-agent of the target's agent: nothing is done to the target itself. */
-async function spawn({ ctx, chain, viewer, target }: Asked): Promise<Check> {
+async function spawn({ ctx, chain, viewer, target }: ExplainContext): Promise<Check> {
   const agentId = target.session?.agentId ?? agentIdInKey(target.key);
   if (agentId === undefined) {
     const rule = "the key names no agent whose sub-agent could be spawned";
@@ -83,7 +83,7 @@ async function spawn({ ctx, chain, viewer, target }: Asked): Promise<Check> {
 }
 
 /** What a message meets beside the gate. */
-async function sending({ ctx, viewer, target, now, shown }: Asked): Promise<Check[]> {
+async function sending({ ctx, viewer, target, now, shown }: ExplainContext): Promise<Check[]> {
   const { session } = target;
   if (session === undefined) return [];
   const checks: Check[] = [];
@@ -112,11 +112,11 @@ async function sending({ ctx, viewer, target, now, shown }: Asked): Promise<Chec
   return checks;
 }
 
-async function explainOne(asked: Asked, access: Explained): Promise<Explanation> {
-  const right = access === "spawn" ? await spawn(asked) : await sight(asked, access);
-  const more = access === "send" ? await sending(asked) : [];
-  const masked = (check: Check): Check => ({ ...check, rule: asked.redactor.mask(check.rule) });
-  const checks = [tool(asked, access), right, ...more].map(masked);
+async function explainOne(context: ExplainContext, access: Explained): Promise<Explanation> {
+  const right = access === "spawn" ? await spawn(context) : await sight(context, access);
+  const more = access === "send" ? await sending(context) : [];
+  const masked = (check: Check): Check => ({ ...check, rule: context.redactor.mask(check.rule) });
+  const checks = [tool(context, access), right, ...more].map(masked);
   const refusing = checks.find(({ allowed }) => !allowed);
   const { rule, code, settings = [] } = refusing ?? masked(right);
   return {
@@ -128,8 +128,8 @@ async function explainOne(asked: Asked, access: Explained): Promise<Explanation>
 /** May the viewer do these to the target, and by which rule? */
 export async function explainAccess(ctx: AccessContext, question: ExplainQuestion): Promise<Explanation[]> {
   const chain = await spawnChainOf(ctx.db, question.viewer);
-  const asked = { ...question, ctx, chain };
+  const context = { ...question, ctx, chain };
   const answers: Explanation[] = [];
-  for (const access of question.accesses) answers.push(await explainOne(asked, access));
+  for (const access of question.accesses) answers.push(await explainOne(context, access));
   return answers;
 }

@@ -38,7 +38,7 @@ export interface JobParts {
 }
 
 /** A job at a moment at which it may have ended. */
-interface Moment extends JobParts {
+interface JobContext extends JobParts {
   readonly acceptor: Acceptor;
   readonly unit: Unit;
   readonly flow: Flow;
@@ -49,8 +49,8 @@ interface Moment extends JobParts {
 const ANNOUNCE_INPUT = "Sub-agent announce step.";
 
 /** Asks the child itself to announce. False: no run is left for it. */
-async function askChild(moment: Moment, last: Run, result: string): Promise<boolean> {
-  const { acceptor, unit, settings, flow, child } = moment;
+async function askChild(context: JobContext, last: Run, result: string): Promise<boolean> {
+  const { acceptor, unit, settings, flow, child } = context;
   const requester = (await getSession(unit.tx, flow.requesterKey)) ?? child;
   const chain = { chainId: last.chainId, hop: last.hop };
   const accepted = await acceptor.acceptIn(unit, {
@@ -105,13 +105,13 @@ async function keepForOperators(unit: Unit, kept: Kept): Promise<void> {
 
 /** Puts the result into the requester's lane. False: it was refused. */
 async function hand(
-  moment: Moment,
+  context: JobContext,
   requester: Session,
   text: string,
   last: Run | undefined,
   more: Pick<AcceptRequest, "kind" | "flow" | "timeoutMs" | "route">,
 ): Promise<boolean> {
-  const { acceptor, unit, flow, child } = moment;
+  const { acceptor, unit, flow, child } = context;
   const chain = { chainId: flow.chainId, hop: last?.hop ?? 1 };
   const accepted = await acceptor.acceptIn(unit, {
     sessionKey: requester.key,
@@ -125,16 +125,16 @@ async function hand(
 
 /** Gives the requester's agent the result as a message; a sub-agent's own job goes on with it. */
 async function wake(
-  moment: Moment,
+  context: JobContext,
   requester: Session,
   text: string,
   last: Run | undefined,
 ): Promise<boolean> {
-  const { unit, child } = moment;
+  const { unit, child } = context;
   const job = requester.spawn;
   const ownJob = job === undefined ? undefined : await getFlow(unit.tx, job.flowId);
   const firstRun = job === undefined ? undefined : await getRun(unit.tx, job.runId);
-  return hand(moment, requester, text, last, {
+  return hand(context, requester, text, last, {
     ...(ownJob?.open === true
       ? { flow: { flowId: ownJob.flowId, step: "task", turn: 1 }, timeoutMs: firstRun?.timeoutMs ?? 0 }
       : {}),
@@ -146,22 +146,22 @@ async function wake(
  * A child with a thread of its own has posted its result there, as the reply of its run (`postReply`); what
  * failed left none, and is told there now. The requester has it in its transcript, or is woken with it.
  */
-async function tellOfThread(
-  moment: Moment,
+async function announceToThread(
+  context: JobContext,
   thread: Route,
   text: string,
   last: Run | undefined,
 ): Promise<void> {
-  const { unit, flow, child } = moment;
+  const { unit, flow, child } = context;
   if (last?.state === "error" || last?.state === "timeout") {
     const { runId } = last;
-    await queueDelivery(moment, unit, { session: child, route: thread, text, kind: "announce", runId });
+    await queueDelivery(context, unit, { session: child, route: thread, text, kind: "announce", runId });
   }
   const requester = await getSession(unit.tx, flow.requesterKey);
   const isThere = requester?.archivedAt === undefined && requester?.sessionId === flow.requesterSessionId;
   if (requester === undefined || !isThere) return;
-  if (requester.spawn !== undefined && (await wake(moment, requester, text, last))) return;
-  await hand(moment, requester, text, last, { kind: "append" });
+  if (requester.spawn !== undefined && (await wake(context, requester, text, last))) return;
+  await hand(context, requester, text, last, { kind: "append" });
 }
 
 /** What a job with a thread of its own writes goes there, in the unit that ends its run. */
@@ -173,9 +173,9 @@ async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session):
 }
 
 /** Tells the requester, by the way that was agreed at the spawn and that is still open. */
-async function tell(moment: Moment, text: string, last: Run | undefined): Promise<void> {
-  const { unit, flow, child } = moment;
-  if (child.spawn?.thread !== undefined) return tellOfThread(moment, child.spawn.thread, text, last);
+async function announceResult(context: JobContext, text: string, last: Run | undefined): Promise<void> {
+  const { unit, flow, child } = context;
+  if (child.spawn?.thread !== undefined) return announceToThread(context, child.spawn.thread, text, last);
   const route = child.spawn?.route;
   const requester = await getSession(unit.tx, flow.requesterKey);
   const runId = last?.runId ?? child.spawn?.runId ?? flow.flowId;
@@ -187,7 +187,7 @@ async function tell(moment: Moment, text: string, last: Run | undefined): Promis
   const post = async (): Promise<void> => {
     if (route !== undefined) {
       const posted = { session: requester, route, text, kind: "announce", runId } as const;
-      await queueDelivery(moment, unit, { ...posted, isAnswer: true });
+      await queueDelivery(context, unit, { ...posted, isAnswer: true });
     }
   };
   if (requester.archivedAt !== undefined || requester.sessionId !== flow.requesterSessionId) {
@@ -195,9 +195,9 @@ async function tell(moment: Moment, text: string, last: Run | undefined): Promis
     return route === undefined ? keep(code) : post();
   }
   const wakes = requester.spawn !== undefined || child.spawn?.announce === "wake";
-  if (wakes && (await wake(moment, requester, text, last))) return;
+  if (wakes && (await wake(context, requester, text, last))) return;
   await post();
-  const appended = await hand(moment, requester, text, last, { kind: "append" });
+  const appended = await hand(context, requester, text, last, { kind: "append" });
   if (!appended && route === undefined) await keep("requester_refused");
 }
 
@@ -271,9 +271,12 @@ interface Settlement {
 }
 
 /** Ends the job: told once, and never again. */
-async function settle(moment: Moment, { words, isQuiet = false, stopped }: Settlement = {}): Promise<void> {
-  const { unit, flow } = moment;
-  const { runs, last, result } = await outcomeOf(moment);
+async function settle(
+  context: JobContext,
+  { words, isQuiet = false, stopped }: Settlement = {},
+): Promise<void> {
+  const { unit, flow } = context;
+  const { runs, last, result } = await outcomeOf(context);
   const { flowId, requesterKey: to, targetKey: from, turnsMax } = flow;
   const runId = last?.runId ?? flowId;
   const waited = stopped === true && last?.state === "ok";
@@ -281,7 +284,7 @@ async function settle(moment: Moment, { words, isQuiet = false, stopped }: Settl
   const own: AnnouncementFacts = {
     status: waited ? "aborted" : statusOf(last),
     result,
-    stats: await statsOf(moment, runs),
+    stats: await statsOf(context, runs),
     ...(notes === undefined ? {} : { notes }),
   };
   const facts = words === undefined ? own : announcedFacts(words, own);
@@ -290,11 +293,11 @@ async function settle(moment: Moment, { words, isQuiet = false, stopped }: Settl
   if (!isQuiet) {
     const text = composeAnnouncement(facts);
     publishFlow(unit, { flowId, runId, step: "announce", from, to, turn: 1, turnsMax, text });
-    await tell(moment, text, last);
+    await announceResult(context, text, last);
   }
   publishFlowEnd(unit, flow, { runId });
-  await planChildCleanup(moment.acceptor, unit, moment.child);
-  await lookAbove(moment, moment.acceptor, unit, moment.child);
+  await planChildCleanup(context.acceptor, unit, context.child);
+  await lookAbove(context, context.acceptor, unit, context.child);
 }
 
 /** A job above may only have waited for this child's: if nobody is woken there, it ends now. */
@@ -331,12 +334,12 @@ export async function jobMayHaveEnded(
   await holdSessions(unit.tx, [child.key]);
   const flow = await openJobOf(unit, child);
   if (flow === undefined || (await isAtWork(unit, flow))) return;
-  const moment: Moment = { ...parts, acceptor, unit, flow, child };
-  const { last, result } = await outcomeOf(moment);
+  const context: JobContext = { ...parts, acceptor, unit, flow, child };
+  const { last, result } = await outcomeOf(context);
   // With a thread of its own it has said there what there is to say.
   const asks = last?.state === "ok" && child.spawn?.thread === undefined;
-  const asked = asks && (await askChild(moment, last, result));
-  if (!asked) await settle(moment);
+  const asked = asks && (await askChild(context, last, result));
+  if (!asked) await settle(context);
 }
 
 /** A child was stopped as a whole: its job has ended, whatever of its own it still waited for. */
@@ -371,6 +374,6 @@ export async function jobRunEnded(
   // An announce turn may have spawned, too: then it is asked again once those results are there.
   const isLast = run.flow?.step === "announce" && !(await isAtWork(unit, flow));
   if (!isLast) return jobMayHaveEnded(parts, acceptor, unit, child);
-  const moment: Moment = { ...parts, acceptor, unit, flow, child };
-  await settle(moment, announcedBy(run));
+  const context: JobContext = { ...parts, acceptor, unit, flow, child };
+  await settle(context, announcedBy(run));
 }

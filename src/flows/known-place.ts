@@ -13,7 +13,7 @@ import type { Session } from "../core/session.ts";
 import type { Viewer } from "../core/visibility.ts";
 import { getPeer } from "../store/channel-peers.ts";
 import { type AccessContext, openGate } from "./access.ts";
-import { checkPlace, isKnownPeer, leadToSamePlace, type Place, sessionsAt } from "./destination.ts";
+import { checkPlace, isKnownPeer, leadToSamePlace, type NamedPlace, sessionsAt } from "./destination.ts";
 import { announceRoute } from "./party.ts";
 
 /** Who wants to write. */
@@ -78,7 +78,7 @@ async function knownAt(ctx: AccessContext, writer: Writer, route: Route): Promis
 export async function knownPlace(
   ctx: AccessContext,
   writer: Writer,
-  place: Place & { readonly channel: string },
+  place: NamedPlace & { readonly channel: string },
 ): Promise<Result<KnownPlace>> {
   const meant = checkPlace(ctx.settings, place);
   if (!meant.ok) return meant;

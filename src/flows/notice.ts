@@ -4,11 +4,11 @@
 
 import type { Provenance } from "../core/message.ts";
 import type { AcceptRequest } from "../engine/accept.ts";
-import type { FlowMoment } from "./moment.ts";
+import type { FlowContext } from "./flow-context.ts";
 import { partyOf } from "./party.ts";
 
-function noticeText(moment: FlowMoment, to: string): string {
-  const { flow, run } = moment;
+function noticeText(context: FlowContext, to: string): string {
+  const { flow, run } = context;
   const about = `Notice from the gateway about your earlier message to ${to} (run ${run.runId})`;
   if (run.state === "ok") {
     return flow.round1Reply === undefined
@@ -20,8 +20,8 @@ function noticeText(moment: FlowMoment, to: string): string {
 }
 
 /** Writes the outcome of round 1 into the sender's session. */
-export async function tellSender(moment: FlowMoment): Promise<void> {
-  const { acceptor, unit, settings, flow, run, requester, target } = moment;
+export async function notifySender(context: FlowContext): Promise<void> {
+  const { acceptor, unit, settings, flow, run, requester, target } = context;
   if (requester === undefined || requester.key === flow.targetKey) return;
   // A reset forgot the question; the answer would be a riddle.
   if (requester.sessionId !== flow.requesterSessionId) return;
@@ -37,7 +37,7 @@ export async function tellSender(moment: FlowMoment): Promise<void> {
     sessionKey: requester.key,
     kind: run.state !== "ok" && flow.open ? "turn" : "append",
     // A result about another session, like the one that a sender who waits is given (I14).
-    input: { text: unit.redactor.mask(noticeText(moment, to)), provenance },
+    input: { text: unit.redactor.mask(noticeText(context, to)), provenance },
     chain,
     successor: true,
   };

@@ -10,22 +10,22 @@ import type { Unit } from "../engine/unit.ts";
 import { endFlow, type Flow, noteReply } from "../store/flows.ts";
 import { getSession } from "../store/sessions.ts";
 import { announceByRuntime, announceTurn, deliverAnnouncement } from "./announce.ts";
+import type { FlowContext } from "./flow-context.ts";
 import { publishFlow, publishFlowEnd } from "./flow-events.ts";
 import { endUnanswered, isAwaited, isInInbox } from "./inbox-answer.ts";
-import type { FlowMoment } from "./moment.ts";
-import { tellSender } from "./notice.ts";
+import { notifySender } from "./notice.ts";
 import type { Outbound } from "./outbox.ts";
 import { partyOf, provenanceFrom, sendVerdict } from "./party.ts";
 
-async function close(moment: FlowMoment, reason: string): Promise<void> {
-  const { unit, flow, run } = moment;
+async function close(context: FlowContext, reason: string): Promise<void> {
+  const { unit, flow, run } = context;
   if (!(await endFlow(unit.tx, flow.flowId, reason, unit.now))) return;
   publishFlowEnd(unit, flow, { runId: run.runId, turn: run.flow?.turn, reason });
 }
 
 /** The next reply turn: the other's last words, in the session whose turn it is. False: it was refused. */
-async function acceptReplyTurn(moment: FlowMoment, turn: number, words: string): Promise<boolean> {
-  const { acceptor, unit, settings, flow, run, requester, target } = moment;
+async function acceptReplyTurn(context: FlowContext, turn: number, words: string): Promise<boolean> {
+  const { acceptor, unit, settings, flow, run, requester, target } = context;
   if (requester === undefined || target === undefined) return false;
   const [speaker, other] = replyTurnOwner(turn) === "requester" ? [requester, target] : [target, requester];
   if (!sendVerdict(settings, speaker).allowed) return false;
@@ -60,54 +60,54 @@ async function acceptReplyTurn(moment: FlowMoment, turn: number, words: string):
   return true;
 }
 
-async function announce(moment: FlowMoment): Promise<void> {
-  const outcome = await announceTurn(moment);
+async function announce(context: FlowContext): Promise<void> {
+  const outcome = await announceTurn(context);
   if (outcome === "accepted") return;
-  if (outcome === "limit") await announceByRuntime(moment);
-  await close(moment, outcome === "limit" ? "announced_by_runtime" : outcome);
+  if (outcome === "limit") await announceByRuntime(context);
+  await close(context, outcome === "limit" ? "announced_by_runtime" : outcome);
 }
 
 /** Does what the rules say comes next. True: a reply turn carries this run's words to the other party. */
-async function takeStep(moment: FlowMoment, next: NextStep, words: string): Promise<boolean> {
+async function takeStep(context: FlowContext, next: NextStep, words: string): Promise<boolean> {
   switch (next.next) {
     case "reply": {
-      if (await acceptReplyTurn(moment, next.turn, words)) return true;
-      await announce(moment);
+      if (await acceptReplyTurn(context, next.turn, words)) return true;
+      await announce(context);
       return false;
     }
     case "announce":
-      await announce(moment);
+      await announce(context);
       return false;
     case "end":
-      await close(moment, next.reason);
+      await close(context, next.reason);
       return false;
   }
 }
 
-async function flowRunEnded(moment: FlowMoment, answered: boolean): Promise<void> {
-  const { unit, flow, run } = moment;
+async function flowRunEnded(context: FlowContext, answered: boolean): Promise<void> {
+  const { unit, flow, run } = context;
   if (isInInbox(run)) {
     // Its reader answers by a send of its own.
-    if (!(await isAwaited(unit.tx, run))) await close(moment, "inbox");
+    if (!(await isAwaited(unit.tx, run))) await close(context, "inbox");
     return;
   }
   const step = run.flow?.step ?? "round1";
   const words = run.state === "ok" && !isSilent(run.reply ?? "") ? (run.reply ?? "") : "";
   if (step === "announce") {
-    if (words !== "" && flow.open) await deliverAnnouncement(moment, words);
-    await close(moment, words === "" ? (run.code ?? "silent") : "announced");
+    if (words !== "" && flow.open) await deliverAnnouncement(context, words);
+    await close(context, words === "" ? (run.code ?? "silent") : "announced");
     return;
   }
   if (words !== "") await noteReply(unit.tx, flow.flowId, words, step === "round1");
-  const latest: FlowMoment =
+  const latest: FlowContext =
     words === ""
-      ? moment
-      : { ...moment, flow: { ...flow, latestReply: words, round1Reply: flow.round1Reply ?? words } };
+      ? context
+      : { ...context, flow: { ...flow, latestReply: words, round1Reply: flow.round1Reply ?? words } };
   const next: NextStep = flow.open
     ? decideNext({ step, turn: run.flow?.turn ?? 1, turnsMax: flow.turnsMax, end: run })
     : { next: "end", reason: flow.endReason ?? "ended" };
   const carried = await takeStep(latest, next, words);
-  if (step === "round1" && !answered && !carried) await tellSender(latest);
+  if (step === "round1" && !answered && !carried) await notifySender(latest);
 }
 
 interface EndedRun {
@@ -117,10 +117,10 @@ interface EndedRun {
   readonly run: Run;
 }
 
-async function momentOf(
+async function flowContextOf(
   parts: { settings: Settings; outbound: Outbound },
   { acceptor, unit, flow, run }: EndedRun,
-): Promise<FlowMoment> {
+): Promise<FlowContext> {
   const requester = await getSession(unit.tx, flow.requesterKey);
   const target = await getSession(unit.tx, flow.targetKey);
   const { settings, outbound } = parts;
@@ -132,7 +132,7 @@ export async function conversationRunEnded(
   parts: { settings: Settings; outbound: Outbound },
   ended: EndedRun & { readonly answered: boolean },
 ): Promise<void> {
-  await flowRunEnded(await momentOf(parts, ended), ended.answered);
+  await flowRunEnded(await flowContextOf(parts, ended), ended.answered);
 }
 
 /** The client that waited for the first round is gone: an outcome that is there is told in its session. */
@@ -142,5 +142,5 @@ export async function conversationAnswerLost(
 ): Promise<void> {
   // An answer to a message in an inbox ends its flow: there is none yet.
   if (isInInbox(ended.run) && ended.flow.open) await endUnanswered(ended.unit, ended.run);
-  else await tellSender(await momentOf(parts, ended));
+  else await notifySender(await flowContextOf(parts, ended));
 }

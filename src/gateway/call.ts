@@ -1,6 +1,6 @@
 // Owns the context of a method call, a method's definition, and the dependencies of the gateway.
 
-import type { Standing } from "../channels/accounts.ts";
+import type { AccountStatus } from "../channels/accounts.ts";
 import type { Channel } from "../channels/channel.ts";
 import { fail, type Result } from "../core/errors.ts";
 import type { PermissionQuestion } from "../core/permission.ts";
@@ -81,7 +81,7 @@ export interface GatewayDeps {
   /** Sessions for which a program of an ACP agent is running. Absent: there are none. */
   programs?(): readonly string[];
   /** Status of the channel accounts in this process. Absent: there are none. */
-  standings?(): readonly Standing[];
+  channelStatuses?(): readonly AccountStatus[];
   /** Metrics of this process. */
   readonly metrics: Metrics;
   /** Reads the configuration file again. Absent: there is no file. */

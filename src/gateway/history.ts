@@ -3,7 +3,7 @@
 // An unmeasurable value is a gap (null), never a zero.
 
 import type { Timer, World } from "../world.ts";
-import type { Metrics, Moment } from "./metrics.ts";
+import type { GaugeReadings, Metrics } from "./metrics.ts";
 import type { MetricsHistory } from "./payloads/operations.ts";
 
 const STEP_MS = 10_000;
@@ -23,7 +23,7 @@ interface Series {
   readonly help: string;
   readonly values: (number | null)[];
   /** Returns the value of this step; undefined: it could not be measured. */
-  measure(moment: Moment): number | null | undefined;
+  measure(readings: GaugeReadings): number | null | undefined;
 }
 
 /** Returns the increase of a counter in the last minute; null at the first call. */
@@ -64,7 +64,7 @@ function seriesOf(metrics: Metrics): Series[] {
     const minute = spent();
     return minute === null ? null : minute * 60;
   });
-  const outbox = ({ store }: Moment) => store?.deliveries;
+  const outbox = ({ store }: GaugeReadings) => store?.deliveries;
   add(
     "deliveries_pending",
     "Deliveries waiting",
@@ -89,14 +89,14 @@ function rounded(value: number | null | undefined): number | null {
 
 export class History {
   readonly #world: World;
-  readonly #read: () => Promise<Moment>;
+  readonly #read: () => Promise<GaugeReadings>;
   readonly #series: readonly Series[];
   readonly #times: number[] = [];
   #timer: Timer | undefined;
   #isOpen = true;
 
   /** `read`: returns the current inputs of the measurements. */
-  constructor(world: World, metrics: Metrics, read: () => Promise<Moment>) {
+  constructor(world: World, metrics: Metrics, read: () => Promise<GaugeReadings>) {
     this.#world = world;
     this.#read = read;
     this.#series = seriesOf(metrics);
@@ -136,9 +136,9 @@ export class History {
     if (this.#isOpen) this.#next(STEP_MS);
   }
 
-  #take(moment: Moment): void {
+  #take(readings: GaugeReadings): void {
     this.#times.push(this.#world.clock.now());
-    for (const { values, measure } of this.#series) values.push(rounded(measure(moment)));
+    for (const { values, measure } of this.#series) values.push(rounded(measure(readings)));
     if (this.#times.length <= POINTS_MAX) return;
     this.#times.shift();
     for (const { values } of this.#series) values.shift();

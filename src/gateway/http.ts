@@ -23,7 +23,7 @@ import {
   statusOf,
 } from "./http-request.ts";
 import { needEverySession } from "./methods/operations.ts";
-import type { Moment } from "./metrics.ts";
+import type { GaugeReadings } from "./metrics.ts";
 import { createPage } from "./page.ts";
 import type { GatewayShares } from "./shares.ts";
 import { createUnprovenRoom } from "./unproven.ts";
@@ -45,7 +45,7 @@ export interface HttpParts {
   /** Aborted when the gateway stops: pending answers end. */
   readonly stop: AbortSignal;
   /** Returns the current inputs of the metrics. */
-  moment(): Promise<Moment>;
+  readings(): Promise<GaugeReadings>;
 }
 
 /** Maps a body to the params of `tools.invoke`, two of which have other names in it. */
@@ -82,13 +82,13 @@ async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<R
 }
 
 /** Serves metrics to Prometheus. They cover every session's work, so the token must, too (I9). */
-async function tellMetrics(c: Context<Env>, { deps, moment }: HttpParts): Promise<Response> {
+async function tellMetrics(c: Context<Env>, { deps, readings }: HttpParts): Promise<Response> {
   const caller = c.get("caller");
   const allowed = needScope(caller, "GET /metrics", "operator.read");
   if (!allowed.ok) return refuse(c, allowed);
   const covers = needEverySession(caller, "GET /metrics");
   if (!covers.ok) return refuse(c, covers);
-  const { type, body } = await deps.metrics.text(await moment());
+  const { type, body } = await deps.metrics.text(await readings());
   return c.body(body, 200, { "content-type": type });
 }
 

@@ -1,7 +1,7 @@
 // Owns the metrics of this process, and their form for Prometheus. docs/METRICS.md lists them.
 // ME1: a label never has the name of a person, an agent or a session: only states, codes, kinds, and names of
 // tools, models and MCP servers from the configuration or the program.
-// ME2: this process counts its own events; counts from the store cover every process (`Moment`).
+// ME2: this process counts its own events; counts from the store cover every process (`GaugeReadings`).
 // prom-client, which only formats the text, is loaded by the first scrape.
 
 import { CODES } from "../core/errors.ts";
@@ -38,7 +38,7 @@ interface ModelCall {
 }
 
 /** Values that are read at scrape time instead of counted. */
-export interface Moment {
+export interface GaugeReadings {
   /** From the store, so the same for every process that shares it. Absent: it does not answer. */
   readonly store?: {
     readonly load: Load;
@@ -203,21 +203,21 @@ export class Metrics {
   }
 
   /** Returns the text for Prometheus. */
-  async text(moment: Moment): Promise<{ readonly type: string; readonly body: string }> {
+  async text(readings: GaugeReadings): Promise<{ readonly type: string; readonly body: string }> {
     const { AggregatorRegistry } = await import("prom-client");
     const counted = [
       ...[this.runsEnded, this.runSeconds, this.queueSeconds, this.modelCalls, this.modelSeconds],
       ...[this.tokens, this.cost, this.deliveriesSettled, this.hookEventsDropped, this.refusals],
       ...[this.toolCalls, this.commitSeconds],
     ].map((figure) => ({ ...figure.spec, type: figure.type, samples: figure.samples() }));
-    const plain = [...counted, ...this.#gauges(moment)].map(({ name, help, type, samples }) => {
+    const plain = [...counted, ...this.#gauges(readings)].map(({ name, help, type, samples }) => {
       return { name, help, type, values: samples, aggregator: "sum" };
     });
     const registry = AggregatorRegistry.aggregate<"text/plain; version=0.0.4; charset=utf-8">([plain]);
     return { type: registry.contentType, body: await registry.metrics() };
   }
 
-  #gauges({ store, connections }: Moment): Gauge[] {
+  #gauges({ store, connections }: GaugeReadings): Gauge[] {
     const { process, version } = this.#parts;
     const { residentBytes, heapUsedBytes, cpuSeconds } = process.use();
     const { queued, running, waiting, slots } = store?.load ?? {};

@@ -15,7 +15,7 @@ import {
   NODE_TIMEOUT_MAX_MS,
   type NodeCall,
   type NodeRow,
-  type NodeStanding,
+  type NodeStatus,
   nodeFacts,
 } from "../core/node.ts";
 import type { Settings } from "../core/settings.ts";
@@ -45,10 +45,10 @@ interface Parts {
 }
 
 /** `ownerLives`: the process in the row is alive. */
-type Standing = NodeStanding & { readonly ownerLives: boolean };
+type OwnedNodeStatus = NodeStatus & { readonly ownerLives: boolean };
 
 interface Checked {
-  readonly standing: Standing;
+  readonly status: OwnedNodeStatus;
   readonly paramsJSON: string | undefined;
 }
 
@@ -160,7 +160,7 @@ export class NodeHub {
   }
 
   /** Returns the paired nodes and whether they are connected. */
-  async standings(): Promise<Standing[]> {
+  async statuses(): Promise<OwnedNodeStatus[]> {
     const engine = this.#parts.engine();
     const rows = await listNodes(engine.store.db);
     return rows.map(({ node, ownerLives }) => {
@@ -178,12 +178,12 @@ export class NodeHub {
   async invoke(call: NodeCall, signal: AbortSignal): Promise<Result<unknown>> {
     const checked = await this.#check(call);
     if (!checked.ok) return checked;
-    const { standing, paramsJSON } = checked.value;
-    const { node } = standing;
+    const { status, paramsJSON } = checked.value;
+    const { node } = status;
     const { place } = node;
     const isElsewhere = place !== undefined && place.owner !== this.#parts.engine().processId;
     // The row has the newest connection, even while an earlier one is still open here.
-    if (isElsewhere && standing.ownerLives) return this.#askElsewhere(place.owner, node, call, signal);
+    if (isElsewhere && status.ownerLives) return this.#askElsewhere(place.owner, node, call, signal);
     const live = this.#live.get(node.id);
     return live === undefined ? this.#away(node) : this.#calls.ask(live.line, call, paramsJSON, signal);
   }
@@ -209,9 +209,9 @@ export class NodeHub {
   }
 
   async #check(call: NodeCall): Promise<Result<Checked>> {
-    const standing = (await this.standings()).find(({ node }) => node.id === call.nodeId);
-    if (standing === undefined) return noNode(call.nodeId);
-    const refused = commandRefusal(standing.node, call.command, this.#parts.settings.nodes);
+    const status = (await this.statuses()).find(({ node }) => node.id === call.nodeId);
+    if (status === undefined) return noNode(call.nodeId);
+    const refused = commandRefusal(status.node, call.command, this.#parts.settings.nodes);
     if (refused !== undefined) return fail("node_command_denied", refused);
     if (call.timeoutMs > NODE_TIMEOUT_MAX_MS) {
       return fail("invalid_argument", `timeoutMs must be at most ${NODE_TIMEOUT_MAX_MS}`);
@@ -221,7 +221,7 @@ export class NodeHub {
     if (bytes > NODE_PARAMS_MAX_BYTES) {
       return fail("too_large", `the params have ${bytes} bytes; the most is ${NODE_PARAMS_MAX_BYTES}`);
     }
-    return ok({ standing, paramsJSON });
+    return ok({ status, paramsJSON });
   }
 
   #away({ name, lastSeenAt }: NodeRow): Failure {
@@ -286,10 +286,10 @@ export class NodeHub {
       const live = this.#live.get(call.nodeId);
       let result: Result<unknown> = checked;
       if (checked.ok) {
-        const { paramsJSON, standing } = checked.value;
+        const { paramsJSON, status } = checked.value;
         result =
           live === undefined
-            ? this.#away(standing.node)
+            ? this.#away(status.node)
             : await this.#calls.ask(live.line, call, paramsJSON, gone.signal);
       }
       this.#parts.engine().writeTo(from, { kind: "node.answer", id, result } satisfies Letter);
@@ -326,7 +326,7 @@ export class NodeHub {
       this.#later(async () => {
         // Listed first: a node that connects during the read may be missing from the rows.
         const here = [...this.#live.keys()];
-        const paired = new Set((await this.standings()).map(({ node }) => node.id));
+        const paired = new Set((await this.statuses()).map(({ node }) => node.id));
         for (const nodeId of here) if (!paired.has(nodeId)) this.#end(nodeId);
       });
       this.#lookLater();

@@ -27,8 +27,8 @@ import { featuresFor, maxPayloadFor } from "./features.ts";
 import { History } from "./history.ts";
 import { checkHeaders } from "./host.ts";
 import { createListener } from "./listener.ts";
-import { health, momentOf } from "./methods/system.ts";
-import type { Moment } from "./metrics.ts";
+import { health, readGauges } from "./methods/system.ts";
+import type { GaugeReadings } from "./metrics.ts";
 import { encodeEvent } from "./outlet.ts";
 import { createPresence, type Presence } from "./presence.ts";
 import { CLOSE, type HelloOk, type ShutdownEvent } from "./protocol.ts";
@@ -108,9 +108,9 @@ class GatewayServer implements Gateway {
     const { openDemo } = deps;
     this.#demo = openDemo === undefined ? undefined : new Demo(openDemo, world);
     const demo = this.#demo === undefined ? {} : { demo: this.#demo };
-    const moment = (): Promise<Moment> => momentOf(deps, this.#presence.count());
+    const readings = (): Promise<GaugeReadings> => readGauges(deps, this.#presence.count());
     this.#unfollow = deps.metrics.follow(engine.bus);
-    this.#history = new History(world, deps.metrics, moment);
+    this.#history = new History(world, deps.metrics, readings);
     this.#state = {
       startedAt: clock.now(),
       connected: () => this.#presence.count(),
@@ -125,7 +125,7 @@ class GatewayServer implements Gateway {
     const dispatcher = createDispatcher(deps, this.#state);
     this.#dispatcher = dispatcher;
     const listener = createListener({
-      ...{ deps, authority, dispatcher, moment },
+      ...{ deps, authority, dispatcher, readings },
       shares: this.#shares,
       stop: this.#stop.signal,
     });

@@ -56,7 +56,7 @@ export function placeOf(value: unknown): Place {
 }
 
 /** When it was written, by the message's own clock, else by the entry's. */
-export function momentOf(value: unknown, now: number): number | undefined {
+export function timestampOf(value: unknown, now: number): number | undefined {
   const { message, timestamp } = fieldsOf(value);
   return timeIn(fieldsOf(message).timestamp, now) ?? timeIn(timestamp, now);
 }

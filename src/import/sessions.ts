@@ -8,7 +8,7 @@ import type { Session } from "../core/session.ts";
 import { isSubagentKey, type KeyRules, kindOf, parseKey, routeOfKey } from "../core/session-key.ts";
 import { modelNames, type Settings } from "../core/settings.ts";
 import { getSession } from "../store/sessions.ts";
-import { momentOf, placeOf, readSourceEntry } from "./entries.ts";
+import { placeOf, readSourceEntry, timestampOf } from "./entries.ts";
 import { derivedUuid, sessionIdOf } from "./ids.ts";
 import { linesOf } from "./json-lines.ts";
 import { canonicalSourceKey, type KeyHints, type KeyVerdict } from "./keys.ts";
@@ -244,7 +244,7 @@ async function* entriesOf(
     if (!plan.includes(line.number)) continue;
     const value = parseLine(line, transcript.name);
     if (value === undefined) continue;
-    at = momentOf(value, nowMs) ?? at;
+    at = timestampOf(value, nowMs) ?? at;
     const entry = readSourceEntry(value, origin);
     const name = plan.nameOf(line.number, placeOf(value).id);
     const firstKept = plan.firstKept(line.number);

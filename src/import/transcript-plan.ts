@@ -5,7 +5,7 @@
 // TP3: of an entry only its place is kept, so that the memory it takes does not grow with what was said.
 
 import type { FileHandle } from "node:fs/promises";
-import { momentOf, placeOf, readSourceEntry } from "./entries.ts";
+import { placeOf, readSourceEntry, timestampOf } from "./entries.ts";
 import { type Line, linesOf, parseForeign } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";
 
@@ -70,7 +70,7 @@ function addEntry(
   remarks: Remarks,
 ): void {
   const entry = readSourceEntry(value, undefined);
-  const at = momentOf(value, now);
+  const at = timestampOf(value, now);
   if (index.startedAt === undefined && at !== undefined) index.startedAt = at;
   if (entry.kind === "header") return;
   if (entry.kind === "unknown")

@@ -47,7 +47,7 @@ type Reason = keyof typeof REASONS;
 const leave = (reason: Reason): SessionOutcome => ({ kind: "left_alone", why: REASONS[reason] });
 
 /** How the session stands here before the import. */
-type Standing =
+type ImportStatus =
   | { readonly kind: "absent" }
   /** Made by a gateway's start, and never used. */
   | { readonly kind: "untouched" }
@@ -73,7 +73,7 @@ async function countEntries(db: Db, sessionId: string): Promise<number> {
   return Number(row?.n ?? 0);
 }
 
-async function standingOf(db: Db, wanted: Session): Promise<Standing> {
+async function importStatusOf(db: Db, wanted: Session): Promise<ImportStatus> {
   const row = await db
     .selectFrom("sessions")
     .select(["session_id", "next_lane_seq", "label", "model", "thinking_level", "last_to", "spawn_json"])
@@ -106,18 +106,18 @@ class Taken extends Error {
 class SessionWriter {
   readonly #store: ImportStore;
   readonly #session: Session;
-  readonly #standing: Standing;
+  readonly #status: ImportStatus;
   /** Entries that are here already. */
   readonly #there: number;
   #seen = 0;
   #begun = false;
   written = 0;
 
-  constructor(store: ImportStore, session: Session, standing: Standing) {
+  constructor(store: ImportStore, session: Session, status: ImportStatus) {
     this.#store = store;
     this.#session = session;
-    this.#standing = standing;
-    this.#there = standing.kind === "imported" ? standing.entries : 0;
+    this.#status = status;
+    this.#there = status.kind === "imported" ? status.entries : 0;
   }
 
   /** Whether all that is here was met. */
@@ -135,7 +135,7 @@ class SessionWriter {
 
   /** Makes the session also where nothing was said in it. */
   async finish(): Promise<void> {
-    if (!this.#begun && this.#standing.kind !== "imported") await this.#write([]);
+    if (!this.#begun && this.#status.kind !== "imported") await this.#write([]);
   }
 
   async #check(old: readonly Entry[]): Promise<void> {
@@ -176,13 +176,13 @@ class SessionWriter {
   async #hold(tx: Tx, isFirst: boolean): Promise<void> {
     const session = this.#session;
     const lane = await holdLane(tx, session.key);
-    if (isFirst && this.#standing.kind === "absent") {
+    if (isFirst && this.#status.kind === "absent") {
       if (lane !== undefined) throw new Taken("inUse");
       return insertSession(tx, session);
     }
-    const laneSeq = this.#standing.kind === "imported" ? this.#standing.laneSeq : 1;
+    const laneSeq = this.#status.kind === "imported" ? this.#status.laneSeq : 1;
     if (lane === undefined || lane.laneSeq !== laneSeq) throw new Taken("inUse");
-    if (isFirst && this.#standing.kind === "untouched") {
+    if (isFirst && this.#status.kind === "untouched") {
       await replaceSessionId(tx, session.key, session.sessionId, session.createdAt);
       return updateSession(tx, session.key, session);
     }
@@ -210,10 +210,10 @@ export async function writeSession(
   session: Session,
   entries: AsyncIterable<Entry>,
 ): Promise<SessionOutcome> {
-  const standing: Standing =
-    store.db === undefined ? { kind: "absent" } : await standingOf(store.db, session);
-  if (standing.kind === "taken") return leave(standing.reason);
-  const writer = new SessionWriter(store, session, standing);
+  const status: ImportStatus =
+    store.db === undefined ? { kind: "absent" } : await importStatusOf(store.db, session);
+  if (status.kind === "taken") return leave(status.reason);
+  const writer = new SessionWriter(store, session, status);
   let batch: Entry[] = [];
   let bytes = 0;
   try {
@@ -232,6 +232,6 @@ export async function writeSession(
     if (error instanceof Taken) return leave(error.reason);
     throw error;
   }
-  if (standing.kind !== "imported") return { kind: "added", entries: writer.written };
+  if (status.kind !== "imported") return { kind: "added", entries: writer.written };
   return writer.written === 0 ? { kind: "unchanged" } : { kind: "topped_up", entries: writer.written };
 }

@@ -29,7 +29,7 @@ export function sizeOf(file: string): number {
 
 /** Reads one moment of a file. */
 export async function withFile<T>(file: string, work: (db: Db) => Promise<T>): Promise<T> {
-  const database = openMoment(file);
+  const database = openSnapshot(file);
   try {
     return await work(new Kysely<Tables>({ dialect: sqliteDialect(database, file) }));
   } finally {
@@ -37,7 +37,7 @@ export async function withFile<T>(file: string, work: (db: Db) => Promise<T>): P
   }
 }
 
-function openMoment(file: string): DatabaseSync {
+function openSnapshot(file: string): DatabaseSync {
   const database = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   try {
     distrust(database);
@@ -115,7 +115,7 @@ export function checkFile(file: string, what: Reading): Result<KnownFile> {
   try {
     const regular = refuseIrregular(file);
     if (!regular.ok) return regular;
-    const database = openMoment(file);
+    const database = openSnapshot(file);
     try {
       return checked(database, file, what);
     } finally {
@@ -155,7 +155,7 @@ function checked(database: DatabaseSync, file: string, { whole }: Reading): Resu
 /** Copies a file, whoever writes it meanwhile, to a place where none is. */
 export async function copyFile(from: string, to: string, signal: AbortSignal): Promise<void> {
   writeFileSync(to, "", { flag: "wx", mode: 0o600 });
-  const source = openMoment(from);
+  const source = openSnapshot(from);
   try {
     await backup(source, to, { rate: COPY_PAGES, progress: () => signal.throwIfAborted() });
   } finally {

@@ -9,7 +9,7 @@ import { WEBCHAT } from "../core/route.ts";
 import { isSandboxed } from "../core/sandbox-policy.ts";
 import type { ToolCallRequest } from "../core/tool.ts";
 import type { Unit } from "../engine/unit.ts";
-import { leaveVerdict, type Place } from "../flows/destination.ts";
+import { leaveVerdict, type NamedPlace } from "../flows/destination.ts";
 import { type KnownPlace, knownPlace } from "../flows/known-place.ts";
 import { placeHasRoom, publishOutbox } from "../flows/outbox.ts";
 import { type Delivery, getDelivery, insertDelivery } from "../store/deliveries.ts";
@@ -35,7 +35,7 @@ function accepted({ id, route }: Pick<Delivery, "id" | "route">): ToolResult {
 }
 
 interface Asked {
-  readonly place: Place & { readonly channel: string };
+  readonly place: NamedPlace & { readonly channel: string };
   readonly text: string;
 }
 

@@ -8,7 +8,7 @@ import {
   allowedCommands,
   NODE_TIMEOUT_DEFAULT_MS,
   NODE_TIMEOUT_MAX_MS,
-  type NodeStanding,
+  type NodeStatus,
   nodeKey,
   nodesNamed,
 } from "../core/node.ts";
@@ -39,15 +39,15 @@ export async function nodesIn(source: NodeSource | undefined): Promise<NodeDoor 
 
 type Args = Readonly<Record<string, unknown>>;
 
-function shownNode(ctx: ToolContext, { node, connected }: NodeStanding): ToolResult {
+function shownNode(ctx: ToolContext, { node, connected }: NodeStatus): ToolResult {
   const { id, name, platform } = node;
   return { id, name, platform, connected, commands: allowedCommands(node, ctx.settings.nodes) };
 }
 
 /** The node that is meant; where there is one alone, it need not be named. */
-async function nodeOf(door: NodeDoor, args: Args): Promise<Result<NodeStanding>> {
+async function nodeOf(door: NodeDoor, args: Args): Promise<Result<NodeStatus>> {
   const wanted = args.node as string | undefined;
-  const all = await door.standings();
+  const all = await door.statuses();
   const fits = wanted === undefined ? all : nodesNamed(wanted, all);
   const [first, ...others] = fits;
   if (first !== undefined && others.length === 0) return ok(first);
@@ -62,7 +62,7 @@ async function nodeOf(door: NodeDoor, args: Args): Promise<Result<NodeStanding>>
 }
 
 async function list(ctx: ToolContext, door: NodeDoor): Promise<ToolResult> {
-  const all = await door.standings();
+  const all = await door.statuses();
   return { count: all.length, nodes: all.map((one) => shownNode(ctx, one)) };
 }
 

@@ -2,7 +2,7 @@
 // T1: a tool returns one JSON object; an expected failure is such a result too (`status`, `code`, `error`).
 
 import type { Result } from "../core/errors.ts";
-import type { NodeCall, NodeStanding } from "../core/node.ts";
+import type { NodeCall, NodeStatus } from "../core/node.ts";
 import type { Run } from "../core/run.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";
 import type { Session } from "../core/session.ts";
@@ -30,7 +30,7 @@ export interface OutsideSet {
 }
 
 /** How an outside server stands at this moment. */
-export interface OutsideStanding {
+export interface OutsideServerStatus {
   readonly server: string;
   /** `idle`: nobody has wanted it yet, or not again since it ended. */
   readonly state: "idle" | "starting" | "ready" | "down";
@@ -53,12 +53,12 @@ export interface OutsideTools {
   /** Names that are known so far; nothing is started. */
   knownNames(): readonly string[];
   /** How each server stands; nothing is started. */
-  standings(): readonly OutsideStanding[];
+  statuses(): readonly OutsideServerStatus[];
 }
 
 /** The way to paired devices. */
 export interface NodeDoor {
-  standings(): Promise<readonly NodeStanding[]>;
+  statuses(): Promise<readonly NodeStatus[]>;
   /** Waits for what the node says; a failure tells whether the command may have been done. */
   invoke(call: NodeCall, signal: AbortSignal): Promise<Result<unknown>>;
 }

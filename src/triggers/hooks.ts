@@ -16,7 +16,7 @@ import type { Viewer } from "../core/visibility.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import { chosenAgent, keyRulesOf, operatorKey } from "../flows/access.ts";
-import { addressee, checkPlace, type Place } from "../flows/destination.ts";
+import { addressee, checkPlace, type NamedPlace } from "../flows/destination.ts";
 import { newSession } from "../flows/lifecycle.ts";
 import { sendVerdict } from "../flows/party.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
@@ -47,7 +47,7 @@ export interface HookTurn {
    * Where the reply goes besides the transcript. On webchat, the default, and with `last`, `to` is a session;
    * default: the default agent's main one.
    */
-  readonly deliver?: (Omit<Place, "to"> & { readonly to?: string | undefined }) | undefined;
+  readonly deliver?: (Omit<NamedPlace, "to"> & { readonly to?: string | undefined }) | undefined;
   readonly model?: string | undefined;
   readonly thinking?: string | undefined;
   readonly timeoutSeconds?: number | undefined;
@@ -80,7 +80,7 @@ function namedKey(ctx: HookContext, caller: HookCaller, turn: HookTurn): Result<
 async function channelPlace(
   ctx: HookContext,
   caller: HookCaller,
-  place: Place & { channel: string },
+  place: NamedPlace & { channel: string },
 ): Promise<Result<Route>> {
   const route = checkPlace(ctx.settings, place);
   if (!route.ok) return route;

@@ -1,7 +1,7 @@
 // What the tests of commands run on: a real engine with sub-agents, and a person who gives a command in a unit.
 
 import { expect } from "vitest";
-import type { CommandRequest } from "../../src/channels/commands/moment.ts";
+import type { CommandRequest } from "../../src/channels/commands/context.ts";
 import { performCommand } from "../../src/channels/commands.ts";
 import { type CommandCall, parseCommand } from "../../src/core/command.ts";
 import { fail, ok } from "../../src/core/errors.ts";

@@ -1,7 +1,7 @@
 // Commands about the place itself: pairing, and what a thread is bound to.
 
 import { expect, test } from "vitest";
-import type { CommandRequest } from "../../src/channels/commands/moment.ts";
+import type { CommandRequest } from "../../src/channels/commands/context.ts";
 import { performCommand } from "../../src/channels/commands.ts";
 import { parseCommand } from "../../src/core/command.ts";
 import { ok } from "../../src/core/errors.ts";

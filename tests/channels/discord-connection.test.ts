@@ -37,7 +37,7 @@ async function listening(server: DiscordServer, host: HostParts) {
 
 test("DN3, DN1: asked for a new connection, it takes the session up again, and nobody notices", async () => {
   const { server, accounts, texts, heard } = await listeningDiscord();
-  const since = accounts.standings()[0]?.since;
+  const since = accounts.statuses()[0]?.since;
   server.say({ channel_id: DIRECT, content: "before" });
   await heard(1);
   server.gateway.reconnect();
@@ -47,7 +47,7 @@ test("DN3, DN1: asked for a new connection, it takes the session up again, and n
   await heard(3);
   expect(texts()).toEqual(["before", "meanwhile", "after"]);
   expect(server.gateway.identified).toHaveLength(1);
-  expect(accounts.standings()[0]).toMatchObject({ state: "ready", since });
+  expect(accounts.statuses()[0]).toMatchObject({ state: "ready", since });
 });
 
 test("DC3: of the connections that have ended none comes back: the library would open them again by itself", async () => {
@@ -216,7 +216,7 @@ test("DQ2: more than can be stored at once ends the connection, and nothing of i
   for (const content of flood) server.say({ channel_id: DIRECT, content });
   await expect.poll(() => server.gateway.connections(), { timeout: 5_000 }).toBe(0);
   gate.resolve();
-  await expect.poll(() => accounts.standings()[0]?.error).toContain("could not be stored");
+  await expect.poll(() => accounts.statuses()[0]?.error).toContain("could not be stored");
   await heard(1_200);
   expect([...new Set(texts())]).toEqual(flood);
 }, 20_000);

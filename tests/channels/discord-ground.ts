@@ -126,7 +126,7 @@ export async function listeningDiscord(
   const { host = recordingHost(), server = await startDiscord() } = options;
   const channel = await openDiscord([discordAccount(server.restUrl)], host);
   const accounts = await listenAt(channel, host);
-  const state = () => accounts.standings()[0]?.state;
+  const state = () => accounts.statuses()[0]?.state;
   await expect.poll(state, { timeout: 5_000 }).toBe("ready");
   const texts = () => host.received.map(({ text }) => text);
   /** Resolves when so many messages came in. */

@@ -144,7 +144,7 @@ describe("iMessage: its program", () => {
     const { desk, heard, host, accounts } = await listening();
     host.failing = 6;
     desk.add(row({ text: "the first" }));
-    await expect.poll(() => accounts.standings()[0]?.error ?? "").toContain("can't be stored");
+    await expect.poll(() => accounts.statuses()[0]?.error ?? "").toContain("can't be stored");
     expect((await heard(1)).map(({ text }) => text)).toEqual(["the first"]);
     expect(desk.resumed).toEqual([undefined, 100]);
     await expect.poll(() => desk.watches()).toBe(1);
@@ -166,7 +166,7 @@ describe("iMessage: its program", () => {
     const host = recordingHost();
     const channel = openIMessage([account(["/nowhere/imsg", "rpc"])], host);
     const accounts = await listenAt(channel, host);
-    await expect.poll(() => accounts.standings()[0]?.error ?? "").toContain("macOS with imsg installed");
+    await expect.poll(() => accounts.statuses()[0]?.error ?? "").toContain("macOS with imsg installed");
     expect(await channel.deliver(sending(ADA))).toMatchObject({ kind: "retry" });
     expect(await channel.test?.("default")).toMatchObject({ ok: false });
   });
@@ -240,7 +240,7 @@ describe("iMessage: what comes in", () => {
     told({ guid: "b", sender: "x", is_group: true, text: "no group" });
     desk.add(row({ text: "still here" }));
     expect((await heard(1)).map(({ text }) => text)).toEqual(["still here"]);
-    expect(accounts.standings()[0]?.state).toBe("ready");
+    expect(accounts.statuses()[0]?.state).toBe("ready");
     expect(desk.resumed.length).toBe(1);
   });
 

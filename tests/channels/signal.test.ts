@@ -134,8 +134,8 @@ describe("Signal: what comes in", () => {
     const { host, accounts, says, heard } = await listening({ keepsEvents: false });
     host.failing = 6;
     await says({ chat: "direct", text: "patience" });
-    await expect.poll(() => accounts.standings()[0]?.state).toBe("retrying");
-    expect(accounts.standings()[0]?.error).toContain("can't be stored");
+    await expect.poll(() => accounts.statuses()[0]?.state).toBe("retrying");
+    expect(accounts.statuses()[0]?.error).toContain("can't be stored");
     expect((await heard(1)).map(({ text }) => text)).toEqual(["patience"]);
   });
 
@@ -173,7 +173,7 @@ describe("Signal: what comes in", () => {
     });
     await says({ chat: "direct", text: "still here" });
     expect((await heard(1)).map(({ text }) => text)).toEqual(["still here"]);
-    expect(accounts.standings()[0]?.state).toBe("ready");
+    expect(accounts.statuses()[0]?.state).toBe("ready");
     expect(server.resumed.length).toBe(1);
   });
 
@@ -195,8 +195,8 @@ describe("Signal: what comes in", () => {
     const server = await startSignalServer({ accounts: [ADA] });
     const channel = openSignal([signalAccount(server.url)], host);
     const accounts = await listenAt(channel, host);
-    await expect.poll(() => accounts.standings()[0]?.state).toBe("retrying");
-    expect(accounts.standings()[0]?.error).toContain(`has no account ${OWN.number}`);
+    await expect.poll(() => accounts.statuses()[0]?.state).toBe("retrying");
+    expect(accounts.statuses()[0]?.error).toContain(`has no account ${OWN.number}`);
     expect(await channel.test?.("default")).toMatchObject({ ok: false });
   });
 
@@ -209,7 +209,7 @@ describe("Signal: what comes in", () => {
       value: expect.stringContaining("0.13.24"),
     });
     server.event(ADA.number, { envelope: {} });
-    await expect.poll(() => accounts.standings()[0]?.error).toContain(`receives for ${ADA.number}`);
+    await expect.poll(() => accounts.statuses()[0]?.error).toContain(`receives for ${ADA.number}`);
   });
 
   test("what answers there and is no signal-cli is told", async () => {
@@ -217,9 +217,7 @@ describe("Signal: what comes in", () => {
     const server = await startSignalServer({ accounts: [OWN] });
     const channel = openSignal([signalAccount(`${server.url}/elsewhere`)], host);
     const accounts = await listenAt(channel, host);
-    await expect
-      .poll(() => accounts.standings()[0]?.error ?? "")
-      .toContain("no signal-cli daemon (HTTP 404)");
+    await expect.poll(() => accounts.statuses()[0]?.error ?? "").toContain("no signal-cli daemon (HTTP 404)");
   });
 
   test("SG4: an attachment comes from the daemon alone, by its id, and no more of it than is wanted", async () => {

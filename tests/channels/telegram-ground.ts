@@ -154,9 +154,9 @@ export async function listeningGround(more: Partial<TelegramAccount> = {}, host:
   const opened = await openGround(host, more);
   const listening = async () => {
     const accounts = await listenAt(opened.channel, host);
-    const standing = () => accounts.standings()[0];
-    const state = (wanted: string) => expect.poll(() => standing()?.state).toBe(wanted);
-    return { accounts, standing, state };
+    const status = () => accounts.statuses()[0];
+    const state = (wanted: string) => expect.poll(() => status()?.state).toBe(wanted);
+    return { accounts, status, state };
   };
   const texts = () => host.received.map(({ text }) => text);
   const heard = (...wanted: string[]) => expect.poll(texts).toEqual(wanted);

@@ -80,9 +80,9 @@ test("TU1: frames of any shape between messages are skipped with a line in the l
     message: { message_id: 5, date: 9e15, chat: { id: 1e300, type: "private" }, text: "x" },
   });
   brings({ text: "after" });
-  const { standing } = await listening();
+  const { status } = await listening();
   await heard("before", "after");
-  expect(standing()?.state).toBe("ready");
+  expect(status()?.state).toBe("ready");
   expect(logged("makes no sense")).toHaveLength(2);
   await expect.poll(() => bot.updates).toEqual([]);
 });
@@ -106,10 +106,10 @@ test("TL3: what passes is waited out: the messages come, and the account never s
   server.answerNext("getUpdates", { status: 502, body: "<html>Bad Gateway</html>" });
   server.answerNext("getUpdates", { status: 200, body: "", cut: true });
   server.answerNext("getUpdates", failed(429, "Too Many Requests: retry after 0", { retry_after: 0 }));
-  const { standing } = await listening();
+  const { status } = await listening();
   brings({ text: "through" });
   await heard("through");
-  expect(standing()?.state).toBe("ready");
+  expect(status()?.state).toBe("ready");
   expect(server.calls.filter(({ method }) => method === "getMe")).toHaveLength(1);
 });
 
@@ -117,9 +117,9 @@ test("TL3: what passes is waited out: the messages come, and the account never s
 async function withNewsOf(answer: Answer) {
   const opened = await ground();
   for (let count = 0; count < 20; count += 1) opened.server.answerNext("getUpdates", answer);
-  const { standing } = await opened.listening();
+  const { status } = await opened.listening();
   const asked = () => opened.server.calls.filter(({ method }) => method === "getUpdates").length;
-  return { standing, asked };
+  return { status, asked };
 }
 
 test("TL3: what lasts ends the listening, with the reason, after few requests and no circle", async () => {
@@ -139,28 +139,28 @@ test("TL3: what lasts ends the listening, with the reason, after few requests an
     { answer: news([again]), error: "Telegram brings messages again that were confirmed" },
   ];
   const grounds = await Promise.all(cases.map(({ answer }) => withNewsOf(answer)));
-  const errors = () => grounds.map(({ standing }) => standing()?.error);
+  const errors = () => grounds.map(({ status }) => status()?.error);
   await expect.poll(errors).toEqual(cases.map(({ error }) => error));
   for (const { asked } of grounds) expect(asked()).toBeLessThan(15);
 });
 
 test("a server that does not let requests wait is not asked without end", async () => {
-  const { asked, standing } = await withNewsOf({ status: 200, body: { ok: true, result: [] } });
-  await expect.poll(() => standing()?.state).toBe("ready");
+  const { asked, status } = await withNewsOf({ status: 200, body: { ok: true, result: [] } });
+  await expect.poll(() => status()?.state).toBe("ready");
   await expect.poll(asked).toBeGreaterThan(2);
   expect(asked()).toBeLessThan(15);
 });
 
 test("another program that fetches the same bot's messages is named as the trouble", async () => {
   const { bot, server, brings, listening } = await ground();
-  const { state, standing } = await listening();
+  const { state, status } = await listening();
   await state("ready");
   await expect.poll(() => bot.waiting).toBeDefined();
   const body = JSON.stringify({ timeout: 25 });
   const headers = { "content-type": "application/json" };
   const other = fetch(`${server.url}/bot${TOKEN}/getUpdates`, { method: "POST", headers, body });
   await state("retrying");
-  expect(standing()?.error).toContain("another program fetches this bot's messages");
+  expect(status()?.error).toContain("another program fetches this bot's messages");
   // The other one is not thrown out in turn before we try again.
   brings({ text: "for the other" });
   expect(await (await other).json()).toMatchObject({
@@ -193,25 +193,25 @@ test("a bot without a web hook has none removed", async () => {
 test("TI1: a token that was taken back is a lasting problem; it is in no line and no state", async () => {
   const { server, bot, listening, host } = await ground();
   server.revoke(bot);
-  const { state, standing, accounts } = await listening();
+  const { state, status, accounts } = await listening();
   await state("retrying");
-  const { error = "", retryAt = 0, since = 0 } = standing() ?? {};
+  const { error = "", retryAt = 0, since = 0 } = status() ?? {};
   expect(error).toContain("does not accept the bot's token");
   expect(retryAt - since).toBeGreaterThan(60_000);
-  expect(JSON.stringify([host.world.logged, accounts.standings()])).not.toContain(TOKEN);
+  expect(JSON.stringify([host.world.logged, accounts.statuses()])).not.toContain(TOKEN);
 });
 
 test("TB2: a server that repeats the token is not repeated", async () => {
   const { server, listening, host, channel } = await ground();
   const why = `Bad Request: can't serve /bot${TOKEN}/getMe\u001b[2J`;
   server.answerNext("getMe", failed(400, why));
-  const { state, standing, accounts } = await listening();
+  const { state, status, accounts } = await listening();
   await state("retrying");
-  expect(standing()?.error).toContain("can't serve /bot");
+  expect(status()?.error).toContain("can't serve /bot");
   server.answerNext("getMe", failed(400, why));
   const tested = await channel.test?.("default");
   expect(tested).toMatchObject({ ok: false });
-  const all = JSON.stringify([host.world.logged, accounts.standings(), tested]);
+  const all = JSON.stringify([host.world.logged, accounts.statuses(), tested]);
   expect(all).not.toContain(TOKEN);
   expect(all).not.toContain("\\u001b");
 });
@@ -219,17 +219,17 @@ test("TB2: a server that repeats the token is not repeated", async () => {
 test("a place that is no Bot API server says so", async () => {
   const { server, listening } = await ground();
   server.answerNext("getMe", { status: 200, body: "<html>Welcome</html>" });
-  const { state, standing } = await listening();
+  const { state, status } = await listening();
   await state("retrying");
-  expect(standing()?.error).toContain("what answers is not a Bot API server");
+  expect(status()?.error).toContain("what answers is not a Bot API server");
 });
 
 test("nobody is there: the state says that it could not be reached", async () => {
   const { server, listening } = await ground();
   await server.close();
-  const { state, standing } = await listening();
+  const { state, status } = await listening();
   await state("retrying");
-  expect(standing()?.error).toContain("could not be reached (ECONNREFUSED)");
+  expect(status()?.error).toContain("could not be reached (ECONNREFUSED)");
 });
 
 test("the menu has the gateway's commands; without one people are answered all the same", async () => {

@@ -192,7 +192,7 @@ test("WA1: an account whose token stops working while it sends says so, and is a
   const host = Object.assign(recordingHost(), { world });
   const { channel, server } = await openGround(host);
   const accounts = await listenAt(channel, host);
-  const state = () => accounts.standings()[0];
+  const state = () => accounts.statuses()[0];
   await expect.poll(() => state()?.state).toBe("ready");
   server.fail(401, graphError(190, "Session has expired"));
   await send(channel, "hello");

@@ -85,7 +85,7 @@ test("CH1: without a channel nothing is loaded, listened at or swept", async () 
   expect(parts.burstDue).toBeUndefined();
   parts.listen();
   expect([...parts.channels.keys()]).toEqual([]);
-  expect(parts.standings()).toEqual([]);
+  expect(parts.statuses()).toEqual([]);
   await parts.deafen();
   await parts.close();
 });

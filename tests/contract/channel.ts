@@ -131,7 +131,7 @@ async function opened(open: OpenGround) {
   const ground = await open(host);
   const accounts = await listenAt(ground.channel, host);
   const ready = () =>
-    expect.poll(() => accounts.standings().filter(({ state }) => state !== "ready")).toEqual([]);
+    expect.poll(() => accounts.statuses().filter(({ state }) => state !== "ready")).toEqual([]);
   const heard = async (count: number): Promise<readonly InboundMessage[]> => {
     await expect.poll(() => host.received.length).toBeGreaterThanOrEqual(count);
     return host.received;
@@ -350,11 +350,11 @@ function failing(open: OpenGround): void {
     const { platform, accounts, listens = true, channel } = await opened(open);
     platform.revoke();
     if (!listens) {
-      const tested = await channel.test?.(accounts.standings()[0]?.account.split(":")[1] ?? "");
+      const tested = await channel.test?.(accounts.statuses()[0]?.account.split(":")[1] ?? "");
       return expect(tested).toMatchObject({ ok: false });
     }
-    await expect.poll(() => accounts.standings()[0]?.state).toBe("retrying");
-    const { error = "" } = accounts.standings()[0] ?? {};
+    await expect.poll(() => accounts.statuses()[0]?.state).toBe("retrying");
+    const { error = "" } = accounts.statuses()[0] ?? {};
     expect(error.length).toBeGreaterThan(10);
     expect(error).not.toMatch(/secret|stack|undefined|\[object/i);
   });

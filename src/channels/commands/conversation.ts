@@ -6,7 +6,7 @@
 import { modelNames, modelOf, THINKING_LEVELS, thinkingNamed, thinkingOf } from "../../core/settings.ts";
 import { type PatchRequest, patchIn, resetIn, VERBOSE_LEVELS } from "../../flows/lifecycle.ts";
 import { activeRuns } from "../../store/runs.ts";
-import { code, count, type Here, why } from "./moment.ts";
+import { code, count, type Here, why } from "./context.ts";
 
 /** Says that what is set for the agent holds again. */
 const DEFAULT = "default";

@@ -9,16 +9,16 @@ import { openSpawnsOf } from "../../store/flows.ts";
 import { activityOf, getSession } from "../../store/sessions.ts";
 import {
   accessOf,
+  type CommandContext,
   code,
   count,
   excerpt,
   type Here,
   isTrusted,
   keyCode,
-  type Moment,
   senderName,
   viewerOf,
-} from "./moment.ts";
+} from "./context.ts";
 
 const SESSIONS_SHOWN_MAX = 20;
 const AGES = [
@@ -38,7 +38,7 @@ function helpLine({ usage, description }: CommandWord): string {
   return `- \`${usage}\`: ${description}`;
 }
 
-export function help({ request, unit }: Moment): string {
+export function help({ request, unit }: CommandContext): string {
   const { sender, args } = request;
   const mine = COMMANDS.filter((one) => sender.isOwner || !one.ownerOnly).filter(
     (one) => isTrusted(request) || !one.ownerOnlyInGroups,
@@ -52,7 +52,7 @@ export function help({ request, unit }: Moment): string {
     : helpLine(found).slice(2);
 }
 
-export function whoAmI({ request, parts, unit }: Moment): string {
+export function whoAmI({ request, parts, unit }: CommandContext): string {
   const { sender, route, chatType, sessionKey, accountId, operator } = request;
   const goesTo = `What is said here goes to the session ${code(unit, sessionKey, 512)}.`;
   if (operator !== undefined) return `You are an operator: ${operator.scopes.join(", ")}. ${goesTo}`;
@@ -117,7 +117,7 @@ export async function sessions(here: Here): Promise<string> {
 }
 
 /** The conversation that a command is about, if it exists. */
-export async function hereOf(moment: Moment): Promise<Here | undefined> {
-  const session = await getSession(moment.unit.tx, moment.request.sessionKey);
-  return session === undefined ? undefined : { ...moment, session };
+export async function hereOf(context: CommandContext): Promise<Here | undefined> {
+  const session = await getSession(context.unit.tx, context.request.sessionKey);
+  return session === undefined ? undefined : { ...context, session };
 }

@@ -4,7 +4,7 @@
 import { bindingOf, endedText, setBindingLimits, unbind } from "../../flows/bindings.ts";
 import { approvePairing } from "../../flows/pairing.ts";
 import { getFlow } from "../../store/flows.ts";
-import { code, excerpt, type Here, isTrusted, keyCode, type Moment, why } from "./moment.ts";
+import { type CommandContext, code, excerpt, type Here, isTrusted, keyCode, why } from "./context.ts";
 import { mayCancel } from "./work.ts";
 
 const HOUR_MS = 3_600_000;
@@ -62,7 +62,7 @@ export async function binding(here: Here): Promise<string> {
 }
 
 /** `/pair approve CODE`. */
-export async function pair({ parts, unit, request }: Moment): Promise<string> {
+export async function pair({ parts, unit, request }: CommandContext): Promise<string> {
   const [action, wanted, ...rest] = request.args.split(/\s+/);
   if (action?.toLowerCase() !== "approve" || wanted === undefined || rest.length > 0) {
     return "/pair takes `approve <code>`: the code is what the person was told.";

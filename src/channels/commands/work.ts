@@ -13,8 +13,8 @@ import { type Flow, getFlow, openSpawnsOf } from "../../store/flows.ts";
 import { activeRuns, getRun } from "../../store/runs.ts";
 import { getSession } from "../../store/sessions.ts";
 import { lastMessages } from "../../store/transcripts.ts";
+import { accessOf, begunBy, code, count, excerpt, type Here, isTrusted, viewerOf } from "./context.ts";
 import { ago } from "./look.ts";
-import { accessOf, begunBy, code, count, excerpt, type Here, isTrusted, viewerOf } from "./moment.ts";
 
 const LISTED_MAX = 20;
 const LOG_MESSAGES = 10;

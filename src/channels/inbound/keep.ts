@@ -14,7 +14,7 @@ import { boundSession } from "../../flows/bindings.ts";
 import { INBOUND_DEADLINE, keepInboundFiles } from "../../flows/inbound-files.ts";
 import { queueNote } from "../../flows/outbox.ts";
 import { burstOf, insertInbound, otherVersions, rewriteInbound, settleInbound } from "../../store/inbound.ts";
-import type { CommandParts } from "../commands/moment.ts";
+import type { CommandParts } from "../commands/context.ts";
 import { performCommand } from "../commands.ts";
 import type { Admitted } from "./admission.ts";
 import { joinBurst, type SettledMessage, settledBody, TEXT_MAX_BYTES, type WaitingMessage } from "./burst.ts";

@@ -68,8 +68,8 @@ interface JobOptions {
   readonly disabled?: boolean;
 }
 
-/** A moment in a zone, else on this machine's clock. */
-function moment(atMs: number, timeZone?: string): string {
+/** A date and time in a time zone; default: the zone of this machine. */
+function dateTime(atMs: number, timeZone?: string): string {
   const format = { dateStyle: "medium", timeStyle: "short" } as const;
   const zone = timeZone === undefined ? {} : { timeZone };
   return new Intl.DateTimeFormat("en-GB", { ...format, ...zone }).format(atMs);
@@ -79,7 +79,7 @@ function nextWords(job: Job): string {
   const { nextRunAtMs } = job.state;
   if (nextRunAtMs === undefined) return job.enabled ? "" : "off";
   const { tz } = job.schedule;
-  return tz === undefined ? moment(nextRunAtMs) : `${moment(nextRunAtMs, tz)} ${tz}`;
+  return tz === undefined ? dateTime(nextRunAtMs) : `${dateTime(nextRunAtMs, tz)} ${tz}`;
 }
 
 function lastWords(turn: Turn | undefined, nowMs: number): string {
@@ -309,7 +309,7 @@ export async function showRuns(
     const page = await link.call<{ entries: readonly Turn[] }>("cron.runs", { id, limit: options.limit });
     if (!page.ok) return cli.fail(page);
     const rows = page.value.entries.map((turn) => [
-      moment(turn.firedAtMs),
+      dateTime(turn.firedAtMs),
       turn.cause,
       turn.status === "skipped" ? `skipped (${turn.code ?? ""})` : turn.status,
       turn.durationMs === undefined ? "" : `${Math.round(turn.durationMs / 100) / 10} s`,

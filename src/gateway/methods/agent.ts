@@ -10,7 +10,7 @@ import { mainKeyOf } from "../../core/session-key.ts";
 import { isSilent } from "../../core/turn-rules.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { chosenAgent, keyRulesOf, resolveSession } from "../../flows/access.ts";
-import { addressee, checkPlace, lastPlace, type Place, resolvePlace } from "../../flows/destination.ts";
+import { addressee, checkPlace, lastPlace, type NamedPlace, resolvePlace } from "../../flows/destination.ts";
 import { type DirectMessage, sendDirect } from "../../flows/direct.ts";
 import { type Opening, openingOf, openSession } from "../../flows/open.ts";
 import { sendText } from "../../flows/outbox.ts";
@@ -213,7 +213,7 @@ async function targetOfSend(
   params: ParamsOf<"send">,
 ): Promise<Result<{ route: Route; session: Session }>> {
   const { to, sessionKey, channel = WEBCHAT, accountId, threadId } = params;
-  let place: Place = { channel, to, accountId, threadId };
+  let place: NamedPlace = { channel, to, accountId, threadId };
   if (channel === WEBCHAT || channel === LAST) {
     const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: sessionKey ?? to });
     if (!found.ok) return found;

@@ -3,7 +3,7 @@
 // Figures and errors of the outbox, and who may write, are returned only to callers whose token covers every
 // session; a binding only to those who see its session (I9).
 
-import { accountName, type Standing } from "../../channels/accounts.ts";
+import { type AccountStatus, accountName } from "../../channels/accounts.ts";
 import type { ChannelAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import type { Redactor } from "../../core/redact.ts";
@@ -18,7 +18,7 @@ import type { ChannelPeer } from "../../store/channel-peers.ts";
 import { channelPrefix, routeKeyOf } from "../../store/deliveries.ts";
 import { type DeliveryFigures, deliveryFigures } from "../../store/delivery-figures.ts";
 import { listBindings } from "../../store/thread-bindings.ts";
-import type { OutsideStanding } from "../../tools/tool.ts";
+import type { OutsideServerStatus } from "../../tools/tool.ts";
 import type { CallContext, GatewayDeps, Methods } from "../call.ts";
 import { seesEverything } from "../covered.ts";
 import { createGate } from "../gate.ts";
@@ -54,14 +54,14 @@ const STATES = { ready: "ready", connecting: "starting", retrying: "retrying", s
 /** Returns an account of a channel: its status in this process, with the outbox's figures of its channel. */
 function accountRow(
   account: ChannelAccount,
-  standings: readonly Standing[],
+  statuses: readonly AccountStatus[],
   { figures, redactor }: { figures: DeliveryFigures | undefined; redactor: Redactor },
 ): ChannelRow {
   const id = accountName(account.channel, account.accountId);
-  const standing = standings.find((one) => one.account === id);
+  const status = statuses.find((one) => one.account === id);
   const base = { id, kind: "channel", configured: true, ...figuresOf(figures, redactor) } as const;
-  if (standing === undefined) return { ...base, ok: true, state: "configured" };
-  const { state, since, error, retryAt } = standing;
+  if (status === undefined) return { ...base, ok: true, state: "configured" };
+  const { state, since, error, retryAt } = status;
   return {
     ...base,
     ok: state !== "retrying",
@@ -88,7 +88,7 @@ async function outboxRows(deps: GatewayDeps, all: boolean): Promise<ChannelRow[]
   const figures = all ? await deliveryFigures(engine.store.db, prefixes) : [];
   const [webchat] = figures;
   const rest = all ? figures.at(-1) : undefined;
-  const standings = all ? (deps.standings?.() ?? []) : [];
+  const statuses = all ? (deps.channelStatuses?.() ?? []) : [];
   const rows: ChannelRow[] = [
     {
       id: WEBCHAT,
@@ -102,7 +102,7 @@ async function outboxRows(deps: GatewayDeps, all: boolean): Promise<ChannelRow[]
       // Texts of a channel are counted over all its accounts: shown at the first one.
       const isFirst = settings.channels.findIndex(({ channel }) => channel === account.channel) === at;
       const own = figures[1 + hooks.length + ids.indexOf(account.channel)];
-      return accountRow(account, standings, { figures: isFirst ? own : undefined, redactor });
+      return accountRow(account, statuses, { figures: isFirst ? own : undefined, redactor });
     }),
     ...hooks.map(({ name }, at): ChannelRow => {
       const own = figures[at + 1];
@@ -115,7 +115,10 @@ async function outboxRows(deps: GatewayDeps, all: boolean): Promise<ChannelRow[]
   return [...rows, { ...gone, ...figuresOf(rest, redactor) }];
 }
 
-function serverRow({ server, state, lastError, ...more }: OutsideStanding, redactor: Redactor): ChannelRow {
+function serverRow(
+  { server, state, lastError, ...more }: OutsideServerStatus,
+  redactor: Redactor,
+): ChannelRow {
   const base = { id: `mcp:${server}`, kind: "mcp", configured: true, ok: state !== "down", state } as const;
   return { ...base, ...more, ...(lastError === undefined ? {} : { lastError: redactor.mask(lastError) }) };
 }
@@ -193,7 +196,7 @@ export const channelMethods: Methods<keyof ChannelPayloads> = {
   "channels.status": {
     async handle({ deps, caller }: CallContext) {
       const all = seesEverything(caller);
-      const servers = (deps.outside?.standings() ?? []).map((one) => serverRow(one, deps.world.redactor));
+      const servers = (deps.outside?.statuses() ?? []).map((one) => serverRow(one, deps.world.redactor));
       return ok({ channels: [...(await outboxRows(deps, all)), ...servers, ...programRows(deps, all)] });
     },
   },

@@ -8,7 +8,7 @@ import { LAST, type Route, WEBCHAT } from "../../core/route.ts";
 import { type CronJob, cronKey, scheduleWords, TURNS_KEPT } from "../../core/schedule.ts";
 import { findAgent, notConfigured, type Settings } from "../../core/settings.ts";
 import { NOT_VISIBLE } from "../../core/visibility.ts";
-import { type Place, resolvePlace } from "../../flows/destination.ts";
+import { type NamedPlace, resolvePlace } from "../../flows/destination.ts";
 import { getJob, lastTurns, listJobs, listTurns, type Turn } from "../../store/cron-jobs.ts";
 import { deliveryStates } from "../../store/deliveries.ts";
 import { addJob, previewSchedule, removeJob, runJob, updateJob } from "../../triggers/jobs.ts";
@@ -166,7 +166,7 @@ async function runs(
 /** Resolves a destination, if the caller may send there. */
 async function placeOf(
   ctx: CallContext,
-  asked: Place | null | undefined,
+  asked: NamedPlace | null | undefined,
 ): Promise<Result<Route | null | undefined>> {
   return asked == null ? ok(asked) : resolvePlace(ctx.access, ctx.viewer, asked);
 }

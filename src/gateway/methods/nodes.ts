@@ -9,7 +9,7 @@ import {
   NODE_TIMEOUT_DEFAULT_MS,
   NODE_TIMEOUT_MAX_MS,
   type NodeRow,
-  type NodeStanding,
+  type NodeStatus,
   nodeKey,
   PAIR_REQUEST_MS,
   type PairRequest,
@@ -58,7 +58,7 @@ function covering(ctx: CallContext, access: "list" | "send"): (nodeId: string) =
   return (nodeId) => gate(nodeKey(nodeId));
 }
 
-function rowOf({ node, connected }: NodeStanding, redactor: Redactor): NodeListRow {
+function rowOf({ node, connected }: NodeStatus, redactor: Redactor): NodeListRow {
   const { id, name, platform, version, caps, commands, agentId, pairedAt, lastSeenAt, place } = node;
   return {
     nodeId: id,
@@ -89,7 +89,7 @@ function requestRow(request: PairRequest, redactor: Redactor): PairRequestRow {
 
 async function rows(ctx: CallContext, hub: NodeHub): Promise<NodeListRow[]> {
   const covers = covering(ctx, "list");
-  return (await hub.standings())
+  return (await hub.statuses())
     .filter(({ node }) => covers(node.id))
     .map((one) => rowOf(one, ctx.deps.world.redactor));
 }
@@ -275,7 +275,7 @@ export const nodeMethods: Methods<keyof NodePayloads> = {
   "node.describe": whereNodesAre(async (ctx, params, hub) => {
     const id = covered(ctx, "list", params.nodeId);
     if (!id.ok) return id;
-    const found = (await hub.standings()).find(({ node }) => node.id === id.value);
+    const found = (await hub.statuses()).find(({ node }) => node.id === id.value);
     if (found === undefined) return noNode(params.nodeId);
     const allowed = allowedCommands(found.node, ctx.deps.settings.nodes);
     return ok({

@@ -14,7 +14,7 @@ import { countOpenWaits } from "../../store/waits.ts";
 import type { Caller } from "../auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Methods } from "../call.ts";
 import { agentsFor, seesEverything } from "../covered.ts";
-import type { Moment } from "../metrics.ts";
+import type { GaugeReadings } from "../metrics.ts";
 import type { Health } from "../payloads.ts";
 import { PROTOCOL_VERSIONS } from "../protocol.ts";
 
@@ -45,7 +45,7 @@ async function openWaitsOf({ engine: { store } }: GatewayDeps): Promise<number> 
 }
 
 /** Reads the inputs of the metrics. If the store does not answer, its part is left out. */
-export async function momentOf(deps: GatewayDeps, connections: number): Promise<Moment> {
+export async function readGauges(deps: GatewayDeps, connections: number): Promise<GaugeReadings> {
   try {
     const [{ lanes: load, deliveries }, openWaits, lanes] = await Promise.all([
       workOf(deps),
@@ -60,8 +60,8 @@ export async function momentOf(deps: GatewayDeps, connections: number): Promise<
 }
 
 /** A channel works if one of its accounts does. */
-function channelHealth({ settings, standings }: GatewayDeps): Health["channels"] {
-  const states = standings?.() ?? [];
+function channelHealth({ settings, channelStatuses }: GatewayDeps): Health["channels"] {
+  const states = channelStatuses?.() ?? [];
   const accounts = settings.channels.map(({ channel, accountId }) => {
     const own = states.find(({ account }) => account === accountName(channel, accountId));
     return { channel, ok: own?.state !== "retrying", linked: own?.state === "ready" };

@@ -8,7 +8,7 @@
 import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
 import type { McpServerSettings } from "../../core/settings.ts";
 import { pause } from "../../world/pause.ts";
-import type { OutsideStanding } from "../tool.ts";
+import type { OutsideServerStatus } from "../tool.ts";
 import { type CallEnd, Connection } from "./connection.ts";
 import type { Definition, Definitions } from "./definitions.ts";
 import { httpLink } from "./http.ts";
@@ -89,7 +89,7 @@ export class Server {
   }
 
   /** How it stands at this moment. */
-  standing(): OutsideStanding {
+  status(): OutsideServerStatus {
     const state = this.#state;
     const server = this.name;
     switch (state.kind) {

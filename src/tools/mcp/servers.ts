@@ -151,7 +151,7 @@ export function openOutsideServers(parts: OutsideParts): OutsideServers {
   return {
     forSession,
     knownNames: () => servers.flatMap(({ known }) => known.tools.map(({ name }) => name)),
-    standings: () => servers.map((server) => server.standing()),
+    statuses: () => servers.map((server) => server.status()),
     inspect: () => Promise.all(servers.map((server) => inspectOne(server, parts))),
     close: async () => {
       await Promise.all(servers.map((server) => server.close()));

@@ -13,7 +13,7 @@ export const COMMIT_MUTANTS: readonly Mutant[] = [
   {
     name: "claim-of-a-lost-commit-forgotten",
     breaks: "I2: a run is claimed, and nobody executes it",
-    file: "src/engine/doubts.ts",
+    file: "src/engine/unconfirmed-commits.ts",
     from: "const isSettled = await lanes.compare();",
     to: "const isSettled = true;",
   },

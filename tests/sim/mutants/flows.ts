@@ -56,8 +56,8 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "silence-announced",
     breaks: "I5: an announce step that said nothing is delivered",
     file: "src/flows/reply-back.ts",
-    from: `if (words !== "" && flow.open) await deliverAnnouncement(moment, words);`,
-    to: `if (flow.open) await deliverAnnouncement(moment, run.reply ?? "");`,
+    from: `if (words !== "" && flow.open) await deliverAnnouncement(context, words);`,
+    to: `if (flow.open) await deliverAnnouncement(context, run.reply ?? "");`,
   },
   {
     name: "outbox-not-woken",
@@ -109,8 +109,8 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "job-told-twice",
     breaks: "I4: a result is posted, and the requester is woken with it, too",
     file: "src/flows/job.ts",
-    from: "if (wakes && (await wake(moment, requester, text, last))) return;",
-    to: "if (wakes) await wake(moment, requester, text, last);",
+    from: "if (wakes && (await wake(context, requester, text, last))) return;",
+    to: "if (wakes) await wake(context, requester, text, last);",
   },
   {
     name: "no-date-for-the-clean-up",

@@ -7,15 +7,15 @@ import type { Store } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
 import type { Bus } from "./bus.ts";
-import { tellEnd } from "./finish.ts";
+import { publishEnd } from "./finish.ts";
 import type { Lanes } from "./lanes.ts";
-import { STORE_RETRY_MS, sayAgain } from "./until-stored.ts";
+import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
 import type { EndWatch } from "./waits.ts";
 
 /** Ends that are told again. */
-const TOLD_MAX = 1_000;
+const ENDS_MAX = 1_000;
 
-interface DoubtsParts {
+interface UnconfirmedCommitsParts {
   readonly store: Store;
   readonly world: World;
   readonly bus: Bus;
@@ -25,13 +25,13 @@ interface DoubtsParts {
   lookAround(): Promise<void>;
 }
 
-export class Doubts {
-  readonly #parts: DoubtsParts;
+export class UnconfirmedCommits {
+  readonly #parts: UnconfirmedCommitsParts;
   #sinceMs = Number.POSITIVE_INFINITY;
   #working = false;
   #stopped = false;
 
-  constructor(parts: DoubtsParts) {
+  constructor(parts: UnconfirmedCommitsParts) {
     this.#parts = parts;
   }
 
@@ -58,7 +58,7 @@ export class Doubts {
         if (!this.#stopped && !(await this.#look(sinceMs))) this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
       } catch (error) {
         this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
-        sayAgain(world.log, error, "what a lost answer left could not be read");
+        logRetry(world.log, error, "what a lost answer left could not be read");
       }
     }
     this.#working = false;
@@ -68,7 +68,7 @@ export class Doubts {
   async #look(sinceMs: number): Promise<boolean> {
     const { store, lanes, watch, lookAround } = this.#parts;
     const isSettled = await lanes.compare();
-    for (const run of await endedSince(store.db, sinceMs, TOLD_MAX)) tellEnd(run, this.#parts);
+    for (const run of await endedSince(store.db, sinceMs, ENDS_MAX)) publishEnd(run, this.#parts);
     for (const flowId of await endedFlowsAmong(store.db, watch.watched())) watch.ended(flowId);
     await lookAround();
     return isSettled;

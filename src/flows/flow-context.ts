@@ -9,7 +9,7 @@ import type { Flow } from "../store/flows.ts";
 import type { Outbound } from "./outbox.ts";
 
 /** A flow at the end of one of its runs. */
-export interface FlowMoment {
+export interface FlowContext {
   readonly acceptor: Acceptor;
   readonly unit: Unit;
   readonly settings: Settings;

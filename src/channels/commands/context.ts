@@ -40,14 +40,14 @@ export interface CommandRequest extends CommandCall {
 }
 
 /** A command at the moment at which it is done. */
-export interface Moment {
+export interface CommandContext {
   readonly parts: CommandParts;
   readonly unit: Unit;
   readonly request: CommandRequest;
 }
 
 /** The same about a conversation that exists. */
-export interface Here extends Moment {
+export interface Here extends CommandContext {
   readonly session: Session;
 }
 
@@ -110,7 +110,7 @@ export function isTrusted({ chatType, sender, sessionKey, operator }: CommandReq
   return chatType === "direct" && !isReservedKey(sessionKey);
 }
 
-export function accessOf({ parts, unit }: Moment): AccessContext {
+export function accessOf({ parts, unit }: CommandContext): AccessContext {
   return { db: unit.tx, settings: parts.settings };
 }
 

@@ -1,7 +1,7 @@
 // Hints between processes: many of one moment are one message.
 
 import { expect, test } from "vitest";
-import { type Hint, Wire } from "../../src/engine/wire.ts";
+import { type Hint, HintTransport } from "../../src/engine/hint-transport.ts";
 import type { SharedStore } from "../../src/store/sql.ts";
 import { openStore, temporaryFolder } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
@@ -17,7 +17,7 @@ test("hints of one moment leave as one notification, in their order, and the nex
     notify: async (texts) => void notified.push(texts),
     listen: async () => async () => {},
   };
-  const wire = new Wire({ store, shared, world });
+  const wire = new HintTransport({ store, shared, world });
   await wire.start(
     () => {},
     () => {},

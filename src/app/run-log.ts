@@ -10,7 +10,7 @@ import { idsOf, type Log, logging, type World } from "../world.ts";
 
 type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
 
-function tellEnd(log: Log, event: Of<"run_ended">): void {
+function logEnd(log: Log, event: Of<"run_ended">): void {
   const { state, code, error, startedAt, endedAt, usage, flowStep } = event;
   const facts = {
     ...{ ...idsOf(event), state },
@@ -26,7 +26,7 @@ function tellEnd(log: Log, event: Of<"run_ended">): void {
 }
 
 /** The chain is not in the event: the row of the run knows it, as long as there is one. */
-async function tellDelivery(log: Log, { db }: Store, event: Of<"delivery">): Promise<void> {
+async function logDelivery(log: Log, { db }: Store, event: Of<"delivery">): Promise<void> {
   const { deliveryId, sessionKey, runId, channel, what, state, code, error } = event;
   const facts = { deliveryId, ...(runId === undefined ? {} : { runId }), sessionKey, channel, what };
   if (state === "sent") {
@@ -43,7 +43,7 @@ async function tellDelivery(log: Log, { db }: Store, event: Of<"delivery">): Pro
   log.warn({ ...facts, ...chain, ...why }, "a text was not delivered; see parley deliveries");
 }
 
-export function tellRuns(engine: Engine, store: Store, world: World): void {
+export function logRuns(engine: Engine, store: Store, world: World): void {
   const { log } = logging(world, { part: "engine" });
   const channels = logging(world, { part: "channels" }).log;
   engine.bus.subscribe((event, here) => {
@@ -52,7 +52,7 @@ export function tellRuns(engine: Engine, store: Store, world: World): void {
       const { queuedMs, flowStep } = event;
       const facts = { ...(queuedMs === undefined ? {} : { queuedMs }), ...(flowStep && { flowStep }) };
       log.debug({ ...idsOf(event), ...facts }, queuedMs === undefined ? "a run goes on" : "a run started");
-    } else if (event.kind === "run_ended") tellEnd(log, event);
-    else if (event.kind === "delivery") void tellDelivery(channels, store, event);
+    } else if (event.kind === "run_ended") logEnd(log, event);
+    else if (event.kind === "delivery") void logDelivery(channels, store, event);
   });
 }

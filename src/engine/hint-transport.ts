@@ -66,14 +66,14 @@ function mergedHint(before: Hint | undefined, hint: Hint): Hint {
   return delta === undefined ? hint : { kind: "event", event: { ...hint.event, ...delta } };
 }
 
-export interface WireParts {
+export interface HintTransportParts {
   readonly store: Store;
   readonly shared: SharedStore;
   readonly world: World;
 }
 
-export class Wire {
-  readonly #parts: WireParts;
+export class HintTransport {
+  readonly #parts: HintTransportParts;
   /** In order; an entry that a newer one has replaced is gone. */
   readonly #queue = new Map<string, Hint>();
   #count = 0;
@@ -84,7 +84,7 @@ export class Wire {
   /** When the last batch left, by the monotonic clock. */
   #sentAt = 0;
 
-  constructor(parts: WireParts) {
+  constructor(parts: HintTransportParts) {
     this.#parts = parts;
   }
 

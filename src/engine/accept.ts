@@ -1,9 +1,8 @@
-// Owns acceptance: the moment from which a run is kept (I2), has its place in the lane (I3) and counts in
-// its chain (I8).
-// A1: the run row, its lane number and its chain count are written by one transaction.
+// Accepts a run: from then on it is kept (I2), has a position in its lane (I3) and counts in its chain (I8).
+// One transaction writes the run row, its lane number and its chain count.
 // A2: the same run id or tool call id never makes a second run.
-// A3: an idempotency key is the id of its owner's run. If another's run has that id, the owner's run gets an
-//     id made of owner and key; nobody is given a run that another owner began.
+// An idempotency key is the id of its owner's run. If a run of another owner has that id, the new run gets an
+// id made of owner and key, so a caller never receives a run that another owner began.
 
 import { createHash } from "node:crypto";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -26,18 +25,18 @@ export interface AcceptRequest {
   /** Default `turn`. */
   readonly kind?: RunKind;
   readonly input: RunInput;
-  /** The conversation that it continues; default: a new one with hop 0. */
+  /** The conversation to continue; default: a new one with hop 0. */
   readonly chain?: { readonly chainId: string; readonly hop: number };
   readonly route?: Route;
   readonly flow?: FlowRef;
   readonly parentRunId?: string;
-  /** The stable id of the tool call that asks. */
+  /** The stable id of the tool call that sends the request. */
   readonly callId?: string;
   /** Aborts the run this long after it started. Default 0: never. */
   readonly timeoutMs?: number;
   /** Where a new chain began, if not in this session. */
   readonly rootSessionKey?: string;
-  /** Written by the runtime as the successor of a run: not subject to the queue limit. Default false. */
+  /** The runtime writes it as the successor of a run: the queue limit does not apply. Default false. */
   readonly successor?: boolean;
 }
 
@@ -57,7 +56,7 @@ export interface AcceptLimits {
   readonly maxChainTokens?: number;
   /** USD that a chain may cost. Absent: no budget. */
   readonly maxChainCost?: number;
-  /** What an agent may use in a day of UTC. Absent: as much as it likes. */
+  /** Limits per agent and UTC day. Absent: no limit. */
   readonly dailyBudgets?: Readonly<Record<string, DailyBudget>>;
 }
 
@@ -66,12 +65,14 @@ interface DailyBudget {
   readonly dailyCost?: number;
 }
 
-/** The daily budget of an agent, if it has one. */
+/** Returns the daily budget of an agent, if it has one. */
 export function dailyBudgetOf({ dailyBudgets = {} }: AcceptLimits, agentId: string): DailyBudget | undefined {
   return Object.hasOwn(dailyBudgets, agentId) ? dailyBudgets[agentId] : undefined;
 }
 
-/** The ids that a run under this key may have: the second where the first is another owner's (A3). */
+/**
+ * Returns the possible ids of a run under this key. The second one is for a key that another owner uses, too.
+ */
 function runIdsOf({ runId, askedBy }: AcceptRequest): readonly string[] {
   if (runId === undefined) return [];
   if (askedBy === undefined) return [runId];
@@ -79,7 +80,7 @@ function runIdsOf({ runId, askedBy }: AcceptRequest): readonly string[] {
   return [runId, createHash("sha256").update(whole).digest("hex").slice(0, 32)];
 }
 
-/** The run that was accepted before, or the id of the new one. */
+/** Returns the run that was accepted before, or the id of the new one. */
 async function acceptedBefore(
   tx: Tx,
   request: AcceptRequest,
@@ -104,12 +105,12 @@ const CHAIN_HINT =
 
 const NEW_CHAIN: Chain = { runs: 0, tokens: 0, cost: 0 };
 
-/** Whether a budget is set at all: without one nobody has to look at a chain. */
+/** Returns whether a budget is set. Without one the chain row need not be read. */
 export function hasBudget({ maxChainTokens, maxChainCost }: AcceptLimits): boolean {
   return maxChainTokens !== undefined || maxChainCost !== undefined;
 }
 
-/** Whether a chain's budget allows a further run to start. */
+/** Checks that the chain's budget allows another run to start. */
 export function withinBudget(chain: Chain, limits: AcceptLimits): Result<void> {
   const { maxChainTokens, maxChainCost } = limits;
   const told = (text: string): Result<void> => fail("chain_limit", text, { hint: CHAIN_HINT });
@@ -124,7 +125,7 @@ export function withinBudget(chain: Chain, limits: AcceptLimits): Result<void> {
   return ok(undefined);
 }
 
-/** Whether a chain may have one more run, at this hop. */
+/** Checks that a chain may have another run at this hop. */
 async function chainAllows(
   tx: Tx,
   chain: { chainId: string; hop: number },
@@ -148,14 +149,14 @@ async function chainAllows(
   return withinBudget(used, limits);
 }
 
-/** Accepts a run inside a unit. A failure undoes the whole unit. */
+/** Accepts a run in a transaction. A failure undoes the whole transaction. */
 export async function acceptIn(
   unit: Unit,
   request: AcceptRequest,
   limits: AcceptLimits,
 ): Promise<Result<Accepted>> {
   const { tx } = unit;
-  // First: from here on this lane is this unit's; it is counted once that is so.
+  // First: this locks the lane, and the count is exact only behind the lock.
   const [lane, load] = await together(holdLane(tx, request.sessionKey), countLane(tx, request.sessionKey));
   const before = await acceptedBefore(tx, request);
   if (!before.ok) return before;
@@ -175,12 +176,12 @@ export async function acceptIn(
       "queue_full",
       `session "${session.key}" has ${limits.queueMax} messages waiting (session.queueMax)`,
       {
-        hint: "Wait until some have been worked off, then send again.",
+        hint: "Wait until some of them have finished, then send again.",
       },
     );
   }
   const chain = request.chain ?? { chainId: unit.newOrderedId(), hop: 0 };
-  // An external session has no model: the message goes to its inbox, between runs.
+  // An external session has no model. The message goes to its inbox, between runs.
   const kind = session.external ? "append" : (request.kind ?? "turn");
   if (kind === "turn") {
     const allowed = await chainAllows(tx, chain, limits, request.chain === undefined);

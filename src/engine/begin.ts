@@ -1,4 +1,4 @@
-// Owns the beginning of a run: whether it may begin, its input in the transcript, once, and the news of it.
+// Begins a run: checks that it may start, writes its input to the transcript once, and publishes its start.
 
 import { cautionFor, crashedTooOften } from "../core/crash-policy.ts";
 import type { Code } from "../core/errors.ts";
@@ -11,12 +11,12 @@ import { type AcceptLimits, dailyBudgetOf, hasBudget, withinBudget } from "./acc
 import { type EndFacts, runtimeMessage } from "./finish.ts";
 import type { Unit } from "./unit.ts";
 
-/** A run that ends without having been executed. */
+/** Returns the end of a run that was never executed. */
 export function failed(code: Code, error: string): EndFacts {
   return { state: "error", code, error };
 }
 
-/** What a run was asked, as its session's transcript has it. */
+/** Returns the run's input as a message of the transcript. */
 export function inputMessage(unit: Unit, { input }: Run): UserMessage {
   return {
     id: unit.newOrderedId(),
@@ -41,7 +41,7 @@ export async function writeInput(unit: Unit, run: Run): Promise<void> {
   if ("role" in entry) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
 }
 
-/** Tells that a run was claimed. */
+/** Publishes that a run was claimed. */
 export function publishStart(unit: Unit, run: Run): void {
   const { runId, chainId, sessionKey } = run;
   const startedAt = run.startedAt ?? unit.now;
@@ -51,13 +51,13 @@ export function publishStart(unit: Unit, run: Run): void {
   unit.publish({ kind: "session", sessionKey, change: "state" });
 }
 
-/** Why a turn must not start: it crashed too often, or its chain has used up its budget. */
+/** Returns why a turn must not start: it crashed too often, or its chain has used up its budget. */
 export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<EndFacts | undefined> {
   if (cautionFor(run) === "end") {
     const { code, error, hint } = crashedTooOften(run);
     return failed(code, `${error}. ${hint}`);
   }
-  // A run that has begun asks its budgets before each model call (`spending.ts`).
+  // A run that has begun checks its budgets before each model call (`spending.ts`).
   if (run.startedAt !== undefined) return undefined;
   const day = await dailyRefusal(unit, run.agentId, limits);
   if (day !== undefined || !hasBudget(limits)) return day;
@@ -65,7 +65,7 @@ export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Pro
   return budget.ok ? undefined : failed("chain_limit", budget.error);
 }
 
-/** Why no run of an agent starts today. */
+/** Returns the refusal if the agent has used up its daily budget. */
 async function dailyRefusal(
   unit: Unit,
   agentId: string,

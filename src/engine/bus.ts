@@ -1,49 +1,49 @@
-// Owns the delivery of live events inside the process, and hands them to the wire where there are other
-// processes. A hint only: a listener that misses one reads the row.
-// B1: a listener that throws harms no other listener and no run.
-// B2: what came over the wire is told here and never sent again.
-// B3: the end of a run is told once, whichever way it came first; nothing of its execution comes after it.
+// Delivers live events inside the process and forwards them to other processes. An event is only a hint: a
+// listener that misses one reads the row. A listener that throws affects no other listener and no run. Events
+// from other processes are never forwarded.
+// B3: the end of a run is published once, also if it arrives by two routes, and no event of its execution
+//     follows it.
 
 import { dropOldest } from "../core/bounded.ts";
 import type { LiveEvent } from "../core/event.ts";
 import type { Log } from "../world.ts";
 
-/** Runs whose end was told, so that a hint which comes late adds nothing. */
+/** Runs whose end was published. Late hints about them are dropped. */
 const ENDED_MAX = 5_000;
 
-/** `here`: it happened in this process; else another one has told it. */
+/** `here`: the event happened in this process, not in another one. */
 type Listener = (event: LiveEvent, here: boolean) => void;
 
 export interface Bus {
-  /** Tells everybody, in every process. */
+  /** Publishes to all listeners in every process. */
   publish(event: LiveEvent): void;
-  /** Whether the end of this run was told here, as far as is remembered. */
+  /** Whether the end of this run was published here. Forgets the oldest runs. */
   hasEnded(runId: string): boolean;
-  /** Returns the function that takes the listener off again. */
+  /** Returns a function that removes the listener. */
   subscribe(listener: Listener): () => void;
 }
 
 export interface SharedBus extends Bus {
-  /** Tells this process what happened in another. */
+  /** Publishes an event of another process to the listeners in this one. */
   hear(event: LiveEvent): void;
 }
 
 type OfExecution = Extract<LiveEvent, { kind: "run_started" | "text" | "tool" | "run_ended" }>;
 
-/** What is told of a run up to its end; notes, flows and deliveries come after it too. */
+/** Events that must not follow the end of a run. Notes, flows and deliveries may. */
 function isOfExecution(event: LiveEvent): event is OfExecution {
   const { kind } = event;
   return kind === "run_started" || kind === "text" || kind === "tool" || kind === "run_ended";
 }
 
-/** As far as the event says which they are. */
+/** Returns the ids in the event, for log lines. */
 function aboutOf(event: LiveEvent): object {
   const { sessionKey } = event;
   const runId = "runId" in event && event.runId !== undefined ? { runId: event.runId } : {};
   return { ...runId, sessionKey, ...("chainId" in event ? { chainId: event.chainId } : {}) };
 }
 
-/** `forward`: to the other processes. Default: there are none. */
+/** `forward` sends an event to the other processes. Default: does nothing. */
 export function createBus(log: Log, forward: (event: LiveEvent) => void = () => {}): SharedBus {
   const listeners = new Set<Listener>();
   const ended = new Set<string>();

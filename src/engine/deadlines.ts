@@ -1,6 +1,7 @@
-// Owns the clock of stored deadlines: calls whoever handles a kind when one of its rows falls due.
-// DD1: the row goes, or moves, in the unit in which its handler acts: a crash in between repeats the handler.
-// DD2: one timer, set for the nearest row; a row set by a committed unit is seen without waiting.
+// Calls the handler of a stored deadline when it falls due. The row is deleted or moved in the transaction of
+// its handler, so a crash in between repeats the handler. One timer is set for the nearest row; a row set by
+// a committed transaction is seen at once.
+// DD2: a row whose handler fails is postponed, and does not hold up the rows behind it.
 
 import {
   type Deadline,
@@ -16,20 +17,20 @@ import type { Commit, Unit } from "./unit.ts";
 import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
 
 const AT_ONCE_MAX = 50;
-/** A row whose handler failed is looked at again this much later. */
+/** Delay before a failed handler is called again. */
 const FAILED_AGAIN_MS = 60_000;
 
-/** `done`: the row goes. A number: it falls due again at that time (ms since 1970). */
+/** `done` deletes the row. A number (ms since 1970) sets its next due time. */
 export type DeadlineVerdict = "done" | number;
 
-/** Acts on a row that fell due, in the unit that takes it away. */
+/** Handles a due row, in the transaction that deletes or moves it. */
 export type DeadlineHandler = (unit: Unit, key: string) => Promise<DeadlineVerdict>;
 
 interface DeadlineParts {
   readonly db: Db;
   readonly commit: Commit;
   readonly world: World;
-  /** By kind. Rows of kinds that are not here are others' business, and stay as they are. */
+  /** Handlers by kind. Rows of other kinds are left alone. */
   readonly handlers: ReadonlyMap<string, DeadlineHandler>;
 }
 
@@ -57,13 +58,13 @@ export class Deadlines {
     await this.#working;
   }
 
-  /** Sets or moves a deadline in a unit, and looks at it once the unit is committed. */
+  /** Sets or moves a deadline in a transaction, and sets the timer after the commit. */
   async set(unit: Unit, deadline: Deadline): Promise<void> {
     await setDeadline(unit.tx, deadline);
     unit.after(() => this.look());
   }
 
-  /** Looks for what is due. Harmless at any time. */
+  /** Handles due rows. Safe to call at any time. */
   look(): void {
     if (this.#state !== "open") return;
     if (this.#working !== undefined) {
@@ -90,15 +91,15 @@ export class Deadlines {
       }
       this.#wakeAt(await nextDeadlineAt(db, this.#kinds));
     } catch (error) {
-      logRetry(world.log, error, "stored deadlines could not be worked off");
+      logRetry(world.log, error, "stored deadlines could not be handled");
       this.#wakeAt(world.clock.now() + STORE_RETRY_MS);
     }
   }
 
-  /** A row whose handler fails must not hold up those behind it. */
+  /** Moves a row whose handler failed, so that it does not hold up those behind it. */
   async #postpone(deadline: Deadline, error: unknown): Promise<void> {
     const { kind, key } = deadline;
-    this.#parts.world.log.error({ err: error, kind, key }, "a stored deadline could not be worked off");
+    this.#parts.world.log.error({ err: error, kind, key }, "a stored deadline could not be handled");
     await this.#parts.commit((unit) =>
       setDeadline(unit.tx, { kind, key, dueAt: unit.now + FAILED_AGAIN_MS }),
     );
@@ -107,7 +108,7 @@ export class Deadlines {
   async #fire(deadline: Deadline, handler: DeadlineHandler): Promise<void> {
     const { kind, key } = deadline;
     await this.#parts.commit(async (unit) => {
-      // Another process may act on it at this moment.
+      // Another process may be handling it.
       if (!(await takeDeadline(unit.tx, deadline))) return;
       const verdict = await handler(unit, key);
       if (verdict === "done") await dropDeadline(unit.tx, kind, key);

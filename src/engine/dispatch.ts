@@ -1,10 +1,9 @@
-// Owns how the processes that share a store work as one: who is alive, what the dead held, who is woken. An
-// embedded store has one process and needs none of this.
-// DI1: what a process held is taken over by the transaction that declares it dead (`lease.ts`), or once it
-//      has left.
-// DI2: a hint is only a hint: the sweep finds every lane, end, date and slot that no hint told of.
-// DI3: what the rows say is mine and I don't execute is taken back; what I execute and the rows deny is
-//      stopped.
+// Coordinates the processes that share a store: which are alive, what the dead ones held, which to wake. An
+// embedded store has one process and does not use this.
+// The transaction that declares a process dead also takes over its runs (`lease.ts`); a process that stops
+// frees them itself. Hints may be lost: the sweep finds every lane, end, deadline and slot without them. It
+// also claims runs that the rows assign to this process but that it does not execute, and stops runs that the
+// rows assign to another one.
 
 import { dropOldest } from "../core/bounded.ts";
 import type { LiveEvent } from "../core/event.ts";
@@ -26,17 +25,17 @@ import type { Lease } from "./lease.ts";
 import type { Commit, Unit } from "./unit.ts";
 import type { EndWatch } from "./waits.ts";
 
-/** The clock question has a timer of its own: nobody's lease waits for its answer. */
+/** The clock is read on a timer of its own, so that no lease waits for the answer. */
 const CLOCK_MS = 1_000;
 const SWEEP_MS = 500;
-/** Lanes that one sweep wakes. */
+/** Maximum number of lanes that one sweep wakes. */
 const LANES_AT_ONCE = 32;
-/** Old rows are cleared away once in so many sweeps. */
+/** Old rows are deleted every so many sweeps. */
 const TIDY_EVERY_SWEEPS = 120;
-/** Ends that are told again after something may have been missed, and how far back beyond the gap. */
+/** Maximum number of ends published again after a gap, and how far before the gap to look. */
 const TOLD_AGAIN_MAX = 1_000;
 const TOLD_AGAIN_MS = 10 * LEASE_MS;
-/** Runs of other processes whose text so far is known. */
+/** Maximum number of remote runs whose text so far is kept. */
 const TEXTS_MAX = 1_000;
 
 export interface DispatchParts {
@@ -44,7 +43,7 @@ export interface DispatchParts {
   readonly shared: SharedStore;
   readonly commit: Commit;
   readonly world: World;
-  /** This process. */
+  /** The id of this process. */
   readonly processId: string;
   readonly maxConcurrent: number;
   readonly bus: SharedBus;
@@ -52,15 +51,15 @@ export interface DispatchParts {
   readonly lease: Lease;
   readonly lanes: Lanes;
   readonly watch: EndWatch;
-  /** Another process left a slot to the others. */
+  /** Another process freed a slot for the others. */
   slotFree(): void;
   /** Lanes of another process wait for a slot. */
   slotWanted(): void;
-  /** Runs that ended, whose outcome was not written to the clients of a dead process that waited for it. */
+  /** Handles runs that ended before a process died, which was to return their outcome to a waiting client. */
   answersLost(unit: Unit, runIds: readonly string[]): Promise<void>;
-  /** A letter of another process to this one. */
+  /** Handles a message of another process to this one. */
   letter(body: unknown): void;
-  /** Looks at dates, deliveries and whatever else is due. */
+  /** Checks deadlines, deliveries and anything else that may be due. */
   lookAround(): void;
 }
 
@@ -72,7 +71,7 @@ export class Dispatch {
   #clockTimer: Timer | undefined;
   #sweepTimer: Timer | undefined;
   #sweeps = 0;
-  /** Up to here nothing was missed, as far as is known. */
+  /** Nothing before this time was missed, as far as is known. */
   #wholeUntil = 0;
   #startedAt = 0;
   #gap = false;
@@ -81,7 +80,7 @@ export class Dispatch {
     this.#parts = parts;
   }
 
-  /** Joins the others. Rejects when the database can't be had. */
+  /** Joins the other processes. Rejects if the database is not reachable. */
   async start(): Promise<void> {
     const { hints, world, lease } = this.#parts;
     this.#startedAt = world.clock.now();
@@ -102,7 +101,7 @@ export class Dispatch {
     await this.#sweeping;
   }
 
-  /** Leaves: what this process still holds is free for the others at once. */
+  /** Leaves the other processes, and frees the runs that this one still holds. */
   async stop(): Promise<void> {
     if (this.#state !== "open") return;
     this.#state = "stopped";
@@ -117,17 +116,23 @@ export class Dispatch {
       }
       await lease.leave();
     } catch (error) {
-      world.log.warn({ err: error }, "the database was not told of the stop; the others will notice");
+      world.log.warn(
+        { err: error },
+        "could not record the stop in the database; other processes will find out when the lease ends",
+      );
     }
     await hints.stop();
   }
 
-  /** Text so far of a run that another process executes. */
+  /** Returns the text so far of a run that another process executes. */
   textOf(runId: string): string | undefined {
     return this.#texts.get(runId)?.text;
   }
 
-  /** Takes text that another process tells. False: a part before it is missing, and is asked for. */
+  /**
+   * Adds text that another process sent. Returns false, and requests the whole text, if an earlier part is
+   * missing.
+   */
   #hearText(event: Extract<LiveEvent, { kind: "text" }>): boolean {
     const { runId, sessionKey, part } = event;
     const known = this.#texts.get(runId);
@@ -180,7 +185,7 @@ export class Dispatch {
     bus.hear(event);
   }
 
-  /** Other processes may execute by now what this one did. */
+  /** Stops everything here: other processes may already execute it. */
   #leaseLost(): void {
     for (const execution of this.#parts.lanes.executions()) execution.stop("ended");
     this.#gap = true;
@@ -192,7 +197,7 @@ export class Dispatch {
     this.#clockTimer = clock.at(clock.now() + CLOCK_MS, () => {
       void this.#parts.shared
         .syncClock()
-        .catch((error: unknown) => log.debug({ err: error }, "the database was not asked for its time"))
+        .catch((error: unknown) => log.debug({ err: error }, "could not read the database's time"))
         .finally(() => this.#askClockLater());
     });
   }
@@ -200,7 +205,7 @@ export class Dispatch {
   #sweepLater(): void {
     const { world } = this.#parts;
     if (this.#state !== "open") return;
-    // Not all at the same moment.
+    // Random, so that not all processes sweep at the same time.
     const afterMs = SWEEP_MS * (0.8 + 0.4 * world.random());
     this.#sweepTimer = world.clock.at(world.clock.now() + afterMs, () => {
       this.#sweeping = this.#sweep();
@@ -218,33 +223,33 @@ export class Dispatch {
       this.#parts.lookAround();
       if (this.#sweeps++ % TIDY_EVERY_SWEEPS === 0) await this.#tidy();
     } catch (error) {
-      world.log.warn({ err: error }, "the sweep failed; it is tried again");
+      world.log.warn({ err: error }, "the sweep failed and will run again");
     }
     this.#sweepLater();
   }
 
-  /** Declares the silent dead, and frees what the dead held. True: there was something. */
+  /** Declares silent processes dead and takes over their runs. Returns whether there were any. */
   async #takeOver(): Promise<boolean> {
     const { store, commit, world, lease } = this.#parts;
     if (lease.silent().length === 0 && !(await hasOrphans(store.db))) return false;
     const { dead, runs } = await commit(async (unit) => {
       const dead: string[] = [];
-      // Judged once the database has answered: it may have been away since the look above.
+      // Judge only after the database has answered: it may have been down since the check above.
       await beats(unit.tx);
       for (const one of lease.silent()) if (await declareDead(unit.tx, one)) dead.push(one.processId);
       await this.#parts.answersLost(unit, await giveUpCallerWaits(unit.tx, "the dead"));
       return { dead, runs: await requeueHeld(unit.tx, "the dead") };
     });
-    for (const processId of dead) world.log.warn({ processId }, "a process has died: its lease is over");
+    for (const processId of dead) world.log.warn({ processId }, "a process is dead: its lease has expired");
     for (const run of runs) {
       const fields = { ...idsOf(run), crashes: run.crashes };
-      world.log.warn(fields, "a run of a process that died is taken over");
+      world.log.warn(fields, "took over a run of a dead process");
       this.#parts.lanes.wake(run.sessionKey);
     }
     return true;
   }
 
-  /** Ends that nobody here was told of, because the teller died or the wire was cut. */
+  /** Publishes ends that this process may have missed because their process died or a hint was lost. */
   async #publishMissedEnds(takenOver: boolean): Promise<void> {
     const { store, world, bus, watch } = this.#parts;
     const now = world.clock.now();
@@ -253,7 +258,7 @@ export class Dispatch {
       const since = Math.max(this.#startedAt, this.#wholeUntil - TOLD_AGAIN_MS);
       for (const run of await endedSince(store.db, since, TOLD_AGAIN_MAX)) {
         watch.ended(run.runId);
-        // Whoever was told of it already is not told again.
+        // The bus drops an end that was published before.
         bus.hear(endEvent(run));
       }
     }

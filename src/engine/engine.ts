@@ -1,7 +1,6 @@
-// Owns durable execution: accept -> claim -> execute -> commit with successors. It knows runs, not what
-// they mean.
-// EN1: nothing outside this folder changes a run's row.
-// EN2: `start` after a crash takes up every run where its transcript ends (I2); `stop` parks what it
+// Owns durable execution: accept -> claim -> execute -> commit with successors. It knows runs, not their
+// meaning. Code outside this folder never changes a run's row.
+// EN2: `start` after a crash continues every run where its transcript ends (I2); `stop` parks runs that it
 //      cannot finish.
 
 import { cautionFor } from "../core/crash-policy.ts";
@@ -41,17 +40,17 @@ import {
   type WaitRequest,
 } from "./waits.ts";
 
-/** How long a run that waits for a slot of the deployment waits before it asks again. */
+/** Interval at which a run that waits for a slot of the deployment tries again. */
 const SLOT_POLL_MS = 250;
-/** The pool of runs that crashed twice: one at a time. */
+/** The pool of runs that crashed twice. It executes one at a time. */
 const CRASHED = "crashed";
-/** How long a parked run may take to let go of its lane at a stop. */
+/** Time for parked runs to release their lanes at a stop. */
 const PARK_MS = 1_500;
 
 export interface EngineSettings extends AcceptLimits {
-  /** Runs that execute at once. */
+  /** Maximum number of runs that execute at once. */
   readonly maxConcurrent: number;
-  /** Of these, at most so many of each pool. */
+  /** Maximum for each pool, within `maxConcurrent`. */
   readonly pools?: Readonly<Record<string, number>>;
 }
 
@@ -61,12 +60,12 @@ export interface AbortRequest {
   readonly runId?: string;
   /** Default `run_aborted`. */
   readonly reason?: AbortReason;
-  /** Work that these runs gave to sub-agents goes on. Default false: it is cancelled too. */
+  /** Keeps the work of these runs' sub-agents going. Default false: it is cancelled, too. */
   readonly keepChildren?: boolean;
 }
 
 export interface Aborted {
-  /** Whether an unfinished run was ended. */
+  /** Whether an unfinished run was stopped. */
   readonly aborted: boolean;
   readonly runIds: readonly string[];
 }
@@ -84,11 +83,11 @@ export interface EngineParts extends UnitWatch {
   readonly settings: EngineSettings;
   readonly successors: Successors;
   readonly executor: Executor;
-  /** Who acts on stored dates, by kind. */
+  /** Handlers of stored deadlines, by kind. */
   readonly deadlineHandlers?: ReadonlyMap<string, DeadlineHandler>;
-  /** What other processes are told of this one. */
+  /** Facts about this process for the others. */
   readonly facts?: Partial<Pick<ProcessFacts, "host" | "version">>;
-  /** Which pool of slots a run belongs to. Default: none. */
+  /** Returns the pool of slots that a run belongs to. Default: none. */
   readonly poolOf?: (run: Run) => Pool;
 }
 
@@ -101,15 +100,15 @@ const ABORT_TEXT: Record<AbortReason, string> = {
 export class Engine {
   readonly store: Store;
   readonly bus: SharedBus;
-  /** This process, among those that share the store. */
+  /** The id of this process among those that share the store. */
   readonly processId: string;
-  /** Until when nobody takes this process for dead, by the monotonic clock. Embedded: for ever. */
+  /** Returns when this process's lease ends, by the monotonic clock. Embedded: never. */
   readonly leaseUntil: () => number;
-  /** Runs work in one transaction; see `Unit`. */
+  /** Runs `work` in one transaction; see `Unit`. */
   readonly commit: Commit;
-  /** For what is done beside the work and must not fail it. */
+  /** For secondary work whose failure must not fail a run. */
   readonly log: Log;
-  /** Masks what is told of one session to others. */
+  /** Redacts text of one session that is shown to others. */
   readonly redactor: Redactor;
   readonly #world: World;
   readonly #settings: EngineSettings;
@@ -118,17 +117,17 @@ export class Engine {
   readonly #lanes: Lanes;
   readonly #finish: FinishParts;
   readonly #deadlines: Deadlines;
-  /** Absent: this process has the store alone. */
+  /** Absent: no other process shares the store. */
   readonly #dispatch: Dispatch | undefined;
   readonly #lookers = new Set<() => void>();
   readonly #readers = new Set<(body: unknown) => void>();
-  /** Absent: there is no other process. */
+  /** Absent: no other process shares the store. */
   readonly #hints: HintTransport | undefined;
   readonly #unconfirmedCommits: UnconfirmedCommits;
   #slotCameFree = new AbortController();
   /** Lanes of other processes wait for a slot. */
   #isWantedElsewhere = false;
-  /** The last slot that came free here stayed here. */
+  /** Whether this process kept the last slot that was freed here. */
   #keptLast = false;
   #state: "new" | "running" | "stopping" = "new";
 
@@ -210,7 +209,7 @@ export class Engine {
     });
   }
 
-  /** How this process works with the others that share the store. */
+  /** Builds the coordination with the other processes. */
   #dispatchOn(
     { store, world, settings }: EngineParts,
     common: { hints: HintTransport; lease: Lease; shared: SharedStore },
@@ -242,17 +241,17 @@ export class Engine {
     for (const look of this.#lookers) look();
   }
 
-  /** A run here gave its slot back. While lanes of other processes wait, they get every second one. */
+  /** Frees a slot. While lanes of other processes wait, they get every second one. */
   #passSlot(hints: HintTransport): void {
     const isOurTurn = !(this.#isWantedElsewhere && this.#keptLast);
     this.#keptLast = isOurTurn && this.#slotFree();
     if (this.#keptLast) return;
-    // Whoever still waits after this one says so again.
+    // Processes that still wait will ask again.
     this.#isWantedElsewhere = false;
     hints.send({ kind: "slot" });
   }
 
-  /** A slot of the deployment came free. False: nobody here waits for one. */
+  /** Wakes lanes here that wait for a slot of the deployment. False: none wait. */
   #slotFree(): boolean {
     this.#slotCameFree.abort();
     this.#slotCameFree = new AbortController();
@@ -264,19 +263,19 @@ export class Engine {
   }
 
   /**
-   * Calls `look` for what other processes may have left to do, now and then, and after the answer to a commit
-   * was lost. Embedded: only then.
+   * Calls `look` in every sweep and after a commit without an answer, to find work that other processes left.
+   * Embedded: only after a commit without an answer.
    */
   everySweep(look: () => void): void {
     this.#lookers.add(look);
   }
 
-  /** Writes to another process, which may be gone: nobody says whether it arrives. */
+  /** Sends a message to another process. It may be lost. */
   writeTo(processId: string, body: unknown): void {
     this.#hints?.send({ kind: "letter", to: processId, body });
   }
 
-  /** Calls `read` with what other processes write to this one; the returned function ends that. */
+  /** Calls `read` with messages of other processes to this one. Returns a function that stops it. */
   onLetter(read: (body: unknown) => void): () => void {
     this.#readers.add(read);
     return () => this.#readers.delete(read);
@@ -290,12 +289,12 @@ export class Engine {
     return this.#world.ids.uuid();
   }
 
-  /** As of a unit. */
+  /** See `Unit.newOrderedId`. */
   newOrderedId(): string {
     return this.#world.ids.orderedUuid();
   }
 
-  /** Takes up what a crash left and starts to work. */
+  /** Recovers runs after a crash, and starts to execute. */
   async start(): Promise<void> {
     if (this.#dispatch === undefined) await this.#recover();
     this.#state = "running";
@@ -306,22 +305,22 @@ export class Engine {
     await this.#dispatch?.start();
   }
 
-  /** Nobody else has the store: whatever is held in it was held by a process that is gone. */
+  /** The store belongs to this process alone: all held runs are of a process that is gone. */
   async #recover(): Promise<void> {
     const resumed = await this.commit(async (unit) => {
       await this.#answersLost(unit, await giveUpCallerWaits(unit.tx));
       return requeueHeld(unit.tx);
     });
     for (const run of resumed) {
-      this.log.info({ ...idsOf(run), crashes: run.crashes }, "a run goes on that a stop interrupted");
+      this.log.info({ ...idsOf(run), crashes: run.crashes }, "continuing a run that a stop interrupted");
     }
   }
 
-  /** Whether messages are accepted. */
+  /** Checks that messages are accepted. */
   accepting(): Result<void> {
     if (this.#state === "running") return ok(undefined);
     const doing = this.#state === "new" ? "starting" : "stopping";
-    return fail("shutting_down", `the gateway is ${doing}; what was accepted is kept`, {
+    return fail("shutting_down", `the gateway is ${doing}; accepted messages are kept`, {
       hint: "Send again in a moment.",
     });
   }
@@ -332,25 +331,25 @@ export class Engine {
     return open.ok ? this.commit((unit) => this.acceptIn(unit, request)) : open;
   }
 
-  /** Accepts a run together with what else the unit writes. A failure undoes the unit. */
+  /** Accepts a run in the caller's transaction. A failure undoes the transaction. */
   async acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
     const accepted = await acceptIn(unit, request, this.#settings);
     if (accepted.ok && accepted.value.fresh && this.#state === "running") {
       unit.atEnd(() => this.#lanes.claimWith(unit, request.sessionKey));
     }
-    // Any other caller is told itself, and its unit is undone.
+    // Any other caller gets the failure itself, and its transaction is undone.
     if (!accepted.ok && accepted.code === "chain_limit" && request.successor === true) {
       await this.#successorRefused(unit, request);
     }
     return accepted;
   }
 
-  /** Ends a run that nobody has to execute, in the unit that accepts it. */
+  /** Ends a run that needs no execution, in the transaction that accepts it. */
   async endIn(unit: Unit, run: Run, facts: EndFacts): Promise<void> {
     await endInUnit(unit, run, facts, this.#finish);
   }
 
-  /** A step of a flow was refused: if for the chain's budget, its root session is told, once. */
+  /** Reports a refused step of a flow to its root session, once, if the chain's budget was the reason. */
   async #successorRefused(unit: Unit, { sessionKey, chain }: AcceptRequest): Promise<void> {
     if (chain === undefined) return;
     const budget = withinBudget(await getChain(unit.tx, chain.chainId), this.#settings);
@@ -358,20 +357,20 @@ export class Engine {
     await this.#finish.successors.budgetUsedUp(this, unit, { sessionKey, ...chain }, budget.error);
   }
 
-  /** Sets or moves a stored date; its handler is called once it is due. */
+  /** Sets or moves a stored deadline. Its handler is called when it is due. */
   setDeadline(unit: Unit, deadline: Deadline): Promise<void> {
     return this.#deadlines.set(unit, deadline);
   }
 
-  /** Looks again at what is due: the clock was set, or dates were moved by other means. */
+  /** Reads the deadlines again: the clock was set, or rows were changed by other means. */
   lookAtDates(): void {
     this.#deadlines.look();
   }
 
   /**
-   * Records that a caller who is no run waits; the wait is gone with the process. `clientKey`: the session of
-   * a client whose door calls `confirmAnswer` or `loseAnswer` for each of its calls. It adds an edge if that
-   * session is external.
+   * Records that a caller waits which is not a run. The wait ends with this process. `clientKey`: the session
+   * of a client that calls `confirmAnswer` or `loseAnswer` for each of its calls; if that session is
+   * external, the wait adds an edge to the wait graph.
    */
   openCallerWait(unit: Unit, request: WaitRequest, clientKey = ""): Promise<Result<unknown>> {
     return openWait(unit, { runId: "", sessionKey: clientKey, processId: this.processId }, request);
@@ -382,21 +381,23 @@ export class Engine {
     try {
       return await settleWait(parts, callId, signal, gaveUp);
     } catch (error) {
-      // At a stop the awaited run may have ended a moment before.
+      // At a stop the awaited run may just have ended.
       const end = await answeredBefore(this.store, callId);
       if (end !== undefined) return end;
-      // The caller went away: its wait must not count as an answer.
+      // The caller is gone, so its wait must not count as answered.
       await this.loseAnswer(callId);
       throw error;
     }
   }
 
-  /** The answer to this call was written to the client's connection. */
+  /** Records that the answer to this call was written to the client's connection. */
   async confirmAnswer(callId: string): Promise<void> {
     await this.commit((unit) => confirmAnswer(unit.tx, callId));
   }
 
-  /** The client of this call went before it had the answer: its session is told how the message came out. */
+  /**
+   * Records that the client of this call left before its answer: its session gets the outcome as a message.
+   */
   async loseAnswer(callId: string): Promise<void> {
     await this.commit(async (unit) => {
       const runId = await loseAnswer(unit.tx, callId);
@@ -412,7 +413,9 @@ export class Engine {
     }
   }
 
-  /** The run once it has ended, or as it is at the deadline (ms since 1970). Undefined: no such run. */
+  /**
+   * Returns the run when it has ended, or its state at the deadline (ms since 1970). Undefined: no such run.
+   */
   async waitForRun(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined> {
     await this.#watch.until(runId, deadlineAt, signal);
     return getRun(this.store.db, runId);
@@ -423,7 +426,7 @@ export class Engine {
     return this.#watch.untilJob(flowIds, deadlineAt, signal);
   }
 
-  /** Ends unfinished runs. The first committed transaction wins: what has ended stays as it ended. */
+  /** Ends unfinished runs. The first committed transaction wins: an end never changes. */
   async abort(request: AbortRequest): Promise<Aborted> {
     return this.commit((unit) => this.abortIn(unit, request));
   }
@@ -449,7 +452,7 @@ export class Engine {
           : { unfinishedText: mine.textSoFar() }),
       };
       await holdRun(unit.tx, run.runId);
-      // False: it followed from one before it in this list, and ended with that one.
+      // False: it was a successor of an earlier run in this list, and ended with it.
       await endInUnit(unit, run, facts, this.#finish);
       ended.push(run.runId);
       unit.after(() => this.#lanes.stopEnded(run));
@@ -460,7 +463,7 @@ export class Engine {
     return { aborted, runIds: [...ended, ...below] };
   }
 
-  /** A named run; if it has ended already, what follows from it and has not started. */
+  /** Returns a named run. If it has ended, returns its successors that have not started. */
   async #named(unit: Unit, sessionKey: string, runId: string): Promise<Run[]> {
     const run = await getRun(unit.tx, runId);
     if (run === undefined || run.sessionKey !== sessionKey) return [];
@@ -470,7 +473,7 @@ export class Engine {
     return successors.filter((successor) => successor.state === "queued");
   }
 
-  /** Looks at a lane. Harmless at any time. */
+  /** Checks a lane for work. Safe to call at any time. */
   wake(sessionKey: string): void {
     if (this.#state === "running") this.#lanes.wake(sessionKey);
   }
@@ -481,7 +484,7 @@ export class Engine {
     return { ...counts, slots: { max: this.#slots.max, taken } };
   }
 
-  /** Lets what executes finish for `graceMs`, then parks it: it goes on at the next start. */
+  /** Gives executing runs `graceMs` to finish, then parks them: they continue at the next start. */
   async stop(graceMs: number): Promise<void> {
     if (this.#state !== "running") return;
     this.#state = "stopping";

@@ -1,8 +1,7 @@
-// Owns one claimed run while this process executes it: what it may write, how it waits, how it is stopped.
-// X1: what it writes goes through its transcript writer, and is fenced (I1).
-// X2: it holds a slot exactly while something other than waiting goes on in it (I6).
-// X3: live text is passed on at most once in `TEXT_INTERVAL_MS`, each time what is new; what was left out
-//     follows when that is over.
+// Owns one claimed run while this process executes it: its writes, its waits, its stop. Its writes are fenced
+// (I1), and it holds a slot exactly while it does something other than wait (I6).
+// X3: live text is published at most once in `TEXT_INTERVAL_MS`, as a delta; the rest follows when the
+//     interval is over.
 
 import type { ModelBudget } from "../core/budget.ts";
 import type { LiveEvent } from "../core/event.ts";
@@ -28,63 +27,64 @@ import type { Unit } from "./unit.ts";
 import { untilStored } from "./until-stored.ts";
 import { type EndWatch, openWait, type RunWait, settleWait } from "./waits.ts";
 
-/** Between two pieces of live text of one run; its end always carries the whole. */
+/** Minimum interval between two pieces of live text of one run. The last piece completes the text. */
 const TEXT_INTERVAL_MS = 50;
-/** The same for a message that is longer than `LONG_TEXT_CHARS`: each piece costs every watcher a frame. */
+/** The same for a message longer than `LONG_TEXT_CHARS`: each piece costs every subscriber a frame. */
 const LONG_TEXT_INTERVAL_MS = 100;
 const LONG_TEXT_CHARS = 8 * 1024;
 
 /**
- * Why an execution was stopped from outside. `ended`: its row has ended already; `parked`: it goes on
+ * Why an execution was stopped from outside. `ended`: its row has ended already; `parked`: it continues
  * later.
  */
 export type StopReason = "ended" | "parked";
 
-/** What the executor of a run may do. */
+/** The interface of an execution for its executor. */
 export interface LaneHandle {
   readonly run: Run;
-  /** Fires when the run has to stop, whatever it is doing. */
+  /** Fires when the run has to stop. */
   readonly signal: AbortSignal;
   /**
-   * On disk before it returns, but for a final text, which nothing but the run's end follows: that is
-   * written by the transaction that ends the run, or by the next append. Returns the entry as it is stored.
-   * Throws `LostLane`.
+   * Writes an entry to disk before it returns. A final text is the exception: the transaction that ends the
+   * run writes it, or the next append. Returns the entry as stored. Throws `LostLane`.
    */
   append(entry: Entry): Promise<Entry>;
-  /** A message that came meanwhile and is to be read now, before the next step; it is on disk already. */
+  /**
+   * Returns a message that arrived meanwhile and is to be read before the next step. It is already on disk.
+   */
   steered(): Promise<UserMessage | undefined>;
-  /** New text of the message being written. */
+  /** Adds text of the message being written. */
   text(delta: TextDelta): void;
   publish(event: LiveEvent): void;
   /**
-   * Resolves while this process has authority over the run; to be asked before anything outside the store is
-   * done for it. Throws `LostLane`.
+   * Resolves while this process has authority over the run. Call it before any action outside the store.
+   * Throws `LostLane`.
    */
   confirm(): Promise<void>;
-  /** Runs a tool call; a run whose calls all wait gives its slot back. */
+  /** Runs a tool call. A run gives back its slot when all of its calls wait. */
   duringCall<T>(work: () => Promise<T>): Promise<T>;
   readonly wait: RunWait;
-  /** Absent: no budget counts its model calls. */
+  /** Absent: no budget applies to its model calls. */
   readonly budget?: ModelBudget;
-  /** Each line says which run it is about. */
+  /** Adds the run's ids to each line. */
   readonly log: Log;
 }
 
 export interface Execution {
   readonly handle: LaneHandle;
   readonly fence: Fence;
-  /** Writes the final text that is still to be written, in the unit that ends or parks the held run. */
+  /** Writes the final text in the transaction that ends or parks the run. */
   writeFinal(unit: Unit): Promise<void>;
-  /** Whether there is one. */
+  /** Whether a final text is still to be written. */
   hasFinal(): boolean;
-  /** Text of the message being written, for an abort that keeps what was said. */
+  /** Returns the text of the message being written, for an abort that keeps it. */
   textSoFar(): string;
-  /** Tells the live text from its beginning: somebody has missed a part of it. */
+  /** Publishes the live text from its beginning, because a subscriber has missed a part of it. */
   publishText(): void;
   waiting(): boolean;
   stop(reason: StopReason): void;
   stopReason(): StopReason | undefined;
-  /** The run is over in this process: gives back the slot, and stops what its calls may still be doing. */
+  /** Ends the run in this process: gives back the slot and aborts calls that still run. */
   leave(): void;
 }
 
@@ -94,21 +94,21 @@ export interface ExecutionParts extends SteeringParts {
   readonly slots: Slots;
   readonly world: World;
   readonly limits: AcceptLimits;
-  /** Absent: this process is the whole deployment. */
+  /** Absent: no other process shares the store. */
   readonly shared?: SharedSlots;
-  /** Absent: nobody else could have the run. */
+  /** Absent: no other process could hold the run. */
   readonly lease?: Authority;
 }
 
-/** Passes live text on, thinned out. `over`: from then on nobody waits for what was left out. */
+/** Publishes live text at most once per interval. After `over`, the rest is dropped. */
 function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   const { clock } = parts.world;
   const { runId, sessionKey } = run;
   let messages = 0;
   let whole = "";
-  /** The delta that was not told yet. */
+  /** The delta that is not published yet. */
   let pending: TextDelta | undefined;
-  /** The text may not become a skip token any more: it can be shown. */
+  /** The text can no longer become a skip token, so it may be shown. */
   let cleared = false;
   let sentAt = Number.NEGATIVE_INFINITY;
   let next: Timer | undefined;
@@ -117,7 +117,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
     next = undefined;
   };
   over.addEventListener("abort", cancelNext, { once: true });
-  /** Text that nobody must see is never streamed: flow turns, and what may still become a skip token. */
+  /** Hidden text is never streamed: replies of flow turns, and text that may still become a skip token. */
   const mayStream = (): boolean => {
     if (isQuietStep(run.flow?.step)) return false;
     cleared ||= run.flow === undefined || !couldBecomeSkip(whole);
@@ -146,7 +146,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
       if (waitMs <= 0) flush();
       else if (!over.aborted) next ??= clock.at(clock.now() + waitMs, flush);
     },
-    /** Before its message is written: its end was left out, maybe, and nothing else carries that. */
+    /** Called before the message is written: nothing else carries the rest of its text. */
     flush,
     publishAgain(): void {
       if (whole !== "" && mayStream()) publish({ offset: 0, text: whole });
@@ -162,16 +162,16 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
   };
 }
 
-/** Makes the function that asks for the authority of this process over a run. */
+/** Makes the function that checks the authority of this process over a run. */
 function confirmerOf({ runId }: Run, lease: Authority | undefined, signal: AbortSignal) {
   return async (): Promise<void> => {
     if ((await lease?.confirm(signal)) !== false) return;
-    throw new LostLane(`run ${runId} may be another process's`);
+    throw new LostLane(`run ${runId} may be held by another process`);
   };
 }
 
 export function createExecution(run: Run, owner: string, given: ExecutionParts, pool: Pool): Execution {
-  // Whatever is done for the run from here on can't forget to say so.
+  // Every log line about the run carries its ids.
   const parts = { ...given, world: logging(given.world, idsOf(run)) };
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
   const stopper = new AbortController();
@@ -180,11 +180,11 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
   const stream = createTextStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
   const confirm = confirmerOf(run, parts.lease, stopper.signal);
-  // Of an earlier attempt nobody knows here what it has read.
+  // It is not known here which messages an earlier attempt has read.
   const reading: Reading = { mayOwe: run.attempt > 1 };
   const writer = createTranscriptWriter(run, fence, { ...parts, confirm }, stopper.signal, reading);
   const append = async (entry: Entry): Promise<Entry> => {
-    // The text of a final message goes out with the run's end.
+    // The text of a final message is published with the run's end.
     if (!isFinalText(entry)) stream.flush();
     const stored = await writer.append(entry);
     if (writer.finalText() === undefined) stream.written();
@@ -232,7 +232,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
     stopReason: () => reason,
     leave() {
       keeper.leave();
-      // A call that its run no longer waits for must not go on and take a slot.
+      // A call that its run no longer waits for must not continue and take a slot.
       stopper.abort(new Error(`run ${run.runId} is over`));
     },
   };

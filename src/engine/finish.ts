@@ -1,6 +1,5 @@
-// Owns the end of a run: the one place where a run's row ends.
-// F1: the end, the answer to those who wait, the usage, and everything that follows from it (`Successors`)
-//     are one transaction (I4).
+// Ends runs; no other code ends a run's row. One transaction writes the end, the answer to waiting callers,
+// the usage, and all successors (`Successors`) (I4).
 // F2: an ended run leaves a valid transcript: every tool call has exactly one result.
 
 import type { Code, Result } from "../core/errors.ts";
@@ -34,33 +33,33 @@ import type { EndWatch } from "./waits.ts";
 /** Why a run was ended from outside. */
 export type AbortReason = Extract<Code, "run_aborted" | "session_reset" | "session_deleted">;
 
-/** What successors need of the engine, in the unit that ends their predecessor. */
+/** The parts of the engine that successors need, in the transaction that ends their predecessor. */
 export interface Acceptor {
   acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>>;
   abortIn(
     unit: Unit,
     request: { sessionKey: string; runId?: string; reason?: AbortReason },
   ): Promise<{ runIds: readonly string[] }>;
-  /** Sets or moves a stored date; its handler is called once it is due. */
+  /** Sets or moves a stored deadline. Its handler is called when it is due. */
   setDeadline(unit: Unit, deadline: Deadline): Promise<void>;
 }
 
-/** What follows from the end of a run; filled in by the flows, which know what runs mean. */
+/** Creates what follows from the end of a run. The flows implement it, because they know what runs mean. */
 export interface Successors {
-  /** Called in the unit that ends `run`. `answered`: somebody waited for it and got the outcome. */
+  /** Called in the transaction that ends `run`. `answered`: a caller waited for it and got the outcome. */
   runEnded(acceptor: Acceptor, unit: Unit, run: Run, answered: boolean): Promise<void>;
-  /** Called when the client that waited is gone, if the run has ended: it did not get what it waited for. */
+  /** Called when a waiting client is gone and the run has ended, so the client did not get the outcome. */
   answerLost(acceptor: Acceptor, unit: Unit, run: Run): Promise<void>;
   /**
-   * Called in the unit that aborts a session's work, or one run of it: cancels what that work gave to others.
-   * Returns the runs that it ended.
+   * Called in the transaction that aborts a session's work or one run: cancels the jobs which that work
+   * started. Returns the runs that it ended.
    */
   cancelBelow(
     acceptor: Acceptor,
     unit: Unit,
     aborted: { sessionKey: string; runId?: string; reason?: AbortReason },
   ): Promise<readonly string[]>;
-  /** Called once a chain, in the unit in which its budget first keeps a run from starting. */
+  /** Called once per chain, in the transaction in which its budget first keeps a run from starting. */
   budgetUsedUp(
     acceptor: Acceptor,
     unit: Unit,
@@ -69,7 +68,7 @@ export interface Successors {
   ): Promise<void>;
 }
 
-/** Nothing follows from the end of a run. */
+/** Creates no successors. */
 export const NO_SUCCESSORS: Successors = {
   runEnded: async () => {},
   answerLost: async () => {},
@@ -77,21 +76,21 @@ export const NO_SUCCESSORS: Successors = {
   budgetUsedUp: async () => {},
 };
 
-/** What an execution came to. */
+/** The outcome of an execution. */
 export interface EndFacts {
   readonly state: EndedRunState;
   readonly reply?: string;
   readonly code?: Code;
   readonly error?: string;
-  /** Default: what the run's own messages say. */
+  /** Default: the sum over the run's messages. */
   readonly usage?: Usage;
   /** Tokens in the model's context at the last call; absent: unchanged. */
   readonly contextTokens?: number;
-  /** `<provider>/<model>`. Default: what the run's last message says. */
+  /** `<provider>/<model>`. Default: the model of the run's last message. */
   readonly model?: string;
-  /** Text of an unfinished message that is kept. */
+  /** Text of an unfinished message to keep. */
   readonly unfinishedText?: string;
-  /** The same as it was heard from the process that executes the run: it may have been written since. */
+  /** The same, received from the process that executes the run. It may have been written since. */
   readonly heardText?: string;
 }
 
@@ -117,26 +116,29 @@ function injectedMessage(id: string, text: string, at: number, stopReason: strin
   };
 }
 
-/** The assistant message that the runtime, not a model, writes. */
+/** Returns an assistant message that the runtime writes, not a model. */
 export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
   return injectedMessage(unit.newOrderedId(), text, unit.now, "injected");
 }
 
-/** Whether this text is a message already, and its writer has only not heard of that yet. */
+/** Whether this text is already stored as a message and its writer does not know yet. */
 function isStored(messages: readonly Message[], hasOpenCalls: boolean, text: string): boolean {
   const last = messages.findLast((message) => message.role === "assistant");
   if (last === undefined || (!hasOpenCalls && last !== messages.at(-1))) return false;
   return textOf(last).startsWith(text);
 }
 
-/** The text that was under way when the run ended. Heard from elsewhere, it may be any of its messages'. */
+/**
+ * Returns the text that was being written when the run ended. Text from another process may equal any
+ * message.
+ */
 function unfinishedOf({ unfinishedText, heardText = "" }: EndFacts, messages: readonly Message[]): string {
   if (unfinishedText !== undefined) return unfinishedText;
   const isWritten = messages.some((one) => one.role === "assistant" && textOf(one).startsWith(heardText));
   return isWritten ? "" : heardText;
 }
 
-/** Answers what was left open, so that the next model call finds a valid transcript (F2). */
+/** Answers open tool calls, so that the next model call finds a valid transcript (F2). */
 async function closeTranscript(
   unit: Unit,
   run: Run,
@@ -169,7 +171,7 @@ async function closeTranscript(
 }
 
 /**
- * Ends the runs whose messages this run has read between two of its steps (`steering.ts`), in a unit that
+ * Ends the runs whose messages this run has read between two steps (`steering.ts`), in a transaction that
  * holds the session.
  */
 export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: FinishParts): Promise<void> {
@@ -178,13 +180,13 @@ export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: 
   }
 }
 
-/** How a run ends whose message was read by another one, which ended before its model had answered it. */
+/** Returns the end of a run whose message was read by another run that ended before its model answered it. */
 function unanswered({ state, code }: EndFacts): EndFacts {
   const error = "the run that had read this message ended before its model answered it";
   return { state: state === "ok" ? "error" : state, code: code ?? "run_failed", error };
 }
 
-/** What the run's messages cost, and which model wrote the last one. */
+/** Returns the sum of the messages' usage, and the model of the last one. */
 function usageOf(messages: readonly Message[]): { usage: Usage; model?: string } {
   let usage = ZERO_USAGE;
   let model: string | undefined;
@@ -227,7 +229,7 @@ function visibleText(run: Run, text: string): string {
   return run.flow !== undefined && isSilent(text) ? "" : text;
 }
 
-/** The live event of a run that has ended, from its row. */
+/** Builds the live event of an ended run from its row. */
 export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
   return {
     kind: "run_ended",
@@ -247,7 +249,9 @@ export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
   };
 }
 
-/** Tells of an end that is stored and may have been told to nobody: the answer to its commit was lost. */
+/**
+ * Publishes an end that is stored but may not have been published, because the answer to its commit was lost.
+ */
 export function publishEnd(run: Run, { bus, watch }: { bus: Bus; watch: EndWatch }): void {
   if (!isEnded(run.state)) return;
   watch.ended(run.runId);
@@ -264,14 +268,14 @@ function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): v
   unit.after(() => parts.wake(run.sessionKey));
 }
 
-/** Writes what the end of a run changes beside its row. Returns whether a wait was answered. */
+/** Writes the changes that the end of a run makes in other rows. Returns whether a wait was answered. */
 async function settleRows(
   unit: Unit,
   run: Run,
   facts: EndFacts,
   { usage, model }: { usage: Usage; model: string | undefined },
 ): Promise<boolean> {
-  // A message that was written into an inbox is not the answer to it.
+  // Writing a message into an inbox is not an answer to it.
   const isOutcome = run.kind === "turn" || facts.state !== "ok";
   const [answered = false] = await together(
     isOutcome ? answerWaits(unit.tx, run.runId, unit.now) : undefined,
@@ -283,17 +287,16 @@ async function settleRows(
   return answered;
 }
 
-/** Whether facts say all that the run's messages could: it ended well, with a final text. */
+/** Whether the facts make reading the run's messages unnecessary: it succeeded with a final text. */
 function sayAll({ state, usage, model, unfinishedText, heardText }: EndFacts): boolean {
   const isKnown = usage !== undefined && model !== undefined;
   return state === "ok" && isKnown && unfinishedText === undefined && heardText === undefined;
 }
 
 /**
- * Ends a run inside a unit, which holds the sessions that it is about and its row (`holdForEnd`, `holdRun`),
- * and knows that it may (`isHeld`). False: it had ended, and nothing was written. `writeFinal`: writes the
- * final text that is still to be written, behind which no call is open; only for a run that is known to be
- * held.
+ * Ends a run in a transaction that holds its sessions and its row (`holdForEnd`, `holdRun`). Returns false,
+ * and writes nothing, if it had already ended. `isHeld`: known to be still held. `writeFinal`: writes the
+ * final text, behind which no call is open; only for a run that is known to be held.
  */
 export async function endInUnit(
   unit: Unit,
@@ -319,13 +322,13 @@ export async function endInUnit(
   const unfinished = unfinishedOf(facts, messages);
   let answered: boolean;
   if (isWhole) {
-    // Nothing has to be read first: all of it travels together.
+    // Nothing has to be read first, so all of it travels together.
     const all = await together(
       endRun(unit.tx, run.runId, row),
       writeFinal(),
       settleRows(unit, run, facts, spent),
     );
-    if (!all[0]) throw new Error(`run ${run.runId} had ended, and its lane was held`);
+    if (!all[0]) throw new Error(`run ${run.runId} had ended although its lane was held`);
     answered = all[2];
   } else {
     if (!(await endRun(unit.tx, run.runId, row))) return false;

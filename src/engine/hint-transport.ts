@@ -1,8 +1,7 @@
-// Owns what gateway processes tell each other: live events and wake-ups, over the database they share.
-// WI1: nothing that is told decides anything: whoever misses it finds the row, at the latest in the sweep.
-// WI2: what is told leaves outside every write transaction, a batch at a time; of states that replace each
-//      other only the newest goes, and pieces of one text go as one.
-// WI3: what one process tells, the others hear in the same order. What is too large goes by way of a row.
+// Sends live events and wake-ups between gateway processes, through the database that they share. Hints
+// decide nothing: a process that misses one finds the row, at the latest in its sweep. They are sent in
+// batches, outside every write transaction, and arrive in order. Newer states replace older ones that still
+// wait, and pieces of one text are joined. A large hint goes through a row.
 
 import type { LiveEvent } from "../core/event.ts";
 import { joinedDeltas } from "../core/text-delta.ts";
@@ -11,34 +10,37 @@ import { type SharedStore, type Store, TRANSPORT_MESSAGE_MAX_BYTES } from "../st
 import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
 
-/** What a process tells the others. */
+/** A hint from one process to the others. */
 export type Hint =
   | { readonly kind: "event"; readonly event: LiveEvent }
-  /** A slot came free, and the sender leaves it to the others. */
+  /** A slot was freed, and the sender leaves it to the others. */
   | { readonly kind: "slot" }
   /** Lanes of the sender wait for a slot of the deployment. */
   | { readonly kind: "slot wanted" }
-  /** There is work in this lane that the sender will not do. */
+  /** This lane has work that the sender will not do. */
   | { readonly kind: "wake"; readonly sessionKey: string }
-  /** A letter to one process; what it says is between the two. Like any hint it may be lost. */
+  /** A message to one process, which may be lost. Only sender and receiver know the format of the body. */
   | { readonly kind: "letter"; readonly to: string; readonly body: unknown }
-  /** The sender has missed a part of this run's text: it is told again from its beginning. */
+  /** The sender has missed a part of this run's text and requests it from the beginning. */
   | { readonly kind: "text wanted"; readonly runId: string; readonly sessionKey: string }
-  /** The sender could not tell everything. */
+  /** The sender had to drop hints. */
   | { readonly kind: "gap" };
 
-/** As it travels: the hint, or the number of the row that holds it. */
+/** A hint as sent: itself, or the number of the row that holds it. */
 type Item = Hint | { readonly kind: "kept"; readonly id: number };
 
-/** Hints that wait while the database is away; more, and the oldest are dropped: rows are the truth. */
+/**
+ * Maximum number of waiting hints while the database is away. The oldest are dropped, since rows are the
+ * truth.
+ */
 const QUEUE_MAX = 2_000;
-/** Texts of one batch. */
+/** Maximum number of texts in one batch. */
 const BATCH_TEXTS = 16;
 const RETRY_MS = 250;
-/** From one batch to the next: what comes together goes together, and a busy process tells no faster. */
+/** Minimum interval between batches: hints are gathered, and a busy process sends no more often. */
 const BATCH_MS = 10;
 
-/** What nobody in another process listens for: a transcript's entries are read from their rows. */
+/** Other processes need no hint for transcript entries and deliveries: they read the rows. */
 function isForOthers(hint: Hint): boolean {
   if (hint.kind === "event" && hint.event.kind === "delivery") return false;
   if (hint.kind !== "event" || hint.event.kind !== "message") return true;
@@ -46,7 +48,7 @@ function isForOthers(hint: Hint): boolean {
   return message.role === "assistant" && message.stopReason === "injected";
 }
 
-/** Hints with the same mark replace each other while they wait. */
+/** Returns a key: waiting hints with the same key replace each other. */
 function markOf(hint: Hint): string | undefined {
   if (hint.kind === "slot" || hint.kind === "letter") return undefined;
   if (hint.kind === "gap" || hint.kind === "slot wanted") return hint.kind;
@@ -58,7 +60,7 @@ function markOf(hint: Hint): string | undefined {
   return event.kind === "session" && event.change === "state" ? `state ${event.sessionKey}` : undefined;
 }
 
-/** A hint, and the one with the same mark that still waits, as one. */
+/** Joins a hint and the waiting one with the same key. */
 function mergedHint(before: Hint | undefined, hint: Hint): Hint {
   if (before?.kind !== "event" || before.event.kind !== "text") return hint;
   if (hint.kind !== "event" || hint.event.kind !== "text") return hint;
@@ -74,7 +76,7 @@ export interface HintTransportParts {
 
 export class HintTransport {
   readonly #parts: HintTransportParts;
-  /** In order; an entry that a newer one has replaced is gone. */
+  /** In order. An entry that a newer one replaced is removed. */
   readonly #queue = new Map<string, Hint>();
   #count = 0;
   #sending: Promise<void> | undefined;
@@ -88,17 +90,17 @@ export class HintTransport {
     this.#parts = parts;
   }
 
-  /** Begins to hear the others. `onGap`: something may have been missed. */
+  /** Starts to receive hints. `onGap`: some may have been missed. */
   async start(onHint: (hint: Hint) => void, onGap: () => void): Promise<void> {
     this.#open = true;
     const hear = (text: string): void => {
-      // One after the other: a hint that is read from its row must not be overtaken.
+      // In order: a hint that is read from its row must not be overtaken.
       this.#hearing = this.#hearing.then(() => this.#hear(text, onHint));
     };
     this.#stopListening = await this.#parts.shared.listen(hear, onGap);
   }
 
-  /** Sends what waits, once, and stops. */
+  /** Sends the waiting hints once, and stops. */
   async stop(): Promise<void> {
     this.#open = false;
     await this.#stopListening?.();
@@ -106,7 +108,7 @@ export class HintTransport {
     await this.#hearing;
   }
 
-  /** Tells the others soon. Never throws and never waits. */
+  /** Sends a hint soon. Never throws and never waits. */
   send(hint: Hint): void {
     if (!isForOthers(hint)) return;
     const mark = markOf(hint) ?? `${this.#count++}`;
@@ -125,7 +127,7 @@ export class HintTransport {
 
   async #work(): Promise<void> {
     const { world } = this.#parts;
-    // What is told in the same moment leaves together.
+    // Hints of the same turn of the event loop leave together.
     await Promise.resolve();
     while (this.#queue.size > 0) {
       const waitMs = this.#sentAt + BATCH_MS - world.clock.monotonic();
@@ -136,7 +138,7 @@ export class HintTransport {
       try {
         await this.#sendAll(hints);
       } catch (error) {
-        world.log.debug({ err: error, count: hints.length }, "other processes could not be told");
+        world.log.debug({ err: error, count: hints.length }, "hints could not be sent to other processes");
         this.#queue.set("gap", { kind: "gap" });
         if (!this.#open) return;
         await pause(world.clock, RETRY_MS);
@@ -187,7 +189,7 @@ export class HintTransport {
         if (body !== undefined) onHint(JSON.parse(body) as Hint);
       }
     } catch (error) {
-      world.log.warn({ err: error }, "what another process told could not be read");
+      world.log.warn({ err: error }, "a hint of another process could not be read");
     }
   }
 }

@@ -1,7 +1,6 @@
-// Owns waiting for jobs of sub-agents: all of several, or the first of them.
-// JWT1: cycle check and insertion are one serialised step (I7); the waiting run holds no slot (I6).
-// JWT2: the rows of a call survive a crash: the same call finds them again, with its first deadline, and
-//       comes to the same end.
+// Waits for jobs of sub-agents: for all of them, or for the first. One serialised step checks for cycles and
+// inserts the wait (I7), and the waiting run holds no slot (I6). The rows survive a crash: the same call
+// finds them again, with its first deadline, and gets the same result.
 
 import { ok, type Result } from "../core/errors.ts";
 import { holdFlow } from "../store/flows.ts";
@@ -40,7 +39,7 @@ export async function openJobsWait(
   return ok(undefined);
 }
 
-/** Waits for a recorded wait to end, without any regard to slots. */
+/** Waits for a recorded wait to end. Does not handle slots. */
 export async function settleJobsWait(
   parts: { store: Store; commit: Commit; watch: EndWatch },
   callId: string,

@@ -1,10 +1,9 @@
-// Owns who runs next: claims the head of a lane, executes it, ends it, goes on.
-// L1: at most one run of a session executes in this process, and the store's index says so for all (I1).
+// Claims the head of a lane, executes it, ends it, and continues with the next run. At most one run of a
+// session executes (I1). An idle lane is claimed by the transaction that accepts its work, and a final text
+// is written by the transaction that ends its run, so a plain run costs two commits. With other processes,
+// only a live one claims, and only while the deployment has a free slot.
 // L2: runs of a lane start in lane order (I3); an append never takes a slot.
-// L3: an idle lane is claimed by the transaction that accepts its work, and a final text is written by the
-//     transaction that ends its run: a plain run costs two commits.
-// L4: an end that the store could not take is tried again until it is known.
-// L5: with other processes, only one that is alive claims, and only while the deployment has a slot left.
+// L4: an end that the store refused is retried until it is stored.
 
 import { cautionFor } from "../core/crash-policy.ts";
 import { FairLine, type WaitingLane } from "../core/fair-line.ts";
@@ -27,24 +26,27 @@ import { LostLane } from "./transcript-writer.ts";
 import type { Unit } from "./unit.ts";
 import { logRetry, STORE_RETRY_MS, untilStored } from "./until-stored.ts";
 
-/** Times that an end is tried with all that follows from it, when it is not the store that fails. */
+/** Maximum number of attempts to end a run with all its successors, when the store is not the cause. */
 const END_FAILURES_MAX = 20;
 
-/** Executes one claimed run to its end; filled in by the composition root. Failures are values. */
+/** Executes one claimed run to its end; set in the composition root. Failures are values. */
 export interface Executor {
   execute(handle: LaneHandle): Promise<EndFacts>;
 }
 
 type Claim =
   | { kind: "run"; run: Run }
-  /** `freedBefore`: the deployment has none left, as of so many freed ones; absent: this process has none. */
+  /**
+   * `freedBefore`: the deployment has no free slot, after this number of freed ones. Absent: this process has
+   * none.
+   */
   | { kind: "full"; lane: WaitingLane; freedBefore?: number }
   | { kind: "empty" };
 
 export interface LaneParts extends ExecutionParts {
   readonly executor: Executor;
   readonly owner: string;
-  /** Which pool of slots a run belongs to. */
+  /** Returns the pool of slots that a run belongs to. */
   poolOf(run: Run): Pool;
 }
 
@@ -66,7 +68,7 @@ export class Lanes {
     this.#parts = parts;
   }
 
-  /** Looks at a lane: does what is due, if nobody does it already. */
+  /** Does the due work of a lane, unless another call does it already. */
   wake(sessionKey: string): void {
     if (this.#closed) return;
     if (this.#busy.has(sessionKey)) {
@@ -78,16 +80,16 @@ export class Lanes {
   }
 
   /**
-   * A slot came free: lanes that waited for one go on, as many as there are free slots; with other processes
-   * one by one, as each claim passes the turn on, and so does one that no longer needs its slot (`#follow`).
-   * False: nobody here waits for one.
+   * Wakes lanes that wait for a slot, as many as there are free slots. With other processes, one at a time:
+   * each claim passes the turn on, and so does a lane that no longer needs its slot (`#follow`). False: no
+   * lane waits.
    */
   slotFree(): boolean {
     const { slots, shared } = this.#parts;
     this.#freed += 1;
     if (this.#starved.size === 0) return false;
     const next = this.#starved.next(slots, shared === undefined ? undefined : 1);
-    // One that is being claimed looks again by itself.
+    // A lane that is being claimed checks again on its own.
     const isFree = (sessionKey: string): boolean =>
       !this.#busy.has(sessionKey) && !(this.#starved.hasLast(sessionKey) && this.#othersClaim(sessionKey));
     for (const sessionKey of next) if (isFree(sessionKey)) this.wake(sessionKey);
@@ -106,7 +108,7 @@ export class Lanes {
     return !isNext;
   }
 
-  /** Whether a lane is being claimed that may go before one that is last. */
+  /** Whether a lane is being claimed that may go before the last one. */
   #othersClaim(sessionKey: string): boolean {
     return [...this.#busy].some(
       ([other, value]) => value === "claiming" && other !== sessionKey && !this.#starved.hasLast(other),
@@ -118,7 +120,7 @@ export class Lanes {
     return found === "claiming" ? undefined : found;
   }
 
-  /** What this process executes, each with its lane; lanes that are being claimed too, without. */
+  /** Lists the lanes that this process claims (without an execution) or executes. */
   #inHand(): { readonly sessionKey: string; readonly execution: Execution | undefined }[] {
     return [...this.#busy].map(([sessionKey, value]) => ({
       sessionKey,
@@ -127,8 +129,8 @@ export class Lanes {
   }
 
   /**
-   * Makes memory and rows say the same of what this process executes. False: a lane was being claimed, and
-   * has to be looked at again.
+   * Compares memory with the rows of this process's executions and corrects both. False: a lane was being
+   * claimed; call again.
    */
   async compare(): Promise<boolean> {
     const { store, owner } = this.#parts;
@@ -150,8 +152,8 @@ export class Lanes {
   }
 
   /**
-   * A claim whose answer was lost: its row is this process's, and nothing here executes it. False: the lane
-   * is being claimed.
+   * Takes back a claim whose answer was lost: the row is this process's, and no execution exists. False: the
+   * lane is being claimed.
    */
   async #takeBack(held: HeldRun): Promise<boolean> {
     const { sessionKey } = held;
@@ -164,7 +166,7 @@ export class Lanes {
         await holdSessions(unit.tx, [sessionKey]);
         return moveHeld(unit.tx, held, "queued");
       });
-      if (back) world.log.warn(idsOf(held), "a claim had been lost; it is taken up again");
+      if (back) world.log.warn(idsOf(held), "the answer to a claim was lost; executing the run now");
     } finally {
       this.#busy.delete(sessionKey);
       this.#noteIdle();
@@ -186,12 +188,15 @@ export class Lanes {
     return [...this.#busy.values()].filter((value) => value !== "claiming");
   }
 
-  /** No further claims: what is being claimed at this moment is parked. */
+  /** Stops claiming. A claim under way is parked. */
   close(): void {
     this.#closed = true;
   }
 
-  /** At a planned stop: gives back each run that has not let go in time, so that it counts as no crash. */
+  /**
+   * At a planned stop: gives back each run that has not stopped in time, so that it does not count as a
+   * crash.
+   */
   async giveBack(): Promise<void> {
     const { commit, world } = this.#parts;
     for (const { fence, handle } of this.executions()) {
@@ -203,7 +208,7 @@ export class Lanes {
     }
   }
 
-  /** Resolves once no lane is being claimed or executed. To be asked after `close`. */
+  /** Resolves when no lane is being claimed or executed. Call it after `close`. */
   idle(): Promise<void> {
     this.#noteIdle();
     return this.#idle.promise;
@@ -214,8 +219,8 @@ export class Lanes {
   }
 
   /**
-   * Claims an idle lane in the unit that accepted something for it. A busy one is looked at after the
-   * commit, and so is any while the lease of this process has to be renewed first.
+   * Claims an idle lane in the transaction that accepted its work. A busy lane is checked after the commit,
+   * and so is any lane while the lease has to be renewed first.
    */
   async claimWith(unit: Unit, sessionKey: string): Promise<void> {
     const { lease } = this.#parts;
@@ -228,7 +233,7 @@ export class Lanes {
     unit.undone(() => {
       this.#busy.delete(sessionKey);
       this.#noteIdle();
-      // Somebody else's wake-up may have met the lane while it was busy with this unit.
+      // Another wake-up may have found the lane busy with this transaction.
       if (this.#again.delete(sessionKey)) this.wake(sessionKey);
       if (this.#starved.hasLast()) this.slotFree();
     });
@@ -250,11 +255,11 @@ export class Lanes {
     await this.#follow(sessionKey, outcome);
   }
 
-  /** Mostly there is nothing, which costs no transaction. Whoever accepts something now wakes the lane. */
+  /** Usually the lane is empty, which costs no transaction. A later acceptance wakes it. */
   async #look(sessionKey: string): Promise<Claim> {
     const { store, commit, lease } = this.#parts;
     if (!(await hasQueued(store.db, sessionKey))) return { kind: "empty" };
-    // The sweep looks at it again.
+    // The sweep checks it again.
     if (lease !== undefined && !(await lease.renewed())) return { kind: "empty" };
     return commit(async (unit) => {
       await holdSessions(unit.tx, [sessionKey]);
@@ -262,7 +267,7 @@ export class Lanes {
     });
   }
 
-  /** Does what a committed claim asks for. */
+  /** Acts on a committed claim. */
   async #follow(sessionKey: string, outcome: Claim): Promise<void> {
     const { slots } = this.#parts;
     const ended = this.#endedEarly.get(sessionKey);
@@ -281,7 +286,7 @@ export class Lanes {
       this.#starved.add(sessionKey, outcome.lane);
       if (outcome.freedBefore !== undefined) {
         this.#parts.shared?.wanted();
-        // The next slot that comes free anywhere wakes it; one did while it was looking, maybe.
+        // The next freed slot wakes it. One may have been freed during the check.
         if (outcome.freedBefore !== this.#freed) this.wake(sessionKey);
         this.#noteIdle();
         return;
@@ -290,13 +295,13 @@ export class Lanes {
       this.#starved.delete(sessionKey);
       if (this.#again.delete(sessionKey)) this.wake(sessionKey);
     }
-    // A slot may have come free between the claim and now, this lane was woken for one that it did not take,
-    // or a lane that is last waited for this claim.
+    // A slot may have been freed meanwhile, this lane may not have taken the slot it was woken for, or a lane
+    // that comes last may have waited for this claim.
     if (waited || outcome.kind === "full" || this.#starved.hasLast()) this.slotFree();
     this.#noteIdle();
   }
 
-  /** Works off appends and, with a slot, claims the next turn. */
+  /** Executes appends and, with a slot, claims the next turn. */
   async #claim(unit: Unit, sessionKey: string): Promise<Claim> {
     const { slots, owner } = this.#parts;
     for (;;) {
@@ -304,7 +309,7 @@ export class Lanes {
       if (next === undefined) return { kind: "empty" };
       const refusal = next.kind === "append" ? undefined : await refusalOf(unit, next, this.#parts.limits);
       const endsAtOnce = next.kind === "append" || refusal !== undefined;
-      // Asked before the row is touched: a lane that has to wait for a slot costs no write.
+      // Checked before the row is touched: a lane that waits for a slot costs no write.
       const isLast = cautionFor(next) !== "none";
       const lane = { agentId: next.agentId, pool: this.#parts.poolOf(next), isLast };
       if (!endsAtOnce && this.#isBehind(sessionKey, lane)) return { kind: "full", lane };
@@ -312,7 +317,7 @@ export class Lanes {
       const gate = await this.#gate(unit, endsAtOnce, lane.pool);
       if (gate !== "open") return gate === "full" ? { kind: "full", lane, freedBefore } : { kind: "empty" };
       if (!endsAtOnce) {
-        // Another lane of this process may have got it meanwhile.
+        // Another lane of this process may have taken it meanwhile.
         if (!slots.tryTake(lane)) return { kind: "full", lane };
         unit.undone(() => slots.release(lane));
       }
@@ -328,7 +333,7 @@ export class Lanes {
     }
   }
 
-  /** Whether the other processes leave room for a claim. `stale`: they may take this one for dead. */
+  /** Checks that the other processes leave room for a claim. `stale`: they may consider this one dead. */
   async #gate(unit: Unit, endsAtOnce: boolean, pool: Pool): Promise<"open" | "full" | "stale"> {
     const { shared, owner } = this.#parts;
     if (shared === undefined) return "open";
@@ -340,7 +345,7 @@ export class Lanes {
     return room ? "open" : "full";
   }
 
-  /** Appends, and turns that must not start, end in the unit that claims them. */
+  /** Ends appends, and turns that must not start, in the transaction that claims them. */
   async #endAtOnce(unit: Unit, run: Run, refusal: EndFacts | undefined): Promise<void> {
     const { finish } = this.#parts;
     await this.#holdParties(unit, run);
@@ -348,7 +353,7 @@ export class Lanes {
     if (refusal !== undefined) await this.#publishBudgetRefusal(unit, run, refusal);
   }
 
-  /** Tells the root session of a chain, once, that the chain's budget has ended a run. */
+  /** Notifies the root session of a chain, once, that the chain's budget has ended a run. */
   async #publishBudgetRefusal(unit: Unit, run: Run, { code, error = "" }: EndFacts): Promise<void> {
     const { finish } = this.#parts;
     if (code !== "chain_limit" || !(await claimBudgetNotice(unit.tx, run.chainId))) return;
@@ -375,13 +380,13 @@ export class Lanes {
     this.#noteIdle();
   }
 
-  /** What the executor makes of a run; one that was stopped before it began is not executed at all. */
+  /** Runs the executor. A run that was stopped before it began is not executed. */
   async #factsOf(execution: Execution): Promise<EndFacts> {
     const { handle } = execution;
     const world = { ...this.#parts.world, log: handle.log };
     if (execution.stopReason() !== undefined) return { state: "aborted" };
     try {
-      // As after a crash: what the transcript has is not done again.
+      // As after a crash: steps in the transcript are not repeated.
       return await untilStored(world, handle.signal, () => this.#parts.executor.execute(handle));
     } catch (error) {
       if (!(error instanceof LostLane) && execution.stopReason() === undefined) {
@@ -391,16 +396,15 @@ export class Lanes {
     }
   }
 
-  /** Writes the end, again and again if the store refuses it (L4). */
+  /** Writes the end, and retries if the store refuses it (L4). */
   async #end(execution: Execution, facts: EndFacts): Promise<void> {
     const { commit, finish } = this.#parts;
     const { run, log } = execution.handle;
     let failures = 0;
     while (execution.stopReason() !== "ended") {
-      // What follows from the end fails again and again: the run ends without it rather than hold its lane
-      // for ever.
+      // If successors fail again and again, end the run without them rather than block its lane for ever.
       const parts = failures < END_FAILURES_MAX ? finish : { ...finish, successors: NO_SUCCESSORS };
-      // One that is parked, and gets no authority, asks its row only.
+      // Without authority, a parked run checks only its row.
       await this.#parts.lease?.confirm(execution.handle.signal);
       try {
         await commit(async (unit) => {
@@ -422,7 +426,7 @@ export class Lanes {
         });
         return;
       } catch (error) {
-        // A store that is full or away comes back; anything else is a fault of ours.
+        // A full or unavailable store recovers; any other error is a bug here.
         if (!(error instanceof StoreProblem)) failures += 1;
         logRetry(log, error, "the end of a run could not be stored");
         if (this.#closed) return;
@@ -431,7 +435,7 @@ export class Lanes {
     }
   }
 
-  /** An end that somebody else stored, or whose answer was lost, is told from its row. */
+  /** Publishes from its row an end that another writer stored, or whose answer was lost. */
   async #publishEnd({ runId }: Run): Promise<void> {
     const { store, bus, watch, world } = this.#parts;
     if (bus.hasEnded(runId)) return;
@@ -439,7 +443,7 @@ export class Lanes {
       const stored = await getRun(store.db, runId);
       if (stored !== undefined) publishEnd(stored, { bus, watch });
     } catch (error) {
-      // `Engine` tells again what it was in doubt about.
+      // `UnconfirmedCommits` publishes it again.
       world.log.warn({ err: error, runId }, "the end of a run could not be read");
     }
   }
@@ -451,7 +455,7 @@ export class Lanes {
     try {
       const done = await commit(async (unit) => {
         if (!(await this.#holds(unit, execution))) return false;
-        // Asked in the unit: until then a message may be appended, and its text must not be kept twice.
+        // Read in the transaction: until then a message may be appended, whose text must not be stored twice.
         const unfinishedText = execution.textSoFar();
         const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText };
         return endInUnit(unit, run, facts, finish);
@@ -463,7 +467,7 @@ export class Lanes {
     }
   }
 
-  /** Holds what the end of an execution is about. False: its lane is lost, or its row has ended. */
+  /** Locks the rows of an execution's end. False: it has lost its lane, or its row has ended. */
   async #holds(unit: Unit, { handle, fence }: Execution): Promise<boolean> {
     const [, held] = await together(this.#holdParties(unit, handle.run), isHeld(unit.tx, fence));
     return held;

@@ -1,12 +1,11 @@
-// Owns the lease of this process on what it executes, and the judgement of the others' leases.
-// LE1: this process has authority until a deadline by the monotonic clock, counted from before its last beat
-//      was sent. A beat that fails ends it at once; a later one that finds the row gives it back.
-// LE2: a beat that finds no row has lost all that this process executes. That is stopped before the process
-//      joins anew.
-// LE3: a process is silent when its beat has stood still for a whole lease during which the database answered
-//      each beat of ours in time. So neither an outage, nor a pause of this process, nor a jump of the
-//      database's clock ends a lease, and one's own is renewed before another is judged.
-// LE4: whoever starts work has a beat that is at most half a lease old.
+// Owns the lease of this process on the runs that it executes, and judges the leases of others.
+// The process has authority until a deadline by the monotonic clock, counted from before its last beat was
+// sent. A failed beat ends the authority at once; a later one that finds the row restores it. A beat that
+// finds no row has lost every execution: they are stopped before the process joins again.
+// Another process is silent if its beat has not changed for a whole lease, in which the database answered
+// each of our beats in time. So an outage, a pause of this process or a jump of the database's clock ends no
+// lease. The own lease is renewed before another one is judged. A run starts only with a beat that is at most
+// half a lease old.
 
 import {
   type Beat,
@@ -23,26 +22,29 @@ import { pause } from "../world/pause.ts";
 import type { Timer, World } from "../world.ts";
 
 const BEAT_MS = 1_000;
-/** A beat that failed is tried again sooner. */
+/** A failed beat is retried sooner. */
 const BEAT_RETRY_MS = 250;
-/** The authority ends so long before others may judge: two machines' clocks run at different speeds. */
+/**
+ * The authority ends this long before others may judge, because the clocks of two machines run at different
+ * speeds.
+ */
 const MARGIN_MS = 500;
 const FRESH_MS = LEASE_MS / 2;
-/** Between two answers of the database that count as one stretch of time. */
+/** Longest gap between two answers of the database that count as continuous. */
 const GAP_MS = 2 * BEAT_MS;
 
-/** The engine asks this of a lease before it acts. */
+/** The part of a lease that the engine uses before it acts. */
 export interface Authority {
   /**
-   * Whether this process may act for a run. Without authority it waits for the next beat; false: `signal`
-   * fired first, or the process stops.
+   * Resolves true when this process may act for a run. Without authority it waits for the next beat; false if
+   * `signal` fires first or the process stops.
    */
   confirm(signal: AbortSignal): Promise<boolean>;
-  /** Whether a run may start here (LE4), as far as is known. */
+  /** Whether a run may start here: the last beat is recent enough. */
   isFresh(): boolean;
-  /** The same, with a beat if it needs one. */
+  /** The same, with a new beat if needed. */
   renewed(): Promise<boolean>;
-  /** When the authority ends, by the monotonic clock. */
+  /** Returns when the authority ends, by the monotonic clock. */
   until(): number;
 }
 
@@ -54,7 +56,7 @@ interface LeaseParts {
 
 export class Lease implements Authority {
   readonly #parts: LeaseParts;
-  /** The last beat of each other process, and since when it has stood still, by the monotonic clock. */
+  /** The last beat of each other process, and the time (monotonic) since which it has not changed. */
   #others = new Map<string, Beat & { readonly since: number }>();
   #state: "new" | "open" | "stopped" = "new";
   #timer: Timer | undefined;
@@ -69,7 +71,7 @@ export class Lease implements Authority {
     this.#parts = parts;
   }
 
-  /** Joins the others. Rejects when the database can't be had. `onLost`: stop what is executed (LE2). */
+  /** Joins the other processes. Rejects if the database is not reachable. `onLost`: stop all executions. */
   async start(onLost: () => void): Promise<void> {
     this.#onLost = onLost;
     await this.#join();
@@ -77,14 +79,14 @@ export class Lease implements Authority {
     this.#beatLater(BEAT_MS);
   }
 
-  /** Beats no more. */
+  /** Stops the beats. */
   async stop(): Promise<void> {
     this.#state = "stopped";
     this.#timer?.cancel();
     await this.#beating;
   }
 
-  /** Gives the row back: what this process still holds is free for the others. */
+  /** Deletes the row: other processes may take the runs that this one still holds. */
   async leave(): Promise<void> {
     await this.#parts.shared.urgently((tx) => leave(tx, this.#parts.facts.processId));
   }
@@ -112,7 +114,7 @@ export class Lease implements Authority {
     return true;
   }
 
-  /** The others whose beat has stood still for a whole lease (LE3). */
+  /** Returns the others whose beat has not changed for a whole lease. */
   silent(): Beat[] {
     if (!this.isFresh()) return [];
     const now = this.#now();
@@ -123,7 +125,7 @@ export class Lease implements Authority {
     return this.#parts.world.clock.monotonic();
   }
 
-  /** How long to wait before another beat: however many ask, a database that is away is not flooded. */
+  /** Returns the delay before another beat, so that many callers do not flood a database that is away. */
   #waitMs(): number {
     return Math.max(0, Math.ceil(this.#failedAt + BEAT_RETRY_MS - this.#now()));
   }
@@ -138,7 +140,7 @@ export class Lease implements Authority {
     if (this.#state === "open") this.#timer = clock.at(clock.now() + afterMs, () => void this.#beat());
   }
 
-  /** One at a time: whoever asks meanwhile waits for the same. Never rejects. */
+  /** One at a time: concurrent callers share one beat. Never rejects. */
   #beat(): Promise<void> {
     this.#beating ??= this.#beatOnce().finally(() => {
       this.#beating = undefined;
@@ -160,14 +162,14 @@ export class Lease implements Authority {
       this.#until = Number.NEGATIVE_INFINITY;
       this.#failedAt = this.#now();
       this.#answeredAt = Number.NEGATIVE_INFINITY;
-      world.log.warn({ err: error }, "this process could not renew its lease; it is tried again");
+      world.log.warn({ err: error }, "this process could not renew its lease; it will retry");
       this.#beatLater(BEAT_RETRY_MS);
     }
   }
 
   #renew(sentAt: number, all: readonly Beat[]): void {
     const now = this.#now();
-    // After an outage everybody has a whole lease to beat again.
+    // After an outage every process gets a whole lease to beat again.
     const known = now - this.#answeredAt > GAP_MS ? new Map<string, never>() : this.#others;
     const others = all.filter(({ processId }) => processId !== this.#parts.facts.processId);
     this.#others = new Map(
@@ -185,8 +187,8 @@ export class Lease implements Authority {
     this.#until = Number.NEGATIVE_INFINITY;
     const { facts, world } = this.#parts;
     const { processId } = facts;
-    // It stood still for longer than a lease, or the database did not hear it.
-    const text = "other processes took this one for dead: it stops its runs and joins anew";
+    // It paused for longer than a lease, or its beats did not reach the database.
+    const text = "other processes declared this one dead: it stops its runs and joins again";
     world.log.warn({ processId }, text);
     this.#onLost();
     await this.#join();

@@ -1,7 +1,7 @@
-// Owns the slot of one run: taken while it executes, given back while it only waits.
-// SK1: the row says `running` exactly while the run has a slot, `waiting` while it has none (I6).
-// SK2: with other processes, a slot is the deployment's: a run that stopped waiting asks until there is one.
-//      A request that fails fires nothing, or runs that ask would wake each other without end.
+// Owns the slot of one run: taken while it executes, given back while it only waits. The row is `running`
+// exactly while the run has a slot, and `waiting` while it has none (I6).
+// SK2: with other processes, slots belong to the deployment: a run that stopped waiting asks until one is
+//      free. A request that fails wakes no run, or two such runs would wake each other without end.
 
 import type { SlotLimits } from "../core/pools.ts";
 import { moveHeld } from "../store/claims.ts";
@@ -12,15 +12,15 @@ import type { SlotOwner, Slots } from "./slots.ts";
 import type { Commit } from "./unit.ts";
 import { untilStored } from "./until-stored.ts";
 
-/** Slots are those of the whole deployment: what else must be asked before one is taken. */
+/** Limits for slots of the whole deployment, and how to wait for one. */
 export interface SharedSlots extends SlotLimits {
-  /** Resolves when a slot may have come free, or after a while. */
+  /** Resolves when a slot may be free, or after a while. */
   untilFree(signal: AbortSignal): Promise<void>;
-  /** Tells the other processes that lanes wait here. */
+  /** Notifies the other processes that lanes wait here. */
   wanted(): void;
 }
 
-/** The run whose slot it is. */
+/** The run that holds the slot. */
 interface HeldRun {
   readonly fence: Fence;
   readonly sessionKey: string;
@@ -30,20 +30,20 @@ interface KeeperParts {
   readonly commit: Commit;
   readonly slots: Slots;
   readonly world: World;
-  /** Absent: this process is the whole deployment. */
+  /** Absent: no other process shares the store. */
   readonly shared?: SharedSlots;
 }
 
 export interface SlotKeeper {
-  /** Runs a tool call; a run whose calls all wait gives its slot back. */
+  /** Runs a tool call. A run gives back its slot when all of its calls wait. */
   duringCall<T>(work: () => Promise<T>): Promise<T>;
   duringWait<T>(work: () => Promise<T>): Promise<T>;
   waiting(): boolean;
-  /** The run is over in this process. */
+  /** Gives back the slot for good: the run is over in this process. */
   leave(): void;
 }
 
-/** The slot as this process counts it, and the row that says so to all. */
+/** Keeps the slot's count in this process and the state of the run's row equal. */
 function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, owner: SlotOwner) {
   const { fence, sessionKey } = held;
   let isHeld = true;
@@ -60,7 +60,7 @@ function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, owne
         return moved;
       }),
     );
-  /** False: another process has the last one. */
+  /** False: another process has the last slot. */
   const tryTake = async (): Promise<boolean> => {
     if (!(await parts.slots.takeAgain(owner, signal))) return true;
     isHeld = true;
@@ -80,7 +80,7 @@ function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, owne
         return how;
       }),
     );
-    // `lost` is found out at the next write.
+    // `lost` is detected at the next write.
     if (resumed !== "full") return true;
     isHeld = false;
     parts.slots.putBack(owner);
@@ -105,7 +105,7 @@ function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, owne
   };
 }
 
-/** Keeps row state and slot in step with what the run does: executing, or only waiting. */
+/** Takes and gives back the slot as the run starts and stops waiting. */
 export function createSlotKeeper(
   held: HeldRun,
   parts: KeeperParts,
@@ -143,7 +143,7 @@ export function createSlotKeeper(
         return await work();
       } finally {
         waits -= 1;
-        // With other calls still waiting the slot stays free: this call is about to end.
+        // While other calls wait, the slot stays free: this call is about to end.
         if (waits === 0) await inTurn();
       }
     },

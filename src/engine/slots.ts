@@ -1,7 +1,6 @@
-// Owns the execution slots: how many runs execute at once in this process, in all and in each pool.
-// SL1: a waiting run holds none (I6).
-// SL2: a run that stops waiting goes before a run that has not started, so that a fan-out drains.
-// SL3: a full pool holds back its own runs only.
+// Owns the execution slots: how many runs execute at once in this process, in total and in each pool. A
+// waiting run holds none (I6). A run that stops waiting goes before a run that has not started, so that a
+// fan-out finishes. A full pool holds back only its own runs.
 
 import { namesIn, type Pool, roomIn, type SlotLimits } from "../core/pools.ts";
 
@@ -14,16 +13,16 @@ export interface SlotOwner {
 export interface Slots {
   readonly max: number;
   taken(): number;
-  /** Slots that runs of this agent hold. */
+  /** Number of slots that runs of this agent hold. */
   heldBy(agentId: string): number;
-  /** Slots that a new run of this pool could take now. */
+  /** Number of slots that a new run of this pool could take now. */
   free(pool: Pool): number;
-  /** Takes a free slot at once, or says that there is none. */
+  /** Takes a free slot at once. False: none is free. */
   tryTake(owner: SlotOwner): boolean;
   /** Waits for a slot, ahead of new work. Resolves false when `signal` fires first. */
   takeAgain(owner: SlotOwner, signal: AbortSignal): Promise<boolean>;
   release(owner: SlotOwner): void;
-  /** Returns a slot that was taken and not used. Fires nothing: no slot came free. */
+  /** Returns a slot that was taken and not used. Wakes no run: no slot was freed. */
   putBack(owner: SlotOwner): void;
 }
 
@@ -32,7 +31,7 @@ interface Resuming {
   readonly settle: (got: boolean) => void;
 }
 
-/** Counts the slots that are taken: in all, in each pool, and by each agent. */
+/** Counts the taken slots: in total, in each pool, and by agent. */
 function createCounts(limits: SlotLimits) {
   let taken = 0;
   const inPool = new Map<string, number>();
@@ -64,7 +63,7 @@ export function createSlots(limits: SlotLimits, onFree: () => void): Slots {
     count(resumed.owner, 1);
     resumed.settle(true);
   };
-  /** Whether somebody who stops waiting could use what a new run of this pool would take. */
+  /** Whether a run that stopped waiting could use the slot of a new run of this pool. */
   const isAwaited = (): boolean => resuming.some(({ owner }) => room(owner.pool) > 0);
 
   return {

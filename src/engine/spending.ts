@@ -1,5 +1,5 @@
-// Owns the budgets of a run that executes: each model call is reserved before it is made, and settled after.
-// SP1: both are fenced by the run's lane (I1), so that a run that was taken away reserves nothing more.
+// Owns the budgets of an executing run: each model call is reserved before it is made, and settled after.
+// Both are fenced by the run's lane (I1), so a run that was taken over reserves nothing.
 
 import {
   type Amount,
@@ -21,7 +21,7 @@ import { LostLane } from "./transcript-writer.ts";
 import type { Commit, Unit } from "./unit.ts";
 import { untilStored } from "./until-stored.ts";
 
-/** How often a call that waits for parallel ones looks again. */
+/** Interval at which a call that waits for parallel ones checks again. */
 const LOOK_AGAIN_MS = 250;
 
 interface SpendingParts {
@@ -30,7 +30,7 @@ interface SpendingParts {
   readonly limits: AcceptLimits;
 }
 
-/** The budgets that a run's model calls count against, as they are now. */
+/** Returns the budgets that apply to a run's model calls, with their current values. */
 async function budgetsOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<BudgetState[]> {
   const { runId, chainId, agentId } = run;
   const since = dayStart(unit.now);
@@ -59,7 +59,7 @@ async function budgetsOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<Bu
   });
 }
 
-/** The budgets of a run; undefined: it has none. */
+/** Creates the budget of a run; undefined: it has none. */
 export function createSpending(
   run: Run,
   fence: Fence,

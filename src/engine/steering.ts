@@ -1,10 +1,9 @@
-// Owns how a run takes over the next one of its lane between two of its steps: it reads that one's message.
-// ST1: the message in the transcript, as part of the run that reads it, and the note in the run that brought
-//      it are one transaction: a crash leaves both or none (I2, I4).
-// ST2: it is fenced by the reading run (I1), and only the head of the queue is taken (I3).
-// ST3: the run that brought it ends `ok` with the answer that the model gives behind it (`endTaken`). If the
-//      reading run ends before that, it ends as that one does: nobody is told that an unread message was
-//      read.
+// Lets a run read the message of the next run of its lane between two of its steps.
+// ST1: one transaction writes the message into the transcript, as part of the reading run, and the note in
+//      the run that brought it. A crash leaves both or none (I2, I4).
+// ST2: the write is fenced by the reading run (I1), and only the head of the queue is taken (I3).
+// ST3: the run that brought the message ends `ok` with the answer that follows it (`endTaken`). If the
+//      reading run ends before, it ends the same: an unread message is never reported as read.
 
 import type { UserMessage } from "../core/message.ts";
 import { takesOver } from "../core/queue-mode.ts";
@@ -27,15 +26,15 @@ export interface SteeringParts {
   readonly world: World;
 }
 
-/** The first run of a lane that has not started and that no run under way has taken. */
+/** Returns the first run of a lane that has not started and that no other run has taken. */
 async function nextIn(db: Db, sessionKey: string): Promise<Run | undefined> {
   return (await queuedIn(db, sessionKey)).find((run) => run.input.takenBy === undefined);
 }
 
 /**
- * The message of the next run, if that is for the run under way to read: written, and its run taken. Mostly
- * there is none, which costs one look, and nothing for a run that answers no place. A store that refuses is
- * thrown: it may have written what it doesn't answer, so the turn begins again where its transcript ends.
+ * Writes the message of the next run, if the current run should read it, and takes that run. Usually there is
+ * none, which costs one read, and nothing for a run that answers no route. A refusal of the store is thrown:
+ * the write may be stored, so the turn begins again where its transcript ends.
  */
 export async function takeSteering(
   run: Run,
@@ -46,7 +45,7 @@ export async function takeSteering(
   const { store, commit } = parts;
   if (run.route === undefined) return undefined;
   if (!takesOver(run, await nextIn(store.db, run.sessionKey))) return undefined;
-  // Before the commit: it may be stored and not answered.
+  // Before the commit, because it may be stored without an answer.
   reading.mayOwe = true;
   let read = "";
   const taken = await commit(async (unit): Promise<UserMessage | "lost" | undefined> => {
@@ -61,7 +60,8 @@ export async function takeSteering(
     return message;
   });
   if (taken === "lost") throw new LostLane(`run ${run.runId} no longer holds its lane`);
-  if (taken !== undefined) parts.world.log.debug({ steeredRunId: read }, "a run reads a message that came");
+  if (taken !== undefined)
+    parts.world.log.debug({ steeredRunId: read }, "a run read the next message of its lane");
   return taken;
 }
 

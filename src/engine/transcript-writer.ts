@@ -1,7 +1,6 @@
-// Owns what a run writes into its transcript while it holds its lane.
-// TW1: every entry is fenced: a run that lost its lane writes nothing more (I1).
-// TW2: an entry is on disk before `append` returns, but for a final text: that goes with the run's end, or
-//      with the next entry.
+// Writes the transcript entries of a run while it holds its lane. Every write is fenced: a run that lost its
+// lane writes nothing (I1). An entry is on disk before `append` returns. Only a final text is written later:
+// with the run's end, or with the next entry.
 
 import { type Entry, isCompaction, textOf, toolCallsOf } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
@@ -14,36 +13,38 @@ import { endTaken, type FinishParts } from "./finish.ts";
 import type { Commit, Unit } from "./unit.ts";
 import { untilStored } from "./until-stored.ts";
 
-/** The state of a run under way about the messages that it has read (`steering.ts`). */
+/** Records which messages a run has read (`steering.ts`). */
 export interface Reading {
-  /** A message may be in the transcript that no answer of the model follows yet. */
+  /** The transcript may hold a message that the model has not answered yet. */
   mayOwe: boolean;
 }
 
-/** Thrown into an execution whose lane somebody else took, or whose row has ended. */
+/** Thrown into an execution whose lane was taken over, or whose row has ended. */
 export class LostLane extends Error {}
 
 interface WriterParts {
   readonly commit: Commit;
   readonly world: World;
   readonly finish: FinishParts;
-  /** Asked before each try to write: see `LaneHandle`. */
+  /** Called before each write: see `LaneHandle`. */
   confirm(): Promise<void>;
 }
 
 export interface TranscriptWriter {
   /**
-   * Returns the entry as it is stored. A final text is kept (`finalText`): the unit that ends the run writes
+   * Returns the entry as stored. Keeps a final text (`finalText`): the transaction that ends the run writes
    * it. Throws `LostLane`.
    */
   append(entry: Entry): Promise<Entry>;
-  /** Writes the final text, if there is one, in the unit that ends or parks the run and holds its row. */
+  /**
+   * Writes the final text, if there is one, in the transaction that ends or parks the run and holds its row.
+   */
   writeFinal(unit: Unit): Promise<void>;
-  /** The final text that is still to be written. */
+  /** The final text that is not written yet. */
   finalText(): string | undefined;
 }
 
-/** A text with which a turn can end: nothing is asked of a tool, and nothing failed. */
+/** Whether a turn can end with this text: it has no tool call and no failure. */
 export function isFinalText(entry: Entry): boolean {
   return (
     !isCompaction(entry) &&
@@ -53,7 +54,7 @@ export function isFinalText(entry: Entry): boolean {
   );
 }
 
-/** Whether an entry is the answer of a model to all that stands before it. */
+/** Whether an entry is the model's answer to everything before it. */
 function isAnswer(entry: Entry): boolean {
   if (isCompaction(entry) || entry.role !== "assistant") return false;
   return !["error", "aborted", "injected"].includes(entry.stopReason);

@@ -1,5 +1,5 @@
-// Owns what follows from a commit whose answer was lost: whatever it may have stored is looked for and told.
-// DB1: it looks again until the store has answered: nobody else would tell of what was stored.
+// Finds and publishes the results of a commit whose answer was lost. Retries until the store has answered,
+// since no other part would publish them.
 
 import { endedFlowsAmong } from "../store/flows.ts";
 import { endedSince } from "../store/runs.ts";
@@ -12,7 +12,7 @@ import type { Lanes } from "./lanes.ts";
 import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
 import type { EndWatch } from "./waits.ts";
 
-/** Ends that are told again. */
+/** Maximum number of ends published again. */
 const ENDS_MAX = 1_000;
 
 interface UnconfirmedCommitsParts {
@@ -21,7 +21,7 @@ interface UnconfirmedCommitsParts {
   readonly bus: Bus;
   readonly watch: EndWatch;
   readonly lanes: Lanes;
-  /** Looks at lanes, dates, deliveries and whatever else may be due. */
+  /** Checks lanes, deadlines, deliveries and anything else that may be due. */
   lookAround(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export class UnconfirmedCommits {
     this.#parts = parts;
   }
 
-  /** A unit of this moment may be stored. */
+  /** Notes a transaction of this time that may be stored. */
   note(sinceMs: number): void {
     this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
     if (this.#working || this.#stopped) return;
@@ -50,7 +50,7 @@ export class UnconfirmedCommits {
   async #work(): Promise<void> {
     const { world } = this.#parts;
     while (this.#sinceMs !== Number.POSITIVE_INFINITY && !this.#stopped) {
-      // A transaction that is still on its way ends meanwhile.
+      // A transaction still under way ends meanwhile.
       await pause(world.clock, STORE_RETRY_MS);
       const sinceMs = this.#sinceMs;
       this.#sinceMs = Number.POSITIVE_INFINITY;
@@ -58,13 +58,13 @@ export class UnconfirmedCommits {
         if (!this.#stopped && !(await this.#look(sinceMs))) this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
       } catch (error) {
         this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
-        logRetry(world.log, error, "what a lost answer left could not be read");
+        logRetry(world.log, error, "the result of a commit without an answer could not be read");
       }
     }
     this.#working = false;
   }
 
-  /** False: a lane has to be looked at again. */
+  /** False: check the lanes again. */
   async #look(sinceMs: number): Promise<boolean> {
     const { store, lanes, watch, lookAround } = this.#parts;
     const isSettled = await lanes.compare();

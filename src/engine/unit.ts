@@ -1,13 +1,11 @@
-// Owns the unit of work: one transaction together with what must happen only once it is on disk.
-// U1: a unit whose work fails (a `Failure` value or a throw) leaves no row behind and tells nobody.
-// U2: what is noted for the end joins the same transaction, so that a run can be accepted and claimed at
-//     one cost.
-// U3: a unit that met another one and was rolled back for certain is run again, a bounded number of times;
-//     then the store is `busy`, which passes by itself.
-// U4: events and wake-ups leave after the commit, in the order in which they were noted. One that fails
-//     stops no other, and the unit has succeeded all the same.
-// U5: what is to be kept of events is written in the same transaction, once all else has succeeded
-//     (`Recorder`).
+// Owns `Unit`: one transaction, together with the actions that follow its commit. A failure (a `Failure`
+// value or a throw) leaves no row and publishes nothing. Actions at the end join the same transaction, so a
+// run can be accepted and claimed in one commit. A `Recorder` writes events in the same transaction, after
+// all other work.
+// U3: a transaction that conflicts with another one and is certainly rolled back is retried, a bounded number
+//     of times. Then the store is `busy`, which is temporary.
+// U4: events and wake-ups leave after the commit, in the order in which they were noted. One that fails stops
+//     no other, and the transaction has still succeeded.
 
 import type { Failure } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
@@ -20,30 +18,33 @@ import type { Bus } from "./bus.ts";
 
 export interface Unit {
   readonly tx: Tx;
-  /** The unit's moment: every row that it writes carries the same time. */
+  /** The time of the transaction: every row that it writes has this time. */
   readonly now: number;
-  /** Masks what the unit writes for others to read. */
+  /** Redacts text that is stored for others to read. */
   readonly redactor: Redactor;
   newId(): string;
-  /** For a row of which there are many, and which is never named by the beginning of its id. */
+  /** Makes an id for rows of a large table that are never looked up by an id's prefix. */
   newOrderedId(): string;
-  /** Tells live listeners once the unit is committed. */
+  /** Publishes an event after the commit. */
   publish(event: LiveEvent): void;
-  /** Does something once the unit is committed. */
+  /** Calls `action` after the commit. */
   after(action: () => void): void;
-  /** Does something in the same transaction, once the unit's own work has succeeded. */
+  /** Calls `action` in the same transaction, after the main work has succeeded. */
   atEnd(action: () => Promise<void>): void;
-  /** Takes back something in memory, should the unit not be committed. */
+  /** Calls `action` if the transaction is not committed, to undo a change in memory. */
   undone(action: () => void): void;
 }
 
-/** Writes down what somebody outside is to hear of a unit's events, in the unit itself. */
+/** Stores what outgoing hooks need of the events, in the same transaction. */
 export type Recorder = (unit: Unit, events: readonly LiveEvent[]) => Promise<void>;
 
-/** Runs `work` in one transaction. A `Failure` that it returns undoes what it wrote. */
+/** Runs `work` in one transaction. A returned `Failure` undoes its writes. */
 export type Commit = <T>(work: (unit: Unit) => Promise<T>) => Promise<T>;
 
-/** Times that a unit which meets others is run, and the pause in between, which grows and varies. */
+/**
+ * Maximum number of attempts of a conflicting transaction, and the pause between them, which grows and
+ * varies.
+ */
 const CONFLICTS_MAX = 12;
 const CONFLICT_PAUSE_MS = 5;
 
@@ -59,7 +60,7 @@ function isFailure(value: unknown): value is Failure {
   return typeof value === "object" && value !== null && "ok" in value && value.ok === false;
 }
 
-/** What a unit has noted for later. */
+/** Actions that a transaction has noted for later. */
 interface Notes {
   readonly events: LiveEvent[];
   readonly after: (() => void)[];
@@ -84,13 +85,13 @@ function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
   };
 }
 
-/** What may be kept and counted of each unit. */
+/** Callbacks about each transaction. */
 export interface UnitWatch {
-  /** What of the unit's events is kept. Default: nothing. */
+  /** Stores parts of the events. Default: none. */
   readonly record?: Recorder | undefined;
-  /** Told after each commit how long its transaction took, the wait for a connection included. */
+  /** Called after each commit with the duration of its transaction, including the wait for a connection. */
   readonly committed?: ((ms: number) => void) | undefined;
-  /** Told of each unit whose commit was not answered, with its moment: it may be stored, and nobody heard. */
+  /** Called for each transaction whose commit was not answered, with its time: it may be stored. */
   readonly inDoubt?: ((sinceMs: number) => void) | undefined;
 }
 
@@ -102,7 +103,7 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
         return await once(work);
       } catch (error) {
         if (!(error instanceof StoreConflict)) throw error;
-        // A lock that others hold for long is trouble that passes: a run is not ended for it.
+        // A lock that others hold for long is temporary: it must not end a run.
         if (conflicts === CONFLICTS_MAX) throw new StoreProblem("busy", "", { detail: error.message });
         await pause(world.clock, CONFLICT_PAUSE_MS * conflicts * (0.5 + world.random()));
       }
@@ -112,12 +113,12 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
 
 function createAttempt(store: Store, world: World, bus: Bus, watch: UnitWatch): Commit {
   const { record, committed, inDoubt } = watch;
-  /** A failure to tell of stored work does not undo it. */
+  /** A failure to publish does not undo stored work. */
   const tell = (action: () => void): void => {
     try {
       action();
     } catch (error) {
-      world.log.error({ err: error }, "what follows from a committed unit failed");
+      world.log.error({ err: error }, "an action after a commit failed");
     }
   };
   return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {

@@ -1,9 +1,7 @@
-// Owns waiting for a run, and the wait graph: a run that waits is an edge and holds no slot. A caller that is
-// no run adds no edge, unless it is the client of an external session. Waiting for jobs of sub-agents is in
-// job-waits.ts.
-// WT1: cycle check and insertion are one serialised step (I7): both happen in the unit that accepts the
-//      message.
-// WT2: a wait is a row: after a crash the same call finds it again, with its first deadline.
+// Waits for a run, and owns the wait graph: a waiting run is an edge and holds no slot. A caller that is not
+// a run adds no edge, unless it is the client of an external session. Waiting for jobs is in job-waits.ts.
+// One serialised step checks for cycles and inserts the wait (I7), in the transaction that accepts the
+// message. A wait is a row: after a crash the same call finds it again, with its first deadline.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
@@ -18,16 +16,18 @@ import type { Clock } from "../world.ts";
 import type { Bus } from "./bus.ts";
 import type { Commit, Unit } from "./unit.ts";
 
-/** Sessions that one cycle check looks at; above it the wait is refused rather than risked. */
+/** Maximum number of sessions that one cycle check reads. Above it the wait is refused. */
 const CYCLE_SESSIONS_MAX = 10_000;
 
-/** What a tool call of a run uses to wait for another run. */
+/** Lets a tool call of a run wait for another run. */
 export interface RunWait {
   readonly runId: string;
   readonly sessionKey: string;
-  /** Whether the run still holds its lane: asked in every unit in which a call of it writes (I1). */
+  /**
+   * Whether the run still holds its lane. Checked in every transaction in which one of its calls writes (I1).
+   */
   holds(unit: Unit): Promise<boolean>;
-  /** Records the wait in the unit that accepts the awaited run. Fails with `wait_cycle`. */
+  /** Records the wait in the transaction that accepts the awaited run. Fails with `wait_cycle`. */
   open(unit: Unit, request: WaitRequest): Promise<Result<Wait>>;
   /** Waits until the awaited run ends or the recorded deadline passes. The run's slot is free meanwhile. */
   settle(callId: string, gaveUp?: GaveUp): Promise<WaitEnd>;
@@ -37,7 +37,7 @@ export interface RunWait {
   settleJobs(callId: string, until: "all" | "any"): Promise<JobsWaitEnd>;
 }
 
-/** Called in the unit in which a wait is given up, with the run that was waited for. */
+/** Called with the awaited run, in the transaction in which a wait is given up. */
 export type GaveUp = (unit: Unit, target: Run) => Promise<void>;
 
 export interface WaitRequest {
@@ -55,13 +55,13 @@ export interface JobsWaitRequest {
 
 /** How a wait for jobs ended, by job. */
 export interface JobsWaitEnd {
-  /** They ended in time. */
+  /** Ended in time. */
   readonly answered: readonly JobWait[];
-  /** Waiting ended before they did. */
+  /** Not ended when the waiting ended. */
   readonly unanswered: readonly JobWait[];
 }
 
-/** Where the open waits are read. */
+/** The source of the open waits, and the time. */
 interface WaitGraph {
   readonly tx: Db;
   readonly now: number;
@@ -73,7 +73,7 @@ export interface WaitEnd {
   readonly run: Run;
 }
 
-/** A node of the wait graph that is the job of a sub-agent, not its lane. */
+/** Prefix of a node of the wait graph that is a job, not a lane. */
 const JOB = "job:";
 const jobNode = (childKey: string): string => `${JOB}${childKey}`;
 const keyOf = (node: string): string => (node.startsWith(JOB) ? node.slice(JOB.length) : node);
@@ -84,8 +84,8 @@ interface Edge {
 }
 
 /**
- * The edges of the wait graph. A lane waits for the lanes and jobs that its run waits for. A job waits
- * for its sub-agent's lane and for the unfinished jobs that the sub-agent gave.
+ * Returns the edges of the wait graph. A lane waits for the lanes and jobs that its run waits for. A job
+ * waits for its sub-agent's lane and for the unfinished jobs that the sub-agent started.
  */
 async function edgesFrom({ tx, now }: WaitGraph, nodes: readonly string[]): Promise<Edge[]> {
   const lanes = nodes.filter((node) => !node.startsWith(JOB));
@@ -101,7 +101,9 @@ async function edgesFrom({ tx, now }: WaitGraph, nodes: readonly string[]): Prom
   ];
 }
 
-/** The sessions on a path from `from` to the lane `to`, both included; undefined: there is none. */
+/**
+ * Returns the sessions on a path from `from` to the lane `to`, both included; undefined: there is no path.
+ */
 async function waitPath(
   graph: WaitGraph,
   from: string,
@@ -136,9 +138,9 @@ export interface WaitTarget {
 
 const CYCLE_HINTS: Record<WaitTarget["kind"], string> = {
   run:
-    "The message was not sent. Answer with what you know (your reply reaches whoever asked you), " +
+    "The message was not sent. Answer with what you know (your reply reaches the one who asked you), " +
     "or send with timeoutSeconds: 0.",
-  job: "Nothing is waited for. Answer with what you know; the results are announced when they are there.",
+  job: "The call does not wait. Answer with what you know; the results are announced when they arrive.",
 };
 
 /** Refuses a wait of `waiterKey` that would close a cycle. */
@@ -156,7 +158,7 @@ export async function refuseCycle(
   });
 }
 
-/** A waiter. A caller that is no run has no run id, and waits in a process. */
+/** A waiter. A caller that is not a run has no run id and waits in a process. */
 interface Waiter {
   readonly runId: string;
   readonly sessionKey: string;
@@ -186,15 +188,15 @@ export async function openWait(unit: Unit, waiter: Waiter, request: WaitRequest)
   return ok(wait);
 }
 
-/** Tells waiters in this process that a run or a job has ended. */
+/** Notifies waiters in this process that a run or a job has ended. */
 export interface EndWatch {
   /** Resolves once the run has ended, the deadline has passed or the signal has fired. */
   until(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<void>;
-  /** The same for flows: resolves once one of these jobs, or conversations, has ended. */
+  /** The same for flows: resolves when one of these jobs or conversations has ended. */
   untilJob(flowIds: readonly string[], deadlineAt: number, signal?: AbortSignal): Promise<void>;
-  /** A run or a flow has ended. */
+  /** Notifies the waiters that a run or a flow has ended. */
   ended(id: string): void;
-  /** Runs and flows that somebody here watches. */
+  /** Returns the runs and flows that are watched here. */
   watched(): string[];
 }
 
@@ -227,7 +229,7 @@ export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
     signal?.addEventListener("abort", wake, { once: true });
     if (signal?.aborted === true) wake();
     try {
-      // The rows are read after the watch stands, so that an end in between is not missed.
+      // Read the rows after the watch is set, so that an end in between is not missed.
       if (!(await isOver())) await woken.promise;
     } finally {
       timer.cancel();
@@ -253,8 +255,8 @@ export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
 }
 
 /**
- * Resolves once what this wait is for has come, its deadline has passed or the signal has fired: the end of a
- * run, or the answer to a message in an inbox, which ends its conversation.
+ * Resolves when the awaited result is there, the deadline has passed or the signal has fired. The result is
+ * the end of a run, or the answer to a message in an inbox, which ends its conversation.
  */
 async function untilCome(db: Db, watch: EndWatch, wait: Wait, signal: AbortSignal): Promise<void> {
   await watch.until(wait.targetRunId, wait.deadlineAt, signal);
@@ -263,7 +265,7 @@ async function untilCome(db: Db, watch: EndWatch, wait: Wait, signal: AbortSigna
   await watch.untilJob([run.flow.flowId], wait.deadlineAt, signal);
 }
 
-/** Waits for a recorded wait to end, without any regard to slots. */
+/** Waits for a recorded wait to end. Does not handle slots. */
 export async function settleWait(
   parts: { store: Store; commit: Commit; watch: EndWatch },
   callId: string,
@@ -280,8 +282,8 @@ export async function settleWait(
     wait = (await getWait(store.db, callId)) ?? wait;
   }
   if (wait.state === "open") {
-    // The target may end in between: in time, and its outcome counts; or too late, and the sender learns
-    // it otherwise.
+    // The target may end in between. In time, its outcome counts; too late, the sender gets it in another
+    // way.
     wait = await commit(async (unit) => {
       const target = (await giveUpWait(unit.tx, callId))
         ? await getRun(unit.tx, wait.targetRunId)
@@ -299,7 +301,7 @@ async function endOf(store: Store, wait: Wait): Promise<WaitEnd> {
   return { answered: wait.state === "answered" || wait.state === "ready", run };
 }
 
-/** The end of a wait that was answered before its caller was told to stop waiting; undefined: it was not. */
+/** Returns the end of a wait that was answered before its caller stopped waiting; undefined: it was not. */
 export async function answeredBefore(store: Store, callId: string): Promise<WaitEnd | undefined> {
   const wait = await getWait(store.db, callId);
   const end = wait === undefined ? undefined : await endOf(store, wait);

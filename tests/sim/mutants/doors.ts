@@ -35,8 +35,8 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "gate-left-out-of-keys",
     breaks: "I9: whoever knows a key gets in",
     file: "src/flows/access.ts",
-    from: "return verdict.allowed ? ok(session) : missing(asked, fromKey);",
-    to: "return verdict.allowed || session !== undefined ? ok(session) : missing(asked, fromKey);",
+    from: "return verdict.allowed ? ok(session) : missing(lookup, fromKey);",
+    to: "return verdict.allowed || session !== undefined ? ok(session) : missing(lookup, fromKey);",
   },
   {
     name: "gate-left-out-of-events",

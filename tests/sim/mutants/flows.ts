@@ -42,7 +42,7 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "notice-left-out",
     breaks: "I2: a sender that no longer waits never learns what became of its message",
     file: "src/flows/reply-back.ts",
-    from: "await tellSender(latest);",
+    from: "await notifySender(latest);",
     to: "void latest;",
   },
   {

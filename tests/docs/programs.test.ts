@@ -156,8 +156,8 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
     expect(readDocument("Dockerfile")).toContain("EXPOSE 7275");
   },
 };
-/** Tried elsewhere: commands.test.ts, docs.test.ts; and pictures made of letters. */
-const OTHERS = ["sh", "text", "json5", ""];
+/** Checked elsewhere: commands.test.ts, docs.test.ts, mermaid.test.ts; and drawings made of letters. */
+const OTHERS = ["sh", "text", "json5", "mermaid", ""];
 
 // What is made of schemas and of recorded frames is compared with them where it is made: tests/reference.
 const BLOCKS = PAGES.filter((path) => !path.startsWith("docs/reference/")).flatMap((path) =>

@@ -1,9 +1,9 @@
-// Owns the configuration: finds the file, reads it and the environment once, checks everything, freezes the
+// Loads the configuration: finds the file, reads it and the environment once, checks everything, freezes the
 // result.
-// G3: a wrong configuration never starts half: every problem is reported, at once, with its path and the way
-//     out.
-// G4: nobody else reads the environment. G5: a secret is never shown.
-// The shape of the file is in config/schema.ts; what a part of Parley sees is core/settings.ts.
+// G3: a wrong configuration never starts: all problems are reported together, each with its path and a valid
+// value.
+// Nothing else reads the environment. G5: a secret is never shown.
+// The schema of the file is in config/schema.ts; the settings for all parts are in core/settings.ts.
 
 import { readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
@@ -40,30 +40,30 @@ import { type Settings, type StoreSettings, THINKING_LEVELS, thinkingNamed } fro
 const FILE_MAX_BYTES = 1024 * 1024;
 
 export interface LoadOptions {
-  /** From `--config`; goes before PARLEY_CONFIG. */
+  /** From `--config`; overrides PARLEY_CONFIG. */
   readonly configPath?: string;
   readonly env: Env;
-  /** What `~` stands for. */
+  /** Replaces `~`. */
   readonly home: string;
-  /** From the command line; they go before the file. */
+  /** From the command line; they override the file. */
   readonly overrides?: { readonly host?: string; readonly port?: number; readonly storeDir?: string };
 }
 
 export interface Loaded {
   readonly settings: Settings;
-  /** Things to know that do not stop the start. */
+  /** Warnings that do not prevent the start. */
   readonly warnings: readonly string[];
-  /** The configuration file, whether it exists or not. */
+  /** Path of the configuration file, which may not exist. */
   readonly path: string;
   readonly exists: boolean;
 }
 
-/** The environment and home folder of this process, for `loadSettings`. */
+/** Returns the environment and home folder of this process, for `loadSettings`. */
 export function processEnvironment(): { env: Env; home: string } {
   return { env: { ...process.env }, home: homedir() };
 }
 
-/** Everything that Parley is told from outside, checked and complete, or all that is wrong with it. */
+/** Returns the complete settings from all sources, or all problems. */
 export function loadSettings(options: LoadOptions): Result<Loaded> {
   const named = options.configPath ?? (options.env.PARLEY_CONFIG || undefined);
   const path = configPathOf(options);
@@ -78,15 +78,15 @@ export function loadSettings(options: LoadOptions): Result<Loaded> {
 }
 
 interface Reading {
-  /** What is left without the problems. */
+  /** Settings without the invalid parts. */
   readonly settings?: Settings;
   readonly problems: readonly Problem[];
   readonly warnings: string[];
-  /** The file's tree before variables were put in. */
+  /** The tree of the file before variables were inserted. */
   readonly literals: Tree;
 }
 
-/** What a file's text amounts to at this place, checked whole. */
+/** Parses and checks a file's text as if it were at this path. */
 function readSettings(text: string, path: string, options: LoadOptions): Result<Reading> {
   const { env, home } = options;
   const parsed = parseText(text, path);
@@ -109,13 +109,13 @@ function readSettings(text: string, path: string, options: LoadOptions): Result<
   return ok({ settings, problems: told, warnings, literals });
 }
 
-/** Where the configuration file is, or would be. */
+/** Returns the path of the configuration file, which may not exist. */
 export function configPathOf({ configPath, env, home }: LoadOptions): string {
   const named = configPath ?? (env.PARLEY_CONFIG || undefined);
   return named === undefined ? join(home, ".parley", "parley.json5") : expand(named, home, ".");
 }
 
-/** The settings that a text would be, were it the file at `path`; else what is wrong with it, and where. */
+/** Returns the settings of a text as if it were the file at `path`, or its problems. */
 export function settingsOfText(
   text: string,
   path: string,
@@ -134,7 +134,7 @@ function refuse(problems: readonly Problem[], path: string): Failure {
   return fail("invalid_config", error, { details: { path, problems: lines } });
 }
 
-/** The file's text; undefined when it is missing and nobody named it. */
+/** Reads the file; undefined if it is missing and was not given explicitly. */
 function readFile(path: string, named: boolean): Result<string | undefined> {
   try {
     const { size } = statSync(path);
@@ -166,10 +166,12 @@ function applyOverrides(tree: Tree, { host, port, storeDir }: NonNullable<LoadOp
   put("store", "dir", storeDir);
 }
 
-/** A schema that is used once is not worth a compiled form: making it would take half of the reading. */
+/** The schema is used once, so compiling it would cost half of the loading time. */
 const ONCE = { jitless: true };
 
-/** The typed file. After a problem, what is left without it, so that later checks can report theirs too. */
+/**
+ * Checks the schema. After a problem, checks the rest, so that later checks can report their problems, too.
+ */
 function checkShape({ tree, paths }: Substituted, problems: Problem[]): ConfigFile | undefined {
   let result = configSchema.safeParse(tree, ONCE);
   if (result.success) return result.data;
@@ -191,7 +193,7 @@ function checkShape({ tree, paths }: Substituted, problems: Problem[]): ConfigFi
   return configSchema.safeParse(rest, ONCE).data;
 }
 
-/** A word of a closed list is read in any case; thinking levels have other spellings, too. */
+/** Accepts a word of a closed list in any case; thinking levels have other spellings, too. */
 function readAsWord(tree: Tree, path: Path, words: readonly unknown[]): void {
   const parent = valueAt(tree, path.slice(0, -1)) as Record<string | number, unknown> | undefined;
   const key = path.at(-1);
@@ -203,7 +205,7 @@ function readAsWord(tree: Tree, path: Path, words: readonly unknown[]): void {
   if (meant !== undefined) parent[key] = meant;
 }
 
-/** `port: "${PORT}"` means a number: a text that came from a variable is read as the type that is wanted. */
+/** `port: "${PORT}"` means a number: converts a text from a variable to the expected type. */
 function readAsType(tree: Tree, path: Path, wanted: string, fromEnv: ReadonlySet<string>): void {
   const parent = valueAt(tree, path.slice(0, -1)) as Record<string | number, unknown> | undefined;
   const key = path.at(-1);
@@ -216,7 +218,7 @@ function readAsType(tree: Tree, path: Path, wanted: string, fromEnv: ReadonlySet
   }
 }
 
-/** From the file, else from the environment; `null` in the file: none. */
+/** From the file, else from the environment. `null` in the file: none. */
 function postgresOf(
   store: ConfigFile["store"],
   env: Env,
@@ -236,7 +238,7 @@ function postgresOf(
 interface Around {
   readonly env: Env;
   readonly home: string;
-  /** Relative paths of the file start here. */
+  /** Base folder of relative paths in the file. */
   readonly folder: string;
 }
 
@@ -332,7 +334,7 @@ function subagentsOf(file: ConfigFile): Settings["subagents"] {
   return { ...subagents, ...(model ? { model } : {}) };
 }
 
-/** A budget that is not set is absent. */
+/** A limit that is not set is absent. */
 function limitsOf(file: ConfigFile): Settings["session"]["agentToAgent"] {
   const { maxChainTokens, maxChainCost, ...limits } = file.session.agentToAgent;
   return {
@@ -368,7 +370,8 @@ function tokensOf(
 }
 
 /**
- * An agent whose workspace holds the store or the configuration can read and change them with its file tools.
+ * An agent whose workspace contains the store or the configuration could read and change them with its file
+ * tools.
  */
 function placeWarnings(settings: Settings, path: string): string[] {
   const inside = (file: string, folder: string) =>
@@ -376,7 +379,7 @@ function placeWarnings(settings: Settings, path: string): string[] {
   return settings.agents.flatMap(({ id, workspace }) => {
     const held = [settings.store.dir, path].filter((file) => inside(file, workspace));
     return held.map(
-      (file) => `the workspace of agent ${id} (${workspace}) holds ${file}: the agent can change it`,
+      (file) => `the workspace of agent ${id} (${workspace}) contains ${file}, so the agent can change it`,
     );
   });
 }
@@ -385,11 +388,11 @@ function clusterWarnings({ store, gateway }: Settings): string[] {
   if (store.postgresUrl === undefined || gateway.token !== undefined) return [];
   return [
     "store.postgresUrl is set and gateway.auth.token is not: each gateway of the cluster would generate a " +
-      "token of its own; set gateway.auth.token (or PARLEY_TOKEN), the same for all",
+      "different token. Set gateway.auth.token (or PARLEY_TOKEN) to the same value for all",
   ];
 }
 
-/** Names the patterns that can match no configured agent: most likely one is misspelt. */
+/** Warns about patterns that match no configured agent: probably misspelt. */
 function patternWarnings({ agents, tools }: Settings): string[] {
   const ids = agents.map(({ id }) => id);
   return tools.agentToAgent.allow
@@ -403,10 +406,12 @@ function patternWarnings({ agents, tools }: Settings): string[] {
 function modeWarnings(path: string, literals: Tree): string[] {
   const { mode } = statSync(path);
   if (!othersReach(mode) || !holdsSecret(literals)) return [];
-  return [`${path} holds secrets, and others can read it (mode ${octalMode(mode)}): chmod 600 it`];
+  return [
+    `${path} contains secrets, and other users can read it (mode ${octalMode(mode)}). Run chmod 600 on it.`,
+  ];
 }
 
-/** Whether a secret stands in the file itself, be it as a fallback, and not only the name of a variable. */
+/** Returns whether the file itself contains a secret, also as a fallback, and not only a variable's name. */
 function holdsSecret(value: unknown, path: Path = []): boolean {
   if (typeof value === "string") {
     return isSecretPath(path) && value.replaceAll(/\$\{\w+(:-)?\}/g, "") !== "";

@@ -1,8 +1,7 @@
-// Owns everything that is not a pure function of its arguments: time, ids, randomness and the log.
-// W1: no other module (but world/plain.ts, which this one is made of, and config.ts, which reads the
-//     environment once) touches an ambient source, so a test can hold the clock, predict ids and read the
-//     log.
-// W2: a line of the log is masked before anybody sees it, and what it says can move no cursor.
+// Everything that is not a pure function of its arguments: time, ids, randomness and the log.
+// W1: no other module uses these sources directly, so a test can control the clock, predict ids and read the
+// log. Exceptions: world/plain.ts, part of this one, and config.ts, which reads the environment once.
+// W2: a line of the log is redacted before it is kept or written, and cannot move a cursor.
 
 import { pino } from "pino";
 import { createPaces } from "./core/pace.ts";
@@ -22,29 +21,29 @@ export interface Log {
 export interface World {
   readonly clock: Clock;
   readonly ids: Ids;
-  /** Uniform in [0, 1), for jitter. */
+  /** Returns a uniform number in [0, 1), for jitter. */
   random(): number;
   readonly log: Log;
-  /** Masks what leaves: it knows every secret of the configuration, and those that were generated (I14). */
+  /** Redacts output: it knows all secrets of the configuration, and generated ones (I14). */
   readonly redactor: Redactor;
-  /** Resolves once what has arrived by now has been taken up. Absent: whoever asks waits for nothing. */
+  /** Resolves after everything that has already arrived was processed. Absent: resolves at once. */
   readonly gather?: () => Promise<void>;
-  /** The newest lines of the log. Absent: nobody keeps them. */
+  /** The newest lines of the log. Absent: not kept. */
   readonly logTail?: LogTail;
 }
 
 export interface LogOptions {
   /** pino level. Default "info". */
   readonly level?: string;
-  /** The levels of lines whose `part` is one of these. */
+  /** Levels of lines by their `part`. */
   readonly parts?: Readonly<Record<string, string>>;
-  /** Write before returning: short-lived commands lose nothing at exit. */
+  /** Writes before returning, so that short-lived commands lose nothing at exit. */
   readonly sync?: boolean;
-  /** Masks each line before it is kept or written (I14). Default: one that knows no value yet. */
+  /** Redacts each line before it is kept or written (I14). Default: one without known values. */
   readonly redactor?: Redactor;
   /** A further step for each line. Default: none. */
   readonly tame?: (line: string) => string;
-  /** What becomes of a line on its way to standard error, and nowhere else. Default: nothing. */
+  /** Formats a line for standard error only. Default: unchanged. */
   readonly format?: (line: string) => string;
 }
 
@@ -55,17 +54,17 @@ const everyLevel = (at: (level: keyof Log) => Log[keyof Log]): Log => ({
   error: at("error"),
 });
 
-/** A log whose lines carry these fields too; those of a line itself go before them. */
+/** Returns a log that adds these fields to its lines; fields of a line itself override them. */
 export function withFields(log: Log, fields: object): Log {
   return everyLevel((level) => (more, text) => log[level]({ ...fields, ...more }, text));
 }
 
-/** The same world, whose log lines carry these fields: what they are about, or who writes them. */
+/** Returns the same world with a log that adds these fields: the subject of the lines, or their part. */
 export function logging(world: World, fields: object): World {
   return { ...world, log: withFields(world.log, fields) };
 }
 
-/** The ids that belong on each line about a run. */
+/** Returns the ids for each line about a run. */
 export function idsOf(run: { runId: string; sessionKey: string; chainId: string }): object {
   const { runId, sessionKey, chainId } = run;
   return { runId, sessionKey, chainId };
@@ -73,7 +72,7 @@ export function idsOf(run: { runId: string; sessionKey: string; chainId: string 
 
 const rankOf = (level: string): number => pino.levels.values[level] ?? Number.POSITIVE_INFINITY;
 
-/** Leaves out what its part does not write. */
+/** Drops lines below the level of their part. */
 function byPart(log: Log, level: string, parts: Readonly<Record<string, string>>): Log {
   const least = new Map(Object.entries(parts).map(([part, its]) => [part, rankOf(its)]));
   const leastElse = rankOf(level);
@@ -99,8 +98,8 @@ export function realWorld(options: LogOptions = {}): World {
     pino.destination({ fd: 2, sync: options.sync ?? false }),
   );
   const isSplit = Object.keys(parts).length > 0;
-  // After the messages and answers that this round of the event loop reads, and those of the next: after one
-  // round alone, groups are smaller. To a loop that has nothing else to do a round is some microseconds.
+  // Waits for two rounds of the event loop: after one round alone, groups are smaller. An idle loop needs
+  // some microseconds for a round.
   const gather = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   redactor.pacedBy(createPaces({ clock: plainClock, gather }));
   return {

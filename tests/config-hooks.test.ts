@@ -53,7 +53,7 @@ const WRONG: [string, string, RegExp][] = [
   ["a short token", hooks({ token: "short" }), /hooks.token: must have at least 16/],
   ["a short secret", mapping({ preset: "hmac", secret: "x" }), /secret: must have at least 16/],
   ["no secret", mapping({ preset: "github" }), /secret: is missing/],
-  ["a secret too many", mapping({ secret: SECRET }), /secret: goes with/],
+  ["a secret too many", mapping({ secret: SECRET }), /secret: is valid only with/],
   ["no message", hooks({ mappings: [{ id: "a" }] }), /message: is missing/],
   ["another field", mapping({ message: "{{env.HOME}}" }), /message: holds {{env.HOME}}/],
   ["a field that is code", mapping({ message: "{{body.a()}} {{1+1}}" }), /message: holds/],
@@ -69,7 +69,7 @@ const WRONG: [string, string, RegExp][] = [
         { id: "b", message: "x", match: { path: "a" } },
       ],
     }),
-    /another mapping's/,
+    /another mapping/,
   ],
   [
     "an id of two",
@@ -79,15 +79,19 @@ const WRONG: [string, string, RegExp][] = [
         { id: "a", message: "x" },
       ],
     }),
-    /is there twice/,
+    /is listed twice/,
   ],
   ["a place without deliver", mapping({ to: "main" }), /deliver: must be true/],
   ["another channel", mapping({ deliver: true, channel: "telegram", to: "1" }), /there is no channel/],
   ["a channel without a chat", withTelegram({ channel: "telegram" }), /to: is missing/],
   ["another account", withTelegram({ channel: "telegram", to: "1", accountId: "x" }), /no account "x"/],
-  ["an account of webchat", mapping({ deliver: true, accountId: "x" }), /accountId: goes with no webchat/],
-  ["events without GitHub", mapping({ match: { events: ["push"] } }), /events go with/],
-  ["a header without hmac", mapping({ deliveryHeader: "x" }), /deliveryHeader: goes with/],
+  [
+    "an account of webchat",
+    mapping({ deliver: true, accountId: "x" }),
+    /accountId: is not valid with webchat/,
+  ],
+  ["events without GitHub", mapping({ match: { events: ["push"] } }), /events are valid only with/],
+  ["a header without hmac", mapping({ deliveryHeader: "x" }), /deliveryHeader: is valid only with/],
 ];
 test.each(WRONG)("%s is a problem, told with its path", (_, text, words) => {
   const problems = config().problems(text);

@@ -53,7 +53,7 @@ test("IN2: what is there already is refused", () => {
   expect(insertAt("{channels: {telegram: {}}}", ["channels", "telegram"], BOT)).toMatchObject({ ok: false });
   expect(insertAt("{channels: 3}", ["channels", "telegram"], BOT)).toMatchObject({
     ok: false,
-    error: "channels is no object",
+    error: "channels is not an object",
   });
   expect(insertAt("{channels: ", ["channels", "telegram"], BOT).ok).toBe(false);
 });

@@ -51,11 +51,20 @@ test("servers are complete: places are absolute, what is not enabled is not ther
 
 test.each([
   [{ a: {} }, "tools.mcp.servers.a: must have a command (a program) or a url (an address)"],
-  [{ a: { command: "x", url: "http://x/y" } }, "tools.mcp.servers.a.url: can't stand beside command"],
-  [{ a: { command: "x", headers: {} } }, "tools.mcp.servers.a.headers: belongs to a server with a url"],
-  [{ a: { url: "http://x/y", env: {} } }, "tools.mcp.servers.a.env: belongs to a server with a command"],
+  [{ a: { command: "x", url: "http://x/y" } }, "tools.mcp.servers.a.url: is not valid together with command"],
+  [
+    { a: { command: "x", headers: {} } },
+    "tools.mcp.servers.a.headers: is valid only for a server with a url",
+  ],
+  [
+    { a: { url: "http://x/y", env: {} } },
+    "tools.mcp.servers.a.env: is valid only for a server with a command",
+  ],
   [{ a: { url: "ftp://x/y" } }, "tools.mcp.servers.a.url: must be an http or https address"],
-  [{ a: { url: "http://u:p@x/y" } }, "tools.mcp.servers.a.url: must hold no user and password: use headers"],
+  [
+    { a: { url: "http://u:p@x/y" } },
+    "tools.mcp.servers.a.url: must not contain user and password: use headers",
+  ],
   [
     { a: { command: "x", agents: ["mian"] } },
     'tools.mcp.servers.a.agents[0]: there is no agent "mian"; the nearest is main',
@@ -76,7 +85,7 @@ test("a secret in the environment of a server is told of by no problem, and make
     home()
       .good(undefined as unknown as string)
       .warnings.join("\n"),
-  ).toContain("others can read it");
+  ).toContain("other users can read it");
 });
 
 test("settings are shown with the names of secrets, never with what they are", () => {

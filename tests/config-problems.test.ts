@@ -61,7 +61,7 @@ test("problems behind the shape are told together with those of the shape", () =
   expect(config().problems(text)).toEqual([
     "gatway: unknown key; the nearest valid key is gateway",
     "store.postgresUrl: must be like postgres://user:password@host:5432/database",
-    'agents.list[1].id: "a" is there twice',
+    'agents.list[1].id: "a" is listed twice',
     "agents.list[1].default: only one agent can be the default, and agents.list[0] is",
     'agents.defaults.subagents.allowAgents[0]: there is no agent "reserch"; the nearest is research',
     'agents.defaults.model: there is no model "local/qwen4"; valid: local/qwen3, offline/rehearsal',
@@ -80,14 +80,14 @@ test.each([
   ],
   [
     `{ ${LOCAL.replace('[{ id: "qwen3" }]', '[{ id: "m" }, { id: "m" }]')} }`,
-    ['models[1].id: "m" is there twice'],
+    ['models[1].id: "m" is listed twice'],
   ],
   ['{ agents: { defaults: { model: "anthropic/claude-sonnet-5" } } }', ["none of ANTHROPIC_API_KEY"]],
   ['{ session: { mainKey: "global" } }', ["not global or unknown"]],
   [
     '{ models: { providers: { openai: { baseUrl: "https://me:geheim@h/v1" } } } }',
     [
-      'openai.baseUrl: must hold no user and password: use apiKey or headers, got "https://me:[redacted]@h/v1"',
+      'openai.baseUrl: must not contain user and password: use apiKey or headers, got "https://me:[redacted]@h/v1"',
     ],
   ],
   ['{ session: { mainKey: "node-1" } }', ["not beginning with node-"]],
@@ -115,7 +115,7 @@ test.each([
   ['{ store: { dir: "${constructor}" } }', ["store.dir: needs the environment variable constructor"]],
   ['{ store: { dir: "${A:-${B}}" } }', ["store.dir: has a variable in the fallback of A"]],
   ["{ gateway: { port: Infinity } }", ["gateway.port: must be a number, got Infinity"]],
-  [`{ gateway: ${"[".repeat(100_000)}${"]".repeat(100_000)} }`, ["is nested more than 64 deep"]],
+  [`{ gateway: ${"[".repeat(100_000)}${"]".repeat(100_000)} }`, ["is nested more than 64 levels deep"]],
   ["{ gateway: null }", ["gateway: must be an object, { … }, got null"]],
 ])("%s is refused with a reason", (text, reasons) => {
   const found = config().problems(text).join("\n");
@@ -130,9 +130,9 @@ test("variables that are unset, malformed or hold a wrong value are problems wit
     [
       "gateway.host: needs the environment variable NO_HOST, which is not set",
       "gateway.port: must be a number, got a string",
-      'gateway.auth.token: has a "${" that names no variable; write "$${" for the characters themselves',
+      'gateway.auth.token: has a "${" without a valid variable name; write "$${" for a literal "${"',
       "agents.defaults.thinking: must be one of off, minimal, low, medium, high, xhigh, max",
-      'commands.owners[0]: has a "${" that names no variable; write "$${" for the characters themselves',
+      'commands.owners[0]: has a "${" without a valid variable name; write "$${" for a literal "${"',
     ].sort(),
   );
   expect(found.join()).not.toContain("geheim");
@@ -143,7 +143,7 @@ test("a name that came from a variable and names nothing is told by its variable
     subagents: { allowAgents: ["x\${SECRET}"] } }] } }`;
   const found = config().problems(text, { env: { SECRET: "geheim.1", NAME: "Verdeckt" } });
   expect(found).toEqual([
-    'agents.list[1].id: "${NAME}" is there twice',
+    'agents.list[1].id: "${NAME}" is listed twice',
     expect.stringContaining('there is no agent "x${SECRET}"; the nearest is ${NAME}'),
     expect.stringContaining('there is no model "${SECRET}"'),
   ]);

@@ -54,7 +54,7 @@ test("the file names the collector, else the environment does, for traces before
 test("G5: a wrong address or header is refused by its path, and no secret of it is shown", () => {
   const secret = "hunter2-hunter2";
   expect(bad({ endpoint: `http://me:${secret}@c/v1/traces` })).toContain(
-    "telemetry.traces.endpoint: must hold no user",
+    "telemetry.traces.endpoint: must not contain user",
   );
   expect(bad({ endpoint: "ftp://c" })).toContain(
     "telemetry.traces.endpoint: must be an http or https address",

@@ -376,7 +376,7 @@ test("a file with secrets in it that others can read is warned about; names of v
   };
   const secret = '{ gateway: { auth: { token: "abcdefghijklmnopqrstuvwxyz" } } }';
   expect(warned(secret, 0o644)).toEqual([
-    `${config().defaultPath} holds secrets, and others can read it (mode 644): chmod 600 it`,
+    `${config().defaultPath} contains secrets, and other users can read it (mode 644). Run chmod 600 on it.`,
   ]);
   expect(
     warned('{ gateway: { auth: { token: "${NONE:-abcdefghijklmnopqrstuvwxyz}" } } }', 0o644),
@@ -392,7 +392,9 @@ test.each(["~/.parley", "/"])(
   (workspace) => {
     const { warnings } = config().good(`{ agents: { defaults: { workspace: "${workspace}" } } }`);
     expect(warnings).toHaveLength(2);
-    expect(warnings[0]).toContain(`holds ${join(config().home, ".parley/state")}: the agent can change it`);
+    expect(warnings[0]).toContain(
+      `contains ${join(config().home, ".parley/state")}, so the agent can change it`,
+    );
   },
 );
 

@@ -1,5 +1,4 @@
-// Owns what the agents of a configuration are: the list or the one default agent, with the defaults filled
-// in.
+// Completes the agents of a configuration: the list or the one default agent, with defaults filled in.
 
 import type {
   AcpRuntime,
@@ -18,14 +17,14 @@ const ONE_AGENT: readonly AgentInFile[] = [{ id: "main", default: true, tools: {
 const listOf = (file: ConfigFile): readonly AgentInFile[] =>
   file.agents.list.length > 0 ? file.agents.list : ONE_AGENT;
 
-/** The index of the default agent: the one that says so, else the first. */
+/** Returns the index of the default agent: the one with `default: true`, else the first. */
 const defaultIndex = (list: readonly AgentInFile[]): number =>
   Math.max(
     0,
     list.findIndex((agent) => agent.default),
   );
 
-/** All agents, complete. `expand` makes a path absolute. */
+/** Returns all agents, complete. `expand` makes a path absolute. */
 export function agentsOf(
   file: ConfigFile,
   firstModel: string,
@@ -64,7 +63,7 @@ export function agentsOf(
   });
 }
 
-/** Key by key the agent's own, else the defaults'; `null`: none, whatever the defaults say. */
+/** Each key is the agent's own, else the default. `null`: no limit, whatever the default is. */
 function budgetOf(
   defaults: ConfigFile["agents"]["defaults"]["budget"],
   own: AgentInFile["budget"],
@@ -86,7 +85,7 @@ function runtimeOf({ runtime }: AgentInFile, expand: (path: string) => string): 
   return { type, ...rest, ...(cwd === undefined ? {} : { cwd: expand(cwd) }) };
 }
 
-/** Reports what does not go together in the runtime of an agent. */
+/** Reports contradictions in the runtime of an agent. */
 function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems: Problem[]): void {
   const { runtime } = agent;
   if (runtime === undefined) return;
@@ -94,24 +93,29 @@ function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems
     problems.push({ path: [...path, ...key.split(".")], text });
   };
   if (runtime.type !== "acp") {
-    if (runtime.command.length > 0) tell("runtime.command", 'is for runtime.type "acp" only');
+    if (runtime.command.length > 0) tell("runtime.command", 'is valid only with runtime.type "acp"');
     return;
   }
   if ((runtime.command[0] ?? "").trim() === "") {
     tell("runtime.command", 'must name a program, like ["my-agent", "--acp"]');
   }
-  if (agent.model) tell("model", "an ACP agent chooses its model itself: say it in runtime.command or env");
+  if (agent.model) tell("model", "an ACP agent chooses its own model; set it in runtime.command or env");
   const mode = agent.sandbox?.mode ?? file.agents.defaults.sandbox.mode;
   if (mode === "all") {
-    tell("sandbox.mode", 'is "all", and an ACP agent can not be contained: it would never run; set "off"');
+    tell(
+      "sandbox.mode",
+      'is "all", but an ACP agent cannot run in a sandbox, so it would never run. Set "off".',
+    );
   }
 }
 
-/** Nobody named the agent's workspace: it is a folder made for the agent, and for nobody else. */
+/** True if no workspace is configured: then the folder is created for this agent alone. */
 const isOurFolder = (file: ConfigFile, agent: AgentInFile): boolean =>
   agent.workspace === undefined && file.agents.defaults.workspace === WORKSPACE_DEFAULT;
 
-/** Key by key the agent's own, else the defaults'. `ownFolder`: the workspace is the agent's alone. */
+/**
+ * Each key is the agent's own, else the default. `ownFolder`: no other agent or person uses the workspace.
+ */
 function sandboxOf(
   defaults: ConfigFile["agents"]["defaults"]["sandbox"],
   own: AgentInFile["sandbox"],
@@ -127,13 +131,14 @@ function sandboxOf(
     memoryMb: own?.memoryMb ?? defaults.memoryMb,
     processesMax: own?.processesMax ?? defaults.processesMax,
     diskMb: own?.diskMb ?? defaults.diskMb,
-    // Where something of the agent's runs bare, or people work, contained ones don't say what git runs.
+    // If unsandboxed sessions or people use the folder, sandboxed ones must not choose the programs that git
+    // runs.
     git: own?.git ?? defaults.git ?? (mode === "all" && ownFolder ? "write" : "read"),
     ...(image ? { image } : {}),
   };
 }
 
-/** Reports ids that are there twice, a second default, and names of agents that don't exist. */
+/** Reports duplicate ids, a second default, and names of agents that do not exist. */
 export function checkAgents(file: ConfigFile, problems: Problem[]): void {
   const list = listOf(file);
   const ids = list.map(({ id }) => id.toLowerCase());
@@ -141,7 +146,7 @@ export function checkAgents(file: ConfigFile, problems: Problem[]): void {
   for (const [index, agent] of list.entries()) {
     const path: Path = ["agents", "list", index];
     const id = ids[index] ?? "";
-    if (ids.indexOf(id) !== index) problems.push({ path: [...path, "id"], text: `"${id}" is there twice` });
+    if (ids.indexOf(id) !== index) problems.push({ path: [...path, "id"], text: `"${id}" is listed twice` });
     if (agent.default && index !== chosen) {
       const text = `only one agent can be the default, and ${showPath(["agents", "list", chosen])} is`;
       problems.push({ path: [...path, "default"], text });
@@ -156,7 +161,7 @@ export function checkAgents(file: ConfigFile, problems: Problem[]): void {
   }
 }
 
-/** Every allow list of the file with the path of what it belongs to. */
+/** Returns every allow list of the file with its path. */
 function allowLists(file: ConfigFile): (readonly [readonly string[], Path])[] {
   return [
     [file.agents.defaults.subagents.allowAgents ?? [], ["agents", "defaults"]],
@@ -170,7 +175,7 @@ function fallbackNames(names: readonly string[], path: Path): (readonly [string,
   return names.map((name, at) => [name, [...path, "fallbackModels", at]] as const);
 }
 
-/** Reports every named model that does not exist. */
+/** Reports every configured model that does not exist. */
 export function checkAgentModels(
   file: ConfigFile,
   providers: readonly ProviderSettings[],

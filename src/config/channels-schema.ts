@@ -1,14 +1,14 @@
-// Owns the keys of the configuration file about channels: what each account may have.
+// The schema of channels and their accounts in the configuration file.
 
 import { z } from "zod";
 import { DM_POLICIES, GROUP_POLICIES, QUEUE_MODES } from "../core/channel-settings.ts";
 import { httpAddress, limit, optionalText, text, texts } from "./fields.ts";
 
-/** The longest pause that messages are joined over. */
+/** Longest pause over which messages are joined. */
 const DEBOUNCE_MAX_MS = 60_000;
 const MEDIA_MAX_MB = 100;
 
-/** The same keys in two places: of a channel none has a default, so that what it leaves out is seen. */
+/** Used globally and by each channel. A channel's keys have no defaults, so that omitted keys are visible. */
 const bindingKeys = {
   enabled: z.boolean().describe("Whether threads may be bound to sub-agents."),
   idleHours: z.number().min(0).describe("A binding ends after this time without a message; 0: never."),
@@ -17,19 +17,19 @@ const bindingKeys = {
 
 const inboundKeys = {
   debounceMs: limit(0, DEBOUNCE_MAX_MS).describe(
-    "Messages of one sender within this time of each other are one. 0: each is its own.",
+    "Joins messages of one sender that arrive within this time. 0: off.",
   ),
   queue: z
     .enum(QUEUE_MODES)
     .describe(
-      "A message during a run. followup: it is the next run. steer: the run reads it between two steps. " +
-        "interrupt: the run is ended for it. The last two only where the run answers the same place.",
+      "Handling of a message during a run. followup: it is the next run. steer: the run reads it between " +
+        "two steps. interrupt: it cancels the run. The last two apply only if the run answers the same chat.",
     ),
   mediaMaxMb: z
     .number()
     .positive("must be more than 0")
     .max(MEDIA_MAX_MB)
-    .describe("Of one picture, voice message or file; what is larger is only named."),
+    .describe("Limit of one picture, voice message or file. Of larger ones the agent gets only the name."),
 };
 
 export const threadBindings = z
@@ -40,7 +40,7 @@ export const threadBindings = z
   })
   .prefault({});
 
-/** For every channel; each may say otherwise. */
+/** Defaults of all channels; each channel may override them. */
 export const inbound = z
   .strictObject({
     debounceMs: inboundKeys.debounceMs.default(1_000),
@@ -49,30 +49,32 @@ export const inbound = z
   })
   .prefault({});
 
-const peers = texts.describe("Ids as the platform writes them; `*`: everybody.");
+const peers = texts.describe("Ids in the platform's format; `*`: everybody.");
 
 const group = z.strictObject({
-  enabled: z.boolean().default(true).describe("False: nobody is answered there."),
+  enabled: z.boolean().default(true).describe("False: nobody gets an answer there."),
   requireMention: z
     .boolean()
     .optional()
-    .describe("Only what names the agent or replies to it is answered. Default: the account's."),
-  allowFrom: peers.optional().describe("Senders that are answered there. Unset: all."),
+    .describe("Answer only messages that mention the agent or reply to it. Default: the account's value."),
+  allowFrom: peers.optional().describe("Senders that get answers there. Unset: all."),
   agentId: text.optional().describe("Default: the account's."),
 });
 
-/** What every account has; unset: what the channel says, and then the default. */
+/** Keys of every account. Absent: the value of the channel, else the default. */
 const common = {
   enabled: z.boolean().optional().describe("Default true."),
-  agentId: text.optional().describe("The agent that gets what comes in. Default: the default agent."),
+  agentId: text.optional().describe("The agent that receives messages. Default: the default agent."),
   dmPolicy: z
     .enum(DM_POLICIES)
     .optional()
     .describe(
-      "Who may write directly. pairing (default): whoever an operator let in, a stranger gets a code. " +
-        "allowlist: allowFrom only. open: everybody. disabled: nobody.",
+      "Who may send direct messages. pairing (default): people whom an operator approved; others get a " +
+        "code. allowlist: allowFrom only. open: everybody. disabled: nobody.",
     ),
-  allowFrom: peers.optional().describe("Let in without asking, under pairing too; `*`: everybody."),
+  allowFrom: peers
+    .optional()
+    .describe("Senders allowed without approval, also under pairing; `*`: everybody."),
   groupPolicy: z
     .enum(GROUP_POLICIES)
     .optional()
@@ -80,60 +82,62 @@ const common = {
       "allowlist (default): groups in `groups`, and senders in groupAllowFrom anywhere. open: every group " +
         "that the account is in. disabled: none.",
     ),
-  groupAllowFrom: peers.optional().describe("Senders that are answered in any group."),
+  groupAllowFrom: peers.optional().describe("Senders that get answers in any group."),
   requireMention: z
     .boolean()
     .optional()
-    .describe("In groups only what names the agent or replies to it is answered. Default true."),
-  groups: z.record(text, group).optional().describe("By the group's id; `*` is all that are not named."),
-  inbound: z.strictObject(inboundKeys).partial().optional().describe("Instead of the keys of `inbound`."),
+    .describe("In groups, answer only messages that mention the agent or reply to it. Default true."),
+  groups: z.record(text, group).optional().describe("By group id; `*` applies to groups without an entry."),
+  inbound: z.strictObject(inboundKeys).partial().optional().describe("Overrides keys of `inbound`."),
   threadBindings: z
     .strictObject(bindingKeys)
     .partial()
     .optional()
-    .describe("Instead of the keys of session.threadBindings."),
+    .describe("Overrides keys of session.threadBindings."),
 };
 
 const telegram = {
   botToken: optionalText.describe("From @BotFather."),
   apiRoot: httpAddress()
     .optional()
-    .describe("Of a Bot API server of your own. Default https://api.telegram.org."),
+    .describe("URL of your own Bot API server. Default https://api.telegram.org."),
 };
 const discord = {
-  token: optionalText.describe("The bot's, from the developer portal."),
+  token: optionalText.describe("Token of the bot, from the developer portal."),
   restUrl: httpAddress().optional().describe("Default https://discord.com/api."),
 };
 const whatsapp = {
-  phoneNumberId: optionalText.describe("Of the number that the account writes from."),
-  accessToken: optionalText.describe("A permanent one, of a system user."),
-  appSecret: optionalText.describe("Signs the web hooks: without it none is believed."),
-  verifyToken: optionalText.describe("A word of your own, given again where the web hook is set up."),
+  phoneNumberId: optionalText.describe("Id of the account's phone number."),
+  accessToken: optionalText.describe("Permanent token of a system user."),
+  appSecret: optionalText.describe("Verifies signatures of web hooks: without it all are rejected."),
+  verifyToken: optionalText.describe(
+    "A word of your choice. Enter the same one when you set up the web hook.",
+  ),
   graphUrl: httpAddress().optional().describe("Default https://graph.facebook.com/v23.0."),
 };
 const signal = {
-  number: optionalText.describe("The account's, like +491701234567."),
-  url: httpAddress().optional().describe("Of the signal-cli daemon. Default http://127.0.0.1:8080."),
+  number: optionalText.describe("Number of the account, for example +491701234567."),
+  url: httpAddress().optional().describe("URL of the signal-cli daemon. Default http://127.0.0.1:8080."),
 };
 const imessage = {
   command: z
     .array(text)
     .min(1)
     .optional()
-    .describe('The program that speaks for Messages. Default ["imsg", "rpc"].'),
+    .describe('The program that connects to Messages. Default ["imsg", "rpc"].'),
   names: z
     .array(text)
     .optional()
-    .describe('By these a message in a group names the agent, alone or as @name. Default ["Parley"].'),
+    .describe('Names that mention the agent in a group, alone or as @name. Default ["Parley"].'),
   attachmentFolders: z
     .array(text.regex(/^(?:~?\/|~$)/, "must begin with / or ~/"))
     .optional()
-    .describe("Files of messages are read below these only. Default: Messages' own, below ~/Library."),
+    .describe("Attachments are read only from these folders. Default: the folder of Messages in ~/Library."),
 };
 
 const ACCOUNT = /^[a-z0-9][a-z0-9_-]{0,31}$/;
 
-/** A channel: one account by its own keys, others by name below `accounts`. */
+/** A channel: one account by its own keys, more accounts by name in `accounts`. */
 function channel<T extends z.ZodRawShape>(own: T) {
   const account = z.strictObject({ ...common, ...own });
   return account
@@ -141,7 +145,7 @@ function channel<T extends z.ZodRawShape>(own: T) {
       accounts: z
         .record(z.string().regex(ACCOUNT, "must be 1 to 32 of a-z, 0-9, _ and -"), account)
         .optional()
-        .describe("Further accounts by name; what one does not say, the channel's own keys do."),
+        .describe("More accounts by name. Omitted keys have the channel's values."),
     })
     .optional();
 }
@@ -153,6 +157,6 @@ export const channels = z
     whatsapp: channel(whatsapp),
     signal: channel(signal),
     imessage: channel(imessage),
-    webchat: z.strictObject({}).optional().describe("Always there; it has no keys."),
+    webchat: z.strictObject({}).optional().describe("Always enabled; it has no keys."),
   })
   .prefault({});

@@ -1,4 +1,4 @@
-// Owns how the channels of the file become accounts: each complete, or told why it can't be one.
+// Turns the channels of the file into complete accounts, or reports the missing keys.
 
 import {
   type AccountSettings,
@@ -12,11 +12,11 @@ import { agentProblem } from "./fields.ts";
 import type { ConfigFile } from "./schema.ts";
 import type { Path, Problem } from "./source.ts";
 
-/** The account that the keys of the channel itself describe. */
+/** Name of the account that the channel's own keys describe. */
 const DEFAULT_ACCOUNT = "default";
 const BYTES_PER_MB = 1024 * 1024;
 
-/** Where Messages keeps the files that come with messages. */
+/** Folder in which Messages stores attachments. */
 const MESSAGES_FOLDERS = ["~/Library/Messages/Attachments"];
 
 type ChannelsInFile = ConfigFile["channels"];
@@ -28,7 +28,7 @@ interface Around {
   readonly problems: Problem[];
 }
 
-/** The keys without which an account can't work. */
+/** Keys that an account needs. */
 const NEEDED: { readonly [C in ChannelId]: readonly (keyof AccountInFile<C>)[] } = {
   telegram: ["botToken"],
   discord: ["token"],
@@ -37,12 +37,12 @@ const NEEDED: { readonly [C in ChannelId]: readonly (keyof AccountInFile<C>)[] }
   imessage: [],
 };
 
-/** What is said; `null` stands for nothing. */
+/** Returns the fields that are set; `null` counts as not set. */
 function said(fields: object): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null));
 }
 
-/** An account over the rules of its channel: key by key, also of those that hold keys of their own. */
+/** Merges an account over the rules of its channel, key by key, including nested objects. */
 function layered(rules: Readonly<Record<string, unknown>>, account: object): object {
   const own = said(account);
   const both = ["inbound", "threadBindings"].map((key): [string, object] => {
@@ -81,7 +81,7 @@ function commonOf(file: ConfigFile, account: AccountInFile<"telegram">, accountI
     allowFrom: account.allowFrom ?? [],
     groupPolicy: account.groupPolicy ?? "allowlist",
     groupAllowFrom: account.groupAllowFrom ?? [],
-    // Under `open`, and for senders who are answered anywhere, the account's own rule holds.
+    // Under `open`, and for senders in groupAllowFrom, the account's own rule applies.
     groups,
     requireMention,
     inbound: {
@@ -129,7 +129,7 @@ function wholeAccount(channel: ChannelId, common: AccountSettings, account: obje
   }
 }
 
-/** What is wrong with the agents that an account names. */
+/** Reports unknown agents that an account names. */
 function checkAgents(account: AccountSettings, path: Path, { agents, problems }: Around): void {
   const ids = agents.map(({ id }) => id);
   const named: [string | undefined, Path][] = [
@@ -145,7 +145,7 @@ function checkAgents(account: AccountSettings, path: Path, { agents, problems }:
   }
 }
 
-/** Whether any of the keys that make an account is there. */
+/** Returns whether any of the keys that define an account is present. */
 function isDescribed(channel: ChannelId, account: object): boolean {
   const keys = channel === "imessage" ? ["command", "enabled"] : NEEDED[channel];
   return keys.some((key) => Boolean((account as Record<string, unknown>)[key]));
@@ -157,16 +157,16 @@ function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): Chann
   const { accounts = {}, ...own } = section;
   const needed = NEEDED[channel] as readonly string[];
   const first = needed[0] ?? "enabled";
-  // An empty one is a variable that is not set; one that is not there at all was forgotten.
+  // An empty key is a variable that is not set; a missing key was forgotten.
   const isForgotten =
     channel === "imessage" ? !isDescribed(channel, own) : needed.every((key) => !(key in own));
   if (isForgotten && Object.keys(own).length > 0 && Object.keys(accounts).length === 0) {
-    const what = channel === "imessage" ? "is needed as true" : "is needed";
+    const what = channel === "imessage" ? "must be true" : "is needed";
     const text = `${what}: without it the channel has no account`;
     around.problems.push({ path: ["channels", channel, first], text });
   }
   const inFile: [string, object, Path][] = Object.entries(accounts).map(([name, account]) => {
-    // What makes another account of it is its own; only the rules are shared.
+    // Another account inherits only rules, not the keys that define an account.
     const rules = Object.fromEntries(Object.entries(own).filter(([key]) => !needed.includes(key)));
     return [name, layered(rules, account), ["channels", channel, "accounts", name]];
   });
@@ -189,7 +189,10 @@ function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): Chann
   });
 }
 
-/** The accounts that are enabled. An account whose keys are all unset, as by variables, is none. */
+/**
+ * Returns the enabled accounts. An account whose keys are all empty, for example by unset variables, is
+ * skipped.
+ */
 export function channelsOf(file: ConfigFile, around: Around): ChannelAccount[] {
   return CHANNEL_IDS.flatMap((channel) => accountsOf(channel, file, around));
 }

@@ -1,11 +1,11 @@
-// Owns a second look at the configuration: what the file says now, and what of it a restart would change.
+// Checks the configuration file again and reports which settings a restart would change.
 
 import { isDeepStrictEqual } from "node:util";
 import { configPathOf, type LoadOptions, loadSettings } from "../config.ts";
 import type { Settings } from "../core/settings.ts";
 import { describeSettings } from "./describe.ts";
 
-/** Where in the file a part of the settings comes from, when it is called otherwise there. */
+/** Path in the file of settings that have a different name there. */
 const IN_FILE: Partial<Record<keyof Settings, string>> = {
   providers: "models.providers",
   maxConcurrent: "agents.defaults.maxConcurrent",
@@ -15,7 +15,7 @@ const IN_FILE: Partial<Record<keyof Settings, string>> = {
   traces: "telemetry.traces",
 };
 
-/** The parts of the settings that differ, as the file calls them; of their values nothing is told. */
+/** Returns the paths of the settings that differ, without values. */
 function changedParts(running: Settings, found: Settings): string[] {
   const names = new Set([...Object.keys(running), ...Object.keys(found)] as (keyof Settings)[]);
   return [...names]
@@ -24,7 +24,7 @@ function changedParts(running: Settings, found: Settings): string[] {
     .sort();
 }
 
-/** Reads the file and the environment again as a start would, and compares them with what runs. */
+/** Reads the file and the environment as a start would, and compares them with the running settings. */
 export function checkAgain(options: LoadOptions, running: Settings) {
   const settings = describeSettings(running);
   const again = loadSettings(options);

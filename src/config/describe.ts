@@ -1,5 +1,5 @@
-// Owns the settings as they are shown, and the secrets among them: both by the rules of disclosure.ts.
-// G5: a secret is never shown; a setting without a rule isn't either.
+// Formats settings for display and collects the secrets among them, both by the rules of disclosure.ts.
+// G5: secrets are never shown, nor settings without a rule.
 
 import { isObject } from "../core/json.ts";
 import { isSecretName } from "../core/redact-shapes.ts";
@@ -14,12 +14,12 @@ const NONE = "(none)";
 
 const parsed = (address: string): URL | undefined => (URL.canParse(address) ? new URL(address) : undefined);
 
-function placeOf(address: string): string {
+function publicAddress(address: string): string {
   const url = parsed(address);
   return url === undefined ? SET : `${url.protocol}//${url.host}${url.pathname.replace(/^\/$/, "")}`;
 }
 
-/** What is shown of a value. Absent: nothing. */
+/** Returns the visible form of a value. Absent: nothing is shown. */
 function shown(rule: AnyRule, value: unknown): unknown {
   switch (rule) {
     case "show":
@@ -29,7 +29,7 @@ function shown(rule: AnyRule, value: unknown): unknown {
     case "secret or none":
       return value === undefined || value === "" ? NONE : SET;
     case "place":
-      return placeOf(String(value));
+      return publicAddress(String(value));
     case "origin":
       return parsed(String(value))?.origin ?? SET;
     case "program":
@@ -59,17 +59,17 @@ function shownTree(rule: { readonly [key: string]: AnyRule }, value: unknown): u
   return told;
 }
 
-/** The settings as `config.check` shows them: whole, but for secrets, of which only the presence is told. */
+/** Returns the settings as `config.check` shows them. Of secrets only the presence is shown. */
 export function describeSettings(settings: Settings): Record<string, unknown> {
   const { gateway, tools, ...rest } = shown(DISCLOSURE as AnyRule, settings) as Record<string, Tree>;
   const token = settings.gateway.token === undefined ? "(generated at first start)" : SET;
   const mcp = tools?.mcp as { servers: { reach: Tree }[] };
-  // An outside server is shown as it stands in the file, where its address or program is a key of its own.
+  // An MCP server is shown as in the file, where address and program are separate keys.
   const servers = mcp.servers.map(({ reach: { kind: _, ...reach }, ...server }) => ({ ...server, ...reach }));
   return { ...rest, gateway: { ...gateway, token }, tools: { ...tools, mcp: { ...mcp, servers } } };
 }
 
-/** The names of the settings, wherever they stand, of which this is decided. */
+/** Returns the names of all settings that have one of these rules. */
 function namesRuled(wanted: readonly AnyRule[], rule = DISCLOSURE as AnyRule): string[] {
   if (typeof rule === "string") return [];
   return Object.entries(rule).flatMap(([name, its]) =>
@@ -77,31 +77,31 @@ function namesRuled(wanted: readonly AnyRule[], rule = DISCLOSURE as AnyRule): s
   );
 }
 
-/** In the file, too, they have these names. */
+/** The file uses the same names. */
 const SECRETS = new Set(namesRuled(["secret", "secret or none"]));
 const OF_SECRETS = new Set(namesRuled(["names"]));
 
-/** Whether the value at this path of the file is a secret, or may be one. */
+/** Returns whether the value at this path of the file is, or may be, a secret. */
 export function isSecretPath(path: Path): boolean {
   return SECRETS.has(String(path.at(-1))) || path.some((part) => OF_SECRETS.has(String(part)));
 }
 
-/** Long, and unlike a word, a path or a name. */
+/** Returns whether a word is long and looks like neither a word, a path nor a name. */
 function looksRandom(word: string): boolean {
   if (!/^[\w.~+=-]{20,}$/.test(word)) return false;
   return /^[0-9a-f]{24,}$/i.test(word) || (/[a-z]/.test(word) && /[A-Z]/.test(word) && /[0-9]/.test(word));
 }
 
-/** A shorter word of a value may be a scheme like `Bearer`. */
+/** Shorter words may be a scheme like `Bearer`. */
 const SECRET_CHARS_MIN = 8;
 
-/** `Bearer <token>` is a value, and so is the token alone. */
+/** `Bearer <token>` is a secret, and so is the token alone. */
 function inValue(name: string, value: string): string[] {
   const words = [value, ...value.split(/[\s,=]+/)];
   return words.filter((word) => (isSecretName(name) ? word.length >= SECRET_CHARS_MIN : looksRandom(word)));
 }
 
-/** A password, and what a path or a query holds that is no word. */
+/** Returns the password, and the parts of path and query that look random. */
 function inAddress(address: string): string[] {
   const url = parsed(address);
   if (url === undefined) return [];
@@ -119,7 +119,7 @@ function decoded(text: string): string {
   }
 }
 
-/** `--api-key VALUE` and `--api-key=VALUE`. */
+/** Finds `--api-key VALUE` and `--api-key=VALUE`. */
 function inArguments(words: readonly string[]): string[] {
   return words.flatMap((word, index) => {
     const [name = "", ...value] = word.split("=");
@@ -153,12 +153,12 @@ function secretsUnder(rule: AnyRule, value: unknown): string[] {
   }
 }
 
-/** What these settings hold that may stand in no line of a log. */
+/** Returns all secrets of these settings, to be redacted in the log. */
 export function secretsOf(settings: Settings): string[] {
   return secretsUnder(DISCLOSURE as AnyRule, settings);
 }
 
-/** The same of the environment: passwords in addresses, values that are named like secrets, headers. */
+/** Returns the secrets of the environment: passwords in addresses, values with secret names, headers. */
 export function secretsOfEnvironment(env: Env): string[] {
   return Object.entries(env).flatMap(([name, value = ""]) => {
     const isSecret = isSecretName(name) || /_HEADERS$/.test(name);

@@ -1,7 +1,7 @@
-// Owns which setting may be shown to whom it concerns, one by one, and which is a secret.
-// DC1: it is a list of what is allowed: a setting that is not in it is shown to nobody, and one that is added
-//      to the settings does not compile before somebody has decided.
-// DC2: what is a secret here is masked in every line of the log, whatever it looks like (I14).
+// Decides for each setting whether it may be shown, and whether it is a secret.
+// DC1: this is an allow list: a setting without a rule is never shown, and a new setting does not compile
+// without a rule.
+// DC2: secrets are redacted in every line of the log, whatever they look like (I14).
 
 import type { ChannelAccount } from "../core/channel-settings.ts";
 import { LOG_PARTS } from "../core/logging.ts";
@@ -10,22 +10,22 @@ import type { Settings } from "../core/settings.ts";
 type Leaf = string | number | boolean | null | undefined;
 type Values = Readonly<Record<string, string>>;
 
-/** How texts are shown that are, or may hold, a secret. */
+/** How to show texts that are, or may contain, a secret. */
 export type TextRule =
-  /** Only that it is there. */
+  /** Shows only that it is set. */
   | "secret"
-  /** The same, and that it is not there. */
+  /** Shows only whether it is set. */
   | "secret or none"
-  /** An address without user, password and query. */
+  /** Shows an address without user, password and query. */
   | "place"
-  /** Of an address only its origin: the rest may be a secret. */
+  /** Shows only the origin of an address, because the rest may be a secret. */
   | "origin";
 
-/** How lists of words are shown that may hold a secret. */
+/** How to show lists of words that may contain a secret. */
 export type ListRule =
-  /** A program by its first word; of its arguments only how many there are. */
+  /** Shows the first word of a command and the number of its arguments. */
   | "program"
-  /** Only how many there are. */
+  /** Shows only the number of entries. */
   | "count";
 
 type KeyOf<T> = T extends unknown ? keyof T : never;
@@ -36,7 +36,7 @@ type ObjectRule<T> =
     ? { readonly each: Rule<At<T, string>> } | ([T] extends [Values] ? "names" : never)
     : { readonly [K in KeyOf<T>]-?: Rule<At<T, K>> };
 
-/** What is decided of a value of this type. `names`: of fields whose values may be secrets. */
+/** The rule for a value of this type. `names`: shows field names only, because the values may be secrets. */
 export type Rule<T> = [T] extends [Leaf]
   ? "show" | ([T] extends [string | undefined] ? TextRule : never)
   : [T] extends [readonly Leaf[] | undefined]
@@ -204,7 +204,7 @@ const LEVELS = Object.fromEntries(LOG_PARTS.map((part) => [part, "show"])) as Ru
   Settings["logging"]["parts"]
 >;
 
-/** All of them. */
+/** The rules of all settings. */
 export const DISCLOSURE: Rule<Settings> = {
   gateway: {
     host: "show",

@@ -1,20 +1,20 @@
-// Owns the kinds of value that keys of the configuration file have.
+// Value types of the configuration file's keys.
 
 import { z } from "zod";
 import { closestKeys } from "../core/session-key.ts";
 
 export const text = z.string().min(1);
 export const texts = z.array(text);
-/** A secret or an address that an unset variable may leave empty: empty is the same as absent. */
+/** A secret or an address that an unset variable may leave empty. Empty counts as absent. */
 export const optionalText = z.string().nullish();
 const namesUser = (address: string): boolean => /^\w+:\/\/[^/?#]*@/.test(address);
-/** An address over HTTP. `instead`: where a password belongs. */
+/** An HTTP address. `instead`: the key for a password. */
 export const httpAddress = (instead?: string) =>
   z
     .url({ protocol: /^https?$/ })
     .refine(
       (address) => !namesUser(address),
-      `must hold no user and password${instead === undefined ? "" : `: use ${instead}`}`,
+      `must not contain user and password${instead === undefined ? "" : `: use ${instead}`}`,
     );
 export const path = text.refine((value) => !/^~[^/]/.test(value), "only ~ and ~/… are expanded, not ~user");
 export const limit = (min: number, max: number) => z.int().min(min).max(max);
@@ -28,7 +28,7 @@ export const toolFilter = z
   })
   .prefault({});
 
-/** What is wrong with the name of an agent; undefined: nothing. */
+/** Describes the problem of an agent name. undefined: it is valid. */
 export function agentProblem(name: string, ids: readonly string[]): string | undefined {
   if (ids.includes(name.toLowerCase())) return undefined;
   const [nearest] = closestKeys(name, ids, 1);

@@ -1,10 +1,10 @@
-// Owns whether a file that holds secrets is its owner's alone, as far as its mode says.
+// Checks whether only its owner can access a file, by its mode.
 
-/** Bits of a mode by which others than the owner reach a file. */
+/** Mode bits that give access to other users. */
 const OTHERS = 0o077;
 
-/** Never on Windows, where modes say nothing of it. */
+/** Always false on Windows, where modes do not show access. */
 export const othersReach = (mode: number): boolean => process.platform !== "win32" && (mode & OTHERS) !== 0;
 
-/** As `chmod` takes it. */
+/** Formats a mode for `chmod`. */
 export const octalMode = (mode: number): string => (mode & 0o777).toString(8);

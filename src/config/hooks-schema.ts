@@ -1,11 +1,10 @@
-// Owns the keys of the configuration file about programs that are told of events, and about those that tell
-// of theirs.
+// The schema of outgoing and incoming web hooks in the configuration file.
 
 import { z } from "zod";
 import { HOOK_EVENTS, THINKING_LEVELS } from "../core/settings.ts";
 import { DAY_SECONDS, httpAddress, limit, modelName, optionalText, text, texts } from "./fields.ts";
 
-/** Hooks of one gateway. */
+/** Limit of outgoing hooks of a gateway. */
 const HOOKS_MAX = 32;
 
 const outgoing = z.strictObject({
@@ -13,20 +12,22 @@ const outgoing = z.strictObject({
     .string()
     .regex(/^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/, "must be 1 to 64 letters, digits, ., _ and -")
     .optional()
-    .describe("What the outbox calls it. Default: the address's host and a number made of the address."),
+    .describe("Name in the outbox. Default: the host and a hash of the address."),
   url: httpAddress().describe("Gets a POST for each event. Redirects are not followed."),
   events: z.array(z.enum(HOOK_EVENTS)).min(1, "must name at least one event").describe("Which ones."),
   secret: z
     .string()
     .min(16, "must have at least 16 characters")
-    .describe("Signs each request (HMAC-SHA256). whsec_ and base64: those bytes; else the text itself."),
+    .describe(
+      "Signs each request (HMAC-SHA256). With whsec_ and base64: the decoded bytes; else the text itself.",
+    ),
   sessions: texts.optional().describe("Key patterns with `*`. Unset: every session."),
-  enabled: z.boolean().default(true).describe("False: told of nothing, as if it were not there."),
+  enabled: z.boolean().default(true).describe("False: disabled."),
 });
 
 export type OutgoingInFile = z.output<typeof outgoing>;
 
-/** Mappings of one gateway. */
+/** Limit of mappings of a gateway. */
 const MAPPINGS_MAX = 64;
 const TEMPLATE_MAX_CHARS = 16_000;
 const HEADER = /^[a-z0-9][a-z0-9_-]{0,63}$/i;
@@ -36,7 +37,7 @@ const nameWords = "must be 1 to 64 of a-z, 0-9, _ and -, and not agent or wake";
 const header = z.string().regex(HEADER, "must be the name of a header");
 
 const mapping = z.strictObject({
-  id: z.string().regex(NAME, nameWords).describe("What it is called, also to the agent."),
+  id: z.string().regex(NAME, nameWords).describe("Unique name, also shown to the agent."),
   match: z
     .strictObject({
       path: z.string().regex(NAME, nameWords).optional().describe("POST /hooks/<path>. Default: the id."),
@@ -48,54 +49,58 @@ const mapping = z.strictObject({
   preset: z
     .enum(["token", "github", "hmac"])
     .default("token")
-    .describe("How a request proves whose it is: hooks.token, GitHub's signature, an HMAC in a header."),
+    .describe("Authentication of requests: hooks.token, GitHub's signature, or an HMAC in a header."),
   secret: z
     .string()
     .min(16, "must have at least 16 characters")
     .optional()
-    .describe("Of github and hmac: the key of the signature."),
+    .describe("For github and hmac: the key of the signature."),
   signatureHeader: header
     .optional()
-    .describe("Of hmac: holds the HMAC-SHA256 of the body in hex or base64. Default x-signature-256."),
-  deliveryHeader: header.optional().describe("Of hmac: holds the id of a delivery. Default x-delivery-id."),
+    .describe("For hmac: header with the HMAC-SHA256 of the body in hex or base64. Default x-signature-256."),
+  deliveryHeader: header
+    .optional()
+    .describe("For hmac: header with the id of a delivery. Default x-delivery-id."),
   message: text
     .max(TEMPLATE_MAX_CHARS)
     .optional()
-    .describe("What the agent is told; {{body.a.b}} is a field of the body. Preset github has a default."),
-  name: text.max(200).optional().describe("What people see. Default: the id."),
+    .describe(
+      "Message for the agent; {{body.a.b}} inserts a field of the body. Preset github has a default.",
+    ),
+  name: text.max(200).optional().describe("Display name. Default: the id."),
   agentId: text.optional().describe("Default: the default agent."),
-  sessionKey: text.optional().describe("One session for all of them. Default: a new one each, hook:<uuid>."),
-  deliver: z.boolean().default(false).describe("Whether replies go to a place besides the session."),
+  sessionKey: text
+    .optional()
+    .describe("One session for all requests. Default: a new one for each, hook:<uuid>."),
+  deliver: z.boolean().default(false).describe("Whether replies are also delivered to a chat."),
   channel: text
     .optional()
     .describe(
-      "Where to deliver: webchat, a channel, or last (where a session's people were). Default webchat.",
+      "Delivery channel: webchat, a channel, or last (the last chat of a session's people). Default webchat.",
     ),
   to: text
     .optional()
-    .describe("Where to deliver: a chat; on webchat and with last a session. Default: the main session."),
-  accountId: text.optional().describe("With a channel: which account. Default: the first."),
+    .describe("Delivery target: a chat; with webchat or last a session. Default: the main session."),
+  accountId: text.optional().describe("With a channel: the account. Default: the first."),
   threadId: text.optional().describe("With a channel: the thread or topic."),
   model: modelName.optional().describe("Default: the agent's."),
   thinking: z.enum(THINKING_LEVELS).optional().describe("Default: the agent's."),
   timeoutSeconds: limit(0, 7 * DAY_SECONDS)
     .optional()
-    .describe("Of a run; 0: no limit. Default 0."),
+    .describe("Time limit of a run; 0: none. Default 0."),
 });
 
-/** Keys that a caller may name of a session. */
+/** Session keys that a caller may name. */
 export const HOOK_KEYS_DEFAULT = ["hook:*"];
 
 export const hooks = z.strictObject({
-  enabled: z.boolean().default(false).describe("Whether web hooks that come in are answered."),
-  token: optionalText.describe(
-    "Opens /hooks/agent and /hooks/wake, and nothing else; at least 16 characters.",
-  ),
+  enabled: z.boolean().default(false).describe("Whether incoming web hooks are accepted."),
+  token: optionalText.describe("Grants access to /hooks/agent and /hooks/wake only; at least 16 characters."),
   allowedSessionKeys: texts
     .default(HOOK_KEYS_DEFAULT)
     .describe("Keys that a caller of /hooks/agent may name, `*` as a wildcard."),
-  mappings: z.array(mapping).max(MAPPINGS_MAX).default([]).describe("Senders with a path of their own."),
-  outgoing: z.array(outgoing).max(HOOKS_MAX).default([]).describe("Programs that are told of events."),
+  mappings: z.array(mapping).max(MAPPINGS_MAX).default([]).describe("Senders with their own path."),
+  outgoing: z.array(outgoing).max(HOOKS_MAX).default([]).describe("Programs that receive events."),
 });
 
 export type HooksInFile = z.output<typeof hooks>;

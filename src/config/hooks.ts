@@ -1,24 +1,24 @@
-// Owns what the programs of a configuration that are told of events are, complete.
+// Completes the outgoing hooks of a configuration.
 
 import { createHash } from "node:crypto";
 import type { OutgoingHook } from "../core/settings.ts";
 import type { OutgoingInFile } from "./hooks-schema.ts";
 import type { Problem } from "./source.ts";
 
-/** The same for the same address, and no way back to it. */
+/** Returns a default name: the same for the same address, and the address cannot be derived from it. */
 function nameOf({ name, url }: OutgoingInFile): string {
   if (name !== undefined) return name;
   const { host } = new URL(url);
   return `${host}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}`;
 }
 
-/** Those that are enabled; two of one name are a problem. */
+/** Returns the enabled hooks. Reports duplicate names. */
 export function outgoingHooksOf(inFile: readonly OutgoingInFile[], problems: Problem[]): OutgoingHook[] {
   const names = inFile.map(nameOf);
   return inFile.flatMap((hook, index) => {
     const name = names[index] ?? "";
     if (names.indexOf(name) !== index) {
-      const text = `"${name}" is there twice: give each of them a name of its own`;
+      const text = `"${name}" is listed twice; give each hook a different name`;
       problems.push({ path: ["hooks", "outgoing", index, "name"], text });
     }
     const { url, events, secret, sessions, enabled } = hook;

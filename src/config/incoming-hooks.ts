@@ -1,4 +1,4 @@
-// Owns what the web hooks of a configuration that come in are, complete.
+// Completes the incoming web hooks of a configuration.
 // G3: every problem is reported with its path.
 
 import type { ChannelAccount } from "../core/channel-settings.ts";
@@ -15,7 +15,7 @@ import { agentProblem } from "./fields.ts";
 import { HOOK_KEYS_DEFAULT, type HooksInFile, type MappingInFile } from "./hooks-schema.ts";
 import type { Path, Problem } from "./source.ts";
 
-/** A shorter token could be guessed by who may try for years. */
+/** A shorter token could be guessed by trying for years. */
 const TOKEN_CHARS_MIN = 16;
 const SIGNATURE_HEADER = "x-signature-256";
 const DELIVERY_HEADER = "x-delivery-id";
@@ -26,11 +26,11 @@ const GITHUB_MESSAGE = [
   "{{body.comment.body}}",
 ].join("\n");
 
-/** What stands elsewhere in the configuration, and matters here. */
+/** Other settings that the checks need. */
 interface Around {
   readonly agents: readonly AgentSettings[];
   readonly channels: readonly ChannelAccount[];
-  /** The gateway's own, if it is set. */
+  /** The token of the gateway, if it is set. */
   readonly token: string | undefined;
   readonly tokens: readonly TokenSettings[];
 }
@@ -41,10 +41,10 @@ function proofOf(one: MappingInFile, tell: Tell): HookProof {
   const { preset, secret } = one;
   if (preset !== "token" && secret === undefined) tell("secret", `is missing; preset ${preset} needs it`);
   if (preset === "token" && secret !== undefined) {
-    tell("secret", 'goes with preset "github" or "hmac"; preset "token" takes hooks.token');
+    tell("secret", 'is valid only with preset "github" or "hmac"; preset "token" uses hooks.token');
   }
   for (const name of ["signatureHeader", "deliveryHeader"] as const) {
-    if (preset !== "hmac" && one[name] !== undefined) tell(name, 'goes with preset "hmac" only');
+    if (preset !== "hmac" && one[name] !== undefined) tell(name, 'is valid only with preset "hmac"');
   }
   if (preset === "token") return { kind: preset };
   if (preset === "github") return { kind: preset, secret: secret ?? "" };
@@ -54,7 +54,7 @@ function proofOf(one: MappingInFile, tell: Tell): HookProof {
 
 function messageOf({ message, preset }: MappingInFile, tell: Tell): string {
   const template = message ?? (preset === "github" ? GITHUB_MESSAGE : "");
-  if (template.trim() === "") tell("message", "is missing: what is the agent told?");
+  if (template.trim() === "") tell("message", "is missing; set the message for the agent");
   const problem = templateProblem(template);
   if (problem !== undefined) tell("message", problem);
   return template;
@@ -63,10 +63,10 @@ function messageOf({ message, preset }: MappingInFile, tell: Tell): string {
 function checkPlaceOf(one: MappingInFile, channels: readonly ChannelAccount[], tell: Tell): void {
   const { deliver, channel = WEBCHAT, to, accountId, threadId } = one;
   const named = [one.channel, to, accountId, threadId].some((value) => value !== undefined);
-  if (!deliver && named) tell("deliver", "must be true with channel or to");
+  if (!deliver && named) tell("deliver", "must be true if channel or to is set");
   if (channel === WEBCHAT || channel === LAST) {
     const isMore = accountId !== undefined || threadId !== undefined;
-    if (isMore) tell(accountId === undefined ? "threadId" : "accountId", `goes with no ${channel}`);
+    if (isMore) tell(accountId === undefined ? "threadId" : "accountId", `is not valid with ${channel}`);
     return;
   }
   const accounts = channels.filter((account) => account.channel === channel);
@@ -77,7 +77,7 @@ function checkPlaceOf(one: MappingInFile, channels: readonly ChannelAccount[], t
     const ids = accounts.map((account) => account.accountId).join(", ");
     tell("accountId", `${channel} has no account ${JSON.stringify(accountId)}; there is: ${ids}`);
   }
-  if (to === undefined) tell("to", "is missing: the chat that is written to");
+  if (to === undefined) tell("to", "is missing; set the id of a chat");
 }
 
 function checkMapping(one: MappingInFile, { agents, channels }: Around, tell: Tell): void {
@@ -89,10 +89,11 @@ function checkMapping(one: MappingInFile, { agents, channels }: Around, tell: Te
     tell("sessionKey", "is not a session key; like hook:ci, main or agent:<agentId>:main");
   }
   checkPlaceOf(one, channels, tell);
-  if (preset !== "github" && match.events.length > 0) tell("match", 'events go with preset "github" only');
+  if (preset !== "github" && match.events.length > 0)
+    tell("match", 'events are valid only with preset "github"');
 }
 
-function placeOf(one: MappingInFile): Pick<HookMapping, "deliver"> {
+function deliveryOf(one: MappingInFile): Pick<HookMapping, "deliver"> {
   const { deliver, channel = WEBCHAT, to = "main", accountId, threadId } = one;
   if (!deliver) return {};
   const account = accountId === undefined ? {} : { accountId };
@@ -111,7 +112,7 @@ function mappingOf(one: MappingInFile, tell: Tell): HookMapping {
     ...(name === undefined ? {} : { name }),
     ...(agentId === undefined ? {} : { agentId: agentId.toLowerCase() }),
     ...(sessionKey === undefined ? {} : { sessionKey }),
-    ...placeOf(one),
+    ...deliveryOf(one),
     ...(model === undefined ? {} : { model }),
     ...(thinking === undefined ? {} : { thinking }),
     ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
@@ -123,7 +124,8 @@ function checkToken(hooks: HooksInFile, around: Around, problems: Problem[]): vo
   if (!enabled || !token) return;
   const path: Path = ["hooks", "token"];
   if (token === around.token || around.tokens.some((one) => one.token === token)) {
-    const text = "is the same as a token of the gateway: whoever may send a hook could do everything";
+    const text =
+      "is the same as a token of the gateway, so senders of hooks could do everything. Choose another one.";
     problems.push({ path, text });
   }
   if (token.length < TOKEN_CHARS_MIN) {
@@ -143,9 +145,9 @@ export function incomingHooksOf(
     checkMapping(one, around, tell);
     const path = one.match.path ?? one.id;
     const before = hooks.mappings.slice(0, index);
-    if (before.some(({ id }) => id === one.id)) tell("id", `"${one.id}" is there twice`);
+    if (before.some(({ id }) => id === one.id)) tell("id", `"${one.id}" is listed twice`);
     else if (before.some(({ id, match }) => (match.path ?? id) === path)) {
-      tell("match", `POST /hooks/${path} is another mapping's already`);
+      tell("match", `POST /hooks/${path} already belongs to another mapping`);
     }
     return mappingOf(one, tell);
   });

@@ -1,8 +1,8 @@
-// Owns how something is added to the text of a configuration file: everything else in it stays as it was
-// written, comments and blanks included.
-// IN1: the new text stands for the old tree and what was added, and nothing else: it is read again and
-//      compared, and what can't be added so is refused.
-// IN2: what is there already is never changed.
+// Adds a value to the text of a configuration file and keeps the rest unchanged, including comments and
+// blanks.
+// IN1: the new text is parsed again and must equal the old tree plus the addition; otherwise the addition
+// fails.
+// IN2: existing values never change.
 
 import { isDeepStrictEqual } from "node:util";
 import JSON5 from "json5";
@@ -13,7 +13,7 @@ import { parseText, showPath, type Tree } from "./source.ts";
 const INDENT = "  ";
 const BLANK = /[\s\uFEFF]/;
 
-/** Where the text goes on behind blanks and comments. */
+/** Returns the position after blanks and comments. */
 function pastBlanks(text: string, from: number): number {
   let at = from;
   for (;;) {
@@ -24,20 +24,20 @@ function pastBlanks(text: string, from: number): number {
   }
 }
 
-/** Behind the next match, or at the end. */
+/** Returns the position after the next match, or the end. */
 function ends(text: string, pattern: RegExp, from: number): number {
   pattern.lastIndex = from;
   return pattern.exec(text) === null ? text.length : pattern.lastIndex;
 }
 
-/** Behind the quoted text that begins here. */
+/** Returns the position after the quoted text that begins here. */
 function pastQuoted(text: string, from: number): number {
   let at = from + 1;
   while (at < text.length && text[at] !== text[from]) at += text[at] === "\\" ? 2 : 1;
   return at + 1;
 }
 
-/** Behind the value that begins here: up to the comma or bracket that ends it. */
+/** Returns the position after the value that begins here: its comma or closing bracket. */
 function pastValue(text: string, from: number): number {
   let depth = 0;
   let at = pastBlanks(text, from);
@@ -62,7 +62,10 @@ function pastValue(text: string, from: number): number {
   return at;
 }
 
-/** The place behind the brace of the object that stands at `key` in the object whose inside begins here. */
+/**
+ * Returns the position after the opening brace of the object at `key`, in the object whose content begins
+ * here.
+ */
 function insideOf(text: string, from: number, key: string): number | undefined {
   let at = pastBlanks(text, from);
   while (at < text.length && text[at] !== "}") {
@@ -85,12 +88,12 @@ function withAdded(tree: Tree, [first = "", ...rest]: readonly string[], value: 
   return { ...tree, [first]: put };
 }
 
-/** The value at `path` in new objects for those parts of the path that are not there. */
+/** Formats the value at `path`, with new objects for missing parts of the path. */
 function memberText(path: readonly string[], value: unknown, depth: number): string {
   const [key = "", ...rest] = path;
   const inner = rest.length === 0 ? value : rest.reduceRight((below, name) => ({ [name]: below }), value);
   const shown = JSON5.stringify({ [key]: inner }, { space: INDENT, quote: '"' });
-  // Without the braces around it, and their lines.
+  // Removes the braces around it, and their lines.
   const lines = shown.split("\n").slice(1, -1);
   return lines
     .map((line) => INDENT.repeat(depth) + line)
@@ -98,7 +101,7 @@ function memberText(path: readonly string[], value: unknown, depth: number): str
     .replace(/,?$/, ",");
 }
 
-/** The text with `value` at `path`, of which nothing may stand there yet. An empty text is an empty file. */
+/** Returns the text with `value` at `path`, which must not exist yet. An empty text is an empty file. */
 export function insertAt(text: string, path: readonly string[], value: unknown): Result<string> {
   const before = parseText(text, "the configuration file");
   if (!before.ok) return before;
@@ -114,14 +117,14 @@ export function insertAt(text: string, path: readonly string[], value: unknown):
     if (!isObject(below) || !Object.hasOwn(below, key)) break;
     const next = insideOf(text, inside, key);
     if (next === undefined)
-      return fail("invalid_config", `${showPath(path.slice(0, depth + 1))} is no object`);
+      return fail("invalid_config", `${showPath(path.slice(0, depth + 1))} is not an object`);
     below = below[key];
     inside = next;
     depth += 1;
   }
   const rest = path.slice(depth);
   if (isObject(below) && Object.hasOwn(below, rest[0] ?? "")) {
-    return fail("invalid_config", `${showPath(path.slice(0, depth + 1))} is there already`);
+    return fail("invalid_config", `${showPath(path.slice(0, depth + 1))} already exists`);
   }
   const closes = text[pastBlanks(text, inside)] === "}";
   const member = memberText(rest, value, depth);
@@ -129,5 +132,5 @@ export function insertAt(text: string, path: readonly string[], value: unknown):
   const changed = text.slice(0, inside) + after + text.slice(inside);
   const read = parseText(changed, "the configuration file");
   if (read.ok && isDeepStrictEqual(read.value, withAdded(before.value, path, value))) return ok(changed);
-  return fail("invalid_config", "the configuration file can't be added to without a risk: add it by hand");
+  return fail("invalid_config", "the configuration file cannot be changed safely. Add the setting by hand.");
 }

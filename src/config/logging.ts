@@ -1,4 +1,4 @@
-// Owns the keys of the configuration file about the log.
+// The schema of the log in the configuration file.
 
 import { z } from "zod";
 import {
@@ -16,16 +16,18 @@ const part = z.enum(LOG_PARTS);
 
 export const logging = z
   .strictObject({
-    level: level.default(LOGGING.level).describe("The least that is written. PARLEY_LOG goes before it."),
-    parts: z.partialRecord(part, level).default({}).describe("Levels of single parts, instead of `level`."),
+    level: level
+      .default(LOGGING.level)
+      .describe("Least severe level that is written. PARLEY_LOG overrides it."),
+    parts: z.partialRecord(part, level).default({}).describe("Levels of single parts; override `level`."),
     format: z
       .enum(LOG_FORMATS)
       .default(LOGGING.format)
-      .describe("auto: lines for people in a terminal, else JSON. PARLEY_LOG_FORMAT goes before it."),
+      .describe("auto: lines for people in a terminal, else JSON. PARLEY_LOG_FORMAT overrides it."),
   })
   .prefault({});
 
-/** What holds, the environment included. */
+/** Returns the effective settings, including the environment. */
 export function loggingOf(file: z.output<typeof logging>, env: Env, problems: Problem[]): LoggingSettings {
   const wanted = loggingFrom(file, env);
   if (wanted.ok) return wanted.value;

@@ -1,39 +1,39 @@
-// Owns what the configuration says of outside MCP servers: `tools.mcp`.
-// MC1: a server is a program or an address, never both; what belongs to the other kind is an error.
+// The schema and checks of external MCP servers in the configuration file: `tools.mcp`.
+// MC1: a server is a program or an address, never both; keys of the other kind are an error.
 
 import { z } from "zod";
 import type { McpSettings } from "../core/settings.ts";
 import { agentProblem, DAY_SECONDS, httpAddress, limit, text, texts } from "./fields.ts";
 import type { Path, Problem } from "./source.ts";
 
-/** No `__` and none at an end: `mcp__a__b__c` has one reading. */
+/** No `__`, and no `_` at an end, so that `mcp__a__b__c` is unambiguous. */
 const SERVER_NAME = /^(?=.{1,24}$)[a-z0-9]+(?:(?:-+|_)[a-z0-9]+)*$/;
 
 const server = z.strictObject({
-  enabled: z.boolean().default(true).describe("false: as if it were not there."),
+  enabled: z.boolean().default(true).describe("False: disabled."),
   command: text.optional().describe("A program that speaks MCP over its standard input and output."),
-  args: z.array(z.string()).optional().describe("Its arguments, as they are: no shell reads them."),
+  args: z.array(z.string()).optional().describe("Its arguments, unchanged: no shell is involved."),
   env: z
     .record(text, z.string())
     .optional()
-    .describe("Its environment, besides PATH, HOME and a few others; it gets no other of the gateway's."),
+    .describe("Its environment, in addition to PATH, HOME and a few others of the gateway."),
   cwd: text.optional().describe("Its working folder. Default: the folder of this file."),
   url: httpAddress("headers")
     .optional()
-    .describe("The address of one that speaks MCP over Streamable HTTP, in place of command."),
+    .describe("Address of a server for MCP over Streamable HTTP, instead of command."),
   headers: z.record(text, z.string()).optional().describe("Sent with every request."),
   agents: texts.default([]).describe("Agents that may use it, `*` as a wildcard. Empty: every agent."),
   tools: texts
     .default([])
-    .describe("Its tools that may be used, by its own names, `*` as a wildcard. Empty: all."),
+    .describe("Tools that may be used, by the server's names, `*` as a wildcard. Empty: all."),
   allowSandboxed: z
     .boolean()
     .default(false)
     .describe("Whether sandboxed sessions may use it, although it runs outside of every sandbox."),
   timeoutSeconds: limit(1, DAY_SECONDS)
     .default(60)
-    .describe("A call without an answer for this long is an error, and the server is told to stop it."),
-  startTimeoutSeconds: limit(1, 3_600).default(60).describe("A start that takes longer has failed."),
+    .describe("Time limit of a call. After it the call fails and the server is asked to cancel it."),
+  startTimeoutSeconds: limit(1, 3_600).default(60).describe("Time limit of a start."),
 });
 
 export const mcp = z
@@ -46,10 +46,12 @@ export const mcp = z
         server,
       )
       .default({})
-      .describe("Outside MCP servers by name. Their tools are called mcp__<server>__<tool>."),
+      .describe("External MCP servers by name. Their tools are called mcp__<server>__<tool>."),
     waitSeconds: limit(0, 600)
       .default(10)
-      .describe("The longest that a run waits for servers that are not ready; then it goes on without them."),
+      .describe(
+        "Longest time that a run waits for servers that are not ready; then it continues without them.",
+      ),
     maxResultBytes: limit(1_000, 16 * 1024 ** 2)
       .default(64 * 1024)
       .describe("The text of one result is cut here."),
@@ -62,23 +64,26 @@ type ServerInFile = McpInFile["servers"][string];
 const OF_A_PROGRAM = ["args", "env", "cwd"] as const;
 const OF_AN_ADDRESS = ["headers"] as const;
 
-/** What is wrong with the keys of one server together. */
+/** Checks the combination of keys of one server. */
 function checkKeys(at: Path, one: ServerInFile, problems: Problem[]): void {
   const { command, url } = one;
   if (command === undefined && url === undefined)
     problems.push({ path: at, text: "must have a command (a program) or a url (an address)" });
   if (command !== undefined && url !== undefined)
-    problems.push({ path: [...at, "url"], text: "can't stand beside command: a server is one or the other" });
+    problems.push({
+      path: [...at, "url"],
+      text: "is not valid together with command; a server has only one of them",
+    });
   const foreign = command === undefined ? OF_A_PROGRAM : OF_AN_ADDRESS;
   const wanted = command === undefined ? "command" : "url";
   if (command === undefined && url === undefined) return;
   for (const key of foreign) {
     if (one[key] !== undefined)
-      problems.push({ path: [...at, key], text: `belongs to a server with a ${wanted}` });
+      problems.push({ path: [...at, key], text: `is valid only for a server with a ${wanted}` });
   }
 }
 
-/** Reports servers that are neither program nor address, or both, and names of agents that don't exist. */
+/** Reports servers with neither or both of program and address, and agents that do not exist. */
 export function checkMcp(file: McpInFile, agentIds: readonly string[], problems: Problem[]): void {
   for (const [name, one] of Object.entries(file.servers)) {
     const at: Path = ["tools", "mcp", "servers", name];
@@ -90,7 +95,7 @@ export function checkMcp(file: McpInFile, agentIds: readonly string[], problems:
   }
 }
 
-/** The enabled servers, complete. `expand` makes a path absolute. */
+/** Returns the enabled servers, complete. `expand` makes a path absolute. */
 export function mcpOf(file: McpInFile, expand: (path: string) => string): McpSettings {
   const { servers, waitSeconds, maxResultBytes } = file;
   const complete = Object.entries(servers).flatMap(([name, one]): McpSettings["servers"] => {

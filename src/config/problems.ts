@@ -1,5 +1,5 @@
-// Owns how a problem in the configuration is told: where, what was wrong, what would be right.
-// No secret and nothing that came from the environment is ever shown (I14).
+// Formats problems of the configuration: the path, the problem and a valid value.
+// Secrets and values from the environment are never shown (I14).
 
 import type { z } from "zod";
 import { isObject } from "../core/json.ts";
@@ -13,13 +13,13 @@ type Issue = z.core.$ZodIssue;
 
 let ofTheFile: Tree | undefined;
 
-/** Made at the first problem that needs it: a file has many, and it takes longer than all the rest. */
+/** Built for the first problem: it takes longer than all other checks. */
 function fileSchema(): Tree {
   ofTheFile ??= configJsonSchema();
   return ofTheFile;
 }
 
-/** What the JSON Schema says about the place at `path`. */
+/** Returns the JSON Schema of the value at `path`. */
 function schemaAt(path: Path): Tree {
   let schema: unknown = fileSchema();
   for (const part of path) {
@@ -29,7 +29,7 @@ function schemaAt(path: Path): Tree {
   return isObject(schema) ? schema : {};
 }
 
-/** Where else in the configuration a key of this name stands. */
+/** Returns other paths of the configuration that have a key of this name. */
 function placesOf(name: string, schema: unknown = fileSchema(), above = ""): string[] {
   const places: string[] = [];
   const properties = valueAt(schema, ["properties"]);
@@ -70,21 +70,23 @@ const WORDS: Readonly<Record<string, string>> = {
   record: "an object, { … }",
 };
 
-/** Describes a wrong value; secrets and variables only by their type. */
+/** Describes a wrong value. Secrets and values of variables are described only by type. */
 function showValue(value: unknown, hidden: boolean): string {
   if (value === undefined || value === null) return String(value);
   if (Array.isArray(value)) return "a list";
   if (typeof value === "object") return "an object";
-  // JSON has no word for Infinity and NaN.
+  // JSON cannot represent Infinity and NaN.
   const shown = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
   if (hidden || shown.length > 60) return typeof value === "string" ? "a string" : `a ${typeof value}`;
-  // The secrets are in what is being read: none is known yet.
+  // The secrets are not known yet: they are being read.
   return new Redactor([]).mask(shown);
 }
 
 const list = (values: readonly unknown[]): string => values.map(String).join(", ");
 
-/** The problems that one issue of the shape check stands for. `fromEnv`: paths whose text held a variable. */
+/**
+ * Returns the problems of one issue of the schema check. `fromEnv`: paths whose text contained a variable.
+ */
 export function problemsOf(issue: Issue, tree: Tree, fromEnv: ReadonlySet<string>): Problem[] {
   const path = issue.path.map((part) => (typeof part === "number" ? part : String(part)));
   const value = valueAt(tree, path);
@@ -100,7 +102,7 @@ export function problemsOf(issue: Issue, tree: Tree, fromEnv: ReadonlySet<string
     case "invalid_value": {
       const wanted = `must be one of ${list(issue.values)}`;
       if (value === undefined) return problem(`is missing; ${wanted}`);
-      // A text that is none of the words may be a secret that was put in the wrong place.
+      // An invalid word may be a secret in the wrong key.
       return problem(typeof value === "string" ? wanted : `${wanted}, ${got}`);
     }
     case "too_small":
@@ -118,15 +120,15 @@ export function problemsOf(issue: Issue, tree: Tree, fromEnv: ReadonlySet<string
   }
 }
 
-/** The schema's own sentence where it has one. */
+/** Returns the schema's own message if it has one. */
 function sizeText(message: string, bound: string, got: string): string {
   return message.startsWith("must ") ? message : `must be ${bound}, ${got}`;
 }
 
-/** A shorter value is a word like any other: to hide it would make the sentences unreadable. */
+/** Shorter values could be ordinary words: replacing them would make the messages unreadable. */
 const HIDDEN_CHARS_MIN = 6;
 
-/** The problems with each value of a variable that was put in named by its variable, in any letter case. */
+/** Replaces each inserted value of a variable by the variable's name, in any letter case. */
 export function withoutValues(
   problems: readonly Problem[],
   values: ReadonlyMap<string, string>,
@@ -141,7 +143,7 @@ export function withoutValues(
   return problems.map(({ path, text }) => ({ path, text: hide(text) }));
 }
 
-/** One line per problem, in the order of the file's sections as far as they are known. */
+/** Returns one line for each problem, in the order of the file's sections. */
 export function tell(problems: readonly Problem[]): string[] {
   const lines = problems.map(({ path, text }) => (path.length === 0 ? text : `${showPath(path)}: ${text}`));
   return [...new Set(lines)];

@@ -1,5 +1,5 @@
-// Owns which model providers there are: those of the file, else those whose key is in the environment, and in
-// any case the built-in offline one. Knows a few models, so that a key is all that is needed to begin.
+// Completes the model providers: those of the file, else those with a key in the environment, and always the
+// built-in offline one. A few models are known, so that a key is enough to start.
 
 import { closestKeys } from "../core/session-key.ts";
 import {
@@ -17,7 +17,7 @@ import { type Env, type Path, type Problem, showPath } from "./source.ts";
 const CONTEXT_WINDOW_DEFAULT = 128_000;
 const MAX_OUTPUT_DEFAULT = 8_192;
 const LISTED_MAX = 12;
-/** As the schema has them by default. */
+/** Same values as the defaults of the schema. */
 const PATIENCE = { connectTimeoutSeconds: 10, idleTimeoutSeconds: 90, maxRetries: 3 };
 const FREE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
@@ -25,12 +25,12 @@ interface KnownProvider {
   readonly api: ProviderApi;
   readonly baseUrl: string;
   readonly keyVariable: string;
-  /** The first one is the default. */
+  /** The first model is the default. */
   readonly models: readonly ModelSettings[];
 }
 
 /**
- * Prices: USD a million tokens for input, output, cache reads, cache writes. All of them think and see
+ * Prices in USD per million tokens: input, output, cache reads, cache writes. All these models think and read
  * pictures.
  */
 function known(
@@ -140,7 +140,7 @@ function completeProvider(
   if (models.length === 0) report("models", 'must list at least one model, like [{ id: "qwen3" }]');
   for (const [index, model] of models.entries()) {
     if (models.findIndex(({ id }) => id === model.id) === index) continue;
-    problems.push({ path: [...path, "models", index, "id"], text: `"${model.id}" is there twice` });
+    problems.push({ path: [...path, "models", index, "id"], text: `"${model.id}" is listed twice` });
   }
   if (api === undefined || baseUrl === undefined) return undefined;
   const apiKey = file.apiKey || (like === undefined ? undefined : env[like.keyVariable]);
@@ -149,7 +149,7 @@ function completeProvider(
   return { id, api, baseUrl, ...(apiKey ? { apiKey } : {}), headers, ...patience, models };
 }
 
-/** All configured providers; with none in the file, one for each key that the environment holds. */
+/** Returns all configured providers. If the file has none: one for each key in the environment. */
 export function providersOf(
   inFile: Readonly<Record<string, ProviderInFile>>,
   env: Env,
@@ -162,11 +162,11 @@ export function providersOf(
     .filter((provider) => provider !== undefined);
 }
 
-/** The model that answers where none is named. */
+/** Returns the model that is used if none is configured. */
 export const firstModel = (providers: readonly ProviderSettings[]): string =>
   modelNames(providers)[0] ?? OFFLINE_MODEL;
 
-/** Reports a model that does not exist, with those that do. */
+/** Reports a model that does not exist, and lists those that do. */
 export function checkModel(
   model: string,
   path: Path,
@@ -188,7 +188,7 @@ export function checkModel(
   problems.push({ path, text: `there is no model "${model}"; valid: ${valid}${why}` });
 }
 
-/** A known provider without a key can't answer; a local one may not need a key. */
+/** Warns about known providers without a key. A local provider may not need one. */
 export function keyWarnings(providers: readonly ProviderSettings[]): string[] {
   return providers.flatMap(({ id, apiKey, baseUrl }) => {
     const like = KNOWN.get(id);

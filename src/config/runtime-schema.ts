@@ -1,4 +1,4 @@
-// Owns the keys of the configuration file about what runs an agent: our own loop, or a program over ACP.
+// The schema of agent runtimes in the configuration file: our own loop, or a program over ACP.
 
 import { z } from "zod";
 import { PERMISSION_POLICIES } from "../core/settings.ts";
@@ -18,28 +18,30 @@ export const runtime = z
     command: z
       .array(z.string().refine(withoutNul, "must have no NUL in it"))
       .default([])
-      .describe("The program and its arguments. Needed for acp; no shell reads it."),
+      .describe("The program and its arguments. Required for acp; no shell is involved."),
     env: z
       .record(
         z.string().regex(ENV_NAME, "must be letters, digits and _"),
         z.string().refine(withoutNul, "must have no NUL in it"),
       )
       .default({})
-      .describe("Its environment, besides PATH, HOME and a few like them. Keys it needs must stand here."),
-    cwd: path.optional().describe("Where it works. Default: the agent's workspace."),
+      .describe(
+        "Its environment, in addition to PATH, HOME and a few others. List the API keys that it needs here.",
+      ),
+    cwd: path.optional().describe("Working folder. Default: the agent's workspace."),
     permissions: z
       .enum(PERMISSION_POLICIES)
       .default("deny")
-      .describe("The answer when it asks whether it may do something; ask: an operator gives it."),
+      .describe("Answer to its permission requests; ask: an operator decides."),
     askSeconds: limit(1, DAY_SECONDS)
       .default(300)
-      .describe("With permissions ask: what nobody has answered by then is denied."),
+      .describe("With permissions ask: requests without an answer are denied after this time."),
     sessionTools: z
       .boolean()
       .default(true)
       .describe("Whether it gets the session tools, through an MCP server that it starts."),
     idleMinutes: limit(0, 1_440)
       .default(10)
-      .describe("How long a program without work is kept, for each session; 0: not at all."),
+      .describe("Time after which an idle program is stopped, for each session; 0: immediately."),
   })
-  .describe("What runs the agent.");
+  .describe("The runtime of the agent.");

@@ -1,5 +1,5 @@
-// Owns the way from the text of a configuration file to a plain tree: JSON5, earlier spellings, `${NAME}`.
-// Paths in problems and warnings are those of the current spelling, but for what has no place there.
+// Parses the text of a configuration file into a plain tree: JSON5, earlier spellings, `${NAME}`.
+// Problems and warnings show the current spelling of a path, unless it has none.
 
 import JSON5 from "json5";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -8,16 +8,16 @@ import { isObject } from "../core/json.ts";
 export type Path = readonly (string | number)[];
 export type Tree = Record<string, unknown>;
 
-/** Variables of the environment. */
+/** Environment variables. */
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** What went wrong where; `text` continues the path. */
+/** A problem and its path; `text` continues the path. */
 export interface Problem {
   readonly path: Path;
   readonly text: string;
 }
 
-/** Far deeper than any key; what follows may then walk the tree without a thought for the stack. */
+/** Far deeper than any key, so that recursive code cannot exhaust the stack. */
 const DEPTH_MAX = 64;
 
 export function showPath(path: Path): string {
@@ -29,7 +29,7 @@ export function showPath(path: Path): string {
   return shown.join("");
 }
 
-/** The tree that a file's text stands for. Nothing but blanks and comments is an empty file. */
+/** Parses a file's text. Blanks and comments alone are an empty file. */
 export function parseText(text: string, file: string): Result<Tree> {
   const body = text.replace(/^\uFEFF/, "");
   let tree: unknown;
@@ -41,7 +41,7 @@ export function parseText(text: string, file: string): Result<Tree> {
   }
   if (!isObject(tree)) return fail("invalid_config", `${file} must hold one object, { … }`);
   if (isWithin(tree, DEPTH_MAX)) return ok(tree);
-  return fail("invalid_config", `${file} is nested more than ${DEPTH_MAX} deep, and no key is`);
+  return fail("invalid_config", `${file} is nested more than ${DEPTH_MAX} levels deep`);
 }
 
 function isWithin(value: unknown, depth: number): boolean {
@@ -60,7 +60,7 @@ function emptyTree(body: string): Tree | undefined {
 const reasonOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replace(/^JSON5: /, "");
 
-/** Earlier spelling, current spelling; the more special ones first. */
+/** Earlier spelling, current spelling; more specific ones first. */
 const MOVED: readonly (readonly [Path, Path])[] = [
   [
     ["agent", "subagents", "tools"],
@@ -86,7 +86,7 @@ export function valueAt(tree: unknown, path: Path): unknown {
   return value;
 }
 
-/** Takes a key out, and with it every parent that it leaves empty. */
+/** Removes a key, and every parent that becomes empty. */
 function takeOut(tree: Tree, path: Path): void {
   const parent = valueAt(tree, path.slice(0, -1));
   if (!isObject(parent)) return;
@@ -94,20 +94,20 @@ function takeOut(tree: Tree, path: Path): void {
   if (path.length > 1 && Object.keys(parent).length === 0) takeOut(tree, path.slice(0, -1));
 }
 
-/** Puts `value` at `path` unless something is there; two objects are put together key by key. */
+/** Sets `value` at `path` unless it is set. Merges two objects key by key. */
 function putIn(tree: Tree, path: Path, value: unknown, from: Path, problems: Problem[]): void {
   let parent = tree;
   for (const part of path.slice(0, -1)) {
     if (!Object.hasOwn(parent, part)) parent[part] = {};
     const next = parent[part];
-    // A wrong type on the way: reported when the shape is checked.
+    // A wrong type in between is reported by the schema check.
     if (!isObject(next)) return;
     parent = next;
   }
   const name = String(path.at(-1));
   const there = Object.hasOwn(parent, name) ? parent[name] : undefined;
   if (there === undefined) {
-    // Not by assignment: `__proto__` must become a key, which is then reported like any unknown one.
+    // Not an assignment: `__proto__` must become a key, so that it is reported as unknown.
     Object.defineProperty(parent, name, { value, configurable: true, enumerable: true, writable: true });
   } else if (isObject(there) && isObject(value)) {
     for (const [key, inner] of Object.entries(value)) {
@@ -121,7 +121,7 @@ function putIn(tree: Tree, path: Path, value: unknown, from: Path, problems: Pro
   }
 }
 
-/** Brings earlier spellings into the current ones, in place; each gives a warning that names the new one. */
+/** Replaces earlier spellings by the current ones, in place. Returns a warning for each. */
 export function readEarlierSpellings(tree: Tree, problems: Problem[]): string[] {
   const warnings: string[] = [];
   const note = (from: Path, to: string) =>
@@ -161,13 +161,13 @@ export function readEarlierSpellings(tree: Tree, problems: Problem[]): string[] 
 
 export interface Substituted {
   readonly tree: Tree;
-  /** `showPath` of every string that held a variable. */
+  /** `showPath` of every string that contained a variable. */
   readonly paths: ReadonlySet<string>;
-  /** The variables that were put in, with what they held. */
+  /** The inserted variables with their values. */
   readonly values: ReadonlyMap<string, string>;
 }
 
-/** Replaces `${NAME}` and `${NAME:-fallback}` in every string. `$${` stands for `${` itself. */
+/** Replaces `${NAME}` and `${NAME:-fallback}` in every string. `$${` is an escaped `${`. */
 export function substitute(tree: Tree, env: Env, problems: Problem[]): Substituted {
   const paths = new Set<string>();
   const values = new Map<string, string>();
@@ -179,7 +179,7 @@ export function substitute(tree: Tree, env: Env, problems: Problem[]): Substitut
     }
     if (Array.isArray(value)) return value.map((inner, index) => walk(inner, [...path, index]));
     if (!isObject(value)) return value;
-    // An own key of this name would be lost on the way to an ordinary object.
+    // A key of this name would be lost when it is copied to an ordinary object.
     if (Object.hasOwn(value, "__proto__"))
       problems.push({ path: [...path, "__proto__"], text: "unknown key" });
     return Object.fromEntries(
@@ -196,11 +196,12 @@ function fillIn(text: string, env: Env, values: Map<string, string>, report: (te
     if (inside === undefined) return "${";
     const parts = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s.exec(inside);
     if (end === "" || parts === null) {
-      report(`has a "\${" that names no variable; write "$\${" for the characters themselves`);
+      report(`has a "\${" without a valid variable name; write "$\${" for a literal "\${"`);
       return whole;
     }
     const [, name = "", fallback] = parts;
-    if (/\$\{\w/.test(fallback ?? "")) report(`has a variable in the fallback of ${name}, which is not read`);
+    if (/\$\{\w/.test(fallback ?? ""))
+      report(`has a variable in the fallback of ${name}, which is not supported`);
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
     if (value !== undefined) values.set(name, value);
     if (fallback !== undefined) return value || fallback;

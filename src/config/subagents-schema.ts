@@ -1,4 +1,4 @@
-// Owns the keys of the configuration file about sub-agents and the sandbox.
+// The schema of sub-agents and the sandbox in the configuration file.
 
 import { z } from "zod";
 import { SANDBOX_BACKENDS, SANDBOX_GIT, SANDBOX_MODES } from "../core/settings.ts";
@@ -7,22 +7,24 @@ import { DAY_SECONDS, limit, MAX, modelName, optionalText, texts, toolFilter } f
 const sandboxKeys = {
   mode: z
     .enum(SANDBOX_MODES)
-    .describe("Which sessions have their tool calls contained; non-main: all but main sessions."),
+    .describe("Sessions whose tool calls run in a sandbox; non-main: all but main sessions."),
   sessionToolsVisibility: z
     .enum(["spawned", "all"])
-    .describe("What a sandboxed session sees at most: its own tree (spawned) or what its visibility allows."),
-  network: z.boolean().describe("Whether contained commands reach the network."),
-  backend: z.enum(SANDBOX_BACKENDS).describe("auto: bubblewrap where it works, else docker."),
-  memoryMb: limit(64, 1024 ** 2).describe("Memory of one call, all its processes together."),
+    .describe(
+      "Widest visibility of a sandboxed session: its own tree (spawned), or tools.sessions.visibility (all).",
+    ),
+  network: z.boolean().describe("Whether sandboxed commands have network access."),
+  backend: z.enum(SANDBOX_BACKENDS).describe("auto: bubblewrap if it works, else docker."),
+  memoryMb: limit(64, 1024 ** 2).describe("Memory of all processes of one call together."),
   processesMax: limit(8, 32_768).describe("Processes and threads of one call."),
-  diskMb: limit(16, 1024 ** 2).describe("What the workspace may hold, and temporary files again as much."),
+  diskMb: limit(16, 1024 ** 2).describe("Limit of the workspace, and the same limit for temporary files."),
   git: z
     .enum(SANDBOX_GIT)
     .describe(
-      "What contained commands may do to the workspace's .git. Default: read; " +
-        "write where mode is all and no workspace is named.",
+      "Access of sandboxed commands to the workspace's .git. Default: read; " +
+        "write if mode is all and no workspace is configured.",
     ),
-  image: optionalText.describe("For docker: the image that commands run in. Default: a small Linux."),
+  image: optionalText.describe("For docker: the image in which commands run. Default: a small Linux."),
 };
 
 export const sandbox = z
@@ -41,25 +43,25 @@ export const sandbox = z
 
 export const subagents = z
   .strictObject({
-    allowAgents: texts.default([]).describe('Agent ids it may spawn besides its own; `"*"`: any.'),
+    allowAgents: texts.default([]).describe('Agents it may spawn besides itself; `"*"`: any.'),
     model: modelName.nullish().describe("Default: the agent's own."),
     maxConcurrent: limit(1, 1_000)
       .default(8)
-      .describe("Sub-agents that execute at once; others wait in order."),
+      .describe("Sub-agents that execute at the same time; others wait in order."),
     maxChildren: limit(1, 10_000)
       .default(20)
-      .describe("Unfinished sub-agents of one session; over it, a spawn is an error."),
+      .describe("Unfinished sub-agents of one session; beyond it, a spawn fails."),
     maxSpawnDepth: limit(1, 5).default(1).describe("1: a sub-agent can't spawn; 2: its children can't; …"),
     runTimeoutSeconds: limit(0, 30 * DAY_SECONDS)
       .default(0)
-      .describe("Aborts a sub-agent this long after it started executing; 0: never."),
+      .describe("Time limit of a sub-agent, from the start of its execution; 0: none."),
     archiveAfterMinutes: limit(0, 525_600)
       .default(60)
-      .describe("Hides a sub-agent this long after its last run ended; 0: never."),
+      .describe("Archives a sub-agent this long after its last run ended; 0: never."),
     announce: z
       .enum(["post", "wake"])
       .default("post")
-      .describe("post: a result is posted as it is. wake: the requester's agent is run on it instead."),
+      .describe("post: a result is posted unchanged. wake: the requester's agent runs with it instead."),
   })
   .prefault({});
 
@@ -72,28 +74,28 @@ export const agentSubagents = z.strictObject({
   allowAgents: texts.optional().describe("Default: agents.defaults.subagents.allowAgents."),
   model: modelName
     .nullish()
-    .describe("Of sub-agents that are this agent. Default: agents.defaults.subagents.model, else its own."),
+    .describe(
+      "Model of sub-agents that use this agent. Default: agents.defaults.subagents.model, else its own.",
+    ),
 });
 
-/** What an agent may use in a day. */
+/** Daily limits of an agent. */
 export const budget = z.strictObject({
   dailyTokens: limit(1, MAX)
     .nullish()
     .describe(
-      "Tokens in a day (UTC) of all its sessions; a model call that does not fit is not made. Unset: none.",
+      "Tokens per day (UTC) of all its sessions; model calls beyond it are refused. Unset: no limit.",
     ),
   dailyCost: z
     .number()
     .positive("must be more than 0")
     .nullish()
-    .describe(
-      "USD in a day (UTC) of all its sessions; a model call that does not fit is not made. Unset: none.",
-    ),
+    .describe("USD per day (UTC) of all its sessions; model calls beyond it are refused. Unset: no limit."),
 });
 
 const attachments = z
   .strictObject({
-    enabled: z.boolean().default(true).describe("Whether files may be given to a sub-agent."),
+    enabled: z.boolean().default(true).describe("Whether files may be attached for a sub-agent."),
     maxFiles: limit(1, 1_000).default(50).describe("Files of one spawn."),
     maxFileBytes: limit(1, 1024 ** 3)
       .default(1024 ** 2)
@@ -104,11 +106,11 @@ const attachments = z
     retainOnSessionKeep: z
       .boolean()
       .default(false)
-      .describe('Whether, with cleanup "keep", they stay until the session is deleted.'),
+      .describe('With cleanup "keep": whether attachments remain until the session is deleted.'),
   })
   .prefault({});
 
-/** A second filter, for some sessions only. */
+/** An additional filter for some sessions. */
 export const moreTools = z.strictObject({ tools: toolFilter }).prefault({});
 
 export const spawnTool = z.strictObject({ attachments }).prefault({});

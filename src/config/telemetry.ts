@@ -1,5 +1,5 @@
-// Owns the keys of the configuration file about what a collector of traces is told, and what comes of them.
-// TL1: traces are on only where the file says so. The environment may say where to, never whether.
+// The schema of traces in the configuration file, and the resulting settings.
+// TL1: only the file can switch traces on. The environment may set the destination.
 
 import { z } from "zod";
 import type { TraceSettings } from "../core/trace-settings.ts";
@@ -8,7 +8,7 @@ import type { Env, Problem } from "./source.ts";
 
 const DEFAULT_ENDPOINT = "http://127.0.0.1:4318/v1/traces";
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
-/** Neither line breaks nor what a header can't carry. */
+/** Rejects line breaks and other characters that a header cannot contain. */
 const HEADER_VALUE = /^[\t\x20-\x7e]{0,8192}$/;
 
 const collectorAddress = httpAddress("headers");
@@ -17,11 +17,11 @@ export const telemetry = z
   .strictObject({
     traces: z
       .strictObject({
-        enabled: z.boolean().default(false).describe("Whether runs are told of to a collector."),
+        enabled: z.boolean().default(false).describe("Whether runs are traced."),
         endpoint: collectorAddress
           .optional()
           .describe(
-            "Where OTLP over HTTP (JSON) is taken. Default: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, " +
+            "Collector that receives OTLP over HTTP (JSON). Default: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, " +
               `OTEL_EXPORTER_OTLP_ENDPOINT with /v1/traces, else ${DEFAULT_ENDPOINT}.`,
           ),
         headers: z
@@ -36,12 +36,12 @@ export const telemetry = z
           .min(0)
           .max(1)
           .default(1)
-          .describe("The share of chains that are told of; of each one all or nothing."),
+          .describe("Share of chains that are traced; a chain is traced completely or not."),
         content: z
           .boolean()
           .default(false)
-          .describe("Whether messages, arguments and results are told, with credentials masked."),
-        serviceName: text.default("parley").describe("What the collector calls this deployment."),
+          .describe("Whether traces contain messages, arguments and results, with credentials redacted."),
+        serviceName: text.default("parley").describe("Name of this deployment in the collector."),
       })
       .prefault({}),
   })
@@ -59,7 +59,7 @@ function endpointOf(env: Env, problems: Problem[]): string {
   return DEFAULT_ENDPOINT;
 }
 
-/** What is told, and where to; nothing where it is off. */
+/** Returns the trace settings; undefined if traces are off. */
 export function tracesOf(
   { traces }: z.output<typeof telemetry>,
   env: Env,

@@ -1,11 +1,11 @@
-// Owns the shape in which a sub-agent's result is announced: `Status:`, `Result:`, `Notes:` and a stats line.
-// AM1: the status is the runtime's (I12). No line of a text from a model can pass for one of the four labels.
-// AM2: what the model wrote is kept, in its section; a model that wrote nothing announces the result itself.
+// The text that announces a sub-agent's result: `Status:`, `Result:`, `Notes:` and a line of statistics.
+// AM1: the runtime sets the status (I12). No line of a model's text can pass for one of the four labels.
+// The model's own text is kept in its section. If the model wrote nothing, the job's result is announced.
 
 import { plainSign } from "./look-alike.ts";
 import { LINE_BREAK, QUOTE_MARK } from "./safe-text.ts";
 
-/** How the work ended; `unknown`: nothing tells. */
+/** How the work ended. `unknown`: there is no evidence. */
 export type AnnouncedStatus = "ok" | "error" | "timeout" | "aborted" | "unknown";
 
 export interface AnnouncementStats {
@@ -23,29 +23,32 @@ export interface AnnouncementStats {
 
 export interface AnnouncementFacts {
   readonly status: AnnouncedStatus;
-  /** The last reply, or what stands in for it. */
+  /** The last reply, or a substitute if there is none. */
   readonly result: string;
-  /** The error of a run that failed, for instance. */
+  /** For example the error of a failed run. */
   readonly notes?: string;
   readonly stats: AnnouncementStats;
 }
 
-/** Of the result and of the notes, each; the rest stays in the sub-agent's transcript. */
+/** Applies to the result and to the notes separately. The transcript of the sub-agent holds the rest. */
 const SECTION_CHARS_MAX = 100_000;
 const NOTHING = "(none)";
 const FENCE = /^ {0,3}(?:`{3,}|~{3,})/;
 
-/** A section's beginning as models write it: `Result: …`, `**Notes:** …`, `## Result: …`. */
+/** The start of a section as models write it: `Result: …`, `**Notes:** …`, `## Result: …`. */
 const SECTION = /^(?:#{1,6} {0,4})?[*_]{0,3}(status|results?|notes?)[*_]{0,3} {0,4}:[*_]{0,3}(.*)$/i;
 
-/** Wider than `SECTION`: whatever a reader might take for one of the labels. */
+/** Wider than `SECTION`: matches everything that a reader could mistake for a label. */
 const LABEL_LIKE = /^[\s>#*_`~|]*(?:status|results?|notes?|stats)[\s*_`~]*:/i;
 
 const MARKS = /^[\s>#*_`~|]+$/;
-/** A label with all that may stand around it, once runs of marks are one mark. */
+/** Longest label with its decoration, after repeated marks are reduced to one. */
 const LABEL_CHARS_MAX = 40;
 
-/** How a line begins to a hasty eye: nothing unseen, one mark for many, plain letters. */
+/**
+ * Returns the start of a line as a hasty reader sees it: no invisible characters, single marks, plain
+ * letters.
+ */
 function hastyStart(line: string): string {
   let start = "";
   let isBehindMark = false;
@@ -64,7 +67,7 @@ function passesForLabel(line: string): boolean {
   return LABEL_LIKE.test(hastyStart(line));
 }
 
-/** A text as the body of a section: no line of it is a label, and no code fence in it stays open. */
+/** Formats a text as the body of a section: no line is a label, and every code fence is closed. */
 function body(text: string): string[] {
   const whole = text.toWellFormed().trim();
   const kept = whole.slice(0, SECTION_CHARS_MAX).toWellFormed();
@@ -76,7 +79,7 @@ function body(text: string): string[] {
   return lines;
 }
 
-/** The code fence that is open behind this line, given the one that is open before it. */
+/** Returns the code fence that is open after this line, given the one that was open before it. */
 function fenceAfter(open: string | undefined, line: string): string | undefined {
   const mark = FENCE.exec(line)?.[0].trim();
   if (mark === undefined) return open;
@@ -118,7 +121,7 @@ function statsLine(stats: AnnouncementStats): string {
   return `Stats: ${parts.join(" · ")}`;
 }
 
-/** The announcement as the runtime writes it. */
+/** Writes the announcement from facts that the runtime knows. */
 export function composeAnnouncement(facts: AnnouncementFacts): string {
   return [
     `Status: ${facts.status}`,
@@ -131,7 +134,9 @@ export function composeAnnouncement(facts: AnnouncementFacts): string {
 
 type Part = "before" | "result" | "notes";
 
-/** Takes a model's announcement apart. Only the first of each label, outside code, begins a section. */
+/**
+ * Splits a model's announcement into sections. Only the first occurrence of a label, outside code, counts.
+ */
 function partsOf(text: string): Record<Part, string> {
   const parts: Record<Part, string[]> = { before: [], result: [], notes: [] };
   const begun = new Set<Part>();
@@ -146,7 +151,7 @@ function partsOf(text: string): Record<Part, string> {
       : label.startsWith("n")
         ? "notes"
         : undefined;
-    // The model's own word on success, where it is one and not a line of its result (AM1).
+    // The model's own claim of success is dropped, unless it is a line of its result (AM1).
     if (label === "status" && begun.size === 0) continue;
     if (part === undefined || begun.has(part)) {
       parts[at].push(line);
@@ -167,7 +172,7 @@ export interface JobOutcome {
   readonly notes?: string;
 }
 
-/** The text of the model's announce turn, under the runtime's status. */
+/** Combines the text of the model's announce turn with the status that the runtime knows. */
 export function announcedFacts(words: string, facts: AnnouncementFacts): AnnouncementFacts {
   const { before, result, notes } = partsOf(words);
   const told = result === "" ? before : result;
@@ -179,7 +184,7 @@ export function announcedFacts(words: string, facts: AnnouncementFacts): Announc
   };
 }
 
-/** The part of an announcement that is stored with the job. */
+/** Returns the part of an announcement that is stored with the job. */
 export function jobOutcome({ status, result, notes = "" }: AnnouncementFacts): JobOutcome {
   const cut = (text: string): string => text.toWellFormed().trim().slice(0, SECTION_CHARS_MAX).toWellFormed();
   return { status, result: cut(result), ...(notes.trim() === "" ? {} : { notes: cut(notes) }) };

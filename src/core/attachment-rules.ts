@@ -1,23 +1,23 @@
-// Owns which files may be given to a sub-agent: their names, their encoding and their size (SPEC 3).
-// AT1: a name is the name of one file in one folder, on every file system and to every reader.
+// Decides which files may be attached for a sub-agent: names, encodings and sizes.
+// AT1: a name means one file in one folder, on every file system and to every reader.
 // AT2: sizes are known, and checked, before anything is decoded.
-// AT3: every refusal names the attachment, what is wrong with it and what would be right.
+// AT3: every refusal names the attachment, the problem and a correct form.
 
 import { fail, ok, type Result } from "./errors.ts";
 import { isObject } from "./json.ts";
 import type { AttachmentSettings } from "./settings.ts";
 
-/** An attachment that may be written, still encoded. */
+/** A valid attachment, still encoded. */
 export interface CheckedAttachment {
   readonly name: string;
   readonly encoding: "utf8" | "base64";
   readonly content: string;
-  /** Decoded. */
+  /** Size after decoding. */
   readonly bytes: number;
   readonly mimeType: string;
 }
 
-/** Lies beside the attachments. */
+/** The list of attachments, stored in the same folder. */
 export const MANIFEST_NAME = "manifest.json";
 
 const NAME_MAX_BYTES = 255;
@@ -25,21 +25,24 @@ const MIME_MAX_CHARS = 255;
 const FIELDS: readonly string[] = ["name", "content", "encoding", "mimeType"];
 const SETTINGS = "tools.sessions_spawn.attachments";
 
-/** Signs that look like `/` or `\` and that no normalisation turns into one. */
+/** Characters that look like `/` or `\` and are not normalised to either. */
 const SEPARATOR_LIKE = /[\u2044\u2215\u2216\u2571\u2572\u27cb\u27cd\u29f5\u29f8\u29f9\u3033\u3035]/u;
 const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}]/u;
-/** They turn the reading direction: `txt.exe` can be made to look like `exe.txt`. */
+/** Characters that change the reading direction: they can make `txt.exe` look like `exe.txt`. */
 const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
 const UNSEEN = /\p{Default_Ignorable_Code_Point}/gu;
 const DEVICE = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|(?:com|lpt)[0-9])$/;
 
-/** Two names with the same fold are one file somewhere: normalisation, letter case, unseen characters. */
+/**
+ * Returns a key that is equal for names that some file system or reader confuses: ignores normalisation,
+ * letter case and invisible characters.
+ */
 export function foldName(name: string): string {
   const plain = name.normalize("NFKC").replace(UNSEEN, "");
   return plain.toUpperCase().toLowerCase().normalize("NFKC");
 }
 
-/** What is wrong with a file name, as the end of a sentence; undefined: nothing. */
+/** Describes the problem of a file name as the end of a sentence. undefined: the name is valid. */
 export function nameProblem(name: string): string | undefined {
   if (name === "") return "has an empty name";
   if (!name.isWellFormed()) return "has a name that is not valid Unicode";
@@ -47,11 +50,11 @@ export function nameProblem(name: string): string | undefined {
   if (bytes > NAME_MAX_BYTES) return `has a name of ${bytes} bytes; at most ${NAME_MAX_BYTES} are allowed`;
   if (CONTROL.test(name)) return "has a control character in its name";
   if (DIRECTION.test(name)) return "has a character in its name that turns the reading direction";
-  // What a file system or a reader may make of it counts as much as what was written.
+  // Checks the name as written and as a file system or a reader may interpret it.
   const fold = foldName(name);
   for (const form of [name, fold]) {
-    if (/[/\\]/.test(form)) return "must be a plain file name, without / or \\ or what stands for them";
-    if (form.includes(":")) return "must be a plain file name, without : or what stands for it";
+    if (/[/\\]/.test(form)) return "must be a plain file name, without / or \\ or characters like them";
+    if (form.includes(":")) return "must be a plain file name, without : or characters like it";
     if (/^\.{1,2}$/.test(form)) return "must be the name of a file, not of a folder";
     if (form === "" || /^\s+$/.test(form)) return "has a name without a visible character";
     if (/[.\s]$/.test(form)) return "must not end in a dot or a space";
@@ -59,11 +62,11 @@ export function nameProblem(name: string): string | undefined {
   if (SEPARATOR_LIKE.test(name)) return "has a character in its name that looks like a path separator";
   const stem = (fold.split(".")[0] ?? "").trim();
   if (DEVICE.test(stem)) return `has the name of a device on Windows (${stem})`;
-  if (fold === MANIFEST_NAME) return `must not be called ${MANIFEST_NAME}: the list of the attachments is`;
+  if (fold === MANIFEST_NAME) return `must not be ${MANIFEST_NAME}: the list of attachments has that name`;
   return undefined;
 }
 
-/** The length of what strict base64 stands for, or what is wrong with it. */
+/** Returns the decoded length of strict base64, or a description of the problem. */
 function base64Bytes(text: string): number | string {
   const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
   const digits = text.slice(0, text.length - padding);
@@ -78,17 +81,17 @@ function base64Bytes(text: string): number | string {
     return `is not strict base64: it has ${what} at position ${wrong.index}`;
   }
   if (text.length % 4 !== 0) {
-    return `is not strict base64: its length, ${text.length}, is no multiple of 4 (pad it with =)`;
+    return `is not strict base64: its length, ${text.length}, is not a multiple of 4 (pad it with =)`;
   }
-  // The bits of the last digit that stand for nothing must be 0: one content, one spelling.
+  // Unused bits of the last digit must be 0, so that one content has one encoding.
   const last = digits.at(-1) ?? "";
   if (padding > 0 && !(padding === 1 ? "AEIMQUYcgkosw048" : "AQgw").includes(last)) {
-    return "is not strict base64: its last digit has bits that stand for nothing";
+    return "is not strict base64: its last digit has unused bits that are not 0";
   }
   return (text.length / 4) * 3 - padding;
 }
 
-/** A name as an error may show it: nothing in it can change how the error is read. */
+/** Quotes a name for an error message. Characters that could change how the message reads are removed. */
 function shown(name: unknown): string {
   if (typeof name !== "string") return "";
   const escaped = JSON.stringify(name.slice(0, 80)).replace(
@@ -138,7 +141,10 @@ function isMimeType(value: unknown): value is string {
   return /^[\w.+!#$&^-]+\/[\w.+!#$&^-]+(?: ?; ?[\w.+-]+=[\w.+"-]+)*$/.test(value);
 }
 
-/** Decoded bytes; for what is too large anyway, at least how many. A text: what is wrong. */
+/**
+ * Returns the decoded size in bytes (a lower bound if the content is too large), or a description of the
+ * problem.
+ */
 function sizeOf(content: string, encoding: "utf8" | "base64", maxBytes: number): number | string {
   const least = encoding === "utf8" ? content.length : Math.floor(content.length / 4) * 3 - 2;
   if (least > maxBytes) return least;
@@ -147,7 +153,7 @@ function sizeOf(content: string, encoding: "utf8" | "base64", maxBytes: number):
   return content.isWellFormed() ? Buffer.byteLength(content) : "is not valid Unicode; send it as base64";
 }
 
-/** The attachments of a call, all of them fit to be written, or the first thing that is wrong. */
+/** Returns all attachments of a call if they are valid, otherwise the first problem. */
 export function checkAttachments(
   input: unknown,
   limits: AttachmentSettings,
@@ -173,7 +179,8 @@ export function checkAttachments(
     const same = names.get(fold);
     if (same !== undefined) {
       const error = `attachments[${index}]${shown(name)} has the same name as${shown(same)}`;
-      const hint = "Letter case and look do not count: give each attachment a name of its own.";
+      const hint =
+        "Letter case and similar-looking characters are ignored. Give each attachment a different name.";
       return fail("invalid_argument", error, { hint });
     }
     names.set(fold, name);
@@ -192,7 +199,7 @@ export function checkAttachments(
 
 const LEFT_OUT = "(content not kept)";
 
-/** The arguments of a `sessions_spawn` call as a transcript keeps them: without what was attached (I14). */
+/** Returns the arguments of a `sessions_spawn` call for the transcript, without file contents (I14). */
 export function withoutContents(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   if (!Object.hasOwn(args, "attachments")) return { ...args };
   const { attachments } = args;
@@ -200,14 +207,14 @@ export function withoutContents(args: Readonly<Record<string, unknown>>): Record
   return { ...args, attachments: list };
 }
 
-/** Whether these are attachments as a transcript keeps them: what was attached is gone. */
+/** Returns whether these are attachments from a transcript, whose contents were removed. */
 export function contentsWereLeftOut(attachments: unknown): boolean {
   return (
     Array.isArray(attachments) && attachments.some((item) => isObject(item) && item.content === LEFT_OUT)
   );
 }
 
-/** Only what has its place and its shape stays: a content in a wrong field is a content all the same. */
+/** Keeps only known fields of the right type: content in a wrong field is still content. */
 function withoutContent(item: unknown): unknown {
   if (!isObject(item)) return LEFT_OUT;
   const keeps = (field: string, value: unknown): boolean => {

@@ -1,6 +1,6 @@
-// Owns how what is remembered of the past stays small: in maps and sets, the oldest goes first.
+// Limits the size of maps and sets that remember the past.
 
-/** Drops the oldest entry of a map or set that has become larger than `max`. Asked after each entry. */
+/** Evicts the oldest entry if a map or set is larger than `max`. Call it after each insertion. */
 export function dropOldest(
   kept: { readonly size: number; keys(): Iterator<string>; delete(key: string): boolean },
   max: number,

@@ -1,13 +1,13 @@
-// Decides whether a model call fits the budgets that it counts against, and how long its answer may be.
-// BU1: a call reserves the most that it can cost. The answer is shortened to what is left; a call for which
-//      too little is left is refused.
+// Decides whether a model call fits its budgets, and how long its answer may be.
+// BU1: a call reserves the most that it can cost. The answer limit is lowered to the remaining budget. A call
+// is refused if too little remains.
 
 import type { Code } from "./errors.ts";
 import type { ModelSettings } from "./settings.ts";
 
-/** Shorter answers than this are of no use. */
+/** Shorter answers are useless. */
 const OUTPUT_MIN_TOKENS = 256;
-/** A call waits for parallel ones to end rather than have its answer cut to less than this. */
+/** A call waits for parallel calls rather than accept an answer limit below this. */
 const OUTPUT_GOOD_TOKENS = 4_096;
 const MILLION = 1_000_000;
 
@@ -17,41 +17,44 @@ export interface Amount {
   readonly cost: number;
 }
 
-/** The most that a model call can use. */
+/** The most that one model call can use. */
 export interface CallSize {
   readonly inputTokens: number;
   readonly maxOutputTokens: number;
   readonly price: ModelSettings["cost"];
 }
 
-/** A budget at the moment of a call. */
+/** The state of a budget when a call is judged. */
 export interface BudgetState {
   readonly unit: keyof Amount;
   readonly limit: number;
-  /** Used by everything but reservations. */
+  /** Used so far, without reservations. */
   readonly used: number;
-  /** Held for the calls of other runs that are in progress. */
+  /** Reserved for the calls of other runs in progress. */
   readonly reserved: number;
   readonly code: Extract<Code, "chain_limit" | "budget_used">;
-  /** Begins the error: `this conversation`, or the agent. */
+  /** First words of the error: `this conversation`, or the agent. */
   readonly owner: string;
-  /** The setting of the limit. */
+  /** Name of the setting that sets the limit. */
   readonly setting: string;
-  /** Tells how to go on. */
+  /** How to continue after a refusal. */
   readonly advice: string;
 }
 
 export type CallVerdict =
   | { readonly kind: "fits"; readonly maxOutputTokens: number; readonly reserved: Amount }
-  /** Enough is left once the calls in progress have ended. */
+  /** The call fits after the calls in progress have finished. */
   | { readonly kind: "wait" }
   | { readonly kind: "refused"; readonly code: BudgetState["code"]; readonly error: string };
 
 /** The budget check that a run makes before each model call. */
 export interface ModelBudget {
-  /** Reserves the most that a call can use. Waits for parallel calls. `spent`: by the run's earlier ones. */
+  /**
+   * Reserves the most that a call can use and waits for parallel calls. `spent`: used by earlier calls of the
+   * run.
+   */
   reserve(call: CallSize, spent: Amount): Promise<Exclude<CallVerdict, { kind: "wait" }>>;
-  /** Replaces the reservation with what the run has really spent. */
+  /** Replaces the reservation with the amount that the run has really spent. */
   settle(spent: Amount): Promise<void>;
 }
 
@@ -59,7 +62,7 @@ function inputPrice({ input, cacheWrite }: ModelSettings["cost"]): number {
   return Math.max(input, cacheWrite);
 }
 
-/** The longest answer that an amount of a budget pays for; negative if not even the input fits. */
+/** Returns the longest answer that fits a budget. Negative if the input alone does not fit. */
 function outputRoom(call: CallSize, unit: keyof Amount, left: number): number {
   if (unit === "tokens") return Math.floor(left - call.inputTokens);
   const { output } = call.price;
@@ -75,7 +78,7 @@ function refusalOf({ unit, limit, used, ...told }: BudgetState): CallVerdict {
   return { kind: "refused", code: told.code, error };
 }
 
-/** Judges a call by every budget that it counts against. */
+/** Judges a call against every budget that applies. */
 export function judgeCall(call: CallSize, budgets: readonly BudgetState[]): CallVerdict {
   const least = Math.min(OUTPUT_MIN_TOKENS, call.maxOutputTokens);
   let maxOutputTokens = call.maxOutputTokens;

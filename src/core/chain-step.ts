@@ -1,29 +1,29 @@
-// Owns the shape of a chain as it is shown to people: who took part, and what happened in it, along time.
-// CS1: a session that the reader may not see is `NOT_VISIBLE`; what it takes part in has no text and no ids.
+// The shape of a chain as people see it: its sessions, and its steps in order of time.
+// CS1: a session that the reader may not see is `NOT_VISIBLE`; its steps have no text and no ids.
 
 import { type Route, WEBCHAT } from "./route.ts";
 import type { RunState } from "./run.ts";
 import { NOT_VISIBLE } from "./visibility.ts";
 
-/** Channels whose routes end at a session. */
+/** Channels that deliver to a session, not to a chat platform. */
 const IN_HOUSE: readonly string[] = [WEBCHAT, "internal"];
 
-/** A key in the words of a failure: one ends where the next one begins, and the id of a node is a hash. */
+/** A session key or node id in an error text. A key ends where the next one begins; a node id is a hash. */
 const KEY_IN_TEXT = /\b(?:(?:agent|cron|hook):(?:(?!\b(?:agent|cron|hook):)\S)+|node-[0-9a-f]{64})/g;
 
-/** The route, without the session at its end if the reader may not see that one (I9). */
+/** Returns the route, without its session if the reader may not see it (I9). */
 export function routeFor(route: Route, sees: (sessionKey: string) => boolean): Route {
   return IN_HOUSE.includes(route.channel) && !sees(route.to) ? { ...route, to: NOT_VISIBLE } : route;
 }
 
-/** The words of a failure, without the keys of sessions that the reader may not see (I9). */
+/** Returns an error text without the keys of sessions that the reader may not see (I9). */
 export function wordsFor(text: string, sees: (sessionKey: string) => boolean): string {
   return text.replace(KEY_IN_TEXT, (key) => (sees(key) ? key : NOT_VISIBLE));
 }
 
 /**
- * `message`: from a person, a program or a schedule. `result`: what a job came to, or a notice, comes back.
- * `delivery`: an announcement leaves to people.
+ * `message`: from a person, a program or a schedule. `result`: the result of a job, or a notice.
+ * `delivery`: an announcement that is sent to people.
  */
 export type StepKind =
   | "message"
@@ -36,24 +36,29 @@ export type StepKind =
   | "refused"
   | "delivery";
 
-/** A run's state; of a wait: `waiting`, `answered`, `timeout` or `aborted`; an outbox row's; or `refused`. */
+/**
+ * The state of a run, of a wait (`waiting`, `answered`, `timeout`, `aborted`) or of an outbox row; or
+ * `refused`.
+ */
 export type StepState = RunState | "answered" | "refused" | "pending" | "sent" | "failed" | "skipped";
 
 export interface ChainStep {
-  /** The same at every reading. */
+  /** Stable between reads. */
   readonly id: string;
   readonly kind: StepKind;
-  /** Key of the session that acts. Absent: nobody's session. */
+  /** Key of the acting session. Absent: no session acts. */
   readonly from?: string;
-  /** Key of the session that it reaches, or was meant to reach. */
+  /** Key of the target session. */
   readonly to?: string;
-  /** Of a refused step: what the call named, where that is no session's key; of a spawn, whose agent. */
+  /**
+   * Of a refused step: the target as the call named it, if that is not a session key; for a spawn, the agent.
+   */
   readonly toName?: string;
-  /** Who wrote a message: `person`, `cron`, `hook` or `node`; who tells a result: `job` or `notice`. */
+  /** Author of a message (`person`, `cron`, `hook`, `node`) or kind of a result (`job`, `notice`). */
   readonly source?: "person" | "cron" | "hook" | "node" | "job" | "notice";
-  /** ms since 1970: accepted, begun to wait, refused, or put into the outbox. */
+  /** ms since 1970: when it was accepted, refused or put into the outbox, or when the wait began. */
   readonly at: number;
-  /** When its run began to be executed. */
+  /** When its run started to execute. */
   readonly startedAt?: number;
   readonly endAt?: number;
   readonly state: StepState;
@@ -61,28 +66,28 @@ export interface ChainStep {
   readonly error?: string;
   /** Of a refused step: the tool that was called. */
   readonly tool?: string;
-  /** Of a refused wait: the circle that it would have closed. */
+  /** Of a refused wait: the sessions that would have waited in a circle. */
   readonly cycle?: readonly string[];
-  /** Its run, in the session `to` (an announcement's: `from`); of a wait or refusal: the run that calls. */
+  /** The run in session `to` (of a delivery: in `from`). Of a wait or refusal: the calling run. */
   readonly runId?: string;
   readonly flowId?: string;
-  /** 1 for what was sent first; each reply turn adds one. */
+  /** 1 for the first message; each reply turn adds one. */
   readonly turn?: number;
-  /** Reply turns that may follow the first answer. */
+  /** Most reply turns that may follow the first answer. */
   readonly turnsMax?: number;
   readonly hop?: number;
-  /** What was said, cut. */
+  /** The message, shortened. */
   readonly text: string;
-  /** What its run answered, cut. */
+  /** The answer of its run, shortened. */
   readonly answer?: string;
-  /** Its run answered with silence. */
+  /** Its run chose not to reply. */
   readonly silent?: true;
-  /** The input was written down without a model turn. */
+  /** The input was stored without a model turn. */
   readonly appended?: true;
-  /** The message that it opens, and the session whose transcript holds it. */
+  /** The stored message, and the session whose transcript holds it. */
   readonly messageId?: string;
   readonly messageIn?: string;
-  /** Of a delivery: where it goes. */
+  /** Of a delivery: the destination. */
   readonly route?: { readonly channel: string; readonly to: string };
   readonly tokens?: number;
   /** USD. */
@@ -93,52 +98,52 @@ export interface ChainStep {
 export interface ChainParty {
   readonly key: string;
   readonly label?: string;
-  /** It does not exist any more. */
+  /** The session was deleted. */
   readonly gone?: true;
 }
 
-/** How one session spoke, or was kept from speaking, to another. */
+/** The messages from one session to another, sent or refused. */
 export interface ChainTalk {
   readonly kind: "send" | "spawn" | "refused";
   readonly from: string;
   readonly to: string;
-  /** Messages of it, reply turns and results included. */
+  /** Number of messages, including reply turns and results. */
   readonly steps: number;
-  /** Conversations or jobs that are under way. */
+  /** Conversations or jobs in progress. */
   readonly open: number;
 }
 
-/** A chain as a list shows it. */
+/** A chain as an entry of a list. */
 export interface ChainRow {
   readonly chainId: string;
-  /** Where it began. */
+  /** The session in which it began. */
   readonly rootSessionKey?: string;
-  /** What was said first, cut. */
+  /** The first message, shortened. */
   readonly opening?: string;
   readonly startedAt: number;
   readonly lastAt: number;
-  /** A run of it is queued, running or waiting. */
+  /** One of its runs is queued, running or waiting. */
   readonly active: boolean;
   readonly runs: number;
   readonly hopMax: number;
   readonly tokens: number;
   /** USD. */
   readonly cost: number;
-  /** By the settings. */
+  /** From the settings. */
   readonly limits: {
     readonly runsMax: number;
     readonly hopsMax: number;
     readonly tokensMax?: number;
     readonly costMax?: number;
   };
-  /** Who took part, the first ones first; at most 24. */
+  /** In order of their first step; at most 24. */
   readonly sessions: readonly string[];
   readonly sessionCount: number;
-  /** Conversations and jobs. */
+  /** Number of conversations and jobs. */
   readonly flows: number;
   readonly refused: number;
   /** At most 40. */
   readonly talks: readonly ChainTalk[];
-  /** Others took part whom the reader may not see: no figure counts what they did. */
+  /** The chain has sessions that the reader may not see; no count includes them. */
   readonly partial?: true;
 }

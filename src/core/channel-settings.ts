@@ -1,67 +1,67 @@
-// Owns the shape of what may be set for a channel where people talk: each of its accounts, complete.
+// The complete settings of each account of a chat channel.
 
 import type { Route } from "./route.ts";
 
-/** Channels that reach people elsewhere. `webchat`, on our own socket, has no accounts. */
+/** Channels to chat platforms. `webchat` uses our own socket and has no accounts. */
 export const CHANNEL_IDS = ["telegram", "discord", "whatsapp", "signal", "imessage"] as const;
 export type ChannelId = (typeof CHANNEL_IDS)[number];
 
-/** Who may write to an agent directly. `pairing`: whoever an operator has let in. */
+/** Who may send direct messages to an agent. `pairing`: people whom an operator has approved. */
 export const DM_POLICIES = ["pairing", "allowlist", "open", "disabled"] as const;
 export type DmPolicy = (typeof DM_POLICIES)[number];
 
-/** Which groups are answered. `allowlist`: those of `groups`, and senders of `groupAllowFrom`. */
+/** Groups that get answers. `allowlist`: those in `groups`, and senders in `groupAllowFrom`. */
 export const GROUP_POLICIES = ["allowlist", "open", "disabled"] as const;
 export type GroupPolicy = (typeof GROUP_POLICIES)[number];
 
 /**
- * What becomes of a message that comes during a run. `followup`: it is the next run. `steer`: the run reads
- * it between two steps. `interrupt`: the run is ended for it. The last two only where the run answers the
- * same place.
+ * What happens to a message that arrives during a run. `followup`: it becomes the next run. `steer`: the run
+ * reads it between two steps. `interrupt`: it cancels the run. The last two apply only if the run answers the
+ * same chat.
  */
 export const QUEUE_MODES = ["followup", "steer", "interrupt"] as const;
 export type QueueMode = (typeof QUEUE_MODES)[number];
 
 export interface InboundSettings {
-  /** Messages of one sender that come within this time of each other are one. 0: each is its own. */
+  /** Messages of one sender that arrive within this time are joined. 0: they are not joined. */
   readonly debounceMs: number;
   readonly queue: QueueMode;
-  /** Of one picture, voice message or file. */
+  /** Limit of one picture, voice message or file. */
   readonly mediaMaxBytes: number;
 }
 
 export interface ThreadBindingSettings {
   readonly enabled: boolean;
-  /** A binding ends after this time without a message; 0: never. */
+  /** A binding expires after this time without a message. 0: never. */
   readonly idleHours: number;
-  /** A binding ends at this age; 0: never. */
+  /** A binding expires at this age. 0: never. */
   readonly maxAgeHours: number;
 }
 
-/** What is set for one group, room or guild. */
+/** Settings of one group, room or guild. */
 export interface GroupSettings {
   readonly enabled: boolean;
-  /** Only messages that name the agent, or reply to it, are answered. */
+  /** Answer only messages that mention the agent or reply to it. */
   readonly requireMention: boolean;
-  /** Senders that are answered there. Absent: all. */
+  /** Senders that get answers in this group. Absent: all. */
   readonly allowFrom?: readonly string[];
-  /** Absent: the account's. */
+  /** Absent: the agent of the account. */
   readonly agentId?: string;
 }
 
-/** What every account of every channel has. */
+/** Settings that every account of every channel has. */
 export interface AccountSettings {
   readonly accountId: string;
-  /** Gets what comes in. Absent: the default agent. */
+  /** Agent that receives messages. Absent: the default agent. */
   readonly agentId?: string;
   readonly dmPolicy: DmPolicy;
-  /** Sender ids, as the platform writes them; `*`: everybody. They are let in under `pairing` as well. */
+  /** Sender ids in the platform's format; `*`: everybody. They are also allowed under `pairing`. */
   readonly allowFrom: readonly string[];
   readonly groupPolicy: GroupPolicy;
   readonly groupAllowFrom: readonly string[];
-  /** In groups that have no entry. */
+  /** Applies to groups without an entry. */
   readonly requireMention: boolean;
-  /** By the group's id; `*` holds for those that have no entry. */
+  /** By group id; `*` applies to groups without an entry. */
   readonly groups: Readonly<Record<string, GroupSettings>>;
   readonly inbound: InboundSettings;
   readonly threadBindings: ThreadBindingSettings;
@@ -83,18 +83,18 @@ export interface WhatsAppAccount extends AccountSettings {
   readonly channel: "whatsapp";
   readonly phoneNumberId: string;
   readonly accessToken: string;
-  /** Signs the web hooks that come in. */
+  /** Verifies the signature of incoming web hooks. */
   readonly appSecret: string;
-  /** Said once by the platform when the web hook is set up. */
+  /** The platform sends it once, when the web hook is set up. */
   readonly verifyToken: string;
   readonly graphUrl: string;
 }
 
 export interface SignalAccount extends AccountSettings {
   readonly channel: "signal";
-  /** The number that signal-cli is registered with. */
+  /** The phone number that is registered with signal-cli. */
   readonly number: string;
-  /** Of the signal-cli daemon. */
+  /** URL of the signal-cli daemon. */
   readonly url: string;
 }
 
@@ -102,9 +102,9 @@ export interface IMessageAccount extends AccountSettings {
   readonly channel: "imessage";
   /** The program and its arguments; never empty. */
   readonly command: readonly string[];
-  /** By these names a message in a group names the agent: Messages itself marks nobody. */
+  /** A message in a group mentions the agent by one of these names, because Messages has no mentions. */
   readonly names: readonly string[];
-  /** Files that come with messages are read below these only; `~` is the home of whoever runs the gateway. */
+  /** Attachments are read only from these folders. `~`: home of the user who runs the gateway. */
   readonly attachmentFolders: readonly string[];
 }
 
@@ -117,7 +117,7 @@ export type ChannelAccount =
 
 type AccountName = Pick<ChannelAccount, "channel" | "accountId">;
 
-/** The account of a place; of one that names none, the first of its channel. */
+/** Returns the account of a route; if the route names none, the first account of its channel. */
 export function accountOf<Account extends AccountName>(
   accounts: readonly Account[],
   { channel, accountId }: Pick<Route, "channel" | "accountId">,
@@ -127,7 +127,7 @@ export function accountOf<Account extends AccountName>(
   );
 }
 
-/** The route with its account named, if there is one. */
+/** Returns the route with its account filled in, if there is one. */
 export function withAccount(accounts: readonly AccountName[], route: Route): Route {
   const { accountId = accountOf(accounts, route)?.accountId } = route;
   return accountId === undefined ? route : { ...route, accountId };

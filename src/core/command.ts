@@ -1,19 +1,19 @@
-// Owns which commands people have, and when a message is one: when it is nothing but the command.
-// CM1: only `/name arguments` on a single line is a command: nothing inside a longer text, a quote or a code
-//      block can be one.
-// CM2: `/name@somebody` is a command for whoever is called so, and for nobody else.
-// CM3: a word that names no command is text for the agent, unless it came out of a platform's own menu.
+// The commands that people can send, and the parser that recognises them.
+// CM1: a command is a message of one line, `/name arguments`. Longer texts, quotes and code blocks never
+// contain one.
+// CM2: `/name@bot` is a command only for the bot of that name.
+// CM3: an unknown name is text for the agent, unless it was chosen in a platform's menu.
 
 import { LINE_BREAK } from "./safe-text.ts";
 
 export interface CommandWord {
   readonly name: string;
-  /** At most 100 characters, one line: platforms show it in their menus. */
+  /** At most 100 characters on one line: platforms show it in their menus. */
   readonly description: string;
-  /** How it is written, with its arguments. */
+  /** The syntax of its arguments. */
   readonly usage: string;
   readonly ownerOnly: boolean;
-  /** Everybody may give it in a direct chat. */
+  /** In groups only the owner may use it; in a direct chat everybody may. */
   readonly ownerOnlyInGroups: boolean;
 }
 
@@ -30,18 +30,18 @@ const word = <N extends string>(name: N, usage: string, description: string, who
 const IN_GROUPS = { ownerOnlyInGroups: true };
 const OWNER = { ownerOnly: true };
 
-/** Every command, in the order of menus. */
+/** All commands, in the order of menus. */
 export const COMMANDS = [
-  word("help", "[command]", "What commands there are, or how one of them is written"),
-  word("status", "", "What this conversation is doing, its model and what it has used"),
-  word("stop", "", "Stop what is running here"),
-  word("new", "", "Begin a new conversation; the earlier one is kept", IN_GROUPS),
-  word("reset", "", "The same as /new", IN_GROUPS),
+  word("help", "[command]", "List the commands, or explain one of them"),
+  word("status", "", "Show what this conversation is doing, its model and its usage"),
+  word("stop", "", "Stop the current run"),
+  word("new", "", "Start a new conversation and keep the earlier one", IN_GROUPS),
+  word("reset", "", "Same as /new", IN_GROUPS),
   word("model", "[name | default]", "Show or choose the model of this conversation", IN_GROUPS),
   word("think", "[level | default]", "Show or choose how long the model thinks"),
-  word("verbose", "[on | off | full]", "Show or choose how much is told of the work"),
-  word("send", "on | off | inherit", "Whether text may leave this conversation (owner)", OWNER),
-  word("sessions", "", "The sessions that this conversation can see"),
+  word("verbose", "[on | off | full]", "Show or choose how much of the agent's work is shown"),
+  word("send", "on | off | inherit", "Allow or block outgoing text of this conversation (owner)", OWNER),
+  word("sessions", "", "List the sessions that this conversation can see"),
   word(
     "subagents",
     "list | cancel <id | all> | log <id>",
@@ -50,22 +50,22 @@ export const COMMANDS = [
   word(
     "session",
     "[unbind | idle <hours | off> | max-age <hours | off>]",
-    "The session that this place is bound to, and for how long",
+    "Show the session that this chat is bound to, or change its expiry",
   ),
-  word("whoami", "", "Who you are here, in the words of the settings"),
-  word("pair", "approve <code>", "Let in somebody who was given a code (owner)", OWNER),
+  word("whoami", "", "Show your sender id and chat id as used in the settings"),
+  word("pair", "approve <code>", "Approve a person by pairing code (owner)", OWNER),
 ] as const satisfies readonly CommandWord[];
 
 export type CommandName = (typeof COMMANDS)[number]["name"];
 
-/** A command that somebody gave. */
+/** A parsed command. */
 export interface CommandCall {
   readonly command: CommandName;
-  /** What stands behind the name, trimmed; may be empty. */
+  /** Text after the name, trimmed; may be empty. */
   readonly args: string;
 }
 
-/** A line with more behind the slash is a text. */
+/** A longer line is text, not a command. */
 const LINE_CHARS_MAX = 300;
 const COMMAND_LINE = /^\/([a-z][a-z0-9_-]{0,31})(?:@([^\s@]{1,64}))?(?:[ \t]+(\S.*))?$/iu;
 
@@ -74,13 +74,13 @@ export function findCommand(name: string): (typeof COMMANDS)[number] | undefined
 }
 
 interface HowGiven {
-  /** Whether a name behind the command's own (`/name@somebody`) is ours. */
+  /** Returns whether the name after `@` (`/name@bot`) is ours. */
   isOurs(name: string): boolean;
-  /** It came out of a menu of the platform's own: a word that is no command is answered, too. */
+  /** It was chosen in the platform's menu: an unknown name gets an answer, too. */
   readonly fromMenu?: boolean;
 }
 
-/** The command that a whole message is, if it is one. */
+/** Parses a message as a command; undefined if it is none. */
 export function parseCommand(text: string, given: HowGiven): CommandCall | undefined {
   const line = text.trim();
   if (line.length > LINE_CHARS_MAX || LINE_BREAK.test(line)) return undefined;

@@ -1,24 +1,24 @@
-// Decides how a run goes on after a process has died while it executed it.
-// CP1: a run ends after three lost attempts in a row between which none of its tool calls was answered. A run
-//      that gets a little further each time ends after nine.
-// CP2: after the first such attempt a run starts behind all others. After the second, one such run executes
-//      at a time, so that a run that does no harm is not blamed once more for its neighbour.
+// Decides how a run continues after a process died while executing it.
+// CP1: a run fails after three lost attempts in a row in which no tool call was answered. A run that makes
+// some progress each time fails after nine.
+// CP2: after the first such attempt a run starts after all others. After the second, only one such run
+// executes at a time, so that a harmless run is not blamed for another run's crash.
 
 import { type Failure, fail } from "./errors.ts";
 
-/** Lost attempts in a row after which a run is not tried again. */
+/** A run is not tried again after this number of lost attempts in a row. */
 const STRIKES_MAX = 3;
-/** Lost attempts with progress that weigh as much as one in a row. */
+/** Number of lost attempts with progress that count as one in a row. */
 const CRASHES_PER_STRIKE = 3;
 
-/** The attempts of a run that ended with their process while it was executing. */
+/** Attempts of a run that were lost because their process died. */
 export interface CrashCount {
   readonly crashes: number;
-  /** The latest of them, since a tool call of the run was last answered. */
+  /** Of these, the attempts since a tool call of the run was last answered. */
   readonly crashesInRow: number;
 }
 
-/** `last`: starts behind all others. `alone`: in addition, no other such run may execute. */
+/** `last`: starts after all others. `alone`: also, no other such run may execute. */
 export type Caution = "none" | "last" | "alone" | "end";
 
 export function cautionFor({ crashes, crashesInRow }: CrashCount): Caution {
@@ -28,13 +28,13 @@ export function cautionFor({ crashes, crashesInRow }: CrashCount): Caution {
   return strikes === 1 ? "last" : "alone";
 }
 
-/** Why a run is not tried again. */
+/** Builds the error of a run that is not tried again. */
 export function crashedTooOften({ crashes, crashesInRow }: CrashCount): Failure {
   const isStuck = crashesInRow >= STRIKES_MAX;
   const times = isStuck ? crashesInRow : crashes;
   const progress = isStuck ? " and made no progress in between" : "";
   const died = `the gateway process died ${times} times while it executed this run${progress}`;
   return fail("run_crashed", `${died}; the run is not tried again`, {
-    hint: "Look for the reason in the gateway's and the system's log (out of memory?), then send it again.",
+    hint: "Check the gateway's log and the system's log (out of memory?), then send the message again.",
   });
 }

@@ -1,6 +1,6 @@
-// Owns the table of failure codes: what each one means to a tool, to a protocol client and over HTTP.
+// The table of failure codes: the meaning of each, and its form for tools, protocol clients and HTTP.
 // E1: a failure is a value; only a bug throws.
-// E2: a code means the same at every door.
+// E2: a code has the same meaning for every caller.
 
 export type RpcCode =
   | "INVALID_REQUEST"
@@ -23,91 +23,91 @@ interface CodeForms {
 
 const form = (tool: CodeForms["tool"], rpc: RpcCode, http: number): CodeForms => ({ tool, rpc, http });
 
-/** Every code that a caller can meet: what it means, and its form at each door. */
+/** Every code that a caller can receive, with its meaning and its form for each kind of caller. */
 export const CODES = {
-  /** A value is not what it has to be; the text says which one, and what would be right. */
+  /** A value is invalid; the text names the argument and a correct value. */
   invalid_argument: form("error", "INVALID_REQUEST", 400),
-  /** An argument or param of that name does not exist; the nearest one is named. */
+  /** The argument or param does not exist; the closest name is suggested. */
   unknown_argument: form("error", "INVALID_REQUEST", 400),
   /** Not a session key; the valid forms are listed. */
   invalid_session_key: form("error", "INVALID_REQUEST", 400),
-  /** There is no tool of that name, or none of an outside server that is connected. */
+  /** The tool does not exist, or its MCP server is not connected. */
   unknown_tool: form("error", "NOT_FOUND", 404),
-  /** There is no method of that name here. */
+  /** The method does not exist. */
   unknown_method: form("error", "INVALID_REQUEST", 404),
-  /** The session does not have this tool; the setting that withholds it is named. */
+  /** The session does not have this tool; the text names the setting that withholds it. */
   tool_denied: form("forbidden", "FORBIDDEN", 403),
-  /** No token, a wrong one, or a proof of a device that does not hold. */
+  /** The token is missing or wrong, or the signature of a device is invalid. */
   unauthorized: form("forbidden", "UNAUTHORIZED", 401),
   /** The token lacks a scope, or covers only some sessions where all are needed. */
   missing_scope: form("forbidden", "FORBIDDEN", 403),
-  /** A browser page of an origin, or a Host header, that the gateway does not know. */
+  /** The gateway does not accept the Origin or the Host header of the request. */
   origin_denied: form("forbidden", "FORBIDDEN", 403),
-  /** No such session, or one that you may not see: the two are answered alike. */
+  /** The session does not exist, or you may not see it: both get the same answer. */
   not_visible: form("forbidden", "FORBIDDEN", 403),
-  /** A session of another agent, and `tools.agentToAgent` does not admit both sides. */
+  /** The session belongs to another agent, and `tools.agentToAgent` does not allow both agents. */
   agent_to_agent: form("forbidden", "FORBIDDEN", 403),
-  /** This may not be spawned: agent, depth, sandbox, thread; the text names the rule. */
+  /** A rule forbids this spawn: agent, depth, sandbox or thread; the text names the rule. */
   spawn_denied: form("forbidden", "FORBIDDEN", 403),
-  /** The session has `maxChildren` sub-agents that are not finished. */
+  /** The session has reached `maxChildren` unfinished sub-agents. */
   too_many_children: form("error", "UNAVAILABLE", 429),
-  /** The send policy of the session, or `session.sendPolicy`, says no. */
+  /** The send policy of the session, or `session.sendPolicy`, forbids it. */
   send_denied: form("forbidden", "SEND_DENIED", 403),
-  /** The conversation has come to a limit of hops, runs, tokens or cost. */
+  /** The conversation reached a limit of hops, runs, tokens or cost. */
   chain_limit: form("forbidden", "FORBIDDEN", 403),
-  /** The model's answer passed a limit of its agent; what had come is kept. */
+  /** The model's answer exceeded a limit of its agent; the text received so far is kept. */
   answer_too_large: form("error", "UNAVAILABLE", 502),
   /** The agent has used its budget of the day (UTC); the run did not start. */
   budget_used: form("forbidden", "FORBIDDEN", 403),
-  /** Waiting would close a circle of sessions that wait for each other; the circle is named. */
+  /** The wait would make sessions wait for each other in a circle; the text names them. */
   wait_cycle: form("forbidden", "CONFLICT", 409),
-  /** The two sessions are in a conversation: the reply itself is the message. */
+  /** The two sessions are in a conversation: reply instead of sending. */
   open_flow: form("forbidden", "CONFLICT", 409),
-  /** There is no such session, told to those who would see it. */
+  /** The session does not exist. Only callers who would see it get this code. */
   session_not_found: form("error", "NOT_FOUND", 404),
-  /** The id is of a transcript from before a reset; the current one is in the details. */
+  /** The id belongs to a transcript from before a reset; the details have the current id. */
   stale_session_id: form("error", "CONFLICT", 409),
-  /** Several sessions have this label; their keys are named. */
+  /** Several sessions have this label; the text lists their keys. */
   label_ambiguous: form("error", "CONFLICT", 409),
-  /** No agent of that id is configured; those that are, are listed. */
+  /** No agent with this id is configured; the text lists the configured ones. */
   agent_not_found: form("error", "NOT_FOUND", 404),
-  /** There is no such chain, or none that the token covers. */
+  /** The chain does not exist, or the token does not cover it. */
   chain_not_found: form("error", "NOT_FOUND", 404),
-  /** There is no such run, or none that you may see. */
+  /** The run does not exist, or you may not see it. */
   run_not_found: form("error", "NOT_FOUND", 404),
-  /** There is no such message in this transcript or inbox. */
+  /** The message does not exist in this transcript or inbox. */
   message_not_found: form("error", "NOT_FOUND", 404),
-  /** There is no such delivery, or none that the token covers. */
+  /** The delivery does not exist, or the token does not cover it. */
   delivery_not_found: form("error", "NOT_FOUND", 404),
-  /** There is no such job, or none that the token covers. */
+  /** The job does not exist, or the token does not cover it. */
   cron_job_not_found: form("error", "NOT_FOUND", 404),
-  /** A run of the job is under way. */
+  /** A run of the job is in progress. */
   cron_job_busy: form("error", "CONFLICT", 409),
-  /** There are as many jobs as there may be. */
+  /** The limit of scheduled jobs is reached. */
   too_many_jobs: form("error", "UNAVAILABLE", 429),
-  /** The device is not paired (yet); its code is in the details. */
+  /** The device is not paired; the details have its pairing code. */
   not_paired: form("forbidden", "NOT_PAIRED", 403),
-  /** No such node is paired, or none that the token covers. */
+  /** The node is not paired, or the token does not cover it. */
   node_not_found: form("error", "NOT_FOUND", 404),
-  /** The node is not connected, or nodes are off here; nothing was asked. */
+  /** The node is not connected, or nodes are switched off; nothing was sent. */
   node_unavailable: form("error", "UNAVAILABLE", 503),
   /** `nodes.allowCommands` or the node itself does not offer this command. */
   node_command_denied: form("forbidden", "FORBIDDEN", 403),
-  /** The node gave no answer in time; it may have done it all the same. */
+  /** The node did not answer in time; it may have executed the command. */
   node_timeout: form("error", "AGENT_TIMEOUT", 504),
-  /** The node says that the command failed, or answered what is no answer. */
+  /** The node reported that the command failed, or sent an invalid answer. */
   node_failed: form("error", "UNAVAILABLE", 502),
   /** Two fields of the request name different sessions or agents. */
   session_mismatch: form("error", "CONFLICT", 409),
-  /** Nobody asks for that (any more). */
+  /** The permission request does not exist, or is no longer open. */
   permission_not_found: form("error", "NOT_FOUND", 404),
   /** The session is archived: hidden from agents, and read-only until it is restored. */
   session_archived: form("error", "CONFLICT", 409),
   /** A main session cannot be deleted; it can be reset. */
   protected_session: form("error", "CONFLICT", 409),
-  /** No model of that name can run here; valid ones are listed. */
+  /** The model does not exist or cannot run here; the text lists valid ones. */
   invalid_model: form("error", "INVALID_REQUEST", 400),
-  /** Not a thinking level; the valid ones are listed. */
+  /** The thinking level is invalid; the text lists valid ones. */
   invalid_thinking: form("error", "INVALID_REQUEST", 400),
   /** The key was used for another request, or by another token. */
   idempotency_conflict: form("error", "CONFLICT", 409),
@@ -115,69 +115,69 @@ export const CODES = {
   delivery_state: form("error", "CONFLICT", 409),
   /** The path leads out of the workspace. */
   path_outside: form("forbidden", "FORBIDDEN", 403),
-  /** There is no such file. */
+  /** The file does not exist. */
   file_not_found: form("error", "NOT_FOUND", 404),
-  /** The file is not what is needed: a folder, too large, no text, not the old text once. */
+  /** The file cannot be used: a folder, too large, not text, or the old text is not in it exactly once. */
   file_problem: form("error", "CONFLICT", 409),
   /** The command was killed at its time limit. */
   exec_timeout: form("error", "AGENT_TIMEOUT", 504),
-  /** The command could not start, or was killed at a limit; the text names it. */
+  /** The command could not start, or was killed at a limit; the text names the limit. */
   exec_failed: form("error", "UNAVAILABLE", 500),
-  /** The session must run contained and no sandbox works here: it is never run bare. */
+  /** The session must run in a sandbox and no sandbox works here: it never runs without one. */
   sandbox_unavailable: form("error", "UNAVAILABLE", 503),
-  /** The outside MCP server is not connected, or was not in time. */
+  /** The MCP server is not connected, or did not connect in time. */
   mcp_unavailable: form("error", "UNAVAILABLE", 503),
-  /** The outside MCP server gave no answer in time. */
+  /** The MCP server did not answer in time. */
   mcp_timeout: form("error", "AGENT_TIMEOUT", 504),
-  /** The outside MCP server answered with an error, or with what is no answer. */
+  /** The MCP server answered with an error, or with an invalid answer. */
   mcp_failed: form("error", "UNAVAILABLE", 502),
-  /** The call was begun and its answer lost: whether it was done is not known. */
+  /** The call was started and its answer was lost: it may or may not have been executed. */
   outcome_unknown: form("error", "CONFLICT", 409),
-  /** The configuration is wrong, or there is none to check. */
+  /** The configuration is invalid, or there is none to check. */
   invalid_config: form("error", "INVALID_REQUEST", 400),
-  /** No such channel or account is set up; those that are, are listed. */
+  /** The channel or account is not configured; the text lists the configured ones. */
   channel_unknown: form("error", "NOT_LINKED", 400),
-  /** The platform, or the program that speaks for it, refused or did not answer. */
+  /** The platform, or the program that connects to it, refused or did not answer. */
   channel_failed: form("error", "UNAVAILABLE", 502),
-  /** Given up by whoever asked. */
+  /** The caller cancelled the request. */
   cancelled: form("error", "INVALID_REQUEST", 400),
-  /** Nobody asks to be let in under this code. */
+  /** No pairing request has this code. */
   pairing_not_found: form("error", "NOT_FOUND", 404),
-  /** As many messages wait for the session as may (`session.queueMax`). */
+  /** The session has reached its limit of waiting messages (`session.queueMax`). */
   queue_full: form("error", "UNAVAILABLE", 429),
-  /** More bytes or characters than there may be; the most is named. */
+  /** Too many bytes or characters; the text names the limit. */
   too_large: form("error", "INVALID_REQUEST", 413),
-  /** Too many at once, or too often; wait and try again. */
+  /** Too many requests; wait and try again. */
   rate_limited: form("error", "RATE_LIMITED", 429),
-  /** The gateway is starting or stopping; what was accepted is kept. */
+  /** The gateway is starting or stopping; accepted work is kept. */
   shutting_down: form("error", "UNAVAILABLE", 503),
-  /** The store does not answer, or a port or file that is needed cannot be had. */
+  /** The store does not answer, or a required port or file is unavailable. */
   store_unavailable: form("error", "UNAVAILABLE", 503),
-  /** The run ended with an error: the model, or the program that is the agent. */
+  /** The run failed: an error of the model, or of the program that runs the agent. */
   run_failed: form("error", "UNAVAILABLE", 502),
-  /** The gateway process died again and again while it executed the run; it is not tried again. */
+  /** The gateway process died repeatedly while it executed the run; it is not tried again. */
   run_crashed: form("error", "UNAVAILABLE", 502),
-  /** The run was ended at its time limit. */
+  /** The run reached its time limit. */
   run_timeout: form("error", "AGENT_TIMEOUT", 504),
-  /** The run was stopped, or its caller left before the answer. */
+  /** The run was stopped, or its caller disconnected before the answer. */
   run_aborted: form("error", "CONFLICT", 409),
-  /** The run was ended by a reset of its session. */
+  /** A reset of its session stopped the run. */
   session_reset: form("error", "CONFLICT", 409),
-  /** The run was ended because its session was deleted. */
+  /** The run was stopped because its session was deleted. */
   session_deleted: form("error", "CONFLICT", 409),
-  /** A bug. The log has the reason under the reference that is given. */
+  /** A bug. The log has the cause under the given reference. */
   internal: form("error", "UNAVAILABLE", 500),
 } as const satisfies Record<string, CodeForms>;
 
 export type Code = keyof typeof CODES;
 
-/** An expected failure. `error` says what was wrong, `hint` what to do next. */
+/** An expected failure. `error` says what is wrong, `hint` what to do next. */
 export interface Failure {
   readonly ok: false;
   readonly code: Code;
   readonly error: string;
   readonly hint?: string;
-  /** Machine-readable facts that belong to the failure: closest keys, limits, current ids. */
+  /** Machine-readable facts about the failure: closest keys, limits, current ids. */
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
@@ -195,18 +195,18 @@ export function fail(
   return { ok: false, code, error, ...more };
 }
 
-/** A cursor that no page of this list gave out. */
+/** Builds the error for a cursor that this list did not return. */
 export function badCursor(list: string): Failure {
-  return fail("invalid_argument", `cursor is not one that ${list} gave out`, {
-    hint: "Use nextCursor of the page before as it is, or leave cursor out for the first page.",
+  return fail("invalid_argument", `cursor was not returned by ${list}`, {
+    hint: "Use nextCursor of the previous page unchanged, or omit cursor for the first page.",
   });
 }
 
-/** The details that list what the caller may use instead. */
+/** Details that list the valid alternatives. */
 const CHOICES: readonly string[] = ["closest", "keys", "validModels", "allowedAgents"];
 
-/** The details without the lists that the words give already: a model pays for each of them. */
-function untold(details: Failure["details"] = {}, words: string): Record<string, unknown> {
+/** Removes lists that the text already contains, because a model pays for each of them. */
+function withoutListed(details: Failure["details"] = {}, words: string): Record<string, unknown> {
   const isTold = (list: unknown): boolean =>
     Array.isArray(list) && list.every((name) => typeof name === "string" && words.includes(name));
   return Object.fromEntries(
@@ -214,9 +214,9 @@ function untold(details: Failure["details"] = {}, words: string): Record<string,
   );
 }
 
-/** The result that a tool gives for a failure: one JSON object, details flattened into it. */
+/** Builds a tool's result for a failure: one JSON object that includes the details. */
 export function toolFailure(failure: Failure): Record<string, unknown> {
   const { code, error, hint, details } = failure;
-  const facts = untold(details, `${error} ${hint ?? ""}`);
+  const facts = withoutListed(details, `${error} ${hint ?? ""}`);
   return { ...facts, status: CODES[code].tool, code, error, ...(hint === undefined ? {} : { hint }) };
 }

@@ -1,4 +1,5 @@
-// Owns the live events that leave the engine and the flows. A hint only: the row is the truth.
+// The live events that the engine and the flows publish. They are hints only: the stored row is
+// authoritative.
 
 import type { Message, Usage } from "./message.ts";
 import type { ModelRetry } from "./model-retry.ts";
@@ -13,7 +14,7 @@ export type LiveEvent =
       readonly sessionKey: string;
       readonly chainId: string;
       readonly startedAt: number;
-      /** How long it had been in its lane before. Absent: it goes on after an earlier attempt. */
+      /** Time that it waited in its lane. Absent: it continues an earlier attempt. */
       readonly queuedMs?: number;
       readonly flowStep?: FlowStep;
     }
@@ -22,13 +23,13 @@ export type LiveEvent =
       readonly kind: "text";
       readonly runId: string;
       readonly sessionKey: string;
-      /** The message of the run: another one begins a text of its own. */
+      /** The message of the run. A different one starts a new text. */
       readonly part: string;
       readonly offset: number;
       readonly text: string;
     }
   | {
-      /** A model's provider failed, and is asked again. */
+      /** A model request failed and is retried. */
       readonly kind: "retry";
       readonly runId: string;
       readonly sessionKey: string;
@@ -59,11 +60,11 @@ export type LiveEvent =
       readonly kind: "run_ended";
       readonly runId: string;
       readonly sessionKey: string;
-      /** Its transcript holds what the run wrote. */
+      /** The transcript that holds the messages of the run. */
       readonly sessionId?: string;
       readonly chainId: string;
       readonly state: EndedRunState;
-      /** What a person may see: skip tokens are already silence here. */
+      /** The text for people. Empty if the agent chose not to reply. */
       readonly text: string;
       readonly code?: string;
       readonly error?: string;
@@ -71,7 +72,7 @@ export type LiveEvent =
       readonly startedAt?: number;
       readonly endedAt: number;
       readonly flowStep?: FlowStep;
-      /** The run that read the message in its place. */
+      /** The run that read the message instead. */
       readonly takenBy?: string;
     }
   | {
@@ -80,7 +81,7 @@ export type LiveEvent =
       readonly runId: string;
       readonly sessionKey: string;
       readonly flowId: string;
-      /** `refused`: a send or spawn that was refused; `flowId` is the call's id, `reason` the code. */
+      /** `refused`: a send or spawn was refused; `flowId` is the id of the call, `reason` the code. */
       readonly step: FlowStep | "ended" | "refused";
       readonly from: string;
       readonly to: string;
@@ -91,7 +92,7 @@ export type LiveEvent =
       readonly atMs: number;
     }
   | {
-      /** Text that reached a webchat route without a run of its own, or an announcement. */
+      /** Text that reached a webchat route without its own run, or an announcement. */
       readonly kind: "delivered";
       readonly deliveryId: string;
       readonly runId?: string;
@@ -100,7 +101,7 @@ export type LiveEvent =
       readonly atMs: number;
     }
   | {
-      /** What became of a text for people: its row is settled. Of news for programs there is none. */
+      /** The outcome of a text for people: its outbox row is final. Web hook deliveries publish none. */
       readonly kind: "delivery";
       readonly deliveryId: string;
       readonly sessionKey: string;
@@ -114,21 +115,21 @@ export type LiveEvent =
       readonly atMs: number;
     }
   | {
-      /** A row of the outbox has changed. Of news for programs only trouble is told. */
+      /** A row of the outbox changed. Web hook deliveries publish only failures. */
       readonly kind: "outbox";
       readonly deliveryId: string;
       readonly sessionKey: string;
       readonly state: "pending" | "sent" | "failed" | "skipped" | "dismissed";
     }
   | {
-      /** Something became of a scheduled job: it was changed, its turn came, the run of a turn ended. */
+      /** A scheduled job was changed or became due, or its run finished. */
       readonly kind: "cron";
       readonly jobId: string;
       readonly sessionKey: string;
       readonly change: CronChange;
     }
   | {
-      /** A device asked to be paired, that was settled, or it is paired no more. */
+      /** A device requested pairing, a request was decided, or a device was unpaired. */
       readonly kind: "node";
       readonly change: "requested" | "approved" | "rejected" | "removed";
       readonly nodeId: string;
@@ -136,7 +137,7 @@ export type LiveEvent =
       readonly name: string;
       readonly platform: string;
       readonly requestId?: string;
-      /** While it is open. */
+      /** Present while the request is open. */
       readonly code?: string;
       readonly atMs: number;
     }
@@ -144,6 +145,6 @@ export type LiveEvent =
       readonly kind: "session";
       readonly sessionKey: string;
       readonly change: "created" | "updated" | "reset" | "deleted" | "state";
-      /** With `updated`: it was archived now. */
+      /** With `updated`: the session was archived by this change. */
       readonly archived?: boolean;
     };

@@ -1,12 +1,12 @@
-// Owns the shape of the answer to "may A do this to B?".
+// The shape of the answer to "may A do this to B?".
 
 import type { Code } from "./errors.ts";
 
-/** What one session may do to another, each by the tool of the same meaning. */
+/** Actions of one session on another, each by the tool with the same meaning. */
 export const EXPLAINED = ["list", "read", "search", "send", "spawn", "status"] as const;
 export type Explained = (typeof EXPLAINED)[number];
 
-/** One rule, and what it says. */
+/** One rule and its verdict. */
 export interface Check {
   readonly of: "sight" | "tool" | "spawn" | "send_policy" | "open_flow" | "wait_cycle";
   readonly allowed: boolean;
@@ -14,16 +14,16 @@ export interface Check {
   readonly code?: Code;
   /** Settings that would allow it. */
   readonly settings?: readonly string[];
-  /** It holds at this moment only: a conversation or a wait that is under way. */
+  /** It holds only at this moment, because of a conversation or a wait in progress. */
   readonly now?: true;
 }
 
 export interface Explanation {
   readonly access: Explained;
-  /** Every check says so. */
+  /** True if every check allows it. */
   readonly allowed: boolean;
   readonly code?: Code;
-  /** The rule that decides: the first that refuses, else the one that gives the right. */
+  /** The rule that decides: the first that refuses, else the one that grants the right. */
   readonly rule: string;
   readonly settings: readonly string[];
   readonly checks: readonly Check[];

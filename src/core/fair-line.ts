@@ -1,5 +1,5 @@
-// Decides whose turn it is when lanes wait for execution slots: agents take turns, and the lanes of one agent
-// stand in one queue.
+// Decides which waiting lane gets the next execution slot. Agents take turns; the lanes of one agent wait in
+// one queue.
 
 import { namesIn, type Pool } from "./pools.ts";
 
@@ -7,28 +7,28 @@ import { namesIn, type Pool } from "./pools.ts";
 export interface WaitingLane {
   readonly agentId: string;
   readonly pool: Pool;
-  /** Goes behind all other lanes that could take a slot, until `OVERTAKEN_MAX` have come after it. */
+  /** Starts after all other lanes that could take a slot, until `OVERTAKEN_MAX` of them have overtaken it. */
   readonly isLast?: boolean;
 }
 
-/** Lanes that may come after a lane that is last and still go before it. */
+/** Number of later lanes that may start before a lane that is last. */
 const OVERTAKEN_MAX = 1_000;
 
-/** How the slots are used at this moment. */
+/** The current use of the slots. */
 export interface SlotUse {
   /** Slots that this agent holds. */
   heldBy(agentId: string): number;
-  /** Slots that a new run of this pool could take; undefined: a run of no pool. */
+  /** Free slots for a run of this pool. undefined: the run has no pool. */
   free(pool: Pool): number;
 }
 
-/** Lanes of one agent and one pool, with the order in which they came. */
+/** Waiting lanes of one agent and one pool, in order of arrival. */
 interface Queue extends WaitingLane {
   readonly name: string;
   readonly lanes: Map<string, number>;
 }
 
-/** Slots given so far in this round. */
+/** Slots assigned so far in this round. */
 interface Dealt {
   readonly byAgent: Map<string, number>;
   readonly byPool: Map<string, number>;
@@ -36,7 +36,7 @@ interface Dealt {
 
 const add = <K>(counts: Map<K, number>, key: K): void => void counts.set(key, (counts.get(key) ?? 0) + 1);
 
-/** The lanes that wait for slots. */
+/** The queue of lanes that wait for slots. */
 export class FairLine {
   readonly #queues = new Map<string, Queue>();
   readonly #queueOf = new Map<string, Queue>();
@@ -50,13 +50,13 @@ export class FairLine {
     return this.#queueOf.has(sessionKey);
   }
 
-  /** Whether this lane waits as one that is last; without a name: whether any does. */
+  /** Returns whether this lane waits as a last one. Without a key: whether any lane does. */
   hasLast(sessionKey?: string): boolean {
     if (sessionKey !== undefined) return this.#queueOf.get(sessionKey)?.isLast === true;
     return [...this.#queues.values()].some((queue) => queue.isLast === true);
   }
 
-  /** A lane that waits already keeps its place. */
+  /** Adds a lane. A lane that already waits keeps its position. */
   add(sessionKey: string, { agentId, pool, isLast = false }: WaitingLane): void {
     const known = this.#queueOf.get(sessionKey);
     const name = JSON.stringify([agentId, pool, isLast]);
@@ -77,9 +77,9 @@ export class FairLine {
   }
 
   /**
-   * The lanes that get the free slots, at most `most`: each slot goes to the agent that has the fewest, and
-   * of several such agents to the one whose lane has waited longest. A full pool holds back its own lanes
-   * only. A lane that is last gets a slot that no other lane could take.
+   * Returns the lanes that get the free slots, at most `most`. Each slot goes to the agent with the fewest
+   * slots, and among equals to the lane that has waited longest. A full pool holds back only its own lanes. A
+   * lane that is last gets a slot only if no other lane can take it.
    */
   next(use: SlotUse, most = Number.POSITIVE_INFINITY): string[] {
     const left = [...this.#queues.values()].map((queue) => {

@@ -1,11 +1,11 @@
-// Splits the text of a model's answer into what people may read and what is hidden: thinking, and tool calls
-// that a model wrote as text. Works on a stream: new text in, new visible text out.
-// HT1: any chunking of a text gives what the whole text gives.
-// HT2: text in code fences, in inline code, in quotation marks and behind a backslash stays as written.
-// HT3: at most `HELD_MAX` characters wait for their meaning; the work per character is bounded.
-// HT4: a closing thinking tag with nothing open hides everything before it: the opening tag of such models
-//      stands in their prompt template. What was shown already is withdrawn (`restarted`).
-// HT5: what is never closed is hidden to the end of the text.
+// Splits the text of a model's answer into visible text and hidden text: thinking, and tool calls that a
+// model wrote as text. Works on a stream: takes new text, returns new visible text.
+// HT1: the result does not depend on how the text is split into chunks.
+// HT2: text in code fences, inline code and quotation marks, and escaped text, is unchanged.
+// HT3: at most `HELD_MAX` characters wait for a decision; the work per character is bounded.
+// HT4: a closing thinking tag without an opening one hides everything before it, because the prompt template
+// of some models contains the opening tag. Text that was already shown is withdrawn (`restarted`).
+// An unclosed tag hides the rest of the text.
 
 import type { AssistantMessage, ThinkingBlock } from "./message.ts";
 import { grown } from "./text-delta.ts";
@@ -16,10 +16,10 @@ const TOOLS = [
   ...["tool_call", "tool_calls", "tool_use", "tool_result", "tool_results", "tool_response"],
 ];
 const NAME = `(${[...THINKING, ...TOOLS].join("|")})`;
-/** How the inside of a tag begins: its name may have a prefix, such as `antml:`. */
+/** Start of the inside of a tag. Its name may have a prefix, for example `antml:`. */
 const PREFIX = "^[ \\t]{0,4}(/?)[ \\t]{0,4}(?:[a-z][\\w.-]{0,20}:)?";
 const TAG = new RegExp(`${PREFIX}${NAME}(?:[\\s/].*)?$`, "is");
-/** Text that may still become the inside of a tag. */
+/** Text that may become the inside of a tag when more text arrives. */
 const TAG_BEGUN = new RegExp(`${PREFIX}(?:[a-z][\\w.-]{0,20}|${NAME}[\\s/].*)?$`, "is");
 const BRACKET_TAG = /^(\/?)THINK$/;
 const BRACKET_TAG_BEGUN = /^\/?(?:T(?:H(?:I(?:NK?)?)?)?)?$/;
@@ -34,7 +34,7 @@ const QUOTES: Readonly<Record<string, string>> = {
   "\u201e": "\u201c",
   "\u00ab": "\u00bb",
 };
-/** Between a line's start and its first word. */
+/** Characters between the start of a line and its first word. */
 const INDENT = /^[ \t>*+-]*$/;
 
 const TAG_MAX = 300;
@@ -42,9 +42,9 @@ const FENCE_LINE_MAX = 200;
 const HELD_MAX = 512;
 
 export interface NewText {
-  /** To be shown behind what was shown before. */
+  /** Append it to the text shown before. */
   readonly text: string;
-  /** The text that was shown before is withdrawn. */
+  /** Withdraw the text shown before. */
   readonly restarted: boolean;
 }
 
@@ -62,7 +62,7 @@ type Mode =
   | { readonly kind: "fence"; readonly mark: string }
   | { readonly kind: "thinking" }
   | { readonly kind: "tool"; readonly name: string }
-  /** Behind a `[Tool Call: …]`: up to the end of its JSON, or of its paragraph. */
+  /** After `[Tool Call: …]`: until the end of its JSON, or of its paragraph. */
   | { readonly kind: "arguments"; begun: boolean; depth: number; inString: boolean; escaped: boolean }
   | { readonly kind: "paragraph" };
 
@@ -70,22 +70,22 @@ const TEXT: Mode = { kind: "text" };
 
 export class HiddenText {
   #mode: Mode = TEXT;
-  /** Not yet decided; begins where the next decision is due. */
+  /** Undecided text; starts at the next decision. */
   #held = "";
   #final = false;
   #visible = "";
-  /** The text that became visible since the last piece. */
+  /** Text that became visible since the last piece. */
   #fresh = "";
   #hidden: string[] = [];
   #open = "";
   #restarted = false;
-  /** Only blanks of the line came before. */
+  /** True if only blanks precede on this line. */
   #lineStart = true;
   #previous = "";
-  /** Something was hidden, and only blanks were shown: blanks that follow are dropped. */
+  /** True after hidden text until visible text follows: blanks are dropped in between. */
   #dropsBlanks = false;
   #hasInk = false;
-  /** How far the end of a code span was looked for in `#held`. */
+  /** Number of characters of `#held` already searched for the end of a code span. */
   #searched = 0;
   #steps = 0;
 
@@ -94,13 +94,13 @@ export class HiddenText {
     return this.#visible;
   }
 
-  /** The hidden text, piece by piece; complete after `end`. */
+  /** All hidden text; complete after `end`. */
   get hidden(): string {
     const pieces = this.#open.trim() === "" ? this.#hidden : [...this.#hidden, this.#open];
     return pieces.map((piece) => piece.trim()).join("\n\n");
   }
 
-  /** Characters looked at so far. */
+  /** Number of characters examined so far. */
   get steps(): number {
     return this.#steps;
   }
@@ -109,7 +109,7 @@ export class HiddenText {
     return this.#take(text);
   }
 
-  /** The text is complete: what was held back is decided. */
+  /** Ends the text and decides everything that was held back. */
   end(): NewText {
     this.#final = true;
     return this.#take("");
@@ -130,7 +130,7 @@ export class HiddenText {
     return { text: this.#fresh, restarted: this.#restarted };
   }
 
-  /** Decides about the text at `at`; returns how much of it is done with, 0 if more text is needed. */
+  /** Decides the text at `at`. Returns the number of characters decided; 0: more text is needed. */
   #step(at: number): number {
     switch (this.#mode.kind) {
       case "text":
@@ -178,7 +178,7 @@ export class HiddenText {
     return text.length;
   }
 
-  /** Shows `length` characters as they are; they stand within a line. */
+  /** Shows `length` characters unchanged, as part of a line. */
   #literal(at: number, length: number): number {
     this.#show(this.#held.slice(at, at + length));
     this.#lineStart = false;
@@ -203,7 +203,7 @@ export class HiddenText {
     return char === "~" ? this.#literal(at, run) : this.#codeSpan(at, run);
   }
 
-  /** Whether no backtick follows on the line of a fence of backticks. */
+  /** Returns whether the line of a backtick fence contains no further backtick. */
   #opensFence(from: number): boolean | "more" {
     const line = this.#held.slice(from, from + FENCE_LINE_MAX);
     this.#steps += line.length;
@@ -212,7 +212,9 @@ export class HiddenText {
     return line.length === FENCE_LINE_MAX || this.#final ? true : "more";
   }
 
-  /** Inline code ends on its line with as many backticks as it began with; else its first ones are text. */
+  /**
+   * Inline code ends on its line with the same number of backticks; otherwise its opening backticks are text.
+   */
   #codeSpan(at: number, run: number): number {
     const limit = at + HELD_MAX;
     const from = Math.max(at + run, this.#searched);
@@ -264,7 +266,7 @@ export class HiddenText {
       this.#close();
     } else {
       this.#mode = thinks ? { kind: "thinking" } : { kind: "tool", name: tag.name };
-      // A tool call says little without its tag.
+      // A tool call is hard to recognise without its tag.
       this.#open = thinks ? "" : written;
     }
   }
@@ -286,7 +288,7 @@ export class HiddenText {
     this.#dropsBlanks = !this.#hasInk;
   }
 
-  /** The tag at `at`, if one stands there. */
+  /** Returns the tag at `at`, if there is one. */
   #tagAt(at: number): Found<Tag> {
     const isAngle = this.#held.charAt(at) === "<";
     const rest = this.#held.slice(at + 1, at + TAG_MAX);
@@ -304,7 +306,7 @@ export class HiddenText {
     return { name: name.toLowerCase(), closes: slash === "/", empty, length: end + 2 };
   }
 
-  /** How much text a quotation of `tag` takes: the tag alone, or the tag and what it encloses. */
+  /** Returns the length of the quoted text: the tag alone, or the tag and its contents. */
   #quotedAt(at: number, tag: Tag): Found<number> {
     const closer = QUOTES[this.#previous];
     if (closer === undefined) return "none";
@@ -321,7 +323,7 @@ export class HiddenText {
     return isWhole ? "none" : "more";
   }
 
-  /** Thinking and tool calls end with a closing tag, whatever else stands in them. */
+  /** Skips thinking or a tool call up to its closing tag. */
   #inTag(at: number, ends: (tag: Tag) => boolean): number {
     const begins = /[<[]/g;
     begins.lastIndex = at;
@@ -341,7 +343,7 @@ export class HiddenText {
     return length;
   }
 
-  /** Takes a `[Tool Call: …]` out of the text; what belongs to it follows in a mode of its own. */
+  /** Hides a `[Tool Call: …]` marker; the next mode hides its arguments. */
   #markerAt(at: number): Found<number> {
     const rest = this.#held.slice(at + 1, at + TAG_MAX);
     const end = rest.search(/[\]\n]/);
@@ -352,7 +354,7 @@ export class HiddenText {
       return begun && !this.#final ? "more" : "none";
     }
     if (rest.charAt(end) !== "]" || !MARKER.test(inside)) return "none";
-    // A link is none.
+    // A link is not a marker.
     const after = this.#held.charAt(at + end + 2);
     if (after === "" && !this.#final) return "more";
     if (after === "(") return "none";
@@ -364,7 +366,7 @@ export class HiddenText {
     return end + 2;
   }
 
-  /** Blanks, maybe the word "Arguments:", and one JSON value. */
+  /** Skips blanks, an optional "Arguments:", and one JSON value. */
   #inArguments(at: number, mode: Extract<Mode, { kind: "arguments" }>): number {
     if (mode.begun) return this.#inJson(at, mode);
     const rest = this.#held.slice(at, at + TAG_MAX);
@@ -377,7 +379,7 @@ export class HiddenText {
     const begun = /^\s*(?:[a-z]{1,9}[ \t]*(?::\s*)?)?$/i.test(rest) && rest.length < TAG_MAX;
     if (begun && !this.#final) return 0;
     this.#close();
-    // Only so does a caller see that something was decided.
+    // The caller must see that something was decided.
     return this.#inText(at);
   }
 
@@ -401,7 +403,7 @@ export class HiddenText {
     return this.#hide(at, end - at);
   }
 
-  /** A result is hidden up to the next empty line. */
+  /** Hides a result up to the next empty line. */
   #inParagraph(at: number): number {
     const next = this.#held.indexOf("\n", at);
     if (next < 0) return this.#hide(at, this.#held.length - at);
@@ -412,7 +414,7 @@ export class HiddenText {
     return this.#inText(at);
   }
 
-  /** A fence ends with a line of nothing but its mark, or a longer one. */
+  /** A fence ends with a line that has only its mark or a longer one. */
   #inFence(at: number, mark: string): number {
     const end = this.#held.indexOf("\n", at);
     if (!this.#lineStart) {
@@ -451,13 +453,13 @@ export class HiddenText {
   }
 }
 
-/** A text, split. */
+/** A text split into its parts. */
 export interface SplitText {
   readonly visible: string;
   readonly hidden: string;
 }
 
-/** A whole text at once. */
+/** Splits a complete text. */
 export function splitHidden(text: string): SplitText {
   const split = new HiddenText();
   split.push(text);
@@ -468,7 +470,7 @@ export function splitHidden(text: string): SplitText {
 type AssistantContent = AssistantMessage["content"];
 
 /**
- * Content in which all that its text hides is one thinking block, before one block of what is visible.
+ * Returns the content with all hidden text in one thinking block, followed by one block of visible text.
  * `split`: splits the whole text of the content.
  */
 export function withoutHidden(

@@ -1,25 +1,25 @@
-// Owns how much of a transcript one answer holds (SPEC 3, sessions_history).
-// H1: the answer is never over the byte cap, measured as the JSON array in UTF-8.
-// H2: nothing is left out silently: `truncated`, `droppedMessages` and the cut text itself say so.
-// H3: a message is masked when its turn comes, and no more of its texts is read than can stay (I14).
-// H4: between two messages, and two pieces of a long text, other work goes on.
+// Limits the part of a transcript that one `sessions_history` answer contains.
+// H1: the answer never exceeds the byte limit, measured as the JSON array in UTF-8.
+// H2: nothing is omitted silently: `truncated`, `droppedMessages` and the shortened text report it.
+// H3: a message is redacted only when it is needed, and no more of its texts is read than can be kept (I14).
+// H4: other work can run between two messages and between two pieces of a long text.
 
 import type { Message } from "./message.ts";
 import type { Pace } from "./pace.ts";
 import { type Beginning, LONG_CHARS, type Redactor } from "./redact.ts";
 
 export interface HistoryLimits {
-  /** Characters of one text, the note about the cut included. */
+  /** Characters of one text, including the note about the cut. */
   readonly maxTextChars: number;
   /** Bytes of the JSON array of messages. */
   readonly maxBytes: number;
-  /** Which messages stay when there are too many bytes. Default: the newest. */
+  /** Messages to keep when there are too many bytes. Default: the newest. */
   readonly keep?: "newest" | "oldest";
 }
 
 export interface CutHistory {
   readonly messages: Message[];
-  /** Something was cut or dropped. */
+  /** A text was shortened or a message dropped. */
   readonly truncated: boolean;
   readonly droppedMessages: number;
   /** Bytes of the JSON array of `messages`. */
@@ -28,7 +28,7 @@ export interface CutHistory {
 
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
-/** The beginning of a text with a note of what is missing, both together within `max` characters. */
+/** Returns the start of a text with a note about the missing rest, together at most `max` characters. */
 function cutText(text: string, max: number): string {
   return text.length <= max ? text : beginning(text, max, text.length);
 }
@@ -36,17 +36,17 @@ function cutText(text: string, max: number): string {
 function beginning(text: string, max: number, charsInAll: number): string {
   const note = ` … [cut: ${charsInAll} characters in all]`;
   const kept = text.slice(0, Math.max(0, max - note.length));
-  // Half of a surrogate pair is no character.
+  // Does not end in half of a surrogate pair.
   const last = kept.charCodeAt(kept.length - 1);
   const clean = last >= 0xd800 && last <= 0xdbff ? kept.slice(0, -1) : kept;
   return (clean + note).slice(0, max);
 }
 
 const DEPTH_MAX = 64;
-/** What a shrunk tool result keeps of the names that a model or its provider made up. */
+/** A model or its provider chose these names; a shrunk tool result keeps this much of them. */
 const NAME_CHARS_MAX = 200;
 
-/** Any JSON with each of its strings cut. The same object comes back if nothing was too long. */
+/** Shortens each string in any JSON. Returns the same object if nothing was too long. */
 function cutStrings<T>(value: T, max: number, depth = 0): T {
   if (typeof value === "string") return cutText(value, max) as T;
   if (typeof value !== "object" || value === null || depth >= DEPTH_MAX) return value;
@@ -61,7 +61,7 @@ function cutStrings<T>(value: T, max: number, depth = 0): T {
   return same ? value : (Object.fromEntries(fields) as T);
 }
 
-/** One message alone over the cap: its shape and the beginning of its text, if that fits. */
+/** Reduces a message that exceeds the limit alone to its shape and the start of its text, if that fits. */
 function shrink(message: Message, maxBytes: number, maxTextChars: number): Message | undefined {
   const whole = bytesOf(message);
   const text = message.content
@@ -72,7 +72,7 @@ function shrink(message: Message, maxBytes: number, maxTextChars: number): Messa
   const shell = (kept: string): Message => {
     const content = [{ type: "text" as const, text: kept === "" ? note : `${note} ${kept}` }];
     if (message.role === "user") {
-      // Without its provenance the message would pass for a person's (I11).
+      // Without its provenance the message would look like a person's (I11).
       const { id, timestamp, provenance } = message;
       return { id, role: "user", content, timestamp, ...(provenance === undefined ? {} : { provenance }) };
     }
@@ -89,8 +89,8 @@ function shrink(message: Message, maxBytes: number, maxTextChars: number): Messa
   };
   const room = maxBytes - bytesOf(shell("")) - 1;
   if (room < 0) return undefined;
-  // All its texts become one, to which the limit of one holds. JSON may spend six bytes on one character:
-  // halve until it fits.
+  // All texts become one, which gets the limit of one text. JSON may need six bytes for one character:
+  // the limit is halved until it fits.
   const charsMax = Math.min(text.length, room, maxTextChars - note.length - 1);
   for (let chars = charsMax; chars > 0; chars = Math.floor(chars / 2)) {
     const smaller = shell(text.slice(0, chars).toWellFormed());
@@ -99,17 +99,17 @@ function shrink(message: Message, maxBytes: number, maxTextChars: number): Messa
   return shell("");
 }
 
-/** Shorter texts are masked where they stand. */
+/** Shorter texts are redacted in one step. */
 const SHORT_CHARS_MAX = 1_024;
 
-/** The texts in any JSON, but for the short ones. */
+/** Yields the texts in any JSON, except short ones. */
 function* textsIn(value: unknown, depth = 0): Generator<string> {
   if (typeof value === "string" && value.length > SHORT_CHARS_MAX) yield value;
   if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return;
   for (const item of Object.values(value)) yield* textsIn(item, depth + 1);
 }
 
-/** A message on its way out, each of its texts masked and within `max` characters. */
+/** Returns a message with each text redacted and at most `max` characters long. */
 async function masked(
   message: Message,
   max: number,
@@ -132,7 +132,10 @@ async function masked(
   return { message: shown, isCut };
 }
 
-/** The messages that fit, masked, oldest first. One that alone is over the cap is shrunk, not dropped. */
+/**
+ * Returns the redacted messages that fit, oldest first. A message that exceeds the limit alone is shrunk, not
+ * dropped.
+ */
 export async function cutHistory(
   messages: readonly Message[],
   limits: HistoryLimits,

@@ -1,6 +1,6 @@
-// Owns what a program outside is told of an event: which ones there are, and the body of each.
-// HE1: names, fields and their meaning are published (docs/WEBHOOKS.md): fields are added, none is changed.
-// HE2: what looks like a credential is masked, as in live events (I14).
+// The events that are sent to web hooks, and the body of each.
+// Names and fields are published in docs/WEBHOOKS.md: new fields may be added, existing ones never change.
+// Credentials are redacted as in live events (I14).
 
 import type { LiveEvent } from "./event.ts";
 import { optional } from "./optional.ts";
@@ -8,7 +8,7 @@ import type { Redactor } from "./redact.ts";
 import { agentIdInKey } from "./session-key.ts";
 import type { HookEventType } from "./settings.ts";
 
-/** Changes when an existing reader would have to. */
+/** Increases when a change would break existing receivers. */
 export const HOOK_VERSION = 1;
 
 export interface HookEvent {
@@ -33,7 +33,7 @@ type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
 
 function runEnded(event: Of<"run_ended">, redactor: Redactor): HookEvent | undefined {
   const { sessionKey, runId, chainId, state, code, usage, startedAt, endedAt, flowStep, takenBy } = event;
-  // A message was appended between runs: nothing was run.
+  // A message was appended between runs: there was no run.
   if (startedAt === undefined && takenBy === undefined && state === "ok" && event.text === "")
     return undefined;
   const { text, whole } = redactor.beginning(event.text, TEXT_CHARS_MAX);
@@ -71,7 +71,7 @@ function settled(event: Of<"delivery">, redactor: Redactor): HookEvent | undefin
   return { type: state === "sent" ? "announcement.delivered" : "delivery.failed", sessionKey, data };
 }
 
-/** What programs are told of a live event; of most, nothing. */
+/** Returns the web hook body of a live event. Most events have none. */
 export function hookEventOf(event: LiveEvent, redactor: Redactor): HookEvent | undefined {
   switch (event.kind) {
     case "run_ended":

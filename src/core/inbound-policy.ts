@@ -1,17 +1,16 @@
-// Owns who is answered at a channel: the decision on one message, from settings and from what is known of its
-// sender.
-// IP1: what is not allowed is refused: an id that is not named, a group that is not named, a group message
-//      that does not speak to the agent.
-// IP2: an owner is who has the id that the settings name, never who has a name: names can be taken.
-//      For the same reason a numeric entry of an allow list is an id and matches no user name.
-// IP3: somebody who was blocked is answered nowhere, unless it is an owner.
+// Decides whether a channel message gets an answer, from the settings and the status of its sender.
+// IP1: by default a message is refused: from an id that is not listed, from a group that is not listed, or in
+// a group without a mention of the agent.
+// IP2: an owner is identified by id, never by user name, because names can be taken over.
+// For the same reason a numeric entry of an allow list is an id and matches no user name.
+// IP3: a blocked person gets no answer anywhere, unless it is an owner.
 
 import type { AccountSettings, GroupSettings } from "./channel-settings.ts";
 
-/** What is known of somebody who writes directly. */
+/** Pairing status of a person who writes directly. */
 export type PeerState = "pending" | "approved" | "blocked";
 
-/** A message, as far as it decides whether it is answered. */
+/** The facts about a message that decide whether it gets an answer. */
 export interface InboundQuestion {
   readonly channel: string;
   readonly chat: {
@@ -20,15 +19,15 @@ export interface InboundQuestion {
     readonly alsoKnownAs?: readonly string[];
   };
   readonly sender: { readonly id: string; readonly alsoKnownAs?: readonly string[] };
-  /** It names the agent's account, or replies to it. */
+  /** It mentions the agent's account, or replies to it. */
   readonly mentioned: boolean;
-  /** `native`: chosen from the platform's own menu, which names the account. */
+  /** `native`: chosen in the platform's menu, which addresses the account. */
   readonly command?: "native" | "written" | undefined;
-  /** Absent: a stranger, or nobody has looked. */
+  /** Absent: unknown person, or not looked up. */
   readonly peer?: PeerState | undefined;
 }
 
-/** `ask`: a stranger who may be let in by an operator. `why`: in words for the log. */
+/** `ask`: an operator may approve this unknown person. `why`: text for the log. */
 export type InboundVerdict =
   | { readonly kind: "admit"; readonly isOwner: boolean; readonly agentId?: string }
   | { readonly kind: "ask" }
@@ -36,31 +35,31 @@ export type InboundVerdict =
 
 const EVERYBODY = "*";
 
-/** An id as platforms and people write it: phone numbers with a `+` or without. */
+/** Normalises an id that platforms and people write differently: phone numbers with or without `+`. */
 export function plainId(id: string): string {
   return /^\+\d+$/.test(id) ? id.slice(1) : id;
 }
 
-/** A setting's id without the channel that may stand before it. */
+/** Returns the id of a setting without its channel prefix. */
 export function idIn(entry: string, channel: string): string {
   const prefix = `${channel}:`;
   const text = entry.trim();
   return text.toLowerCase().startsWith(prefix.toLowerCase()) ? text.slice(prefix.length) : text;
 }
 
-/** A user name without its sign, in lower case: names are the same in any case. */
+/** Normalises a user name: without `@`, in lower case. */
 function plainName(name: string): string {
   return name.trim().replace(/^@/, "").toLowerCase();
 }
 
-/** Somebody, or a group, as settings may name it. */
+/** A person or a group, with all ids that settings may use for it. */
 interface Named {
   readonly id: string;
-  /** User names begin with `@`; anything else is one more id. */
+  /** User names begin with `@`; anything else is another id. */
   readonly alsoKnownAs?: readonly string[] | undefined;
 }
 
-/** Whether an entry can only be an id: a user name of digits must not match an allowed id. */
+/** Returns whether an entry can only be an id: a user name of digits must not match an allowed id. */
 const isNumeric = (entry: string): boolean => /^[+-]?\d+$/.test(entry);
 
 function isNamed(entries: readonly string[], channel: string, { id, alsoKnownAs = [] }: Named): boolean {
@@ -76,7 +75,7 @@ function isNamed(entries: readonly string[], channel: string, { id, alsoKnownAs 
   });
 }
 
-/** Whether the owners, like `telegram:123`, name this sender. User names are no ids, and never do. */
+/** Returns whether the owners, written like `telegram:123`, include this sender. User names never match. */
 export function isOwner(
   owners: readonly string[],
   channel: string,
@@ -89,7 +88,7 @@ export function isOwner(
   });
 }
 
-/** What is set for a group: its own entry, by any of its ids, else the one for all. */
+/** Returns the settings of a group: the entry for any of its ids, else the entry for all groups. */
 function groupOf(account: AccountSettings, channel: string, chat: Named): GroupSettings | undefined {
   const entries = Object.entries(account.groups);
   const isForAll = (entry: string): boolean => idIn(entry, channel) === EVERYBODY;
@@ -133,7 +132,7 @@ function decideGroup(account: AccountSettings, question: InboundQuestion, owner:
   return { kind: "admit", isOwner: owner, ...(agentId === undefined ? {} : { agentId }) };
 }
 
-/** Whether a message is answered. Without `peer` the verdict holds for a stranger. */
+/** Decides whether a message gets an answer. Without `peer` the sender counts as unknown. */
 export function decideInbound(
   account: AccountSettings,
   owners: readonly string[],

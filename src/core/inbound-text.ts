@@ -1,9 +1,9 @@
-// Owns how what people write at a channel becomes the input of a run: text that is fit to be stored and
-// shown, what it answers, what came with it, and what the model is told of the place.
-// IT1: what nobody sees and no language needs is taken out; joiners, directions and emoji stay as they are.
-// IT2: what somebody else wrote stands in lines that are marked, so that no text can end its quotation.
-// IT3: a text is cut where it is too long, and says so; the time that this takes is linear in the text.
-// IT4: what only the runtime writes, such as who speaks, is a quotation where a person wrote it.
+// Turns a channel message into the input of a run: cleaned text, quotations, notes about files, and the
+// context that the model gets about the chat.
+// IT1: removes invisible characters that no language needs. Joiners, directions and emoji are kept.
+// IT2: each line of a quotation is marked, so that no text can end its quotation.
+// IT3: long texts are shortened with a note; the work is linear in the text.
+// IT4: text that imitates a line of the runtime, for example a speaker, becomes a quotation.
 
 import { notOurs } from "./look-alike.ts";
 import { quoteLines } from "./safe-text.ts";
@@ -11,19 +11,20 @@ import { quoteLines } from "./safe-text.ts";
 const QUOTED_CHARS_MAX = 1_000;
 const NAME_CHARS_MAX = 100;
 
-/** First line of what the runtime tells a model of a message from a channel. */
+/** First line of the context of a channel message. */
 const CHAT_HEADING = "Chat message context";
 
 /**
- * Controls but for tab and line feed; what reverses text; marks of files; halves of characters are mended.
+ * Control characters except tab and line feed, direction overrides and byte order marks. Lone surrogates are
+ * repaired.
  */
 const UNFIT = /[^\P{Cc}\t\n]|[\u202d\u202e\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]/gu;
-/** Letters that nobody sees: they spell flags behind a black flag, and elsewhere hide text. */
+/** Invisible tag characters: part of a flag after a black flag; elsewhere they hide text. */
 const TAGS = /(\u{1F3F4}[\u{E0020}-\u{E007E}]{1,16}\u{E007F})|[\u{E0000}-\u{E007F}]/gu;
-/** One variation selector chooses a form; a row of them hides bytes. */
+/** One variation selector chooses a form; several in a row can hide bytes. */
 const SELECTORS = /([\ufe00-\ufe0f\u{E0100}-\u{E01EF}])[\ufe00-\ufe0f\u{E0100}-\u{E01EF}]+/gu;
 
-/** Text as it is kept: what matters to people and languages, and nothing else. */
+/** Returns the text to store, without characters that no reader or language needs. */
 export function cleanText(text: string): string {
   return text
     .toWellFormed()
@@ -33,24 +34,24 @@ export function cleanText(text: string): string {
     .replaceAll(SELECTORS, "$1");
 }
 
-/** A name on one line, cut; undefined: nothing of it can be seen. */
+/** Returns a shortened name on one line. undefined: nothing in it is visible. */
 export function cleanName(name: string | undefined): string | undefined {
   const line = cleanText((name ?? "").slice(0, NAME_CHARS_MAX * 4)).replaceAll(/\s+/g, " ");
   const kept = line.trim().slice(0, NAME_CHARS_MAX).toWellFormed();
   return isVisible(kept) ? kept : undefined;
 }
 
-/** Whether there is anything in a text that somebody could read. */
+/** Returns whether a text has a visible character. */
 export function isVisible(text: string): boolean {
   return /[^\s\p{Default_Ignorable_Code_Point}\u{FFFD}]/u.test(text);
 }
 
-/** Two texts with the same fold say the same: case, white space and look do not count. */
+/** Returns a key that is equal for texts that differ only in case, white space or look. */
 export function foldText(text: string): string {
   return cleanText(text).normalize("NFKC").toLowerCase().replaceAll(/\s+/g, " ").trim();
 }
 
-/** The beginning of a text, at most so many bytes of UTF-8, with a note of what is missing. */
+/** Returns the start of a text, at most `maxBytes` bytes of UTF-8, with a note about the missing rest. */
 export function cutText(text: string, maxBytes: number): string {
   const bytes = Buffer.byteLength(text);
   if (bytes <= maxBytes) return text;
@@ -58,7 +59,7 @@ export function cutText(text: string, maxBytes: number): string {
   return `${kept}\n[Cut here: ${bytes - Buffer.byteLength(kept)} more bytes are left out.]`;
 }
 
-/** As much of a text as has at most so many bytes of UTF-8; no character is cut in two. */
+/** Returns the longest start of a text with at most `maxBytes` bytes of UTF-8. Never splits a character. */
 export function firstBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= maxBytes) return text;
@@ -67,13 +68,13 @@ export function firstBytes(text: string, maxBytes: number): string {
   return bytes.toString("utf8", 0, end);
 }
 
-/** A message that another one answers. */
+/** The message that another one replies to. */
 export interface Quoted {
   readonly text: string;
   readonly senderName?: string | undefined;
 }
 
-/** As much of it as may be shown: it is kept with its message. */
+/** Shortens a quoted message: it is stored with its reply. */
 export function cutQuoted({ text, senderName }: Quoted): Quoted {
   const name = cleanName(senderName);
   const kept = text.slice(0, QUOTED_CHARS_MAX * 4).toWellFormed();
@@ -89,18 +90,18 @@ function quotation({ text, senderName }: Quoted): string {
   return [head, ...quoteLines(`${kept}${rest}`)].join("\n");
 }
 
-/** One message of somebody. */
+/** One message of a person. */
 export interface SaidPart {
-  /** Clean. */
+  /** Cleaned text. */
   readonly text: string;
   readonly quoted?: Quoted | undefined;
-  /** It changes an earlier one that was taken already. */
+  /** It is an edit of an earlier message that was already accepted. */
   readonly changes?: boolean | undefined;
-  /** What came with it, a line each. */
+  /** One line for each attachment. */
   readonly notes: readonly string[];
 }
 
-/** What the model reads of one message. */
+/** Returns the text of one message for the model. */
 export function partText({ text, quoted, changes, notes }: SaidPart): string {
   const said = notOurs(text.trim());
   const lines = [
@@ -112,7 +113,7 @@ export function partText({ text, quoted, changes, notes }: SaidPart): string {
   return lines.length === 0 ? "[a message without text]" : lines.join("\n");
 }
 
-/** The place of a conversation, as the model is told of it. */
+/** The chat in which a conversation takes place, as the model sees it. */
 export interface ChatPlace {
   readonly channel: string;
   readonly type: "direct" | "group" | "channel";
@@ -126,7 +127,7 @@ const TYPES: Readonly<Record<ChatPlace["type"], string>> = {
   channel: "a channel",
 };
 
-/** What the runtime tells the model of where a message comes from. The same for every message of a place. */
+/** Returns the context of a channel message for the model. It is the same for every message of a chat. */
 export function chatContext({ channel, type, name, thread }: ChatPlace): string {
   const called = (what: string | undefined): string => (what === undefined ? "" : ` ${JSON.stringify(what)}`);
   const inside = thread === undefined ? "" : `, in the ${thread.kind}${called(thread.name)}`;

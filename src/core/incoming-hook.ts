@@ -1,17 +1,16 @@
-// Owns what a web hook that comes in may be set to do, its limits, and how its message is made of its body.
-// IH1: what a body holds is put into a message as data: cut, made visible, and never read as a template
-//      again.
-// IH2: a field that is not there is empty; inherited names are not there.
+// The settings and limits of incoming web hooks, and the template that turns a body into a message.
+// IH1: values of a body are inserted as data: shortened, made visible, and never expanded as a template.
+// A missing field is empty; inherited properties count as missing.
 
 import type { Route } from "./route.ts";
 import { safeText } from "./safe-text.ts";
 import { readerOfAnswer } from "./turn-rules.ts";
 
-/** How a sender proves that a request is its own. */
+/** How a sender authenticates a request. */
 export type HookProof =
-  /** The hooks' own token. */
+  /** The token of the hooks. */
   | { readonly kind: "token" }
-  /** `X-Hub-Signature-256` over the body, as GitHub makes it. */
+  /** `X-Hub-Signature-256` over the body, as GitHub sends it. */
   | { readonly kind: "github"; readonly secret: string }
   /** HMAC-SHA256 over the body in a header, in hex or base64. */
   | {
@@ -21,21 +20,21 @@ export type HookProof =
       readonly deliveryHeader: string;
     };
 
-/** A sender that gets a path of its own: `POST /hooks/<path>`. */
+/** A sender with its own path: `POST /hooks/<path>`. */
 export interface HookMapping {
   readonly id: string;
   readonly path: string;
   readonly proof: HookProof;
-  /** GitHub's events that start a run: `push`, `issues`, `issues.opened`. Empty: all of them. */
+  /** GitHub events that start a run: `push`, `issues`, `issues.opened`. Empty: all. */
   readonly events: readonly string[];
-  /** What the agent is told: a template. */
+  /** Template of the message for the agent. */
   readonly message: string;
-  /** What people call it. */
+  /** Display name. */
   readonly name?: string;
   readonly agentId?: string;
   /** Absent: a new session for each hook. */
   readonly sessionKey?: string;
-  /** Where the reply goes besides the transcript. */
+  /** Destination of the reply, in addition to the transcript. */
   readonly deliver?: Route;
   readonly model?: string;
   readonly thinking?: string;
@@ -44,16 +43,16 @@ export interface HookMapping {
 
 export interface IncomingHooks {
   readonly enabled: boolean;
-  /** Opens the hooks, and nothing else. */
+  /** Grants access to the hooks only. */
   readonly token?: string;
-  /** Patterns with `*` of the keys that a caller may name. */
+  /** Patterns with `*` for the session keys that a caller may name. */
   readonly allowedSessionKeys: readonly string[];
   readonly mappings: readonly HookMapping[];
 }
 
-/** Characters of what an agent is told. */
+/** Characters of a message. */
 export const HOOK_MESSAGE_MAX_CHARS = 100_000;
-/** Characters of one field of a body in a message. */
+/** Characters of one inserted field. */
 const FIELD_MAX_CHARS = 4_000;
 /** Fields of one template. */
 const TEMPLATE_FIELDS_MAX = 50;
@@ -62,14 +61,14 @@ const FIELD = /\{\{([^{}]*)\}\}/g;
 const PLACE = /^body((?:\.[^.[\]\s]{1,100}|\[\d{1,6}\]){0,16})$/;
 const STEP = /\.([^.[\]\s]+)|\[(\d+)\]/g;
 
-/** What a template may speak of. `event` and `delivery` are what the sender's headers say. */
+/** The data for a template. `event` and `delivery` come from the sender's headers. */
 export interface HookFacts {
   readonly body: unknown;
   readonly event?: string | undefined;
   readonly delivery?: string | undefined;
 }
 
-/** What is wrong with a template; undefined: nothing. */
+/** Describes the problem of a template. undefined: it is valid. */
 export function templateProblem(template: string): string | undefined {
   const fields = [...template.matchAll(FIELD)].map(([, field = ""]) => field.trim());
   if (fields.length > TEMPLATE_FIELDS_MAX) return `has more than ${TEMPLATE_FIELDS_MAX} fields`;
@@ -95,17 +94,17 @@ function asText(value: unknown): string {
   try {
     return JSON.stringify(value);
   } catch {
-    return ""; // Nested deeper than can be written down.
+    return ""; // Nested too deeply for JSON.
   }
 }
 
-/** One field as it stands in a message. */
+/** Formats one field for a message. */
 function fieldText(value: unknown): string {
   const text = asText(value);
   return safeText(text.length > FIELD_MAX_CHARS ? `${text.slice(0, FIELD_MAX_CHARS - 1)}…` : text);
 }
 
-/** The message that a template makes of a request. */
+/** Returns the message that a template makes from a request. */
 export function renderTemplate(template: string, facts: HookFacts): string {
   return template.replace(FIELD, (_, field: string) => {
     const named = field.trim();
@@ -115,10 +114,12 @@ export function renderTemplate(template: string, facts: HookFacts): string {
   });
 }
 
-/** The first line of what the runtime tells the model of a hook's run. */
+/** First line of the context of a hook's run. */
 const HOOK_HEADING = "Web hook context";
 
-/** For the run of a hook: who calls it, what its message is made of, and who reads the answer. */
+/**
+ * Returns the context of a hook's run: the caller, the source of the message and the reader of the answer.
+ */
 export function hookContext(hook: { name?: string | undefined; delivers: boolean }): string {
   const name = hook.name === undefined ? "" : ` (${JSON.stringify(hook.name)})`;
   return [

@@ -1,12 +1,12 @@
-// Owns what may be said of the log: its levels, its parts, and how both are written in one variable.
+// The settings of the log: levels, parts, and the syntax of the variable that sets both.
 
 import { fail, ok, type Result } from "./errors.ts";
 
-/** Each holds all before it. */
+/** Each level includes all before it. */
 export const LOG_LEVELS = ["silent", "error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Who writes a line: the parts of docs/ARCHITECTURE.md; `app` is what puts them together. */
+/** The parts of docs/ARCHITECTURE.md that write lines; `app` wires them together. */
 export const LOG_PARTS = [
   "app",
   "gateway",
@@ -22,13 +22,13 @@ export const LOG_PARTS = [
 ] as const;
 export type LogPart = (typeof LOG_PARTS)[number];
 
-/** `auto`: lines for people where standard error is a terminal, else JSON. */
+/** `auto`: lines for people if standard error is a terminal, else JSON. */
 export const LOG_FORMATS = ["auto", "json", "pretty"] as const;
 
 export interface LoggingSettings {
-  /** The least that is written. */
+  /** Least severe level that is written. */
   readonly level: LogLevel;
-  /** The same of single parts. */
+  /** Levels of single parts. */
   readonly parts: Readonly<Partial<Record<LogPart, LogLevel>>>;
   readonly format: (typeof LOG_FORMATS)[number];
 }
@@ -57,11 +57,11 @@ function readLevels(text: string): Result<Pick<LoggingSettings, "level" | "parts
   return ok({ level, parts });
 }
 
-/** Nothing set. */
+/** Defaults. */
 export const LOGGING: LoggingSettings = { level: "info", parts: {}, format: "auto" };
 
 /**
- * What holds of the log: PARLEY_LOG goes before the file's levels, all of them, and PARLEY_LOG_FORMAT before
+ * Returns the effective settings of the log. PARLEY_LOG replaces all levels of the file, PARLEY_LOG_FORMAT
  * its format.
  */
 export function loggingFrom(

@@ -1,12 +1,13 @@
-// Reads text as a hasty eye does: signs that look alike are one sign, signs that nobody sees are none.
-// LA1: the work is linear in the text: signs are folded one by one, since bringing a long text into normal
-//      form takes time that grows with its square.
-// LA2: a label of the runtime is found however it is spelt: unseen, wide, styled or foreign signs, marks and
-//      blanks between its letters, other brackets, turned around, or parted over lines.
+// Finds text that looks like a label of the runtime. Folds similar characters into one and ignores invisible
+// ones.
+// LA1: the work is linear in the text: characters are folded one by one, because normalising a long text
+// takes quadratic time.
+// A label is found in any spelling: invisible, wide, styled or foreign characters, marks and blanks between
+// its letters, other brackets, reversed, or split over lines.
 
 import { LINE_BREAK_AFTER, QUOTE_MARK } from "./safe-text.ts";
 
-/** After Unicode's list of confusable characters: those that no normal form brings to a Latin letter. */
+/** From Unicode's list of confusable characters: those that no normal form turns into a Latin letter. */
 const ALIKE: readonly (readonly [letter: string, signs: string])[] = [
   ["a", "⍺ɑαаΑАᎪᗅꓮ𖽀𐊠ɐ"],
   ["b", "ƄЬᏏᖯꞴΒВᏴᗷꓐ𐊂𐊡𐌁ʙ"],
@@ -35,7 +36,7 @@ const ALIKE: readonly (readonly [letter: string, signs: string])[] = [
   ["y", "ɣᶌʏỿꭚγуүყ𑣜ΥⲨУҮᎩᎽꓬ𖽃𑢤𐊲"],
   ["z", "ᴢꮓ𑣄𐋵𑣥ΖᏃꓜ𑢩ʐ"],
 ];
-/** Alphabets of signs in frames: the first sign of A to Z. */
+/** Alphabets of enclosed letters: the code point of each A. */
 const FRAMED = [0x249c, 0x1f110, 0x1f130, 0x1f150, 0x1f170, 0x1f1e6];
 const DIGITS: Readonly<Record<string, string>> = {
   "0": "o",
@@ -56,10 +57,10 @@ const LETTERS: ReadonlyMap<string, string> = new Map([
   ),
 ]);
 
-/** Signs without a width of their own could part a word without showing it. */
+/** Zero-width characters could split a word without showing it. */
 const UNSEEN = /[\p{Cf}\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}\u2800]|[^\P{Cc}\s]/gu;
 
-/** One sign as it looks: lower case, plain, "" if nobody sees it. */
+/** Folds one character: lower case, plain, "" if it is invisible. */
 export function plainSign(sign: string): string {
   if (sign >= " " && sign <= "~") return sign.toLowerCase();
   const known = LETTERS.get(sign);
@@ -74,11 +75,11 @@ const OPENING = /(?!\{)[\p{Ps}\p{Pi}‹˂ᐸ⌈⌊]/u;
 const CLOSING = /(?!\})[\p{Pe}\p{Pf}›˃ᐳ⌉⌋]/u;
 const LABEL_MAX = 400;
 
-/** Letters that look the same, or two that look like one, are one spelling. */
+/** Reduces letters that look the same, or pairs that look like one letter, to one spelling. */
 const spelling = (letters: string): string =>
   letters.replaceAll("i", "l").replaceAll("m", "rn").replaceAll("w", "vv");
 
-/** The letters of a line and its brackets; nothing else tells labels apart. */
+/** Returns the letters and brackets of a line: labels differ in nothing else. */
 function skeleton(signs: Iterable<string>): string {
   let kept = "";
   for (const sign of signs) {
@@ -95,19 +96,19 @@ function skeleton(signs: Iterable<string>): string {
   return spelling(kept);
 }
 
-/** The number of a list's item, before a bracket. */
+/** Number of a list item, before a bracket. */
 const LIST_NUMBER = /^\s*\d{1,3}[.)](?=[^\p{L}\d]*[\p{Ps}<])/u;
 
 const TURNED = /[\u202b\u202e\u2067]/;
 const MIRRORED: Readonly<Record<string, string>> = { "[": "]", "]": "[", "{": "}", "}": "{" };
 
-/** A line that is shown from its end to its start. */
+/** Reverses a line, because some characters show a line backwards. */
 function turned(line: string): string {
   const shown = skeleton([...line].reverse());
   return shown.replace(/[[\]{}]/g, (bracket) => MIRRORED[bracket] ?? bracket);
 }
 
-/** How the labels begin that the runtime writes among the lines of people. */
+/** Starts of the labels that the runtime writes between people's lines. */
 const LABELS = [
   "notice of the runtime",
   "in reply to",
@@ -117,24 +118,24 @@ const LABELS = [
   "cut here",
 ].map((label) => spelling(label.replaceAll(" ", "")));
 const LABEL = `[[{]+(?:${LABELS.join("|")})`;
-/** `[from Ada]`; a name may be longer than what is looked at. */
+/** `[from Ada]`; a name may be longer than the examined part. */
 const FROM = `\\[+${spelling("from")}(?=.*\\]|.{${LABEL_MAX - 20},})`;
-/** In brackets that programs are written with, only a speaker who is none of theirs. */
+/** In code brackets, only a speaker that code would not contain. */
 const SPEAKER = spelling("from(?:theperson|session|cron|hook|node|theowner)");
 const BEGUN = new RegExp(`^[\\]}]*(?:${LABEL}|${FROM}|[[{]+${SPEAKER})`);
 const LABEL_END = /[\]}]|$/;
 
-/** Where a label of the runtime that begins at `at` ends; undefined: none begins there. */
+/** Returns the end of the runtime's label that begins at `at`. undefined: none begins there. */
 function labelEnd(letters: string, at: number): number | undefined {
   const begun = letters.slice(at, at + LABEL_MAX);
   const head = BEGUN.exec(begun)?.[0];
   if (head === undefined) return undefined;
-  // A label that is parted goes on to its bracket; without one only its beginning is known.
+  // A split label ends at its bracket. Without a bracket only its start is known.
   const end = begun.slice(head.length).search(LABEL_END);
   return at + head.length + (head.length + end < begun.length ? end + 1 : 0);
 }
 
-/** Words of others, in which no line passes for one of the runtime's: such lines become quotations. */
+/** Returns a text in which no line looks like the runtime's: lines that do become quotations. */
 export function notOurs(text: string): string {
   const lines = text.split(LINE_BREAK_AFTER);
   const letters = lines.map((line) => skeleton(line.replace(LIST_NUMBER, "")));
@@ -145,7 +146,7 @@ export function notOurs(text: string): string {
     .map((line, index) => {
       const here = at;
       at += letters[index]?.length ?? 0;
-      // A line of no letters says nothing of its own.
+      // A line without letters cannot be a label.
       const end = at === here ? undefined : labelEnd(all, here);
       if (end !== undefined) quotedTo = Math.max(quotedTo, end);
       const isTurned = TURNED.test(line) && labelEnd(turned(line), 0) !== undefined;

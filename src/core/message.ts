@@ -1,5 +1,5 @@
-// Owns the shape of a transcript: messages, blocks, provenance, usage.
-// M1: provenance is a typed field that only the runtime writes (I11); nothing is ever parsed from text.
+// The shape of a transcript: messages, blocks, provenance, usage.
+// M1: provenance is a typed field that only the runtime writes (I11); it is never parsed from text.
 
 export interface TextBlock {
   readonly type: "text";
@@ -16,7 +16,7 @@ export interface ImageBlock {
   readonly type: "image";
   readonly data: string;
   readonly mimeType: string;
-  /** Size of the picture, where its data is left out. */
+  /** Size of the picture if its data is left out. */
   readonly bytes?: number;
 }
 export interface ToolCallBlock {
@@ -27,7 +27,7 @@ export interface ToolCallBlock {
   readonly thoughtSignature?: string;
 }
 
-/** Tokens, and money in USD. `totalTokens` is what the provider reports, else the sum. */
+/** Tokens, and money in USD. `totalTokens`: as reported by the provider, else the sum. */
 export interface Usage {
   readonly input: number;
   readonly output: number;
@@ -43,7 +43,7 @@ export interface Usage {
   };
 }
 
-/** Where a user-role message came from. Absent only for what a human or an operator wrote (I11). */
+/** Source of a user message. Absent only for messages of a person or an operator (I11). */
 export type Provenance =
   | {
       readonly kind: "inter_session";
@@ -69,7 +69,7 @@ export interface UserMessage {
   readonly timestamp: number;
   readonly provenance?: Provenance;
   readonly senderName?: string;
-  /** It came while a run was under way and was read between two of its steps: it begins no run. */
+  /** It arrived during a run and was read between two of its steps; it starts no run. */
   readonly steered?: boolean;
 }
 
@@ -85,7 +85,7 @@ export interface AssistantMessage {
   /** `stop | length | toolUse | error | aborted | injected`. */
   readonly stopReason: string;
   readonly errorMessage?: string;
-  /** Of an error that has a code of its own. */
+  /** Code of an error that has one. */
   readonly errorCode?: "answer_too_large";
 }
 
@@ -102,7 +102,7 @@ export interface ToolResultMessage {
 
 export type Message = UserMessage | AssistantMessage | ToolResultMessage;
 
-/** The model sees `summary` and what follows from `firstKeptId` on; history keeps everything. */
+/** The model sees `summary` and the entries from `firstKeptId` on; history keeps everything. */
 export interface Compaction {
   readonly id: string;
   readonly type: "compaction";
@@ -144,7 +144,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
-/** The text blocks of a message, joined by a newline; thinking, images and calls are left out. */
+/** Joins the text blocks of a message with newlines; thinking, images and calls are left out. */
 export function textOf(message: Message): string {
   return message.content
     .filter((block): block is TextBlock => block.type === "text")
@@ -152,7 +152,7 @@ export function textOf(message: Message): string {
     .join("\n");
 }
 
-/** A tool call and its place: `index` counts the calls of its message from 0. */
+/** A tool call and its position: `index` counts the calls of its message from 0. */
 export interface PlacedCall {
   readonly messageId: string;
   readonly index: number;
@@ -160,15 +160,16 @@ export interface PlacedCall {
 }
 
 /**
- * The id of the result of a call. Each attempt gets the same one, so that a second result is never stored.
+ * Returns the message id of a call's result. It is the same for each attempt, so that a second result is
+ * never stored.
  */
 export function resultIdOf({ messageId, index }: Pick<PlacedCall, "messageId" | "index">): string {
   return `${messageId}:${index}`;
 }
 
 /**
- * Calls without a result, in order. A provider may use a call id again, so each result answers the latest
- * open call of its id.
+ * Returns the calls without a result, in order. Providers may reuse call ids, so a result belongs to the
+ * latest open call with its id.
  */
 export function openCalls(messages: readonly Message[]): PlacedCall[] {
   const open: PlacedCall[] = [];

@@ -1,17 +1,17 @@
-// A model request that failed in a way that may pass, and what people are told of the next try.
+// Describes the retry of a failed model request.
 
 export interface ModelRetry {
-  /** From 1. */
+  /** Counts from 1. */
   readonly attempt: number;
-  /** The most of them. */
+  /** Maximum number of attempts. */
   readonly of: number;
-  /** How long it waits before. */
+  /** Wait before this attempt. */
   readonly delayMs: number;
-  /** The error in the provider's words. */
+  /** Error text of the provider. */
   readonly error: string;
 }
 
-/** As `retrying, 2 of 3, in 4 s: 529 overloaded`. */
+/** Formats a retry: `retrying, 2 of 3, in 4 s: 529 overloaded`. */
 export function retryWords({ attempt, of, delayMs, error }: ModelRetry): string {
   return `retrying, ${attempt} of ${of}, in ${Math.ceil(delayMs / 1_000)} s: ${error}`;
 }

@@ -1,38 +1,38 @@
-// Owns which programs a node runs: its own list of patterns, which nobody changes from elsewhere.
-// NE1: a pattern is read word by word against program and arguments; `*` stands for any text within one word,
-//      and as the last word for any arguments. No shell reads anything.
-// NE2: a program is named as it is found (`git`) or by its whole path: no way round through `..` or a folder
-//      that the caller chose.
+// Decides which programs a node may run, by a list of patterns that only the node itself can change.
+// NE1: a pattern is matched word by word against program and arguments. `*` matches any text within one word,
+// and as the last word any arguments. No shell is involved.
+// NE2: a program is given by name (`git`) or absolute path. Paths with `..` and folders of the caller's
+// choice cannot bypass a pattern.
 
 import { matchesPattern } from "./pattern.ts";
 
-/** A program that a node runs on this machine: without a shell, in this environment and no other. */
+/** A program that a node runs on its machine, without a shell and with exactly this environment. */
 export interface HostProgram {
   readonly argv: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly outputMaxBytes: number;
-  /** After this long it is ended, and what it started with it. */
+  /** After this time the program and its child processes are killed. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
 export interface HostProgramEnd {
-  /** `ended`: by itself; else the limit, or `aborted`. */
+  /** `ended`: it exited; otherwise the limit that stopped it, or `aborted`. */
   readonly ending: string;
   readonly exitCode: number | null;
   readonly signal: string | null;
-  /** Head and tail of its standard output. */
+  /** Start and end of its standard output. */
   readonly stdout: string;
   readonly stdoutBytes: number;
   readonly truncated: boolean;
-  /** Of its error stream only a little. */
+  /** Start of its standard error. */
   readonly stderr: string;
 }
 
 const PATTERN_WORDS = /\s+/;
 
-/** Whether a pattern covers a program with these arguments. */
+/** Returns whether a pattern matches a program with these arguments. */
 function covers(pattern: string, argv: readonly string[]): boolean {
   const words = pattern.trim().split(PATTERN_WORDS);
   const open = words.length > 1 && words.at(-1) === "*";
@@ -41,7 +41,7 @@ function covers(pattern: string, argv: readonly string[]): boolean {
   return fixed.every((word, at) => matchesPattern(word, argv[at] ?? ""));
 }
 
-/** A path is whole and has no steps back in it; a name has no separators. */
+/** An absolute path without `..`, or a name without separators. */
 function isPlainProgram(program: string): boolean {
   if (program === "" || program.includes("\\")) return false;
   if (!program.includes("/")) return program !== "." && program !== "..";
@@ -49,7 +49,7 @@ function isPlainProgram(program: string): boolean {
   return program.startsWith("/") && steps.every((step) => step !== "" && step !== "." && step !== "..");
 }
 
-/** Why a program is not run; undefined: it is. */
+/** Explains why a program may not run. undefined: it may. */
 export function execRefusal(patterns: readonly string[], argv: readonly string[]): string | undefined {
   const shown = JSON.stringify(argv.join(" ").slice(0, 200));
   if (!isPlainProgram(argv[0] ?? "")) {
@@ -60,11 +60,11 @@ export function execRefusal(patterns: readonly string[], argv: readonly string[]
   return `this node does not run ${shown}; it runs: ${listed === "" ? "nothing" : listed}`;
 }
 
-/** What is wrong with a pattern; undefined: nothing. */
+/** Describes the problem of a pattern. undefined: it is valid. */
 export function execPatternProblem(pattern: string): string | undefined {
   const [program = ""] = pattern.trim().split(PATTERN_WORDS);
   if (program === "") return "is empty";
-  // Anything could be run by whoever may ask: that is a decision, and not one made by a pattern.
+  // A pattern must not allow every program by accident.
   if (/^[*/]+$/.test(program)) return `would let every program be run: name one, like "git *"`;
   return isPlainProgram(program) ? undefined : `must begin with a program's name or whole path`;
 }

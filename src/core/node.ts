@@ -1,8 +1,8 @@
-// Owns what a node is: a device elsewhere that offers commands to agents. Its shapes, its limits, what may be
-// asked of it, and what its runs are told.
-// ND1: a command is asked only if the node offers it and the gateway's settings allow it; the node itself
-//      decides once more.
-// ND2: what a device says of itself is cut and made safe to show before it is kept.
+// The shape and limits of nodes: devices that offer commands to agents. Decides which commands may be sent to
+// a node.
+// ND1: a command is sent only if the node offers it and the gateway's settings allow it; the node itself
+// decides again.
+// ND2: a device's description of itself is shortened and cleaned before it is stored.
 
 import { matchesAny } from "./pattern.ts";
 import { safeLine } from "./safe-text.ts";
@@ -10,7 +10,7 @@ import { formatKey } from "./session-key.ts";
 import type { NodeSettings } from "./settings.ts";
 import { readerOfAnswer } from "./turn-rules.ts";
 
-/** What a device says of itself when it connects. */
+/** The description that a device sends when it connects. */
 export interface NodeFacts {
   readonly name: string;
   readonly platform: string;
@@ -19,9 +19,9 @@ export interface NodeFacts {
   readonly commands: readonly string[];
 }
 
-/** The connection that a node was last seen on. It is one only while its process lives and knows it. */
+/** The last connection of a node. It is valid only while its process lives and knows it. */
 export interface NodePlace {
-  /** The gateway process that holds it. */
+  /** The gateway process that holds the connection. */
   readonly owner: string;
   readonly connId: string;
   readonly since: number;
@@ -33,54 +33,54 @@ export interface NodeRow extends NodeFacts {
   readonly id: string;
   /** The raw key in base64url. */
   readonly publicKey: string;
-  /** Whose sessions its runs are. Absent: the default agent's. */
+  /** The agent whose sessions its runs belong to. Absent: the default agent. */
   readonly agentId?: string;
-  /** The name of the token whose rights it has (triggers/creator.ts); absent: the gateway's own. */
+  /** Name of the token whose rights it has (triggers/creator.ts). Absent: the rights of the gateway. */
   readonly createdBy?: string;
   readonly pairedAt: number;
   readonly lastSeenAt?: number;
   readonly place?: NodePlace;
 }
 
-/** A device that asks to be paired. */
+/** A device that requests pairing. */
 export interface PairRequest extends NodeFacts {
   readonly requestId: string;
-  /** What people compare: the node shows it, and so does the list of requests. */
+  /** Code for people to compare: the node and the list of requests show it. */
   readonly code: string;
   readonly nodeId: string;
   readonly publicKey: string;
-  /** The address that it came from. */
+  /** Address of the device. */
   readonly remote: string;
   readonly createdAt: number;
 }
 
-/** A paired node, and whether it is there. */
+/** A paired node and its connection status. */
 export interface NodeStatus {
   readonly node: NodeRow;
   readonly connected: boolean;
 }
 
-/** A command for a node. */
+/** A command to send to a node. */
 export interface NodeCall {
   readonly nodeId: string;
   readonly command: string;
   readonly params?: unknown;
   readonly timeoutMs: number;
-  /** The node does the same key once, as long as it runs. */
+  /** The node executes the same key once while it runs. */
   readonly idempotencyKey: string;
 }
 
-/** Requests that are open at once; a request lives so long. */
+/** Limit of open requests, and the lifetime of a request. */
 export const PAIR_REQUESTS_MAX = 20;
 export const PAIR_REQUEST_MS = 3_600_000;
-/** Paired nodes. */
+/** Limit of paired nodes. */
 export const NODES_MAX = 200;
 
 export const NODE_TIMEOUT_DEFAULT_MS = 30_000;
 export const NODE_TIMEOUT_MAX_MS = 600_000;
-/** Bytes of the params of a command, as JSON. */
+/** Limit of a command's params in bytes of JSON. */
 export const NODE_PARAMS_MAX_BYTES = 256 * 1024;
-/** Bytes of what a node answers, as JSON. */
+/** Limit of a node's answer in bytes of JSON. */
 export const NODE_ANSWER_MAX_BYTES = 1024 * 1024;
 
 const NAME_MAX_CHARS = 64;
@@ -89,12 +89,12 @@ const COMMANDS_MAX = 64;
 const COMMAND = /^[a-zA-Z][a-zA-Z0-9_-]*(?:\.[a-zA-Z0-9_-]+)*$/;
 const COMMAND_MAX_CHARS = 64;
 
-/** Whether a text can be the name of a command. */
+/** Returns whether a text is a valid name of a command. */
 function isNodeCommand(text: string): boolean {
   return text.length <= COMMAND_MAX_CHARS && COMMAND.test(text);
 }
 
-/** One line of bounded length; `otherwise` where nothing is left. */
+/** Returns one line of bounded length, or `otherwise` if the line is empty. */
 export function nodeWord(text: string | undefined, charsMax: number, otherwise: string): string {
   const line = safeLine((text ?? "").trim().slice(0, charsMax));
   return line === "" ? otherwise : line.slice(0, 4 * charsMax);
@@ -112,7 +112,7 @@ function names(said: readonly string[] | undefined): string[] {
   return [...new Set(said?.slice(0, 4 * COMMANDS_MAX))].filter(isNodeCommand).slice(0, COMMANDS_MAX);
 }
 
-/** What is kept of what a device says of itself (ND2). */
+/** Returns the part of a device's description that is stored (ND2). */
 export function nodeFacts(said: Said): NodeFacts {
   return {
     name: nodeWord(said.name, NAME_MAX_CHARS, "node"),
@@ -123,17 +123,17 @@ export function nodeFacts(said: Said): NodeFacts {
   };
 }
 
-/** The session of a node. */
+/** Returns the session key of a node. */
 export function nodeKey(nodeId: string): string {
   return formatKey({ form: "node", name: [nodeId] });
 }
 
-/** The commands of a node that the settings allow. */
+/** Returns the commands of a node that the settings allow. */
 export function allowedCommands(node: NodeFacts, { allowCommands }: NodeSettings): string[] {
   return node.commands.filter((command) => matchesAny(allowCommands, command));
 }
 
-/** Why a command may not be asked of a node; undefined: it may. */
+/** Explains why a command may not be sent to a node. undefined: it may. */
 export function commandRefusal(node: NodeFacts, command: string, settings: NodeSettings): string | undefined {
   const shown = JSON.stringify(command.slice(0, COMMAND_MAX_CHARS));
   if (!node.commands.includes(command)) {
@@ -141,13 +141,13 @@ export function commandRefusal(node: NodeFacts, command: string, settings: NodeS
     return `node "${node.name}" does not offer ${shown}; it offers ${offered}`;
   }
   if (matchesAny(settings.allowCommands, command)) return undefined;
-  return `${shown} may not be asked of nodes: nodes.allowCommands does not list it`;
+  return `${shown} is not allowed: nodes.allowCommands does not list it`;
 }
 
-/** The shortest beginning of an id that names a node. */
+/** Shortest prefix of an id that names a node. */
 const ID_PREFIX_MIN_CHARS = 6;
 
-/** The nodes that a text may mean: an id, else a name, else the beginning of an id. */
+/** Returns the nodes that a text may mean: by id, else by name, else by a prefix of the id. */
 export function nodesNamed<T extends { readonly node: Pick<NodeRow, "id" | "name"> }>(
   wanted: string,
   nodes: readonly T[],
@@ -160,10 +160,10 @@ export function nodesNamed<T extends { readonly node: Pick<NodeRow, "id" | "name
   return nodes.filter(({ node }) => node.id.startsWith(text));
 }
 
-/** The first line of what the runtime tells the model of a node's run. */
+/** First line of the context of a node's run. */
 const NODE_HEADING = "Node context";
 
-/** For a run that a node set off: which one, and who reads the answer. */
+/** Returns the context of a run that a node started: which node, and who reads the answer. */
 export function nodeContext(node: { name: string; spoken: boolean; delivers: boolean }): string {
   const how = node.spoken
     ? "It was spoken there, and may be misheard."

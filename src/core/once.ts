@@ -1,6 +1,6 @@
-// Owns what is loaded by the first who needs it.
+// Loads something on first use.
 
-/** Loads something at the first call, and gives that from then on. What failed to load is tried again. */
+/** Loads a value at the first call and returns it from then on. A failed load is tried again. */
 export function once<T>(load: () => Promise<T>): () => Promise<T> {
   let loaded: Promise<T> | undefined;
   return () => {

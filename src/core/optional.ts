@@ -1,6 +1,6 @@
-// Owns how a field that is not set is left out of an object.
+// Leaves out fields of an object that are not set.
 
-/** The fields that are set. */
+/** Returns the fields that are not undefined. */
 export function optional<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   const set: { [K in keyof T]?: Exclude<T[K], undefined> } = {};
   for (const name of Object.keys(fields) as (keyof T)[]) {

@@ -1,8 +1,7 @@
-// Owns what an outgoing HTTP request may do: which address it may reach, which redirect it follows.
-// OG1: a request goes to the origin that the operator configured. That origin may be private: a model server
-//      on this machine is one.
-// OG2: only media may come from another origin, because a platform names it. Such an address must use TLS and
-//      must lead to a public address: it is never this machine or its network.
+// Decides which addresses an outgoing HTTP request may reach and which redirects it follows.
+// OG1: a request goes to the configured origin. That origin may be private, for example a local model server.
+// OG2: only media may come from another origin, because a platform names it. That address must use TLS and
+// must be public: never this machine or its network.
 // OG3: no redirect leads to another origin. MCP servers may redirect within theirs, with the same method.
 
 /** The purpose of a request. */
@@ -10,7 +9,7 @@ export type Purpose = "model" | "mcp" | "channel" | "media" | "webhook" | "gatew
 
 interface Rule {
   readonly redirects: "none" | "same origin";
-  /** Whether an address that somebody else named may be reached. */
+  /** True if somebody else chose the address. */
   readonly namedByOthers: boolean;
 }
 
@@ -28,26 +27,26 @@ const RULES: Readonly<Record<Purpose, Rule>> = {
 export type Reach =
   | { readonly kind: "any address" }
   | { readonly kind: "public addresses" }
-  /** `why` names no address: a token may be in it. */
+  /** `why` contains no address, because an address may contain a token. */
   | { readonly kind: "refused"; readonly why: string };
 
 const PROTOCOLS = ["http:", "https:"];
 
-/** Decides where a request for `url` may connect to. `configured`: the address in the configuration. */
+/** Decides where a request for `url` may connect to. `configured`: the address from the configuration. */
 export function reachOf(purpose: Purpose, url: string, configured: string): Reach {
   if (!URL.canParse(url) || !URL.canParse(configured))
     return { kind: "refused", why: "the address is invalid" };
   const { protocol, origin } = new URL(url);
-  if (!PROTOCOLS.includes(protocol)) return { kind: "refused", why: "the address is not one of HTTP" };
+  if (!PROTOCOLS.includes(protocol)) return { kind: "refused", why: "the address is not an HTTP address" };
   if (origin === new URL(configured).origin) return { kind: "any address" };
   if (!RULES[purpose].namedByOthers) {
-    return { kind: "refused", why: "the address is not at the configured host, so nothing was sent" };
+    return { kind: "refused", why: "the address is not on the configured host. Nothing was sent." };
   }
   if (protocol === "https:") return { kind: "public addresses" };
-  return { kind: "refused", why: "the address does not use TLS, so nothing was sent" };
+  return { kind: "refused", why: "the address does not use TLS. Nothing was sent." };
 }
 
-/** The answer to a request, as far as redirects are concerned. */
+/** The parts of a response that matter for redirects. */
 export interface Redirect {
   readonly method: string;
   readonly url: string;
@@ -58,7 +57,7 @@ export interface Redirect {
 const KEEPS_METHOD = [307, 308];
 const REDIRECTS = [301, 302, ...KEEPS_METHOD];
 
-/** The address to follow; undefined if this is no redirect, or one that is refused. */
+/** Returns the address to follow. undefined: this is not a redirect, or it is refused. */
 export function followed(purpose: Purpose, { method, url, status, location }: Redirect): string | undefined {
   if (RULES[purpose].redirects === "none" || location === null || !URL.canParse(location, url))
     return undefined;

@@ -1,26 +1,26 @@
-// Owns how work on something large lets all other work go on meanwhile.
-// PC1: no step between two questions is made longer here: whoever works asks often enough.
+// Lets other work run during long work.
+// PC1: no step between two checks is delayed here: the caller must check often enough.
 
-/** As far as it is asked here. */
+/** The part of a clock that is used here. */
 interface Ticking {
   monotonic(): number;
 }
 
-/** So long work may go on before everything else gets a turn. */
+/** Long work may run for this time before other work gets a turn. */
 const WORK_MAX_MS = 8;
 
-/** Asked between two steps of long work; resolves once other work has had its turn, if that is due. */
+/** Call it between two steps of long work. Resolves after other work had its turn, if one is due. */
 export type Pace = () => Promise<void> | undefined;
 
 /**
- * A pace for one piece of work. `begins`: with this step. Default: the step may have done much before, and
- * other work gets a turn first.
+ * Creates the pace of one piece of work. `begins`: the work starts with this step. Default: earlier steps may
+ * have taken long, so other work gets a turn first.
  */
 export type PaceOf = (begins?: "with this step") => Pace;
 
 interface PaceParts {
   readonly clock: Ticking;
-  /** Lets everything else that waits have a turn. Absent: nothing is ever waited for. */
+  /** Gives all other waiting work a turn. Absent: never waits. */
   readonly gather?: (() => Promise<void>) | undefined;
 }
 

@@ -1,7 +1,7 @@
-// Owns patterns with `*`, as used in allow lists, tool filters and token scopes.
-// P1: `*` stands for any text, also none; every other character stands for itself. No backtracking.
+// Patterns with `*`, for allow lists, tool filters and token scopes.
+// P1: `*` matches any text, including none; every other character matches itself. No backtracking.
 
-/** True if the whole of `text` fits `pattern`. Case counts. */
+/** Returns whether `pattern` matches the whole `text`. Case matters. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const pieces = pattern.split("*");
   const first = pieces[0] ?? "";
@@ -9,7 +9,7 @@ export function matchesPattern(pattern: string, text: string): boolean {
   const last = pieces[pieces.length - 1] ?? "";
   if (text.length < first.length + last.length) return false;
   if (!text.startsWith(first) || !text.endsWith(last)) return false;
-  // The earliest place for each middle piece leaves the most room for those that follow.
+  // The earliest match of each middle piece leaves the most room for the following ones.
   const end = text.length - last.length;
   let at = first.length;
   for (const piece of pieces.slice(1, -1)) {
@@ -20,12 +20,12 @@ export function matchesPattern(pattern: string, text: string): boolean {
   return true;
 }
 
-/** True if `text` fits one of the patterns. */
+/** Returns whether one of the patterns matches `text`. */
 export function matchesAny(patterns: readonly string[], text: string): boolean {
   return patterns.some((pattern) => matchesPattern(pattern, text));
 }
 
-/** True if one of the patterns may fit a text that begins so. */
+/** Returns whether one of the patterns may match a text that starts with `beginning`. */
 export function mayMatchBeginning(patterns: readonly string[], beginning: string): boolean {
   return patterns.some((pattern) => {
     const [head = "", ...more] = pattern.split("*");

@@ -1,18 +1,18 @@
-// Owns the shape of a question that an agent asks an operator.
+// The shape of a permission request that an agent sends to an operator.
 
-/** What an agent wants to be allowed, as an operator is shown it. */
+/** An action that an agent wants permission for, as the operator sees it. */
 export interface PermissionQuestion {
   readonly id: string;
   readonly sessionKey: string;
   readonly agentId: string;
   readonly runId: string;
-  /** What it wants to do, in its own words. */
+  /** Description of the action, written by the agent. */
   readonly title: string;
   readonly kind?: string;
-  /** Its arguments, as JSON, cut. */
+  /** Arguments as JSON, shortened. */
   readonly detail?: string;
   /** ms since 1970. */
   readonly askedAt: number;
-  /** Denied by then; ms since 1970. */
+  /** Counts as denied from then on; ms since 1970. */
   readonly expiresAt: number;
 }

@@ -1,6 +1,6 @@
-// Owns what counts as a picture: by its first bytes, whatever it is called.
+// Recognises pictures by their first bytes, whatever the file name is.
 
-/** The formats that every model provider takes; undefined: it is none of them. */
+/** Returns the type if every model provider accepts it. undefined: another format. */
 export function imageTypeOf(head: Buffer): string | undefined {
   const text = head.toString("latin1", 0, 12);
   if (text.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";

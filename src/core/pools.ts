@@ -1,8 +1,8 @@
-// Decides how many execution slots a run may still take: of all, and of each pool that it belongs to.
+// Counts the execution slots that are free for a run: in total, and in each of its pools.
 
 /**
- * The pools of a run: their names, joined by "+". A run in several pools takes a slot of each. Undefined: it
- * needs only one of all slots.
+ * The pools of a run: their names, joined by "+". A run in several pools takes a slot of each. undefined: the
+ * run only takes one of all slots.
  */
 export type Pool = string | undefined;
 
@@ -15,18 +15,15 @@ export function namesIn(pool: Pool): readonly string[] {
   return pool === undefined ? [] : pool.split("+");
 }
 
-/**
- * How many runs may execute at once: in all, and of each pool. A pool that is not named has no limit of its
- * own.
- */
+/** Limits of parallel runs: in total, and for each pool. A pool without an entry has no limit. */
 export interface SlotLimits {
   readonly max: number;
   readonly pools: Readonly<Record<string, number>>;
 }
 
 /**
- * The slots that a run of this pool could take now. `taken`: how many are in use, in all or in the named
- * pool.
+ * Returns the number of free slots for a run of this pool. `taken`: returns the used slots, in total or of
+ * the named pool.
  */
 export function roomIn(pool: Pool, limits: SlotLimits, taken: (name?: string) => number): number {
   const ofPools = namesIn(pool).map((name) => (limits.pools[name] ?? limits.max) - taken(name));

@@ -1,37 +1,40 @@
-// Owns which run a message that comes meanwhile may end, or be read by (`QueueMode`).
-// QU1: only a run that answers the very place that the message came from.
-// QU2: a message overtakes none that was accepted before it (I3).
+// Decides whether a message may interrupt the current run, or be read by it (`QueueMode`).
+// A run may be interrupted or steered only from the chat that it answers.
+// A message never overtakes one that was accepted before it (I3).
 
 import { isSamePlace } from "./route.ts";
 import type { Run } from "./run.ts";
 import type { Route } from "./session.ts";
 
-/** The run that a lane is at: the first unfinished one, once it has begun. It may be parked. */
+/** Returns the current run of a lane: the first unfinished one, if it has started. It may be parked. */
 function underWay([head]: readonly Run[]): Run | undefined {
   return head?.startedAt === undefined || head.kind !== "turn" ? undefined : head;
 }
 
-/** The run that a message from `route` ends, of those unfinished in its lane, which are in order. */
+/**
+ * Returns the run that a message from `route` interrupts. `active`: the unfinished runs of the lane, in
+ * order.
+ */
 export function interruptedBy(active: readonly Run[], route: Route | undefined): Run | undefined {
   const run = underWay(active);
   if (run === undefined || !isSamePlace(run.route, route)) return undefined;
-  // What a session, a job or a web hook asked for is not a person's to end by writing a message.
+  // A message of a person must not cancel a run that a session, a job or a web hook requested.
   return run.flow === undefined && run.input.provenance === undefined ? run : undefined;
 }
 
-/** Whether the run under way may read a message from `route`: nobody waits in between. */
+/** Returns whether the current run may read a message from `route`: no other run waits in between. */
 export function maySteer(active: readonly Run[], route: Route | undefined): boolean {
   const run = underWay(active);
   const waiting = active.slice(1).filter((one) => one.input.takenBy === undefined);
   if (run === undefined || waiting.length > 0 || !isSamePlace(run.route, route)) return false;
-  // What time or a machine set off answers where that says, if it answers at all.
+  // Runs of a schedule or a program answer at their configured destination, if they have one.
   const from = run.input.provenance?.kind;
   if (from === "hook" || from === "cron" || from === "node") return false;
-  // Turns of a conversation are for its other party.
+  // Conversation turns are for the other session.
   return run.flow === undefined || run.flow.step === "task";
 }
 
-/** Whether a run takes over the next one of its lane, asked between two steps of it. */
+/** Returns whether a run takes over the next one of its lane. Checked between two steps of the run. */
 export function takesOver(run: Run, next: Run | undefined): next is Run {
   return (
     next?.input.steer === true &&

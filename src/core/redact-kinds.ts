@@ -4,7 +4,7 @@
 export interface Kind {
   readonly index: number;
   readonly ascii: Uint8Array;
-  /** Whether letters beyond ASCII are of it, and white space beyond ASCII. */
+  /** Whether it includes letters and white space beyond ASCII. */
   readonly wide: boolean;
   readonly wideSpace: boolean;
 }
@@ -42,7 +42,7 @@ export const COOKIE = kind(/[^\r\n"'\\]/);
 export const UNDIGITAL = kind(/[^\s0-9]/);
 export const UNQUOTED = kind(/[^"'\n]/);
 export const ESCAPED_TEXT = kind(/[^"'\\\n]/);
-/** A character of a value without quotation marks. */
+/** Characters of an unquoted value. */
 export const VALUE = kind(/[^\s"'`,;&|<>()[\]{}]/);
 
 const WIDE_SPACE = /\s/;
@@ -52,7 +52,7 @@ export function isOf({ ascii, wide, wideSpace }: Kind, code: number): boolean {
   return wide && (wideSpace || !WIDE_SPACE.test(String.fromCharCode(code)));
 }
 
-/** How many kinds there are. */
+/** Returns the number of kinds. */
 export function countOfKinds(): number {
   return kinds;
 }

@@ -1,7 +1,7 @@
-// Owns the search for known values in a text: all of them in one pass (Aho-Corasick).
-// KV1: the work is linear in the text, however many values there are and whatever they share.
-// KV2: values that overlap in the text are covered together, so that no part of one is left.
-// KV3: a mask in the text ends every match, so that masking again finds nothing new.
+// Finds all known values in a text in one pass (Aho-Corasick).
+// KV1: the work is linear in the text, whatever the number of values and their overlaps.
+// Values that overlap in the text are covered together, so that no part of one remains.
+// A mask in the text ends every match, so that masking twice finds nothing new.
 
 import { MASK, type Work } from "./redact-shapes.ts";
 
@@ -10,7 +10,7 @@ interface Node {
   readonly depth: number;
   /** The node of the longest proper suffix. */
   fail: number;
-  /** Length of the longest value that ends here; 0: none does. */
+  /** Length of the longest value that ends here; 0: none. */
   longest: number;
 }
 
@@ -19,7 +19,7 @@ const MASK_FIRST = MASK.charCodeAt(0);
 
 const nodeAt = (depth: number): Node => ({ next: new Map(), depth, fail: ROOT, longest: 0 });
 
-/** The trie of the values, without its links. */
+/** Builds the trie of the values, without its links. */
 function trieOf(values: Iterable<string>): Node[] {
   const nodes = [nodeAt(0)];
   for (const value of values) {
@@ -37,7 +37,7 @@ function trieOf(values: Iterable<string>): Node[] {
   return nodes;
 }
 
-/** Follows one character from a state. */
+/** Returns the state after one more character. */
 function step(nodes: readonly Node[], from: number, code: number, work: Work): number {
   let state = from;
   for (;;) {
@@ -50,7 +50,7 @@ function step(nodes: readonly Node[], from: number, code: number, work: Work): n
   }
 }
 
-/** Sets the links, nearest to the root first. */
+/** Sets the suffix links, nodes nearest to the root first. */
 function link(nodes: readonly Node[]): void {
   const work = { steps: 0 };
   const queue = [ROOT];
@@ -67,7 +67,7 @@ function link(nodes: readonly Node[]): void {
 
 type Span = [start: number, end: number];
 
-/** Adds a span behind all others, as one with those that it overlaps. */
+/** Adds a span after all others and merges it with those that it overlaps. */
 function cover(spans: Span[], from: number, end: number): void {
   let start = from;
   let furthest = end;
@@ -79,25 +79,25 @@ function cover(spans: Span[], from: number, end: number): void {
   spans.push([start, furthest]);
 }
 
-/** How many characters at the end of a text may be the beginning of a mask. */
+/** Returns the number of characters at the end of a text that may be the start of a mask. */
 function maskBegun(text: string): number {
   const at = text.lastIndexOf("[");
   const isBegun = at >= 0 && text.length - at < MASK.length && MASK.startsWith(text.slice(at));
   return isBegun ? text.length - at : 0;
 }
 
-/** The decided part of a text that goes on. */
+/** The decided part of an unfinished text. */
 export interface DecidedValues {
   readonly text: string;
-  /** The undecided end, which is given again before the text that follows. */
+  /** The undecided end. The caller passes it again before the next text. */
   readonly rest: string;
-  /** So many characters of `rest` are part of a value whose mask was given already. */
+  /** Number of characters of `rest` that belong to a value whose mask was already returned. */
   readonly covered: number;
 }
 
 export class KnownValues {
   readonly #nodes: readonly Node[];
-  /** Whether a value begins with a character of this low byte. */
+  /** Whether a value starts with a character of this low byte. */
   readonly #begins = new Uint8Array(256);
   readonly longest: number;
 
@@ -109,7 +109,7 @@ export class KnownValues {
     this.longest = all.reduce((most, { length }) => Math.max(most, length), 0);
   }
 
-  /** The text with every value masked. `open`: what may be the beginning of one at its end, too. */
+  /** Returns the text with every value masked. `open`: also masks a possible start of a value at the end. */
   mask(text: string, work: Work, open: boolean): string {
     const { spans, begun } = this.#find(text, work, 0);
     if (open && begun > 0) cover(spans, text.length - begun, text.length);
@@ -123,8 +123,8 @@ export class KnownValues {
   }
 
   /**
-   * The same for a text that comes in pieces: masks what is decided. `covered`: so many characters at the
-   * beginning are part of a value whose mask was given already. `last`: nothing follows.
+   * Masks the decided part of a text that comes in pieces. `covered`: number of characters at the start that
+   * belong to a value whose mask was already returned. `last`: no text follows.
    */
   decide(text: string, work: Work, covered: number, last: boolean): DecidedValues {
     const { spans, begun } = this.#find(text, work, covered);
@@ -141,7 +141,7 @@ export class KnownValues {
     return { text: out, rest: text.slice(stop), covered: Math.max(0, from - stop) };
   }
 
-  /** `begun`: so many characters at the end may be the beginning of a value. */
+  /** `begun`: number of characters at the end that may be the start of a value. */
   #find(text: string, work: Work, covered: number): { spans: Span[]; begun: number } {
     const spans: Span[] = covered > 0 ? [[0, covered]] : [];
     if (this.longest === 0) return { spans, begun: 0 };

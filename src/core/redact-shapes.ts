@@ -1,11 +1,11 @@
-// Owns the search for text that looks like a credential: one pass from left to right.
+// Finds text that looks like a credential, in one pass from left to right.
 // SH1: the work is linear in the text. A few characters (`:`, `=`, `-`, the first letter of a token) start a
-//      matcher. It looks back at most `LOOK_BEHIND_MAX` characters, and forward over runs of one kind of
-//      character, whose ends are remembered. `Work.steps` counts every character that is looked at.
-// SH2: a matcher decides within 20,200 characters whether a credential begins (a private key is the longest
-//      one that has to end first); the credential ends where a run ends. A stream that keeps back so many
-//      characters can be masked in windows.
-// SH3: what is masked already is not matched, and no matcher looks back across it.
+// matcher. It looks back at most `LOOK_BEHIND_MAX` characters, and forward over runs of one kind of
+// character; the ends of runs are remembered. `Work.steps` counts each character examined.
+// SH2: a matcher decides within 20,200 characters whether a credential begins (the longest shape that must be
+// complete is a private key); the credential ends where a run ends. A stream that holds back that many
+// characters can be masked in windows.
+// Masked text is not matched again, and no matcher looks back across it.
 
 import {
   ALNUM,
@@ -40,51 +40,51 @@ import { type Body, NONE, run, TOKENS } from "./redact-tokens.ts";
 
 export const MASK = "[redacted]";
 
-/** Within so many characters a matcher knows whether a credential begins (SH2). */
+/** A matcher decides within this distance whether a credential begins (SH2). */
 const DECIDED_WITHIN = 20_480;
 
-/** How much was done: characters that were looked at. */
+/** Work done: number of characters examined. */
 export interface Work {
   steps: number;
 }
 
-/** A scheme of an address is the longest thing that is looked at backwards. */
+/** The longest text that a matcher looks back at is the scheme of an address. */
 const LOOK_BEHIND_MAX = 24;
 const KEY_BLOCK_CHARS_MAX = 20_000;
 const QUOTED_CHARS_MAX = 8_192;
 const VALUE_CHARS_MAX = 4_096;
-/** Within so many characters a credential has a digit. */
+/** A credential has a digit within this distance. */
 const DIGIT_WITHIN = 100;
 const BLANKS_MAX = 3;
 
-/** Names whose value is a credential, wherever they stand at the end of a longer name (`DB_PASSWORD`). */
+/** Names whose value is a credential, also at the end of a longer name (`DB_PASSWORD`). */
 const SECRET_NAME =
   "(?:password|passwd|passphrase|pwd|secret|token|credentials?|access[_-]?key[_-]?id" +
   "|(?:api|access|account|private|secret|signing|encryption)[_-]?key)";
 const NAME_CHARS_MAX = 16;
 const NAME_END = new RegExp(`${SECRET_NAME}$`, "i");
-/** Fields of JSON that are credentials as a whole; in a text the same words begin sentences. */
+/** JSON fields whose whole value is a credential; in prose these words start sentences. */
 const SECRET_FIELD = new RegExp(`(?:${SECRET_NAME}|authorization|cookie)$`, "i");
 const AUTH_SCHEME = /^["']?(?:basic|bearer|token|bot)[ \t]{1,3}/i;
 const AUTH_SCHEME_MAX = 12;
 const BEARER_WORD = "bearer";
-/** Between two lines of a private key. */
+/** Separator of two lines of a private key. */
 export const KEY_GAP = /^(?:\s|\\[nr]){1,4}/;
 export const KEY_GAP_MAX = 8;
 export const KEY_LINE_MIN = 8;
 const SCHEME_END = /[a-z][a-z0-9+.-]+$/i;
 const KEY_NAME = /PRIVATE KEY(?: BLOCK)?$/;
 
-/** Whether the value of a variable or a field of this name is a credential. */
+/** Returns whether a variable or field of this name holds a credential. */
 export function isSecretName(name: string): boolean {
   return SECRET_FIELD.test(name);
 }
 
-/** Runs of one kind that are remembered: a token has three parts of one kind. */
+/** Number of remembered runs of one kind: a token has three parts of one kind. */
 const RUNS_KEPT = 4;
 const KINDS = countOfKinds();
 
-/** Web hooks whose address alone is the right to post. What follows these is masked. */
+/** Web hooks whose address alone allows posting. The text after these prefixes is masked. */
 const HOOKS = ["discord.com/api/webhooks/", "discordapp.com/api/webhooks/"];
 const SLACK_HOOK = "hooks.slack.com/";
 
@@ -105,27 +105,27 @@ const BACKSLASH_CODE = 0x5c;
 const QUOTES = [0x22, 0x27];
 const CODE_BEHIND_MASK = 0x5d;
 
-/** How the name before a `:` or `=` is written. */
+/** Quoting of the name before a `:` or `=`. */
 type NameStyle = "plain" | "quoted" | "escaped";
 
-/** A credential at a text's end goes on with a kind of character, or with lines of a private key. */
+/** Continuation of a credential at the end of a text: a kind of character, or lines of a private key. */
 export type Tail = Kind | "key lines";
 
 /** The result of a search. */
 export interface Scanned {
-  /** The masked text from where the search began to where it stopped. */
+  /** Masked text from the start of the search to its stop. */
   readonly text: string;
-  /** Where the search stopped: what the rest means depends on what follows. */
+  /** Position where the search stopped, because the meaning of the rest depends on the next text. */
   readonly stop: number;
   /** The end of the last credential; 0 without one. */
   readonly floor: number;
-  /** The text ends inside of a credential that goes on with this. */
+  /** Set if the text ends inside a credential: its continuation. */
   readonly tail?: Tail;
 }
 
 /**
- * Positions where no credential begins as the text stands. A matcher looked beyond them, and a mask in what
- * it saw may change its mind: what is not decided yet takes them with it.
+ * Positions where no credential begins in the current text. Their matchers looked ahead, and a mask in that
+ * text may change the result: undecided text includes these positions.
  */
 class FarSighted {
   readonly #entries: (readonly [at: number, looked: number])[] = [];
@@ -137,14 +137,14 @@ class FarSighted {
     this.#entries.push([at, looked]);
   }
 
-  /** The first position whose matcher looked beyond `stop`; `stop` if there is none. */
+  /** Returns the first position whose matcher looked beyond `stop`; `stop` if there is none. */
   firstBeyond(stop: number): number {
     const least = stop - DECIDED_WITHIN;
     return this.#entries.find(([at, looked]) => looked > stop && at >= least)?.[0] ?? stop;
   }
 }
 
-/** The ways in which a credential that ends here, near the end of the text, may go on. */
+/** Returns the possible continuation of a credential that ends near the end of the text. */
 function tailAt(text: string, end: number, short: Tail | "more"): Tail | undefined {
   if (short === "more") return undefined;
   if (short === "key lines") return end + KEY_GAP_MAX + KEY_LINE_MIN > text.length ? short : undefined;
@@ -159,18 +159,18 @@ export class Scan {
   readonly #from = new Int32Array(KINDS * RUNS_KEPT).fill(-1);
   readonly #to = new Int32Array(KINDS * RUNS_KEPT).fill(-1);
   readonly #oldest = new Uint8Array(KINDS);
-  /** The end of what was masked last. */
+  /** End of the last masked text. */
   #floor = 0;
-  /** The beginning of what a matcher found. */
+  /** Start of the current match. */
   #start = 0;
-  /** A matcher asked for more than the text has; what it read last. */
+  /** The last thing that a matcher read when it needed more text than there is. */
   #short: Tail | "more" | undefined;
-  /** How far a matcher has looked. */
+  /** Farthest position that a matcher has examined. */
   #looked = 0;
 
   /**
-   * `open`: what ends only because the text was cut counts as a credential. `behindMask`: a mask stands right
-   * before the text.
+   * `open`: a credential that ends only because the text was cut counts. `behindMask`: the text directly
+   * follows a mask.
    */
   constructor(text: string, work: Work, open: boolean, behindMask = false) {
     this.#text = text;
@@ -179,15 +179,15 @@ export class Scan {
     this.#behindMask = behindMask;
   }
 
-  /** The text with what was found masked; the same text if nothing was. */
+  /** Returns the masked text; the same text if nothing was found. */
   masked(): string {
     const { text, floor } = this.search(0, false);
     return floor === 0 ? this.#text : text;
   }
 
   /**
-   * Looks for credentials that begin at `from` or later. `goesOn`: the text goes on behind its end, and the
-   * search stops where that decides.
+   * Finds credentials that begin at `from` or later. `goesOn`: more text follows, and the search stops where
+   * that text decides.
    */
   search(from: number, goesOn: boolean): Scanned {
     const text = this.#text;
@@ -227,7 +227,7 @@ export class Scan {
     return end - this.#start === MASK.length && this.#text.startsWith(MASK, this.#start);
   }
 
-  /** The end of the run of a kind that begins or goes on here. */
+  /** Returns the end of the run of a kind that begins or continues here. */
   runEnd(of: Kind, from: number): number {
     const first = of.index * RUNS_KEPT;
     this.#work.steps += 1;
@@ -259,7 +259,7 @@ export class Scan {
     const text = this.#text;
     if (at + part.length > text.length && part.startsWith(text.slice(at))) this.#needsMore();
     const found = text.startsWith(part, at);
-    // A part that does not stand here does not stand here once a mask follows, either.
+    // A part that does not match here cannot match after a mask follows, either.
     if (found) this.#looked = Math.max(this.#looked, at + part.length);
     return found;
   }
@@ -270,17 +270,17 @@ export class Scan {
     return at < this.#text.length && isOf(of, this.#text.charCodeAt(at));
   }
 
-  /** The result of a matcher depends on the text that follows. */
+  /** Records that the result of a matcher depends on the text that follows. */
   #needsMore(): void {
     this.#short ??= "more";
   }
 
-  /** Whether a run ends only because the text was cut there. */
+  /** Returns whether a run ends only because the text was cut there. */
   runsOut(end: number): boolean {
     return this.#open && end === this.#text.length;
   }
 
-  /** Whether a digit follows, behind nothing but characters of this kind. */
+  /** Returns whether a digit follows after characters of this kind only. */
   digitWithin(plain: Kind, from: number): boolean {
     const end = this.runEnd(plain, from);
     return end - from <= DIGIT_WITHIN && this.is(DIGIT, end);
@@ -291,7 +291,7 @@ export class Scan {
     return this.#text.charCodeAt(at - 1);
   }
 
-  /** So many characters before a position, none of what is masked. */
+  /** Returns up to `most` unmasked characters before a position. */
   #before(at: number, most: number): string {
     this.#work.steps += most;
     return this.#text.slice(Math.max(this.#floor, at - most), at);
@@ -302,7 +302,7 @@ export class Scan {
     return end;
   }
 
-  /** Patterns that begin with this letter. */
+  /** Matches patterns that begin with this letter. */
   #word(at: number, code: number): number {
     const before = this.#codeBefore(at);
     if (before >= 0 && isOf(ALNUM, before)) return NONE;
@@ -319,7 +319,7 @@ export class Scan {
     return before === UNDERSCORE ? NONE : this.#wholeWord(at);
   }
 
-  /** Patterns that begin with this letter when no underscore stands before it. */
+  /** Matches patterns that begin with this letter if no underscore precedes it. */
   #wholeWord(at: number): number {
     for (const hook of HOOKS) if (this.has(hook, at)) return this.#run(PATH, at + hook.length, 20);
     if (this.has(SLACK_HOOK, at)) {
@@ -341,13 +341,13 @@ export class Scan {
     return end - from >= least ? this.#found(from, end) : NONE;
   }
 
-  /** Behind at most three blanks; NONE behind more. */
+  /** Skips up to three blanks; NONE if there are more. */
   #skipBlanks(from: number): number {
     const end = this.runEnd(BLANK, from);
     return end - from <= BLANKS_MAX ? end : NONE;
   }
 
-  /** What `:`, `=` or `-` may be part of. */
+  /** Matches patterns that contain `:`, `=` or `-`. */
   #mark(at: number, code: number): number {
     if (code === DASH) return this.#dashes(at);
     if (code === COLON) {
@@ -357,7 +357,7 @@ export class Scan {
     return this.#assignment(at, code === COLON);
   }
 
-  /** user:password@ in an address: the password alone. */
+  /** Matches user:password@ in an address; masks only the password. */
   #address(at: number): number {
     if (!SCHEME_END.test(this.#before(at, LOOK_BEHIND_MAX))) return NONE;
     const userEnd = this.runEnd(USER, at + 3);
@@ -374,7 +374,9 @@ export class Scan {
     return NONE;
   }
 
-  /** Telegram bots. Met inside addresses, right behind the word "bot". The number of the bot is no secret. */
+  /**
+   * Matches tokens of Telegram bots, also in addresses after the word "bot". The number of the bot is public.
+   */
   #botToken(at: number): number {
     const digits = /[0-9]+$/.exec(this.#before(at, 11))?.[0].length ?? 0;
     if (digits < 8 || digits > 10) return NONE;
@@ -383,7 +385,7 @@ export class Scan {
     return end - at > 30 ? this.#found(at + 1, end) : NONE;
   }
 
-  /** Private keys, and --name value. */
+  /** Matches private keys, and `--name value`. */
   #dashes(at: number): number {
     if (!this.has("--", at)) return NONE;
     if (this.has("-----BEGIN ", at)) return this.#keyBlock(at);
@@ -393,7 +395,7 @@ export class Scan {
     return this.#unlikeProse(from) ? this.#value(from, 8) : NONE;
   }
 
-  /** A whole block; else one whose end was cut off. What is masked already is no part of one. */
+  /** Matches a complete key block, or one whose end was cut off. Masked text is not part of a block. */
   #keyBlock(at: number): number {
     const nameFrom = at + "-----BEGIN ".length;
     const nameEnd = this.runEnd(KEY_LINE, nameFrom);
@@ -415,7 +417,7 @@ export class Scan {
     return linesEnd > from ? this.#found(at, linesEnd) : NONE;
   }
 
-  /** The end of the lines of a key that follow each other. */
+  /** Returns the end of consecutive lines of a key. */
   #keyLines(from: number): number {
     let end = from;
     for (;;) {
@@ -427,7 +429,7 @@ export class Scan {
     }
   }
 
-  /** The value behind a name and `:` or `=`. */
+  /** Matches the value after a name and `:` or `=`. */
   #assignment(at: number, isColon: boolean): number {
     const before = /[ \t]{0,3}$/.exec(this.#before(at, BLANKS_MAX))?.[0].length ?? 0;
     let nameEnd = at - before;
@@ -458,24 +460,24 @@ export class Scan {
     return this.#unlikeProse(from) ? this.#value(from, 8) : NONE;
   }
 
-  /** Prose has words; a credential has a digit, or is longer than a word. */
+  /** Distinguishes a credential from prose: it has a digit, or is longer than a word. */
   #unlikeProse(from: number): boolean {
     return this.digitWithin(UNDIGITAL, from) || this.runEnd(VALUE, from) - from >= 24;
   }
 
-  /** A value without quotation marks. Variables and calls of a program are none. */
+  /** Matches an unquoted value. Variables and function calls are not values. */
   #value(from: number, least: number): number {
     if (/[$<{(%]/.test(this.#text.charAt(from))) return NONE;
     const runEnd = this.runEnd(VALUE, from);
     let end = runEnd;
-    // A backslash at the end belongs to the quotation mark that follows it.
+    // A backslash at the end belongs to the following quotation mark.
     while (end > from && this.#text.charCodeAt(end - 1) === BACKSLASH_CODE) end -= 1;
     this.#work.steps += runEnd - end;
     if (end - from < least) return NONE;
     return end - from <= VALUE_CHARS_MAX && this.has("(", end) ? NONE : this.#found(from, end);
   }
 
-  /** Between quotation marks on one line. One that is too long to look for its end is masked up to a mark. */
+  /** Matches a quoted value on one line. A value that is too long to find its end is masked up to a mark. */
   #quotedValue(at: number): number {
     const text = this.#text;
     const quote = text.charCodeAt(at);
@@ -496,7 +498,7 @@ export class Scan {
     return far - from >= QUOTED_CHARS_MAX ? this.#found(from, far) : NONE;
   }
 
-  /** The same inside a JSON string, where the quotation marks are escaped. */
+  /** Matches a value inside a JSON string, where quotation marks are escaped. */
   #escapedValue(from: number): number {
     const quoteAt = this.runEnd(BACKSLASH, from);
     if (quoteAt === from || quoteAt - from > 3) return NONE;
@@ -504,7 +506,7 @@ export class Scan {
     return this.#run(ESCAPED_TEXT, quoteAt + 1, 1);
   }
 
-  /** The scheme may be followed by prose ("bearer instruments"): a credential is no plain word. */
+  /** Prose may follow the scheme ("bearer instruments"): a credential is not a plain word. */
   #header(from: number): number {
     this.#work.steps += AUTH_SCHEME_MAX;
     if (from + AUTH_SCHEME_MAX > this.#text.length) this.#needsMore();
@@ -520,7 +522,7 @@ export class Scan {
     return this.is(UPPER, at) || this.has("=", at);
   }
 
-  /** A cookie header: all of it behind the first name. */
+  /** Matches a cookie header: everything after the first name. */
   #cookie(from: number): number {
     const at = QUOTES.includes(this.#text.charCodeAt(from)) ? from + 1 : from;
     const nameEnd = this.runEnd(FIELD, at);
@@ -529,12 +531,12 @@ export class Scan {
   }
 }
 
-/** The text after a mask may begin another match: the most passes over the whole text. */
+/** Text after a mask may complete another match: maximum number of passes over the whole text. */
 export const PASSES_MAX = 8;
 
 /**
- * The text with everything that looks like a credential masked. `open`: the text goes on behind its end, so
- * that what would have to end there counts as a credential.
+ * Returns the text with everything that looks like a credential masked. `open`: more text follows, so an
+ * unfinished credential at the end is masked, too.
  */
 export function maskShapes(text: string, work: Work, open: boolean): string {
   let before = text;

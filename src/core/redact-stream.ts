@@ -1,8 +1,8 @@
-// Masks a text that comes in pieces: what leaves is the beginning of what masking the whole text gives.
-// RS1: whatever the pieces are, all that leaves together is the masked text of the whole.
-// RS2: what may still become part of a credential waits. At most about 20,500 characters wait; for ordinary
-//      prose it is the last word at most.
-// RS3: the work is linear in the text, however it is cut into pieces.
+// Masks a text that comes in pieces. The output is always a prefix of the masked whole text.
+// RS1: however the text is split, the complete output equals the masked whole text.
+// RS2: text that may become part of a credential is held back: at most about 20,500 characters; in ordinary
+// prose at most the last word.
+// RS3: the work is linear in the text, however it is split.
 
 import { BASE64, isOf, type Kind, VALUE } from "./redact-kinds.ts";
 import type { KnownValues } from "./redact-known.ts";
@@ -18,7 +18,7 @@ import {
 
 /** More than any matcher looks back. */
 const CONTEXT_CHARS = 64;
-/** A text that waits is looked at again when it has grown by this part of itself. */
+/** Waiting text is examined again after it has grown by this fraction. */
 const GROWTH = 8;
 
 class KnownStage {
@@ -30,7 +30,7 @@ class KnownStage {
     this.#values = values;
   }
 
-  /** Returns the text that can leave after this piece. `last`: nothing follows. */
+  /** Returns the text that is decided after this piece. `last`: no text follows. */
   push(text: string, work: Work, last: boolean): string {
     const decided = this.#values().decide(this.#rest + text, work, this.#covered, last);
     this.#rest = decided.rest;
@@ -39,14 +39,14 @@ class KnownStage {
   }
 }
 
-/** Where a run of one kind ends. */
+/** Returns the end of a run of one kind. */
 function endOf(kind: Kind, text: string, from: number): number {
   let at = from;
   while (at < text.length && isOf(kind, text.charCodeAt(at))) at += 1;
   return at;
 }
 
-/** Where a credential ends, as far as is known, and whether it does end there. */
+/** The known end of a credential, and whether it is final. */
 type TailEnd = readonly [end: number, isDecided: boolean];
 
 function runEnd(kind: Kind, text: string, last: boolean): TailEnd {
@@ -54,7 +54,7 @@ function runEnd(kind: Kind, text: string, last: boolean): TailEnd {
   return [end, last || end < text.length];
 }
 
-/** The end of the lines of a private key. */
+/** Returns the end of the lines of a private key. */
 function keyLinesEnd(text: string, last: boolean): TailEnd {
   let end = endOf(BASE64, text, 0);
   while (last || end + KEY_GAP_MAX + KEY_LINE_MIN <= text.length) {
@@ -66,18 +66,18 @@ function keyLinesEnd(text: string, last: boolean): TailEnd {
   return [end, false];
 }
 
-/** One search for shapes over a text that comes in pieces. */
+/** Searches for shapes once in a text that comes in pieces. */
 class ShapeStage {
-  /** The text before `#rest`, as far as a matcher may look. */
+  /** The text before `#rest` that a matcher may look back at. */
   #context: string;
   #behindMask = false;
   #rest = "";
   #lookAgainAt = 0;
   #hasMasked = false;
-  /** The credential that was masked last goes on with this. */
+  /** Continuation of the last masked credential. */
   #tail: Tail | undefined;
 
-  /** `context`: what came before, as far as a matcher may look. */
+  /** `context`: the preceding text that a matcher may look back at. */
   constructor(context: string) {
     this.#context = context;
   }
@@ -105,12 +105,14 @@ class ShapeStage {
     return masked;
   }
 
-  /** Takes what belongs to the credential off the text that waits. False: all of it may belong to it. */
+  /**
+   * Removes the rest of the credential from the waiting text. False: all of it may belong to the credential.
+   */
   #skipTail(tail: Tail, last: boolean): boolean {
     const text = this.#rest;
     const [end, isDecided] = tail === "key lines" ? keyLinesEnd(text, last) : runEnd(tail, text, last);
     let kept = end;
-    // Backslashes at the end of a value belong to the quotation mark behind it.
+    // Backslashes at the end of a value belong to the following quotation mark.
     while (tail === VALUE && kept > 0 && text.charAt(kept - 1) === "\\") kept -= 1;
     this.#rest = text.slice(kept);
     this.#lookAgainAt = 0;
@@ -122,24 +124,27 @@ class ShapeStage {
 /** Masks one text that comes in pieces. */
 export class MaskStream {
   readonly #known: KnownStage;
-  /** Another one follows behind one that has masked something: that may make its neighbours credentials. */
+  /**
+   * A stage that masked something gets another stage after it: masks may turn neighbouring text into
+   * credentials.
+   */
   readonly #shapes: ShapeStage[] = [new ShapeStage("")];
   readonly #work: Work;
-  /** The end of what has left. */
+  /** End of the text that was returned. */
   #left = "";
 
-  /** `values`: the known ones at this moment. `work` is told how much was done. */
+  /** `values`: returns the currently known values. `work` counts the work done. */
   constructor(values: () => KnownValues, work: Work) {
     this.#work = work;
     this.#known = new KnownStage(values);
   }
 
-  /** Returns the text that can leave after this piece. */
+  /** Returns the text that is decided after this piece. */
   push(text: string): string {
     return this.#pass(text, false);
   }
 
-  /** Returns the text that was waiting: the text is complete. */
+  /** Ends the text and returns the part that was held back. */
   end(): string {
     return this.#pass("", true);
   }

@@ -1,10 +1,10 @@
-// Lists the tokens that are known by how they begin, and how each of them goes on.
+// Lists tokens with a known prefix, and the syntax after it.
 
 import { ALNUM, DASHED, FINE_WORD, type Kind, UPPER, WORD, WORDLESS_DIGITS } from "./redact-kinds.ts";
 
 const JWT_CHARS_MAX = 8_192;
 
-/** A text under search, as far as a token needs it. */
+/** The parts of a scanned text that a token matcher uses. */
 export interface TextScan {
   runEnd(of: Kind, from: number): number;
   runsOut(end: number): boolean;
@@ -13,12 +13,12 @@ export interface TextScan {
   digitWithin(plain: Kind, from: number): boolean;
 }
 
-/** Reads on from the beginning of a token: the position behind the token, or NONE. */
+/** Reads a token from its start. Returns the position after it, or NONE. */
 export type Body = (scan: TextScan, from: number) => number;
 
 export const NONE = -1;
 
-/** At least so many characters of a kind, then on to the word's end. */
+/** Matches at least `least` characters of a kind, then up to the end of the word. */
 export const run =
   (of: Kind, least: number): Body =>
   (scan, from) => {
@@ -26,7 +26,7 @@ export const run =
     return end - from >= least ? scan.runEnd(WORD, end) : NONE;
   };
 
-/** Parts with dots between them, each of so many characters. */
+/** Matches parts with dots between them, each with its number of characters. */
 const dotted =
   (...parts: readonly (readonly [number, number])[]): Body =>
   (scan, from) => {
@@ -53,11 +53,11 @@ function awsKey(scan: TextScan, from: number): number {
   return end - from === 16 && !scan.is(ALNUM, end) ? scan.runEnd(WORD, end) : NONE;
 }
 
-/** Beginnings of tokens. One starts behind no letter or digit: `task-…` is not `sk-…`. */
+/** Prefixes of tokens. A token does not start after a letter or digit: `task-…` contains no `sk-…`. */
 export const TOKENS: readonly (readonly [string, Body])[] = [
   // JSON Web Tokens.
   ["eyJ", dotted([8, JWT_CHARS_MAX / 2], [8, JWT_CHARS_MAX], [8, ANY])],
-  // OpenAI, Anthropic and others that took over their shape. A digit is asked for: slugs of words have none.
+  // OpenAI, Anthropic and others with the same shape. A digit is required, because slugs of words have none.
   ["sk-", withDigit],
   ...["rk_", "sk_", "pk_"].flatMap((of) => [[`${of}live_`, run(ALNUM, 10)] as const]),
   ...["rk_", "sk_", "pk_"].flatMap((of) => [[`${of}test_`, run(ALNUM, 10)] as const]),
@@ -78,7 +78,7 @@ export const TOKENS: readonly (readonly [string, Body])[] = [
   ...["doo_v1_", "dop_v1_", "dor_v1_"].map((of) => [of, run(ALNUM, 20)] as const),
   ["pypi-", run(WORD, 20)],
   ["AGE-SECRET-KEY-1", run(UPPER, 20)],
-  // Our own: device tokens, and passes of programs that work for a session.
+  // Our own: device tokens, and tokens of programs that work for a session.
   ["pdt1.", dotted([16, 4_096], [16, ANY])],
   ["pass.", run(ALNUM, 60)],
   // Discord bots.

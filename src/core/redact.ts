@@ -1,12 +1,10 @@
-// Owns what is masked when a transcript or a log line leaves the gateway (I14). What is stored stays whole.
-// RD1: masking twice is masking once.
-// RD2: only what looks like a credential, and what is known to be one, is touched: ordinary prose passes
-//      unchanged.
+// Redacts credentials in transcripts and log lines that leave the gateway (I14). Stored data stays unchanged.
+// RD1: redacting twice gives the same result as redacting once.
+// RD2: only text that looks like a credential, or is a known one, is changed. Ordinary prose is not.
 // RD3: the work is linear in the text: see KV1 of src/core/redact-known.ts, SH1 of src/core/redact-shapes.ts.
-// RD4: there is no masking without a `Redactor`, and whoever makes one says which values it knows.
-// RD5: `beginning` cuts before it masks, and leaves no beginning of a secret at the cut.
-// RD6: `whole` and `start` give what `mask` gives; of a long text they mask one piece after the other, and
-//      let other work go on in between.
+// RD5: `beginning` cuts before it redacts, and leaves no start of a secret at the cut.
+// RD6: `whole` and `start` return the same text as `mask`, but process long texts in pieces and let other
+// work run in between.
 
 import type { Message } from "./message.ts";
 import type { Pace, PaceOf } from "./pace.ts";
@@ -15,33 +13,33 @@ import { isSecretName, MASK, maskShapes, type Work } from "./redact-shapes.ts";
 import { MaskStream } from "./redact-stream.ts";
 import { grown } from "./text-delta.ts";
 
-/** A shorter one is a word like any other: to mask it would make the text unreadable. */
+/** Shorter values could be ordinary words: masking them would make the text unreadable. */
 const KNOWN_CHARS_MIN = 6;
-/** Behind a cut so much more is looked at: nearly every credential is known for one within it. */
+/** Extra characters read after a cut: nearly every credential is recognised within them. */
 const MARGIN_CHARS = 1_024;
-/** A text that is masked in pieces of this length. */
+/** Longer texts are masked in pieces of this length. */
 export const LONG_CHARS = 64 * 1024;
-/** Each window is twice as long as the one before. */
+/** Each window is twice as long as the previous one. */
 const WINDOWS_MAX = 4;
 
 export type { MaskStream };
 
-/** The masked beginning of a text. */
+/** The redacted start of a text. */
 export interface Beginning {
   readonly text: string;
-  /** Nothing is left out. */
+  /** True if nothing was left out. */
   readonly whole: boolean;
 }
 
 type Hide = (text: string) => string;
 
 /**
- * Masks what looks like a credential, and these values wherever they stand, whatever they look like: as they
- * are, in a string of JSON, in an address.
+ * Masks text that looks like a credential, and the known values in any form: plain, in a JSON string, in an
+ * address.
  */
 export class Redactor {
   readonly #forms = new Set<string>();
-  /** Made again by the first text after something was learned. */
+  /** Built again by the first text after a value was added. */
   #known: KnownValues | undefined;
   #paceOf: PaceOf = () => () => undefined;
 
@@ -60,27 +58,27 @@ export class Redactor {
     if (this.#forms.size > before) this.#known = undefined;
   }
 
-  /** From now on long texts are masked at such a pace. */
+  /** Sets the pace for long texts. */
   pacedBy(paceOf: PaceOf): void {
     this.#paceOf = paceOf;
   }
 
-  /** For work on many texts, which begins now. */
+  /** Starts the pace of work on many texts. */
   pace(): Pace {
     return this.#paceOf("with this step");
   }
 
-  /** `work` is told how much was done. */
+  /** Returns the text with credentials masked. `work` counts the work done. */
   mask(text: string, work: Work = { steps: 0 }): string {
     return maskShapes(this.#values().mask(text, work, false), work, false);
   }
 
-  /** The same text that `mask` gives, without a long step. */
+  /** Returns the same text as `mask`, but lets other work run. */
   async whole(text: string): Promise<string> {
     return (await this.start(text, Number.POSITIVE_INFINITY)).text;
   }
 
-  /** At most so many characters of what `mask` gives, without a long step. */
+  /** Returns at most `charsMax` characters of the text that `mask` returns, but lets other work run. */
   async start(text: string, charsMax: number): Promise<Beginning> {
     if (text.length <= LONG_CHARS) return beginningOf(this.mask(text), charsMax);
     const pace = this.#paceOf();
@@ -94,14 +92,14 @@ export class Redactor {
     return beginningOf(masked, charsMax);
   }
 
-  /** Masks a text that comes in pieces. `work` is told how much was done. */
+  /** Starts masking a text that comes in pieces. `work` counts the work done. */
   stream(work: Work = { steps: 0 }): MaskStream {
     return new MaskStream(() => this.#values(), work);
   }
 
   /**
-   * At most so many characters of the masked text. Of a long text only the beginning is read, and more of it
-   * where masks are shorter than what they cover, up to `WINDOWS_MAX` times.
+   * Returns at most `charsMax` characters of the masked text. Of a long text only the start is read; the part
+   * that is read doubles, up to `WINDOWS_MAX` times, if masks are shorter than the values.
    */
   beginning(text: string, charsMax: number, work: Work = { steps: 0 }): Beginning {
     let read = charsMax + Math.max(MARGIN_CHARS, this.#values().longest);
@@ -117,23 +115,23 @@ export class Redactor {
     }
   }
 
-  /** The masked text of a window that the text goes on behind, as far as it is known. */
+  /** Returns the decided part of a masked window of a longer text. */
   #window(text: string, work: Work): string {
     const masked = maskShapes(this.#values().mask(text, work, true), work, true);
     const maskAt = masked.lastIndexOf(MASK);
     const tail = maskAt < 0 ? masked.length : masked.length - maskAt - MASK.length;
-    // Behind the last mask a credential may begin that is too short to be known for one.
+    // The rest may be the start of a credential that is too short to be recognised.
     return masked.slice(0, masked.length - Math.min(tail, MARGIN_CHARS));
   }
 
-  /** JSON with its strings masked; the value of a field named like a secret is masked whatever it is. */
+  /** Masks the strings of any JSON. The value of a field with a secret name is always masked. */
   json(value: unknown): unknown {
     return redactJson(value, "", { hide: (text) => this.mask(text), depth: 0 });
   }
 
   /**
-   * A message on its way out: credentials masked, image data and providers' signatures left out. `hide`: what
-   * becomes of each text. Default: it is masked.
+   * Prepares a message for output: masks credentials, removes image data and providers' signatures. `hide`:
+   * replaces each text. Default: masks it.
    */
   message(message: Message, hide: Hide = (text) => this.mask(text)): Message {
     const content = message.content.map((block) => redactBlock(block, hide));

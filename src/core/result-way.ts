@@ -1,16 +1,16 @@
-// Owns who learns the result of a sub-agent, and the sentences that tell models so.
-// RW1: description, note and context are made from the same answer, so that they say what will happen.
+// Decides who gets the result of a sub-agent, and writes the sentences that describe it to models.
+// Tool description, note and context use the same decision, so that they describe the real behaviour.
 
 import type { SpawnFacts } from "./spawn.ts";
 
 /**
- * `post`: posted to people and appended to the requester's transcript; its model is not run. `wake`: the
- * requester's model is run with it. `inbox`: it waits in the inbox of a client without a model.
+ * `post`: sent to people and appended to the requester's transcript; its model does not run. `wake`: the
+ * requester's model runs with it. `inbox`: it waits in the inbox of a client without a model.
  */
 export type ResultWay = "post" | "wake" | "inbox";
 
 export interface ResultRequester {
-  /** A client without a model of ours. */
+  /** A client without one of our models. */
   readonly external: boolean;
   readonly isSubagent: boolean;
 }
@@ -20,7 +20,7 @@ export function resultWay(
   announce: SpawnFacts["announce"],
 ): ResultWay {
   if (external) return "inbox";
-  // A sub-agent's own job goes on with the result.
+  // The job of a sub-agent continues with the result.
   return isSubagent ? "wake" : announce;
 }
 
@@ -29,11 +29,11 @@ const WAIT = "call subagents with action wait";
 export interface NoteFacts {
   readonly requester: ResultRequester;
   readonly announce: SpawnFacts["announce"];
-  /** The sub-agent has a thread of its own: its replies are posted there. */
+  /** The sub-agent has its own thread: its replies are posted there. */
   readonly thread: boolean;
-  /** People read the requester's answers somewhere. */
+  /** People read the requester's answers in a chat. */
   readonly hasPlace: boolean;
-  /** The requester has the tool to wait with. */
+  /** The requester has the tool to wait for results. */
   readonly mayWait: boolean;
 }
 
@@ -52,14 +52,17 @@ function happens({ requester, announce, thread, hasPlace }: NoteFacts): string {
   return `When it has finished, its result is ${posted} to your transcript; you are not run with it.`;
 }
 
-/** For the accepted result of a spawn. */
+/** Returns the note in the result of an accepted spawn. */
 export function resultNote(facts: NoteFacts): string {
   return facts.mayWait ? `${happens(facts)} To get the result now, ${WAIT}.` : happens(facts);
 }
 
 const POST = "its result is posted to the people of this conversation and appended to your transcript";
 
-/** For the description of `sessions_spawn`: what happens by default, and what `announce` changes. */
+/**
+ * Returns the part of the `sessions_spawn` description about results: the default, and the effect of
+ * `announce`.
+ */
 export function resultDescription(
   requester: ResultRequester,
   { announce, mayWait }: { readonly announce: SpawnFacts["announce"]; readonly mayWait: boolean },
@@ -75,7 +78,7 @@ export function resultDescription(
         `With announce: "wake", you are run with it instead.${then}`;
 }
 
-/** For the sub-agent: who gets its last reply. */
+/** Returns the sentence that tells a sub-agent who gets its last reply. */
 export function resultReader(way: ResultWay): string {
   switch (way) {
     case "post":

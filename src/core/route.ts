@@ -1,12 +1,12 @@
-// Owns what a route is: the place that a delivery goes to.
+// The shape of a route: the destination of a delivery.
 
-/** The channel of clients on our own socket: there `to` is the key of a session. */
+/** The channel of clients on our own socket; `to` is a session key. */
 export const WEBCHAT = "webchat";
 
-/** In place of a channel: where the people of the session `to` were last, at the moment of the delivery. */
+/** Used instead of a channel: the last chat of the people of session `to`, looked up at delivery. */
 export const LAST = "last";
 
-/** Where a delivery goes: one value, never taken apart. */
+/** Destination of a delivery: one value, passed on as a whole. */
 export interface Route {
   readonly channel: string;
   readonly to: string;
@@ -14,7 +14,7 @@ export interface Route {
   readonly threadId?: string;
 }
 
-/** Whether two routes name one place: channel, account, chat and thread. */
+/** Returns whether two routes name the same channel, account, chat and thread. */
 export function isSamePlace(one: Route | undefined, other: Route | undefined): boolean {
   return (
     one !== undefined &&

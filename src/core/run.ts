@@ -1,4 +1,4 @@
-// Owns what a run is: its states, its input, its end, and what a flow step carries.
+// The shape of a run: its states, its input, its end, and its step in a flow.
 // R1: queued -> running -> (waiting <-> running) -> ok | error | timeout | aborted; an end is final.
 
 import type { Code } from "./errors.ts";
@@ -9,10 +9,10 @@ export type ActiveRunState = "queued" | "running" | "waiting";
 export type EndedRunState = "ok" | "error" | "timeout" | "aborted";
 export type RunState = ActiveRunState | EndedRunState;
 
-/** `turn`: a model turn. `append`: the input is written down between runs, without a model call. */
+/** `turn`: a model turn. `append`: the input is stored between runs, without a model call. */
 export type RunKind = "turn" | "append";
 
-/** Which part of a flow a run is. `task`: the work of a sub-agent. */
+/** The step of a flow that a run executes. `task`: the work of a sub-agent. */
 export type FlowStep = "round1" | "reply" | "task" | "announce";
 
 export interface FlowRef {
@@ -22,31 +22,31 @@ export interface FlowRef {
   readonly turn: number;
 }
 
-/** What the run's input message will be, and what the runtime tells the model about it. */
+/** The run's input message, and the context that the runtime adds for the model. */
 export interface RunInput {
   readonly text: string;
   readonly images?: readonly ImageBlock[];
   readonly provenance?: Provenance;
   readonly senderName?: string;
-  /** Who wrote it at a channel, as settings name them: `<channel>:<id>`. */
+  /** Author at a channel, as in the settings: `<channel>:<id>`. */
   readonly sender?: string;
-  /** Runtime context, put behind the system prompt; starts with a fixed heading line (SPEC 4). */
+  /** Context from the runtime, added after the system prompt; starts with a fixed heading line. */
   readonly context?: string;
-  /** For this run only. */
+  /** Thinking level for this run only. */
   readonly thinking?: string;
-  /** With kind `append`: written as an assistant message (`stopReason: "injected"`). */
+  /** With kind `append`: stored as an assistant message (`stopReason: "injected"`). */
   readonly injected?: boolean;
-  /** The run before it in its lane may read it between two of its steps, and then takes it over. */
+  /** The preceding run of the lane may read it between two steps, and then takes it over. */
   readonly steer?: boolean;
-  /** The run that took it over: the message stands in the transcript as part of that one. */
+  /** The run that took it over: its transcript part contains the message. */
   readonly takenBy?: string;
 }
 
-/** Why and when a run ended. */
+/** Reason and time of a run's end. */
 export interface RunEnd {
   readonly state: EndedRunState;
   readonly endedAt: number;
-  /** The final text as the model wrote it, skip tokens included; absent when none was written. */
+  /** The final text as the model wrote it, including skip tokens. Absent: none was written. */
   readonly reply?: string;
   readonly code?: Code;
   readonly error?: string;
@@ -56,7 +56,7 @@ export interface RunEnd {
 export interface Run {
   readonly runId: string;
   readonly sessionKey: string;
-  /** The transcript in force when the run was accepted. */
+  /** The current transcript when the run was accepted. */
   readonly sessionId: string;
   readonly agentId: string;
   readonly laneSeq: number;
@@ -65,26 +65,26 @@ export interface Run {
   readonly input: RunInput;
   readonly chainId: string;
   readonly hop: number;
-  /** Counts claims; with `owner` it fences commits. */
+  /** Counts claims. Together with `owner` it is the fence token of commits. */
   readonly attempt: number;
-  /** Attempts that ended with their process while the run was executing (`crash-policy.ts`). */
+  /** Attempts that ended because their process died while executing the run (`crash-policy.ts`). */
   readonly crashes: number;
-  /** The latest of them, since a tool call of the run was last answered. */
+  /** Of these, the attempts since a tool call of the run was last answered. */
   readonly crashesInRow: number;
   readonly owner?: string;
   readonly acceptedAt: number;
   readonly startedAt?: number;
   readonly endedAt?: number;
-  /** Aborts the run this long after it started; 0 = never. */
+  /** Aborts the run this long after its start; 0: never. */
   readonly timeoutMs: number;
-  /** Where its reply goes; absent: nowhere but the transcript. */
+  /** Destination of its reply. Absent: only the transcript. */
   readonly route?: Route;
   readonly flow?: FlowRef;
-  /** The run whose tool call made this one. */
+  /** The run whose tool call created this one. */
   readonly parentRunId?: string;
-  /** The owner of its idempotency key; absent: it has none, or an older version accepted it. */
+  /** Owner of its idempotency key. Absent: it has no key, or an older version accepted it. */
   readonly askedBy?: string;
-  /** The stable id of that tool call: the same call never makes a second run. */
+  /** Stable id of that tool call: the same call never creates a second run. */
   readonly callId?: string;
   readonly reply?: string;
   readonly code?: Code;
@@ -93,7 +93,7 @@ export interface Run {
   readonly model?: string;
 }
 
-/** What is told of a run to whoever reads its session's transcript. */
+/** The facts about a run that readers of its session's transcript may see. */
 export interface RunFacts {
   readonly runId: string;
   readonly kind: RunKind;
@@ -102,14 +102,14 @@ export interface RunFacts {
   readonly startedAt?: number;
   readonly endedAt?: number;
   readonly model?: string;
-  /** Once it has ended. */
+  /** Present after its end. */
   readonly usage?: Usage;
   readonly code?: string;
   readonly error?: string;
-  /** Attempts that ended with their process. Absent: none. */
+  /** Attempts that ended because their process died. Absent: none. */
   readonly crashes?: number;
   readonly chainId: string;
-  /** `turnsMax`: the reply turns that may follow round 1. */
+  /** `turnsMax`: most reply turns that may follow round 1. */
   readonly flow?: FlowRef & { readonly turnsMax?: number };
 }
 

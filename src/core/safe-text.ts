@@ -1,25 +1,24 @@
-// Owns how text from models, sessions and other people is shown: on a terminal, names on the web page, and
-// quoted to a model.
-// ST1: nothing that is shown can move the cursor, change colours, set a title or hide other text: control
-//      characters and characters that reverse or hide text are written out as escapes.
-// ST2: escaping the beginning of a text gives the beginning of the escaped text, so that text can be shown
-//      as it grows.
+// Makes untrusted text safe to show: on a terminal, as a name on the web page, and as a quotation for a
+// model.
+// ST1: shown text cannot move the cursor, change colours, set a title or hide other text: control characters
+// and characters that reverse or hide text are escaped.
+// ST2: the escaped form of a prefix is a prefix of the escaped text, so that text can be shown as it grows.
 
 /**
- * Control characters but for tab and newline, and what reorders or hides text. The joiners stay: letters of
- * some scripts and many emoji are made with them.
+ * Control characters except tab and newline, and characters that reorder or hide text. Joiners are allowed:
+ * some scripts and many emoji need them.
  */
 const UNSAFE = /[^\P{Cc}\t\n]|(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** Whatever a reader may take for the end of a line. */
+/** Everything that a reader may take for the end of a line. */
 export const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
-/** The place behind one: a text that is split there and joined again is the same. */
+/** The position after a line break. Parts that were split there can be joined again without loss. */
 export const LINE_BREAK_AFTER = /(?<=[\n\v\f\u0085\u2028\u2029]|\r(?!\n))/;
 
-/** How the lines begin that quote somebody else. */
+/** Prefix of each quoted line. */
 export const QUOTE_MARK = "| ";
 
-/** Words of somebody else, for a model: every line is marked, so that none can end the quotation. */
+/** Quotes another author's text for a model. Every line is marked, so that none can end the quotation. */
 export function quoteLines(text: string): string[] {
   return text.split(LINE_BREAK).map((line) => `${QUOTE_MARK}${line}`);
 }
@@ -29,7 +28,7 @@ function escaped(char: string): string {
   return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
 }
 
-/** `\u….` for each of the one or two units of a character. */
+/** Returns a `\u….` escape for each UTF-16 unit of a character. */
 function jsonEscaped(char: string): string {
   return char
     .split("")
@@ -37,30 +36,33 @@ function jsonEscaped(char: string): string {
     .join("");
 }
 
-/** Text of several lines. Carriage returns are dropped: they would overwrite what stands before them. */
+/**
+ * Escapes a text of several lines. Removes carriage returns, because they would overwrite the line before
+ * them.
+ */
 export function safeText(text: string): string {
   return text.toWellFormed().replaceAll("\r", "").replace(UNSAFE, escaped);
 }
 
-/** The same on one line: keys, labels, cells of a table. */
+/** Escapes a text for one line: keys, labels, cells of a table. */
 export function safeLine(text: string): string {
   return safeText(text).replaceAll("\n", "\\n").replaceAll("\t", " ");
 }
 
 /**
- * One JSON document. JSON leaves characters as they are that a terminal obeys; escaped, they are still
- * JSON.
+ * Formats a value as JSON and escapes characters that a terminal obeys but JSON leaves as they are. The
+ * result is still JSON.
  */
 export function safeJson(value: unknown): string {
   return harmlessJson(JSON.stringify(value, undefined, 2));
 }
 
-/** The same of a document that is text already. */
+/** Escapes a JSON text in the same way. */
 export function harmlessJson(json: string): string {
   return json.replace(UNSAFE, jsonEscaped);
 }
 
-/** Text as it may be shown while it is still growing: half a character at its end is held back. */
+/** Returns the part of a growing text that may be shown: half a surrogate pair at its end is held back. */
 export function growingText(text: string): string {
   const last = text.charCodeAt(text.length - 1);
   return safeText(last >= 0xd800 && last <= 0xdbff ? text.slice(0, -1) : text);

@@ -1,32 +1,34 @@
-// Owns which sessions run contained.
-// SB1: a session runs contained if its agent's `sandbox.mode` says so, if that was agreed at its spawn, or if
-//      whoever spawned it does (I13). It is asked again at every run, with the settings of that moment.
-// SB2: a contained session has the network only where every contained session above it has it too (I13).
+// Decides which sessions run in a sandbox.
+// SB1: a session is sandboxed if its agent's `sandbox.mode` requires it, if its spawn required it, or if its
+// requester is sandboxed (I13). Checked before every run with the current settings.
+// SB2: a sandboxed session has network access only if every sandboxed session above it has it, too (I13).
 
 import type { Session } from "./session.ts";
 import { agentIdInKey } from "./session-key.ts";
 import { agentOf, findAgent, type SandboxMode, type Settings } from "./settings.ts";
 import type { SpawnFacts } from "./spawn.ts";
 
-/** What of a session its rights depend on. */
+/** The parts of a session that decide its rights. */
 export type ChainLink = Pick<Session, "key" | "agentId" | "kind" | "spawnDepth" | "spawnedBy"> & {
   readonly spawn?: Pick<SpawnFacts, "sandboxed">;
 };
 
 /**
- * A session, who spawned it, who spawned that one, and so on, as far as they still exist. Never empty; the
- * requester of the last one, if it has one, is gone.
+ * A session, its requester, that one's requester, and so on, up to the last one that exists. Never empty. If
+ * the last session has a requester, that one was deleted.
  */
 export type SpawnChain = readonly [ChainLink, ...ChainLink[]];
 
-/** The chain of a session's requester; "gone" where that is no more, undefined where nobody spawned it. */
+/**
+ * Returns the chain of a session's requester. "gone": it was deleted; undefined: the session was not spawned.
+ */
 export function requesterOf(chain: SpawnChain): SpawnChain | "gone" | undefined {
   const [own, next, ...rest] = chain;
   if (own.spawnedBy === undefined) return undefined;
   return next === undefined ? "gone" : [next, ...rest];
 }
 
-/** Whether a mode contains a session of this kind. */
+/** Returns whether a sandbox mode applies to this kind of session. */
 function contains(mode: SandboxMode, kind: Session["kind"]): boolean {
   switch (mode) {
     case "off":
@@ -38,14 +40,14 @@ function contains(mode: SandboxMode, kind: Session["kind"]): boolean {
   }
 }
 
-/** Who is gone had an agent, whose setting still counts; its kind is not known any more. */
+/** The agent of a deleted requester is known, so its setting still applies; its kind is unknown. */
 function lostRequesterIs(last: ChainLink | undefined, settings: Settings): boolean {
   if (last?.spawnedBy === undefined) return false;
   const agent = findAgent(settings, agentIdInKey(last.spawnedBy) ?? "");
   return agent !== undefined && containsSubagents(agent);
 }
 
-/** Whether tool calls of the first session of the chain are contained. */
+/** Returns whether the first session of the chain runs its tool calls in a sandbox. */
 export function isSandboxed(chain: SpawnChain, settings: Settings): boolean {
   return (
     chain.some(
@@ -54,7 +56,7 @@ export function isSandboxed(chain: SpawnChain, settings: Settings): boolean {
   );
 }
 
-/** Whether the first session of the chain, contained, has the network. */
+/** Returns whether the first session of the chain has network access in its sandbox. */
 export function hasNetwork(chain: SpawnChain, settings: Settings): boolean {
   if (!agentOf(settings, chain[0]).sandbox.network) return false;
   const requester = requesterOf(chain);
@@ -62,7 +64,7 @@ export function hasNetwork(chain: SpawnChain, settings: Settings): boolean {
   return hasNetwork(requester, settings);
 }
 
-/** Whether a sub-agent of this agent would run contained by the agent's own setting. */
+/** Returns whether a sub-agent of this agent is sandboxed by the agent's own setting. */
 export function containsSubagents(agent: { sandbox: { mode: SandboxMode } }): boolean {
   return contains(agent.sandbox.mode, "other");
 }

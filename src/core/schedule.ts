@@ -1,63 +1,63 @@
-// Owns what a scheduled job is, its limits, and how its schedule is said in words. When it falls due is
-// worked out in triggers/dates.ts: that takes a calendar with time zones.
-// SC1: a stored schedule is complete: zone and beginning stand in it, so that it means the same on every
-//      machine and after every restart.
+// The shape of scheduled jobs, their limits, and schedules in words. Due dates need a calendar with time
+// zones: see triggers/dates.ts.
+// SC1: a stored schedule is complete: it contains its zone and start, so that it means the same on every
+// machine and after every restart.
 
 import type { Route } from "./route.ts";
 import { formatKey } from "./session-key.ts";
 import { readerOfAnswer } from "./turn-rules.ts";
 
-/** When a job is due. Times are ms since 1970. */
+/** When a job runs. Times are ms since 1970. */
 export type Schedule =
-  /** Five fields of cron, read in a time zone. */
+  /** Five cron fields, interpreted in a time zone. */
   | { readonly kind: "cron"; readonly expr: string; readonly tz: string }
-  /** At `anchorMs` and every so often from there. */
+  /** At `anchorMs` and then at each interval. */
   | { readonly kind: "every"; readonly everyMs: number; readonly anchorMs: number }
   /** Once. */
   | { readonly kind: "at"; readonly atMs: number };
 
 export const SCHEDULE_KINDS = ["cron", "every", "at"] as const;
 
-/** What becomes of a date that passed while no gateway was there to see it. */
+/** What to do with a due date that passed while no gateway was running. */
 export const MISSED_POLICIES = ["once", "skip"] as const;
 export type MissedPolicy = (typeof MISSED_POLICIES)[number];
 
-/** A message that is said to an agent at stored dates, in the session `cron:<id>`. */
+/** A message that is sent to an agent at set dates, in the session `cron:<id>`. */
 export interface CronJob {
   readonly id: string;
   readonly name?: string;
   readonly schedule: Schedule;
   readonly agentId: string;
   readonly message: string;
-  /** False: paused, or there is no date left. */
+  /** False: paused, or no date is left. */
   readonly enabled: boolean;
   readonly missed: MissedPolicy;
-  /** Where replies go besides the transcript. */
+  /** Destination of replies, in addition to the transcript. */
   readonly deliver?: Route;
-  /** `<provider>/<model>`; absent: the session's, else the agent's. */
+  /** `<provider>/<model>`. Absent: the model of the session, else of the agent. */
   readonly model?: string;
   readonly thinking?: string;
-  /** Aborts a run this long after it started; 0: never. */
+  /** Aborts a run this long after its start; 0: never. */
   readonly timeoutMs: number;
-  /** The next due date; absent while it is not enabled. */
+  /** The next due date. Absent if the job is not enabled. */
   readonly nextAt?: number;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** The name of the token whose rights it has (triggers/creator.ts); absent: the gateway's own. */
+  /** Name of the token whose rights it has (triggers/creator.ts). Absent: the rights of the gateway. */
   readonly createdBy?: string;
 }
 
-/** Jobs that a store may hold. */
+/** Limit of jobs in a store. */
 export const JOBS_MAX = 1_000;
-/** Turns of one job that are remembered. */
+/** Number of past runs kept for each job. */
 export const TURNS_KEPT = 100;
-/** A shorter pause would be a loop, not a schedule. */
+/** A shorter interval would be a loop, not a schedule. */
 export const EVERY_MIN_MS = 10_000;
 export const EVERY_MAX_MS = 10 * 366 * 86_400_000;
-/** The last moment that a date may name: the end of the year 9999. */
+/** The latest date: the end of the year 9999. */
 export const DATE_MAX_MS = 253_402_300_799_999;
 
-/** The session of a job. */
+/** Returns the session key of a job. */
 export function cronKey(jobId: string): string {
   return formatKey({ form: "cron", id: jobId });
 }
@@ -69,7 +69,7 @@ const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ["second", 1_000],
 ];
 
-/** `15 minutes`, `1 day and 12 hours`: the two largest units. */
+/** Formats a duration in its two largest units: `15 minutes`, `1 day and 12 hours`. */
 function durationWords(ms: number): string {
   const parts: string[] = [];
   let left = ms;
@@ -86,7 +86,7 @@ function durationWords(ms: number): string {
 
 const DAY_NAMES = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/** A field that names one number of at most two digits. */
+/** Returns the number of a field that is one number of at most two digits. */
 const numberOf = (field: string): number | undefined => (/^\d{1,2}$/.test(field) ? Number(field) : undefined);
 
 function clockWords(minute: string, hour: string): string | undefined {
@@ -101,7 +101,7 @@ function ordinal(day: number): string {
   return `${day}${suffix}`;
 }
 
-/** Which days an expression names, if it is one of the usual kinds. */
+/** Describes the days of a common expression; undefined for others. */
 function dayWords(day: string, month: string, weekday: string): string | undefined {
   if (month !== "*") return undefined;
   if (day === "*" && weekday === "*") return "every day";
@@ -144,7 +144,7 @@ function exprWords(expr: string): string | undefined {
   return past === 0 ? "every hour" : `every hour, ${past} minute${past === 1 ? "" : "s"} past`;
 }
 
-/** A schedule for people: the usual ones in words, any other expression as it stands. */
+/** Describes a schedule for people: common ones in words, other expressions unchanged. */
 export function scheduleWords(schedule: Schedule): string {
   switch (schedule.kind) {
     case "every":
@@ -156,10 +156,10 @@ export function scheduleWords(schedule: Schedule): string {
   }
 }
 
-/** The first line of what the runtime tells the model of a job's run. */
+/** First line of the context of a job's run. */
 const CRON_HEADING = "Scheduled job context";
 
-/** For the run of a job: what calls it, who reads the answer, and how to say nothing. */
+/** Returns the context of a job's run: the schedule, who reads the answer, and how to stay silent. */
 export function cronContext(job: Pick<CronJob, "name" | "schedule" | "deliver">): string {
   const name = job.name === undefined ? "" : ` ${JSON.stringify(job.name)}`;
   const when = scheduleWords(job.schedule);

@@ -1,6 +1,6 @@
-// Owns the send policy: may text be sent into, or leave, a session.
-// SP1: a session's own setting goes before the rules.
-// SP2: a matching deny always wins, else a matching allow, else the default.
+// Decides whether text may be sent into a session, or leave it.
+// SP1: a session's own setting takes precedence over the rules.
+// SP2: a matching deny always wins, then a matching allow, then the default.
 
 import { matchesPattern } from "./pattern.ts";
 import type { SendOverride } from "./session.ts";
@@ -13,9 +13,9 @@ export interface SendQuestion {
   /** The session's own `sendPolicy`; absent: inherit. */
   readonly override?: SendOverride | undefined;
   readonly channel: string;
-  /** Every type that the session counts as: a thread is `thread` and its parent's type. */
+  /** All chat types of the session: a thread has `thread` and the type of its parent. */
   readonly chatTypes: readonly ChatType[];
-  /** Keys of the sessions that text goes to, or whose people read at the place; may be none. */
+  /** Keys of the sessions that get the text, or whose people read it; may be empty. */
   readonly keys: readonly string[];
 }
 
@@ -38,7 +38,7 @@ function describeMatch({ match }: SendRule): string {
   return named.length === 0 ? "every session" : named.map(([name, value]) => `${name} "${value}"`).join(", ");
 }
 
-/** Asked before a run is admitted and before a reply leaves through a channel. */
+/** Decides before a run is accepted and before a reply leaves through a channel. */
 export function decideSend(question: SendQuestion, policy: SendPolicySettings): SendVerdict {
   if (question.override === "allow") return { allowed: true };
   if (question.override === "deny") {

@@ -1,9 +1,10 @@
-// Owns the text of a session key: read, made canonical, shown, and what a key alone says about its session.
-// It leaves to others whether a session exists (store) and who may touch it (visibility.ts).
+// Parses, normalises and formats session keys, and derives facts about a session from its key alone.
+// Existence of sessions is checked in the store, access in visibility.ts.
 // K1: parseKey(formatKey(x)) = x, and canonicalKey is idempotent: one session has one canonical key.
-// K2: what an outside id contains never changes a key's form: separators and what nobody sees are encoded.
+// K2: an outside id never changes a key's form: separators and invisible characters are encoded.
 // K3: earlier spellings are read, never written.
-// K4: a name is what no other form has: no name is a session of a channel, of the runtime or a reserved word.
+// K4: a conversation's name never has the form of another key: of a channel, of the runtime or a reserved
+// word.
 
 import { type Failure, fail, ok, type Result } from "./errors.ts";
 import type { Route, Session, SessionKind } from "./session.ts";
@@ -11,15 +12,15 @@ import type { ChatType } from "./settings.ts";
 
 /** The settings that decide what a key means. */
 export interface KeyRules {
-  /** Last part of a main session's key. */
+  /** Last part of the key of a main session. */
   readonly mainKey: string;
   readonly scope: "per-sender" | "global";
   readonly defaultAgentId: string;
 }
 
-/** A key taken apart. Ids are decoded: exactly what the outside world calls them. */
+/** A parsed key. Ids are decoded: exactly as the outside system writes them. */
 export type ParsedKey =
-  /** A conversation by its name, which colons divide. A main session is the one named `mainKey`. */
+  /** A conversation by its name, split at colons. A main session has the name `mainKey`. */
   | { readonly form: "named"; readonly agentId: string; readonly name: readonly string[] }
   | {
       readonly form: "group" | "channel";
@@ -37,29 +38,30 @@ export type ParsedKey =
       readonly id: string;
     }
   | { readonly form: "cron"; readonly id: string }
-  /** Callers may write colons in the names of these. */
+  /** Callers choose these names; they may contain colons. */
   | { readonly form: "hook" | "node"; readonly name: readonly string[] }
   | { readonly form: "global" };
 
-/** Of a session key; nothing longer names a session. */
+/** Longest session key. */
 export const KEY_CHARS_MAX = 512;
 
-/** What a refused key could have looked like. */
+/** Valid forms, for the hint of an error. */
 const KEY_FORMS =
   "main, agent:<agentId>:main, agent:<agentId>:<channel>:(group|channel|dm):<id>, agent:<agentId>:<name>, " +
   "cron:<id>, hook:<id>, node-<id>";
 
 const AGENT_ID = /^[a-z0-9_-]{1,64}$/;
-/** What a session id looks like, and no name that somebody gives an agent. */
+/** Format of a session id. Agents cannot have such names. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const CHANNEL_ID = /^[a-z][a-z0-9_-]{0,63}$/;
-/** First words of keys: a channel or a name that begins with one would make keys ambiguous. */
+/** First words of keys. A channel or name that starts with one would make keys ambiguous. */
 const NEVER_A_CHANNEL: readonly string[] = ["agent", "cron", "hook", "node", "subagent", "global", "unknown"];
-/** Behind a channel's name, these make a key one of that channel. */
+/** After a channel's name, these words make a key one of that channel. */
 const IN_CHANNELS: readonly string[] = ["group", "channel", "dm"];
 
-// White space, control characters, characters that nobody sees (they would make two keys look the same), and
-// lone surrogates, which no store keeps. Spelled out, because a key must not change with the Unicode version.
+// White space, control characters, invisible characters (they would make two keys look the same), and lone
+// surrogates, which no store keeps. Listed explicitly, because a key must not change with the Unicode
+// version.
 const UNSEEN =
   "\\u00AD\\u034F\\u061C\\u115F\\u1160\\u17B4\\u17B5\\u180B-\\u180F\\u200B-\\u200F\\u202A-\\u202E" +
   "\\u2060-\\u206F\\u3164\\uFE00-\\uFE0F\\uFFA0\\uFFF0-\\uFFFB" +
@@ -68,16 +70,16 @@ const ENCODED_CHARS = new RegExp(`[%:\\s\\p{Cc}\\p{Cs}${UNSEEN}]`, "gu");
 const BAD_ESCAPE = /%(?![0-9a-f]{2}|ud[89a-f][0-9a-f]{2})/i;
 const ESCAPES = /%u([0-9a-f]{4})|(?:%[0-9a-f]{2})+/gi;
 
-/** True for a canonical agent id: 1–64 of `[a-z0-9_-]`, lower case. */
+/** Returns whether a text is a canonical agent id: 1–64 of `[a-z0-9_-]`, lower case. */
 export function isAgentId(text: string): boolean {
   return AGENT_ID.test(text);
 }
 
-/** An outside id (group, peer, job, node) as it stands in a key. Case is kept; nothing is lost. */
+/** Encodes an outside id (group, peer, job, node) for a key. Keeps case; nothing is lost. */
 export function encodeOutsideId(id: string): string {
   return id.replace(ENCODED_CHARS, (char) => {
     if (char.isWellFormed()) {
-      // encodeURIComponent leaves no character of the list as it is, so every one of them is escaped here.
+      // encodeURIComponent leaves the characters of the list unchanged, so they are escaped here.
       return encodeURIComponent(char);
     }
     return `%u${char.charCodeAt(0).toString(16).toUpperCase()}`;
@@ -95,7 +97,9 @@ function decodeOutsideId(text: string): string | undefined {
   }
 }
 
-/** True for a channel's name as it stands in keys, in small letters; no first word of other keys is one. */
+/**
+ * Returns whether a text is the name of a channel in keys: lower case, and not the first word of other keys.
+ */
 export function isChannelId(text: string): boolean {
   return CHANNEL_ID.test(text) && !NEVER_A_CHANNEL.includes(text);
 }
@@ -105,7 +109,7 @@ function malformed(text: string): Failure {
   const why =
     text.length > KEY_CHARS_MAX
       ? `a session key has at most ${KEY_CHARS_MAX} characters`
-      : "it has none of the valid forms";
+      : "it has no valid form";
   const isName = isChannelId(text) && !UUID.test(text);
   const guess = isName ? `Did you mean "agent:${text}:main", the main session of an agent ${shown}? ` : "";
   return fail("invalid_session_key", `${shown} is not a session key: ${why}`, {
@@ -113,7 +117,10 @@ function malformed(text: string): Failure {
   });
 }
 
-/** Reads a canonical key, forgiving case in its fixed words and needless escapes. Aliases: `canonicalKey`. */
+/**
+ * Parses a canonical key. Accepts any case in fixed words and needless escapes. For aliases see
+ * `canonicalKey`.
+ */
 export function parseKey(text: string): Result<ParsedKey> {
   const trimmed = text.trim();
   const parsed = trimmed.length > KEY_CHARS_MAX ? undefined : readKey(trimmed);
@@ -136,7 +143,7 @@ function readKey(text: string): ParsedKey | undefined {
   return withName(text.slice("node-".length).split(":"), (name) => ({ form: "node", name }));
 }
 
-/** A key of these parts, if there are any and none is empty or badly encoded. */
+/** Returns a key of these parts. Fails if there are none, or one is empty or wrongly encoded. */
 function withName(
   parts: readonly string[],
   make: (name: readonly string[]) => ParsedKey,
@@ -147,7 +154,7 @@ function withName(
 
 function readAgentKey(agentId: string, rest: readonly string[]): ParsedKey | undefined {
   if (!isAgentId(agentId)) return undefined;
-  // Decoded: an escape in a word must not make a name of what the canonical key reads as another form.
+  // Compares decoded words: an escape must not turn a key of another form into a name.
   const [first = "", second = ""] = rest.map((part) => decodeOutsideId(part)?.toLowerCase());
   if (rest.length === 1) {
     return isReservedKey(first) ? undefined : withName(rest, (name) => ({ form: "named", agentId, name }));
@@ -179,7 +186,7 @@ function readChannelKey(agentId: string, channel: string, rest: readonly string[
   return { form, agentId, channel, id, thread: { kind, id: threadId } };
 }
 
-/** The canonical text. Over 512 characters is possible here; `parseKey` refuses such a key. */
+/** Returns the canonical text. It may exceed 512 characters; `parseKey` rejects such a key. */
 export function formatKey(parsed: ParsedKey): string {
   const id = encodeOutsideId;
   switch (parsed.form) {
@@ -208,7 +215,7 @@ export function formatKey(parsed: ParsedKey): string {
   }
 }
 
-/** An earlier spelling as today's key, for the calling agent; any other text as it is. */
+/** Converts an earlier spelling to today's key for the calling agent. Other texts are returned unchanged. */
 function modernSpelling(text: string, agentId: string): string {
   const parts = text.split(":");
   const head = (parts[0] ?? "").toLowerCase();
@@ -220,18 +227,18 @@ function modernSpelling(text: string, agentId: string): string {
   return text;
 }
 
-/** The kind of caller that names a session. */
+/** The caller that names a session. */
 export interface Namer {
   /** The calling agent; for an operator, the default agent. */
   readonly agentId: string;
-  /** A bare name is a conversation of this agent: for people and clients, not for an agent's tool. */
+  /** A bare name is a conversation of this agent. For people and clients, not for an agent's tool. */
   readonly bareNames?: boolean;
 }
 
 /**
- * The one canonical key that `text` means: `main`, a key, an earlier spelling of one, or a bare name. The
- * reserved words pass, so that the gate refuses them like any session that the caller does not see. A
- * sessionId is not a key: it fails here.
+ * Returns the canonical key of `text`: `main`, a key, an earlier spelling of one, or a bare name. Reserved
+ * words are accepted, so that the visibility check refuses them like any hidden session. A sessionId is not a
+ * key and fails here.
  */
 export function canonicalKey(text: string, who: Namer, rules: KeyRules): Result<string> {
   const trimmed = text.trim();
@@ -248,7 +255,7 @@ export function canonicalKey(text: string, who: Namer, rules: KeyRules): Result<
   );
 }
 
-/** Whether a text that is no key could be a conversation's name without its agent. */
+/** Returns whether a text that is not a key may be the name of a conversation without its agent. */
 function mayBeBareName(text: string): boolean {
   const head = text.split(":", 1)[0]?.toLowerCase() ?? "";
   return (
@@ -264,8 +271,9 @@ function isMainName(key: ParsedKey, rules: KeyRules): key is Extract<ParsedKey, 
 }
 
 /**
- * Whether a person or a client opens a session of this canonical key by using it: conversations by name, and
- * those that an editor's client numbers. Every other session is made by what it belongs to.
+ * Returns whether a person or a client creates a session of this canonical key by using it: conversations by
+ * name, and those that an editor's client numbers. All other sessions are created by their channel, job or
+ * spawn.
  */
 export function opensOnUse(key: string, rules: KeyRules): boolean {
   const parsed = readKey(key);
@@ -273,18 +281,21 @@ export function opensOnUse(key: string, rules: KeyRules): boolean {
   return parsed?.form === "named" && !isMainName(parsed, rules);
 }
 
-/** The key of an agent's main session; under scope `global` every agent has the same one. */
+/** Returns the key of an agent's main session. With scope `global` all agents share one. */
 export function mainKeyOf(agentId: string, rules: KeyRules): string {
   return rules.scope === "global" ? "global" : formatKey({ form: "named", agentId, name: [rules.mainKey] });
 }
 
-/** How a key is shown: `main` to the agent whose main session it is. `undefined`: to an operator, in full. */
+/**
+ * Returns the key to show: `main` to the agent whose main session it is. `viewerAgentId` undefined: an
+ * operator sees the full key.
+ */
 export function displayKey(key: string, viewerAgentId: string | undefined, rules: KeyRules): string {
   if (viewerAgentId === undefined) return key;
   return key === "global" || key === mainKeyOf(viewerAgentId, rules) ? "main" : key;
 }
 
-/** What `sessions_list` calls the kind of a session. */
+/** Returns the `kind` of a session in `sessions_list`. */
 export function kindOf(key: string, rules: KeyRules): SessionKind {
   const parsed = readKey(key);
   switch (parsed?.form) {
@@ -304,7 +315,7 @@ export function kindOf(key: string, rules: KeyRules): SessionKind {
   }
 }
 
-/** What `sessions_list` calls the channel of a session (SPEC 2). */
+/** Returns the `channel` of a session in `sessions_list`. */
 export function channelOf(session: Session): string {
   const parsed = readKey(session.key);
   switch (parsed?.form) {
@@ -322,38 +333,42 @@ export function channelOf(session: Session): string {
   }
 }
 
-/** The agent that a key names; cron, hook and node sessions and `global` name none. */
+/** Returns the agent id in a key. Keys of cron, hook and node sessions and `global` have none. */
 export function agentIdInKey(key: string): string | undefined {
   const parsed = readKey(key);
   return parsed !== undefined && "agentId" in parsed ? parsed.agentId : undefined;
 }
 
-/** Whether a key is a sub-agent's. */
+/** Returns whether a key belongs to a sub-agent. */
 export function isSubagentKey(key: string): boolean {
   return readKey(key)?.form === "subagent";
 }
 
-/** Begins the id of a session that an HTTP client named by `user`; any other of that form is temporary. */
+/**
+ * Prefix of the id of a session that an HTTP client named with `user`. Other ids of that form are temporary.
+ */
 const USER_PREFIX = "user-";
 
-/** The key of an OpenAI-compatible client's session: its user's own, or one for a single request. */
+/** Returns the key of an OpenAI-compatible client's session: of its user, or of a single request. */
 export function openAiKey(agentId: string, hash: string, whose: "user" | "request"): string {
   const id = whose === "user" ? `${USER_PREFIX}${hash}` : hash;
   return formatKey({ form: "external", agentId, client: "openai", id });
 }
 
-/** Whether a session was made for one request of an HTTP client, and is archived after it. */
+/**
+ * Returns whether a session exists for one request of an HTTP client only. It is archived after that request.
+ */
 export function isTemporaryKey(key: string): boolean {
   const parsed = readKey(key);
   return parsed?.form === "external" && parsed.client === "openai" && !parsed.id.startsWith(USER_PREFIX);
 }
 
-/** `global` and `unknown`: never listed, returned or made by hand under these names. */
+/** Returns whether a key is `global` or `unknown`: these are never listed, returned or created by name. */
 export function isReservedKey(key: string): boolean {
   return key === "global" || key === "unknown";
 }
 
-/** Where a group, room, thread or per-peer chat is, from its key alone. Other keys name no place. */
+/** Returns the route of a group, room, thread or per-peer chat, from its key alone. Other keys have none. */
 export function routeOfKey(key: string): Route | undefined {
   const parsed = readKey(key);
   if (parsed?.form === "dm") return { channel: parsed.channel, to: parsed.peer };
@@ -363,8 +378,8 @@ export function routeOfKey(key: string): Route | undefined {
 }
 
 /**
- * The chat types that a send rule may name to match this session. A thread is of its own type and of its
- * parent's; sub-agents, external clients, cron, hook and node sessions are no chats: the list is empty.
+ * Returns the chat types by which a send rule can match this session. A thread has its own type and its
+ * parent's. Sub-agents, external clients, cron, hook and node sessions are not chats and have none.
  */
 export function chatTypeOf(key: string): readonly ChatType[] {
   const parsed = readKey(key);
@@ -393,7 +408,7 @@ function pairsOf(text: string): Map<string, number> {
   return pairs;
 }
 
-/** Share of letter pairs in common, 0–1: linear, and forgiving of typos anywhere. */
+/** Returns the share of common letter pairs, 0–1. Linear, and tolerates typos anywhere. */
 function likeness(a: Map<string, number>, b: Map<string, number>): number {
   let common = 0;
   let total = 0;
@@ -405,7 +420,7 @@ function likeness(a: Map<string, number>, b: Map<string, number>): number {
   return (2 * common) / total;
 }
 
-/** The `max` keys most like `wanted`, best first. Callers pass visible keys only. */
+/** Returns the `max` keys most similar to `wanted`, best first. Callers must pass visible keys only. */
 export function closestKeys(wanted: string, keys: readonly string[], max: number): string[] {
   const pairs = pairsOf(wanted);
   const needle = wanted.trim().toLowerCase();

@@ -1,9 +1,9 @@
-// Owns what a session is: its row, its route, its states.
+// The shape of a session: its row, its route, its states.
 
 import type { Route } from "./route.ts";
 import type { SpawnFacts } from "./spawn.ts";
 
-/** What `sessions_list` calls `kind`. */
+/** Values of `kind` in `sessions_list`. */
 export const SESSION_KINDS = ["main", "group", "cron", "hook", "node", "other"] as const;
 export type SessionKind = (typeof SESSION_KINDS)[number];
 
@@ -15,9 +15,9 @@ export type SendOverride = "allow" | "deny";
 
 /** One row of the session table. Times are ms since 1970. */
 export interface Session {
-  /** Canonical key (SPEC 2). */
+  /** Canonical key. */
   readonly key: string;
-  /** The current transcript's id; a reset makes a new one. */
+  /** Id of the current transcript. A reset creates a new one. */
   readonly sessionId: string;
   readonly agentId: string;
   readonly kind: SessionKind;
@@ -26,12 +26,12 @@ export interface Session {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly archivedAt?: number;
-  /** Requester of a sub-agent, as a canonical key. */
+  /** Canonical key of the requester of a sub-agent. */
   readonly spawnedBy?: string;
   readonly spawnDepth: number;
   /** An external session has no model: messages wait in its inbox. */
   readonly external: boolean;
-  /** `<provider>/<model>`; unset: the agent's. */
+  /** `<provider>/<model>`. Absent: the model of the agent. */
   readonly model?: string;
   readonly thinkingLevel?: string;
   readonly verboseLevel?: string;
@@ -41,22 +41,22 @@ export interface Session {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly totalTokens: number;
-  /** Tokens in the model's context at the last call; 0 before the first. */
+  /** Tokens in the model's context at the last call; 0 before the first call. */
   readonly contextUsed: number;
   /** USD, since the last reset. */
   readonly cost: number;
-  /** The last route a person used. Inter-session traffic never changes it (I10). */
+  /** The last route that a person used. Messages between sessions never change it (I10). */
   readonly lastRoute?: Route;
-  /** The channel recorded on a group, room or thread. */
+  /** The channel of a group, room or thread. */
   readonly groupChannel?: string;
-  /** What was agreed when this sub-agent was spawned. */
+  /** The terms of the spawn of a sub-agent. */
   readonly spawn?: SpawnFacts;
 }
 
-/** Of a session's label. */
+/** Longest label of a session. */
 export const LABEL_CHARS_MAX = 200;
 
-/** What is so of every session in which no run has begun, since it was made or since its last reset. */
+/** The initial state of a session, after its creation or its last reset. */
 export const NOT_YET_USED = {
   systemSent: false,
   abortedLastRun: false,

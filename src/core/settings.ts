@@ -1,5 +1,5 @@
-// Owns the shape of the settings as every part sees them: complete, checked and frozen.
-// `config.ts` makes one from file and environment; nothing here has a default of its own.
+// The shape of the settings for all parts: complete, checked and frozen.
+// `config.ts` builds them from file and environment, and fills in the defaults.
 
 import type { ChannelAccount } from "./channel-settings.ts";
 import type { IncomingHooks } from "./incoming-hook.ts";
@@ -27,7 +27,7 @@ export interface SendRule {
   readonly match: {
     readonly channel?: string;
     readonly chatType?: ChatType;
-    /** The beginning of the session's key. */
+    /** Prefix of the session key. */
     readonly keyPrefix?: string;
   };
   readonly action: SendOverride;
@@ -40,7 +40,7 @@ export interface SendPolicySettings {
 
 export interface AgentToAgentSettings {
   readonly enabled: boolean;
-  /** Agent id patterns with `*`, in lower case; both parties must match. Empty with `enabled`: all. */
+  /** Agent id patterns with `*`, in lower case. Both agents must match. Empty with `enabled`: all agents. */
   readonly allow: readonly string[];
 }
 
@@ -75,11 +75,11 @@ export interface ProviderSettings {
   readonly baseUrl: string;
   readonly apiKey?: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** A try fails if no connection stands after this long, TLS included. */
+  /** An attempt fails if no connection, including TLS, is established within this time. */
   readonly connectTimeoutSeconds: number;
-  /** A request is given up after this long without a byte. */
+  /** A request fails after this time without a byte. */
   readonly idleTimeoutSeconds: number;
-  /** Further tries of a request that failed for a passing reason. */
+  /** Retries of a request that failed for a temporary reason. */
   readonly maxRetries: number;
   readonly models: readonly ModelSettings[];
 }
@@ -92,36 +92,36 @@ export type SandboxBackend = (typeof SANDBOX_BACKENDS)[number];
 export const SANDBOX_GIT = ["read", "write"] as const;
 type SandboxGit = (typeof SANDBOX_GIT)[number];
 
-/** How tool calls of an agent's sessions are contained. */
+/** The sandbox of an agent's sessions. */
 export interface SandboxSettings {
   /** `non-main`: every session but main sessions. */
   readonly mode: SandboxMode;
-  /** What a sandboxed session sees at most: its own tree, or whatever `tools.sessions.visibility` says. */
+  /** Widest visibility of a sandboxed session: its own tree, or the value of `tools.sessions.visibility`. */
   readonly sessionToolsVisibility: "spawned" | "all";
-  /** Whether contained commands reach the network. */
+  /** Whether sandboxed commands have network access. */
   readonly network: boolean;
-  /** `auto`: the first one that works here. */
+  /** `auto`: the first backend that works here. */
   readonly backend: SandboxBackend;
-  /** Of one call, all its processes together. */
+  /** Limit for all processes of one call together. */
   readonly memoryMb: number;
   readonly processesMax: number;
-  /** Of the workspace and of temporary files, each. */
+  /** Limit for the workspace and for temporary files, each. */
   readonly diskMb: number;
-  /** What contained commands may do to the git repository of their workspace. */
+  /** Access of sandboxed commands to the git repository of their workspace. */
   readonly git: SandboxGit;
   /** For docker only. */
   readonly image?: string;
 }
 
-/** What holds for all sub-agents, whoever spawns them. */
+/** Settings of all sub-agents. */
 export interface SubagentSettings {
-  /** `<provider>/<model>` where the target agent names none for its sub-agents. */
+  /** `<provider>/<model>`. Used if the target agent names none for its sub-agents. */
   readonly model?: string;
-  /** Sub-agents that execute at once. */
+  /** Sub-agents that may execute at the same time. */
   readonly maxConcurrent: number;
-  /** Unfinished ones of one session. */
+  /** Unfinished sub-agents of one session. */
   readonly maxChildren: number;
-  /** 1: a sub-agent can't spawn. */
+  /** 1: a sub-agent cannot spawn. */
   readonly maxSpawnDepth: number;
   /** From the start of execution; 0: none. */
   readonly runTimeoutSeconds: number;
@@ -135,29 +135,29 @@ export interface AttachmentSettings {
   readonly maxFiles: number;
   readonly maxFileBytes: number;
   readonly maxTotalBytes: number;
-  /** With `cleanup: "keep"` they stay until the session is deleted. */
+  /** With `cleanup: "keep"` attachments remain until the session is deleted. */
   readonly retainOnSessionKeep: boolean;
 }
 
 export const PERMISSION_POLICIES = ["deny", "allow", "ask"] as const;
 export type PermissionPolicy = (typeof PERMISSION_POLICIES)[number];
 
-/** An agent that is a program of its own, driven over the Agent Client Protocol. */
+/** An agent that is an external program, driven over the Agent Client Protocol. */
 export interface AcpRuntime {
   readonly type: "acp";
   /** The program and its arguments; never empty. */
   readonly command: readonly string[];
-  /** Besides the few variables that every such program gets. */
+  /** Added to the few variables that every such program gets. */
   readonly env: Readonly<Record<string, string>>;
   /** Absolute path; absent: the agent's workspace. */
   readonly cwd?: string;
-  /** What is answered when the program asks whether it may do something. */
+  /** The answer to permission requests of the program. */
   readonly permissions: PermissionPolicy;
-  /** With `ask`: what nobody answered in this time is denied. */
+  /** With `ask`: a request without an answer is denied after this time. */
   readonly askSeconds: number;
-  /** Whether it gets the session tools, through an MCP server. */
+  /** Whether the program gets the session tools, through an MCP server. */
   readonly sessionTools: boolean;
-  /** A program that has nothing to do is kept this long. */
+  /** An idle program is stopped after this time. */
   readonly idleMinutes: number;
 }
 
@@ -167,36 +167,39 @@ export interface AgentSettings extends AnswerLimits {
   readonly default: boolean;
   /** `<provider>/<model>`. */
   readonly model: string;
-  /** Asked in this order when the model has failed for good. */
+  /** Tried in this order after the model has finally failed. */
   readonly fallbackModels: readonly string[];
   readonly thinking: ThinkingLevel;
   /** Absolute path. */
   readonly workspace: string;
-  /** Put behind the runtime's own system prompt. */
+  /** Added after the runtime's own system prompt. */
   readonly instructions?: string;
   readonly tools: ToolFilter;
   readonly subagents: {
-    /** Agents it may name besides itself, `*`: any. Its own `subagents.allowAgents`, else the defaults'. */
+    /**
+     * Agents that it may spawn besides itself, `*`: any. From its own `subagents.allowAgents`, else the
+     * defaults.
+     */
     readonly allowAgents: readonly string[];
-    /** `<provider>/<model>` of sub-agents that are this agent. */
+    /** `<provider>/<model>` of sub-agents that use this agent. */
     readonly model?: string;
   };
-  /** Its own, else the defaults'. */
+  /** Its own settings, else the defaults. */
   readonly sandbox: SandboxSettings;
   /** Absent: the built-in agent loop. */
   readonly runtime?: AcpRuntime;
-  /** Of one run. */
+  /** Limit of one run. */
   readonly maxModelCalls: number;
-  /** Absent: it may use as much as it likes. */
+  /** Absent: no limit. */
   readonly budget?: AgentBudget;
 }
 
-/** Limits of one answer of a model, and of one result of a tool. An answer that passes one ends its run. */
+/** Limits of one model answer and of one tool result. A larger answer ends its run. */
 export interface AnswerLimits {
-  /** UTF-8 bytes of text, thinking and arguments of calls together. */
+  /** UTF-8 bytes of text, thinking and call arguments together. */
   readonly maxAnswerBytes: number;
   readonly maxAnswerToolCalls: number;
-  /** UTF-8 bytes; what is beyond is cut. */
+  /** UTF-8 bytes. Longer results are cut. */
   readonly maxToolResultBytes: number;
 }
 
@@ -206,7 +209,7 @@ export const ANSWER_LIMITS: AnswerLimits = {
   maxToolResultBytes: 1024 * 1024,
 };
 
-/** An agent's budget for a day (UTC), over all its sessions. A call that does not fit is not made. */
+/** Daily budget of an agent (UTC), for all its sessions together. Calls that do not fit are refused. */
 export interface AgentBudget {
   readonly dailyTokens?: number;
   /** USD. */
@@ -219,19 +222,19 @@ export interface TokenSettings {
   readonly token: string;
   readonly role: "operator" | "node";
   readonly scopes: readonly TokenScope[];
-  /** Key patterns with `*`; absent: every session. */
+  /** Key patterns with `*`. Absent: every session. */
   readonly sessions?: readonly string[];
 }
 
 export interface StoreSettings {
-  /** Absolute path. With PostgreSQL: what belongs to this machine alone, such as a generated token. */
+  /** Absolute path. With PostgreSQL: for data of this machine only, for example a generated token. */
   readonly dir: string;
   readonly durability: "full" | "normal";
-  /** All state is in this database, which other gateways may share. Absent: in `dir`. Holds a password. */
+  /** Database with all state; other gateways may share it. Absent: state is in `dir`. Contains a password. */
   readonly postgresUrl?: string;
 }
 
-/** Where the state is, in words that hold no secret; the same for all gateways that share it. */
+/** Names the store without secrets. The name is the same for all gateways that share it. */
 export function storePlace({ dir, postgresUrl }: StoreSettings): string {
   if (postgresUrl === undefined) return dir;
   const { host, pathname, searchParams } = new URL(postgresUrl);
@@ -239,7 +242,7 @@ export function storePlace({ dir, postgresUrl }: StoreSettings): string {
   return `postgres://${host}${pathname}${schema === null ? "" : `?schema=${schema}`}`;
 }
 
-/** What programs elsewhere can be told of. */
+/** Events that can be sent to web hooks. */
 export const HOOK_EVENTS = [
   "run.ended",
   "session.created",
@@ -251,62 +254,64 @@ export const HOOK_EVENTS = [
 ] as const;
 export type HookEventType = (typeof HOOK_EVENTS)[number];
 
-/** A program elsewhere that is told of events. */
+/** A program that receives events. */
 export interface OutgoingHook {
-  /** What the outbox calls it. */
+  /** Name in the outbox. */
   readonly name: string;
-  /** May be a secret itself. */
+  /** The URL may itself be a secret. */
   readonly url: string;
   readonly events: readonly HookEventType[];
   readonly secret: string;
-  /** Key patterns with `*`; absent: every session. */
+  /** Key patterns with `*`. Absent: every session. */
   readonly sessions?: readonly string[];
 }
 
-/** A program of somebody else whose tools agents use, over the Model Context Protocol. */
+/** An external program whose tools agents use, over the Model Context Protocol. */
 export interface McpServerSettings {
-  /** Small letters, digits, `-` and single `_`: no name is the beginning of another one's tool names. */
+  /**
+   * Small letters, digits, `-` and single `_`, so that no name is a prefix of another server's tool names.
+   */
   readonly name: string;
   readonly reach:
     | {
         readonly kind: "stdio";
         readonly command: string;
         readonly args: readonly string[];
-        /** Besides the little that every outside program gets. May hold secrets. */
+        /** Added to the few variables that every external program gets. May contain secrets. */
         readonly env: Readonly<Record<string, string>>;
         /** Absolute path. */
         readonly cwd: string;
       }
-    /** Address and headers may hold secrets. */
+    /** URL and headers may contain secrets. */
     | { readonly kind: "http"; readonly url: string; readonly headers: Readonly<Record<string, string>> };
   /** Agent id patterns with `*`. Empty: every agent. */
   readonly agents: readonly string[];
-  /** Patterns of the server's own tool names. Empty: all of them. */
+  /** Patterns of the server's own tool names. Empty: all. */
   readonly tools: readonly string[];
   /** Whether sandboxed sessions may use it, although it runs outside of their sandbox. */
   readonly allowSandboxed: boolean;
-  /** Of one call. */
+  /** Limit of one call. */
   readonly timeoutSeconds: number;
-  /** Until a start is given up. */
+  /** Limit of a start. */
   readonly startTimeoutSeconds: number;
 }
 
 export interface McpSettings {
-  /** Those that are enabled. */
+  /** Enabled servers. */
   readonly servers: readonly McpServerSettings[];
-  /** The longest that a run waits for servers that are not ready. */
+  /** Longest time that a run waits for servers that are not ready. */
   readonly waitSeconds: number;
-  /** Of the text of one result. */
+  /** Limit of the text of one result. */
   readonly maxResultBytes: number;
 }
 
-/** What devices elsewhere may do, and may be asked. */
+/** Settings of nodes: allowed commands and sessions. */
 export interface NodeSettings {
-  /** False: no node connects, and no agent has the tool. */
+  /** False: no node can connect, and no agent has the tool. */
   readonly enabled: boolean;
-  /** Patterns with `*` of commands that may be asked of nodes. */
+  /** Patterns with `*` of commands that may be sent to nodes. */
   readonly allowCommands: readonly string[];
-  /** Patterns with `*` of the keys that a node may name besides its own session. */
+  /** Patterns with `*` of session keys that a node may name besides its own session. */
   readonly allowedSessionKeys: readonly string[];
   /** Whether sandboxed sessions have the tool, although nodes are outside of every sandbox. */
   readonly allowSandboxed: boolean;
@@ -316,12 +321,12 @@ export interface Settings {
   readonly gateway: {
     readonly host: string;
     readonly port: number;
-    /** Unset: one is generated at first start and kept in the store directory. */
+    /** Absent: generated at first start and kept in the store directory. */
     readonly token?: string;
     readonly tokens: readonly TokenSettings[];
     readonly allowedOrigins: readonly string[];
     readonly allowedHosts: readonly string[];
-    /** Bytes of unsent data after which a slow client is closed. */
+    /** Closes a slow client after this number of unsent bytes. */
     readonly maxBufferedBytes: number;
     readonly tickIntervalMs: number;
   };
@@ -329,7 +334,7 @@ export interface Settings {
   readonly providers: readonly ProviderSettings[];
   /** Never empty; exactly one has `default: true`. */
   readonly agents: readonly AgentSettings[];
-  /** Runs that execute at once. */
+  /** Runs that may execute at the same time. */
   readonly maxConcurrent: number;
   readonly subagents: SubagentSettings;
   readonly session: {
@@ -342,9 +347,9 @@ export interface Settings {
       readonly maxPingPongTurns: number;
       readonly maxHops: number;
       readonly maxChainRuns: number;
-      /** Tokens of all runs of a chain together; absent: no limit. */
+      /** Limit of tokens of all runs of a chain together. Absent: no limit. */
       readonly maxChainTokens?: number;
-      /** USD of all runs of a chain together; absent: no limit. */
+      /** Limit in USD of all runs of a chain together. Absent: no limit. */
       readonly maxChainCost?: number;
     };
   };
@@ -352,49 +357,52 @@ export interface Settings {
     readonly filter: ToolFilter;
     readonly visibility: VisibilityMode;
     readonly agentToAgent: AgentToAgentSettings;
-    /** Of sub-agents, besides what holds for all. A non-empty `allow` replaces the rule for session tools. */
+    /**
+     * For sub-agents, in addition to the general filter. A non-empty `allow` replaces the rule for session
+     * tools.
+     */
     readonly subagents: ToolFilter;
-    /** Of sandboxed sessions, besides what holds for all. */
+    /** For sandboxed sessions, in addition to the general filter. */
     readonly sandbox: ToolFilter;
     readonly sessionsSpawn: { readonly attachments: AttachmentSettings };
     readonly history: { readonly maxTextChars: number; readonly maxBytes: number };
     readonly exec: {
-      /** The longest that one command may run. */
+      /** Longest run time of one command. */
       readonly timeoutSeconds: number;
-      /** What of a command's output the model gets, head and tail together. */
+      /** Limit of a command's output for the model, start and end together. */
       readonly maxOutputBytes: number;
-      /** Where commands are found (`PATH`); unset: the system's usual places. */
+      /** `PATH` of commands. Absent: the system's default. */
       readonly searchPath?: string;
     };
     readonly mcp: McpSettings;
   };
-  /** Who is an owner on a channel, like `telegram:123`. */
+  /** Owners by channel id, for example `telegram:123`. */
   readonly owners: readonly string[];
-  /** The accounts at channels that are enabled. */
+  /** Enabled channel accounts. */
   readonly channels: readonly ChannelAccount[];
   readonly cron: {
-    /** Whether jobs are fired when they fall due. */
+    /** Whether due jobs are started. */
     readonly enabled: boolean;
   };
-  /** Devices elsewhere that offer commands. */
+  /** Devices that offer commands. */
   readonly nodes: NodeSettings;
-  /** Web hooks that come in. */
+  /** Incoming web hooks. */
   readonly hooks: IncomingHooks;
-  /** Those that are enabled. */
+  /** Enabled outgoing hooks. */
   readonly outgoingHooks: readonly OutgoingHook[];
   readonly logging: LoggingSettings;
   /** Absent: traces are off. */
   readonly traces?: TraceSettings;
 }
 
-/** The agent that gets what names no agent. */
+/** Returns the default agent, for everything that names no agent. */
 export function defaultAgent(settings: Settings): AgentSettings {
   const found = settings.agents.find((agent) => agent.default) ?? settings.agents[0];
   if (found === undefined) throw new Error("settings without an agent");
   return found;
 }
 
-/** For whatever belongs to an agent that was taken out of the configuration. */
+/** Explains that an agent was removed from the configuration. */
 export function notConfigured(agentId: string): string {
   return `agent "${agentId}" is no longer configured (agents.list)`;
 }
@@ -403,7 +411,7 @@ export function findAgent(settings: Settings, agentId: string): AgentSettings | 
   return settings.agents.find((agent) => agent.id === agentId);
 }
 
-/** The agent whose settings a session has; the default one where its own is not configured any more. */
+/** Returns the agent whose settings apply to a session; the default agent if its own was removed. */
 export function agentOf(settings: Settings, session: Pick<Session, "agentId">): AgentSettings {
   return findAgent(settings, session.agentId) ?? defaultAgent(settings);
 }
@@ -412,15 +420,15 @@ export function agentOf(settings: Settings, session: Pick<Session, "agentId">): 
 export const OFFLINE_MODEL = "offline/rehearsal";
 export const OFFLINE_WINDOW = 200_000;
 
-/** Every `<provider>/<model>` that may be named. */
+/** Returns every valid `<provider>/<model>`. */
 export function modelNames(providers: readonly ProviderSettings[]): string[] {
   const configured = providers.flatMap(({ id, models }) => models.map((model) => `${id}/${model.id}`));
   return [...configured, OFFLINE_MODEL];
 }
 
 /**
- * The full names that a model's name may mean: one for a name that is known, or for a bare id that one
- * provider has; several for a bare id of several providers; none for anything else.
+ * Returns the full names that a model name may mean: one for a known full name or a bare id of one provider;
+ * several for a bare id of several providers; none otherwise.
  */
 export function modelsNamed(wanted: string, names: readonly string[]): readonly string[] {
   const name = wanted.trim();
@@ -428,22 +436,24 @@ export function modelsNamed(wanted: string, names: readonly string[]): readonly 
   return names.filter((full) => full.slice(full.indexOf("/") + 1) === name);
 }
 
-/** Spellings of other programs. */
+/** Spellings that other programs use. */
 const THINKING_ALIASES: Readonly<Record<string, ThinkingLevel>> = { on: "low", mid: "medium" };
 
-/** The thinking level that a word means, in any case; undefined: none. */
+/** Returns the thinking level of a word, in any case. undefined: invalid. */
 export function thinkingNamed(wanted: string): ThinkingLevel | undefined {
   const word = wanted.trim().toLowerCase();
   return THINKING_LEVELS.find((level) => level === word) ?? THINKING_ALIASES[word];
 }
 
-/** The model that a run in this session starts with. An outside program chooses its own. */
+/** Returns the initial model of a run in this session. An external program chooses its own. */
 export function modelOf(settings: Settings, session: Pick<Session, "agentId" | "model">): string {
   const agent = agentOf(settings, session);
   return agent.runtime === undefined ? (session.model ?? agent.model) : agent.model;
 }
 
-/** The size of a model's context window, in tokens. Null: not known, as with an outside program's model. */
+/**
+ * Returns the context window of a model in tokens. null: unknown, for example an external program's model.
+ */
 export function windowOf({ providers }: Pick<Settings, "providers">, model: string): number | null {
   if (model === OFFLINE_MODEL) return OFFLINE_WINDOW;
   for (const { id, models } of providers) {
@@ -453,12 +463,12 @@ export function windowOf({ providers }: Pick<Settings, "providers">, model: stri
   return null;
 }
 
-/** The thinking level that a run in this session starts with. */
+/** Returns the initial thinking level of a run in this session. */
 export function thinkingOf(settings: Settings, session: Pick<Session, "agentId" | "thinkingLevel">): string {
   return session.thinkingLevel ?? agentOf(settings, session).thinking;
 }
 
-/** The daily budgets of those agents that have one. */
+/** Returns the daily budgets of all agents that have one. */
 export function dailyBudgets({ agents }: Pick<Settings, "agents">): Record<string, AgentBudget> {
   return Object.fromEntries(agents.flatMap(({ id, budget }) => (budget === undefined ? [] : [[id, budget]])));
 }

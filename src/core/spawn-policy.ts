@@ -1,6 +1,5 @@
-// Owns whether a session may spawn what it asks for, and what comes of it: agent, model, depth, containment.
-// SPN1: each refusal is one check with its own sentence, which names the setting that would allow it.
-// SPN2: nothing is guessed: what the answer says is what the child gets.
+// Decides whether a session may spawn a sub-agent, and determines its agent, model, depth and sandbox.
+// SPN1: each refusal is one check with its own sentence, and names the setting that would allow it.
 
 import { type Failure, fail, ok, type Result } from "./errors.ts";
 import { containsSubagents, isSandboxed, type SpawnChain } from "./sandbox-policy.ts";
@@ -19,7 +18,7 @@ import {
 import type { SpawnFacts } from "./spawn.ts";
 import { maySpawnAt } from "./tool-policy.ts";
 
-/** What `sessions_spawn` was called with, as far as rules speak of it. Types are checked, values are not. */
+/** The arguments of `sessions_spawn` that rules use. Their types are checked, their values are not. */
 export interface SpawnCall {
   readonly agentId?: string | undefined;
   readonly model?: string | undefined;
@@ -31,32 +30,32 @@ export interface SpawnCall {
   readonly mode?: string | undefined;
   readonly cleanup?: string | undefined;
   readonly sandbox?: string | undefined;
-  /** The kind of agent in other programs' words: `subagent` is the built-in runtime. */
+  /** Kind of agent, for compatibility: `subagent` is the built-in runtime. */
   readonly runtime?: string | undefined;
   readonly announce?: string | undefined;
 }
 
-/** Whether a channel makes threads for sub-agents. `off`: it could, and the settings forbid it. */
+/** Whether a channel can create threads for sub-agents. `off`: it could, but the settings forbid it. */
 export type ThreadsThere = "none" | "off" | "on";
 
 export interface SpawnQuestion {
   readonly call: SpawnCall;
-  /** The requester, who spawned it, and so on. */
+  /** The requester, its requester, and so on. */
   readonly chain: SpawnChain;
-  /** Children of the requester whose job is not finished. */
+  /** Children of the requester with an unfinished job. */
   readonly unfinishedChildren: number;
-  /** Where the requester's people read; absent: nowhere. */
+  /** Channel where the requester's people read. Absent: none. */
   readonly channel?: { readonly id: string; readonly threads: ThreadsThere } | undefined;
 }
 
-/** What an allowed spawn makes. */
+/** The result of an allowed spawn. */
 export interface SpawnPlan {
   readonly agent: AgentSettings;
-  /** What the child really starts with. */
+  /** The initial model of the child. */
   readonly model: string;
-  /** Absent: the agent's own. */
+  /** Absent: the thinking level of the agent. */
   readonly thinking?: ThinkingLevel;
-  /** 0: none. */
+  /** 0: no limit. */
   readonly runTimeoutSeconds: number;
   readonly thread: boolean;
   readonly mode: SpawnFacts["mode"];
@@ -66,7 +65,7 @@ export interface SpawnPlan {
   readonly spawnDepth: number;
   /** Whether the child may itself spawn. */
   readonly mayNest: boolean;
-  /** The child must run contained, whatever the settings say later. */
+  /** The child must run in a sandbox, whatever the settings say later. */
   readonly sandboxed: boolean;
 }
 
@@ -75,14 +74,14 @@ const LISTED_MAX = 20;
 
 const quoted = (text: string): string => JSON.stringify(text.slice(0, 80));
 
-/** The configured agents that `requester` may name: itself, and those of its allow list. */
+/** Returns the configured agents that `requester` may spawn: itself, and those of its allow list. */
 export function spawnableAgents(requester: AgentSettings, settings: Settings): AgentSettings[] {
   const { allowAgents } = requester.subagents;
   const allowAny = allowAgents.includes("*");
   return settings.agents.filter(({ id }) => allowAny || id === requester.id || allowAgents.includes(id));
 }
 
-/** What lets `requester` name one of its `spawnableAgents`. */
+/** Explains which setting lets `requester` spawn one of its `spawnableAgents`. */
 export function spawnRule(requester: AgentSettings, agentId: string): string {
   if (agentId === requester.id) return "every agent may spawn sub-agents of its own";
   const listed = requester.subagents.allowAgents.includes(agentId) ? agentId : "*";
@@ -99,7 +98,7 @@ function checkDepth(spawnDepth: number, settings: Settings): Failure | undefined
   return fail("spawn_denied", error, { hint: "Do the work yourself, or say in your result what is left." });
 }
 
-/** Asked again where the child is written down: calls of one message run side by side. */
+/** Checked again when the child is stored, because calls of one message run in parallel. */
 export function checkChildren(unfinished: number, settings: Settings): Failure | undefined {
   const { maxChildren } = settings.subagents;
   if (unfinished < maxChildren) return undefined;
@@ -129,21 +128,21 @@ function chooseAgent(
   return fail("spawn_denied", error, more);
 }
 
-/** The model of a child of an agent that is an outside program: it chooses its own. */
+/** Returns the model of a child whose agent is an external program: the program chooses it. */
 function acpModel(agent: AgentSettings, call: SpawnCall): Result<string> {
   if (call.model === undefined) return ok(agent.model);
   const error = `agent "${agent.id}" is an ACP agent and chooses its own model; leave model out`;
   return fail("invalid_model", error, { details: { validModels: [agent.model] } });
 }
 
-/** The model of a child: the call's, the target agent's for sub-agents, the defaults', the agent's own. */
+/** Chooses the model of a child: from the call, the target agent's sub-agents, the defaults, the agent. */
 function chooseModel(agent: AgentSettings, call: SpawnCall, settings: Settings): Result<string> {
   if (agent.runtime !== undefined) return acpModel(agent, call);
   const model = call.model ?? agent.subagents.model ?? settings.subagents.model ?? agent.model;
   return readModel(model, settings);
 }
 
-/** The full name of a model that may be named by its bare id. */
+/** Returns the full name of a model that may be given by its bare id. */
 function readModel(model: string, settings: Settings): Result<string> {
   const names = modelNames(settings.providers);
   const [meant, ...others] = modelsNamed(model, names);
@@ -170,7 +169,8 @@ function chooseTimeout(call: SpawnCall, settings: Settings): Result<number> {
   const { runTimeoutSeconds, timeoutSeconds } = call;
   const both = runTimeoutSeconds !== undefined && timeoutSeconds !== undefined;
   if (both && runTimeoutSeconds !== timeoutSeconds) {
-    const error = "timeoutSeconds is an earlier spelling of runTimeoutSeconds, and the two differ: give one";
+    const error =
+      "timeoutSeconds is an earlier spelling of runTimeoutSeconds, and their values differ. Give only one";
     return fail("invalid_argument", error);
   }
   const seconds = runTimeoutSeconds ?? timeoutSeconds ?? settings.subagents.runTimeoutSeconds;
@@ -178,7 +178,7 @@ function chooseTimeout(call: SpawnCall, settings: Settings): Result<number> {
   return fail("invalid_argument", `runTimeoutSeconds must be 0 (none) to ${TIMEOUT_MAX_SECONDS}`);
 }
 
-/** One of the words that an argument may be; absent: the first of them. */
+/** Returns a valid word of an argument. Absent: the first word. */
 function chooseWord<Word extends string>(
   name: string,
   given: string | undefined,
@@ -189,7 +189,7 @@ function chooseWord<Word extends string>(
   return fail("invalid_argument", `${name} must be one of ${words.join(", ")}, got ${quoted(given ?? "")}`);
 }
 
-/** `mode` and `thread` must fit each other and the channel. */
+/** Checks that `mode` and `thread` fit each other and the channel. */
 function chooseMode(question: SpawnQuestion): Result<SpawnFacts["mode"]> {
   const { call, channel } = question;
   const thread = call.thread ?? false;
@@ -215,15 +215,15 @@ function chooseMode(question: SpawnQuestion): Result<SpawnFacts["mode"]> {
   });
 }
 
-/** An outside program is started by the gateway itself: no sandbox of ours holds it. */
+/** The gateway itself starts an external program: it cannot run in our sandbox. */
 function cantContain({ id }: AgentSettings): Failure {
-  const error = `agent "${id}" is an ACP agent and can't be contained, and this sub-agent would have to be`;
+  const error = `agent "${id}" is an ACP agent and cannot run in a sandbox, but this sub-agent must`;
   return fail("spawn_denied", error, {
     hint: `agents.list[${id}].sandbox.mode must be "off", and the requester not sandboxed.`,
   });
 }
 
-/** Whether the child must be contained for good, or why it can't be spawned (I13). */
+/** Returns whether the child must always be sandboxed, or why it cannot be spawned (I13). */
 function chooseContainment(
   call: SpawnCall,
   target: AgentSettings,
@@ -239,7 +239,7 @@ function chooseContainment(
   if (!must || would) return ok(must);
   const why = requesterIs
     ? "this session is sandboxed, and a sandboxed session can't spawn one that is not"
-    : 'sandbox: "require" was asked for';
+    : 'the call has sandbox: "require"';
   const setting = `agents.list[${target.id}].sandbox.mode (default agents.defaults.sandbox.mode)`;
   const error = `a sub-agent of agent "${target.id}" would run unsandboxed: ${why}; ${setting} is "off"`;
   const boxed = spawnableAgents(agentOf(settings, chain[0]), settings).filter(containsSubagents);
@@ -249,7 +249,7 @@ function chooseContainment(
   return fail("spawn_denied", error, { hint });
 }
 
-/** Whether the agent is of the kind that was asked for. */
+/** Checks that the agent has the requested runtime. */
 function checkRuntime(wanted: string | undefined, agent: AgentSettings): Failure | undefined {
   const runtime = agent.runtime === undefined ? "subagent" : "acp";
   if (wanted === undefined || wanted === runtime) return undefined;
@@ -257,7 +257,7 @@ function checkRuntime(wanted: string | undefined, agent: AgentSettings): Failure
   return fail("invalid_argument", error);
 }
 
-/** The first failure, in whose words all the others stand as well. */
+/** Returns the first failure, with the texts of all others added. */
 function firstWithAll(results: readonly Result<unknown>[]): Failure {
   const failures = results.filter((result) => !result.ok);
   const [first, ...others] = failures;
@@ -272,7 +272,10 @@ function firstWithAll(results: readonly Result<unknown>[]): Failure {
   };
 }
 
-/** May the requester have this child, and what will it be? Attachments have rules of their own. */
+/**
+ * Decides whether the requester may have this child, and returns its properties. Attachments are checked
+ * elsewhere.
+ */
 export function decideSpawn(question: SpawnQuestion, settings: Settings): Result<SpawnPlan> {
   const { call, chain, unfinishedChildren } = question;
   const { spawnDepth } = chain[0];
@@ -305,7 +308,7 @@ export function decideSpawn(question: SpawnQuestion, settings: Settings): Result
     runTimeoutSeconds: timeout.value,
     thread: call.thread ?? false,
     mode: mode.value,
-    // A session bound to a thread ends with its binding, not by date.
+    // A session with a thread is archived with its binding, not by date.
     cleanup: stays ? "keep" : cleanup.value,
     announce: announce.value,
     archiveAfterMinutes: stays ? 0 : settings.subagents.archiveAfterMinutes,

@@ -1,10 +1,10 @@
-// Owns what was agreed when a sub-agent was spawned: written once, with its session, and never changed.
+// The terms of a spawn: stored once with the session of the sub-agent, and never changed.
 
 import type { Route } from "./route.ts";
 
-/** The files that came with a job, as its caller is told and the session remembers; no contents (I14). */
+/** The attached files of a job as its caller and the session see them, without contents (I14). */
 export interface AttachmentReceipt {
-  /** Relative to the child's workspace: `.parley/attachments/<uuid>`. */
+  /** Relative to the workspace of the child: `.parley/attachments/<uuid>`. */
   readonly dir: string;
   readonly files: readonly { readonly name: string; readonly bytes: number; readonly sha256: string }[];
 }
@@ -14,22 +14,24 @@ export interface SpawnFacts {
   /** The child's first run. */
   readonly runId: string;
   readonly requesterKey: string;
-  /** The requester's transcript at the spawn: another one later means that it was reset. */
+  /**
+   * The transcript of the requester at the spawn. A different one later means that the requester was reset.
+   */
   readonly requesterSessionId: string;
-  /** Where the requester's people read, captured at the spawn. */
+  /** Route of the requester's people at the time of the spawn. */
   readonly route?: Route;
-  /** The place that was made for it or given to it: its replies go there, its result as the first of them. */
+  /** The thread for the sub-agent, created or existing: its replies go there, the result first. */
   readonly thread?: Route;
   readonly announce: "post" | "wake";
   readonly cleanup: "delete" | "keep";
   readonly mode: "run" | "session";
   /** From the end of the last run; 0: never. */
   readonly archiveAfterMinutes: number;
-  /** The child must run contained, whatever the settings say later (I13). */
+  /** The child must run in a sandbox, whatever the settings say later (I13). */
   readonly sandboxed: boolean;
   readonly attachments?: AttachmentReceipt;
-  /** Where the requester would have liked them: a hint that is kept, and told to the child. */
+  /** Path that the requester suggested: a hint that is stored and passed to the child. */
   readonly mountPath?: string;
-  /** Attachments stay until the session is deleted. */
+  /** Attachments remain until the session is deleted. */
   readonly retainAttachments?: boolean;
 }

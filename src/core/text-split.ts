@@ -1,36 +1,39 @@
-// Owns how a long text becomes several messages of a channel (SPEC 4, Delivery).
-// TS1: each part has at most `maxChars` characters (UTF-16 units); no surrogate pair is cut.
-// TS2: nothing is lost but white space at a boundary outside code, and one line break inside it.
+// Splits a long text into several messages of a channel.
+// TS1: each part has at most `maxChars` characters (UTF-16 units); no surrogate pair is split.
+// TS2: nothing is lost except white space at a boundary outside code, and one line break inside it.
 // TS3: a part that ends inside a code fence closes it, and the next one opens it again.
-// TS4: cuts are made at a paragraph, else a line, else a word; inside a word only if it fills a part alone.
+// TS4: a cut is made after a paragraph, else a line, else a word; inside a word only if it fills a part
+// alone.
 
-/** No channel has a smaller limit; below it fences would leave no room for text. */
+/** No channel has a smaller limit. With less, fences would leave no room for text. */
 const PART_CHARS_MIN = 32;
 
 interface Fence {
   readonly indent: string;
   /** The run of "`" or "~". */
   readonly marker: string;
-  /** What opened it, as a line. */
+  /** The line that opened it. */
   readonly line: string;
 }
 
-/** A place to cut: the part ends before `end`, the next starts at `resume`, inside `fence` if any. */
+/** A possible cut: the part ends before `end`, the next one starts at `resume`, inside `fence` if any. */
 interface Cut {
   readonly end: number;
   readonly resume: number;
   readonly fence: Fence | undefined;
 }
 
-/** From best to worst. `code` is a line boundary inside a fence. */
+/** From best to worst. `code`: a line boundary inside a fence. */
 const TIERS = ["paragraph", "line", "code", "word"] as const;
 type Tier = (typeof TIERS)[number];
 
-/** A line that opens or closes a fence. One that would take most of a part is read as ordinary text. */
+/**
+ * Parses a line that opens or closes a fence. A line that would fill most of a part counts as ordinary text.
+ */
 function readFence(line: string, maxChars: number): { fence: Fence; info: string } | undefined {
   const trimmed = line.trimEnd();
   if (trimmed.length > maxChars / 2) return undefined;
-  // `s`: only a line feed ends a line here, so whatever else is in it belongs to it.
+  // `s`: only a line feed ends a line here; `.` must match all other characters.
   const found = /^([ \t]*)(`{3,}|~{3,})(.*)$/s.exec(trimmed);
   const [, indent = "", marker = "", info = ""] = found ?? [];
   if (found === null || (marker.startsWith("`") && info.includes("`"))) return undefined;
@@ -38,7 +41,7 @@ function readFence(line: string, maxChars: number): { fence: Fence; info: string
   return { fence: { indent, marker, line: trimmed }, info };
 }
 
-/** The fence in force behind a line, and whether the line opened or closed one. */
+/** Returns the open fence after a line, and whether the line opened or closed one. */
 function passLine(
   line: string,
   inside: Fence | undefined,
@@ -60,7 +63,7 @@ function reopeningOf(fence: Fence | undefined, maxChars: number): string {
   return `${line}\n`;
 }
 
-/** Behind the blanks at `at` that end a line, and the blank lines after it. Indentation stays if it fits. */
+/** Skips the blanks at `at` that end a line, and the blank lines after it. Keeps indentation if it fits. */
 function skipBlankLines(text: string, at: number, maxChars: number): number {
   let start = at;
   let next = at;
@@ -75,7 +78,7 @@ function isBlankAt(text: string, at: number): boolean {
   return at < text.length && text.slice(at, end < 0 ? text.length : end).trim() === "";
 }
 
-/** One part being filled: text from `start` on, with room up to `limit(fence)`. */
+/** One part in progress: text from `start` on, with room up to `limit(fence)`. */
 class Part {
   private readonly text: string;
   private readonly maxChars: number;
@@ -83,9 +86,9 @@ class Part {
   private readonly opened: Fence | undefined;
   private readonly best = new Map<Tier, Cut>();
   private readonly fullest = new Map<Tier, Cut>();
-  /** Right behind a line that opened a fence: only if there is no other place. */
+  /** Directly after a line that opened a fence: used only if there is no other cut. */
   private weak: Cut | undefined;
-  /** Behind blanks alone: where they fill a part inside a fence there is no other place at all. */
+  /** After blanks only: the last resort if blanks fill a part inside a fence. */
   private blank: Cut | undefined;
 
   constructor(text: string, maxChars: number, start: number, opened: Fence | undefined) {
@@ -95,7 +98,7 @@ class Part {
     this.opened = opened;
   }
 
-  /** The last index at which the part may end, if `fence` must be closed there. */
+  /** Returns the last index at which the part may end, if `fence` must be closed there. */
   private limit(fence: Fence | undefined): number {
     const reopening = reopeningOf(this.opened, this.maxChars).length;
     return this.start + this.maxChars - reopening - closingOf(fence).length;
@@ -111,7 +114,7 @@ class Part {
     if (isFull) this.fullest.set(tier, cut);
   }
 
-  /** The best place to end this part. */
+  /** Returns the best cut of this part. */
   cut(): Cut {
     const hard = this.walkLines();
     for (const tier of TIERS) {
@@ -127,7 +130,7 @@ class Part {
     return cut;
   }
 
-  /** Notes every line boundary that fits; the line that no longer does is cut at a word, or anywhere. */
+  /** Records each line boundary that fits. The line that does not fit is cut at a word, or anywhere. */
   private walkLines(): Cut | undefined {
     const { text } = this;
     let fence = this.opened;
@@ -157,7 +160,7 @@ class Part {
     for (let at = limit; at > lineStart; at -= 1) {
       if (!/\s/.test(this.text.charAt(at)) && !/\s/.test(this.text.charAt(at - 1))) continue;
       let resume = at;
-      // White space between two words goes; inside code it stays.
+      // White space between two words is dropped; inside code it is kept.
       while (fence === undefined && resume < lineEnd && /\s/.test(this.text.charAt(resume))) resume += 1;
       if (!this.mayCutInLine(lineStart, at, resume, lineEnd, fence)) continue;
       if (this.text.slice(lineStart, at).trim() === "") break;
@@ -169,7 +172,7 @@ class Part {
     return { end: at, resume: at, fence };
   }
 
-  /** Neither half may look like a fence line that the whole is not, and no surrogate pair is cut. */
+  /** Neither half may look like a new fence line, and no surrogate pair is split. */
   private mayCutInLine(
     lineStart: number,
     at: number,
@@ -186,8 +189,9 @@ class Part {
 }
 
 /**
- * The messages that carry `text`, in order. One that fits comes back as it is; white space alone is none.
- * A fence that the text itself leaves open stays open in the last part. `maxChars` is at least 32.
+ * Returns the messages that contain `text`, in order. A text that fits is returned unchanged; white space
+ * alone gives no message. A fence that the text leaves open stays open in the last part. `maxChars` is at
+ * least 32.
  */
 export function splitText(text: string, maxChars: number): string[] {
   if (maxChars < PART_CHARS_MIN)
@@ -207,7 +211,7 @@ export function splitText(text: string, maxChars: number): string[] {
     const cut = new Part(text, maxChars, start, fence).cut();
     const body = text.slice(start, cut.end);
     const part = reopening + (cut.fence === undefined ? body.trimEnd() : body) + closingOf(cut.fence);
-    // Blanks alone are no message.
+    // White space alone is not a message.
     if (part !== "") parts.push(part);
     start = cut.fence === undefined ? skipBlankLines(text, cut.resume, maxChars) : cut.resume;
     fence = cut.fence;

@@ -1,25 +1,25 @@
-// Owns which tools a session has, from the filters that apply to it.
+// Decides which tools a session has, from the filters that apply to it.
 // TP1: a matching deny in any filter always wins.
 // TP2: every filter with a non-empty allow list must list the tool.
-// TP3: what a session may not use, nobody that it spawned may use (I13): the filters of the requester, and of
-//      its requester, hold for it too, as they are at this moment.
-// TP4: the tools of an outside server (MCP) are those whose names begin with its prefix. The agents that it
-//      is kept for, and its place outside of every sandbox, are filters like all others.
+// TP3: a sub-agent never has a tool that its requester lacks (I13): the current filters of its requester, and
+// of that one's requester, apply to it, too.
+// Tools of an external server (MCP) are recognised by the prefix of their names. Its agent list, and its
+// position outside of every sandbox, are filters like all others.
 
 import { matchesAny, matchesPattern } from "./pattern.ts";
 import { type ChainLink, isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";
 import { agentIdInKey } from "./session-key.ts";
 import { agentOf, findAgent, type Settings, type ToolFilter } from "./settings.ts";
 
-/** One filter and where it stands in the settings, e.g. `tools` or `agents.list[research].tools`. */
+/** A filter and its path in the settings, for example `tools` or `agents.list[research].tools`. */
 export interface PlacedFilter {
   readonly where: string;
   readonly filter: ToolFilter;
-  /** For a rule that is no setting of its own: why, in the words that stand behind `tool "x" is denied: `. */
+  /** For a rule that is not a setting: the reason, as in `tool "x" is denied: <reason>`. */
   readonly because?: string;
 }
 
-/** Either way what decided is named: the settings, or that there is none against it. */
+/** Both verdicts name the settings that decided, or state that none denies the tool. */
 export type ToolVerdict =
   | { readonly allowed: true; readonly reason: string }
   | { readonly allowed: false; readonly error: string };
@@ -28,7 +28,7 @@ function matching(patterns: readonly string[], name: string): string | undefined
   return patterns.find((pattern) => matchesPattern(pattern.toLowerCase(), name.toLowerCase()));
 }
 
-/** May a tool of this name be used under all these filters? Letter case does not matter. */
+/** Decides whether all these filters allow the tool. Ignores letter case. */
 export function decideTool(name: string, filters: readonly PlacedFilter[]): ToolVerdict {
   for (const { where, filter, because } of filters) {
     const pattern = matching(filter.deny, name);
@@ -48,7 +48,7 @@ export function decideTool(name: string, filters: readonly PlacedFilter[]): Tool
   return { allowed: true, reason: whyAllowed(filters) };
 }
 
-/** Every filter with an allow list has let it through (TP2); most sessions have none. */
+/** Explains a permission: every filter with an allow list lists the tool (TP2); most sessions have none. */
 function whyAllowed(filters: readonly PlacedFilter[]): string {
   const lists = filters.filter(({ filter }) => filter.allow.length > 0).map(({ where }) => `${where}.allow`);
   if (lists.length === 0) return "no filter denies it";
@@ -56,7 +56,7 @@ function whyAllowed(filters: readonly PlacedFilter[]): string {
   return `${named.join(" and ")} ${named.length === 1 ? "lists" : "list"} it, and no filter denies it`;
 }
 
-/** What a sub-agent does not have by default (SPEC 3). */
+/** Session tools: a sub-agent does not have them by default. */
 export const SESSION_TOOLS = [
   "sessions_list",
   "sessions_history",
@@ -69,7 +69,7 @@ export const SESSION_TOOLS = [
   "message",
 ] as const;
 
-/** Those of them that a sub-agent above the depth limit has after all. */
+/** Session tools that a sub-agent above the depth limit has. */
 const NESTING_TOOLS: readonly string[] = [
   "sessions_spawn",
   "sessions_list",
@@ -78,7 +78,7 @@ const NESTING_TOOLS: readonly string[] = [
   "subagents",
 ];
 
-/** Whether a session this deep may spawn: 0 is one that nobody spawned. */
+/** Returns whether a session of this depth may spawn. 0: the session was not spawned. */
 export function maySpawnAt(spawnDepth: number, settings: Settings): boolean {
   return spawnDepth < settings.subagents.maxSpawnDepth;
 }
@@ -89,12 +89,12 @@ const denying = (deny: readonly string[], because: string): PlacedFilter => ({
   because,
 });
 
-/** What the name of every tool of an outside server begins with. No tool of the gateway begins so. */
+/** Returns the prefix of the tool names of an external server. No tool of the gateway has it. */
 export function outsidePrefix(server: string): string {
   return `mcp__${server}__`;
 }
 
-/** The servers that an agent may not use, as filters. */
+/** Returns filters for the servers that an agent may not use. */
 function serverFilters(agentId: string, settings: Settings): PlacedFilter[] {
   const lists = (agents: readonly string[]): boolean => agents.length === 0 || matchesAny(agents, agentId);
   return settings.tools.mcp.servers
@@ -104,10 +104,10 @@ function serverFilters(agentId: string, settings: Settings): PlacedFilter[] {
     );
 }
 
-/** The tool by which sessions use paired devices. */
+/** The tool that uses paired devices. */
 export const NODES_TOOL = "nodes";
 
-/** What a sandboxed session may not use, as filters: servers and nodes are outside of its sandbox. */
+/** Returns filters for the tools that run outside of the sandbox: external servers and nodes. */
 function containmentFilters(settings: Settings): PlacedFilter[] {
   const because =
     "this session is sandboxed, nodes are outside of its sandbox, and nodes.allowSandboxed is not true";
@@ -127,8 +127,8 @@ function serverContainment(settings: Settings): PlacedFilter[] {
 }
 
 /**
- * Whether a tool whose name begins with `prefix` could pass. It is asked before anybody knows the tools: a
- * server that no tool of could be used need not be started.
+ * Returns whether a tool whose name starts with `prefix` could be allowed. Checked before the tools are
+ * known: a server without a usable tool need not be started.
  */
 export function mayHaveToolsUnder(prefix: string, filters: readonly PlacedFilter[]): boolean {
   const start = prefix.toLowerCase();
@@ -145,7 +145,7 @@ export function mayHaveToolsUnder(prefix: string, filters: readonly PlacedFilter
   );
 }
 
-/** The filters that a session has for being a sub-agent. */
+/** Returns the filters for sub-agents. */
 function subagentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   const { spawnDepth } = chain[0];
   const { maxSpawnDepth } = settings.subagents;
@@ -169,7 +169,7 @@ function subagentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] 
   return filters;
 }
 
-/** Of a session whose requester is gone: what its key still tells of the requester goes on to hold. */
+/** Filters of a session whose requester was deleted: facts that the requester's key shows still apply. */
 function orphanFilters({ spawnedBy = "" }: ChainLink, settings: Settings): PlacedFilter[] {
   const agent = findAgent(settings, agentIdInKey(spawnedBy) ?? "");
   const because = "the session that spawned this one is gone, and with it the right to session tools";
@@ -184,7 +184,7 @@ function orphanFilters({ spawnedBy = "" }: ChainLink, settings: Settings): Place
   ];
 }
 
-/** The filters of the first session of a chain, without those of its requester. */
+/** Returns the filters of the first session of a chain, without those of its requester. */
 function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   const agent = agentOf(settings, chain[0]);
   const isSubagent = chain[0].spawnedBy !== undefined;
@@ -200,14 +200,14 @@ function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   ];
 }
 
-/** All filters that hold for the first session of a chain: its own, its requester's, and so on (TP3). */
+/** Returns all filters of the first session of a chain: its own, its requester's, and so on (TP3). */
 export function filtersFor(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   const requester = requesterOf(chain);
   const above = requester === undefined || requester === "gone" ? [] : filtersFor(requester, settings);
   return [...ownFilters(chain, settings), ...above];
 }
 
-/** Which of these tools a session would have by its own rules, and lacks because its requester does. */
+/** Returns the tools that a session's own rules allow, but its requester's do not. */
 export function withheldTools(names: readonly string[], chain: SpawnChain, settings: Settings): string[] {
   const own = ownFilters(chain, settings);
   const all = filtersFor(chain, settings);

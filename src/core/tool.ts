@@ -1,21 +1,21 @@
-// Owns what a tool is to the agent loop: a description for the model, and an outcome.
+// The interface between a tool and the agent loop: a description for the model, and an outcome.
 
 import type { ImageBlock } from "./message.ts";
 
-/** A JSON Schema made of plain `object`, `properties` and `required` (SPEC 3). */
+/** A JSON Schema that uses only `object`, `properties` and `required`. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export interface ToolSpec {
   readonly name: string;
   readonly description: string;
   readonly parameters: JsonSchema;
-  /** May run beside other calls of the same message. Others run one by one, in order. */
+  /** May run in parallel with other calls of the same message. Others run one by one, in order. */
   readonly parallel: boolean;
-  /** May be run again after a crash; otherwise the lost call is answered "outcome unknown". */
+  /** May run again after a crash; otherwise the lost call gets the answer "outcome unknown". */
   readonly idempotent: boolean;
 }
 
-/** What a call is answered with; `text` is what the model reads. */
+/** The result of a call; the model reads `text`. */
 export interface ToolOutcome {
   readonly text: string;
   readonly isError: boolean;
@@ -24,7 +24,7 @@ export interface ToolOutcome {
 }
 
 export interface ToolCallRequest {
-  /** `runId:assistantMessageId:index`, the same after a crash (SPEC 4). */
+  /** `runId:assistantMessageId:index`; the same after a crash. */
   readonly callId: string;
   /** The run's attempt number, from 1. */
   readonly attempt: number;

@@ -1,13 +1,13 @@
-// Owns the settings of traces, as the rest of the program sees them.
+// The settings of traces for all parts.
 
-/** What is told of runs to a collector of traces. */
+/** Settings of the traces that are sent to a collector. */
 export interface TraceSettings {
-  /** Takes OTLP over HTTP. */
+  /** Receives OTLP over HTTP. */
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The share of chains that are told of. */
+  /** Share of chains that are traced. */
   readonly sampleRatio: number;
-  /** Whether messages, arguments and results are told, masked. */
+  /** Whether traces contain messages, arguments and results, redacted. */
   readonly content: boolean;
   readonly serviceName: string;
 }

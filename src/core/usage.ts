@@ -1,4 +1,4 @@
-// Owns the shape of what was consumed, added up.
+// The shape of summed usage.
 
 export interface UsageSum {
   readonly input: number;
@@ -10,12 +10,12 @@ export interface UsageSum {
   readonly cost: number;
 }
 
-/** What usage can be told apart by. `tree`: by the session above all that spawned the one that used it. */
+/** Groupings of usage. `tree`: by the top session of the spawn chain. */
 export const USAGE_GROUPS = ["agent", "tree", "session", "model", "day"] as const;
 export type UsageGroup = (typeof USAGE_GROUPS)[number];
 
 export interface UsageLine extends UsageSum {
-  /** An agent's id, a session's key, `<provider>/<model>`, or a day of UTC like 2027-03-01. */
+  /** Agent id, session key, `<provider>/<model>`, or day in UTC like 2027-03-01. */
   readonly name: string;
   readonly runs: number;
   /** ms since 1970. */

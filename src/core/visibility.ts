@@ -1,12 +1,12 @@
-// Owns the one gate (I9): may a viewer touch a session, by any tool and through any door.
-// V1: the answer depends on viewer, key, agent, ancestry and settings alone, so a refusal never tells whether
-//     a session exists: where its agent is not in the key, the refusal does not speak of that agent.
-// V2: a wider mode never hides what a narrower one shows: self ⊆ tree ⊆ agent ⊆ all; the sandbox clamp only
-//     narrows.
-// V3: `unknown` is never visible; `global` is visible to agents, and to whoever speaks for one, only while it
-//     is their main session.
-// V4: a sub-agent sees its own tree, and besides only what both it and its requester see (I13); when the
-//     requester is gone, its own tree alone.
+// The visibility check (I9): decides whether a viewer may use a session, for every tool and interface.
+// V1: the verdict depends only on viewer, key, agent, ancestry and settings, so a refusal never reveals
+// whether a session exists. If the key does not contain the agent, the refusal does not mention that agent.
+// V2: a wider mode never hides what a narrower one shows: self ⊆ tree ⊆ agent ⊆ all; the sandbox limit only
+// narrows.
+// V3: `unknown` is never visible; `global` is visible to agents, and to operators that act for one, only
+// while it is their main session.
+// V4: a sub-agent sees its own tree, and otherwise only what both it and its requester see (I13). If the
+// requester was deleted, it sees only its own tree.
 
 import { matchesAny, matchesPattern } from "./pattern.ts";
 import { isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";
@@ -19,7 +19,7 @@ import {
   type VisibilityMode,
 } from "./settings.ts";
 
-/** In place of the key of a session that the reader may not see. */
+/** Replaces the key of a session that the reader may not see. */
 export const NOT_VISIBLE = "(not visible)";
 
 /** A session as a viewer. */
@@ -27,13 +27,13 @@ export interface SessionIdentity {
   readonly key: string;
   readonly agentId: string;
   readonly sandboxed: boolean;
-  /** Its agent's `sandbox.sessionToolsVisibility`: what it sees where it is sandboxed, its tree or all. */
+  /** `sandbox.sessionToolsVisibility` of its agent: if sandboxed, it sees only its tree, or all. */
   readonly sandboxClamp: "spawned" | "all";
-  /** Who spawned it, as it is now; "gone": that session is no more. Absent: nobody spawned it. */
+  /** The current state of its requester. "gone": deleted. Absent: the session was not spawned. */
   readonly requester?: SessionIdentity | "gone";
 }
 
-/** The first session of a spawn chain as a viewer. */
+/** Returns the first session of a spawn chain as a viewer. */
 export function identityOf(chain: SpawnChain, settings: Settings): SessionIdentity {
   const { key, agentId } = chain[0];
   const above = requesterOf(chain);
@@ -47,36 +47,39 @@ export function identityOf(chain: SpawnChain, settings: Settings): SessionIdenti
   };
 }
 
-/** Who looks: a session under the visibility rules, or an operator under its token's rights. */
+/** A viewer: a session under the visibility rules, or an operator with the rights of its token. */
 export type Viewer =
   | ({ readonly kind: "session" } & SessionIdentity)
   | {
       readonly kind: "operator";
       readonly scopes: readonly TokenScope[];
-      /** Key patterns with `*` that the token covers; absent: every session. */
+      /** Key patterns with `*` of the token. Absent: every session. */
       readonly patterns?: readonly string[];
       /** The operator acts as this session: both must be allowed. */
       readonly as?: SessionIdentity;
       /**
-       * The operator speaks for a session of this agent: `main` and labels are that agent's. It is given no
-       * right by it, and loses none.
+       * The operator acts for a session of this agent: `main` and labels refer to that agent. It changes no
+       * rights.
        */
       readonly agentId?: string;
     };
 
-/** What is looked at. For a key without a row: no ancestors, the key's agent, "" where the key names none. */
+/**
+ * The session to check. For a key without a row: no ancestors, and the agent of the key, or "" if it has
+ * none.
+ */
 export interface Target {
   readonly key: string;
   readonly agentId: string;
   readonly archived: boolean;
-  /** The `spawnedBy` chain, nearest first. */
+  /** Keys along `spawnedBy`, nearest first. */
   readonly ancestors: readonly string[];
 }
 
 export interface AccessRules {
   readonly mode: VisibilityMode;
   readonly agentToAgent: AgentToAgentSettings;
-  /** `session.scope`. Under "global" the session `global` is every agent's own. */
+  /** `session.scope`. With "global" the session `global` belongs to every agent. */
   readonly scope: "per-sender" | "global";
 }
 
@@ -94,14 +97,14 @@ export type Access =
 export type Verdict =
   | {
       readonly allowed: true;
-      /** What decided, in words about "it", who looks, and "the session", what is looked at. */
+      /** The deciding rule in words: "it" is the viewer, "the session" is the target. */
       readonly rule: string;
     }
   | {
       readonly allowed: false;
       readonly code: "not_visible" | "agent_to_agent" | "missing_scope";
       readonly error: string;
-      /** The settings, with the values, that would allow it; empty: none would. */
+      /** Settings with values that would allow it. Empty: none would. */
       readonly settings: string[];
     };
 
@@ -126,12 +129,12 @@ const SCOPE_NEEDED: Readonly<Record<Access, TokenScope>> = {
 /** Each scope contains the ones before it. */
 const SCOPE_ORDER: readonly TokenScope[] = ["operator.read", "operator.write", "operator.admin"];
 
-/** True if one of the token's scopes is the one needed or contains it. */
+/** Returns whether one of the token's scopes is, or includes, the needed one. */
 export function hasScope(scopes: readonly TokenScope[], needed: TokenScope): boolean {
   return scopes.some((scope) => SCOPE_ORDER.indexOf(scope) >= SCOPE_ORDER.indexOf(needed));
 }
 
-/** May `viewer` do this to `target`? The only place where this is answered. */
+/** Decides whether `viewer` may do this to `target`. No other code decides this. */
 export function decideAccess(access: Access, viewer: Viewer, target: Target, rules: AccessRules): Verdict {
   if (target.key === "unknown") return refuse("not_visible", target, "no setting makes it visible", []);
   if (viewer.kind === "session") return decideForSession(viewer, target, rules);
@@ -168,7 +171,7 @@ function decideForSession(viewer: SessionIdentity, target: Target, rules: Access
   if (!own.allowed || requester === undefined || inTree(viewer, target, rules)) return own;
   const above = decideForSession(requester, target, rules);
   if (above.allowed) return allow(`${own.rule}; and the session that spawned it sees it too: ${above.rule}`);
-  // V1: what is seen by its agent alone, and not by its key, is refused like what is not there.
+  // V1: a target that only its agent makes visible, not its key, is refused like a missing one.
   const blank = { ...target, agentId: agentIdInKey(target.key) ?? "", ancestors: [] };
   const unseen = decideAlone(viewer, blank, rules);
   if (!unseen.allowed) return unseen;
@@ -179,12 +182,12 @@ function decideForSession(viewer: SessionIdentity, target: Target, rules: Access
   return refuse(code, target, `the session that spawned this one does not see it: ${needed}`, settings);
 }
 
-/** Itself, or what it spawned at any depth. */
+/** Returns whether the target is the viewer itself, or was spawned by it at any depth. */
 function inTree(viewer: SessionIdentity, target: Target, rules: AccessRules): boolean {
   return byTree(viewer, target, rules) !== undefined;
 }
 
-/** The words for it; undefined: it is not in the tree. */
+/** Explains why the target is in the tree of the viewer. undefined: it is not. */
 function byTree(viewer: SessionIdentity, target: Target, rules: AccessRules): string | undefined {
   if (target.key === viewer.key) return "it is its own session";
   if (effectiveMode(viewer, rules) === "self" || !target.ancestors.includes(viewer.key)) return undefined;
@@ -199,7 +202,7 @@ function modeWords({ mode }: AccessRules): string {
   return `tools.sessions.visibility is "${mode}"`;
 }
 
-/** By the viewer's own settings, whoever spawned it. */
+/** Decides by the viewer's own settings, without its requester. */
 function decideAlone(viewer: SessionIdentity, target: Target, rules: AccessRules): Verdict {
   const tree = byTree(viewer, target, rules);
   if (tree !== undefined) return allow(tree);
@@ -220,7 +223,10 @@ function decideAlone(viewer: SessionIdentity, target: Target, rules: AccessRules
   return refuse("agent_to_agent", target, `it would need ${settings.join(" and ")}`, settings);
 }
 
-/** The mode that counts for this viewer: sandboxed, or with its requester gone, it sees its tree at most. */
+/**
+ * Returns the effective mode of this viewer: at most its tree if it is sandboxed or its requester was
+ * deleted.
+ */
 export function effectiveMode(viewer: SessionIdentity, rules: AccessRules): VisibilityMode {
   const clamped = viewer.requester === "gone" || isClamped(viewer);
   return clamped && rules.mode !== "self" ? "tree" : rules.mode;
@@ -235,7 +241,7 @@ function agentToAgentAdmits(rule: AgentToAgentSettings, from: string, to: string
   return rule.allow.length === 0 || (matchesAny(rule.allow, from) && matchesAny(rule.allow, to));
 }
 
-/** Why agent-to-agent settings admit the two: the pattern that fits each of them. */
+/** Explains why agent-to-agent settings allow both agents: the pattern that matches each. */
 function agentToAgentWords({ allow }: AgentToAgentSettings, from: SessionIdentity, to: Target): string {
   if (allow.length === 0) return "tools.agentToAgent is enabled for all agents";
   const patterns = [from, to].map(({ agentId }) => allow.find((one) => matchesPattern(one, agentId)));
@@ -252,7 +258,9 @@ function refuseGlobal(target: Target): Refusal {
   return refuse("not_visible", target, `it exists only with ${setting}`, [setting]);
 }
 
-/** What agent-to-agent settings lack. Speaks of the target's agent only if its key names it (V1). */
+/**
+ * Returns the missing agent-to-agent settings. Mentions the target's agent only if its key contains it (V1).
+ */
 function agentToAgentSettings(viewer: SessionIdentity, target: Target, rule: AgentToAgentSettings): string[] {
   const other = agentIdInKey(target.key);
   const settings: string[] = [];
@@ -284,8 +292,8 @@ function refuseByMode(viewer: SessionIdentity, target: Target, rules: AccessRule
 }
 
 /**
- * A prefilter for queries. Rows pass if they are `self`, in the tree of `treeOf`, or of one of `agentIds`,
- * and match one of `patterns` where these are given.
+ * A filter for queries. A row passes if it is `self`, in the tree of `treeOf`, or belongs to one of
+ * `agentIds`, and matches one of `patterns`, if given.
  */
 export type Scope =
   | { readonly all: true }
@@ -298,8 +306,8 @@ export type Scope =
     };
 
 /**
- * Everything that `viewer` may see and perhaps more: each row is still put to `decideAccess`. Of other agents
- * only those in `knownAgentIds` are looked for, unless every agent is admitted.
+ * Returns a filter for everything that `viewer` may see, and perhaps more: each row still needs
+ * `decideAccess`. Other agents are limited to `knownAgentIds`, unless all agents are allowed.
  */
 export function scopeOf(viewer: Viewer, rules: AccessRules, knownAgentIds: readonly string[]): Scope {
   if (viewer.kind === "session") return sessionScope(viewer, rules, knownAgentIds);
@@ -317,7 +325,7 @@ function sessionScope(
   if (mode === "self") return { all: false, self: viewer.key };
   const tree = { all: false, self: viewer.key, treeOf: viewer.key } as const;
   if (mode === "tree") return tree;
-  // The session `global` belongs to the default agent and counts as everybody's.
+  // The session `global` has the default agent, but belongs to every agent.
   if (rules.scope === "global") return { ...tree, agentIds: "any" };
   if (mode === "agent") return { ...tree, agentIds: [viewer.agentId] };
   const { enabled, allow } = rules.agentToAgent;

@@ -1,21 +1,20 @@
-// Owns containment by bubblewrap: new namespaces of every kind, the view of system-view.ts, the system
-// calls of seccomp.ts, limits of the kernel where there are some and a watch from outside where there are
-// none.
-// B1: the first process inside is a shell of ours. When the program ends it ends, and the kernel ends every
-//     other process of its namespace before bubblewrap, which waits for it, can end.
-// B2: to stop a program is to kill that first process, so B1 holds for a stop too. When the gateway dies,
-//     bubblewrap dies with it, and the first process with bubblewrap.
-// What holds less than one might think:
-// - Memory: what all use together is watched, 20 looks a second, so a fast program takes some hundred
-//   megabytes more before it is stopped. The kernel's own limit is for each process, and wide: it counts
-//   what is only reserved. Memory that is neither resident nor private (a shared mapping given back page by
-//   page) and buffers in the kernel are not counted: what lies unread in pipes and sockets is bounded by open
-//   files alone. The kernel is told to end contained processes before any other, which they can take back.
-// - Processes: the kernel's limit on a user's processes does not hold for root (process-wall.ts is in its
-//   place), nor, for each sandbox, on kernels before 5.14. Where neither holds only the watch stands, and a
-//   fork bomb may reach thousands before it is cleared away.
-// - Files: the one user inside is the gateway's user outside, without its privileges. As root, that is the
-//   owner of all that is bound in, so for a gateway an ordinary user is the better choice.
+// A sandbox made by bubblewrap: new namespaces of every kind, the view of system-view.ts and the system calls
+// of seccomp.ts. Limits are enforced by the kernel if it can, otherwise by a watch from outside.
+// B1: the first process inside is our shell. It exits when the program exits; then the kernel kills all other
+// processes of the namespace before bubblewrap, which waits for the shell, can exit.
+// B2: a program is stopped by killing that first process, so B1 applies to a stop, too. When the gateway
+// dies, bubblewrap dies, and the first process with it.
+// Limitations:
+// - Memory: the total is checked 20 times a second, so a fast program can take some hundred megabytes more
+// before it is stopped. The kernel's own limit applies to each process and is generous, because it counts
+// reserved memory. Memory that is neither resident nor private (a shared mapping given back page by page) and
+// kernel buffers are not counted: unread data in pipes and sockets is limited only by the number of open
+// files. Sandboxed processes are the kernel's first choice when memory runs out, but they can revoke that.
+// - Processes: the kernel's limit on a user's processes does not apply to root (process-wall.ts replaces it),
+// nor to a single sandbox on kernels before 5.14. If neither applies, only the watch remains, and a fork bomb
+// may create thousands of processes before it is killed.
+// - Files: the only user inside is the gateway's user outside, without its privileges. For a gateway that
+// runs as root, that user owns everything that is mounted, so run the gateway as an ordinary user.
 // - Disk: see disk.ts. Network: all or nothing, see uplink.ts. Processor time: only `timeoutMs`.
 
 import type { ChildProcess } from "node:child_process";
@@ -49,23 +48,28 @@ import { openUplink, type Uplink } from "./uplink.ts";
 import { codeCacheFor, type Ground, watchRun } from "./watch.ts";
 
 const MEGABYTE = 1024 * 1024;
-/** Room in the kernel's limit for what programs reserve and never use: Node alone takes 512 MB so. */
+/**
+ * Extra room in the kernel's limit for memory that programs reserve but never use: Node alone reserves 512
+ * MB.
+ */
 const RESERVED_MB = 640;
 const OPEN_FILES_MAX = 1_024;
-/** Bubblewrap's own setup takes about 10 ms; until then there is no first process to kill. */
+/** Bubblewrap's setup takes about 10 ms; before that there is no first process to kill. */
 const KILL_AGAIN_MS = 5;
 const KILL_TRIES_MAX = 20;
-/** How an error starts that came before a script, which writes its own: bubblewrap's, or our shells'. */
+/**
+ * Prefix of errors from before a script starts: bubblewrap's or our shells'. A script writes its own errors.
+ */
 const SETUP_FAILED = /^(?:bwrap|sandbox): /;
-/** The first file descriptor that a child may read data from. */
+/** The first file descriptor from which a child may read data. */
 const FIRST_DATA = 3;
 
-/** Ulimits that hold for everything inside, then the program. A shell command's errors join its output. */
+/** Sets ulimits for everything inside, then runs the program. Errors of a shell command join its output. */
 const FIRST_PROCESS = [
-  // What the gateway itself was started with may be open here: a folder among it would be a way out.
+  // Closes descriptors inherited from the gateway: an open folder would be a way out of the sandbox.
   'for fd in /proc/$$/fd/*; do fd=${fd##*/}; if [ "$fd" -gt 2 ]; then eval "exec $fd>&-"; fi; done',
   "echo 1000 > /proc/self/oom_score_adj",
-  // Too large a file is an error of the write, not the end of the shell.
+  // A file over the limit makes the write fail instead of killing the shell.
   "trap '' XFSZ",
   "ulimit -c 0",
   'ulimit -n "$1"',
@@ -73,12 +77,12 @@ const FIRST_PROCESS = [
   'ulimit -f "$3"',
   'if [ "$4" != 0 ]; then ulimit -u "$4"; fi',
   "shift 4",
-  // `exit` keeps the shell from becoming the program: it is the one whose end ends all (B1).
+  // `exit` prevents the shell from replacing itself by the program: the shell must end last (B1).
 ].join(" && ");
 const JOINED = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && exec 2>&1 && { "$@"; exit $?; }`;
 const APART = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && { "$@"; exit $?; }`;
 
-/** Counts of processes are kept for each user namespace since Linux 5.14; before, for the whole machine. */
+/** Linux counts processes for each user namespace since 5.14; before, for the whole machine. */
 function countsProcessesInside(): boolean {
   const [major = 0, minor = 0] = release().split(".").map(Number);
   return major > 5 || (major === 5 && minor >= 14);
@@ -89,7 +93,7 @@ function programArguments(program: Program, code: string): string[] {
   return [CONTAINED_NODE, "--no-warnings", join(CONTAINED_CODE, relative(code, program.file))];
 }
 
-/** Kills the first process inside; while there is none yet, tries again. */
+/** Kills the first process inside. Tries again while it does not exist yet. */
 function killInside(child: ChildProcess, world: World, triesLeft = KILL_TRIES_MAX): void {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const inside = childrenOf(child.pid);
@@ -97,7 +101,7 @@ function killInside(child: ChildProcess, world: World, triesLeft = KILL_TRIES_MA
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // It has just ended.
+      // It has just exited.
     }
   }
   if (inside.length > 0) return;
@@ -105,13 +109,13 @@ function killInside(child: ChildProcess, world: World, triesLeft = KILL_TRIES_MA
   else world.clock.at(world.clock.now() + KILL_AGAIN_MS, () => killInside(child, world, triesLeft - 1));
 }
 
-/** Twice: a process about to become another program has its parent's memory for a moment: counted double. */
+/** Measures twice: during an exec a process briefly shares its parent's memory, which counts double. */
 async function weighsMore(processes: Tree["processes"], bytesMax: number): Promise<boolean> {
   if ((await exactMemory(processes, bytesMax)) <= bytesMax) return false;
   return (await exactMemory(processes, bytesMax)) > bytesMax;
 }
 
-/** What the watch of one run looks at besides time and disk. */
+/** Checks of one run besides time and disk. */
 function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<typeof watchRun>[3] {
   // The first process, our shell, is not the program's.
   const threadsMax = needs.processesMax + 1;
@@ -126,14 +130,15 @@ function lookInside(needs: SandboxNeeds, clock: World["clock"]): Parameters<type
     const startedAt = clock.monotonic();
     void weighsMore(processes, memoryMax).then((tooMuch) => {
       weighing = false;
-      // As long a rest as the work was: a program that makes itself slow to weigh takes half of one thread.
+      // Rests as long as the check took, so that a program that is slow to measure costs half a thread at
+      // most.
       restUntil = 2 * clock.monotonic() - startedAt;
       if (tooMuch) stop("memory");
     });
   };
 }
 
-/** `shareNetwork`: that of the uplink, in which bubblewrap is started. */
+/** `shareNetwork`: uses the network namespace of the uplink, in which bubblewrap is started. */
 function namespaceArguments(shareNetwork: boolean): string[] {
   return [
     ...["--unshare-all", "--unshare-user", "--disable-userns"],
@@ -143,10 +148,10 @@ function namespaceArguments(shareNetwork: boolean): string[] {
   ];
 }
 
-/** Goes behind the wall, then becomes what is started there. */
+/** Enters the control group, then runs the command. */
 const ENTER = ["-c", 'echo $$ > "$1" && shift && exec "$@"', "sandbox"];
 
-/** Starts bubblewrap behind the wall and in the network of the uplink, as far as there are any. */
+/** Starts bubblewrap in the control group and the network of the uplink, if there are any. */
 function started(found: Found, args: readonly string[]): Pick<ProcessPlan, "file" | "args"> {
   const command = [...(found.uplink?.enter ?? []), "bwrap", ...args];
   if (found.wall !== undefined) return { file: "/bin/sh", args: [...ENTER, found.wall.entrance, ...command] };
@@ -154,7 +159,7 @@ function started(found: Found, args: readonly string[]): Pick<ProcessPlan, "file
   return { file, args: rest };
 }
 
-/** How one run finds the place. */
+/** The conditions that one run found. */
 interface Found {
   readonly full: boolean;
   readonly wall: ProcessWall | undefined;
@@ -229,7 +234,7 @@ export function bubblewrapSandbox(ground: Ground): Sandbox {
       const { usedBytes, full } = await ground.disk.atStart(ground.needs.diskMb, limits.signal);
       const uplink = await uplinkFor(ground);
       if (!uplink.ok) return uplink;
-      // Bubblewrap and the first process inside are behind the wall too.
+      // Bubblewrap and the first process inside also count.
       const wall = buildProcessWall(ground.world.ids.uuid(), ground.needs.processesMax + 2);
       const found = { full, wall, held: guarded.value, uplink: uplink.value };
       try {

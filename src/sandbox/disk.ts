@@ -1,26 +1,26 @@
-// Owns how much a workspace holds, and stops the command that takes it over its quota.
-// Q1: a workspace over its quota can only shrink: the next command is told, and no file in it may grow.
-// Q2: a command that makes a workspace larger, over its quota, is stopped within a look or two.
-// Q3: a file counts as 4 KiB at least, so that a workspace can't use up the file system's table of files.
-// Q4: no failure of the file system is thrown: a folder that is gone is bubblewrap's to refuse.
-// This is a watch, not a wall: between two looks a fast disk takes some hundred megabytes more. A measurement
-// costs a walk, so between two of them the file system's free space speaks: what somebody else writes there
-// leads to a measurement, not to a stop. What a walk can't see (a deleted file that is still open, a folder
-// that its owner closed) counts once the free space fell by twice the quota during the command.
+// Measures the size of a workspace, and stops a command that exceeds its quota.
+// Q1: a workspace over its quota can only shrink: the next command is informed, and no file in it may grow.
+// Q2: a command that lets a workspace grow beyond its quota is stopped within one or two checks.
+// Q3: a file counts as at least 4 KiB, so that a workspace cannot use up the inodes of the file system.
+// Q4: errors of the file system are not thrown: bubblewrap refuses a missing folder.
+// This is a watch, not a hard limit: between two checks a fast disk takes some hundred megabytes more.
+// Measuring needs a walk, so between two walks the free space of the file system is used: other programs'
+// writes lead to a measurement, not to a stop. Data that a walk cannot see (a deleted file that is still
+// open, an unreadable folder) counts once the free space fell by twice the quota during the command.
 
 import { execFile } from "node:child_process";
 import { statfsSync } from "node:fs";
 import { SEARCH_PATH } from "../world/programs.ts";
 import type { Clock } from "../world.ts";
 
-/** After this long the free space has seen too much of others to speak for the workspace. */
+/** After this time, changes of the free space may come from other programs. */
 const MEASURED_FRESH_MS = 60_000;
 const MEGABYTE = 1024 * 1024;
 const FILE_LEAST_BYTES = 4 * 1024;
 /** A folder that takes longer to walk counts as full. */
 const WALK_MAX_MS = 30_000;
 
-/** The number that `du` says of a folder; what can't be read counts nothing. */
+/** Returns the number that `du` reports for a folder. Unreadable parts count as 0. */
 function walk(folder: string, counting: string): Promise<number> {
   return new Promise((done) => {
     const env = { PATH: SEARCH_PATH, LC_ALL: "C" };
@@ -31,19 +31,19 @@ function walk(folder: string, counting: string): Promise<number> {
   });
 }
 
-/** What a folder holds. A `du` that can't count files leaves them out. */
+/** Returns the size of a folder. A `du` that cannot count files counts only bytes. */
 async function diskUsage(folder: string): Promise<number> {
   const [kilobytes, files] = await Promise.all([walk(folder, "-k"), walk(folder, "--inodes")]);
   return Math.max(kilobytes * 1024, files * FILE_LEAST_BYTES);
 }
 
-/** What a file system has left. */
+/** The free space of a file system. */
 interface Free {
   readonly bytes: number;
   readonly files: number;
 }
 
-/** What is known of one workspace's size, kept from command to command. */
+/** The known size of one workspace, kept between commands. */
 export class DiskBook {
   readonly #workspace: string;
   readonly #clock: Pick<Clock, "now">;
@@ -66,7 +66,7 @@ export class DiskBook {
     }
   }
 
-  /** By a walk; callers at the same time share one. */
+  /** Walks the folder; concurrent callers share one walk. */
   measure(): Promise<number> {
     this.#measuring ??= this.#walk().finally(() => {
       this.#measuring = undefined;
@@ -84,7 +84,7 @@ export class DiskBook {
     return usedBytes;
   }
 
-  /** No walk: what it held, and whatever the file system lost since. */
+  /** Returns an estimate without a walk: the last size plus the free space lost since. */
   estimate(): number {
     const free = this.free();
     const lostBytes = this.#freeThen.bytes - free.bytes;
@@ -92,7 +92,7 @@ export class DiskBook {
     return (this.#usedBytes ?? 0) + Math.max(0, lostBytes, lostFiles * FILE_LEAST_BYTES);
   }
 
-  /** What it holds when a command starts. Only the first time, and in doubt, that takes a walk. */
+  /** Returns the size when a command starts. Walks only the first time, and if the estimate is uncertain. */
   async atStart(quotaMb: number, signal: AbortSignal): Promise<{ usedBytes: number; full: boolean }> {
     const quota = quotaMb * MEGABYTE;
     if (this.#usedBytes === undefined || this.estimate() > quota) await unlessAborted(this.measure(), signal);
@@ -102,7 +102,7 @@ export class DiskBook {
   }
 }
 
-/** An aborted caller does not wait: nothing of its command will run. */
+/** Rejects at once if the caller aborts: nothing of its command will run. */
 async function unlessAborted(measured: Promise<number>, signal: AbortSignal): Promise<void> {
   const waiting = new AbortController();
   const aborted = new Promise<void>((done) => {
@@ -113,7 +113,7 @@ async function unlessAborted(measured: Promise<number>, signal: AbortSignal): Pr
   waiting.abort();
 }
 
-/** One look during a command. `stop` is called when it made the workspace larger than its quota. */
+/** Returns the check of one command. It calls `stop` if the command let the workspace exceed its quota. */
 export function diskLook(book: DiskBook, quotaMb: number, usedAtStart: number, stop: () => void): () => void {
   const quota = quotaMb * MEGABYTE;
   const freeAtStart = book.free().bytes;

@@ -1,13 +1,12 @@
-// Owns containment by docker's command line: one short-lived container for every program.
-// D1: the image is never fetched on the way: a run that waits minutes for a download looks like one that
-//     hangs.
-// D2: to stop a program is to kill its container; the client, which waits for it, then ends by itself (S5
-//     of sandbox.ts).
-// What holds otherwise than with bubblewrap: processes and memory are walls, kept by the kernel's
-// control groups; the system that is seen is the image's, not the host's; `network` is docker's bridge,
-// where the host's loopback can't be reached. System calls are refused by docker's own list, not by
-// seccomp.ts: a program may leave a file with a setuid bit in the workspace, owned by the gateway's user.
-// When the gateway is killed a container lives on until its time is over.
+// A sandbox made by docker's command line: one short-lived container for each program.
+// D1: the image is never downloaded during a run: waiting for minutes would look like a hang.
+// D2: a program is stopped by killing its container; the client, which waits for it, then exits (S5 of
+// sandbox.ts).
+// Differences to bubblewrap: processes and memory are hard limits of the kernel's control groups; the visible
+// system is the image's, not the host's; `network` is docker's bridge, from which the host's loopback is
+// unreachable. System calls are restricted by docker's own list, not by seccomp.ts: a program may leave a
+// file with a setuid bit in the workspace, owned by the gateway's user.
+// If the gateway is killed, a container keeps running until its time limit.
 
 import { type ChildProcess, execFile } from "node:child_process";
 import { join, relative } from "node:path";
@@ -19,13 +18,15 @@ import { type ContainedEnd, type Program, type RunLimits, type Sandbox, temporar
 import { CONTAINED_CACHE, CONTAINED_CODE, containedEnvironment } from "./system-view.ts";
 import { codeCacheFor, type Ground, watchRun } from "./watch.ts";
 
-/** Has bash, coreutils and Node 24. */
+/** Contains bash, coreutils and Node 24. */
 export const DOCKER_IMAGE_DEFAULT = "node:24-bookworm-slim";
 
 const MEGABYTE = 1024 * 1024;
 const OPEN_FILES_MAX = 1_024;
 const SHARED_MEMORY_MB = 64;
-/** Docker's own failures; a program may end so too, but then writes nothing to the client's errors. */
+/**
+ * Exit code of docker's own failures. A program may use it, too, but then the client's error output is empty.
+ */
 const DOCKER_FAILED = 125;
 const KILL_AGAIN_MS = 200;
 const KILL_TRIES_MAX = 25;
@@ -35,7 +36,7 @@ limit=$1; shift; exec 2>&1; timeout --signal=KILL "$limit" "$@"; exit $?`;
 const APART = `${REPOSITORY_GUARD}
 limit=$1; shift; timeout --signal=KILL "$limit" "$@"; exit $?`;
 
-/** One field of a mount; its list is read as CSV. */
+/** Quotes one field of a mount; docker parses the list as CSV. */
 const field = (name: string, value: string): string => `"${`${name}=${value}`.replaceAll('"', '""')}"`;
 
 function bind(source: string, target: string, readOnly: boolean): string[] {
@@ -48,7 +49,7 @@ function programArguments(program: Program, code: string): string[] {
   return ["node", "--no-warnings", join(CONTAINED_CODE, relative(code, program.file))];
 }
 
-/** The arguments of `docker` for one program. */
+/** Returns the arguments of `docker` for one program. */
 export function dockerArguments(
   ground: Omit<Ground, "world" | "disk" | "environment">,
   program: Program,
@@ -85,7 +86,7 @@ export function dockerArguments(
   ];
 }
 
-/** Kills the container; while there is none yet, tries again. The client ends with it. */
+/** Kills the container, and the client exits with it. Tries again while the container does not exist yet. */
 function killContainer(name: string, child: ChildProcess, ground: Ground): void {
   const { clock } = ground.world;
   const env = ground.environment;
@@ -100,10 +101,10 @@ function killContainer(name: string, child: ChildProcess, ground: Ground): void 
   attempt(KILL_TRIES_MAX);
 }
 
-/** Who the program is inside: the gateway's user, so that files in the workspace stay its own. */
+/** Returns the gateway's user as the user inside, so that it owns the files in the workspace. */
 function userHere(): { user?: string } {
   const [user, group] = [process.getuid?.(), process.getgid?.()];
-  // Docker on a Mac maps users by itself.
+  // Docker on a Mac maps users itself.
   if (user === undefined || group === undefined || process.platform === "darwin") return {};
   return { user: `${user}:${group}` };
 }

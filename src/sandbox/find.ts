@@ -1,8 +1,8 @@
-// Owns which backend contains programs on this machine, and the words for when there is none.
-// FB1: a backend is usable when a program has really run in it; that it is installed proves nothing.
-// FB2: a backend that works is found once for each process; one that does not is tried again after a while,
-//      so that installing it needs no restart.
-// FB3: no usable backend is a failure that says what is wrong with each and how to install one.
+// Finds the sandbox backend that works on this machine, and explains why none does.
+// FB1: a backend works if a program has really run in it; being installed proves nothing.
+// FB2: a working backend is found once for each process; a failed one is tried again after a while, so that
+// installing it needs no restart.
+// FB3: if no backend works, the failure names the problem of each and how to install one.
 
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -27,25 +27,25 @@ import type { CodeCache, Ground } from "./watch.ts";
 
 type Backend = Sandbox["kind"];
 
-/** Whether a backend works here; `why` is the reason why not, as the end of a sentence. */
+/** Whether a backend works here; `why`: the reason, as the end of a sentence. */
 export type Probe =
   | { readonly usable: true; readonly carrier?: Carrier }
   | { readonly usable: false; readonly why: string; readonly hint?: string };
 
 export interface SandboxFinder {
-  /** The place where programs of this workspace run contained, or why there is none. */
+  /** Returns the sandbox for a workspace, or why there is none. */
   find(needs: SandboxNeeds, workspace: string): Promise<Result<Sandbox>>;
-  /** Whether one backend works here: for the doctor. */
+  /** Checks one backend, for `parley doctor`. */
   probe(backend: Backend, image?: string): Promise<Probe>;
 }
 
 export interface FinderParts extends Pick<Surroundings, "keepOut" | "workspaces"> {
   readonly world: World;
-  /** Where compiled code of our own scripts is kept; a folder of the gateway's. Left out: nowhere. */
+  /** Folder for compiled code of our own scripts. Absent: not cached. */
   readonly cacheDir?: string;
-  /** Told of every carrier of a network. */
+  /** Is notified of every network carrier. */
   readonly peers?: NetworkPeers;
-  /** The gateway's environment; the backends' own programs get of it what `PASSED_ON` names. */
+  /** The gateway's environment. The backends' programs get the variables of `PASSED_ON`. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -65,7 +65,7 @@ const PROBE_NEEDS: SandboxNeeds = {
   diskMb: 1_024,
   git: "read",
 };
-/** Where the programs are found, and what docker's client needs to find its daemon. */
+/** The variables that find programs, and docker's daemon. */
 const PASSED_ON = ["PATH", "HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "XDG_RUNTIME_DIR"];
 const BUBBLEWRAP_MIN = [0, 8] as const;
 
@@ -79,7 +79,7 @@ function passedOn(environment: Readonly<Record<string, string | undefined>>): En
   return { PATH: SEARCH_PATH, ...Object.fromEntries(known) };
 }
 
-/** What a command writes, or why it could not be run. */
+/** Returns the output of a command, or why it could not run. */
 function answerOf(
   file: string,
   args: readonly string[],
@@ -102,13 +102,13 @@ const setting = (path: string): string => {
   }
 };
 
-/** What keeps namespaces from an ordinary user; the kernel itself only says "not permitted". */
+/** Explains why an ordinary user cannot create namespaces; the kernel only reports "not permitted". */
 function whyNoNamespaces(): string {
   if (setting("user/max_user_namespaces") === "0") {
-    return "; user namespaces are disabled here: sudo sysctl user.max_user_namespaces=10000";
+    return "; user namespaces are disabled here: run sudo sysctl user.max_user_namespaces=10000";
   }
   if (setting("kernel/unprivileged_userns_clone") === "0") {
-    return "; only root may make user namespaces here: sudo sysctl kernel.unprivileged_userns_clone=1";
+    return "; only root may create user namespaces here: run sudo sysctl kernel.unprivileged_userns_clone=1";
   }
   if (setting("kernel/apparmor_restrict_unprivileged_userns") === "1") {
     return (
@@ -120,7 +120,7 @@ function whyNoNamespaces(): string {
   return "";
 }
 
-/** Why a version of bubblewrap is too old; undefined when it will do. */
+/** Explains why a version of bubblewrap is too old. undefined: it works. */
 export function tooOld(versionLine: string): string | undefined {
   const [major = 0, minor = 0] = (/(\d+)\.(\d+)/.exec(versionLine)?.slice(1) ?? []).map(Number);
   const [majorMin, minorMin] = BUBBLEWRAP_MIN;
@@ -156,22 +156,22 @@ async function probeDocker(env: Environment, image: string): Promise<Probe> {
   const no = (why: string): Probe => ({ usable: false, why });
   const version = await answerOf("docker", ["version", "--format", "{{.Server.Version}}"], env);
   if (version.missing) return no("is not installed");
-  if (version.problem !== undefined) return no(`has no daemon that answers (${version.problem})`);
+  if (version.problem !== undefined) return no(`has no running daemon (${version.problem})`);
   const found = await answerOf("docker", ["image", "inspect", "--format", "{{.Id}}", image], env);
-  if (found.problem !== undefined) return no(`lacks the image ${image}: docker pull ${image}`);
+  if (found.problem !== undefined) return no(`lacks the image ${image}: run docker pull ${image}`);
   return { usable: true };
 }
 
-/** Whether programs in bubblewrap can have a network of their own here, and what carries it. */
+/** Checks whether programs in bubblewrap can have their own network here, and which carrier works. */
 async function probeNetwork(environment: Environment): Promise<Probe> {
   const opened = await openUplink(environment, undefined);
   if (!opened.ok)
-    return { usable: false, why: `has no network to give: ${opened.error}`, hint: opened.hint ?? "" };
+    return { usable: false, why: `cannot provide a network: ${opened.error}`, hint: opened.hint ?? "" };
   opened.value.close();
   return { usable: true, carrier: opened.value.carrier };
 }
 
-/** The folder of the gateway's code, whether it runs from source or built. */
+/** Folder of the gateway's code, from source or built. */
 const CODE = dirname(dirname(fileURLToPath(import.meta.url)));
 
 function groundOf(args: {
@@ -192,7 +192,7 @@ function groundOf(args: {
   return { world, environment, needs, ...place, ...cache, ...peers, disk };
 }
 
-/** Asks for a probe by its name, unless a fresh answer is known (FB2). */
+/** Runs a probe by its name, unless a recent result is known (FB2). */
 function rememberProbes(world: World): (name: string, ask: () => Promise<Probe>) => Promise<Probe> {
   const probes = new Map<string, { at: number; probe: Promise<Probe> }>();
   return async (name, ask) => {
@@ -211,7 +211,7 @@ function rememberProbes(world: World): (name: string, ask: () => Promise<Probe>)
 const carriedBy = (probe: Probe): Pick<Ground, "carrier"> =>
   probe.usable && probe.carrier !== undefined ? { carrier: probe.carrier } : {};
 
-/** One finder serves a whole process: it remembers what works, and how full each workspace is. */
+/** Serves a whole process: remembers working backends, and the size of each workspace. */
 export function createSandboxFinder(parts: FinderParts): SandboxFinder {
   const { world } = parts;
   const environment = passedOn(parts.environment ?? {});
@@ -229,7 +229,7 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
       ? remembered(`docker ${image}`, () => probeDocker(environment, image))
       : remembered(backend, () => probeBubblewrap(world, environment));
 
-  /** The backend, and its network if that is asked for. Docker has one of its own. */
+  /** Probes the backend, and its network if required. Docker has its own network. */
   async function probeFor(backend: Backend, needs: SandboxNeeds): Promise<Probe> {
     const found = await probe(backend, needs.image);
     if (!found.usable || backend === "docker" || !needs.network) return found;
@@ -265,7 +265,7 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
       } else if (backend === "docker") return ok(dockerSandbox(ground));
       else return ok(bubblewrapSandbox({ ...ground, ...carriedBy(found) }));
     }
-    return fail("sandbox_unavailable", `there is no usable sandbox here: ${reasons.join("; ")}`, {
+    return fail("sandbox_unavailable", `no sandbox works here: ${reasons.join("; ")}`, {
       hint: hint ?? HOW_TO_INSTALL,
     });
   }
@@ -289,13 +289,13 @@ async function openCodeCache(
 }
 
 async function prepareWorkspace(workspace: string, around: Surroundings): Promise<Result<string>> {
-  // By its name first: no folder is made where none may be.
+  // Checks the name first, so that no folder is created in a forbidden location.
   const named = checkWorkspace(workspace, around);
   if (!named.ok) return named;
   try {
     await ensureFolder(workspace);
   } catch (error) {
-    return fail("sandbox_unavailable", `the workspace ${workspace} can't be made: ${String(error)}`);
+    return fail("sandbox_unavailable", `the workspace ${workspace} cannot be created: ${String(error)}`);
   }
   return checkWorkspace(workspace, around);
 }

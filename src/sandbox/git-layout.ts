@@ -1,9 +1,8 @@
-// Owns where the git of a workspace keeps what it obeys: its real directory, the hooks that its configuration
-// names, and the same of its worktrees and submodules.
-// GL1: `.git` may be a file that names the directory (`gitdir: ./.bare`), as in a worktree or a submodule;
-//      that directory may name another one (`commondir`).
-// GL2: only plain files of a bounded size are read, and a bounded number of them: a contained program may
-//      have written some.
+// Finds the files that control git in a workspace: its real directory, the hooks that its configuration
+// names, and the same for worktrees and submodules.
+// `.git` may be a file that names the directory (`gitdir: ./.bare`), as in a worktree or a submodule; that
+// directory may name another one (`commondir`).
+// Only plain files of limited size and number are read, because a sandboxed program may have written them.
 
 import { constants } from "node:fs";
 import { lstat, open, readdir, readFile, realpath } from "node:fs/promises";
@@ -12,24 +11,24 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 import { isInside } from "../world/folders.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
-/** Repositories and configuration files that are looked at for one workspace. */
+/** Limit of repositories and configuration files examined for one workspace. */
 const LOOKS_MAX = 1_000;
 const MODULES_DEPTH_MAX = 6;
 
 interface GitLayout {
   /** Absolute paths in the workspace: directories, files that name them, hook folders, included files. */
   readonly places: readonly string[];
-  /** More was found than is looked at. */
+  /** True if the limit was reached. */
   readonly tooMuch: boolean;
 }
 
 interface Setting {
-  /** As `core.hookspath` or `submodule.a/b.path`: section and name in lower case. */
+  /** For example `core.hookspath` or `submodule.a/b.path`: section and name in lower case. */
   readonly key: string;
   readonly value: string;
 }
 
-/** The settings in a file of git, in their order. A line that git refuses is left out. */
+/** Returns the settings of a git file, in order. Lines that git rejects are left out. */
 function gitSettings(text: string): Setting[] {
   const settings: Setting[] = [];
   let section = "";
@@ -47,7 +46,7 @@ function gitSettings(text: string): Setting[] {
   return settings;
 }
 
-/** A value without its quotes, escapes and comment. */
+/** Returns a value without its quotes, escapes and comment. */
 function plain(raw: string): string {
   let value = "";
   let quoted = false;
@@ -67,7 +66,7 @@ function plain(raw: string): string {
   return value.slice(0, kept);
 }
 
-/** The text of a plain file; undefined where there is none, or too much. */
+/** Returns the text of a plain file. undefined: missing or too large. */
 async function textOf(path: string): Promise<string | undefined> {
   try {
     const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -86,7 +85,7 @@ async function textOf(path: string): Promise<string | undefined> {
 const expanded = (path: string, from: string): string =>
   path.startsWith("~/") ? join(homedir(), path.slice(2)) : resolve(from, path);
 
-/** One look at a workspace. */
+/** One search of a workspace. */
 class Looking {
   readonly places = new Set<string>();
   tooMuch = false;
@@ -98,7 +97,7 @@ class Looking {
     this.#workspace = workspace;
   }
 
-  /** False: it was looked at before, or there were too many. */
+  /** False: examined before, or the limit is reached. */
   #first(what: string): boolean {
     if (this.#seen.has(what)) return false;
     this.#seen.add(what);
@@ -107,7 +106,10 @@ class Looking {
     return !this.tooMuch;
   }
 
-  /** Notes a place of the workspace, by its name and by where that leads. No sandbox writes any other. */
+  /**
+   * Records a path of the workspace, by its name and its real path. Paths elsewhere are not writable in a
+   * sandbox.
+   */
   async #note(path: string): Promise<void> {
     const real = await realpath(path).catch(() => path);
     for (const one of [path, real]) {
@@ -115,7 +117,7 @@ class Looking {
     }
   }
 
-  /** The repository whose `.git` is in this folder. */
+  /** Examines the repository whose `.git` is in this folder. */
   async repository(worktree: string): Promise<void> {
     const dotGit = join(worktree, ".git");
     const status = await lstat(dotGit).catch(() => undefined);
@@ -140,7 +142,7 @@ class Looking {
     }
   }
 
-  /** Paths that the settings in a file name: hooks, more files, submodules. */
+  /** Examines the paths that the settings in a file name: hooks, included files, submodules. */
   async #settings(file: string, worktree: string): Promise<void> {
     if (!this.#first(`${file} for ${worktree}`)) return;
     for (const { key, value } of gitSettings((await textOf(file)) ?? "")) {
@@ -172,7 +174,7 @@ class Looking {
     }
   }
 
-  /** Directories of submodules, whose names may have slashes in them. */
+  /** Examines directories of submodules; their names may contain slashes. */
   async #modules(folder: string, depth = 0): Promise<void> {
     if (depth > MODULES_DEPTH_MAX) return;
     const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
@@ -191,20 +193,20 @@ class Looking {
   }
 }
 
-/** The directory that a `.git` stands for. */
+/** Returns the directory that a `.git` refers to. */
 async function gitDirectory(dotGit: string): Promise<string> {
   const [, named] = /^gitdir:\s*(.+?)\s*$/m.exec((await textOf(dotGit)) ?? "") ?? [];
   return named === undefined ? dotGit : resolve(dirname(dotGit), named);
 }
 
-/** Settings of the user and of the machine name hooks too. */
+/** Settings of the user and of the machine may name hooks, too. */
 const globalFiles = (): string[] => [
   join(homedir(), ".gitconfig"),
   join(homedir(), ".config", "git", "config"),
   "/etc/gitconfig",
 ];
 
-/** Files and folders of a workspace that git obeys, by their real paths. */
+/** Returns the real paths of files and folders of a workspace that control git. */
 export async function gitLayout(workspace: string): Promise<GitLayout> {
   const looking = new Looking(workspace);
   await looking.repository(workspace);

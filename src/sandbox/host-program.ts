@@ -1,7 +1,7 @@
-// Owns one program that a node runs on its own machine: bare, but bounded in time and output.
-// HP1: it gets the environment that is named and no input; its time is kept by the world's clock.
-// HP2: at its time, or when it is let go, everything that it started ends with it, as far as the system shows
-//      it; what has left the process group is found among its children where there is a /proc.
+// Runs one program of a node on its own machine: without a sandbox, but with limits on time and output.
+// HP1: it gets exactly the given environment and no input; its time is measured by the world's clock.
+// HP2: at its time limit, or when it is cancelled, everything that it started is killed, as far as the system
+// shows it; children that left the process group are found through /proc, if there is one.
 
 import type { ChildProcess } from "node:child_process";
 import type { HostProgram, HostProgramEnd } from "../core/node-exec.ts";
@@ -21,12 +21,12 @@ function killTree(child: ChildProcess): void {
     try {
       process.kill(one, "SIGKILL");
     } catch {
-      // It ended with the group.
+      // It exited with the group.
     }
   }
 }
 
-/** Runs a program to its end. Rejects when it could not be started. */
+/** Runs a program until it exits. Rejects if it could not be started. */
 export async function runHostProgram(program: HostProgram, world: World): Promise<HostProgramEnd> {
   const { argv, cwd, env, outputMaxBytes, timeoutMs, signal } = program;
   const [file = "", ...args] = argv;

@@ -1,8 +1,8 @@
-// Owns what is kept of a command's output.
-// O1: memory is bounded: head and tail are kept, the middle is counted, and the text says how much is
-//     missing.
+// Keeps a bounded part of a command's output.
+// O1: memory is bounded: start and end are kept, the middle is counted, and the text shows how much is
+// missing.
 
-/** Keeps the first and the last half of `maxBytes` of what is added. */
+/** Keeps the first and the last half of `maxBytes`. */
 export class Output {
   readonly #halfBytes: number;
   readonly #head: Buffer[] = [];
@@ -34,7 +34,7 @@ export class Output {
     return last;
   }
 
-  /** The text, with a line in the place of what was left out. Bytes that are no text become `\uFFFD`. */
+  /** Returns the text, with a line instead of the omitted part. Invalid bytes become `\uFFFD`. */
   read(): { text: string; truncated: boolean } {
     const head = Buffer.concat(this.#head);
     const tail = this.#shrink();
@@ -50,14 +50,14 @@ const readable = (bytes: Buffer): string => bytes.toString("utf8").replaceAll("\
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** Skips up to three bytes of a character that the cut took the beginning of. */
+/** Skips up to three bytes of a character whose start was cut off. */
 function characterStart(bytes: Buffer): number {
   let at = 0;
   while (at < 3 && isContinuation(bytes[at])) at += 1;
   return at;
 }
 
-/** Leaves out a character that the cut took the end of. */
+/** Leaves out a character whose end was cut off. */
 function characterEnd(bytes: Buffer): number {
   let lead = bytes.length - 1;
   while (lead > bytes.length - 4 && isContinuation(bytes[lead])) lead -= 1;

@@ -1,14 +1,14 @@
-// Owns telling a contained program from any other at the other end of a connection to the gateway's own port.
-// Sandboxes with `network: true` have a carrier (uplink.ts), which dials for them at the host: a gateway that
-// listens at more than the loopback can be dialled so, and here is who hangs up.
-// PE1: while such a sandbox runs, a connection from this machine is served only if it is another user's, or
-//      if a process that is no carrier holds its other end. One that can't be told is refused.
-// PE2: the question is asked when the connection comes; a program that starts later has no part in it.
+// Distinguishes sandboxed programs from all others in connections to the gateway's own port. Sandboxes with
+// `network: true` have a carrier (uplink.ts) that connects for them from the host, so they could reach a
+// gateway that listens beyond the loopback. Their connections are closed here.
+// PE1: while such a sandbox runs, a connection from this machine is served only if it belongs to another
+// user, or if a process that is not a carrier holds its other end. Undecidable connections are closed.
+// The check runs when the connection arrives; programs that start later do not matter.
 
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { treeBelow } from "./process-tree.ts";
 
-/** One TCP connection, as the gateway's end sees it. */
+/** One TCP connection, as seen from the gateway's end. */
 export interface PeerOf {
   readonly localPort: number;
   readonly remotePort: number;
@@ -22,13 +22,13 @@ interface SocketRow {
 }
 
 const TABLES = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
-/** Of one carrier: a shell, the carrier and its threads. */
+/** Limit for one carrier: a shell, the carrier and its threads. */
 const PROCESSES_MAX = 64;
 const LOOPBACK = /^(?:::ffff:)?127\.|^::1$/;
 
 const portOf = (address: string | undefined): number => Number.parseInt(address?.split(":").at(-1) ?? "", 16);
 
-/** The peer's end of the connection, if it is on this machine. */
+/** Returns the row of the peer's end, if it is on this machine. */
 async function findRow(peer: PeerOf): Promise<SocketRow | undefined> {
   for (const table of TABLES) {
     const text = await readFile(table, "utf8").catch(() => "");
@@ -50,7 +50,7 @@ async function holds(pid: string, inode: number): Promise<boolean> {
   return false;
 }
 
-/** Whether a process in the gateway's own process namespace holds this socket, and belongs to no carrier. */
+/** Returns whether a process in the gateway's process namespace, outside all carriers, holds this socket. */
 async function isHeldOutside(inode: number, carriers: ReadonlySet<string>): Promise<boolean> {
   const own = await readlink("/proc/self/ns/pid");
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
@@ -65,7 +65,7 @@ async function isHeldOutside(inode: number, carriers: ReadonlySet<string>): Prom
 export class NetworkPeers {
   readonly #carriers = new Set<number>();
 
-  /** A carrier begins. Returns the function that says that it has ended. */
+  /** Registers a carrier. Call the returned function when it has exited. */
   enter(pid: number): () => void {
     this.#carriers.add(pid);
     return () => {
@@ -73,14 +73,14 @@ export class NetworkPeers {
     };
   }
 
-  /** Whether to hang up. `false` at once while nobody contained could dial. */
+  /** Returns whether to close the connection. False, without waiting, while no sandbox has a network. */
   refuses(peer: PeerOf): Promise<boolean> | false {
     return this.#carriers.size === 0 || process.platform !== "linux" ? false : this.#judge(peer);
   }
 
   async #judge(peer: PeerOf): Promise<boolean> {
     const row = await findRow(peer);
-    // Another machine's connection has no row here; one of this machine that has none is over.
+    // Connections from another machine have no row here; a local connection without a row is closed already.
     if (row === undefined) return LOOPBACK.test(peer.remoteAddress);
     if (row.uid !== process.getuid?.()) return false;
     const carriers = [...this.#carriers].flatMap((pid) => [

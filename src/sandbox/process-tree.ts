@@ -1,7 +1,7 @@
-// Owns what the host sees of a contained program: its processes, counted and weighed, from outside.
-// PT1: in a process namespace every orphan becomes a child of the first process, so a walk from the backend's
-//      process down misses nobody who stands still; one who forks meanwhile is met at the next look.
-// PT2: a process weighs what any of its living threads says: the first one may end and leave the others.
+// Counts and measures the processes of a sandboxed program from outside.
+// PT1: in a process namespace every orphan becomes a child of the first process, so a walk down from the
+// backend's process finds every process; one that forks during the walk is found by the next check.
+// PT2: the memory of a process is read from any living thread: the first one may exit before the others.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -10,7 +10,7 @@ function read(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    // It ended meanwhile.
+    // It has exited.
     return "";
   }
 }
@@ -23,7 +23,7 @@ function threadsOf(pid: number): string[] {
   }
 }
 
-/** The processes that a process started and that have not been waited for. */
+/** Returns the child processes that have not been waited for. */
 export function childrenOf(pid: number): number[] {
   return threadsOf(pid).flatMap((thread) =>
     read(`/proc/${pid}/task/${thread}/children`).split(" ").filter(Boolean).map(Number),
@@ -31,13 +31,13 @@ export function childrenOf(pid: number): number[] {
 }
 
 export interface Tree {
-  /** One process each: the ids of its threads. */
+  /** One entry for each process: the ids of its threads. */
   readonly processes: readonly (readonly string[])[];
-  /** Threads of all of them: what the kernel's own limit counts too. */
+  /** Threads of all processes: the kernel's limit counts them, too. */
   readonly threads: number;
 }
 
-/** Everything below `root`, itself left out. Stops counting above `threadsMax`. */
+/** Returns everything below `root`, without `root`. Stops counting above `threadsMax`. */
 export function treeBelow(root: number, threadsMax: number): Tree {
   const pids = childrenOf(root);
   const processes: string[][] = [];
@@ -55,7 +55,7 @@ export function treeBelow(root: number, threadsMax: number): Tree {
 const ROUGH = /^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$/gm;
 const EXACT = /^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+) kB$/gm;
 
-/** Undefined: a thread that has ended, and with it its view of the memory. */
+/** undefined: the thread has exited, and its memory is no longer visible. */
 function sumOf(text: string, names: RegExp): number | undefined {
   const lines = [...text.matchAll(names)];
   if (lines.length === 0) return undefined;
@@ -70,14 +70,14 @@ function roughOf(threads: readonly string[]): { thread: string; bytes: number } 
   return undefined;
 }
 
-/** Bytes of memory that belong to these processes; a page that several share counts several times. */
+/** Returns the bytes of memory of these processes. Shared pages count several times. */
 export function roughMemory(processes: Tree["processes"]): number {
   return processes.reduce((sum, threads) => sum + (roughOf(threads)?.bytes ?? 0), 0);
 }
 
 /**
- * The same with every page counted once. Slow where much is shared, and how much is up to who is watched: it
- * keeps nobody else waiting. Stops counting above `bytesMax`.
+ * Returns the bytes of memory of these processes, counting each page once. Slow for much shared memory, which
+ * the program decides: it yields to other work. Stops counting above `bytesMax`.
  */
 export async function exactMemory(processes: Tree["processes"], bytesMax: number): Promise<number> {
   let bytes = 0;
@@ -85,7 +85,7 @@ export async function exactMemory(processes: Tree["processes"], bytesMax: number
     const rough = roughOf(threads);
     if (rough === undefined) continue;
     const text = await readFile(`/proc/${rough.thread}/smaps_rollup`, "utf8").catch(() => "");
-    // What can't be weighed exactly counts as it looks.
+    // If the exact size is unavailable, the rough one counts.
     bytes += sumOf(text, EXACT) ?? rough.bytes;
     if (bytes > bytesMax) break;
   }

@@ -1,25 +1,25 @@
-// Owns the kernel's limit on processes for a gateway that runs as root: a control group for each program.
-// PW1: an ordinary user needs none and gets none: there the limit on a user's processes holds.
-// PW2: where no control group can be made (a container, say) there is no wall, and the watch stands alone.
-// PW3: a group is named after the process that made it. Another process removes it only after that one has
-//      ended: an empty group may be about to be entered.
-// Only the number of processes is limited so. A group of the newer kind lies beside the gateway's own group,
-// because one that holds processes itself can't have groups below it with limits.
+// Limits the processes of each program by a control group, if the gateway runs as root.
+// PW1: an ordinary user gets none: the limit on a user's processes works there.
+// PW2: if no control group can be created (for example in a container), only the watch remains.
+// PW3: the name of a group contains the process that created it. Another process removes the group only after
+// that one has exited: an empty group may be about to be used.
+// Only the number of processes is limited here. A group of version 2 is created next to the gateway's own
+// group, because a group that contains processes cannot have children with limits.
 
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 const MOUNT = "/sys/fs/cgroup";
 const NAME = "parley-sandbox-";
-/** The maker's process namespace, process id and start, then the id of the run. */
+/** Process namespace, process id and start time of the creator, then the id of the run. */
 const GROUP = new RegExp(`^${NAME}(\\d+)-(\\d+)-(\\d+)-`);
-/** Of /proc/<pid>/stat, counted from the state on, which follows the name. */
+/** Index in /proc/<pid>/stat, counted from the state, which follows the name. */
 const START_FIELD_AFTER_NAME = 19;
 
 export interface ProcessWall {
-  /** A process that writes its id here is behind the wall, with all that it starts. */
+  /** A process that writes its id to this file enters the group, with everything that it starts. */
   readonly entrance: string;
-  /** To be called when everybody behind it has ended. */
+  /** Call it after all processes of the group have exited. */
   remove(): void;
 }
 
@@ -27,13 +27,13 @@ function groupsOfGateway(): string[] {
   try {
     return readFileSync("/proc/self/cgroup", "utf8").split("\n");
   } catch {
-    // A kernel without control groups.
+    // The kernel has no control groups.
     return [];
   }
 }
 
-/** Folders in which a group with a limit on processes may be made: the older kind's, then the newer's. */
-function places(): string[] {
+/** Returns folders in which a group with a limit on processes may be created: version 1, then version 2. */
+function groupFolders(): string[] {
   return groupsOfGateway().flatMap((line) => {
     const [, controllers, path = "/"] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
     if (controllers === "pids") return [join(MOUNT, "pids", path)];
@@ -45,11 +45,14 @@ function removeQuietly(folder: string): void {
   try {
     rmdirSync(folder);
   } catch {
-    // Somebody lives in it, or it is gone.
+    // It is in use, or was removed.
   }
 }
 
-/** When a process started, in ticks since the machine did: tells it from a later one with its id. */
+/**
+ * Returns the start of a process, in ticks since the machine started. It distinguishes processes with the
+ * same id.
+ */
 function startOf(pid: number | "self"): string | undefined {
   try {
     const afterName = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1) ?? "";
@@ -59,7 +62,7 @@ function startOf(pid: number | "self"): string | undefined {
   }
 }
 
-/** The namespace in which process ids count: containers may share the folder of groups. */
+/** Returns the namespace of process ids: containers may share the folder of groups. */
 function processNamespace(): string {
   try {
     return /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "";
@@ -68,29 +71,29 @@ function processNamespace(): string {
   }
 }
 
-/** Whether a group's maker has ended, as far as this process can see it. */
+/** Returns whether the creator of a group has exited, as far as this process can see. */
 function isLeft(name: string): boolean {
   const [, namespace, pid, start] = GROUP.exec(name) ?? [];
   return namespace === processNamespace() && startOf(Number(pid)) !== start;
 }
 
-/** Removes the groups that a gateway left behind when it was killed. */
+/** Removes groups that a killed gateway left behind. */
 export function removeLeftWalls(): void {
   if (process.getuid?.() !== 0) return;
-  for (const place of places()) {
+  for (const place of groupFolders()) {
     try {
       for (const name of readdirSync(place)) if (isLeft(name)) removeQuietly(join(place, name));
     } catch {
-      // No such kind of group here.
+      // This version of control groups is not available.
     }
   }
 }
 
-/** A new group for `processesMax` processes and threads; undefined where none is needed or can be had. */
+/** Creates a group for `processesMax` processes and threads. undefined: not needed or not possible. */
 export function buildProcessWall(id: string, processesMax: number): ProcessWall | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const maker = `${processNamespace()}-${process.pid}-${startOf("self") ?? 0}`;
-  for (const place of places()) {
+  for (const place of groupFolders()) {
     const folder = join(place, `${NAME}${maker}-${id}`);
     try {
       mkdirSync(folder);

@@ -1,22 +1,20 @@
-// Owns one started process, from its start to its end: what it is given, what is kept of what it writes, and
-// why it ended. Bare commands and both sandboxes are followed here; only how to kill them differs.
-// P1: it gets exactly the environment, the input and the open files that are named, nothing of the gateway's.
-// P2: the first reason to stop it is the one that is told.
-// P3: its output is bounded: what is kept, and how much it may write before it is stopped.
+// Runs one process from start to exit: its input, the output that is kept, and the reason why it ended. Used
+// for all programs, with and without sandbox; only the way to kill them differs.
+// P1: it gets exactly the given environment, input and open files, nothing of the gateway's.
+// P2: the first reason to stop it is reported.
+// Its output is bounded: both the part that is kept, and the amount that it may write before it is stopped.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import { killGroup, lastWordsRead } from "../world/programs.ts";
 import { Output } from "./output.ts";
 
-/**
- * A command that writes more than this is stopped: reading it would keep the gateway from everything else.
- */
+/** A command that writes more is stopped: reading it would block all other work. */
 export const OUTPUT_RUNAWAY_BYTES = 256 * 1024 * 1024;
-/** What is kept of an error stream that is kept apart: only people who look for a reason read it. */
+/** Size of a separate error stream; only people who look for a cause read it. */
 const ERRORS_KEPT_BYTES = 4 * 1024;
 
-/** Why it ended: by itself, or which limit or person stopped it. */
+/** Why it ended: it exited, or the limit or person that stopped it. */
 export type Ending = "ended" | "timeout" | "aborted" | "output" | "memory" | "processes" | "disk";
 
 export interface ProcessEnd {
@@ -24,7 +22,7 @@ export interface ProcessEnd {
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly output: Output;
-  /** The beginning of the error stream; empty where the command joins it to its output. */
+  /** Start of the error stream. Empty if the command joins it to its output. */
   readonly errors: string;
 }
 
@@ -33,28 +31,28 @@ export interface ProcessPlan {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Standard input. Left out: none. */
+  /** Standard input. Absent: none. */
   readonly input?: string;
-  /** What it reads from file descriptors 3, 4, … */
+  /** Contents of file descriptors 3, 4, … */
   readonly data?: readonly (Buffer | string)[];
   readonly outputMaxBytes: number;
-  /** Milliseconds from the start. Left out: `watch` keeps the time. */
+  /** Milliseconds from the start. Absent: `watch` measures the time. */
   readonly timeoutMs?: number;
   readonly signal: AbortSignal;
-  /** Stops everything that belongs to it. May be called more than once. */
+  /** Stops all its processes. May be called more than once. */
   kill(child: ChildProcess): void;
-  /** Called once it runs; may stop it for a reason of its own. Returns what ends the watching. */
+  /** Called once it runs; may stop it for its own reasons. Returns a function that ends the watch. */
   watch?(child: ChildProcess, stop: (why: Ending) => void): () => void;
 }
 
-/** Somebody who stops reading what we write is no failure of ours. */
+/** A process that stops reading our data is not an error. */
 function writeAll(stream: Writable | Readable | null | undefined, data: Buffer | string): void {
   const writable = stream as Writable;
   writable.on("error", () => undefined);
   writable.end(data);
 }
 
-/** Starts a process and follows it to its end. Rejects when it could not be started. */
+/** Starts a process and waits for its exit. Rejects if it could not be started. */
 export function runProcess(plan: ProcessPlan): Promise<ProcessEnd> {
   const { input, data = [], timeoutMs } = plan;
   const child = spawn(plan.file, plan.args, {
@@ -79,7 +77,7 @@ function follow(child: ChildProcess, plan: ProcessPlan): Promise<ProcessEnd> {
     let ending: Ending = "ended";
     let over = false;
     const stop = (why: Ending) => {
-      // A look that took long may come to its end after the process.
+      // A slow check may finish after the process.
       if (over) return;
       if (ending === "ended") ending = why;
       plan.kill(child);

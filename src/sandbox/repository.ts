@@ -1,12 +1,13 @@
-// Owns what a contained program may do to the git repository of its workspace: read it, unless the settings
-// let it write. Whoever writes `.git` says what any later `git` of the owner runs, outside every sandbox:
-// hooks, a pager, a monitor of files. Of these `.git/config` and `.git/commondir` are as good as a hook, so
-// it is all of `.git` or nothing.
-// RE1: what git obeys here and is there when a program starts (git-layout.ts) can be neither written, moved
-//      nor put away by it. The folders above it can be written, not moved: else it would move with them.
-// RE2: what is put over a path is that very thing. A program that runs beside may swap it for a link while
-//      the sandbox is built: the first process inside looks again, and starts nothing where it finds another.
-// RE3: what git would obey and is not there, or lies behind a link, can't be kept: no program is started.
+// Protects the git repository of a workspace from sandboxed programs: they can read it, and write it only if
+// the settings allow it. A program that writes `.git` decides what any later `git` of the owner runs outside
+// every sandbox: hooks, a pager, a file monitor. `.git/config` and `.git/commondir` are as powerful as a
+// hook, so all of `.git` is protected or nothing.
+// RE1: existing files that control git (git-layout.ts) can be neither written, moved nor removed. Folders
+// above them can be written, but not moved, because the files would move with them.
+// RE2: a mount covers exactly the file that was checked. A parallel program may replace it by a link while
+// the sandbox is built: the first process inside checks again, and starts nothing if the file differs.
+// RE3: missing files that would control git, and files behind a link, cannot be protected: no program is
+// started.
 
 import { lstat, realpath } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -16,11 +17,11 @@ import { SEARCH_PATH } from "../world/programs.ts";
 import { gitLayout } from "./git-layout.ts";
 import type { SandboxNeeds } from "./sandbox.ts";
 
-/** A path of the workspace that a sandbox holds in its place. */
+/** A path of the workspace that the sandbox mounts in its place. */
 export interface Held {
   readonly path: string;
   readonly readOnly: boolean;
-  /** Its device and inode number. */
+  /** Device and inode number. */
   readonly identity: string;
 }
 
@@ -29,14 +30,14 @@ const refuse = (text: string, hint: string) =>
     hint: `${hint}, or set sandbox.git to "write" for this agent.`,
   });
 
-/** Follows no link. Undefined: there is nothing, or something that is neither a folder nor a file. */
+/** Does not follow links. undefined: it is missing, or neither a folder nor a file. */
 async function hold(path: string, readOnly: boolean): Promise<Held | undefined> {
   const found = await lstat(path, { bigint: true }).catch(() => undefined);
   if (found === undefined || !(found.isDirectory() || found.isFile())) return undefined;
   return { path, readOnly, identity: `${found.dev}:${found.ino}` };
 }
 
-/** The path, or the nearest folder above it that is there: while that is kept, nobody can make the path. */
+/** Returns the path, or the nearest existing folder above it: protecting that prevents creating the path. */
 async function firstThere(workspace: string, path: string): Promise<string> {
   let there = path;
   while (there !== workspace && (await lstat(there).catch(() => undefined)) === undefined) {
@@ -50,7 +51,7 @@ const foldersAbove = (workspace: string, path: string): string[] => {
   return above === workspace || !isInside(workspace, above) ? [] : [...foldersAbove(workspace, above), above];
 };
 
-/** The paths that a program may only read, and the folders above them, outer folders first. */
+/** Returns the paths that a program may only read, and the folders above them, outer folders first. */
 export async function guardedRepository(
   workspace: string,
   needs: Pick<SandboxNeeds, "git">,
@@ -59,7 +60,7 @@ export async function guardedRepository(
   const { places, tooMuch } = await gitLayout(workspace);
   if (tooMuch) {
     return refuse(
-      `the git repository of ${workspace} has too many worktrees or submodules to guard`,
+      `the git repository of ${workspace} has too many worktrees or submodules to protect`,
       "Use fewer",
     );
   }
@@ -67,11 +68,11 @@ export async function guardedRepository(
   for (const place of places) {
     const there = await firstThere(workspace, place);
     if (there === workspace) {
-      return refuse(`git would obey ${place}, which is not there`, "Make it (it may be empty)");
+      return refuse(`git would use ${place}, which does not exist`, "Create it (it may be empty)");
     }
     kept.add(there);
   }
-  // A protected folder protects all that lies in it.
+  // A protected folder protects everything in it.
   const inKept = (path: string): boolean => [...kept].some((one) => one !== path && isInside(one, path));
   const readOnly = [...kept].filter((path) => !inKept(path));
   const above = new Set(readOnly.flatMap((path) => foldersAbove(workspace, path)));
@@ -79,15 +80,15 @@ export async function guardedRepository(
   for (const path of [...above, ...readOnly].sort()) {
     const one = await hold(path, !above.has(path));
     if (one === undefined || (await realpath(path).catch(() => undefined)) !== path) {
-      const error = `${path} is a link, or neither a folder nor a file, so it can't be made read-only`;
-      return refuse(error, "Put a real one in its place");
+      const error = `${path} is a link, or neither a folder nor a file, so it cannot be made read-only`;
+      return refuse(error, "Replace it by a real one");
     }
     held.push(one);
   }
   return ok(held);
 }
 
-/** As /proc/self/mountinfo writes a path. */
+/** Formats a path as in /proc/self/mountinfo. */
 const mountName = (path: string): string =>
   path.replaceAll(/[ \t\n\\]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
 

@@ -1,19 +1,19 @@
-// Owns the system calls that no contained program may make, as a filter program for the kernel.
-// SC1: what is refused whole answers ENOSYS, as an older kernel would, so that programs take their other way.
-// SC2: calls of a foreign architecture are refused whole, so that no second table of numbers goes round it.
-// SC3: no file gets a setuid or setgid bit: it would lie in the workspace with the gateway's user as its
-//      owner, and outside the sandbox the bit would count.
-// SC4: a socket is of a family that the network's namespace contains. Others reach round it: AF_VSOCK the
-//      machine's own host.
-// Refused whole: memory that no process owns and no limit counts (memfd; segments, queues and semaphores of
-// System V), the key rings (they are in no namespace), the kernel's log, wide doors into the kernel that
-// ordinary programs don't need, and openat2, whose mode can't be seen.
+// Builds the seccomp filter: system calls that sandboxed programs must not make.
+// SC1: a refused call returns ENOSYS, as on an older kernel, so that programs use their alternative.
+// SC2: calls of a foreign architecture are refused, so that its table of numbers cannot bypass the filter.
+// SC3: no file gets a setuid or setgid bit: the gateway's user would own it, and the bit would be effective
+// outside of the sandbox.
+// SC4: a socket must have a family that the network namespace isolates. Others bypass it: AF_VSOCK reaches
+// the machine's own host.
+// Refused calls: memory that no process owns and no limit counts (memfd; segments, queues and semaphores of
+// System V), key rings (no namespace isolates them), the kernel's log, large kernel interfaces that ordinary
+// programs do not need, and openat2, whose mode cannot be checked.
 
 interface Guarded {
   readonly number: number;
-  /** Which argument is the file mode. */
+  /** Index of the argument with the file mode. */
   readonly mode: number;
-  /** Which one holds the flags of an open: the mode counts only where they make a file. */
+  /** Index of the argument with the flags of an open: the mode matters only if they create a file. */
   readonly flags?: number;
 }
 
@@ -57,7 +57,7 @@ const X64: Machine = {
   socket: 41,
 };
 
-/** The same calls, as far as this machine has them. */
+/** The same calls, if this machine has them. */
 const ARM64: Machine = {
   audit: 0xc00000b7,
   refused: [194, 190, 186, 116, 217, 218, 219, 241, 279, 280, 282, 425, 437, 447],
@@ -83,17 +83,17 @@ const ENOSYS = 38;
 /** Numbers from here on are the x32 table of the same architecture. */
 const X32_FIRST = 0x40000000;
 const EAFNOSUPPORT = 97;
-/** AF_UNIX, AF_INET, AF_INET6, and AF_NETLINK, which tells of the interfaces. */
+/** AF_UNIX, AF_INET, AF_INET6, and AF_NETLINK, which lists the interfaces. */
 const FAMILIES = [1, 2, 10, 16];
-/** O_CREAT, and what O_TMPFILE has besides O_DIRECTORY. */
+/** O_CREAT, and the bits of O_TMPFILE besides O_DIRECTORY. */
 const MAKES_A_FILE = 0o100 | 0o20000000;
 const SETUID_OR_SETGID = 0o6000;
 const NUMBER_OFFSET = 0;
 const ARCHITECTURE_OFFSET = 4;
-/** Of the lower half of an argument: flags and modes have no other. */
+/** Offset of the lower half of an argument; flags and modes use only that half. */
 const argumentOffset = (index: number): number => 16 + 8 * index;
 
-/** `whenTrue`, `whenFalse`: how many instructions a jump leaves out. */
+/** `whenTrue`, `whenFalse`: number of instructions that a jump skips. */
 function instruction(code: number, value: number, whenTrue = 0, whenFalse = 0): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeUInt16LE(code, 0);
@@ -136,7 +136,10 @@ function guardSocket(number: number): Buffer[] {
   return [instruction(JUMP_EQUAL, number, 0, steps.length), ...steps];
 }
 
-/** The filter for a machine (`process.arch`); undefined where we know no numbers, and then there is none. */
+/**
+ * Returns the filter for a machine (`process.arch`). undefined: its call numbers are unknown, so there is no
+ * filter.
+ */
 export function seccompFilter(arch: string): Buffer | undefined {
   const machine = { x64: X64, arm64: ARM64 }[arch];
   if (machine === undefined) return undefined;

@@ -1,11 +1,11 @@
-// Owns what a contained program sees of the system, as arguments of bubblewrap, and which folders may be a
-// workspace.
-// SV1: a thing of the host is seen only when it is named here; all of it is read-only.
-// SV2: parts of /proc that speak of the whole machine are covered, but for plain files that everybody may
-//      read and nobody write: to a gateway that runs as root they would be writable, capabilities or not,
-//      since the kernel asks for the owner.
-// SV3: what one contained agent may write holds no other agent's workspace: it could put a link in its place,
-//      and the other's sandbox would bring in whatever that leads to.
+// Decides which parts of the system a sandboxed program sees, as arguments of bubblewrap, and which folders
+// may be a workspace.
+// SV1: a file of the host is visible only if it is listed here; all of them are read-only.
+// SV2: parts of /proc about the whole machine are covered, except plain files that everybody may read and
+// nobody may write. If the gateway runs as root, the others would be writable even without capabilities,
+// because the kernel checks the owner.
+// SV3: a workspace that a sandboxed agent may write must not contain another agent's workspace: the agent
+// could replace that by a link, and the other's sandbox would mount the link's target.
 
 import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
@@ -15,7 +15,7 @@ import { SEARCH_PATH } from "../world/programs.ts";
 import type { Held } from "./repository.ts";
 import { resolverFile } from "./uplink.ts";
 
-/** Where a contained program finds the gateway's Node and code. */
+/** Paths of the gateway's Node and code in a sandbox. */
 export const CONTAINED_NODE = "/run/parley/node";
 export const CONTAINED_CODE = "/run/parley/code";
 export const CONTAINED_CACHE = "/run/parley/cache";
@@ -24,9 +24,9 @@ const SHARED_MEMORY_MB = 64;
 const MEGABYTE = 1024 * 1024;
 
 const SYSTEM_LINKS = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/** Programs of some distributions live apart from /usr. */
+/** Some distributions keep programs outside of /usr. */
 const SYSTEM_FOLDERS = ["/usr", "/nix/store", "/gnu/store"];
-/** What programs need of /etc. Never whole: it holds password hashes and keys. */
+/** Files in /etc that programs need. Never the whole folder: it contains password hashes and keys. */
 const CONFIGURATION = [
   "alternatives",
   "ld.so.cache",
@@ -45,14 +45,14 @@ const CONFIGURATION = [
   "fonts",
   "terminfo",
 ];
-/** Files of /proc that everybody may read, and that tell of this machine what helps to attack it. */
+/** Files of /proc that everybody may read but that help an attacker. */
 const PROC_TELLING = ["cmdline", "iomem", "ioports", "kallsyms", "key-users", "keys"];
-/** Each namespace has its own: left as it is. */
+/** Isolated by namespaces, so not covered. */
 const PROC_OWN = ["sysvipc"];
 const READ_BY_ALL_WRITTEN_BY_NONE = 0o444;
-/** The kernel's settings: read by many, and never to be written. */
+/** The kernel's settings: programs read them, but must never write them. */
 const PROC_SETTINGS = "/proc/sys";
-/** No workspace lies in these, and none holds one of them. */
+/** A workspace must not be inside of these, nor contain one of them. */
 const NOT_A_WORKSPACE = [
   ...SYSTEM_LINKS,
   ...SYSTEM_FOLDERS,
@@ -64,10 +64,10 @@ const NOT_A_WORKSPACE = [
   "/run/parley",
 ];
 
-/** Too wide for a workspace: they hold what belongs to others. A folder inside one is fine. */
+/** Too wide for a workspace: they contain other people's files. A folder inside one is allowed. */
 const TOO_WIDE = ["/tmp", "/home", "/run", "/run/user", "/var", "/var/lib", "/opt", "/srv", "/mnt", "/media"];
 
-/** Small files that a contained program finds in place of the host's. */
+/** Small files that replace the host's in a sandbox. */
 export const OWN_FILES: Readonly<Record<string, string>> = {
   "/etc/passwd": "agent:x:1000:1000:agent:/:/bin/bash\nnobody:x:65534:65534:nobody:/:/bin/false\n",
   "/etc/group": "agent:x:1000:\nnogroup:x:65534:\n",
@@ -75,7 +75,7 @@ export const OWN_FILES: Readonly<Record<string, string>> = {
   "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 };
 
-/** Of a path that does not exist yet: where it would be. */
+/** Resolves a path that may not exist yet. */
 const realOf = (path: string): string => {
   try {
     return realpathSync(path);
@@ -85,38 +85,38 @@ const realOf = (path: string): string => {
   }
 };
 
-/** What belongs to others on this machine. */
+/** Folders of this machine that belong to others. */
 export interface Surroundings {
-  /** The gateway's store and configuration: no workspace holds one of them or lies in one. */
+  /** The gateway's store and configuration: a workspace must not contain them or be inside of them. */
   readonly keepOut: readonly string[];
-  /** The gateway's code: the same, but it may be seen. */
+  /** The gateway's code: the same rule, but it may be visible. */
   readonly code?: string;
-  /** Homes: no workspace is one, or holds one. */
+  /** Homes: a workspace must not be one, or contain one. */
   readonly homes?: readonly string[];
-  /** All agents' workspaces: none may lie in another that is contained. Two agents may share one. */
+  /** All agents' workspaces: none may be inside another that is sandboxed. Two agents may share one. */
   readonly workspaces?: readonly string[];
 }
 
-/** The real path of a workspace, or why it can't be contained. */
+/** Returns the real path of a workspace, or why it cannot be used in a sandbox. */
 export function checkWorkspace(workspace: string, around: Surroundings): Result<string> {
   const real = realOf(workspace);
   const holds = (path: string): boolean => isInside(real, path) || isInside(real, realOf(path));
   const refuse = (why: string) =>
-    fail("sandbox_unavailable", `the workspace ${workspace} can't be contained: ${why}`, {
-      hint: "Give the agent a folder of its own: agents.defaults.workspace or agents.list[].workspace.",
+    fail("sandbox_unavailable", `the workspace ${workspace} cannot be used in a sandbox: ${why}`, {
+      hint: "Give the agent its own folder: agents.defaults.workspace or agents.list[].workspace.",
     });
   if (real === sep) return refuse("it is the whole file system");
   const system = NOT_A_WORKSPACE.find((folder) => isInside(folder, real) || isInside(real, folder));
-  if (system !== undefined) return refuse(`it takes in ${system}, a part of the system`);
+  if (system !== undefined) return refuse(`it contains ${system}, a part of the system`);
   const wide = [...TOO_WIDE, ...(around.homes ?? [])].find(holds);
-  if (wide !== undefined) return refuse(`it takes in all of ${wide}`);
+  if (wide !== undefined) return refuse(`it contains all of ${wide}`);
   const seen = around.keepOut.find((path) => SYSTEM_FOLDERS.some((folder) => isInside(folder, realOf(path))));
   if (seen !== undefined) return refuse(`every sandbox would show ${seen}, which belongs to the gateway`);
   const gateways = around.code === undefined ? around.keepOut : [...around.keepOut, around.code];
   const own = gateways.find((path) => holds(path) || isInside(realOf(path), real));
-  if (own !== undefined) return refuse(`it holds or lies in ${own}, which belongs to the gateway`);
+  if (own !== undefined) return refuse(`it contains or is inside of ${own}, which belongs to the gateway`);
   const other = around.workspaces?.find((path) => holds(path) && path !== workspace && realOf(path) !== real);
-  if (other !== undefined) return refuse(`it holds ${other}, the workspace of another agent`);
+  if (other !== undefined) return refuse(`it contains ${other}, the workspace of another agent`);
   return ok(real);
 }
 
@@ -160,7 +160,7 @@ export interface CacheView {
   readonly writable: boolean;
 }
 
-/** All that a contained program has as its environment. */
+/** Returns the complete environment of a sandboxed program. */
 export function containedEnvironment(
   workspace: string,
   searchPath: string | undefined,
@@ -177,7 +177,7 @@ export function containedEnvironment(
 }
 
 export interface View {
-  /** The workspace's real path, and the name that settings give it. */
+  /** Real path of the workspace, and its name in the settings. */
   readonly workspace: string;
   readonly namedWorkspace: string;
   readonly network: boolean;
@@ -186,11 +186,11 @@ export interface View {
   readonly node: string;
   readonly code: string;
   readonly cache?: CacheView;
-  /** Of the workspace, what stays in its place; each after the folders that it lies in. */
+  /** Protected paths of the workspace; each after the folders that contain it. */
   readonly held: readonly Held[];
 }
 
-/** The mounts. `OWN_FILES` are read from the file descriptors `firstData`, …, in their order. */
+/** Returns the mounts. `OWN_FILES` are read from the file descriptors `firstData`, …, in order. */
 export function mountArguments(view: View, firstData: number): string[] {
   const { workspace, namedWorkspace } = view;
   const resolver = view.network ? ["--ro-bind-try", realOf(resolverFile()), "/etc/resolv.conf"] : [];
@@ -198,7 +198,7 @@ export function mountArguments(view: View, firstData: number): string[] {
     view.cache === undefined
       ? []
       : [view.cache.writable ? "--bind" : "--ro-bind", view.cache.dir, CONTAINED_CACHE];
-  // A workspace that is a link is found under both of its names.
+  // A workspace that is a link is available under both names.
   const link = namedWorkspace === workspace ? [] : ["--symlink", workspace, namedWorkspace];
   return [
     ...systemFolders(),

@@ -1,10 +1,11 @@
-// Owns the network of contained programs: a network namespace of their own, and a program outside it that
-// carries its traffic (pasta or slirp4netns), as an ordinary client of the host's network would send it.
+// The network of sandboxed programs: their own network namespace, and a program outside of it that carries
+// their traffic (pasta or slirp4netns) like an ordinary client on the host's network.
 // UL1: nothing of the host's own network is shared: no loopback, no abstract Unix socket, no interface.
-// UL2: no program starts before the carrier has made a way out; without a carrier none starts.
-// UL3: the carrier ends with the program, and with the gateway.
-// The carrier dials as a process of the gateway's user, so a service that listens at all addresses of this
-// machine can be reached at one of these, as from the network. The gateway itself hangs up (peers.ts).
+// UL2: programs start only after the carrier has connected the namespace; without a carrier none starts.
+// UL3: the carrier exits with the program, and with the gateway.
+// The carrier connects as a process of the gateway's user, so a service that listens on all addresses of this
+// machine can be reached at one of them, as from the network. The gateway itself closes these connections
+// (peers.ts).
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -16,17 +17,17 @@ const CARRIERS = ["pasta", "slirp4netns"] as const;
 export type Carrier = (typeof CARRIERS)[number];
 
 const RESOLVER = "/etc/resolv.conf";
-/** Where systemd keeps the servers that its own resolver on the loopback asks. */
+/** The servers that systemd's local resolver uses. */
 const RESOLVER_BEHIND = "/run/systemd/resolve/resolv.conf";
 const NAMESERVER = /^\s*nameserver\s+(\S+)/gm;
 const LOOPBACK = /^127\.|^::1$/;
 const WORDS_MAX = 2_000;
-/** Tries of 0.02 s each until there is a way out. */
+/** Attempts of 0.02 s each until the network works. */
 const READY_TRIES_MAX = 250;
 
 /**
- * Holds the namespaces open for as long as its input is. Says "made" when they are there, "up" when there
- * is a way out. It is the root of its user namespace, where the gateway's user is the only one.
+ * Keeps the namespaces open while its input is open. Prints "made" when they exist, "up" when the network
+ * works. It is root of its user namespace, which contains only the gateway's user.
  */
 const HOLDER = [
   "echo made",
@@ -40,7 +41,7 @@ const HOLDER = [
   "read -r _",
 ].join("\n");
 
-/** Runs the carrier, and ends it when our input does: pasta would outlive a gateway that is killed. */
+/** Runs the carrier, and kills it when our input closes: pasta would survive a killed gateway. */
 const KEEPER = [
   "exec 3<&0",
   '"$@" & carrier=$!',
@@ -59,18 +60,18 @@ const readText = (path: string): string => {
 const serversIn = (path: string): string[] =>
   [...readText(path).matchAll(NAMESERVER)].map(([, server = ""]) => server);
 
-/** The file that tells contained programs whom to ask for names: not this machine's loopback. */
+/** Returns the file with name servers for sandboxed programs: never this machine's loopback. */
 export function resolverFile(): string {
   const isReachable = serversIn(RESOLVER).some((server) => !LOOPBACK.test(server));
   return !isReachable && existsSync(RESOLVER_BEHIND) ? RESOLVER_BEHIND : RESOLVER;
 }
 
-/** Why a carrier must not be used here; undefined when it may. */
+/** Explains why a carrier must not be used here. undefined: it may. */
 function unfit(carrier: Carrier): string | undefined {
   const [server] = serversIn(RESOLVER);
-  // Its address for names stands for the host's first server with all of its ports.
+  // Its address for name lookups forwards all ports to the host's first name server.
   if (carrier === "pasta" || (server !== undefined && !LOOPBACK.test(server))) return undefined;
-  return `is not used, because ${RESOLVER} names a server on the loopback, which it would open`;
+  return `is not used, because ${RESOLVER} names a server on the loopback, which it would expose`;
 }
 
 function carrierArguments(carrier: Carrier, pid: number): string[] {
@@ -92,8 +93,8 @@ export interface Uplink {
 
 type Environment = Readonly<Record<string, string>>;
 
-/** Whether a process writes a line before it ends. */
-function lineOf(child: ChildProcess, line: string): Promise<boolean> {
+/** Resolves to whether a process prints a line before it exits. */
+function printsLine(child: ChildProcess, line: string): Promise<boolean> {
   return new Promise((done) => {
     let text = "";
     child.stdout?.on("data", (chunk: Buffer) => {
@@ -105,8 +106,8 @@ function lineOf(child: ChildProcess, line: string): Promise<boolean> {
   });
 }
 
-/** The end of a process's errors. */
-function wordsOf(child: ChildProcess): () => string {
+/** Returns the end of a process's error output. */
+function errorTail(child: ChildProcess): () => string {
   let text = "";
   child.stderr?.on("data", (chunk: Buffer) => {
     text = (text + chunk).slice(-WORDS_MAX);
@@ -126,10 +127,10 @@ async function open(carrier: Carrier, env: Environment): Promise<Result<Uplink &
     stdio: ["pipe", "pipe", "pipe"],
   });
   holder.stdin?.on("error", () => undefined);
-  const whyNoHolder = wordsOf(holder);
-  const up = lineOf(holder, "up");
-  if (!(await lineOf(holder, "made")) || holder.pid === undefined) {
-    return fail("sandbox_unavailable", `no network namespace can be made (unshare: ${whyNoHolder()})`);
+  const whyNoHolder = errorTail(holder);
+  const up = printsLine(holder, "up");
+  if (!(await printsLine(holder, "made")) || holder.pid === undefined) {
+    return fail("sandbox_unavailable", `cannot create a network namespace (unshare: ${whyNoHolder()})`);
   }
   const command = [carrier, ...carrierArguments(carrier, holder.pid)];
   const child = spawn("sh", ["-c", KEEPER, "sh", ...command], {
@@ -137,7 +138,7 @@ async function open(carrier: Carrier, env: Environment): Promise<Result<Uplink &
     stdio: ["pipe", "ignore", "pipe"],
   });
   child.stdin?.on("error", () => undefined);
-  const why = wordsOf(child);
+  const why = errorTail(child);
   const ended = new Promise<boolean>((done) => {
     child.once("error", () => done(false));
     child.once("exit", async () => {
@@ -156,10 +157,10 @@ async function open(carrier: Carrier, env: Environment): Promise<Result<Uplink &
     return ok({ carrier, enter, pid: child.pid, close });
   }
   close();
-  return fail("sandbox_unavailable", `${carrier} ${why() || "makes no way out of a network namespace"}`);
+  return fail("sandbox_unavailable", `${carrier} ${why() || "does not connect a network namespace"}`);
 }
 
-/** Makes a network for one program. `preferred`: what worked before. */
+/** Creates a network for one program. `preferred`: the carrier that worked before. */
 export async function openUplink(
   env: Environment,
   peers: NetworkPeers | undefined,
@@ -182,9 +183,9 @@ export async function openUplink(
     };
     return ok({ carrier, enter: opened.value.enter, close: closeAll });
   }
-  return fail("sandbox_unavailable", `contained programs can have no network here: ${reasons.join("; ")}`, {
+  return fail("sandbox_unavailable", `sandboxed programs cannot have a network here: ${reasons.join("; ")}`, {
     hint:
       "Install pasta: `sudo apt install passt` (Debian, Ubuntu), `sudo dnf install passt` (Fedora), " +
-      "`sudo pacman -S passt` (Arch); slirp4netns will do too. Or set sandbox.network to false.",
+      "`sudo pacman -S passt` (Arch); slirp4netns works, too. Or set sandbox.network to false.",
   });
 }

@@ -1,4 +1,4 @@
-// Owns the looks at a contained program while it runs: its time, its disk, and what the backend adds.
+// Watches a sandboxed program while it runs: its time, its disk, and the backend's own checks.
 
 import type { World } from "../world.ts";
 import { type DiskBook, diskLook } from "./disk.ts";
@@ -8,30 +8,30 @@ import type { Program, SandboxNeeds } from "./sandbox.ts";
 import type { CacheView } from "./system-view.ts";
 import type { Carrier } from "./uplink.ts";
 
-/** What any backend is given to make a sandbox of. */
+/** The inputs from which a backend builds a sandbox. */
 export interface Ground {
   readonly world: World;
   readonly needs: SandboxNeeds;
-  /** The workspace's real path, and the name that settings give it. */
+  /** Real path of the workspace, and its name in the settings. */
   readonly workspace: string;
   readonly namedWorkspace: string;
   /** The gateway's Node and the folder of its code. */
   readonly node: string;
   readonly code: string;
   readonly codeCache?: CodeCache;
-  /** Of the backend's own program, never of what runs inside: where it is found, where its daemon is. */
+  /** Environment of the backend's own program, never of the program inside: finds programs and daemon. */
   readonly environment: Readonly<Record<string, string>>;
   readonly disk: DiskBook;
-  /** Told of every carrier of a network. */
+  /** Is notified of every network carrier. */
   readonly peers?: NetworkPeers;
-  /** The carrier that works here, where the program has a network. */
+  /** The carrier that works here, if the program has a network. */
   readonly carrier?: Carrier;
 }
 
 /**
- * Where Node keeps what it compiled of our scripts, so that the next start takes a third of the time. Only a
- * script's first run may write it. Each workspace has its own: a command that misleads that run by swapping
- * folders under it reaches nobody else's code.
+ * Folder for compiled code of our scripts: the next start then takes a third of the time. Only a script's
+ * first run may write it. Each workspace has its own: a command that tampers with that run by swapping
+ * folders affects no other workspace.
  */
 export interface CodeCache {
   readonly dir: string;
@@ -39,7 +39,7 @@ export interface CodeCache {
   readonly warm: Set<string>;
 }
 
-/** The cache as one run of a program may use it; none for what is not ours. */
+/** Returns the cache for one run of a program; undefined for programs that are not ours. */
 export function codeCacheFor(ground: Pick<Ground, "codeCache">, program: Program): CacheView | undefined {
   const { codeCache } = ground;
   if (codeCache === undefined || program.kind !== "script") return undefined;
@@ -51,10 +51,10 @@ export function codeCacheFor(ground: Pick<Ground, "codeCache">, program: Program
 type Stop = (why: Ending) => void;
 
 const LOOK_EVERY_MS = 50;
-/** A look that takes long is followed by a pause this many times as long: the gateway has other work. */
+/** A check is followed by a pause this many times as long: the gateway has other work. */
 const PAUSE_TIMES = 10;
 
-/** `look`: what else is looked at, given the backend's process. */
+/** `look`: additional check, with the process of the backend. */
 export function watchRun(
   ground: Ground,
   usedAtStart: number,

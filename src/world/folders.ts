@@ -1,11 +1,11 @@
-// Owns how a folder comes to be, with those above it, and what is inside of it.
-// FO1: asking ends, wherever the folder is to be: Node's own `recursive` never does where the folder above is
-//      there and the file system makes none in it (/proc, the folders of an automounter).
+// Creates folders with their parents, and compares paths.
+// FO1: creating a folder always ends. Node's own `recursive` loops if the parent exists but the file system
+// refuses new folders in it (/proc, the folders of an automounter).
 
 import { mkdirSync, statSync } from "node:fs";
 import { dirname, sep } from "node:path";
 
-/** Whether a whole path is that of the folder, or of something below it. Nothing is looked up. */
+/** Returns whether an absolute path is the folder or below it. Does not access the file system. */
 export const isInside = (folder: string, path: string): boolean =>
   path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 
@@ -17,10 +17,10 @@ function isFolder(path: string): boolean {
   }
 }
 
-/** Makes one folder, if it is not there. False: the system says that the one above is missing. */
+/** Creates one folder if it is missing. False: its parent is missing. */
 function wasMade(path: string): boolean {
   try {
-    // At once, not in the background: in the simulation nothing happens but what its own clock knows of.
+    // Synchronous: in the simulation only the simulated clock may start work.
     mkdirSync(path, 0o700);
     return true;
   } catch (error) {
@@ -30,14 +30,14 @@ function wasMade(path: string): boolean {
   }
 }
 
-/** Makes what is missing of a folder and those above it, for their owner alone. */
+/** Creates a folder and its missing parents, accessible only by their owner. */
 export async function ensureFolder(path: string): Promise<void> {
   if (wasMade(path)) return;
   const above = dirname(path);
   if (!isFolder(above)) await ensureFolder(above);
-  // If it is there, somebody else may have made it a moment ago.
+  // Another process may have created it in between.
   if (wasMade(path)) return;
-  const text = `EPERM: no folder can be made there, mkdir '${path}'`;
-  // As the system's own: whoever tells people of those, and of no bug, tells of this one too.
+  const text = `EPERM: no folder can be created there, mkdir '${path}'`;
+  // Has the shape of a system error, so that callers treat it as one, not as a bug.
   throw Object.assign(new Error(text), { code: "EPERM", syscall: "mkdir", path });
 }

@@ -1,9 +1,9 @@
-// Owns how this process comes by Node's HTTP.
-// NH1: nothing imports `node:http`: an `import` reads every name of a module, and one of that module's is the
-//      browsers' WebSocket, for which Node loads its whole `fetch`: 14 MB and 40 ms that no server needs.
+// Loads Node's HTTP modules.
+// NH1: nothing imports `node:http`: an `import` reads every name of a module, and one of them is the
+// browsers' WebSocket, for which Node loads its whole `fetch`: 14 MB and 40 ms that no server needs.
 
-/** What `import("node:http")` would give, without the price. */
+/** Returns the same as `import("node:http")`, without loading `fetch`. */
 export const plainHttp = (): typeof import("node:http") => process.getBuiltinModule("node:http");
 
-/** The same for https. */
+/** Returns the same as `import("node:https")`, without loading `fetch`. */
 export const secureHttp = (): typeof import("node:https") => process.getBuiltinModule("node:https");

@@ -1,23 +1,23 @@
-// Gives memory back to the system once the process has been busy and is idle again.
-// IM1: nothing is collected while the process works: a collection of all garbage stops it for a moment.
-// IM2: after each busy time it is done once, and only where much was taken since.
+// Returns memory to the system when the process becomes idle after being busy.
+// IM1: nothing is collected while the process works, because a full collection stops it for a moment.
+// IM2: it collects once after each busy time, and only if memory grew enough.
 
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Clock, Timer } from "./plain.ts";
 
 const LOOK_EVERY_MS = 10_000;
-/** Shares of one processor between two looks. */
+/** CPU share between two checks above which the process is busy. */
 const BUSY_SHARE = 0.05;
 const IDLE_SHARE = 0.02;
-/** Bytes above those of the last idle time that are worth a collection. */
+/** Growth in bytes since the last idle time that is worth a collection. */
 const WORTH_BYTES = 32 * 1024 * 1024;
 
-/** The process, as far as this file looks at it. */
+/** The process, as far as this file uses it. */
 export interface Machine {
   cpuMs(): number;
   residentBytes(): number;
-  /** Collects all garbage and gives the free memory back. */
+  /** Collects all garbage and returns free memory to the system. */
   collect(): void;
 }
 
@@ -37,13 +37,13 @@ export function thisMachine(): Machine {
         gc = runInNewContext("gc") as Collect;
         setFlagsFromString("--no-expose-gc");
       }
-      // An ordinary collection keeps the space of what it freed.
+      // An ordinary collection keeps the freed space.
       gc({ type: "major", flavor: "last-resort" });
     },
   };
 }
 
-/** Looks at the process every 10 s until the returned function is called. */
+/** Checks the process every 10 s until the returned function is called. */
 export function releaseIdleMemory(clock: Clock, machine: Machine): () => void {
   let floorBytes = machine.residentBytes();
   let [lookedAt, cpuMs] = [clock.monotonic(), machine.cpuMs()];

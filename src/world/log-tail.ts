@@ -1,15 +1,15 @@
-// Owns the newest lines of this process's log, in memory, as they were written: secrets are masked in them.
-// LT1: it is bounded, in lines and in characters: the oldest go first. No file is written.
-// LT2: lines are numbered from 1; a reader sees by the numbers whether it has missed some.
+// Keeps the newest lines of this process's log in memory, as they were written: with secrets redacted.
+// LT1: lines and characters are bounded: the oldest are evicted. No file is written.
+// Lines are numbered from 1, so that a reader can detect missing ones.
 
 const LINES_MAX = 2_000;
 const CHARS_MAX = 4_000_000;
-/** Of one line; the rest of it is on stderr only. */
+/** Limit of one line; the rest is only on stderr. */
 const LINE_MAX_CHARS = 16_000;
 
 export interface LogTailLine {
   readonly seq: number;
-  /** A line of JSON; one that was too long is cut off, and is none any more. */
+  /** A line of JSON. A line that was too long is cut and no longer valid JSON. */
   readonly text: string;
 }
 
@@ -33,7 +33,7 @@ export class LogTail {
     return this.#lines;
   }
 
-  /** The number of the newest line; 0: there was none. */
+  /** Number of the newest line; 0: none. */
   last(): number {
     return this.#seq;
   }

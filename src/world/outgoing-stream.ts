@@ -1,8 +1,8 @@
-// A POST whose answer is read piece by piece, over the same connections as fetch and under the same rules.
-// It leaves out fetch's requests, responses and web streams: they take half of the time of a small piece.
-// OS1: no redirect is followed: the answer has its status and its headers.
-// OS2: at most some pieces wait here; then the server has to.
-// OS3: a reader that has all it wants leaves, and the connection is used again if the answer ends soon.
+// Sends a POST and reads the answer piece by piece, with the same connections and rules as fetch. Avoids
+// fetch's requests, responses and web streams, which take half of the time of a small piece.
+// OS1: redirects are not followed: the answer has its own status and headers.
+// OS2: at most a few pieces are buffered; then the server has to wait.
+// OS3: a reader may leave early; the connection is reused if the answer ends soon.
 
 import { reachOf } from "../core/outgoing.ts";
 import { AddressRefused, type Dispatcher, dispatcherFor, type FetchLimits } from "./outgoing.ts";
@@ -13,7 +13,7 @@ type Controller = Parameters<NonNullable<Handler["onRequestStart"]>>[0];
 type AnswerHeaders = Parameters<NonNullable<Handler["onResponseStart"]>>[2];
 
 const WAITING_BYTES_MAX = 256 * 1024;
-/** Of an answer whose reader has left: the time and the bytes until its end. */
+/** Limits of the rest of an answer whose reader has left: time and bytes. */
 const END_WAIT_MS = 1_000;
 const END_BYTES_MAX = 64 * 1024;
 
@@ -22,7 +22,7 @@ const LEFT = new Error("the reader has left");
 export interface Post {
   readonly purpose: "model";
   readonly url: string;
-  /** The address in the configuration to which this request belongs. */
+  /** The configured address to which this request belongs. */
   readonly configured: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -32,13 +32,15 @@ export interface Post {
 export interface StreamedAnswer {
   readonly status: number;
   readonly headers: Headers;
-  /** The next bytes; undefined at the end. Rejects if the connection broke or the signal was aborted. */
+  /**
+   * Returns the next bytes; undefined at the end. Rejects if the connection broke or the signal was aborted.
+   */
   read(): Promise<Uint8Array | undefined>;
-  /** Nothing more is read. */
+  /** Stops reading. */
   leave(): void;
 }
 
-/** Sends the request, and resolves at the first bytes of its answer. */
+/** Sends the request and resolves at the first bytes of its answer. */
 export function outgoingPost(post: Post, signal: AbortSignal, clock: Clock): Promise<StreamedAnswer> {
   const { purpose, url, configured, headers, body, limits } = post;
   const reach = reachOf(purpose, url, configured);
@@ -62,7 +64,7 @@ class Exchange implements StreamedAnswer, Handler {
   #pieces: Uint8Array[] = [];
   #bytes = 0;
   #waiting: PromiseWithResolvers<Uint8Array | undefined> | undefined;
-  /** How it ended: undefined while it goes on. */
+  /** How the answer ended. undefined: it continues. */
   #end: { readonly error?: unknown } | undefined;
   #left: Timer | undefined;
 
@@ -100,7 +102,7 @@ class Exchange implements StreamedAnswer, Handler {
   }
 
   onResponseStart(_controller: Controller, status: number, headers: AnswerHeaders): void {
-    // An announcement (1xx) comes before the answer.
+    // An informational response (1xx) precedes the answer.
     if (status < 200) return;
     this.status = status;
     for (const [name, value] of Object.entries(headers))

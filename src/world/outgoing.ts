@@ -1,6 +1,7 @@
-// Owns every HTTP request that leaves this process, and asks core/outgoing.ts where each may go.
-// OC1: the address that is connected to is checked, not only the name: it may lead elsewhere the next time.
-// OC2: nothing here loads Node's HTTP, TLS or fetch before the first request.
+// Sends every HTTP request of this process, to the addresses that core/outgoing.ts allows.
+// OC1: checks the address of the connection, not only the name, because a name may resolve differently the
+// next time.
+// Nothing here loads Node's HTTP, TLS or fetch before the first request.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { LookupAddress, LookupOptions } from "node:dns";
@@ -10,26 +11,28 @@ import { BlockList, isIP } from "node:net";
 import { followed, type Purpose, reachOf } from "../core/outgoing.ts";
 import { plainHttp, secureHttp } from "./http.ts";
 
-/** Where a request goes, and why. */
+/** The target and purpose of a request. */
 export interface Destination {
   readonly purpose: Purpose;
   readonly url: string;
-  /** The address in the configuration to which this request belongs. */
+  /** The configured address to which this request belongs. */
   readonly configured: string;
 }
 
-/** Its words are for people, and name no address. */
+/** Its message is for people and contains no address. */
 export class AddressRefused extends Error {}
 
-const PRIVATE = "the address leads to this machine or a private network, so nothing was sent";
+const PRIVATE = "the address leads to this machine or a private network. Nothing was sent.";
 
-/** Address ranges that are not public: private, shared, local, for documentation, multicast, reserved. */
+/** IPv4 ranges that are not public: private, shared, local, for documentation, multicast, reserved. */
 const NOT_PUBLIC_4 = [
   ...["0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"],
   ...["192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24"],
   ...["203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"],
 ];
-/** Beside all that is not in 2000::/3. 2001::/23 and 2002::/16 hold tunnels to IPv4 addresses. */
+/**
+ * Not public, in addition to everything outside 2000::/3. 2001::/23 and 2002::/16 contain tunnels to IPv4.
+ */
 const NOT_PUBLIC_6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
 const PUBLIC_6 = ["2000::/3"];
 
@@ -46,7 +49,7 @@ const not4 = listOf(NOT_PUBLIC_4, "ipv4");
 const not6 = listOf(NOT_PUBLIC_6, "ipv6");
 const is6 = listOf(PUBLIC_6, "ipv6");
 
-/** Whether everybody on the internet may reach this IP address. */
+/** Returns whether this IP address is reachable from the whole internet. */
 export function isPublic(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return !not4.check(address, "ipv4");
@@ -56,7 +59,7 @@ export function isPublic(address: string): boolean {
 type Looked = (error: Error | null, found: string | LookupAddress[], family?: number) => void;
 type Lookup = (name: string, options: LookupOptions, looked: Looked) => void;
 
-/** Looks a name up, and gives its public addresses only. */
+/** Looks up a name and returns only its public addresses. */
 export function publicLookup(inner: Lookup): Lookup {
   return (name, options, looked) => {
     inner(name, { ...options, all: true }, (error, found) => {
@@ -75,12 +78,15 @@ const systemLookup: Lookup = (name, options, looked) =>
 
 const httpFor = (url: string) => (url.startsWith("https:") ? secureHttp() : plainHttp());
 
-/** Keeps connections to the host of an address, or makes each anew. */
+/** Keeps connections to the host of an address, or opens a new one each time. */
 export function agentFor(url: string, options: AgentOptions): PlainAgent | SecureAgent {
   return new (httpFor(url).Agent)(options);
 }
 
-/** A request that is not sent yet and follows no redirect. Throws `AddressRefused` if it must not be sent. */
+/**
+ * Creates a request that is not sent yet and follows no redirect. Throws `AddressRefused` if it must not be
+ * sent.
+ */
 export function outgoingRequest(
   { purpose, url, configured }: Destination,
   options: RequestOptions,
@@ -88,7 +94,7 @@ export function outgoingRequest(
   const reach = reachOf(purpose, url, configured);
   if (reach.kind === "refused") throw new AddressRefused(reach.why);
   if (reach.kind === "any address") return httpFor(url).request(url, options);
-  // No name is looked up for an address of digits.
+  // A numeric address has no lookup.
   const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
   if (isIP(host) !== 0 && !isPublic(host)) throw new AddressRefused(PRIVATE);
   return httpFor(url).request(url, { ...options, agent: false, lookup: publicLookup(systemLookup) });
@@ -98,31 +104,31 @@ export type Fetch = typeof fetch;
 export type Dispatcher = NonNullable<RequestInit["dispatcher"]>;
 type DispatcherKind = new (options: object) => Dispatcher;
 
-/** Limits of one request to a server that may think for long. */
+/** Limits of one request to a server that may be slow to answer. */
 export interface FetchLimits {
-  /** From the first packet until the connection stands, TLS included. */
+  /** Until the connection is established, including TLS. */
   readonly connectTimeoutSeconds: number;
 }
 
-/** At most so many: each value of a setting needs one. */
+/** Each value of the setting needs one. */
 const DISPATCHERS_MAX = 32;
 const dispatchers = new Map<number, Dispatcher>();
 
 /**
- * Node's fetch has no option for the time to connect, but takes a dispatcher. The class is that of Node's own
- * dispatcher, which Node keeps behind a symbol: one of another version may not fit this fetch. If the
- * environment names a proxy, that class uses it, as fetch does.
+ * Node's fetch has no option for the connect timeout, but accepts a dispatcher. The class is that of Node's
+ * own dispatcher, which is behind a symbol: one of another version may not fit this fetch. If the environment
+ * names a proxy, that class uses it, like fetch.
  */
 export function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatcher {
   const known = dispatchers.get(connectTimeoutSeconds);
   if (known !== undefined) return known;
-  // The first look at Headers makes Node load its fetch.
+  // The first access to Headers makes Node load its fetch.
   void globalThis.Headers;
   const shared = globalThis as unknown as Record<symbol, { constructor: DispatcherKind } | undefined>;
   const own =
     shared[Symbol.for("undici.globalDispatcher.2")] ?? shared[Symbol.for("undici.globalDispatcher.1")];
   if (own === undefined) throw new Error("this Node has no fetch with a dispatcher");
-  // The caller watches for silence by itself; Node's own limits of 300 s would come before a longer one.
+  // The caller checks for silence itself; Node's own limits of 300 s could end a longer silence too early.
   const made = new own.constructor({
     connect: { timeout: connectTimeoutSeconds * 1_000 },
     headersTimeout: 0,
@@ -133,16 +139,16 @@ export function dispatcherFor({ connectTimeoutSeconds }: FetchLimits): Dispatche
   return made;
 }
 
-/** Whether a failed request ended because no connection stood in time. */
+/** Returns whether a request failed because the connection was not established in time. */
 export function isConnectTimeout(error: unknown): boolean {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
   return (code ?? cause?.code) === "UND_ERR_CONNECT_TIMEOUT";
 }
 
-/** More than a server needs to find its own path. */
+/** More than a server needs on its own origin. */
 const REDIRECTS_MAX = 5;
 
-/** A fetch for requests to one configured address. A redirect that is not followed is the answer. */
+/** Returns a fetch for requests to one configured address. A redirect that is not followed is the answer. */
 export function outgoingFetch(
   purpose: Exclude<Purpose, "media">,
   configured: string,
@@ -169,11 +175,11 @@ export function outgoingFetch(
   };
 }
 
-/** The fetch that a library's calls of the global one reach. */
+/** The fetch that replaces the global one for a library. */
 const REPLACED = new AsyncLocalStorage<Fetch | undefined>();
 let isGuarded = false;
 
-/** Runs `work`, whose calls of the global fetch go to `own`: for a library that takes no fetch of ours. */
+/** Runs `work` with `own` as the global fetch, for a library that accepts no fetch of ours. */
 export function withFetch<T>(own: Fetch, work: () => T): T {
   if (!isGuarded) {
     isGuarded = true;

@@ -1,9 +1,9 @@
-// Owns waiting for a while, which a signal ends at once.
-// PU1: however it ends, it leaves no timer behind, nor a listener at a signal that outlives it.
+// Waits for a time; a signal ends the wait early.
+// It always removes its timer and its listener at the signal.
 
 import type { Clock } from "./plain.ts";
 
-/** Resolves when the time is over, or the signal fires. `keep`: the process stays alive for it. */
+/** Resolves when the time is over, or the signal fires. `keep`: keeps the process alive for it. */
 export function pause(
   clock: Pick<Clock, "now" | "at">,
   ms: number,

@@ -1,8 +1,8 @@
-// Owns time, ids and randomness as every JavaScript platform has them: Node, browsers, workers. The client
-// library runs on nothing else; `world.ts` adds what only a process has.
+// Time, ids and randomness as every JavaScript platform has them: Node, browsers, workers. The client library
+// uses nothing else; `world.ts` adds the rest of a process.
 // PW1: nothing of Node is imported here, or the client could not be built for a browser.
 
-/** A timer that can be taken back. Cancelling twice, or after it fired, does nothing. */
+/** A timer that can be cancelled. Cancelling twice, or after it fired, does nothing. */
 export interface Timer {
   cancel(): void;
 }
@@ -12,7 +12,7 @@ export interface Clock {
   now(): number;
   /** Monotonic milliseconds, for durations only. */
   monotonic(): number;
-  /** Calls `fire` once, no earlier than `atMs` (wall clock). Keeps the process alive only if told to. */
+  /** Calls `fire` once, no earlier than `atMs` (wall clock). Keeps the process alive only with `keep`. */
   at(atMs: number, fire: () => void, keep?: "alive"): Timer;
 }
 
@@ -20,13 +20,13 @@ export interface Ids {
   /** A random UUID in its 36-character form. */
   uuid(): string;
   /**
-   * A UUID that sorts by when it was made (version 7): for what is stored in great numbers. An index of such
-   * ids grows at its end, where one of random ids is written to everywhere. Its beginning is no short form.
+   * Returns a UUID that sorts by its creation time (version 7), for large tables: an index of such ids grows
+   * at its end, while random ids spread their writes. Its first characters are not unique.
    */
   orderedUuid(): string;
 }
 
-/** Timers above this are re-armed in steps: the platform's own limit is 2^31-1 ms. */
+/** Longer timers are set in steps: the platform's limit is 2^31-1 ms. */
 const TIMER_STEP_MAX_MS = 2_000_000_000;
 
 function timerAt(atMs: number, fire: () => void, keep?: "alive"): Timer {
@@ -42,7 +42,7 @@ function timerAt(atMs: number, fire: () => void, keep?: "alive"): Timer {
   return { cancel: () => clearTimeout(handle) };
 }
 
-/** `crypto.randomUUID` is missing on pages that were not loaded over HTTPS or from this machine. */
+/** `crypto.randomUUID` is missing on pages that were loaded neither over HTTPS nor from this machine. */
 function uuid(): string {
   if (typeof crypto.randomUUID === "function") return crypto.randomUUID();
   const bytes = crypto.getRandomValues(new Uint8Array(16));

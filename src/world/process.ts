@@ -1,16 +1,16 @@
-// Owns what this process uses of the machine: memory, CPU time, and how late its event loop is.
-// WP1: it is read when it is asked for; only the loop's delay is watched all the time, outside of JavaScript.
+// Measures the resources of this process: memory, CPU time, and event loop delay.
+// WP1: values are read on demand; only the loop delay is measured all the time, outside of JavaScript.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
 export interface ProcessUse {
   readonly residentBytes: number;
   readonly heapUsedBytes: number;
-  /** User and system together, since the start. */
+  /** User and system time together, since the start. */
   readonly cpuSeconds: number;
 }
 
-/** How late the event loop came to what was due, in milliseconds. */
+/** Delay of the event loop, in milliseconds. */
 export interface LoopDelay {
   readonly p50: number;
   readonly p99: number;
@@ -19,12 +19,12 @@ export interface LoopDelay {
 
 export interface ProcessWatch {
   use(): ProcessUse;
-  /** Since it was last asked; undefined: it was not measured in between. */
+  /** Delay since the last call. undefined: nothing was measured in between. */
   loopDelay(): LoopDelay | undefined;
   stop(): void;
 }
 
-/** How often the delay is measured, which the histogram counts as a part of it. */
+/** Interval of the measurement, which the histogram includes. */
 const RESOLUTION_MS = 20;
 
 export function watchProcess(): ProcessWatch {

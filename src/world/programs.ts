@@ -1,17 +1,16 @@
-// Owns what all programs that are started here have in common: where they are looked up, how one ends
-// together with what it started, and when everything is read that it wrote.
+// Common functions for started programs: finding them, signalling them with their child processes, and
+// reading their last output.
 
 import type { ChildProcess } from "node:child_process";
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { delimiter, resolve } from "node:path";
 
-/** Where programs are looked up by those that get nothing of this process's own environment. */
+/** PATH for programs that get nothing of this process's environment. */
 export const SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /**
- * Whether a program of this name can be started: a path, relative to `cwd`, or a name that is looked up in
- * the folders of `path`.
+ * Returns whether a program can be started: a path, relative to `cwd`, or a name in the folders of `path`.
  */
 export async function isProgram(
   name: string,
@@ -31,22 +30,23 @@ export async function isProgram(
   return false;
 }
 
-/** Signals a process that was started as the leader of a group, and the group. */
+/** Signals a process that leads a group, and the group. */
 export function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   if (pid === undefined) return;
   try {
     process.kill(-pid, signal);
   } catch {
-    // Nobody is left in the group.
+    // The group is empty.
   }
 }
 
 export const killGroup = (child: ChildProcess): void => signalGroup(child, "SIGKILL");
 
 /**
- * Resolves once all has been read that a program wrote before it ended. It is in the pipe by then, but a
- * process that left the group may hold the pipe open for ever, so its end can't be waited for. Two answers of
- * the file system are two turns of the event loop, and the first whole turn reads all that is there.
+ * Resolves after all output that a program wrote before its exit was read. It is in the pipe by then, but a
+ * process that left the group may hold the pipe open forever, so waiting for its end is impossible. Two
+ * answers of the file system take two turns of the event loop, and the first complete turn reads everything
+ * that is there.
  */
 export async function lastWordsRead(): Promise<void> {
   for (let turn = 0; turn < 2; turn += 1) await stat(process.execPath).catch(() => undefined);

@@ -49,7 +49,7 @@ test("an account is added beside what the file holds, tried, and works once the 
   expect(statSync(fileOf(home)).mode & 0o777).toBe(0o600);
   const again = await run(home, ["channels", "add", "telegram", "--set", `botToken=${BOT_TOKEN}`]);
   expect(again.code).toBe(1);
-  expect(again.err).toContain("channels.telegram is there already");
+  expect(again.err).toContain("channels.telegram already exists");
   expect(readFileSync(fileOf(home), "utf8")).toBe(after);
 
   await startGateway(home);
@@ -151,7 +151,7 @@ test("an account of iMessage that nothing makes one is a mistake that is named",
   const { home } = await makeHome({ channels: { imessage: { allowFrom: ["+15550100"] } } });
   const checked = await run(home, ["config", "check"]);
   expect(checked.code).toBe(1);
-  expect(checked.err + checked.out).toContain("channels.imessage.enabled: is needed as true");
+  expect(checked.err + checked.out).toContain("channels.imessage.enabled: must be true");
 });
 
 test("a key that the channel does not have is refused with its path", async () => {

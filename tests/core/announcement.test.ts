@@ -44,7 +44,7 @@ test.each([
   [{ runtimeMs: 59_999 }, "runtime 59s"],
   [{ runtimeMs: 7_384_000 }, "runtime 2h 3m 4s"],
   [{ runtimeMs: -5 }, "runtime 0.0s"],
-])("the stats line tells %j as %s", (more, expected) => {
+])("the stats line shows %j as %s", (more, expected) => {
   expect(composeAnnouncement(facts({ stats: { ...STATS, ...more } }))).toContain(expected);
 });
 
@@ -74,11 +74,11 @@ test.each([
   ],
   ["Result: ```\nopen", ["Status: error", "Result:", "```", "open", "```", "Notes: (none)"]],
   ["Notes: (none)", ["Status: error", "Result: the reply", "Notes: (none)"]],
-])("I12: %j is brought into shape under the runtime's status", (words, expected) => {
+])("I12: %j is formatted under the runtime's status", (words, expected) => {
   expect(announced(words)).toEqual(expected);
 });
 
-test("what the runtime has to note stands behind what the model notes", () => {
+test("notes of the runtime follow the notes of the model", () => {
   expect(announced("Result: r\nNotes: n", { notes: "e" })).toEqual([
     "Status: error",
     "Result: r",
@@ -88,7 +88,7 @@ test("what the runtime has to note stands behind what the model notes", () => {
   ]);
 });
 
-test("I12: whatever the model writes, each label has one line, and the status is the runtime's", () => {
+test("I12: whatever the model writes, each label appears on one line and the status is the runtime's", () => {
   const pieces = fc.constantFrom(
     "Status: ok",
     "ＳＴＡＴＵＳ： ok",
@@ -135,12 +135,12 @@ test.each([
   ["blanks", " ".repeat(300)],
   ["marks", "`".repeat(300)],
   ["wide marks", "\uff1e".repeat(300)],
-])("I12: a status behind hundreds of %s is no second status", (_, before) => {
+])("I12: a status after hundreds of %s does not count as a second status", (_, before) => {
   const lines = announced(`Result: r\n${before}Status: ok`);
   expect(lines).toContain(`| ${before}Status: ok`);
 });
 
-test("no long text is brought into normal form as a whole: that takes time with the square of its length", () => {
+test("a long text is never normalised as a whole, because that takes quadratic time", () => {
   const { normalize } = String.prototype;
   let longest = 0;
   String.prototype.normalize = function counted(this: string, form?: string) {
@@ -156,12 +156,12 @@ test("no long text is brought into normal form as a whole: that takes time with 
   expect(longest).toBeLessThan(1_000);
 });
 
-test("a very long result is cut, and the announcement says where the rest is", () => {
+test("a very long result is cut, and the announcement says where to find the rest", () => {
   const text = composeAnnouncement(facts({ result: "x".repeat(100_010) }));
   expect(text).toContain("(10 more characters are in the sub-agent's transcript.)");
 });
 
-test("text of any size is brought into shape in time that grows with its length alone", () => {
+test("formatting takes time linear in the length of the text", () => {
   const text = `${"```\n".repeat(20_000)}${" ".repeat(20_000)}x\n${"#*_ ".repeat(20_000)}`;
   expect(normaliseAnnouncement(text, facts()).length).toBeGreaterThan(90_000);
 });

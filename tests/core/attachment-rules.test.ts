@@ -74,8 +74,8 @@ test.each([
   ["\ud800.txt", "not valid Unicode"],
   ["x".repeat(300), "300 bytes; at most 255"],
   ["é".repeat(128), "256 bytes; at most 255"],
-  ["manifest.json", "must not be called manifest.json"],
-  ["Manifest.JSON", "must not be called manifest.json"],
+  ["manifest.json", "must not be manifest.json"],
+  ["Manifest.JSON", "must not be manifest.json"],
   ["x".repeat(255), undefined],
   [".env", undefined],
   ["..a", undefined],
@@ -101,14 +101,14 @@ test.each([
   ["a\u200db", "ab"],
   ["K", "k"],
   ["ΟΔΟΣ", "οδος"],
-])("AT1: %j and %j are the same name", (one, other) => {
+])("AT1: %j and %j count as the same name", (one, other) => {
   expect(foldName(one)).toBe(foldName(other));
   const checked = checkAttachments([file({ name: one }), file({ name: other })], LIMITS);
   expect(checked).toMatchObject({ ok: false, code: "invalid_argument" });
   if (!checked.ok) expect(checked.error).toMatch(/^attachments\[1\] .* has the same name as /);
 });
 
-test("AT1: a name that passes is one part of a path, before and after folding", () => {
+test("AT1: a valid name is one part of a path, before and after folding", () => {
   const sign = fc.oneof(
     fc.string({ unit: "binary", maxLength: 3 }),
     fc.constantFrom(..."./\\:．／ a\0\u200b‥"),
@@ -121,7 +121,7 @@ test("AT1: a name that passes is one part of a path, before and after folding", 
         expect(form).not.toMatch(/[/\\:\0]/);
         expect([".", "..", ""]).not.toContain(form.trim());
       }
-      // A fraction such as ½, or a unit such as ㎧, is a sign of its own, and may stay, though it folds to three.
+      // A fraction like ½ or a unit like ㎧ is a single allowed character, though it folds to three.
       expect(nameProblem(foldName(name).replaceAll(/[\u2044\u2215]/g, "-"))).toBeUndefined();
     }),
     { numRuns: 3000 },
@@ -149,8 +149,8 @@ test.each([
   ["data:text/plain;base64,aGVsbG8=", "outside A-Z a-z 0-9 + /"],
   ["aG=sbG8=", "padding before its end"],
   ["====", "padding before its end"],
-  ["aGVsbG9=", "bits that stand for nothing"],
-  ["aGVsbB==", "bits that stand for nothing"],
+  ["aGVsbG9=", "unused bits that are not 0"],
+  ["aGVsbB==", "unused bits that are not 0"],
   ["A", "multiple of 4"],
   ["=", "multiple of 4"],
 ])("the base64 %j is refused: %s", (content, reason) => {
@@ -163,7 +163,7 @@ test.each([
   if (!checked.ok) expect(checked.error).toContain('attachments[0] "a.txt"');
 });
 
-test("base64 is accepted exactly where decoding and encoding again give the same text", () => {
+test("base64 is accepted exactly if decoding and encoding it gives the same text", () => {
   const text = fc.oneof(
     fc.base64String({ maxLength: 40 }),
     fc.string({ unit: fc.constantFrom(..."AaQgw+/=- \n"), maxLength: 9 }),
@@ -214,12 +214,12 @@ test.each<[string, unknown, string, string]>([
     'attachments[1] "b" makes 160 bytes in all; tools.sessions_spawn.attachments.maxTotalBytes is 150',
   ],
   ["too many files", ["a", "b", "c", "d"].map((name) => file({ name })), "too_large", "maxFiles is 3"],
-])("AT3: %s is refused with what would be right", (_, input, code, words) => {
+])("AT3: the refusal of %s names a correct form", (_, input, code, words) => {
   const checked = checkAttachments(input, LIMITS);
   expect(checked).toMatchObject({ ok: false, code, error: expect.stringContaining(words) });
 });
 
-test("what is exactly at a limit is fine, and so is nothing", () => {
+test("values exactly at a limit and empty input are accepted", () => {
   const content = Buffer.alloc(100).toString("base64");
   expect(checkAttachments([file({ content, encoding: "base64" })], LIMITS).ok).toBe(true);
   expect(checkAttachments([file({ content: "x".repeat(100) })], LIMITS).ok).toBe(true);
@@ -230,14 +230,14 @@ test("what is exactly at a limit is fine, and so is nothing", () => {
   });
 });
 
-test("AT3: an error shows a hostile name without being changed by it", () => {
+test("AT3: a hostile name cannot change how an error reads", () => {
   const checked = checkAttachments([file({ name: "a\u202eb\u2028\u200b\n" })], LIMITS);
   if (checked.ok) throw new Error("accepted");
   expect(checked.error).toMatch(/^[\x20-\x7e]+$/);
   expect(checked.error).toContain('"a\\u{202e}b\\u{2028}\\u{200b}\\n"');
 });
 
-test("I14: a stored call keeps names and types of attachments, and no content, wherever it was put", () => {
+test("I14: a stored call keeps names and types of attachments, but no content in any field", () => {
   const secret = "secret ".repeat(50);
   const args = {
     task: "t",

@@ -1,4 +1,4 @@
-// Which message is a command, and which is not.
+// Recognition of commands in messages.
 
 import { expect, test } from "vitest";
 import { COMMANDS, parseCommand } from "../../src/core/command.ts";
@@ -9,7 +9,7 @@ const parse = (text: string, more: { fromMenu?: boolean; called?: string } = {})
     ...(more.fromMenu === undefined ? {} : { fromMenu: more.fromMenu }),
   });
 
-test("CM1: a whole line that is a command is one, in any letter case and with its arguments", () => {
+test("CM1: a one-line command is recognised in any letter case and with its arguments", () => {
   expect(parse("/stop")).toEqual({ command: "stop", args: "" });
   expect(parse("  /StOp \t ")).toEqual({ command: "stop", args: "" });
   expect(parse("/model   local/qwen3  ")).toEqual({ command: "model", args: "local/qwen3" });
@@ -17,7 +17,7 @@ test("CM1: a whole line that is a command is one, in any letter case and with it
   expect(parse("/subagents cancel all")).toEqual({ command: "subagents", args: "cancel all" });
 });
 
-test("CM1: nothing inside a longer text, a quote or a code block is a command", () => {
+test("CM1: no command is found inside a longer text, a quote or a code block", () => {
   const texts = [
     "please /stop",
     "/stop\nand then go on",
@@ -45,7 +45,7 @@ test("CM1: nothing inside a longer text, a quote or a code block is a command", 
   for (const text of texts) expect([text, parse(text)]).toEqual([text, undefined]);
 });
 
-test("CM2: /name@somebody is a command only for whoever is called so", () => {
+test("CM2: /name@bot is a command only for the bot of that name", () => {
   expect(parse("/stop@parley_bot", { called: "parley_bot" })).toEqual({ command: "stop", args: "" });
   expect(parse("/model@parley_bot x", { called: "parley_bot" })).toEqual({ command: "model", args: "x" });
   expect(parse("/stop@other_bot", { called: "parley_bot" })).toBeUndefined();
@@ -53,7 +53,7 @@ test("CM2: /name@somebody is a command only for whoever is called so", () => {
   expect(parse("/stop@a@b", { called: "a" })).toBeUndefined();
 });
 
-test("CM3: a word that names no command goes to the agent, unless a menu of the platform's own sent it", () => {
+test("CM3: an unknown command goes to the agent as text, unless a platform's menu sent it", () => {
   expect(parse("/frobnicate now")).toBeUndefined();
   expect(parse("/start")).toBeUndefined();
   expect(parse("/frobnicate now", { fromMenu: true })).toEqual({ command: "help", args: "frobnicate" });
@@ -71,7 +71,7 @@ test("every command fits into the menus of the platforms", () => {
   }
 });
 
-test("a long line of spaces or at-signs takes no time", () => {
+test("a long line of spaces or at-signs is parsed quickly", () => {
   for (const filler of [" ", "@", "/stop ", "a"]) {
     expect(parse(`/stop ${filler.repeat(1_000_000)}x`)).toBeUndefined();
   }

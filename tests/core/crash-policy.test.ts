@@ -1,4 +1,4 @@
-// The fate of a run whose process died while it executed the run.
+// The treatment of a run whose process died while executing it.
 
 import { expect, test } from "vitest";
 import { type Caution, cautionFor, crashedTooOften } from "../../src/core/crash-policy.ts";
@@ -18,10 +18,10 @@ test.each<[crashes: number, crashesInRow: number, Caution]>([
   expect(cautionFor({ crashes, crashesInRow })).toBe(caution);
 });
 
-test("poison runs: the error says how often the process died, and what to do", () => {
+test("poison runs: the error says how often the process died, and how to proceed", () => {
   const stuck = crashedTooOften({ crashes: 4, crashesInRow: 3 });
   expect(stuck).toMatchObject({ code: "run_crashed" });
   expect(stuck.error).toMatch(/died 3 times while it executed this run and made no progress in between/);
-  expect(stuck.hint).toMatch(/Look for the reason in the gateway's/);
+  expect(stuck.hint).toMatch(/Check the gateway's log/);
   expect(crashedTooOften({ crashes: 9, crashesInRow: 1 }).error).toMatch(/died 9 times .* this run; /);
 });

@@ -1,4 +1,4 @@
-// The round between agents for execution slots.
+// The order in which agents get execution slots.
 
 import { expect, test } from "vitest";
 import { FairLine, type SlotUse } from "../../src/core/fair-line.ts";
@@ -13,7 +13,7 @@ function use(free: number, held: Record<string, number> = {}, pools: Record<stri
   };
 }
 
-/** A line of lanes named after their agents: `a1`, `a2`, `b1`. */
+/** A queue of lanes named after their agents: `a1`, `a2`, `b1`. */
 function lineOf(...names: string[]): FairLine {
   const line = new FairLine();
   for (const name of names) line.add(name, { agentId: name.slice(0, 1), pool: undefined });
@@ -28,13 +28,13 @@ test("I6: agents take turns, and each agent's lanes keep their order", () => {
   expect(line.next(use(0))).toEqual([]);
 });
 
-test("I6: slots that an agent holds count: the one with the fewest is next", () => {
+test("I6: the agent that holds the fewest slots is next", () => {
   const line = lineOf("a1", "a2", "b1", "b2");
   expect(line.next(use(1, { a: 3 }))).toEqual(["b1"]);
   expect(line.next(use(3, { a: 1 }))).toEqual(["b1", "a1", "b2"]);
 });
 
-test("I6: a full pool holds back its own lanes, and takes no turn of their agent", () => {
+test("I6: a full pool holds back only its own lanes and uses no turn of their agent", () => {
   const line = new FairLine();
   for (const name of ["a1", "a2", "a3"]) line.add(name, { agentId: "a", pool: "subagents" });
   line.add("a4", { agentId: "a", pool: undefined });
@@ -43,7 +43,7 @@ test("I6: a full pool holds back its own lanes, and takes no turn of their agent
   expect(line.next(use(3, {}, { subagents: 1 }))).toEqual(["a1", "b1", "a4"]);
 });
 
-test("poison runs: a lane that is last gets a slot that no other lane could take", () => {
+test("poison runs: a lane that is last gets a slot only if no other lane can take it", () => {
   const line = new FairLine();
   line.add("crashed", { agentId: "z", pool: undefined, isLast: true });
   for (const name of ["a1", "a2"]) line.add(name, { agentId: "a", pool: undefined });
@@ -53,7 +53,7 @@ test("poison runs: a lane that is last gets a slot that no other lane could take
   expect(line.next(use(4, {}, { subagents: 0 }))).toEqual(["a1", "a2", "crashed"]);
 });
 
-test("poison runs: a lane that is last takes its turn once 1,000 lanes have come after it", () => {
+test("poison runs: a lane that is last starts after 1,000 later lanes have overtaken it", () => {
   const line = new FairLine();
   line.add("crashed", { agentId: "z", pool: undefined, isLast: true });
   for (let at = 0; at < 1_000; at += 1) line.add(`a${at}`, { agentId: "a", pool: undefined });
@@ -62,7 +62,7 @@ test("poison runs: a lane that is last takes its turn once 1,000 lanes have come
   expect(line.next(use(1, { a: 1 }))).toEqual(["crashed"]);
 });
 
-test("a lane that is added again keeps its place; one that leaves is gone", () => {
+test("a lane that is added again keeps its position; a removed one is gone", () => {
   const line = lineOf("a1", "a2");
   line.add("a1", { agentId: "a", pool: undefined });
   expect(line.next(use(2))).toEqual(["a1", "a2"]);
@@ -72,7 +72,7 @@ test("a lane that is added again keeps its place; one that leaves is gone", () =
   expect(line.next(use(2))).toEqual(["a2"]);
 });
 
-test("I6: with any number of lanes and slots, agents that wait differ by one slot at most, and nobody is left out", () => {
+test("I6: waiting agents differ by at most one slot, with any number of lanes and slots, and none is left out", () => {
   for (let seed = 1; seed <= STORIES; seed += 1) {
     const roll = dice(`fair line ${seed}`);
     const line = new FairLine();

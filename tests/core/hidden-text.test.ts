@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { HiddenText, splitHidden, withoutHidden } from "../../src/core/hidden-text.ts";
 
-/** [the answer, what people see, what is hidden] */
+/** [the answer, visible text, hidden text] */
 const SPLIT: readonly (readonly [string, string, string])[] = [
   ["<think>a</think>Hi", "Hi", "a"],
   ["<thinking>\na\n</thinking>\n\nHi", "Hi", "a"],
@@ -68,16 +68,16 @@ function streamed(text: string, cuts: readonly number[]): HiddenText & { shown: 
   return split;
 }
 
-describe("thinking inside text", () => {
-  test.each(SPLIT)("is split off: %j", (text, visible, hidden) => {
+describe("hides thinking inside text", () => {
+  test.each(SPLIT)("splits %j", (text, visible, hidden) => {
     expect(splitHidden(text)).toEqual({ visible, hidden });
   });
 
-  test.each(KEPT)("HT2: code and quotations stay as written: %j", (text) => {
+  test.each(KEPT)("HT2: code and quotations stay unchanged: %j", (text) => {
     expect(splitHidden(text)).toEqual({ visible: text, hidden: "" });
   });
 
-  test("HT1: a tag may be cut anywhere: every two pieces, and single characters, give the same", () => {
+  test("HT1: any two pieces, and single characters, give the same result as the whole text", () => {
     for (const text of [...SPLIT.map(([one]) => one), ...KEPT]) {
       const whole = splitHidden(text);
       for (let at = 1; at <= text.length; at += 1) {
@@ -88,7 +88,7 @@ describe("thinking inside text", () => {
     }
   });
 
-  test("HT1: any chunking of any mix of tags, code and words gives what the whole text gives", () => {
+  test("HT1: any chunking of any mix of tags, code and words gives the same result as the whole text", () => {
     const piece = fc.constantFrom(
       ...[
         "<think>",
@@ -122,7 +122,7 @@ describe("thinking inside text", () => {
     );
   });
 
-  test("HT4: what was shown before a closing tag without an opening one is withdrawn", () => {
+  test("HT4: a closing tag without an opening one withdraws the text shown before it", () => {
     const split = new HiddenText();
     expect(split.push("first I ")).toEqual({ text: "first I ", restarted: false });
     expect(split.push("look</thi")).toEqual({ text: "look", restarted: false });
@@ -137,12 +137,12 @@ describe("thinking inside text", () => {
     "[tool ".repeat(4_000),
     "```\n``".repeat(4_000),
     "</think>".repeat(3_000),
-  ])("HT3: the work is bounded by the length of the text: %#", (text) => {
+  ])("HT3: the work is linear in the length of the text: %#", (text) => {
     expect(streamed(text, [1]).steps).toBeLessThan(text.length * 700);
     expect(streamed(text, [100]).steps).toBeLessThan(text.length * 60);
   });
 
-  test("a message keeps its other blocks; its text becomes one block behind the thinking", () => {
+  test("a message keeps its other blocks, and its text becomes one block after the thinking", () => {
     const call = { type: "toolCall", id: "1", name: "t", arguments: {} } as const;
     const content = withoutHidden([
       { type: "text", text: "<think>a" },

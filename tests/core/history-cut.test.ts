@@ -29,7 +29,7 @@ const message: fc.Arbitrary<Message> = fc.oneof(
   fc.tuple(text, text).map(([body, detail]) => toolResult("t", body, { details: { detail } })),
 );
 
-test("H1, H2: never over the byte cap, and always saying what was left out", async () => {
+test("H1, H2: the answer never exceeds the byte limit and always reports omissions", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(message, { maxLength: 12 }),
@@ -52,7 +52,7 @@ test("H1, H2: never over the byte cap, and always saying what was left out", asy
   );
 });
 
-test("the reader chooses the end of a page that stays: no message between two pages is lost", async () => {
+test("the reader chooses which end of a page is kept, so no message between two pages is lost", async () => {
   const messages = ["1", "2", "3", "4"].map((id) => userMessage(id, "x".repeat(100)));
   const limits = { maxTextChars: 4000, maxBytes: 400 };
   const ids = async (keep: "newest" | "oldest") =>
@@ -63,7 +63,7 @@ test("the reader chooses the end of a page that stays: no message between two pa
   ]);
 });
 
-test("what fits is returned as it is", async () => {
+test("messages that fit are returned unchanged", async () => {
   const messages = [userMessage("1", "a"), assistantMessage("2", [{ type: "text", text: "b" }])];
   expect(await cutHistory(messages, LIMITS, plainRedactor)).toEqual({
     messages,
@@ -79,7 +79,7 @@ test("what fits is returned as it is", async () => {
   });
 });
 
-test("H2: a long text is cut within its limit and says how long it was", async () => {
+test("H2: a long text is cut within its limit and reports its full length", async () => {
   const cut = await cutHistory([userMessage("1", "x".repeat(10_000))], LIMITS, plainRedactor);
   const block = cut.messages[0]?.content[0];
   if (block?.type !== "text") throw new Error("no text");
@@ -99,7 +99,7 @@ test("H1: a cut never leaves half a character", async () => {
   }
 });
 
-test("H2: the oldest messages go first", async () => {
+test("H2: the oldest messages are dropped first", async () => {
   const messages = Array.from({ length: 100 }, (_, at) => userMessage(String(at), "x".repeat(3000)));
   const cut = await cutHistory(messages, LIMITS, plainRedactor);
   expect(cut.messages.at(-1)?.id).toBe("99");
@@ -108,7 +108,7 @@ test("H2: the oldest messages go first", async () => {
   expect(cut.bytes + 3200).toBeGreaterThan(LIMITS.maxBytes);
 });
 
-test("H2: one message that alone is over the cap is cut to fit rather than dropped", async () => {
+test("H2: a single message over the limit is shrunk, not dropped", async () => {
   const big = toolResult("t", "begin ".repeat(700), {
     details: { rows: ["x".repeat(3000), "y".repeat(3000)] },
   });
@@ -122,7 +122,7 @@ test("H2: one message that alone is over the cap is cut to fit rather than dropp
   expect(JSON.stringify(cut.messages)).toMatch(/message of \d+ bytes cut to fit\] begin/);
 });
 
-test("I11: a message that is cut to fit does not pass for a person's", async () => {
+test("I11: a shrunk message keeps its provenance and cannot pass for a person's", async () => {
   const provenance = {
     kind: "inter_session",
     sourceSessionKey: "agent:b:main",
@@ -141,7 +141,7 @@ test("I11: a message that is cut to fit does not pass for a person's", async () 
   expect(cut.messages).toMatchObject([{ id: "u", provenance }]);
 });
 
-test("H4: between the texts of a message, and the pieces of a long one, other work goes on", async () => {
+test("H4: other work runs between the texts of a message and the pieces of a long one", async () => {
   const redactor = new Redactor([]);
   let turns = 0;
   redactor.pacedBy(() => async () => {
@@ -162,14 +162,14 @@ test("H4: between the texts of a message, and the pieces of a long one, other wo
   expect(cut.messages).toEqual([many, long].map((message) => redactor.message(message)));
 });
 
-test("H1: a tool's name that fills the page is cut, and the result is still there", async () => {
+test("H1: a tool name that fills the page is cut, and the result is kept", async () => {
   const long = toolResult("t", "text", { toolName: "x".repeat(100_000), toolCallId: "y".repeat(100_000) });
   const cut = await cutHistory([long], LIMITS, plainRedactor);
   expect(cut).toMatchObject({ truncated: true, droppedMessages: 0 });
   expect(cut.messages[0]?.id).toBe("t");
 });
 
-test("many texts that become one, because together they don't fit, keep to the limit of one text", async () => {
+test("many texts that are joined to fit keep to the limit of one text", async () => {
   const content = Array.from({ length: 30 }, () => ({ type: "text" as const, text: "word ".repeat(700) }));
   const { messages } = await cutHistory([assistantMessage("a", content)], LIMITS, plainRedactor);
   const [block] = messages[0]?.content ?? [];

@@ -1,4 +1,4 @@
-// Who is answered at a channel: every rule of the settings, with what a sender can and can't pretend.
+// Decides who gets an answer at a channel: every rule of the settings, and everything that a sender can fake.
 
 import { describe, expect, test } from "vitest";
 import type { AccountSettings } from "../../src/core/channel-settings.ts";
@@ -31,7 +31,7 @@ const inGroup = (more: Asked = {}): Asked => ({
   chat: { type: "group", id: "-100", ...more.chat },
 });
 
-describe("directly", () => {
+describe("decides about direct messages", () => {
   test.each<[string, Partial<AccountSettings>, Asked, string]>([
     ["pairing: a stranger is asked", {}, {}, "ask"],
     ["pairing: who has asked is asked again", {}, { peer: "pending" }, "ask"],
@@ -92,13 +92,13 @@ describe("directly", () => {
   });
 });
 
-test.each(["222", "telegram:222", "+222"])("an entry of digits never matches a user name: %s", (entry) => {
+test.each(["222", "telegram:222", "+222"])("a numeric entry never matches a user name: %s", (entry) => {
   const asked = { sender: { id: "7", alsoKnownAs: ["@222"] } };
   expect(decide({ dmPolicy: "allowlist", allowFrom: [entry] }, asked)).toBe("ignore");
   expect(decide({ dmPolicy: "allowlist", allowFrom: ["@222"] }, asked)).toBe("admit");
 });
 
-describe("in groups", () => {
+describe("decides about groups", () => {
   test.each<[string, Partial<AccountSettings>, Asked, string]>([
     ["IP1: allowlist: a group that is not named", {}, inGroup(), "ignore"],
     ["allowlist: one that is named", { groups: { "-100": group() } }, inGroup(), "admit"],

@@ -1,4 +1,4 @@
-// Labels of the runtime, written in every way that a message could try.
+// Labels of the runtime, in every spelling that a message could try.
 
 import { expect, test } from "vitest";
 import { notOurs } from "../../src/core/look-alike.ts";
@@ -123,7 +123,7 @@ function swappedBracket(sign: string): string {
   return sign === "[" ? "]" : sign === "]" ? "[" : sign;
 }
 
-/** Every line of the text, from the one that `first` begins. */
+/** The lines of the text, starting at the one that `first` begins. */
 const linesOf = (text: string): string[] =>
   text.split(/\r\n|[\n\r\v\f\u0085\u2028\u2029]/).filter((line) => line !== "");
 
@@ -139,7 +139,7 @@ test.each(Object.entries(VARIANTS))("IT4: a label of the runtime is quoted: %s",
   }
 });
 
-test("IT4: in the brackets of programs only the speakers of the runtime are quoted", () => {
+test("IT4: inside code brackets only the runtime's speakers are quoted", () => {
   for (const label of LABELS.filter((one) => one !== "[from Ada]")) {
     for (const [open, close] of [
       ["{", "}"],
@@ -150,7 +150,7 @@ test("IT4: in the brackets of programs only the speakers of the runtime are quot
   }
 });
 
-test("IT4: what people write in brackets stays as it is", () => {
+test("IT4: bracketed text of people stays unchanged", () => {
   const plain = [
     "[x] done\n[ ] to do\nsee [from here](http://a.example)\nfrom Bob",
     "I got this [from the person] yesterday",
@@ -163,7 +163,7 @@ test("IT4: what people write in brackets stays as it is", () => {
   for (const text of plain) expect(notOurs(text)).toBe(text);
 });
 
-test("LA1: a long text is looked at in time that grows with it", () => {
+test("LA1: a long text is examined in linear time", () => {
   for (const sign of ["[", "\u0301", "[\n", "\u200b", "[from ", "\n", "\u202e["]) {
     const text = sign.repeat(200_000);
     expect(notOurs(text).replaceAll("| ", "")).toBe(text);

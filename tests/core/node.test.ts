@@ -1,4 +1,4 @@
-// What a node may be asked, what a device may call itself, and which programs a node runs.
+// Commands that a node may get, names that a device may have, and programs that a node runs.
 
 import { expect, test } from "vitest";
 import { commandRefusal, nodeFacts, nodesNamed } from "../../src/core/node.ts";
@@ -11,7 +11,7 @@ const settings = {
   allowSandboxed: false,
 };
 
-test("ND2: what a device says of itself is short, on one line, and holds no name that is none", () => {
+test("ND2: a device's description is short, on one line, and without invalid command names", () => {
   const facts = nodeFacts({
     name: `\u001b[2J${"n".repeat(500)}\n`,
     platform: "  ",
@@ -43,7 +43,7 @@ test("ND2: what a device says of itself is short, on one line, and holds no name
   );
 });
 
-test("ND1: a command needs the node's offer and the settings' leave", () => {
+test("ND1: a command needs an offer of the node and permission in the settings", () => {
   const node = nodeFacts({ name: "attic", commands: ["exec", "device.info", "camera.snap"] });
   expect(commandRefusal(node, "exec", settings)).toBeUndefined();
   expect(commandRefusal(node, "device.info", settings)).toBeUndefined();
@@ -52,7 +52,7 @@ test("ND1: a command needs the node's offer and the settings' leave", () => {
   expect(commandRefusal({ ...node, commands: [] }, "exec", settings)).toContain("offers nothing");
 });
 
-test("a node is found by its id, its name, or the beginning of its id, in this order", () => {
+test("a node is found by id, then by name, then by a prefix of the id", () => {
   const all = [
     { node: { id: "aabbccdd", name: "one" } },
     { node: { id: "aabbccee", name: "two" } },
@@ -90,11 +90,11 @@ test.each<[string, string[], boolean]>([
   ["./run", ["./run"], false],
   ["git *", [""], false],
   ["git *", [".."], false],
-])("NE1, NE2: under %j, %j is run: %s", (pattern, argv, runs) => {
+])("NE1, NE2: patterns %j, program %j: %s", (pattern, argv, runs) => {
   expect(execRefusal([pattern], argv) === undefined).toBe(runs);
 });
 
-test("without a pattern nothing runs, and a pattern names a program", () => {
+test("without a pattern nothing runs, and a pattern must name a program", () => {
   expect(execRefusal([], ["git"])).toContain("it runs: nothing");
   for (const pattern of ["", "  ", "*", "* *", "/*", "./run", "../x *"]) {
     expect(execPatternProblem(pattern), pattern).toEqual(expect.any(String));

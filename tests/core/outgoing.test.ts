@@ -1,4 +1,4 @@
-// Where each purpose of an outgoing HTTP request may go, and which redirect it follows.
+// The addresses that each kind of outgoing HTTP request may reach, and the redirects that it follows.
 
 import { expect, test } from "vitest";
 import { followed, type Purpose, reachOf } from "../../src/core/outgoing.ts";
@@ -30,7 +30,7 @@ test.each(REACH)("OG1, OG2: %s: %s with %s configured: %s", (purpose, url, confi
   expect(reachOf(purpose, url, configured)).toMatchObject({ kind });
 });
 
-test("a refusal names no address, because a token may be in it", () => {
+test("a refusal contains no address, because an address may contain a token", () => {
   const refused = reachOf("channel", "https://other.example/bot123:secret", "https://api.telegram.org");
   expect(refused).toMatchObject({ kind: "refused" });
   expect(JSON.stringify(refused)).not.toMatch(/secret|example|telegram/);

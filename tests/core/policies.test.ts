@@ -57,7 +57,7 @@ test("SP2: a matching deny always wins, else a matching allow, else the default,
   );
 });
 
-test("SP1: a session's own setting goes before every rule", () => {
+test("SP1: a session's own setting takes precedence over every rule", () => {
   fc.assert(
     fc.property(policy, question, (given, asked) => {
       expect(decideSend({ ...asked, override: "allow" }, given).allowed).toBe(true);
@@ -127,7 +127,7 @@ test("TP1, TP2: a matching deny anywhere wins; every non-empty allow list must l
   );
 });
 
-test("TP1: adding a filter never gives a tool back", () => {
+test("TP1: adding a filter never adds a tool", () => {
   fc.assert(
     fc.property(filters, filters, fc.constantFrom(...TOOLS), (given, more, name) => {
       if (decideTool(name, [...given, ...more]).allowed) expect(decideTool(name, given).allowed).toBe(true);
@@ -135,7 +135,7 @@ test("TP1: adding a filter never gives a tool back", () => {
   );
 });
 
-test("a refused tool is told which setting refuses it", () => {
+test("the refusal of a tool names the setting that refuses it", () => {
   const at = (where: string, allow: string[], deny: string[]): PlacedFilter[] => [
     { where, filter: { allow, deny } },
   ];

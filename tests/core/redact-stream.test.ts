@@ -30,12 +30,15 @@ function inPieces(redactor: Redactor, text: string, sizes: readonly number[]): s
   return out + stream.end();
 }
 
-test.each(SECRETS)("a text with %j gives the same in pieces of one character as in one piece", (secret) => {
-  const redactor = new Redactor([]);
-  const text = `before ${secret} after it\n`;
-  expect(inPieces(redactor, text, [1])).toBe(redactor.mask(text));
-  expect(inPieces(redactor, secret, [1])).toBe(redactor.mask(secret));
-});
+test.each(SECRETS)(
+  "a text with %j gives the same result in pieces of one character as in one piece",
+  (secret) => {
+    const redactor = new Redactor([]);
+    const text = `before ${secret} after it\n`;
+    expect(inPieces(redactor, text, [1])).toBe(redactor.mask(text));
+    expect(inPieces(redactor, secret, [1])).toBe(redactor.mask(secret));
+  },
+);
 
 test.each(SECRETS)("I14: no piece shows a part of %j", (secret) => {
   const redactor = new Redactor([]);
@@ -49,7 +52,7 @@ test.each(SECRETS)("I14: no piece shows a part of %j", (secret) => {
   }
 });
 
-test("I14: a known value is masked in pieces, also where values overlap or repeat", () => {
+test("I14: a known value is masked in pieces, also if values overlap or repeat", () => {
   const redactor = new Redactor(["hunter-two", "two-hunter", "ababab"]);
   for (const text of ["hunter-two-hunter", "abababababab!", "x hunter-tw", "[redacted]hunter-two[redac"]) {
     for (const size of [1, 2, 3, 7]) expect(inPieces(redactor, text, [size])).toBe(redactor.mask(text));
@@ -62,7 +65,7 @@ const part = fc.oneof(
   fc.string({ maxLength: 12 }),
 );
 
-test("any pieces of any text give the masked text of the whole", () => {
+test("any splitting of any text gives the masked whole text", () => {
   const redactor = new Redactor(["hunter-two", "two-hunter", "correct horse"]);
   fc.assert(
     fc.property(
@@ -81,14 +84,14 @@ test.each([
   ["a private key without an end", "-----BEGIN PRIVATE KEY-----\n", `${letters}${letters}\n`],
   ["a token without a digit", "sk-", "abc"],
   ["a cookie without an end", "Cookie: a=", "b; c="],
-])("%s, 100,000 characters long, gives the same in pieces as in one", (_, begin, unit) => {
+])("%s, 100,000 characters long, gives the same result in pieces as in one", (_, begin, unit) => {
   const redactor = new Redactor([]);
   const text = `${begin}${unit.repeat(Math.ceil(100_000 / unit.length))} and then\nmore words password=${letters}`;
   const whole = redactor.mask(text);
   for (const size of [97, 4_096, 50_000]) expect(inPieces(redactor, text, [size])).toBe(whole);
 });
 
-test("ordinary prose leaves at once, but for its last word", () => {
+test("ordinary prose is returned at once, except its last word", () => {
   const stream = new Redactor(["a-known-secret"]).stream();
   let shown = "";
   let text = "";
@@ -101,7 +104,7 @@ test("ordinary prose leaves at once, but for its last word", () => {
   }
 });
 
-test("RD6, I14: a long text gives the same piece by piece as at once, and other work goes on in between", async () => {
+test("RD6, I14: a long text gives the same result piece by piece as at once, while other work runs", async () => {
   const redactor = new Redactor(["hunter-two"]);
   let turns = 0;
   redactor.pacedBy(() => async () => {

@@ -9,7 +9,7 @@ const redactor = new Redactor([]);
 const redactSecrets = (text: string): string => redactor.mask(text);
 const redactMessage = (message: Message): Message => redactor.message(message);
 const letters = "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYzAbCdEfGhIjKlMn";
-// Put together here, so that no scanner takes this file for a leak.
+// Assembled here, so that no secret scanner reports this file.
 const KEYS = {
   openai: `sk-proj-${letters}`,
   anthropic: `sk-ant-api03-${letters}-_x`,
@@ -33,7 +33,7 @@ const KEYS = {
   age: `AGE-SECRET-KEY-1${letters.toUpperCase()}`,
 };
 
-test.each(Object.entries(KEYS))("I14: a key of %s is masked wherever it stands", (_, key) => {
+test.each(Object.entries(KEYS))("I14: a key of %s is masked anywhere in a text", (_, key) => {
   for (const [before, after] of [
     ["", ""],
     ["use ", " now"],
@@ -70,7 +70,7 @@ test.each([
   ["?access_token=abcdef&page=2", `?access_token=${M}&page=2`],
   ["postgres://me:s3cr%40t@db:5432/x", `postgres://me:${M}@db:5432/x`],
   ["https://a:b@c@host/p", `https://a:${M}@host/p`],
-  // The number of a bot is no secret: anybody who talks to it knows it.
+  // The number of a bot is public: everybody who talks to it knows it.
   [
     `https://api.telegram.org/bot123456789:AA${letters.slice(0, 33)}/getMe`,
     `https://api.telegram.org/bot123456789:${M}/getMe`,
@@ -81,7 +81,7 @@ test.each([
     `k:\n${M}\nend`,
   ],
   [`"-----BEGIN PRIVATE KEY-----\\n${letters}\\n${letters}`, `"${M}`],
-])("I14: %j", (given, expected) => {
+])("I14: masks %j", (given, expected) => {
   expect(redactSecrets(given)).toBe(expected);
 });
 
@@ -101,11 +101,11 @@ test.each([
   ["-----BEGIN PRIVATE KEY----- is how such a block starts."],
   ["-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----"],
   ["sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
-])("RD2: left as it is: %j", (text) => {
+])("RD2: leaves %j unchanged", (text) => {
   expect(redactSecrets(text)).toBe(text);
 });
 
-test("RD2: ordinary prose passes unchanged, also where it speaks of secrets", () => {
+test("RD2: ordinary prose is unchanged, also if it is about secrets", () => {
   const words =
     "the a password token secret key api credentials bearer authorization is was please send it to me my " +
     'tomorrow research agent main session 2024 3.5 10:30 (maybe) "quoted" it\'s e.g. https://example.org/x';
@@ -166,7 +166,7 @@ const fragment = fc.oneof(
   fc.string({ maxLength: 12 }),
 );
 
-test("RD1: masking twice is masking once, for any mixture of keys and fragments of them", () => {
+test("RD1: masking twice gives the same result as masking once, for any mix of keys and fragments", () => {
   fc.assert(
     fc.property(fc.array(fragment, { maxLength: 14 }), (pieces) => {
       const once = redactSecrets(pieces.join(""));
@@ -185,7 +185,7 @@ test("I14: a key between any words is masked", () => {
   );
 });
 
-test("I14: known values are masked as they are, in JSON and in an address, also where they overlap", () => {
+test("I14: known values are masked in plain text, JSON and addresses, also if they overlap", () => {
   const knowing = new Redactor(["opensesame", "same-again", 'with "quotes"', "short"]);
   expect(knowing.mask("opensesame-again, short")).toBe(`${M}, short`);
   expect(knowing.mask(JSON.stringify({ a: 'with "quotes"' }))).toBe(`{"a":"${M}"}`);
@@ -193,7 +193,7 @@ test("I14: known values are masked as they are, in JSON and in an address, also 
   expect(knowing.mask(knowing.mask("opensesame"))).toBe(M);
 });
 
-test("I14, RD5: a beginning holds no part of a secret that the cut goes through", () => {
+test("I14, RD5: a cut through a secret leaves no part of it", () => {
   const knowing = new Redactor(["a".repeat(40), "plain-words-of-mine"]);
   const key = KEYS.openai;
   const text = `say plain-words-of-mine ${key} ${"word ".repeat(2_000)}`;
@@ -206,7 +206,7 @@ test("I14, RD5: a beginning holds no part of a secret that the cut goes through"
   expect(knowing.beginning("short", 5)).toEqual({ text: "short", whole: true });
 });
 
-test("RD3: the steps are linear in the text, for what almost looks like secrets", () => {
+test("RD3: the work is linear in the text, for text that almost looks like secrets", () => {
   const almost = [
     "-eyJaaaaaaaaaaaa",
     "token='",
@@ -229,7 +229,7 @@ test("RD3: the steps are linear in the text, for what almost looks like secrets"
   }
 });
 
-test("RD3: megabytes of almost-secrets are passed in one go", () => {
+test("RD3: megabytes of almost-secrets are processed quickly", () => {
   const almost = [
     "sk-",
     "token=",
@@ -314,7 +314,7 @@ test("I14: a message leaves without keys, image data and signatures; nothing els
   });
 });
 
-test("I14: the stored message itself is not changed", () => {
+test("I14: redaction does not change the stored message", () => {
   const message = userMessage("u", `key ${KEYS.openai}`);
   const before = structuredClone(message);
   redactMessage(message);
@@ -329,7 +329,7 @@ test.each([
   ['\\"token\\":\\"', '\\"'],
   ["Cookie: a=", "\n"],
 ])(
-  "I14: %j and a very long value: all of it is masked, and masking again changes nothing",
+  "I14: %j and a very long value are masked completely, and masking again changes nothing",
   (before, after) => {
     const masked = redactSecrets(`${before}${letters.repeat(400)}${after}`);
     expect(masked).not.toContain(letters.slice(-20));
@@ -337,7 +337,7 @@ test.each([
   },
 );
 
-test("RD1: a backslash that belongs to a quotation mark stays before it", () => {
+test("RD1: an escaped quotation mark keeps its backslash", () => {
   const text = '{\\"a\\":\\"password=12345678\\"}';
   expect(redactSecrets(text)).toBe(`{\\"a\\":\\"password=${M}\\"}`);
   const open = '"token":"password=12345678:\\"token\\":\\"';

@@ -1,4 +1,4 @@
-// Rows and messages with every required field, for tests that care about one of them.
+// Rows and messages with every required field, for tests that care about few of them.
 
 import {
   type AssistantMessage,

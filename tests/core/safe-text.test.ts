@@ -8,22 +8,22 @@ const anyText = fc.string({
     fc.constantFrom("\r", "\n", "\x1b", "\u009b", "😀"),
   ),
 });
-// Everything that a terminal acts upon, but for line breaks and tabs.
+// All characters that a terminal obeys, except line breaks and tabs.
 const OBEYED = /[^\P{Cc}\t\n]/u;
 
 test("an escape sequence in a text is shown, not obeyed", () => {
   expect(safeText("\x1b]0;title\x07 \x1b[2J \u009b31m")).toBe("\\x1b]0;title\\x07 \\x1b[2J \\x9b31m");
 });
 
-test("a carriage return can not overwrite what stands before it", () => {
+test("a carriage return cannot overwrite the text before it", () => {
   expect(safeText("balance: 5\rbalance: 9\r\n")).toBe("balance: 5balance: 9\n");
 });
 
-test("text that runs backwards or hides itself is shown as what it is", () => {
+test("reversed or hidden text is shown escaped", () => {
   expect(safeText("\u202egnp.exe \u200b \u2028")).toBe("\\u{202e}gnp.exe \\u{200b} \\u{2028}");
 });
 
-test("letters of every script and emoji stay as they are", () => {
+test("letters of every script and emoji stay unchanged", () => {
   for (const text of ["Grüße", "日本語", "می‌خواهم", "👩‍💻 ok", "a\tb\nc"]) expect(safeText(text)).toBe(text);
 });
 
@@ -31,7 +31,7 @@ test("a key or label never takes more than one line", () => {
   expect(safeLine("a\nb\tc")).toBe("a\\nb c");
 });
 
-test("ST1: nothing that a terminal obeys passes, whatever the text", () => {
+test("ST1: no character that a terminal obeys passes, in any text", () => {
   fc.assert(
     fc.property(anyText, (text) => {
       expect(OBEYED.test(safeText(text))).toBe(false);
@@ -40,7 +40,7 @@ test("ST1: nothing that a terminal obeys passes, whatever the text", () => {
   );
 });
 
-test("ST1: JSON made safe is the same JSON", () => {
+test("ST1: escaped JSON has the same value", () => {
   fc.assert(
     fc.property(fc.jsonValue(), anyText, (value, text) => {
       const document = { value, text: text.toWellFormed() };
@@ -49,7 +49,7 @@ test("ST1: JSON made safe is the same JSON", () => {
   );
 });
 
-test("ST2: a growing text is only ever added to, and ends as the whole", () => {
+test("ST2: a growing text only gets longer, and ends as the whole text", () => {
   fc.assert(
     fc.property(anyText, fc.nat(), (text, at) => {
       const whole = text.toWellFormed();
@@ -60,7 +60,7 @@ test("ST2: a growing text is only ever added to, and ends as the whole", () => {
   );
 });
 
-test("what is safe stays as it is when it is made safe again", () => {
+test("escaping a safe text again changes nothing", () => {
   fc.assert(
     fc.property(anyText, (text) => {
       expect(safeText(safeText(text))).toBe(safeText(text));

@@ -1,4 +1,4 @@
-// Who runs contained, and with what: a child of a contained session never gains by it (I13).
+// Which sessions are sandboxed, with which network access: a child never has more access than its requester (I13).
 
 import { expect, test } from "vitest";
 import {
@@ -23,7 +23,7 @@ function settingsOf(boxes: Readonly<Record<string, object>>) {
   return settingsWith({ agents });
 }
 
-/** A chain of these agents' sessions: each was spawned by the next. `above`: who spawned the last, and is gone. */
+/** A chain of these agents' sessions, each spawned by the next. `above`: deleted requester of the last one. */
 function chainOf(agentIds: readonly [string, ...string[]], above?: string): SpawnChain {
   const keys = agentIds.map((id, index) => `agent:${id}:subagent:${index}`);
   const links = agentIds.map((agentId, index): ChainLink => {
@@ -42,14 +42,14 @@ test.each<[SandboxMode, ChainLink["kind"], boolean]>([
   ["non-main", "group", true],
   ["non-main", "cron", true],
   ["all", "main", true],
-])("SB1: sandbox mode %s contains a session of kind %s: %j", (mode, kind, expected) => {
+])("SB1: sandbox mode %s applies to a session of kind %s: %j", (mode, kind, expected) => {
   const settings = settingsOf({ main: { mode } });
   const session: ChainLink = { key: "agent:main:main", agentId: "main", kind, spawnDepth: 0 };
   expect(isSandboxed([session], settings)).toBe(expected);
   expect(settings.agents.map(containsSubagents)).toEqual([mode !== "off"]);
 });
 
-test("I13: whoever was spawned by a contained session, or agreed to it, is contained, whatever its own mode", () => {
+test("I13: the child of a sandboxed session, or one spawned for a sandbox, is sandboxed in any mode of its own", () => {
   const settings = settingsOf({ main: OFF, boxed: BOXED });
   expect(isSandboxed(chainOf(["main", "boxed"]), settings)).toBe(true);
   expect(isSandboxed(chainOf(["main", "main", "boxed"]), settings)).toBe(true);
@@ -58,7 +58,7 @@ test("I13: whoever was spawned by a contained session, or agreed to it, is conta
   expect(isSandboxed([{ ...bare, spawn: { sandboxed: true } }, ...above], settings)).toBe(true);
 });
 
-test("SB2: a contained session has the network only if every contained session above it has it", () => {
+test("SB2: a sandboxed session has network access only if every sandboxed session above it has it", () => {
   const settings = settingsOf({ offline: BOXED, online: ONLINE, bare: OFF });
   expect(hasNetwork(chainOf(["online"]), settings)).toBe(true);
   expect(hasNetwork(chainOf(["offline"]), settings)).toBe(false);
@@ -66,11 +66,11 @@ test("SB2: a contained session has the network only if every contained session a
   expect(hasNetwork(chainOf(["online", "offline"]), settings)).toBe(false);
   expect(hasNetwork(chainOf(["online", "online", "offline"]), settings)).toBe(false);
   expect(hasNetwork(chainOf(["offline", "online"]), settings)).toBe(false);
-  // Who works bare has the network anyway.
+  // A session without a sandbox always has network access.
   expect(hasNetwork(chainOf(["online", "bare"]), settings)).toBe(true);
 });
 
-test("SB1: the setting of a requester's agent goes on to hold when the requester is gone", () => {
+test("SB1: the setting of a requester's agent still applies after the requester was deleted", () => {
   const settings = settingsOf({ main: OFF, boxed: BOXED });
   expect(isSandboxed(chainOf(["main"], "agent:boxed:main"), settings)).toBe(true);
   expect(isSandboxed(chainOf(["main", "main"], "agent:boxed:main"), settings)).toBe(true);

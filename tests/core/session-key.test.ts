@@ -26,7 +26,7 @@ const GLOBAL: KeyRules = { ...RULES, scope: "global" };
 const WHO = { agentId: "research" };
 const UUID = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11";
 
-/** Ids as hostile as the world may send them: separators, blanks, controls, lone surrogates, escapes. */
+/** Hostile outside ids: separators, blanks, controls, lone surrogates, escapes. */
 const outsideId = fc
   .oneof(
     fc.string({ unit: "binary", minLength: 1, maxLength: 20 }),
@@ -74,7 +74,7 @@ const TAKEN = [
   "acp",
   "openai",
 ];
-/** Text between the colons of a name; no form of a key begins like it. */
+/** Text between the colons of a name that does not start like another form of key. */
 const freeName = fc
   .array(outsideId, { minLength: 1, maxLength: 4 })
   .filter(
@@ -113,7 +113,7 @@ function isMain(parsed: ParsedKey): parsed is Extract<ParsedKey, { form: "named"
   return parsed.form === "named" && parsed.name.length === 1 && parsed.name[0]?.toLowerCase() === "main";
 }
 
-test("K1: every key, however hostile its ids, survives being written and read again", () => {
+test("K1: every key, even with hostile ids, survives formatting and parsing", () => {
   fc.assert(
     fc.property(anyKey, (parsed) => {
       const key = formatKey(parsed);
@@ -124,7 +124,7 @@ test("K1: every key, however hostile its ids, survives being written and read ag
   );
 });
 
-test("K1: a canonical key is its own canonical key, for any caller", () => {
+test("K1: a canonical key is its own canonical key, for every caller", () => {
   fc.assert(
     fc.property(anyKey, agentId, fc.constantFrom(RULES, GLOBAL), (parsed, caller, rules) => {
       const key = formatKey(parsed);
@@ -135,7 +135,7 @@ test("K1: a canonical key is its own canonical key, for any caller", () => {
   );
 });
 
-test("K1: whatever text is accepted, canonicalising its answer changes nothing", () => {
+test("K1: canonicalising an accepted text twice changes nothing", () => {
   const word = fc.constantFrom(
     "agent",
     "AGENT",
@@ -178,7 +178,7 @@ test("K1: whatever text is accepted, canonicalising its answer changes nothing",
   );
 });
 
-test("K2: an outside id can't add a part to a key, nor anything invisible", () => {
+test("K2: an outside id adds no part and no invisible character to a key", () => {
   fc.assert(
     fc.property(outsideId, (id) => {
       const encoded = encodeOutsideId(id);
@@ -191,7 +191,7 @@ test("K2: an outside id can't add a part to a key, nor anything invisible", () =
   expect(encodeOutsideId("-100Äß")).toBe("-100Äß");
 });
 
-test("K2: two ids never share a key", () => {
+test("K2: two different ids never share a key", () => {
   fc.assert(
     fc.property(outsideId, outsideId, (a, b) => {
       if (a !== b) expect(formatKey({ form: "cron", id: a })).not.toBe(formatKey({ form: "cron", id: b }));
@@ -288,14 +288,17 @@ test.each([
   ["telegram:group:5", "agent:ops:telegram:group:5"],
   ["main", "agent:ops:main"],
   ["global", "global"],
-])("named sessions: a person's bare name %j means %j; in an agent's tool it is no key", (given, expected) => {
-  expect(canonicalKey(given, { agentId: "ops", bareNames: true }, RULES)).toEqual({
-    ok: true,
-    value: expected,
-  });
-  const tool = canonicalKey(given, { agentId: "ops" }, RULES);
-  if (given.trim() === "work" || given === "explicit:a:b") expect(tool.ok).toBe(false);
-});
+])(
+  "named sessions: a person's bare name %j means %j, but is not a key in an agent's tool",
+  (given, expected) => {
+    expect(canonicalKey(given, { agentId: "ops", bareNames: true }, RULES)).toEqual({
+      ok: true,
+      value: expected,
+    });
+    const tool = canonicalKey(given, { agentId: "ops" }, RULES);
+    if (given.trim() === "work" || given === "explicit:a:b") expect(tool.ok).toBe(false);
+  },
+);
 
 test.each([
   "",
@@ -307,11 +310,11 @@ test.each([
   "a::b",
   "x%zz",
   "x".repeat(510),
-])("named sessions: %j is no bare name either: a uuid is a session's id", (given) => {
+])("named sessions: %j is not a bare name either, because a uuid is a session id", (given) => {
   expect(canonicalKey(given, { agentId: "ops", bareNames: true }, RULES).ok).toBe(false);
 });
 
-test("named sessions: names and keys of editors open by being used; every other key belongs to somebody", () => {
+test("named sessions: only names and keys of editors create a session on use", () => {
   const opens = ["agent:a:work", "agent:a:acp-bridge:1", `agent:a:acp:${UUID}`, "agent:a:explicit:x:y"];
   const others = [
     "agent:a:main",
@@ -340,7 +343,7 @@ test("a key has at most 512 characters in its canonical form", () => {
   expect(parseKey(`cron:y${" ".repeat(300)}x`).ok).toBe(false);
 });
 
-test("the configured main key is the last part of main sessions, and `main` is read as it", () => {
+test("the configured main key is the last part of main sessions, and `main` is an alias of it", () => {
   const rules = { ...RULES, mainKey: "Home" };
   expect(mainKeyOf("ops", rules)).toBe("agent:ops:Home");
   for (const text of ["main", "Home", "agent:research:main", "agent:research:Home"]) {
@@ -350,7 +353,7 @@ test("the configured main key is the last part of main sessions, and `main` is r
   expect(displayKey("agent:ops:Home", "ops", rules)).toBe("main");
 });
 
-test("under scope global every main session is `global`, shown as main to every agent", () => {
+test("with scope global every main session is `global`, shown as main to every agent", () => {
   for (const text of ["main", "agent:ops:main", "global"]) {
     expect(canonicalKey(text, WHO, GLOBAL)).toEqual({ ok: true, value: "global" });
   }
@@ -367,7 +370,7 @@ test("a main session is `main` to its own agent and the full key to everybody el
   expect(displayKey("cron:x", "ops", RULES)).toBe("cron:x");
 });
 
-test("what an agent is shown, it can use: a shown key leads back to its session", () => {
+test("an agent can use every key that it is shown", () => {
   fc.assert(
     fc.property(anyKey, agentId, (parsed, viewer) => {
       const key = isMain(parsed) ? mainKeyOf(parsed.agentId, RULES) : formatKey(parsed);
@@ -400,7 +403,7 @@ test.each([
   expect(agentIdInKey(key)).toBe(agent);
 });
 
-test("a group, room, thread or per-peer key names its place, ids as the channel knows them", () => {
+test("a group, room, thread or per-peer key has a route, with ids as the channel writes them", () => {
   expect(routeOfKey("agent:a:telegram:group:-1:topic:4")).toEqual({
     channel: "telegram",
     to: "-1",
@@ -413,7 +416,7 @@ test("a group, room, thread or per-peer key names its place, ids as the channel 
   }
 });
 
-test("channel: a group's is the recorded one, a direct chat's the last used, cron's `internal`", () => {
+test("the channel is the recorded one for a group, the last used one for a direct chat, `internal` for cron", () => {
   const last = { channel: "signal", to: "x" };
   expect(channelOf(sessionRow("agent:a:telegram:group:1"))).toBe("telegram");
   expect(channelOf(sessionRow("agent:a:telegram:group:1", { groupChannel: "tg2", lastRoute: last }))).toBe(
@@ -433,7 +436,7 @@ test("agent ids are 1–64 of lower-case letters, digits, _ and -", () => {
   for (const bad of ["", "A", "a b", "a:b", "ä", "a".repeat(65), "a\n"]) expect(isAgentId(bad)).toBe(false);
 });
 
-test("global and unknown are reserved, and nothing else", () => {
+test("only global and unknown are reserved", () => {
   expect(["global", "unknown", "main", "agent:a:main"].map(isReservedKey)).toEqual([
     true,
     true,
@@ -451,7 +454,7 @@ test("the closest keys come first: typos, other case, a part of the key", () => 
   expect(closestKeys("", keys, 0)).toEqual([]);
 });
 
-test("K2: no character that nobody sees stands in a key as it is", () => {
+test("K2: no invisible character appears unescaped in a key", () => {
   for (let code = 0; code <= 0x10ffff; code += 1) {
     const char = String.fromCodePoint(code);
     if (!/[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Zs}\p{Zl}\p{Zp}]/u.test(char)) continue;
@@ -461,7 +464,7 @@ test("K2: no character that nobody sees stands in a key as it is", () => {
   }
 });
 
-test("an agent's name in place of a key is answered with the key of its main session", () => {
+test("an agent's name instead of a key gets the key of its main session suggested", () => {
   expect(parseKey("research")).toMatchObject({
     ok: false,
     hint: expect.stringContaining('Did you mean "agent:research:main"'),

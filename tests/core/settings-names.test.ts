@@ -1,4 +1,4 @@
-// Names of models and thinking levels as people and models write them.
+// Names of models and thinking levels, as people and models write them.
 
 import { expect, test } from "vitest";
 import { modelsNamed, thinkingNamed } from "../../src/core/settings.ts";
@@ -12,7 +12,7 @@ test.each([
   ["qwen3", ["local/qwen3", "other/qwen3"]],
   ["big", []],
   ["", []],
-])("a bare model id that is unique is a name: %j means %j", (wanted, meant) => {
+])("a unique bare model id is a valid name: %j means %j", (wanted, meant) => {
   expect(modelsNamed(wanted, NAMES)).toEqual(meant);
 });
 
@@ -23,6 +23,6 @@ test.each([
   ["Mid", "medium"],
   ["hard", undefined],
   ["", undefined],
-])("a thinking level is read in any case, with its other spellings: %j is %s", (wanted, level) => {
+])("a thinking level is accepted in any case and in other spellings: %j is %s", (wanted, level) => {
   expect(thinkingNamed(wanted)).toBe(level);
 });

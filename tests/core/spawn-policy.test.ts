@@ -52,7 +52,7 @@ function decide(call: SpawnCall, more: Partial<SpawnQuestion> = {}, choices: Cho
   return decideSpawn({ call, chain: [link()], unfinishedChildren: 0, ...more }, settings);
 }
 
-test("without arguments the child is one's own agent's, runs once, is kept, and gets the defaults", () => {
+test("without arguments the child has the requester's agent and the defaults, runs once and is kept", () => {
   expect(decide({})).toEqual({
     ok: true,
     value: {
@@ -71,7 +71,7 @@ test("without arguments the child is one's own agent's, runs once, is kept, and 
   });
 });
 
-test("the model is the call's, else the agent's for sub-agents, else the defaults', else the agent's own", () => {
+test("the model comes from the call, else the agent's sub-agents, else the defaults, else the agent", () => {
   const model = (call: SpawnCall, defaults?: string): unknown => {
     const plan = decide(call, {}, defaults === undefined ? {} : { subagents: { model: defaults } });
     return plan.ok ? plan.value.model : plan.error;
@@ -82,7 +82,7 @@ test("the model is the call's, else the agent's for sub-agents, else the default
   expect(model({})).toBe("offline/rehearsal");
 });
 
-/** Each refusal: what was asked, its code, and words that its sentence must have. */
+/** Each refusal: the call, its code, and words of its sentence. */
 test.each<[string, SpawnCall, Partial<SpawnQuestion>, string, string[]]>([
   [
     "an agent outside the allow list",
@@ -163,7 +163,7 @@ test.each<[string, SpawnCall, Partial<SpawnQuestion>, string, string[]]>([
     { runTimeoutSeconds: 1, timeoutSeconds: 2 },
     {},
     "invalid_argument",
-    ["earlier spelling of runTimeoutSeconds", "the two differ"],
+    ["earlier spelling of runTimeoutSeconds", "their values differ"],
   ],
   ["a negative time limit", { timeoutSeconds: -1 }, {}, "invalid_argument", ["must be 0 (none) to 2592000"]],
   [
@@ -192,14 +192,14 @@ test.each<[string, SpawnCall, Partial<SpawnQuestion>, string, string[]]>([
     "spawn_denied",
     ["this session is sandboxed", "agents.list[main].sandbox.mode", "Sandboxed are: boxed."],
   ],
-])("SPN1: %s is refused in its own words", (_, call, question, code, words) => {
+])("SPN1: %s is refused with its own sentence", (_, call, question, code, words) => {
   const plan = decide(call, question);
   if (plan.ok) throw new Error("allowed");
   expect(plan.code).toBe(code);
   for (const word of words) expect(`${plan.error} ${plan.hint}`).toContain(word);
 });
 
-test("a thread makes a session, which is kept and has no archive date; mode run may be asked for", () => {
+test("a thread makes a session that is kept and never archived by date; mode run is possible", () => {
   const channel = { id: "discord", threads: "on" as const };
   expect(decide({ thread: true, cleanup: "delete" }, { channel })).toMatchObject({
     value: { thread: true, mode: "session", cleanup: "keep", archiveAfterMinutes: 0 },
@@ -209,7 +209,7 @@ test("a thread makes a session, which is kept and has no archive date; mode run 
   });
 });
 
-test("depth: a child below the limit may spawn, and its child knows whether it may", () => {
+test("depth: a child below the limit may spawn, and its context says so", () => {
   const at = (maxSpawnDepth: number) =>
     decide({}, { chain: [child(), link()] }, { subagents: { maxSpawnDepth } });
   expect(at(2)).toMatchObject({ value: { spawnDepth: 2, mayNest: false } });
@@ -225,14 +225,14 @@ test("depth: a child below the limit may spawn, and its child knows whether it m
   });
 });
 
-test("the time limit is the call's in either spelling, else the defaults'", () => {
+test("the time limit comes from the call in either spelling, else from the defaults", () => {
   const seconds = (call: SpawnCall) => decide(call, {}, { subagents: { runTimeoutSeconds: 9 } });
   expect(seconds({})).toMatchObject({ value: { runTimeoutSeconds: 9 } });
   expect(seconds({ runTimeoutSeconds: 0 })).toMatchObject({ value: { runTimeoutSeconds: 0 } });
   expect(seconds({ timeoutSeconds: 3 })).toMatchObject({ value: { runTimeoutSeconds: 3 } });
 });
 
-test("I13: a child is sandboxed for good if it was required or its requester is sandboxed", () => {
+test("I13: a child is always sandboxed if the call requires it or its requester is sandboxed", () => {
   const chain = [link({ key: "agent:research:main", agentId: "research" })] as const;
   expect(decide({ agentId: "boxed" }, { chain })).toMatchObject({ value: { sandboxed: false } });
   expect(decide({ agentId: "boxed", sandbox: "require" }, { chain })).toMatchObject({
@@ -242,7 +242,7 @@ test("I13: a child is sandboxed for good if it was required or its requester is 
   expect(decide({}, { chain: inBox })).toMatchObject({ value: { sandboxed: true } });
 });
 
-test("an agent may name itself, its allow list, or with a star every configured agent", () => {
+test("an agent may spawn itself, its allow list, or with a star every configured agent", () => {
   const settings = settingsWith({ agents: AGENTS });
   const names = AGENTS.map((agent) => spawnableAgents(agent, settings).map(({ id }) => id));
   expect(names).toEqual([["main", "research"], ["main", "research", "boxed"], ["boxed"]]);

@@ -1,4 +1,4 @@
-// Which tools a session has, in any spawn tree under any configuration. One filter alone: policies.test.ts.
+// The tools of a session, in any spawn tree under any configuration. Single filters: policies.test.ts.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ const PLAIN = ["read", "write", "edit", "exec"];
 const NESTING = ["sessions_list", "sessions_history", "sessions_spawn", "agents_list", "subagents"];
 const AGENTS = ["main", "ops", "research"];
 
-/** The chain of a session `depth` deep, nearest first; `agents[0]` is the root's. */
+/** The chain of a session of this depth, nearest first; `agents[0]` is the root's. */
 function chainOf(agents: readonly string[], more: readonly Partial<ChainLink>[] = []): SpawnChain {
   const links = agents.map((agentId, at): ChainLink => {
     const above = `s${at - 1}`;
@@ -55,7 +55,7 @@ const patterns = fc.subarray([
   "*s*",
   "none",
 ]);
-/** An empty allow list, which is no limit, must come up often. */
+/** An empty allow list, which is no limit, must be frequent. */
 const allow = fc.oneof(fc.constant<string[]>([]), patterns);
 const filter: fc.Arbitrary<ToolFilter> = fc.record({
   allow,
@@ -81,7 +81,7 @@ const chains: fc.Arbitrary<SpawnChain> = fc
       agents,
       boxed.map((sandboxed, at) => (at > 0 && sandboxed ? { spawn: { sandboxed } } : {})),
     );
-    // Some chains break off: the session above is gone.
+    // Some chains are incomplete: the requester was deleted.
     const kept = chain.slice(0, Math.max(1, chain.length - lost)) as unknown as SpawnChain;
     return lost <= 2 ? kept : chain;
   });
@@ -103,7 +103,7 @@ test("I13: a child's tools are a subset of its requester's, along the whole chai
   );
 });
 
-test("TP1: whatever is denied anywhere that holds for a session, it does not have", () => {
+test("TP1: a session never has a tool that one of its filters denies", () => {
   fc.assert(
     fc.property(seeds, chains, fc.constantFrom(...NAMES), (seed, chain, name) => {
       const deny = (given: ToolFilter): ToolFilter => ({
@@ -124,7 +124,7 @@ test("TP1: whatever is denied anywhere that holds for a session, it does not hav
   );
 });
 
-test("I13: a further deny, a lower depth limit, a sandbox or a requester that goes never gives a tool", () => {
+test("I13: a new deny, a lower depth limit, a sandbox or a deleted requester never adds a tool", () => {
   const narrower = fc.constantFrom("deny", "depth", "sandbox", "gone");
   fc.assert(
     fc.property(seeds, chains, narrower, fc.constantFrom(...NAMES), (seed, chain, how, name) => {
@@ -135,7 +135,7 @@ test("I13: a further deny, a lower depth limit, a sandbox or a requester that go
         sandbox: () =>
           toolsOf(chain, { ...seed, agents: seed.agents.map((one) => ({ ...one, mode: "all" })) }),
         gone: () => {
-          // Only session tools: what its requester lacked besides, nobody can say any more.
+          // Only session tools: other tools that its requester lacked are unknown now.
           const orphan = toolsOf([chain[0]], seed).filter((tool) => !PLAIN.includes(tool));
           return chain[0].spawnedBy === undefined ? [] : orphan;
         },
@@ -146,7 +146,7 @@ test("I13: a further deny, a lower depth limit, a sandbox or a requester that go
   );
 });
 
-test("no configuration lets a session at the depth limit spawn", () => {
+test("no configuration allows a spawn at the depth limit", () => {
   fc.assert(
     fc.property(seeds, chains, (seed, chain) => {
       if (chain[0].spawnDepth < seed.maxSpawnDepth) return;
@@ -197,7 +197,7 @@ test.each<[string, Partial<Seed>, readonly string[], readonly string[]]>([
   expect(sorted(toolsOf(chainOf(agents), { ...OPEN, ...more }))).toEqual(sorted(expected));
 });
 
-test("a sandboxed session has the sandbox filter besides, and so has everything it spawned", () => {
+test("the sandbox filter also applies to a sandboxed session and to everything it spawned", () => {
   const boxed = { tools: NONE, mode: "non-main" as const };
   const seed: Seed = { ...OPEN, agents: [boxed], sandbox: { allow: [], deny: ["exec"] } };
   expect(toolsOf(chainOf(["main"]), seed)).toContain("exec");
@@ -208,20 +208,20 @@ test("a sandboxed session has the sandbox filter besides, and so has everything 
   expect(toolsOf(chainOf(["ops", "main", "research"]), seed)).not.toContain("exec");
 });
 
-test("I13: whose requester is gone has its own tools, and no session tools whatever is allowed", () => {
+test("I13: a session whose requester was deleted keeps its own tools but has no session tools", () => {
   const seed: Seed = { ...OPEN, maxSpawnDepth: 5, subagents: { allow: ["*"], deny: [] } };
   const orphan = chainOf(["main", "main"]).slice(0, 1) as unknown as SpawnChain;
   expect(sorted(toolsOf(orphan, seed))).toEqual(sorted(PLAIN));
   expect(sorted(toolsOf(chainOf(["main", "main"]), seed))).toEqual(sorted(NAMES));
 });
 
-test("I13: what the agent of a requester may not use comes back to no child when the requester goes", () => {
+test("I13: tools denied to the requester's agent stay denied after the requester was deleted", () => {
   const agents = [{ tools: { allow: [], deny: ["exec"] }, mode: "off" as const }];
   const orphan = chainOf(["main", "ops"], [{}, { spawnedBy: "agent:main:chat:1" }])[0];
   expect(toolsOf([orphan], { ...OPEN, agents })).toEqual(["read", "write", "edit"]);
 });
 
-test("each refusal names what decided", () => {
+test("each refusal names the setting that decided", () => {
   const why = (name: string, chain: SpawnChain, seed: Seed): string => {
     const verdict = decideTool(name, filtersFor(chain, settingsOf(seed)));
     return verdict.allowed ? "allowed" : verdict.error;
@@ -239,7 +239,7 @@ test("each refusal names what decided", () => {
   expect(why("message", [kid[0]], orphan)).toContain("the session that spawned this one is gone");
 });
 
-test("withheld are the tools that the child's agent has and its requester's has not", () => {
+test("withheldTools returns the tools that the child's agent has and its requester lacks", () => {
   const agents = [{ tools: { allow: [], deny: ["exec", "sessions_list"] }, mode: "off" as const }];
   const settings = settingsOf({ ...OPEN, agents });
   expect(withheldTools(NAMES, chainOf(["main", "ops"]), settings)).toEqual(["exec"]);

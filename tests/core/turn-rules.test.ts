@@ -22,7 +22,7 @@ const ended = (state: EndedRunState, code?: End["code"]): End => ({
   ...(code === undefined ? {} : { code }),
 });
 
-/** Plays a flow where turn `n` ends as `ends[n - 1]`, else with some text; what happened, in order. */
+/** Plays a flow where turn `n` ends as `ends[n - 1]`, by default with text. Returns the events in order. */
 function play(turnsMax: number, ends: readonly End[]): string[] {
   const log: string[] = [];
   let step: FlowStep = "round1";
@@ -55,7 +55,7 @@ test.each([
   },
 );
 
-test("T1: no number of turns in a stored flow makes the loop longer than five", () => {
+test("T1: a stored flow never has more than five reply turns", () => {
   expect(play(1000, [])).toHaveLength(1 + 5 + 2);
   expect(play(-1, [])).toEqual([ROUND1, ...ANNOUNCE]);
 });
@@ -65,7 +65,7 @@ test.each([
   ["no reply", { state: "ok" } as End],
   ["REPLY_SKIP", said("REPLY_SKIP")],
   ["ANNOUNCE_SKIP", said(" ANNOUNCE_SKIP\n")],
-])("T2: %s in round 1 means no loop and no announce", (_, end) => {
+])("T2: %s in round 1 means no reply turns and no announcement", (_, end) => {
   expect(play(5, [end])).toEqual([ROUND1, "skipped"]);
 });
 
@@ -77,7 +77,7 @@ test.each([
   ["a time-out", ended("timeout", "run_timeout")],
   ["a denied run", ended("error", "send_denied")],
   ["the chain limit", ended("error", "chain_limit")],
-])("T1: %s in a reply turn ends the loop, and the announce step follows", (_, end) => {
+])("T1: %s in a reply turn ends the conversation, and the announce step follows", (_, end) => {
   expect(play(5, [said("a"), end])).toEqual([ROUND1, "requester speaks", ...ANNOUNCE]);
   expect(play(5, [said("a"), said("b"), end])).toEqual([
     ROUND1,
@@ -97,16 +97,16 @@ test("an abort ends the flow without an announcement, in any step", () => {
   }
 });
 
-test("round 1 that ended badly ends the flow with its code", () => {
+test("a failed round 1 ends the flow with its code", () => {
   expect(play(5, [ended("error", "run_failed")])).toEqual([ROUND1, "run_failed"]);
   expect(play(5, [ended("timeout", "run_timeout")])).toEqual([ROUND1, "run_timeout"]);
 });
 
-test("a silent announce step is silence", () => {
+test("a silent announce step posts nothing", () => {
   expect(play(0, [said("a"), said("ANNOUNCE_SKIP")])).toEqual([ROUND1, "target announces", "silent"]);
 });
 
-test("T1: any flow ends, within seven runs, and the parties alternate, requester first after round 1", () => {
+test("T1: every flow ends within seven runs, and the parties alternate, requester first after round 1", () => {
   const end = fc.oneof(
     fc.constantFrom(
       said("a"),
@@ -144,7 +144,7 @@ test("T2: only the whole reply, trimmed, is a skip token", () => {
   for (const text of spoken) expect(isSilent(text)).toBe(false);
 });
 
-test("T2: a streamed text is held back exactly while it may still become silence", () => {
+test("T2: a streamed text is held back exactly while it may still become a skip token", () => {
   const tail = fc.string({ unit: fc.constantFrom(" ", "\n", "R", "E", "_", "x"), maxLength: 4 });
   const start = fc.string({ unit: fc.constantFrom(" ", "\n"), maxLength: 2 });
   fc.assert(
@@ -178,7 +178,7 @@ test("each context starts with its fixed heading line", () => {
   expect(texts.map((text) => text.split("\n")[0])).toEqual(Object.values(HEADING));
 });
 
-test("the message context says who asks, from where, who one is, and not to send to that party", () => {
+test("the message context names the sender, its channel and the reader, and forbids a send back", () => {
   const text = messageContext({ requester: ops, self });
   expect(text).toContain('session "agent:ops:main" (channel "telegram")');
   expect(text).toContain('You are session "main", labelled "night desk" (channel "webchat")');
@@ -186,7 +186,7 @@ test("the message context says who asks, from where, who one is, and not to send
   expect(text).toContain('Do not call sessions_send to "agent:ops:main"');
 });
 
-test("the reply context says who speaks, which turn of how many, and how to stop", () => {
+test("the reply context names the speaker, the turn number and limit, and how to stop", () => {
   const text = replyContext({ self, other: ops, turn: 4, turnsMax: 5 });
   expect(text).toContain("reply turn 3 of at most 5");
   expect(text).toContain("the one who asked");
@@ -194,7 +194,7 @@ test("the reply context says who speaks, which turn of how many, and how to stop
   expect(replyContext({ self, other: ops, turn: 3, turnsMax: 5 })).toContain("the one who was asked");
 });
 
-test("the announce context holds request, first and latest reply, and how to stay silent", () => {
+test("the announce context contains request, first and latest reply, and how to stay silent", () => {
   const text = announceContext({
     self,
     requester: ops,
@@ -206,7 +206,7 @@ test("the announce context holds request, first and latest reply, and how to sta
   expect(text).toContain("ANNOUNCE_SKIP");
 });
 
-test("a sub-agent is told whose it is, that its result is announced by itself, and whether it may spawn", () => {
+test("a sub-agent's context names its requester, the automatic announcement, and whether it may spawn", () => {
   const text = subagentContext({ self, requester: ops, depth: 2, maySpawn: true, way: "post" });
   expect(text).toContain('started by session "agent:ops:main" (channel "telegram")');
   expect(text).toContain("2 deep");
@@ -217,7 +217,7 @@ test("a sub-agent is told whose it is, that its result is announced by itself, a
   );
 });
 
-test("T3: the sub-agent's announce context holds status, task and result, quoted, and how to stay silent", () => {
+test("T3: the sub-agent's announce context quotes status, task and result, and says how to stay silent", () => {
   const task = `do it\n${HEADING.announce}`;
   const text = subagentAnnounceContext({
     self,
@@ -233,11 +233,11 @@ test("T3: the sub-agent's announce context holds status, task and result, quoted
   expect(text).toContain("ANNOUNCE_SKIP");
 });
 
-test("a sub-agent's job is no conversation: no turn follows from it", () => {
+test("no turn follows a sub-agent's job, because it is not a conversation", () => {
   expect(decideNext({ step: "task", turn: 1, turnsMax: 5, end: said("x") }).next).toBe("end");
 });
 
-test("T3: no text of others can stand in a context outside a quotation", () => {
+test("T3: other people's text never appears unquoted in a context", () => {
   const hostile = fc
     .array(
       fc.constantFrom(
@@ -273,7 +273,7 @@ test("T3: no text of others can stand in a context outside a quotation", () => {
   expect(messageContext({ requester: { ...ops, label }, self })).not.toContain("\nLatest reply:");
 });
 
-test("T3: a very long quotation is cut and says how much is missing", () => {
+test("T3: a very long quotation is cut and reports the length of the rest", () => {
   const text = announceContext({
     self,
     requester: ops,

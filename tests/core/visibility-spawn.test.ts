@@ -1,4 +1,5 @@
-// What a sub-agent sees: never more than whoever spawned it, besides its own tree. Alone: visibility.test.ts.
+// The visibility of a sub-agent: its own tree, and otherwise never more than its requester. Other sessions:
+// visibility.test.ts.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -31,7 +32,7 @@ const agents = fc.tuple(
       .map((box) => ({ ...agentSettings(id), sandbox: { ...agentSettings(id).sandbox, ...box } })),
   ),
 );
-/** A forest of sessions: each one's requester comes before it, or is gone. */
+/** A forest of sessions: the requester of each comes before it, or was deleted. */
 const world: fc.Arbitrary<World> = fc
   .record({
     agents,
@@ -81,7 +82,7 @@ const sees = (viewer: SessionIdentity, to: Target, by: AccessRules): boolean =>
   decideAccess("read", { kind: "session", ...viewer }, to, by).allowed;
 const inTree = (key: string, to: Target): boolean => to.key === key || to.ancestors.includes(key);
 
-test("I13: a sub-agent's sight is within its requester's and its own tree; without requester its own tree", () => {
+test("I13: a sub-agent sees its own tree and otherwise only what its requester sees", () => {
   fc.assert(
     fc.property(world, rules, (given, by) => {
       for (const own of given.sessions) {
@@ -98,7 +99,7 @@ test("I13: a sub-agent's sight is within its requester's and its own tree; witho
   );
 });
 
-test("I13: what both see alone, a sub-agent sees; a requester never hides its own tree", () => {
+test("I13: a sub-agent sees everything that both see alone; a requester never hides its own tree", () => {
   fc.assert(
     fc.property(world, rules, (given, by) => {
       for (const own of given.sessions) {
@@ -116,7 +117,7 @@ test("I13: what both see alone, a sub-agent sees; a requester never hides its ow
   );
 });
 
-test("I13: the clamp of a sandboxed requester holds for its children, whatever their own agent's says", () => {
+test("I13: the sandbox limit of a requester applies to its children, whatever their own agent's setting", () => {
   fc.assert(
     fc.property(world, rules, (given, by) => {
       for (const own of given.sessions) {
@@ -135,7 +136,7 @@ test("I13: the clamp of a sandboxed requester holds for its children, whatever t
   );
 });
 
-test("I9: a sub-agent's refusal is no oracle: what exists is refused in the words of what does not", () => {
+test("I9: a refusal to a sub-agent is the same for existing and missing sessions", () => {
   fc.assert(
     fc.property(world, rules, (given, by) => {
       for (const own of given.sessions) {
@@ -170,7 +171,7 @@ test("I9: the prefilter keeps every row that a sub-agent sees", () => {
   );
 });
 
-test("a refusal says whose sight is missing, and which settings would give it", () => {
+test("a refusal names the session that lacks visibility, and the settings that would give it", () => {
   const by: AccessRules = {
     mode: "agent",
     agentToAgent: { enabled: false, allow: [] },

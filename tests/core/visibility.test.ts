@@ -46,7 +46,7 @@ const target = (key: string, agentId: string, fields: Partial<Target> = {}): Tar
   ...fields,
 });
 
-/** A forest of sessions: each one's parent comes before it. */
+/** A forest of sessions: the parent of each comes before it. */
 interface World {
   readonly sessions: readonly Target[];
 }
@@ -85,7 +85,7 @@ const rules: fc.Arbitrary<AccessRules> = fc.record({
 const allows = (access: Access, viewer: Viewer, to: Target, by: AccessRules): boolean =>
   decideAccess(access, viewer, to, by).allowed;
 
-test("I9: self ⊆ tree ⊆ agent ⊆ all, in any world, for any viewer, clamped or not", () => {
+test("I9: self ⊆ tree ⊆ agent ⊆ all, for every world and viewer, with or without the sandbox limit", () => {
   fc.assert(
     fc.property(world, rules, fc.nat(), fc.boolean(), (given, by, pick, sandboxed) => {
       const from = given.sessions[pick % given.sessions.length] as Target;
@@ -101,7 +101,7 @@ test("I9: self ⊆ tree ⊆ agent ⊆ all, in any world, for any viewer, clamped
   );
 });
 
-test("I9: being sandboxed, or the clamp, never shows more", () => {
+test("I9: a sandbox or its limit never shows more", () => {
   fc.assert(
     fc.property(world, rules, fc.nat(), (given, by, pick) => {
       const from = given.sessions[pick % given.sessions.length] as Target;
@@ -119,7 +119,7 @@ test("I9: being sandboxed, or the clamp, never shows more", () => {
   );
 });
 
-test("I9: every access of a session is decided alike: no door is wider than another", () => {
+test("I9: all kinds of access by a session get the same verdict", () => {
   fc.assert(
     fc.property(world, rules, fc.nat(), fc.boolean(), (given, by, pick, sandboxed) => {
       const from = given.sessions[pick % given.sessions.length] as Target;
@@ -154,7 +154,7 @@ function inScope(scope: Scope, to: Target): boolean {
   return agentIds === "any" || agentIds.includes(to.agentId);
 }
 
-test("I9: the prefilter for queries leaves out nothing that the gate would show", () => {
+test("I9: the prefilter for queries keeps every row that the visibility check allows", () => {
   const viewers = (from: Target, sandboxed: boolean, patterns: string[] | undefined): Viewer[] => {
     const { kind: _, ...identity } = session(from.key, from.agentId, sandboxed);
     const token = { kind: "operator" as const, scopes: ["operator.admin" as const] };
@@ -183,7 +183,7 @@ test("I9: the prefilter for queries leaves out nothing that the gate would show"
   );
 });
 
-test("I9: acting as a session needs both: the token's right and the session's sight", () => {
+test("I9: acting as a session needs the token's right and the session's visibility", () => {
   fc.assert(
     fc.property(
       world,
@@ -298,7 +298,7 @@ test("I9: applying the settings that a refusal names makes it allowed", () => {
   );
 });
 
-test("I9: a refusal is no oracle: a session that exists is refused in the words of one that does not", () => {
+test("I9: a refusal is the same for existing and missing sessions", () => {
   fc.assert(
     fc.property(world, rules, fc.nat(), fc.boolean(), (given, by, pick, sandboxed) => {
       const from = given.sessions[pick % given.sessions.length] as Target;
@@ -314,7 +314,7 @@ test("I9: a refusal is no oracle: a session that exists is refused in the words 
   );
 });
 
-test("`global` is an agent's to see only under scope global, where it is everybody's main session", () => {
+test("`global` is visible to agents only with scope global, where it is everybody's main session", () => {
   const viewer = session("cron:nightly", "ops");
   const global = target("global", "main");
   expect(allows("send", viewer, global, { ...CLOSED, mode: "all" })).toBe(false);
@@ -327,13 +327,13 @@ test.each([
   ["operator.read", ["list", "read", "search", "status", "events", "counts"]],
   ["operator.write", ["list", "read", "search", "send", "spawn", "status", "events", "counts"]],
   ["operator.admin", ALL_ACCESS],
-] as [TokenScope, Access[]][])("a token with %s may %j and nothing else", (scope, expected) => {
+] as [TokenScope, Access[]][])("a token with %s may %j, and nothing else", (scope, expected) => {
   const viewer: Viewer = { kind: "operator", scopes: [scope] };
   const to = target("agent:ops:main", "ops", { archived: true });
   expect(ALL_ACCESS.filter((access) => allows(access, viewer, to, CLOSED))).toEqual(expected);
 });
 
-test("a token without the scope is told which one it lacks; no scope at all allows nothing", () => {
+test("a refusal names the missing scope; a token without scopes may do nothing", () => {
   const verdict = decideAccess("send", { kind: "operator", scopes: [] }, target("agent:a:main", "a"), CLOSED);
   expect(verdict).toMatchObject({ allowed: false, code: "missing_scope" });
   if (!verdict.allowed) expect(verdict.error).toContain("operator.write");
@@ -341,7 +341,7 @@ test("a token without the scope is told which one it lacks; no scope at all allo
   expect(hasScope(["operator.read"], "operator.write")).toBe(false);
 });
 
-test("a token sees the keys that its patterns cover, whatever the visibility mode", () => {
+test("a token sees the keys that its patterns cover, in any visibility mode", () => {
   const viewer: Viewer = { kind: "operator", scopes: ["operator.read"], patterns: ["agent:ops:*", "cron:*"] };
   const self = { ...CLOSED, mode: "self" as const };
   expect(allows("read", viewer, target("agent:ops:main", "ops"), self)).toBe(true);
@@ -353,7 +353,7 @@ test("a token sees the keys that its patterns cover, whatever the visibility mod
   });
 });
 
-test("what is allowed says by which rule", () => {
+test("a permission names the rule that gave it", () => {
   const rule = (viewer: Viewer, to: Target, by: AccessRules): string => {
     const verdict = decideAccess("read", viewer, to, by);
     return verdict.allowed ? verdict.rule : `refused: ${verdict.error}`;

@@ -138,7 +138,7 @@ test("config.check names what a restart would change, what is wrong, and never a
     differs: true,
     changed: ["session", "telemetry.traces", "tools"],
   });
-  expect(changed.warnings.join("\n")).toContain("others can read it");
+  expect(changed.warnings.join("\n")).toContain("other users can read it");
   writeFileSync(path, JSON.stringify({ ...JSON.parse(text), gatevay: {}, session: { queueMax: KEY } }));
   const wrong = await check();
   expect(wrong).toMatchObject({ ok: false, differs: false });

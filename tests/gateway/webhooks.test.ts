@@ -78,9 +78,9 @@ test("a wrong hook keeps the gateway from starting, in words; secret and address
   expect(words(load([{ ...good, secret: "hush-short" }]))).not.toContain("hush-short");
   expect(words(load([{ ...good, url: "ftp://example.com" }]))).toContain("must be an http or https address");
   expect(words(load([{ ...good, url: "https://me:pw@example.com" }]))).toContain(
-    "must hold no user and password",
+    "must not contain user and password",
   );
-  expect(words(load([good, good]))).toContain("is there twice");
+  expect(words(load([good, good]))).toContain("is listed twice");
   const home = homeWith({ hooks: { outgoing: [good] } });
   const check = await run(home, ["--json", "config", "check"]);
   expect(check.code).toBe(0);

@@ -49,7 +49,7 @@ test("FB3: no backend is a failure that says why not, for each, and how to insta
 
 test("a backend that was named is the only one that is asked", async () => {
   const found = await finder().find({ ...NEEDS, backend: "docker" }, workspace());
-  expect((found as { error: string }).error).toBe("there is no usable sandbox here: docker is not installed");
+  expect((found as { error: string }).error).toBe("no sandbox works here: docker is not installed");
 });
 
 // Only Linux has bubblewrap; elsewhere its probe says so before anything else.
@@ -74,11 +74,11 @@ test.runIf(process.platform === "linux")(
 test("a docker without a daemon, or without the image, says which", async () => {
   plant("docker", "echo 'Cannot connect to the Docker daemon' >&2; exit 1");
   expect(await finder().probe("docker")).toMatchObject({
-    why: "has no daemon that answers (Cannot connect to the Docker daemon)",
+    why: "has no running daemon (Cannot connect to the Docker daemon)",
   });
   plant("docker", `[ "$1" = version ] && echo 28 && exit; echo no such image >&2; exit 1`);
   expect(await finder().probe("docker", "mine:1")).toMatchObject({
-    why: "lacks the image mine:1: docker pull mine:1",
+    why: "lacks the image mine:1: run docker pull mine:1",
   });
 });
 
@@ -125,7 +125,7 @@ test("SV3: a workspace that holds another agent's is refused, whatever lies ther
   const inner = join(outer, "deep/inner");
   const parts = { world: realWorld({ level: "silent" }), keepOut: [], environment: { PATH: folder } };
   const one = createSandboxFinder({ ...parts, workspaces: [outer, inner, `${outer}-2`] });
-  const refused = /holds .*inner, the workspace of another agent/;
+  const refused = /contains .*inner, the workspace of another agent/;
   const errorOf = async (place: string): Promise<string> => {
     const found = await one.find({ ...NEEDS, backend: "docker" }, place);
     return found.ok ? "" : found.error;

@@ -201,10 +201,10 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     const missing = await tried();
     expect(missing).toMatchObject({
       ok: false,
-      error: expect.stringContaining(".githooks, which is not there"),
+      error: expect.stringContaining(".githooks, which does not exist"),
     });
     expect(missing).toMatchObject({
-      hint: expect.stringContaining("Make it (it may be empty), or set sandbox.git"),
+      hint: expect.stringContaining("Create it (it may be empty), or set sandbox.git"),
     });
     mkdirSync(join(box.workspace, "real"));
     symlinkSync("real", join(box.workspace, ".githooks"));

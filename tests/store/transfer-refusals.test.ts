@@ -302,7 +302,7 @@ test.skipIf(process.platform !== "linux")(
   async () => {
     const said = words(await backupStore(jobOn(await smallStore()), "/proc/parley/backup.sqlite"));
     expect(said).toContain(
-      "cannot be read or written: EPERM: no folder can be made there, mkdir '/proc/parley'",
+      "cannot be read or written: EPERM: no folder can be created there, mkdir '/proc/parley'",
     );
   },
 );

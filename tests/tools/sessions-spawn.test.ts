@@ -137,7 +137,7 @@ describe.each<[string, Refusal[]]>([
         "both names of the limit",
         { task: "x", runTimeoutSeconds: 1, timeoutSeconds: 2 },
         "invalid_argument",
-        "the two differ",
+        "their values differ",
       ],
       [
         "a negative limit",
@@ -197,7 +197,7 @@ describe.each<[string, Refusal[]]>([
         "require where it would run bare",
         { task: "x", sandbox: "require" },
         "spawn_denied",
-        'sandbox: "require" was asked for',
+        'the call has sandbox: "require"',
       ],
       [
         "an agent that may not be named",

@@ -141,7 +141,7 @@ function place(cli: Cli, { channel, values }: Wanted, account: string | undefine
   const value = { ...(asText.length === 0 ? { enabled: true } : {}), ...Object.fromEntries(held) };
   const changed = insertAt(text, keys, value);
   if (!changed.ok) {
-    const hint = changed.error.endsWith("is there already")
+    const hint = changed.error.endsWith("already exists")
       ? `Change it in ${path}, or add a further account with --account NAME.`
       : `Add it by hand to ${path}: ${showPath(keys)}`;
     return { ...changed, hint };

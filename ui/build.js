@@ -1,5 +1,5 @@
-// Builds the web page, unless the one that is there is newer than everything it is made of (`--if-stale`).
-// Plain JavaScript: npm runs it after `npm install`, on whatever Node is there.
+// Builds the web page. With `--if-stale`: only if a source file is newer than the built page.
+// Plain JavaScript, because npm runs it after `npm install` with any version of Node.
 
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -22,14 +22,14 @@ function isStale() {
   return built === undefined || MADE_OF.some((path) => newest(path) > built.mtimeMs);
 }
 
-/** Brings dist/ui up to date. False: there is nothing to build with (an install without devDependencies). */
+/** Brings dist/ui up to date. Returns false if Vite is missing (an install without devDependencies). */
 export async function buildPage({ ifStale = false } = {}) {
   if (ifStale && !isStale()) return true;
   const vite = await import("vite").catch((error) => {
     if (error.code !== "ERR_MODULE_NOT_FOUND") throw error;
   });
   if (vite === undefined) return false;
-  // Vite goes by this: a test runner's own value would make a page that nobody is served.
+  // Vite reads NODE_ENV: a test runner's value would build a development page.
   const before = process.env.NODE_ENV;
   process.env.NODE_ENV = "production";
   try {
@@ -48,5 +48,5 @@ export async function buildPage({ ifStale = false } = {}) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const built = await buildPage({ ifStale: process.argv.includes("--if-stale") });
-  if (!built) process.stderr.write("The web page is not built: vite is not installed here (npm install).\n");
+  if (!built) process.stderr.write("The web page was not built: vite is not installed. Run npm install.\n");
 }

@@ -1,12 +1,12 @@
-// Owns how what a build made comes into dist. Plain JavaScript, as what uses it.
-// PP1: whoever reads there finds what was there before or what is new, whole; between the two is a moment.
-// PP2: two builds at once do not mix their files: each has a folder of its own until all of it is made.
+// Moves the output of a build into dist. Plain JavaScript, like its users.
+// A reader of dist finds the old or the new output, complete, except for a short moment in between. Two builds
+// at the same time do not mix their files: each builds in a separate folder first.
 
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 const BEGINNING = ".new-";
-/** What systems say of a folder that stands where another one is to be. */
+/** Error codes of a rename onto an existing folder. */
 const OCCUPIED = ["ENOTEMPTY", "EEXIST", "EPERM"];
 
 function replace(from, to, aside) {
@@ -20,14 +20,14 @@ function replace(from, to, aside) {
     try {
       renameSync(to, join(mkdtempSync(join(aside, "old-")), "it"));
     } catch (error) {
-      // Another build has just taken it away, and will put its own there.
+      // Another build has just removed it, and will move its own output there.
       if (error.code !== "ENOENT") throw error;
     }
   }
 }
 
 /**
- * Has `make` fill a new folder, and puts each thing that is in it into `dist`, for what has its name there.
+ * Lets `make` fill a new folder, then moves each entry of it into `dist`, replacing an entry of the same name.
  * Resolves with the names.
  */
 export async function putInPlace(dist, make) {
@@ -43,7 +43,7 @@ export async function putInPlace(dist, make) {
   }
 }
 
-/** Removes what is in `dist` and is none of these; what is being built there stays. */
+/** Removes all entries of `dist` except `names` and folders of running builds. */
 export function keepOnly(dist, names) {
   for (const name of readdirSync(dist)) {
     if (names.includes(name) || name.startsWith(BEGINNING)) continue;

@@ -1,7 +1,7 @@
-// How the page is built: `npm run build:page`. The gateway serves what lands in dist/ui.
-// V1: nothing is inlined: the page's policy runs scripts and styles from files only.
-// V2: the licences of the libraries that it is made of go with it.
-// V3: what the page begins with is one file; each view that is loaded later is one more.
+// Configures the build of the page: `npm run build:page`. The gateway serves dist/ui.
+// - Nothing is inlined: the page's policy runs scripts and styles from files only.
+// - The licences of the bundled libraries are included.
+// - The first load is one file; each view that is loaded later is one more.
 
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";

@@ -67,9 +67,9 @@ describeInBrowser("deliveries", () => {
     await client.call("send", { to: MAIN, message: "hello you", idempotencyKey: "1" });
     await rowOf(page, "hello you").getByText("sent", { exact: true }).waitFor();
     await rowOf(page, "unclear").getByRole("button", { name: "Retry" }).click();
-    const question = page.getByRole("dialog", { name: "Try it again?" });
-    await question.getByText("it arrives a second time").waitFor();
-    await question.getByRole("button", { name: "Try again" }).click();
+    const question = page.getByRole("dialog", { name: "Retry this delivery?" });
+    await question.getByText("sends it a second time").waitFor();
+    await question.getByRole("button", { name: "Retry" }).click();
     // There are no pigeons: it fails for another reason, which the page is told.
     await rowOf(page, "unclear").getByText('no channel "pigeon" is connected').waitFor();
     await rowOf(page, "unclear").getByRole("button", { name: "Dismiss" }).click();
@@ -80,7 +80,7 @@ describeInBrowser("deliveries", () => {
     await rowOf(page, "unclear").getByRole("button", { name: "Dismiss" }).click();
     await dismissing.getByRole("button", { name: "Dismiss" }).click();
     await rowOf(page, "unclear").waitFor({ state: "detached" });
-    await page.getByLabel("dismissed ones too").check();
+    await page.getByLabel("Include dismissed").check();
     await rowOf(page, "unclear").getByText("dismissed", { exact: true }).waitFor();
     expect(await rowOf(page, "unclear").getByRole("button", { name: "Retry" }).count()).toBe(0);
   });
@@ -105,7 +105,7 @@ describeInBrowser("deliveries", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
     const rows = page.getByRole("list", { name: "Deliveries" }).getByRole("listitem");
     await expect.poll(() => rows.count()).toBe(50);
-    const older = page.getByRole("button", { name: "Show older ones" });
+    const older = page.getByRole("button", { name: "Show older" });
     await older.click();
     await expect.poll(() => rows.count()).toBe(100);
     await older.click();
@@ -169,7 +169,7 @@ describeInBrowser("rights", () => {
     await expect.poll(() => card.getByRole("row").count()).toBeLessThan(5);
     expect(await card.innerText()).toContain("no filter denies it");
     await card.getByLabel("Show").selectOption("denied");
-    await card.getByText("No tool fits.").waitFor();
+    await card.getByText("No matching tools").waitFor();
     expect(page.url()).toContain(encodeURIComponent(MAIN));
   });
 
@@ -177,8 +177,8 @@ describeInBrowser("rights", () => {
     const tools = { visibility: "tree" as const, agentToAgent: { enabled: false, allow: [] } };
     const house = await open({ choices: { agents: AGENTS, tools } });
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/rights" });
-    const card = page.getByRole("region", { name: "May this session see that one?" });
-    const [from, to] = [card.getByLabel("This session"), card.getByLabel("That session")];
+    const card = page.getByRole("region", { name: "Access between two sessions" });
+    const [from, to] = [card.getByLabel("From session"), card.getByLabel("To session")];
     await from.first().fill(MAIN);
     await from.first().press("Enter");
     await to.first().fill("agent:research:main");
@@ -188,22 +188,22 @@ describeInBrowser("rights", () => {
     const read = answers.filter({ hasText: "read its history" });
     expect(await read.innerText()).toContain('tools.sessions.visibility: "all"');
     expect(await read.innerText()).toContain("tools.agentToAgent.enabled: true");
-    await read.getByText("every rule").click();
+    await read.getByText("All rules").click();
     await read.getByText('tool "sessions_history": no filter denies it').waitFor();
-    await card.getByRole("button", { name: "Swap the two" }).click();
+    await card.getByRole("button", { name: "Swap the sessions" }).click();
     await expect.poll(() => from.first().inputValue()).toBe(RESEARCH);
     await to.first().fill("agent:writer:chat:00000000-0000-4000-8000-000000000000");
     await to.first().press("Enter");
-    await card.getByText("there is no such session").waitFor();
+    await card.getByText("no such session").waitFor();
     await page.reload();
-    await card.getByText("there is no such session").waitFor();
+    await card.getByText("no such session").waitFor();
   });
 
   test("who may not ask is not offered the question; a session that a token does not cover is refused", async () => {
     const house = await open();
     const reader = await visit(house.http, { token: "reader", at: "operations/rights" });
     await reader.page.getByRole("region", { name: "Tools of a session" }).waitFor();
-    expect(await reader.page.getByText("May this session").count()).toBe(0);
+    expect(await reader.page.getByText("Access between two").count()).toBe(0);
     const at = `operations/rights/${encodeURIComponent(`${RESEARCH}\n${MAIN}`)}`;
     const scoped = await visit(house.http, { token: "scoped", at });
     await scoped.page.getByRole("alert").getByText("does not cover").waitFor();
@@ -224,7 +224,7 @@ describeInBrowser("permissions", () => {
     const house = await open({ permissions });
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/permissions" });
     const reader = await visit(house.http, { token: "reader", at: "operations/permissions" });
-    await page.getByText("No agent asks for anything.").waitFor();
+    await page.getByText("No open requests").waitFor();
     const at = Date.now();
     asked.push({
       ...{ id: "q1", sessionKey: MAIN, agentId: "main", runId: "r", title: `rm ${HOSTILE}` },
@@ -234,7 +234,7 @@ describeInBrowser("permissions", () => {
     await rowOf(reader.page, "onerror").waitFor();
     expect(await reader.page.getByRole("button", { name: "Allow" }).count()).toBe(0);
     await page.getByRole("button", { name: "Deny" }).click();
-    await page.getByText("No agent asks for anything.").waitFor();
+    await page.getByText("No open requests").waitFor();
     expect(answers).toEqual(["q1 deny"]);
   });
 
@@ -251,7 +251,7 @@ describeInBrowser("permissions", () => {
     });
     await page.goto(`${line.http}/#/operations/permissions`);
     await page.reload();
-    await page.getByText("No agent asks for anything.").waitFor();
+    await page.getByText("No open requests").waitFor();
     const before = asked;
     line.hold();
     for (let polls = 0; polls < 5; polls += 1) await page.clock.runFor(2_100);

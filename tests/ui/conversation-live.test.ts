@@ -171,11 +171,11 @@ describeInBrowser("a conversation that goes on", () => {
     await say(page, "are you there?");
     await page.getByText("before the restart").waitFor();
     await house.stop();
-    await page.getByText(/connection is broken|gateway is/).waitFor();
+    await page.getByText(/Connection lost|gateway is/).waitFor();
     house = await openHouse({ dir, gateway: { port }, play: () => "after the restart" });
     await (await house.client()).agent({ sessionKey: MAIN, message: "said meanwhile" }).done;
     await expect
-      .poll(() => page.getByText(/connection is broken|gateway is/).count(), { timeout: 20_000 })
+      .poll(() => page.getByText(/Connection lost|gateway is/).count(), { timeout: 20_000 })
       .toBe(0);
     await page.getByText("said meanwhile").waitFor();
     await say(page, "and now?");
@@ -199,7 +199,7 @@ describeInBrowser("a conversation that goes on", () => {
     await client.agent({ sessionKey: key, message: "quick again" }).done;
     await page.getByText("echo quick again").waitFor();
     await client.request("sessions.delete", { key });
-    await page.getByText("This session is gone.").waitFor();
+    await page.getByText("This session was deleted.").waitFor();
     await page.getByText("echo quick again").waitFor();
     expect(await field(page).count()).toBe(0);
   });

@@ -40,7 +40,7 @@ describeInBrowser("the demo", () => {
     await field(page).fill("for my own gateway");
     await page.goto(`${house.http}/#/sessions`);
     await button(page, "Play the demo").click();
-    await banner(page).getByText("This is a demo with a store of its own").waitFor();
+    await banner(page).getByText("This is a demo with a separate store").waitFor();
     await button(page, "Next: three jobs").waitFor();
     // The picture of what was just said.
     expect(page.url()).toMatch(/#\/flow\/[\w-]+$/);
@@ -90,7 +90,7 @@ describeInBrowser("the demo", () => {
     await button(page, "Next: three jobs").click();
     await button(page, "Next: a circle").waitFor();
     expect(await first.end("SIGTERM")).toBe(0);
-    await page.getByText(/connection is broken|stopping/i).waitFor();
+    await page.getByText(/Connection lost|stopping/i).waitFor();
     await startProcess({ home });
     // It has played nothing yet: it is at its beginning again.
     await button(page, "Next: three jobs").waitFor();

@@ -220,8 +220,8 @@ test("a step is said as a sentence, with its outcome", () => {
 });
 
 test.each([
-  [{ code: "wait_cycle", cycle: [A, B, A] }, "would close a circle a → b → a"],
-  [{ code: "wait_cycle" }, "would close a circle"],
+  [{ code: "wait_cycle", cycle: [A, B, A] }, "circular wait a → b → a"],
+  [{ code: "wait_cycle" }, "circular wait"],
   [{ code: "chain_limit", error: "… (session.agentToAgent.maxHops)" }, "hop limit 16"],
   [
     { code: "chain_limit", error: "… (session.agentToAgent.maxChainTokens is 5)" },

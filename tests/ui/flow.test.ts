@@ -58,8 +58,8 @@ describeInBrowser("the flow view", () => {
       /^research replied to main, turn 1 of 5/,
       /^main replied to research, turn 2 of 5/,
       /^research replied to main, turn 5 of 5/,
-      /^research announces how it ended: The people/,
-      /^research's words to webchat people/,
+      /^research announces the result: The people/,
+      /^delivery from research to webchat people/,
     ])
       expect(await stepNamed(page, name).count()).toBe(1);
     const rows = await here.store.db.selectFrom("messages").select(["id", "session_key"]).execute();
@@ -67,14 +67,12 @@ describeInBrowser("the flow view", () => {
     const steps = page.locator(".step");
     for (let at = 0; at < (await steps.count()); at++) {
       await steps.nth(at).click();
-      expect(known).toContain(
-        await page.getByRole("link", { name: "Open its message" }).getAttribute("href"),
-      );
+      expect(known).toContain(await page.getByRole("link", { name: "Open message" }).getAttribute("href"));
     }
     await stepNamed(page, /^research announces/).click();
-    const details = page.getByRole("complementary", { name: "The chosen step" });
-    expect(await details.innerText()).toMatch(/Went to\s+webchat people \((sent|pending)\)/);
-    await page.getByRole("link", { name: "Open its message" }).click();
+    const details = page.getByRole("complementary", { name: "Selected step" });
+    expect(await details.innerText()).toMatch(/Sent to\s+webchat people \((sent|pending)\)/);
+    await page.getByRole("link", { name: "Open message" }).click();
     expect(page.url()).toContain(`#/sessions/${encodeURIComponent(RESEARCH)}/`);
   });
 
@@ -103,8 +101,8 @@ describeInBrowser("the flow view", () => {
     const wide = await house();
     await tell(wide, round);
     const second = await open(wide);
-    await stepNamed(second, /refused: would close a circle writer → main → research → writer$/).waitFor();
-    expect(await second.locator(".flow-picture").textContent()).toContain("refused: would close a circle");
+    await stepNamed(second, /refused: circular wait writer → main → research → writer$/).waitFor();
+    expect(await second.locator(".flow-picture").textContent()).toContain("refused: circular wait");
   });
 
   test("what a chain has used stands against its budget, and says when that is used up", async () => {
@@ -128,7 +126,7 @@ describeInBrowser("the flow view", () => {
     const model = talkingModel((input) => (input === "wait for it" ? hold.promise : undefined));
     const here = await house({ model });
     const page = await open(here);
-    await page.getByText("Nobody talked to anybody yet").waitFor();
+    await page.getByText("No conversations between sessions yet").waitFor();
     const accepted = await here.engine.accept({
       sessionKey: MAIN,
       input: { text: doing(sending(RESEARCH, "wait for it")) },
@@ -184,8 +182,8 @@ describeInBrowser("the flow view", () => {
     await sent.click();
     const head = page.locator(".flow-head", { hasText: "(not visible)" });
     expect(await head.getByRole("link").count()).toBe(0);
-    await page.getByText("only what you may see").waitFor();
-    await page.getByText("Its message is not to be seen").waitFor();
+    await page.getByText("only visible steps").waitFor();
+    await page.getByText("Message not available").waitFor();
     expect(await page.locator(".flow-heads").innerText()).not.toContain("research");
   });
 
@@ -202,7 +200,7 @@ describeInBrowser("the flow view", () => {
     await page.keyboard.press("ArrowDown");
     expect(await focused()).toMatch(/^main asked research/);
     await page.keyboard.press("Enter");
-    await page.getByRole("complementary", { name: "The chosen step" }).waitFor();
+    await page.getByRole("complementary", { name: "Selected step" }).waitFor();
     await page.keyboard.press("End");
     expect(await focused()).toMatch(/replied to/);
     await page.keyboard.press("Home");
@@ -216,12 +214,12 @@ describeInBrowser("the flow view", () => {
     await tell(here, doing(sending(WRITER, "b")));
     const page = await open(here);
     await page.locator(".chain-row").nth(1).waitFor();
-    const overview = page.getByRole("region", { name: "Who talks to whom" });
+    const overview = page.getByRole("region", { name: "Conversations between sessions" });
     await overview.getByRole("button", { name: /^main talks to research: 1 step$/ }).focus();
     await page.keyboard.press("Enter");
     await expect.poll(() => page.locator(".chain-row").count()).toBe(1);
     expect(await page.locator(".chain-row").innerText()).toContain("research");
-    await page.getByRole("button", { name: "Show all chains again" }).click();
+    await page.getByRole("button", { name: "Show all chains" }).click();
     await expect.poll(() => page.locator(".chain-row").count()).toBe(2);
     await overview.getByRole("button", { name: /^writer: 1 step$/ }).click();
     await expect.poll(() => page.locator(".chain-row").innerText()).toContain("writer");
@@ -267,7 +265,7 @@ describeInBrowser("the flow view", () => {
   test("axe-core finds nothing, on desktop and phone, light and dark; a phone never scrolls sideways as a whole", async () => {
     const here = await house({ choices: rules({ maxChainTokens: 100_000 }) });
     const empty = await open(here);
-    await empty.getByText("Nobody talked").waitFor();
+    await empty.getByText("No conversations between").waitFor();
     expect(await accessibilityProblems(empty)).toEqual([]);
     const round = doing(sending(RESEARCH, doing(sending(WRITER, doing(sending(MAIN, "may we?"))))));
     const chainId = await tell(here, round);

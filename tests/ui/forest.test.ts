@@ -3,7 +3,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ListedRow } from "../../src/gateway/client/web.ts";
-import { Forest, type Line, TOP } from "../../ui/src/sessions/forest.ts";
+import { Forest, type ForestLine, TOP } from "../../ui/src/sessions/forest.ts";
 import { deedOf } from "../../ui/src/sessions/keys.ts";
 import { shiftOf } from "../../ui/src/sessions/shift.ts";
 
@@ -12,7 +12,7 @@ function row(key: string, updatedAt: number, more: Partial<ListedRow> = {}): Lis
 }
 
 const OPEN = () => true;
-const shown = (lines: readonly Line[]) =>
+const shown = (lines: readonly ForestLine[]) =>
   lines.map((line) => (line.kind === "row" ? `${" ".repeat(line.level - 1)}${line.key}` : "…"));
 
 /** a and b at the top, a1 and a2 below a. */

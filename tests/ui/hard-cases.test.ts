@@ -16,7 +16,7 @@ const MAIN = "agent:main:main";
 const AT_MAIN = `sessions/${encodeURIComponent(MAIN)}`;
 const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION|ERR_EMPTY_RESPONSE/;
 
-const broken = (page: Page) => page.getByText("The connection is broken");
+const broken = (page: Page) => page.getByText("Connection lost");
 /** Messages of the conversation with this text, not those in the list beside it. */
 const shown = (page: Page, text: string) =>
   page.getByRole("region", { name: "Conversation" }).getByText(text, { exact: true });
@@ -54,7 +54,7 @@ describeInBrowser("a bad day", () => {
       await say(await first.connect(), "say before the restart");
       await shown(page, "before the restart").waitFor();
       await first.end(signal);
-      await page.getByText(/The connection is broken|The gateway is stopping/).waitFor();
+      await page.getByText(/Connection lost|The gateway is stopping/).waitFor();
       const second = await startProcess({ home });
       await say(await second.connect(), "say while nobody looked");
       await shown(page, "while nobody looked").waitFor();

@@ -122,7 +122,7 @@ describeInBrowser("a hostile gateway", () => {
     await page.goBack();
     await page.getByRole("heading", { name: "This view failed" }).waitFor();
     isBroken = false;
-    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("button", { name: "Retry" }).click();
     await page.getByText("0.0.0-test").first().waitFor();
   });
 });

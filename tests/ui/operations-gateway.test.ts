@@ -55,7 +55,7 @@ describeInBrowser("the gateway's own work", () => {
     const box = await runs.locator("svg").boundingBox();
     await page.mouse.move((box?.x ?? 0) + (box?.width ?? 0) - 1, (box?.y ?? 0) + 20);
     expect(await runs.locator(".plot-when").innerText()).toBe("00:01:51");
-    await page.getByText("The same as a table").click();
+    await page.getByText("Show as table").click();
     const row = page.getByRole("row", { name: /^Runs ended/ });
     expect(await row.getByRole("cell").allInnerTexts()).toContain("6/min");
   });
@@ -92,10 +92,10 @@ describeInBrowser("the gateway's own work", () => {
     await page.getByLabel("Level").selectOption("warn");
     await expect.poll(() => messages(page)).toEqual(["two", "three"]);
     await page.getByLabel("Level").selectOption("debug");
-    await page.getByLabel("Search in the log").fill("FOUR");
+    await page.getByLabel("Search the log").fill("FOUR");
     await expect.poll(() => messages(page)).toEqual(["four"]);
-    await page.getByLabel("Search in the log").fill("nothing like it");
-    await page.getByText("No line of the log fits.").waitFor();
+    await page.getByLabel("Search the log").fill("nothing like it");
+    await page.getByText("No matching lines").waitFor();
   });
 
   test("after a restart of the gateway the log and the figures are those of the new process", async () => {
@@ -111,7 +111,7 @@ describeInBrowser("the gateway's own work", () => {
     second.say(30, "the new one");
     await expect.poll(() => messages(page)).toEqual(["the new one"]);
     await page.goto(`${first.house.http}/#/operations/status`);
-    await page.getByText("The first values come in a few seconds.").waitFor();
+    await page.getByText("The first values appear in a few seconds.").waitFor();
   });
 
   test("LG1: lines at the end stay in sight as they come; a reader who scrolled up is not moved", async () => {
@@ -166,7 +166,7 @@ describeInBrowser("the gateway's own work", () => {
       checkConfig: () => answers[found] as (typeof answers)[number],
     });
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/configuration" });
-    await page.getByText("No problem found. The file is what runs.").waitFor();
+    await page.getByText("No problems. The file is in effect.").waitFor();
     await page.getByText("agents", { exact: true }).click();
     await page.locator("summary").getByText("main", { exact: true }).waitFor();
     const again = page.getByRole("button", { name: "Check again" });
@@ -177,7 +177,7 @@ describeInBrowser("the gateway's own work", () => {
     expect(await page.locator(".config-said").innerText()).toContain("mode 644");
     found = 2;
     await again.click();
-    await page.getByText("The file has 1 problem: a start would be refused.").waitFor();
+    await page.getByText("The file has 1 problem: the gateway would not start with it.").waitFor();
     await page.getByText("gatevay: unknown <i>key").waitFor();
     expect(await page.locator(".config b, .config i").count()).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
@@ -201,7 +201,7 @@ describeInBrowser("the gateway's own work", () => {
       await notice.waitFor();
       expect(await sideways(page)).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
-      await page.getByRole("link", { name: "See the differences" }).click();
+      await page.getByRole("link", { name: "Show differences" }).click();
       await page.getByText(/^Restart needed/).waitFor();
     }
   });

@@ -27,18 +27,18 @@ describeInBrowser("schedules", () => {
   test("a job is made with a preview of its next dates, and stands in the list with its next one", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
-    await page.getByText("Nothing is scheduled.").waitFor();
+    await page.getByText("No scheduled jobs").waitFor();
     await page.getByRole("button", { name: "New job" }).click();
     const form = page.getByRole("dialog", { name: "New job" });
     await form.getByLabel("Name").fill("Morning report");
-    await form.getByLabel("What the agent is told").fill("What is new? Three lines.");
+    await form.getByLabel("Message to the agent").fill("What is new? Three lines.");
     await form.getByRole("button", { name: "Weekdays" }).click();
     const preview = form.getByRole("status");
     await expect.poll(() => preview.innerText()).toContain("Monday to Friday at 08:00");
     expect(await preview.getByRole("listitem").count()).toBe(5);
     await form.getByLabel("Expression").fill("61 * * * *");
     await expect.poll(() => preview.innerText()).toMatch(/not a cron expression/);
-    await form.getByRole("button", { name: "Schedule it" }).click();
+    await form.getByRole("button", { name: "Create" }).click();
     const refusal = form.getByRole("alert");
     await expect.poll(() => refusal.innerText()).toMatch(/Invalid value for minute/);
     // DI1: nothing lies over its words, however long the form is.
@@ -48,13 +48,13 @@ describeInBrowser("schedules", () => {
     });
     expect(inSight).toBe(true);
     await form.getByLabel("Expression").fill("30 7 * * *");
-    await form.getByLabel("Tell the reply to").fill("main");
-    await form.getByRole("button", { name: "Schedule it" }).click();
+    await form.getByLabel("Send the reply to").fill("main");
+    await form.getByRole("button", { name: "Create" }).click();
     await form.waitFor({ state: "detached" });
     const made = card(page, "Morning report");
     await expect.poll(() => made.innerText()).toMatch(/every day at 07:30 UTC/);
     expect(await made.innerText()).toMatch(/07:30\s+in \d+ (h|min)/);
-    expect(await made.innerText()).toMatch(/tells\s+main/);
+    expect(await made.innerText()).toMatch(/reply to\s+main/);
     const client = await house.client();
     const { jobs: stored } = await client.request("cron.list", {});
     expect(stored).toMatchObject([{ name: "Morning report", missed: "once", agentId: "main" }]);
@@ -96,7 +96,7 @@ describeInBrowser("schedules", () => {
     await client.request("cron.update", { id, patch: { enabled: true, name: "Renamed" } });
     await page.getByRole("switch", { name: "On: Renamed", checked: true }).waitFor();
     await client.request("cron.remove", { id });
-    await page.getByText("Nothing is scheduled.").waitFor();
+    await page.getByText("No scheduled jobs").waitFor();
   });
 
   test("DR1: what is not changed in the form is not sent: a message that came masked stays whole", async () => {
@@ -106,7 +106,7 @@ describeInBrowser("schedules", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await page.getByRole("button", { name: "Edit: Check" }).click();
     const form = page.getByRole("dialog");
-    expect(await form.getByLabel("What the agent is told").inputValue()).not.toContain(secret);
+    expect(await form.getByLabel("Message to the agent").inputValue()).not.toContain(secret);
     await form.getByLabel("Every", { exact: true }).fill("2");
     await form.getByRole("button", { name: "Save" }).click();
     await card(page, "Check").getByText("every 2 hours").waitFor();
@@ -129,7 +129,7 @@ describeInBrowser("schedules", () => {
     await card(page, "Check").waitFor();
     await remove.click();
     await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
-    await page.getByText("Nothing is scheduled.").waitFor();
+    await page.getByText("No scheduled jobs").waitFor();
   });
 
   test("a token that only reads sees the jobs and is offered nothing that it may not do", async () => {

@@ -76,7 +76,7 @@ describeInBrowser("sessions", () => {
     await expect.poll(() => names(page)).toEqual(["write it"]);
     expect(await row(page, /write it/).innerText()).toContain("main · sub-agent of main · chat plan");
     await search.fill("no such thing");
-    await page.getByText("Nothing matches.").waitFor();
+    await page.getByText("No matches").waitFor();
     await search.fill("");
     await page.getByRole("button", { name: "Tree" }).click();
     await page.getByLabel("Kind").selectOption("main");
@@ -87,7 +87,7 @@ describeInBrowser("sessions", () => {
     await row(page, /look it up/).waitFor();
     await page.getByLabel("Agent").selectOption("");
     await search.fill("long past");
-    await page.getByText("Nothing matches.").waitFor();
+    await page.getByText("No matches").waitFor();
     await page.getByLabel("Archived").check();
     await expect.poll(() => names(page)).toEqual(["long past"]);
     expect(await row(page, /long past/).innerText()).toContain("archived");

@@ -166,9 +166,9 @@ describeInBrowser("sign-in", () => {
     const first = await startProcess({ home });
     const { page } = await visit(first.httpUrl, { token: TOKEN, allow: NOBODY_THERE });
     expect(await first.end("SIGKILL")).toBe(null);
-    await page.getByText("The connection is broken").waitFor();
+    await page.getByText("Connection lost").waitFor();
     await startProcess({ home });
-    await page.getByText("The connection is broken").waitFor({ state: "detached" });
+    await page.getByText("Connection lost").waitFor({ state: "detached" });
     await views(page).waitFor();
   });
 });

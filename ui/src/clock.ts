@@ -1,8 +1,8 @@
-// Owns time on the page: the one file that reads the browser's clock and starts its timers.
+// Owns time on the page: only this file reads the browser's clock and starts timers.
 
 import { signal } from "@preact/signals";
 
-/** How often what shows an age is drawn again. */
+/** Redraw interval of components that show an age. */
 const TICK_MS = 5_000;
 
 /** The wall clock, ms since 1970, at most `TICK_MS` late: for ages. A component that reads it is redrawn. */
@@ -17,7 +17,7 @@ export function now(): number {
   return Date.now();
 }
 
-/** Calls `fire` once after `ms`; the returned function takes it back. */
+/** Calls `fire` once after `ms`. Returns a function that cancels it. */
 export function after(ms: number, fire: () => void): () => void {
   const timer = setTimeout(fire, ms);
   return () => clearTimeout(timer);

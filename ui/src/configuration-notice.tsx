@@ -1,4 +1,4 @@
-// Owns the notice on every view that the gateway runs on an older configuration than the file.
+// Shows a notice on every view while the gateway runs on an older configuration than the file.
 
 import { ask, coversAll, may } from "./gateway.ts";
 import { useNews, useReading } from "./parts/reading.ts";
@@ -10,16 +10,16 @@ async function configurationOf() {
 
 export function ConfigurationNotice() {
   const { value, again } = useReading("configuration", configurationOf);
-  // It comes about once a minute.
+  // The event arrives about once a minute.
   useNews("health", again);
   if (value === undefined || (value.ok && !value.differs)) return null;
   return (
     <p class="banner" role="status">
       {value.ok
         ? "The gateway runs on an older configuration than the file. Restart it to use the file."
-        : "The gateway runs on an older configuration: the file as it is now cannot be read."}{" "}
+        : "The gateway runs on an older configuration: the current file cannot be read."}{" "}
       {may("operator.admin") && (
-        <a href={hrefOf({ view: "operations", tab: "configuration" })}>See the differences</a>
+        <a href={hrefOf({ view: "operations", tab: "configuration" })}>Show differences</a>
       )}
     </p>
   );

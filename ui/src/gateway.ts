@@ -1,6 +1,5 @@
-// Owns the page's connection to its gateway: who is signed in, what they may do, and whether it stands.
-// GC1: one connection for the whole page. After it broke and stands again `epoch` has risen: whoever shows
-//      something reads it anew, for what was told in between is gone.
+// Owns the page's one connection to its gateway: sign-in, scopes and connection state. Each reconnect
+// increments `epoch`: every view then reads its data again, because events in between were missed.
 // GC2: a token that the gateway refuses is forgotten, and the sign-in says why.
 
 import { computed, effect, signal } from "@preact/signals";
@@ -15,7 +14,7 @@ import { type Connection, isRefusal, openShown } from "./demo/connect.ts";
 import { inDemo } from "./demo/scene.ts";
 import { forgetToken, keepToken, keptToken, tabStorage } from "./token.ts";
 
-/** Pause before a gateway that was not there is asked again, at the start of the page. */
+/** Pause before the next connection attempt while the page starts and the gateway is unreachable. */
 const RETRY_MS = 2_000;
 
 type Stage =
@@ -26,37 +25,37 @@ type Stage =
 export const stage = signal<Stage>({ kind: "signed-out" });
 /** State of the connection once signed in. */
 export const linkState = signal<ClientState>("closed");
-/** Rises whenever the connection stands anew. */
+/** Incremented by each connect and reconnect. */
 export const epoch = signal(0);
-/** What the gateway said in its greeting. Only read behind the sign-in. */
+/** The gateway's hello response. Read only after sign-in. */
 export const hello = signal<HelloOk | undefined>(undefined);
-/** Why the gateway said that it stops, until it is back. */
+/** The gateway's reason for stopping, until it is back. */
 export const stopping = signal<string | undefined>(undefined);
 
 let client: Connection | undefined;
 let attempt = 0;
 
-/** True if the token has this scope, or one that contains it. */
+/** Returns true if the token has this scope, or one that contains it. */
 export function may(scope: "operator.read" | "operator.write" | "operator.admin"): boolean {
   const order = ["operator.read", "operator.write", "operator.admin"];
   const held = hello.value?.auth.scopes ?? [];
   return held.some((one) => order.indexOf(one) >= order.indexOf(scope));
 }
 
-/** Whether the token covers every session: only then the gateway says where it keeps its state. */
+/** Returns true if the token covers every session. Only then does the gateway name its state folder. */
 export function coversAll(): boolean {
   return hello.value?.snapshot.stateDir !== undefined;
 }
 
-/** Whether this gateway has a method at all. */
+/** Returns true if this gateway has the method. */
 export function has(method: string): boolean {
   return hello.value?.features.methods.includes(method) ?? false;
 }
 
-/** The agent and the main session that stand for "main" here. */
+/** The default agent and its main session. */
 export const defaults = computed(() => hello.value?.snapshot.sessionDefaults);
 
-/** Any method, with params and payload that the compiler knows. Rejects with a `GatewayError`. */
+/** Calls a method, with typed params and payload. Rejects with a `GatewayError`. */
 export const ask: Connection["request"] = (...request) => {
   if (client === undefined) return Promise.reject(new GatewayError("CLOSED", "not signed in"));
   return client.request(...request);
@@ -65,7 +64,7 @@ export const ask: Connection["request"] = (...request) => {
 type Listener<E extends keyof EventPayloads> = (payload: EventPayloads[E]) => void;
 const listeners = new Map<string, Set<(payload: never) => void>>();
 
-/** Hears an event of the gateway, over reconnects and sign-ins. Returns the function that ends it. */
+/** Subscribes to a gateway event, across reconnects and sign-ins. Returns the unsubscribe function. */
 export function on<E extends keyof EventPayloads>(event: E, listener: Listener<E>): () => void {
   const known = listeners.get(event) ?? new Set();
   listeners.set(event, known);
@@ -73,7 +72,7 @@ export function on<E extends keyof EventPayloads>(event: E, listener: Listener<E
   return () => known.delete(listener as (payload: never) => void);
 }
 
-/** The words of any failure. */
+/** Returns the message of any thrown value. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
@@ -87,25 +86,25 @@ function hear(opened: Connection): void {
     if (opened !== client) return;
     if (state === "closed") return inDemo ? again() : leave(error);
     linkState.value = state;
-    if (state === "connected") stands(opened);
+    if (state === "connected") connected(opened);
   });
 }
 
-function stands(opened: Connection): void {
+function connected(opened: Connection): void {
   linkState.value = "connected";
   stopping.value = undefined;
   hello.value = opened.hello;
   epoch.value++;
 }
 
-/** Lets go of the connection that there was. */
+/** Closes the current connection. */
 function drop(): void {
   const open = client;
   client = undefined;
   open?.close();
 }
 
-/** The demo is gone, or out of reach: there may be another one soon. */
+/** Reconnects after a pause: the demo is gone or unreachable, and a new one may start soon. */
 function again(): void {
   const token = keptToken();
   linkState.value = "reconnecting";
@@ -113,14 +112,14 @@ function again(): void {
   else void signIn(token, { keepsView: true });
 }
 
-/** Back to the sign-in: the gateway does not take the token, or no longer (GC2). */
+/** Returns to the sign-in: the gateway refuses the token (GC2). */
 function leave(error: GatewayError | undefined): void {
   drop();
   forgetToken();
   stage.value = { kind: "signed-out", problem: error?.message };
 }
 
-/** Signs in with a token; failing that, `stage` says why. `keepsView`: what is shown stays meanwhile. */
+/** Signs in with a token; on failure `stage` says why. `keepsView`: keeps the current view meanwhile. */
 export async function signIn(token: string, { keepsView = false } = {}): Promise<void> {
   const mine = ++attempt;
   if (!keepsView) {
@@ -133,7 +132,7 @@ export async function signIn(token: string, { keepsView = false } = {}): Promise
     client = opened;
     keepToken(token);
     hear(opened);
-    stands(opened);
+    connected(opened);
     stage.value = { kind: "signed-in" };
   } catch (error) {
     if (mine !== attempt) return;
@@ -144,7 +143,7 @@ export async function signIn(token: string, { keepsView = false } = {}): Promise
   }
 }
 
-/** Leaves nothing in this tab: neither the token nor what was read, chosen or begun to be written. */
+/** Signs out and clears this tab: the token, loaded data, selections and drafts. */
 export function signOut(): void {
   attempt++;
   drop();
@@ -152,7 +151,7 @@ export function signOut(): void {
   window.location.reload();
 }
 
-/** Goes on where this tab was signed in before. */
+/** Signs in again with the token that this tab has stored. */
 export function resume(): void {
   const token = keptToken();
   if (token !== undefined) void signIn(token);
@@ -162,7 +161,7 @@ on("shutdown", ({ reason }) => {
   stopping.value = reason;
 });
 
-/** Runs `read` now, and again whenever the connection stands anew. Returns the function that ends it. */
+/** Runs `read` now, and again after each reconnect. Returns the function that stops it. */
 export function whenConnected(read: () => void): () => void {
   return effect(() => {
     if (epoch.value > 0) queueMicrotask(read);

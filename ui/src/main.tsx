@@ -1,4 +1,4 @@
-// Owns the start of the page: the token out of the address, then what is seen.
+// Starts the page: takes the token out of the address, then renders.
 
 import "./styles/base.css";
 import "./styles/parts.css";
@@ -23,10 +23,10 @@ function Page() {
 takeTokenFromAddress();
 resume();
 const root = document.getElementById("page");
-// It says that the page is being loaded.
+// Removes the loading text of index.html.
 root?.replaceChildren();
 if (root !== null) render(<Page />, root);
-// A link with another token, pasted into an open page.
+// Somebody may paste a link with another token into an open page.
 window.addEventListener("hashchange", () => {
   if (takeTokenFromAddress()) resume();
 });

@@ -1,13 +1,12 @@
-// Owns where on the page the reader is: the part of the address behind "#", so that back, forward, reload and
-// links in new tabs work.
-// RT1: any text makes a route: what is not understood leads to the first view.
+// Owns the route: the part of the address after "#", so that back, forward, reload and links in new tabs work.
+// Any text makes a route: an unknown one leads to the first view.
 
 import { signal } from "@preact/signals";
 
 export type Route =
-  /** The list; with `key` a conversation, with `messageId` at that message. */
+  /** The list. With `key`: a conversation. With `messageId`: the conversation at that message. */
   | { readonly view: "sessions"; readonly key?: string | undefined; readonly messageId?: string | undefined }
-  /** The chains; with `chainId` one of them. */
+  /** The chains. With `chainId`: one of them. */
   | { readonly view: "flow"; readonly chainId?: string | undefined }
   | { readonly view: "operations"; readonly tab?: string | undefined; readonly about?: string | undefined };
 
@@ -27,7 +26,7 @@ function parseRoute(hash: string): Route {
   return { view: "sessions", key: part(first), messageId: part(second) };
 }
 
-/** What stands in a link to a route. */
+/** Returns the `href` of a route. */
 export function hrefOf(route: Route): string {
   const parts =
     route.view === "sessions"
@@ -45,7 +44,7 @@ window.addEventListener("hashchange", () => {
   route.value = parseRoute(window.location.hash);
 });
 
-/** Goes to a route; `replace`: without a step in the history. */
+/** Navigates to a route. `replace`: adds no history entry. */
 export function go(to: Route, replace = false): void {
   const href = hrefOf(to);
   if (replace) window.history.replaceState(null, "", href);

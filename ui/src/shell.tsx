@@ -1,4 +1,4 @@
-// Owns the frame around every view: where one can go, and how the connection stands.
+// Owns the frame around every view: navigation and connection state.
 
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
@@ -34,16 +34,21 @@ const VIEWS: readonly View[] = [
 
 const DemoBanner = lazy(async () => (await import("./demo/banner.tsx")).DemoBanner);
 
-const THEME_WORDS = { auto: "as the system", light: "light", dark: "dark" };
+const THEME_WORDS = { auto: "system", light: "light", dark: "dark" };
 
-/** How the connection stands, when it does not. */
+/** Shows a banner while the page is not connected. */
 function Connection() {
   if (stopping.value !== undefined)
-    return <p class="banner" role="status">{`The gateway is ${stopping.value}. This page waits for it.`}</p>;
+    return (
+      <p
+        class="banner"
+        role="status"
+      >{`The gateway is ${stopping.value}. This page reconnects when it is back.`}</p>
+    );
   if (linkState.value === "reconnecting") {
     return (
       <p class="banner" role="status">
-        The connection is broken. Trying again; what you see may be out of date.
+        Connection lost. Reconnecting; this page may be out of date.
       </p>
     );
   }
@@ -97,7 +102,7 @@ export function Shell() {
   return (
     <div class="shell">
       <button type="button" class="skip" onClick={() => document.getElementById("view")?.focus()}>
-        Skip to the content
+        Skip to content
       </button>
       <Head current={current} />
       <Connection />

@@ -1,4 +1,4 @@
-// Owns the way in: the token of the link that the gateway prints, or pasted by hand.
+// Owns the sign-in: with the token of the link that the gateway prints, or pasted by hand.
 
 import { useState } from "preact/hooks";
 import { safeText } from "../../src/core/safe-text.ts";
@@ -48,7 +48,7 @@ export function SignIn() {
         </div>
         <p role="status" class="problem">
           {problem !== undefined && <bdi>{safeText(problem)}</bdi>}
-          {problem !== undefined && connecting && " Trying again."}
+          {problem !== undefined && connecting && " Retrying."}
         </p>
       </form>
     </main>

@@ -1,4 +1,4 @@
-// Owns light and dark: the system's choice, unless the reader made one.
+// Owns the colour theme: the system's, unless the reader chose one.
 
 import { signal } from "@preact/signals";
 
@@ -22,13 +22,13 @@ function show(): void {
   else root.setAttribute("data-theme", theme.value);
 }
 
-/** The next of the three. */
+/** Switches to the next of the three themes. */
 export function turnTheme(): void {
   theme.value = theme.value === "auto" ? "dark" : theme.value === "dark" ? "light" : "auto";
   try {
     window.localStorage.setItem(STORED_UNDER, theme.value);
   } catch {
-    // It holds for this page then.
+    // Without storage the choice lasts as long as the page.
   }
   show();
 }

@@ -1,22 +1,22 @@
-// Owns the token on the page: where it comes from and where it is kept.
-// TK1: a token in the address is taken out of it, and out of the history, before anything else happens.
-// TK2: it is kept in session storage only: it goes with the tab, and no other site or tab reads it.
+// Owns the token on the page: its source and its storage.
+// TK1: a token in the address is removed from it, and from the history, before anything else happens.
+// TK2: it is kept in session storage only: it is gone with the tab, and no other site or tab reads it.
 
 const STORED_UNDER = "parley.token";
 
-/** What only this tab reads, and only until it is closed. */
+/** Returns storage that only this tab reads, until it is closed. Undefined: the browser forbids it. */
 export function tabStorage(): Storage | undefined {
   try {
     return window.sessionStorage;
   } catch {
-    // A browser that forbids storage: the token lives as long as the page.
+    // The browser forbids storage: the token lasts as long as the page.
     return undefined;
   }
 }
 
 let inMemory: string | undefined;
 
-/** `http://host/#token=…`, `token=…` or the token itself, as people paste it. */
+/** Extracts the token from pasted text: `http://host/#token=…`, `token=…` or the token itself. */
 export function tokenIn(text: string): string {
   const trimmed = text.trim();
   const found = /(?:^|[#&?])token=([^&\s]+)/.exec(trimmed)?.[1];
@@ -28,7 +28,7 @@ export function tokenIn(text: string): string {
   }
 }
 
-/** Takes the token of the gateway's link out of the address, and keeps it. False: there is none. */
+/** Moves the token from the address into storage. Returns false if there is none. */
 export function takeTokenFromAddress(): boolean {
   const { hash, pathname, search } = window.location;
   if (!/^#(?:.*&)?token=/.test(hash)) return false;

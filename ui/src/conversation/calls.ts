@@ -1,5 +1,5 @@
-// Owns what a tool call says in one line, and which sessions and files it speaks of. Pure.
-// CA1: what a call and its result hold is data of models and programs: any shape is read without failing.
+// Summarises a tool call in one line, and finds the sessions and files that it names. Pure.
+// CA1: calls and results are data of models and programs: any shape is read without an error.
 
 import type { Message } from "./thread.ts";
 
@@ -8,7 +8,7 @@ export type ToolCall = Extract<
   { type: "toolCall" }
 >;
 
-/** Characters of a result that is looked into. */
+/** A longer result is not parsed. */
 const PARSED_MAX_CHARS = 256 * 1024;
 const SUMMARY_MAX_CHARS = 120;
 const FILES_MAX = 50;
@@ -24,7 +24,7 @@ function fieldsOf(value: unknown): Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 }
 
-/** JSON that a result's text holds. Undefined: it is text. */
+/** Parses the JSON of a result's text. Undefined: it is plain text. */
 export function parsed(text: string): unknown {
   if (!/^\s*[[{]/.test(text) || text.length > PARSED_MAX_CHARS) return undefined;
   try {
@@ -40,10 +40,10 @@ function textFrom(fields: Fields, names: readonly string[]): string | undefined 
     | undefined;
 }
 
-/** What a person would name first. */
+/** Argument names in the order in which a person would mention them. */
 const SUBJECTS = ["command", "path", "message", "task", "query", "label", "sessionKey", "name", "url"];
 
-/** What a call is about, in a line. */
+/** Returns the subject of a call in one line. */
 export function summaryOf(call: ToolCall): string {
   const named = textFrom(call.arguments, SUBJECTS);
   const text = named ?? (Object.keys(call.arguments).length === 0 ? "" : JSON.stringify(call.arguments));
@@ -54,14 +54,14 @@ export function summaryOf(call: ToolCall): string {
   return line.length <= SUMMARY_MAX_CHARS ? line : `${line.slice(0, SUMMARY_MAX_CHARS).toWellFormed()}…`;
 }
 
-/** The session that a session tool speaks of, as its arguments or its result name it. */
+/** Returns the session that the arguments or the result of a session tool name. */
 export function sessionOf(call: ToolCall, resultText: string | undefined): string | undefined {
   if (!/^(?:sessions_|session_|subagents)/.test(call.name)) return undefined;
   const result = fieldsOf(resultText === undefined ? undefined : parsed(resultText));
   return textFrom(result, ["childSessionKey", "sessionKey"]) ?? textFrom(call.arguments, ["sessionKey"]);
 }
 
-/** The files that a call handed to a sub-agent, as the receipt names them. */
+/** Returns the files that a call attached for a sub-agent, as the receipt names them. */
 export function filesOf(call: ToolCall, resultText: string | undefined): NamedFile[] {
   if (call.name !== "sessions_spawn" || resultText === undefined) return [];
   const receipt = fieldsOf(parsed(resultText)).attachments;

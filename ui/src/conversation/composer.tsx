@@ -1,7 +1,7 @@
-// Owns what is said into a session: the text field, sending, stopping, and with which model and thinking.
-// CM1: a text leaves the field once the gateway has taken it; a refusal is shown in its words, and nothing is
-//      lost. The client asks again over a broken connection, under the same key: it is taken once.
-// CM2: what the token may not do is not offered.
+// The composer of a session: the text field, Send, Stop, model and thinking level.
+// The text stays in the field until the gateway has accepted it; a refusal is shown and loses nothing. After a
+// lost connection the client sends again with the same idempotency key, so the message is accepted once.
+// Actions outside the token's scopes are not offered.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
@@ -16,7 +16,7 @@ import { currentRun, type Thread } from "./thread.ts";
 
 type Row = NonNullable<Thread["now"]>["session"];
 
-/** Without a mouse there is a keyboard on the screen, whose Enter makes a line. */
+/** Returns true on a touch device, where Enter of the on-screen keyboard adds a line. */
 function isTouch(): boolean {
   return window.matchMedia("(pointer: coarse)").matches;
 }
@@ -25,13 +25,13 @@ const LEVELS = THINKING_LEVELS.map((level) => [level, `Thinking: ${level}`] as c
 
 type Change = { model?: string | null; thinkingLevel?: string | null };
 
-/** Model and thinking of the session. */
+/** Selects model and thinking level of the session. */
 function Choices({ thread, row }: { thread: Thread; row: Row }) {
   const [, redraw] = useState(0);
   const patch = (change: Change): void => {
     ask("sessions.patch", { key: row.key, ...change }).catch((error: unknown) => {
       complain(error);
-      // The choice goes back to what is in force.
+      // Resets the selection to the saved value.
       redraw((count) => count + 1);
     });
   };
@@ -60,7 +60,7 @@ function Choices({ thread, row }: { thread: Thread; row: Row }) {
   );
 }
 
-/** The text in the field, and what became of sending it. */
+/** The text of the field, and the state of sending it. */
 function useDraft(sessionKey: string, onSent: () => void) {
   const [text, setText] = useState(() => draftOf(sessionKey));
   const [sending, setSending] = useState(false);
@@ -122,7 +122,7 @@ function Buttons(props: {
   );
 }
 
-/** Grows with its text, up to a limit that the style sheet knows. */
+/** Grows the field with its text, up to the limit in the style sheet. */
 function useGrowing(text: string) {
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
@@ -159,7 +159,7 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () =
         rows={1}
         dir="auto"
         aria-label="Message"
-        placeholder={isTouch() ? "Message" : "Message. Enter sends, Shift+Enter makes a line"}
+        placeholder={isTouch() ? "Message" : "Message. Enter sends, Shift+Enter adds a line"}
         value={text}
         readOnly={sending}
         onInput={(event) => write(event.currentTarget.value)}
@@ -177,7 +177,7 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () =
   );
 }
 
-/** `onSent`: the gateway has taken a message. */
+/** `onSent`: called when the gateway has accepted a message. */
 export function Composer({ thread, onSent }: { thread: Thread; onSent: () => void }) {
   const row = thread.now?.session;
   if (row === undefined || !may("operator.write")) return null;

@@ -1,4 +1,4 @@
-// Owns the conversation of one session, put together.
+// The conversation of one session: header, messages, composer.
 
 import "./conversation.css";
 import { useEffect, useMemo, useRef } from "preact/hooks";
@@ -9,19 +9,19 @@ import { Composer } from "./composer.tsx";
 import { Header } from "./header.tsx";
 import { type Item, itemsOf } from "./items.ts";
 import { MessageList } from "./list.tsx";
-import { type Fate, Reader } from "./reader.ts";
+import { type Fate, SessionReader } from "./reader.ts";
 import { Tail } from "./tail.tsx";
 import type { Thread } from "./thread.ts";
 
 const FATES: Readonly<Record<Fate, string>> = {
-  reset: "This session was reset. Its conversation begins anew.",
-  deleted: "This session is gone. What you see is what was read before.",
-  message_missing: "That message is not in this conversation. These are the newest ones.",
+  reset: "This session was reset. A new conversation has started.",
+  deleted: "This session was deleted. You see the messages that were loaded before.",
+  message_missing: "That message is not in this conversation. You see the newest messages.",
 };
 
-/** The reader of this session, for as long as it is shown. */
-function useReader(sessionKey: string, messageId: string | undefined): Reader {
-  const reader = useMemo(() => new Reader(sessionKey), [sessionKey]);
+/** Returns a reader of this session, open while the component is mounted. */
+function useReader(sessionKey: string, messageId: string | undefined): SessionReader {
+  const reader = useMemo(() => new SessionReader(sessionKey), [sessionKey]);
   const opened = useRef<string>(undefined);
   useEffect(() => {
     opened.current = messageId;
@@ -35,8 +35,8 @@ function useReader(sessionKey: string, messageId: string | undefined): Reader {
   return reader;
 }
 
-/** The way back to the newest messages, where the reader is elsewhere. */
-function ToLatest({ reader }: { reader: Reader }) {
+/** A button that scrolls to the newest messages, if the reader is elsewhere. */
+function ToLatest({ reader }: { reader: SessionReader }) {
   if (reader.following.value) return null;
   const { value: unseen } = reader.unseen;
   return (
@@ -46,13 +46,13 @@ function ToLatest({ reader }: { reader: Reader }) {
   );
 }
 
-/** What a screen reader is told when a run has ended. */
+/** Returns the text for screen readers when a run has ended. */
 function endedWords(items: readonly Item[]): string {
   const last = items.at(-1);
-  return last?.kind !== "end" ? "" : last.run.state === "ok" ? "Answered." : "The run has not ended well.";
+  return last?.kind !== "end" ? "" : last.run.state === "ok" ? "Answered." : "The run did not succeed.";
 }
 
-function Shown({ reader, thread }: { reader: Reader; thread: Thread }) {
+function Shown({ reader, thread }: { reader: SessionReader; thread: Thread }) {
   const before = useRef<Item[]>([]);
   const items = useMemo(() => itemsOf(thread, before.current), [thread]);
   before.current = items;
@@ -81,7 +81,7 @@ function Shown({ reader, thread }: { reader: Reader; thread: Thread }) {
               <p class="loading">Loading older messages…</p>
             ) : (
               <p class="beginning soft">
-                {items.length === 0 ? "Nothing has been said here yet." : "The beginning"}
+                {items.length === 0 ? "No messages yet" : "Start of the conversation"}
               </p>
             )
           }

@@ -1,9 +1,9 @@
-// Owns what a reader has begun to write, for each session: kept for as long as the tab lives.
+// Owns the unsent text of each session, kept as long as the tab is open.
 
 import { inDemo } from "../demo/scene.ts";
 import { tabStorage } from "../token.ts";
 
-/** Sessions of the demo are called as those of the reader's own gateway are. */
+/** The demo's session keys equal those of the reader's own gateway, so its drafts are kept apart. */
 const STORED_UNDER = inDemo ? "parley.demo-draft:" : "parley.draft:";
 /** Longer drafts live in memory only. */
 const STORED_MAX_CHARS = 200_000;
@@ -20,6 +20,6 @@ export function keepDraft(sessionKey: string, text: string): void {
     if (text === "" || text.length > STORED_MAX_CHARS) tabStorage()?.removeItem(STORED_UNDER + sessionKey);
     else tabStorage()?.setItem(STORED_UNDER + sessionKey, text);
   } catch {
-    // There is no room: it lives as long as the page then.
+    // Storage is full: the draft lasts as long as the page.
   }
 }

@@ -1,4 +1,4 @@
-// Shows what was said in a session before its resets: a list, and each conversation, read-only.
+// Shows the conversations of a session before its resets: a list, and each conversation, read-only.
 
 import { useState } from "preact/hooks";
 import { ask } from "../gateway.ts";
@@ -17,7 +17,7 @@ type Open = (sessionId: string | undefined) => void;
 function Conversations({ sessionKey, onOpen }: { sessionKey: string; onOpen: Open }) {
   const { value, problem } = useReading(sessionKey, () => ask("sessions.earlier", { key: sessionKey }));
   if (value === undefined) return problem === undefined ? <p>Loading…</p> : <Failed problem={problem} />;
-  if (value.conversations.length === 0) return <p>There are none: this session was never reset.</p>;
+  if (value.conversations.length === 0) return <p>No earlier conversations: this session was never reset.</p>;
   return (
     <ul class="earlier-list">
       {value.conversations.map(({ sessionId, endedAt, messages, title = "Untitled" }) => (

@@ -1,4 +1,4 @@
-// Owns how one item of a conversation is shown: a message, the end of a run, a day.
+// Shows one item of a conversation: a message, the end of a run, a day.
 
 import { safeLine, safeText } from "../../../src/core/safe-text.ts";
 import { isSilent } from "../../../src/core/turn-rules.ts";
@@ -40,7 +40,7 @@ function Author({ origin }: { origin: Origin }) {
   );
 }
 
-/** Who, what kind, when. */
+/** Author, marks and time of a message. */
 export function Byline({ origin, atMs }: { origin: Origin; atMs?: number }) {
   return (
     <div class="byline">
@@ -67,7 +67,7 @@ function Part({ block, message, run, results, agentId }: Parts & { block: Block 
     case "text":
       if (block.text.trim() === "") return null;
       if (message.role === "assistant" && isSilent(block.text))
-        return <p class="soft">{`kept silent (${block.text.trim()})`}</p>;
+        return <p class="soft">{`no reply (${block.text.trim()})`}</p>;
       return <Prose text={block.text} />;
     case "thinking":
       if (block.thinking.trim() === "") return null;
@@ -129,7 +129,7 @@ function MessageEntry(props: Parts & { marked: boolean }) {
   );
 }
 
-/** How a run ended, and what it took. */
+/** The outcome of a run, with time, tokens and cost. */
 function RunEnd({ id, run }: { id: string; run: Run }) {
   const { state, startedAt, endedAt, usage, model, code, error } = run;
   const facts = [
@@ -154,7 +154,7 @@ function RunEnd({ id, run }: { id: string; run: Run }) {
   );
 }
 
-/** `marked`: the reader was led to it. */
+/** `marked`: a link led the reader to this item. */
 export function Entry({ item, agentId, marked }: { item: Item; agentId: string; marked: boolean }) {
   switch (item.kind) {
     case "day":

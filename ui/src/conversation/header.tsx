@@ -1,4 +1,4 @@
-// Owns the line above a conversation: whose it is, how it stands, what it took, where it came from.
+// The header of a conversation: name, state, tokens, cost and parent.
 
 import { useState } from "preact/hooks";
 import { has, may } from "../gateway.ts";
@@ -14,13 +14,13 @@ import { lastChain, type Thread } from "./thread.ts";
 async function copyKey(key: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(key);
-    say("The key is in the clipboard.");
+    say("Key copied.");
   } catch {
     say(key);
   }
 }
 
-/** What the session took: tokens of its context, of all, and money. */
+/** Tokens in the context, tokens in total, and cost of the session. */
 function Figures({ thread }: { thread: Thread }) {
   const { now } = thread;
   if (now === undefined) return null;
@@ -29,7 +29,7 @@ function Figures({ thread }: { thread: Thread }) {
   return (
     <>
       {totalTokens > 0 && (
-        <span title="Tokens: in the model's context now, and used in all">
+        <span title="Tokens: in the model's context now, and used in total">
           {contextUsed > 0 ? `${tokens(contextUsed)}${ofWindow} in context · ` : ""}
           {`${tokens(totalTokens)} tokens`}
         </span>

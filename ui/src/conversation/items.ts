@@ -1,14 +1,14 @@
-// Owns what the reader sees of a window of messages, one after the other: days, messages with the results of
-// their tool calls, ends of runs.
-// IT1: a result stands with its call; where the call is not in the window, by itself.
-// IT2: an item whose parts are the same as before is the same object: it is not drawn again.
+// Turns a window of messages into items to draw: days, messages with the results of their tool calls, ends of
+// runs.
+// IT1: a result is shown with its call; alone if the call is not in the window.
+// IT2: an item whose parts did not change stays the same object, so it is not drawn again.
 
 import type { Message, Run, Thread } from "./thread.ts";
 
 export type ToolResult = Extract<Message, { role: "toolResult" }>;
 
 export type Item =
-  /** A new day begins; or a part that the model has in full, a summary standing for what is before it. */
+  /** A new day begins; or the model reads a summary in place of everything above this point. */
   | { readonly kind: "day" | "compaction"; readonly id: string; readonly atMs: number }
   | {
       readonly kind: "message";
@@ -23,7 +23,7 @@ function dayOf(atMs: number): string {
   return new Date(atMs).toDateString();
 }
 
-/** Which results stand with which message. An id of a call may come again later: the nearest counts. */
+/** Maps messages to the results of their calls. A call id may occur again later: the nearest result counts. */
 function pairResults(messages: readonly Message[]): Map<Message, ToolResult[]> {
   const open = new Map<string, Message>();
   const pairs = new Map<Message, ToolResult[]>();
@@ -39,7 +39,7 @@ function pairResults(messages: readonly Message[]): Map<Message, ToolResult[]> {
   return pairs;
 }
 
-/** Whether the end of a run is worth a line: what was only written down between runs has none. */
+/** Returns true if the end of a run is shown. A message that was only appended between runs has no end. */
 function isTold(run: Run): boolean {
   return run.endedAt !== undefined && (run.kind === "turn" || run.state !== "ok");
 }
@@ -80,7 +80,7 @@ function isSame(a: Item, b: Item): boolean {
   );
 }
 
-/** The items of a window; `before`: those that were made last. */
+/** Returns the items of a window. `before`: the previous items, whose objects are reused. */
 export function itemsOf(thread: Thread, before: readonly Item[] = []): Item[] {
   const known = new Map(before.map((item) => [item.id, item]));
   return freshItems(thread).map((item) => {

@@ -1,12 +1,12 @@
-// Owns where a growing text can be parted. Pure.
-// LB1: a growing text is parted only where markdown ends a block whatever follows; its parts together are the
+// Finds the position at which a growing text can be split. Pure.
+// LB1: a growing text is split only where markdown ends a block whatever follows; the parts joined are the
 //      text.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 
 /**
- * Where the last block of a text begins: behind the last empty line that is in no code block and that nothing
- * indented or of the same list follows. 0: there is one block only.
+ * Returns the start of the last block of a text: after the last empty line outside of code blocks that is not
+ * followed by an indented line or an item of the same list. 0: there is only one block.
  */
 export function lastBlockAt(text: string, from = 0): number {
   let at = from;
@@ -15,7 +15,7 @@ export function lastBlockAt(text: string, from = 0): number {
   let found = from;
   while (at < text.length) {
     const end = text.indexOf("\n", at);
-    // A line that has not ended may become anything.
+    // An unfinished line may still become any kind of block.
     if (end < 0) break;
     const line = text.slice(at, end);
     const mark = FENCE.exec(line)?.[1];

@@ -1,42 +1,42 @@
 // Owns the scrolling list of a conversation.
-// LI1: whatever is put in front of, between or behind the messages: the one that the reader looks at stays
-//      where it is, unless the reader is at the newest message and follows it.
+// LI1: wherever messages are added, the message in view keeps its position, unless the reader follows the
+//      newest message.
 // LI2: only a reader who is at the end is kept there.
 
 import { Component, type ComponentChild, createRef, type VNode } from "preact";
 import { Entry } from "./entry.tsx";
 import type { Item } from "./items.ts";
 
-/** So near to the end counts as at the end. CSS pixels. */
+/** Distance from the end that counts as at the end. CSS pixels. */
 const END_PX = 48;
-/** So near to an end of the window, the next page is read. */
+/** Distance from an end of the window at which the next page is read. CSS pixels. */
 const NEAR_PX = 1_200;
 
 interface ListProps {
   readonly items: readonly Item[];
   readonly agentId: string;
-  /** Rises when what is shown was replaced. */
+  /** Incremented when the window was replaced. */
   readonly jump: number;
-  /** The message that the reader was led to. */
+  /** The message that a link leads to. */
   readonly target: string | undefined;
   /** Whether the window reaches the newest message. */
   readonly atNewest: boolean;
-  /** The reader has come to the end, or has left it. */
+  /** Called when the reader reaches or leaves the end. */
   readonly onFollow: (follows: boolean) => void;
   readonly onNearStart: () => void;
   readonly onNearEnd: () => void;
-  /** What stands behind the messages. */
+  /** Shown below the messages. */
   readonly tail: ComponentChild;
-  /** What stands before them. */
+  /** Shown above the messages. */
   readonly head: ComponentChild;
 }
 
-interface Place {
+interface EntryPosition {
   readonly id: string;
   readonly top: number;
 }
 
-/** Copies the code of a block; without the right to the clipboard it is selected, ready to be copied. */
+/** Copies the code of a block. Without access to the clipboard the code is selected instead. */
 async function copyCode(button: HTMLElement): Promise<void> {
   const pre = button.closest(".code-block")?.querySelector("pre");
   if (pre == null) return;
@@ -72,40 +72,41 @@ export class MessageList extends Component<ListProps> {
     this.#observer?.disconnect();
   }
 
-  override getSnapshotBeforeUpdate(): readonly Place[] {
-    return this.#places();
+  override getSnapshotBeforeUpdate(): readonly EntryPosition[] {
+    return this.#visibleEntries();
   }
 
-  override componentDidUpdate(before: ListProps, _: unknown, places: readonly Place[]): void {
+  override componentDidUpdate(before: ListProps, _: unknown, positions: readonly EntryPosition[]): void {
     if (before.jump !== this.props.jump) this.#settle();
     else if (this.#follows) this.#toEnd();
-    else this.#keep(places);
+    else this.#keep(positions);
     this.#look();
   }
 
-  /** Where the entries are that can be seen. */
-  #places(): Place[] {
+  /** Returns the positions of the visible entries. */
+  #visibleEntries(): EntryPosition[] {
     const box = this.#box.current;
     if (box === null) return [];
     const { top, bottom } = box.getBoundingClientRect();
-    const places: Place[] = [];
+    const positions: EntryPosition[] = [];
     for (const entry of box.querySelectorAll<HTMLElement>("[data-id]")) {
       const rect = entry.getBoundingClientRect();
-      if (rect.bottom > top && rect.top < bottom) places.push({ id: entry.dataset.id ?? "", top: rect.top });
-      else if (places.length > 0) break;
+      if (rect.bottom > top && rect.top < bottom)
+        positions.push({ id: entry.dataset.id ?? "", top: rect.top });
+      else if (positions.length > 0) break;
     }
-    return places;
+    return positions;
   }
 
   #find(id: string): HTMLElement | null {
     return this.#box.current?.querySelector<HTMLElement>(`[data-id="${CSS.escape(id)}"]`) ?? null;
   }
 
-  /** Brings what was seen back to where it was. */
-  #keep(places: readonly Place[]): void {
+  /** Scrolls the visible entries back to their earlier position. */
+  #keep(positions: readonly EntryPosition[]): void {
     const box = this.#box.current;
     if (box === null) return;
-    for (const { id, top } of places) {
+    for (const { id, top } of positions) {
       const entry = this.#find(id);
       if (entry === null) continue;
       box.scrollTop += entry.getBoundingClientRect().top - top;
@@ -114,7 +115,7 @@ export class MessageList extends Component<ListProps> {
     }
   }
 
-  /** What is shown is new: at the message that was asked for, else at the end. */
+  /** Scrolls a replaced window to the target message, else to the end. */
   #settle(): void {
     const { target, atNewest } = this.props;
     const entry = target === undefined ? null : this.#find(target);
@@ -144,7 +145,7 @@ export class MessageList extends Component<ListProps> {
     const box = this.#box.current;
     if (box === null) return;
     const left = box.scrollHeight - box.scrollTop - box.clientHeight;
-    // Whoever moves up by a little wants to leave the end; whoever does not move stays with what grows.
+    // Scrolling up a little means leaving the end; without scrolling the reader stays at the growing end.
     const up = box.scrollTop < this.#top - 1;
     this.#top = box.scrollTop;
     const follows = this.props.atNewest && (left <= (up ? 4 : END_PX) || (this.#follows && !up));
@@ -159,7 +160,7 @@ export class MessageList extends Component<ListProps> {
     if (box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX) this.props.onNearEnd();
   }
 
-  /** What was drawn before is given back as it is: it is not even compared. */
+  /** Returns the earlier node of an unchanged item, so that Preact skips comparing it. */
   #node(item: Item): VNode {
     const known = this.#nodes.get(item);
     if (known !== undefined) return known;
@@ -180,7 +181,7 @@ export class MessageList extends Component<ListProps> {
       <section
         ref={this.#box}
         class="scroller"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached with the keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
         tabIndex={0}
         aria-label="Messages"
         onScroll={this.#scrolled}

@@ -1,5 +1,5 @@
-// Owns what is being said at this moment: the text of each run that is under way, as its events bring it.
-// LV1: however many deltas come, a text changes at most once between two pictures of the screen.
+// Owns the streamed text of each active run. A text changes at most once per animation frame, however many
+// deltas arrive.
 // LV2: a text is shown until the transcript has it: never twice, and without a gap.
 
 import { type Signal, signal } from "@preact/signals";
@@ -9,27 +9,27 @@ export interface Live {
   readonly text: Signal<string>;
 }
 
-/** Texts of one session. A run speaks one message at a time. */
+/** Streamed texts of one session. A run streams one message at a time. */
 export class LiveTexts {
   readonly list = signal<readonly Live[]>([]);
   readonly #waiting = new Map<string, string>();
-  /** Runs whose text the transcript has, or will have when it is read next. */
+  /** Runs whose text is stored, and will be in the next read of the transcript. */
   readonly #written = new Set<string>();
   #frame = 0;
 
-  /** The whole text so far of the message that a run is writing. */
+  /** Sets the whole text so far of a run's message. */
   say(runId: string, text: string): void {
     this.#written.delete(runId);
     this.#waiting.set(runId, text);
     if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#flush());
   }
 
-  /** What was said so far is on disk: it goes once the transcript was read anew. */
+  /** Marks a run's text as stored: it is dropped after the next read of the transcript. */
   written(runId: string): void {
     this.#written.add(runId);
   }
 
-  /** Before the transcript is read: what is on disk by now. Give it to `drop` with the answer. */
+  /** Returns the runs with stored text. Call it before reading the transcript; pass the result to `drop`. */
   onDisk(): readonly string[] {
     return [...this.#written];
   }

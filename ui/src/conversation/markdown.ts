@@ -1,8 +1,7 @@
-// Owns the one way in which text of others becomes elements of the page.
-// MD1: no text becomes HTML. What the lexer finds is made into elements one by one, of the kinds below; links
-//      lead to http, https and mailto only; HTML in a text is text; nothing is loaded or run, no id or style
-//      is set.
-// MD2: what can't be parsed soon is shown as plain text.
+// Turns text from outside into elements; nothing else on the page does. Text that takes too long to parse is
+// shown as plain text.
+// MD1: no text becomes HTML. Tokens become elements one by one, of the kinds below; links lead to http, https
+//      and mailto only; HTML in a text is text; nothing is loaded or run, no id or style is set.
 
 import { Lexer, type Token, type Tokens } from "marked";
 import { safeText } from "../../../src/core/safe-text.ts";
@@ -44,7 +43,7 @@ function holding<K extends keyof HTMLElementTagNameMap>(name: K, tokens: readonl
   return element;
 }
 
-/** A box that scrolls sideways, which the keyboard reaches. */
+/** Makes an element scroll sideways and reachable by keyboard. */
 function scrolling(element: HTMLElement, name: string): HTMLElement {
   element.tabIndex = 0;
   element.setAttribute("role", "group");
@@ -102,7 +101,7 @@ function list({ ordered, start, items }: Tokens.List): HTMLElement {
   return whole;
 }
 
-/** Where the picture is can be read, and followed by hand: nothing is fetched for a text. */
+/** Shows the address of an image as a link: the page loads nothing for a text. */
 function picture({ href, text }: Tokens.Image): (Node | string)[] {
   return ["[picture: ", ...linkTo(href, [text === "" ? href : resolved(text)]), "]"];
 }
@@ -143,7 +142,7 @@ function nodesOfOne(token: Token): readonly (Node | string)[] {
     case "image":
       return picture(token as Tokens.Image);
     case "heading": {
-      // Headings of a text are all below those of the page; how large each is shows its own level.
+      // Headings of a text rank below those of the page; the size shows the level in the text.
       const { depth, tokens } = token as Tokens.Heading;
       return [holding("h3", tokens, `md-h${depth}`)];
     }
@@ -162,12 +161,12 @@ function nodesOf(tokens: readonly Token[]): (Node | string)[] {
   return tokens.flatMap(nodesOfOne);
 }
 
-/** A text as it is, its line breaks kept. */
+/** Shows a text unchanged, with its line breaks. */
 function plainText(text: string): HTMLElement {
   return made("div", "plain-text", safeText(text));
 }
 
-/** A text as markdown, or as it is where it is too wild for that. */
+/** Renders a text as markdown, or as plain text if it is too complex. */
 export function markdown(text: string): Node {
   const safe = safeText(text);
   if (!isTame(safe)) return plainText(text);
@@ -176,20 +175,20 @@ export function markdown(text: string): Node {
     fragment.append(...nodesOf(Lexer.lex(safe, { gfm: true, breaks: true })));
     return fragment;
   } catch {
-    // Deeper than the parser can go.
+    // The text nests deeper than the parser can follow.
     return plainText(text);
   }
 }
 
-/** Characters of a last block that is parsed with each change; a longer one is plain until its end. */
+/** A last block up to this length is parsed on each change; a longer one is plain text until it ends. */
 const LIVE_BLOCK_MAX_CHARS = 4_000;
 
-/** Shows a text that grows: what is finished of it is parsed once, its last block with each change. */
+/** Renders a growing text: finished blocks are parsed once, the last block on each change. */
 export class GrowingText {
   readonly #box: HTMLElement;
   readonly #live = made("div", "md-live");
   #text = "";
-  /** Where the part begins that is not finished. */
+  /** Start of the unfinished part. */
   #from = 0;
 
   constructor(box: HTMLElement) {
@@ -197,7 +196,7 @@ export class GrowingText {
     box.replaceChildren(this.#live);
   }
 
-  /** The whole text so far. One that does not go on from the last begins anew. */
+  /** Shows the whole text so far. A text that does not extend the last one is rendered from the start. */
   show(text: string): void {
     if (text === this.#text) return;
     if (!text.startsWith(this.#text.slice(0, this.#from))) {

@@ -1,23 +1,23 @@
-// Owns who a message is from, and which step of a conversation between sessions it is, in words. Pure.
-// OR1: it is read from the typed provenance and the run, never from the text.
+// Names the author of a message and its step in a conversation between sessions. Pure.
+// OR1: both come from the typed provenance and the run, never from the text.
 
 import type { Message, Run } from "./thread.ts";
 
-/** How a message stands out. `own`: of people; `session`: of another session; `runtime`: of no one. */
+/** Style of a message. `own`: from people. `session`: from another session. `runtime`: from the gateway. */
 type Manner = "own" | "agent" | "session" | "runtime";
 
 export interface Origin {
   readonly manner: Manner;
   readonly who: string;
-  /** Another session that it is from. */
+  /** The other session that sent it. */
   readonly sessionKey?: string | undefined;
-  /** What it is, beside a message. */
+  /** Labels beside the author. */
   readonly marks: readonly string[];
 }
 
 const SOURCES = { cron: "Schedule", hook: "Web hook", node: "Device" } as const;
 
-/** The step of a flow that a run is, as a reader counts: reply turns from 1. */
+/** Returns the label of a run's step in a flow; reply turns count from 1. */
 function stepMark(run: Run | undefined): string | undefined {
   const { flow } = run ?? {};
   if (flow === undefined) return undefined;
@@ -35,7 +35,7 @@ function stepMark(run: Run | undefined): string | undefined {
   }
 }
 
-/** What another session's message is to this one, when its run is no step that says so itself. */
+/** Returns the label of another session's message if its run has no flow step. */
 function sentMark(sourceTool: string, run: Run | undefined): string {
   if (sourceTool === "sessions_spawn") return "result of a sub-agent";
   return run?.flow?.step === "round1" ? "asked by" : "sent by";
@@ -58,7 +58,7 @@ function ofUser(message: Extract<Message, { role: "user" }>, run: Run | undefine
   return { manner: "runtime", who: SOURCES[kind], marks: source === undefined ? [] : [source] };
 }
 
-/** `agentId`: whose session it is. */
+/** Returns the origin of a message. `agentId`: the session's agent. */
 export function originOf(message: Message, run: Run | undefined, agentId: string): Origin {
   if (message.role === "user") return ofUser(message, run);
   if (message.role === "toolResult") return { manner: "agent", who: agentId, marks: ["tool result"] };

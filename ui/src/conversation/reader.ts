@@ -1,10 +1,9 @@
-// Owns the reading of one session while it is open: its newest messages or those around one, older and newer
-// pages, and what comes while it is open.
-// RE1: reads follow each other, so that no answer overtakes another; what asks to read again while one is
-//      under way is answered by one more read.
-// RE2: events only say that there is news; what is shown is what the transcript says, read behind the last
-//      message that is known. So nothing is doubled, and nothing that was missed stays missing.
-// RE3: a transcript that was replaced (reset) or is gone (deleted) is said, not guessed.
+// Reads one session while it is open: its newest messages or those around one, older and newer pages, and new
+// messages. Reads run one after the other, so that no answer overtakes another; requests during a read are
+// answered by one more read.
+// RE2: events only announce news; the messages come from the transcript, read after the last known message.
+//      So nothing is shown twice, and nothing missed stays missing.
+// RE3: the gateway reports a transcript that was replaced (reset) or deleted; the page never guesses it.
 
 import { signal } from "@preact/signals";
 import { retryWords } from "../../../src/core/model-retry.ts";
@@ -15,12 +14,12 @@ import { LiveTexts } from "./live.ts";
 import { type Message, type Page, type Thread, threadOf, withNewer, withNow, withOlder } from "./thread.ts";
 
 const PAGE_MESSAGES = 100;
-/** Pages read at once behind what is shown; more than that, and the reader is shown the newest or told. */
+/** Pages read in a row to catch up. If more are missing, the newest page or a button to it is shown. */
 const CATCH_UP_PAGES_MAX = 10;
-/** Events of so long lead to one read. */
+/** Events within this time lead to one read. */
 const BATCH_MS = 80;
 
-/** What happened to the transcript under the reader. */
+/** A change that made the shown transcript invalid. */
 export type Fate = "reset" | "deleted" | "message_missing";
 
 function reasonOf(error: unknown): string | undefined {
@@ -31,23 +30,23 @@ function isSpoken(message: Message): boolean {
   return message.role !== "toolResult";
 }
 
-export class Reader {
+export class SessionReader {
   readonly thread = signal<Thread | undefined>(undefined);
   readonly problem = signal<unknown>(undefined);
   readonly fate = signal<Fate | undefined>(undefined);
-  /** Messages that came while the reader looked elsewhere. */
+  /** Number of new messages that the person has not seen. */
   readonly unseen = signal(0);
-  /** What is shown was replaced: by the messages around one, or by the newest; `count` rises. */
+  /** The window was replaced: by the messages around one, or by the newest. Increments `count`. */
   readonly jump = signal<{ readonly count: number; readonly messageId?: string | undefined }>({ count: 0 });
   readonly live = new LiveTexts();
-  /** The run whose model is asked again, and in words when. */
+  /** The run whose model call will be retried, and a text that says when. */
   readonly retry = signal<{ readonly runId: string; readonly words: string } | undefined>(undefined);
-  /** Whether the reader is at the newest message, and stays there. */
+  /** True while the view stays at the newest message. */
   readonly following = signal(true);
 
   readonly #sessionKey: string;
   readonly #ends: (() => void)[] = [];
-  /** The newest message that is known, in the window or not. */
+  /** The newest known message, in the window or not. */
   #tail: string | undefined;
   #last: Promise<void> = Promise.resolve();
   #newsWaits = false;
@@ -56,7 +55,7 @@ export class Reader {
     this.#sessionKey = sessionKey;
   }
 
-  /** Begins to read, and to hear events, until `close`. */
+  /** Starts to read and subscribes to events, until `close`. */
   open(messageId: string | undefined): void {
     const news = batched(BATCH_MS, () => this.news());
     this.#ends.push(
@@ -94,7 +93,7 @@ export class Reader {
     this.live.clear();
   }
 
-  /** The reader has come to the newest message, or has left it. */
+  /** Notes that the view reached or left the newest message. */
   follow(follows: boolean): void {
     this.following.value = follows;
     if (follows) this.unseen.value = 0;
@@ -113,7 +112,7 @@ export class Reader {
     });
   }
 
-  /** Leads to the newest message. */
+  /** Shows the newest messages. */
   latest(): void {
     if (this.thread.value?.nextAfter === undefined) {
       this.jump.value = { count: this.jump.value.count + 1 };
@@ -140,7 +139,7 @@ export class Reader {
     });
   }
 
-  /** Reads what came since. */
+  /** Reads the messages since the last read. */
   news(): void {
     if (this.#newsWaits) return;
     this.#newsWaits = true;
@@ -210,7 +209,7 @@ export class Reader {
     }
   }
 
-  /** The newest message is not known: nothing was there, or what is shown is far from it. */
+  /** Reads the newest message if it is not known: the session was empty, or the window is far from the end. */
   async #findTail(thread: Thread): Promise<void> {
     const newest = await this.#read(thread.nextAfter === undefined ? {} : { limit: 1 });
     if (thread.nextAfter === undefined || newest.sessionId !== thread.sessionId) {
@@ -220,7 +219,7 @@ export class Reader {
     this.#tail = newest.messages.at(-1)?.id;
   }
 
-  /** What came behind the newest known message: into the window, if that reaches so far. */
+  /** Adds messages after the newest known one: to the window, if it reaches the end. */
   #add(page: Page): void {
     const thread = this.thread.value;
     if (thread === undefined) return;

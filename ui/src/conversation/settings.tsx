@@ -1,5 +1,4 @@
-// Owns what can be changed about a session beside what is said in it: its label, who may send, its end.
-// ST1: what can't be taken back is asked first.
+// The settings of a session: label, send policy, reset and delete. Reset and delete ask for confirmation.
 
 import { useState } from "preact/hooks";
 import { safeText } from "../../../src/core/safe-text.ts";
@@ -17,20 +16,20 @@ type Question = "reset" | "delete";
 type Policy = NonNullable<Row["sendPolicy"]> | "";
 
 const POLICIES: readonly Option<Policy>[] = [
-  ["", "as the settings say"],
+  ["", "as configured"],
   ["allow", "always allowed"],
   ["deny", "never allowed"],
 ];
 
-/** Asks before a session is reset or deleted, and does it. */
-function Asked({ row, about, onClose }: { row: Row; about: Question; onClose: () => void }) {
+/** Asks for confirmation, then resets or deletes a session. */
+function ConfirmChange({ row, about, onClose }: { row: Row; about: Question; onClose: () => void }) {
   const reset = about === "reset";
   const confirm = async (): Promise<void> => {
     try {
       await ask(reset ? "sessions.reset" : "sessions.delete", { key: row.key });
-      // After a reset the conversation itself says so.
+      // After a reset the conversation shows a notice.
       if (reset) return;
-      say("The session is deleted.");
+      say("Session deleted.");
       go({ view: "sessions" });
     } catch (error) {
       complain(error);
@@ -46,8 +45,8 @@ function Asked({ row, about, onClose }: { row: Row; about: Question; onClose: ()
       <p>
         <bdi>{safeText(sessionName(row))}</bdi>
         {reset
-          ? " begins with an empty conversation. What is under way in it is stopped; its settings stay."
-          : " goes with its conversation. What is under way in it and below it is stopped."}
+          ? " starts an empty conversation. Its runs are stopped; its settings stay."
+          : " is deleted with its conversation. Its runs and those of its sub-agents are stopped."}
       </p>
     </Confirm>
   );
@@ -87,10 +86,10 @@ function Fields({ row, onClose }: { row: Row; onClose: () => void }) {
   );
 }
 
-/** The dialog of a session's settings, and the questions that it leads to. */
+/** The dialog of a session's settings, with its confirmations. */
 export function Settings({ row, onClose }: { row: Row; onClose: () => void }) {
   const [question, setQuestion] = useState<Question>();
-  if (question !== undefined) return <Asked row={row} about={question} onClose={onClose} />;
+  if (question !== undefined) return <ConfirmChange row={row} about={question} onClose={onClose} />;
   return (
     <Dialog title="Session settings" onClose={onClose}>
       <Fields row={row} onClose={onClose} />

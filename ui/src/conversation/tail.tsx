@@ -1,4 +1,4 @@
-// Owns what stands behind the messages that are written down: what is being said, and what waits its turn.
+// Shows active and queued runs below the stored messages: streamed text, and queued messages.
 
 import { useComputed } from "@preact/signals";
 import { textOf } from "../../../src/core/message.ts";
@@ -10,7 +10,7 @@ import { State } from "../parts/state.tsx";
 import { Byline } from "./entry.tsx";
 import type { Live } from "./live.ts";
 import { originOf } from "./origin.ts";
-import type { Reader } from "./reader.ts";
+import type { SessionReader } from "./reader.ts";
 import { GrowingProse } from "./text.tsx";
 import { currentRun, type Now, type Thread } from "./thread.ts";
 
@@ -23,7 +23,7 @@ function Speaking({ live, agentId }: { live: Live; agentId: string }) {
   );
 }
 
-/** A run is under way, and says nothing at the moment. */
+/** A running run without streamed text. */
 function Working({ state, retry }: { state: string; retry: string | undefined }) {
   const words = retry === undefined ? "working" : safeText(retry);
   return (
@@ -63,13 +63,13 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
   );
 }
 
-/** The transcript was read before the event came that says that this text is in it. */
+/** Returns true if the transcript has this text already, although its event has not arrived yet. */
 function isWritten(thread: Thread, { runId, text }: Live): boolean {
   const last = thread.messages.findLast((one) => one.runId === runId && one.role === "assistant");
   return last !== undefined && textOf(last).trim() === text.peek().trim();
 }
 
-export function Tail({ reader, agentId }: { reader: Reader; agentId: string }) {
+export function Tail({ reader, agentId }: { reader: SessionReader; agentId: string }) {
   const thread = reader.thread.value;
   const speaking = useComputed(() => reader.live.list.value);
   if (thread === undefined || thread.nextAfter !== undefined) return null;
@@ -77,7 +77,7 @@ export function Tail({ reader, agentId }: { reader: Reader; agentId: string }) {
   const queue = thread.now?.queue ?? [];
   const heard = speaking.value.filter((live) => !isWritten(thread, live));
   return (
-    <ol class="entries entries-tail" aria-label="Under way">
+    <ol class="entries entries-tail" aria-label="In progress">
       {heard.map((live) => (
         <Speaking key={live.runId} live={live} agentId={agentId} />
       ))}

@@ -1,4 +1,4 @@
-// Owns how long text is shown: markdown, plain text and JSON, each cut where it would slow the page down.
+// Shows long text: markdown, plain text and JSON, each cut before it slows the page down.
 
 import type { Signal } from "@preact/signals";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -6,9 +6,9 @@ import { safeText } from "../../../src/core/safe-text.ts";
 import { size } from "../parts/format.ts";
 import { GrowingText, markdown } from "./markdown.ts";
 
-/** Characters of a message that are shown at first, and more with each wish. */
+/** Characters of a message that are shown at first, and added by each "Show more". */
 const TEXT_STEP_CHARS = 40_000;
-/** The same of arguments and results. */
+/** Characters of arguments and results that are shown at first. */
 const CODE_FIRST_CHARS = 2_000;
 const CODE_STEP_CHARS = 100_000;
 
@@ -20,7 +20,7 @@ function More({ left, onMore }: { left: number; onMore: () => void }) {
   );
 }
 
-/** What a person or a model wrote. */
+/** Text of a person or a model. */
 export function Prose({ text }: { text: string }) {
   const box = useRef<HTMLDivElement>(null);
   const [shown, setShown] = useState(TEXT_STEP_CHARS);
@@ -36,7 +36,7 @@ export function Prose({ text }: { text: string }) {
   );
 }
 
-/** Text that is still being written. */
+/** Text that is still streaming. */
 export function GrowingProse({ text }: { text: Signal<string> }) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -47,13 +47,13 @@ export function GrowingProse({ text }: { text: Signal<string> }) {
   return <div ref={box} class="prose" dir="auto" />;
 }
 
-/** Arguments, results and other text of programs, as it is. */
+/** Arguments, results and other text of programs, unchanged. */
 export function Code({ text, name }: { text: string; name: string }) {
   const [shown, setShown] = useState(CODE_FIRST_CHARS);
   const left = text.length - shown;
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached with the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard */}
       {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
       <div class="code-text" tabIndex={0} role="group" aria-label={name}>
         <pre>{safeText(text.slice(0, shown))}</pre>

@@ -1,7 +1,7 @@
-// Owns what of a transcript is held in the page: a window of its messages, the runs that wrote them, and what
-// the session is now. Pure: reading and showing are elsewhere.
+// Owns the part of a transcript that the page holds: a window of messages, their runs, and the session's
+// current state. Pure.
 // TH1: the window holds at most WINDOW_MAX messages, in order, each once, without a gap.
-// TH2: what is let go at one end can be read again: `nextBefore` and `nextAfter` say from where.
+// TH2: messages dropped at one end can be read again, from `nextBefore` or `nextAfter`.
 
 import type { PayloadOf } from "../../../src/gateway/client/web.ts";
 
@@ -11,18 +11,18 @@ export type Runs = NonNullable<Page["runs"]>;
 export type Run = Runs[string];
 export type Now = NonNullable<Page["now"]>;
 
-/** Messages in the document at most. */
+/** Limit of messages in the document. */
 export const WINDOW_MAX = 300;
 
 export interface Thread {
   readonly sessionKey: string;
-  /** Another one after a reset; absent before the first message to a free name. */
+  /** Changes with a reset. Absent before the first message to an unused key. */
   readonly sessionId: string | undefined;
   readonly thinkingLevel: string;
   /** Oldest first. */
   readonly messages: readonly Message[];
   readonly runs: Runs;
-  /** Messages before which the model reads a summary, and since when. */
+  /** Messages before which the model reads a summary, with the time of the compaction. */
   readonly compactions?: Page["compactions"] | undefined;
   readonly nextBefore?: string | undefined;
   /** Set while the window does not reach the newest message. */
@@ -36,7 +36,7 @@ export function threadOf(page: Page): Thread {
   return { sessionKey, sessionId, thinkingLevel, messages, runs, compactions, nextBefore, nextAfter, now };
 }
 
-/** The runs that the window still needs: those of its messages, and those that have not ended. */
+/** Keeps the runs that the window needs: those of its messages, and those that have not ended. */
 function neededRuns(messages: readonly Message[], runs: Runs): Runs {
   const ids = new Set(messages.map(({ runId }) => runId));
   return Object.fromEntries(
@@ -45,8 +45,8 @@ function neededRuns(messages: readonly Message[], runs: Runs): Runs {
 }
 
 /**
- * What is known of the runs, with what a page tells. A run that is told of as before stays the same object:
- * it is not drawn again. The newest page tells of every run that has not ended: others have.
+ * Merges the runs of a page into the known ones. An unchanged run stays the same object, so it is not drawn
+ * again. The newest page lists every run that has not ended: all others have.
  */
 function newerRuns(before: Runs, page: Page): Runs {
   const { runs: told = {}, now } = page;
@@ -59,14 +59,14 @@ function newerRuns(before: Runs, page: Page): Runs {
   return { ...Object.fromEntries(left), ...Object.fromEntries(changed) };
 }
 
-/** What a page tells beside its messages. */
+/** Takes in everything of a page except its messages. */
 export function withNow(thread: Thread, page: Page): Thread {
   const runs = newerRuns(thread.runs, page);
   const compactions = { ...thread.compactions, ...page.compactions };
   return { ...thread, runs, compactions, thinkingLevel: page.thinkingLevel, now: page.now ?? thread.now };
 }
 
-/** The window with the page before it in front. The other end is let go where it is too long. */
+/** Adds the page before the window, and drops messages at the other end if the window is too long. */
 export function withOlder(thread: Thread, page: Page): Thread {
   const known = new Set(thread.messages.map(({ id }) => id));
   const all = [...page.messages.filter(({ id }) => !known.has(id)), ...thread.messages];
@@ -80,7 +80,7 @@ export function withOlder(thread: Thread, page: Page): Thread {
   };
 }
 
-/** The window with the page behind it at its end. `keep`: which end stays where it is too long. */
+/** Adds the page after the window. `keep`: the end that stays if the window is too long. */
 export function withNewer(thread: Thread, page: Page, keep: "oldest" | "newest"): Thread {
   const known = new Set(thread.messages.map(({ id }) => id));
   const fresh = page.messages.filter(({ id }) => !known.has(id));
@@ -95,12 +95,12 @@ export function withNewer(thread: Thread, page: Page, keep: "oldest" | "newest")
   };
 }
 
-/** The run that holds the session's lane, as far as this page knows. */
+/** Returns the run that holds the session's lane, as far as this page knows. */
 export function currentRun(thread: Thread): [string, Run] | undefined {
   return Object.entries(thread.runs).find(([, { state }]) => state === "running" || state === "waiting");
 }
 
-/** The chain of the newest run. */
+/** Returns the chain of the newest run. */
 export function lastChain(thread: Thread): string | undefined {
   const runs = Object.values(thread.runs);
   return runs.toSorted((a, b) => b.acceptedAt - a.acceptedAt)[0]?.chainId;

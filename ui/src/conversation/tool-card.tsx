@@ -1,4 +1,4 @@
-// Owns how a tool call is shown: one line that opens to its arguments and its result.
+// Shows a tool call as one line that opens to its arguments and its result.
 
 import { useState } from "preact/hooks";
 import { safeLine } from "../../../src/core/safe-text.ts";
@@ -16,7 +16,7 @@ function textOf(result: ToolResult): string {
     .join("\n");
 }
 
-/** JSON for reading: the lines of a text in it stand below each other. */
+/** Formats JSON for reading, with real line breaks in its texts. */
 function laidOut(value: unknown): string {
   return JSON.stringify(value, undefined, 2).replaceAll(/\\(.)/g, (pair, char) =>
     char === "n" ? "\n" : pair,
@@ -28,7 +28,7 @@ function pretty(text: string): string {
   return value === undefined ? text : laidOut(value);
 }
 
-/** `main` is what an agent calls the main session of its own. */
+/** Returns the session key of a name. An agent calls its own main session `main`. */
 function keyFor(name: string, agentId: string): string {
   return name === "main" ? `agent:${agentId}:${defaults.value?.mainKey ?? "main"}` : name;
 }
@@ -38,12 +38,12 @@ interface ToolCardProps {
   readonly call: ToolCall | undefined;
   readonly result: ToolResult | undefined;
   readonly calledAt: number;
-  /** Its run is under way. */
+  /** Its run has not ended. */
   readonly running: boolean;
   readonly agentId: string;
 }
 
-/** How the call stands: nothing to say where it went well. */
+/** The status of a call; its duration if it succeeded. */
 function Outcome({ result, calledAt, running }: ToolCardProps) {
   if (result === undefined)
     return running ? <State state="running" /> : <State state="aborted" text="no result" />;

@@ -1,4 +1,4 @@
-// Owns what stands above the demo: that it is one, what is played, what comes next, and the way back.
+// The banner above the demo: its steps, the next step, and a button back to the reader's gateway.
 
 import { useEffect } from "preact/hooks";
 import { epoch } from "../gateway.ts";
@@ -31,13 +31,13 @@ export function DemoBanner() {
   const { act, played } = tour.value;
   const shown = ACTS[act];
   const said = shown?.lines.at(-1);
-  // A demo that was begun anew, after a restart of the gateway, has played nothing.
+  // After a restart of the gateway the demo is a new one, which has played nothing.
   const connection = epoch.value;
   useEffect(() => void enterTour(), [connection]);
   return (
     <aside class="demo" aria-label="Demo">
-      <strong>This is a demo with a store of its own</strong>
-      <ol class="demo-acts" aria-label="What is played">
+      <strong>This is a demo with a separate store</strong>
+      <ol class="demo-acts" aria-label="Steps of the demo">
         {ACTS.map(({ title }, at) => (
           <li key={title} class={at < played ? "played" : ""} aria-current={at === act ? "step" : undefined}>
             {title}

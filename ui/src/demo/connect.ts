@@ -1,18 +1,17 @@
-// Owns which gateway this tab is connected to: the reader's own, or through it the demo that it holds.
-// DC1: the reader's token opens the way to the demo, each time anew: after a restart of the gateway there is
-//      another demo, which has another token.
+// Connects this tab to the reader's own gateway, or through it to its demo. The demo's token is requested with
+// the reader's token for each connection: after a restart of the gateway the demo is a new one with a new token.
 
 import { webDialer } from "../../../src/gateway/client/dial-web.ts";
 import { openClient } from "../../../src/gateway/client/open.ts";
 import { type GatewayClient, GatewayError } from "../../../src/gateway/client/web.ts";
 import { inDemo, leaveDemo } from "./scene.ts";
 
-/** The client library's, without its streams of events: they would be a twentieth of the page. */
+/** The client library's interface without event streams, which would be a twentieth of the page's size. */
 export type Connection = Omit<GatewayClient, "events">;
 
 const CLIENT = { id: "parley-page", mode: "webchat", displayName: "Web page" };
 
-/** Says no, and would again. */
+/** Returns true if the gateway refused and a retry would be refused, too. */
 export function isRefusal(error: unknown): error is GatewayError {
   return error instanceof GatewayError && ["UNAUTHORIZED", "FORBIDDEN", "NOT_PAIRED"].includes(error.code);
 }
@@ -21,7 +20,7 @@ async function openDemo(own: Connection): Promise<Connection> {
   const { path, token } = await own.request("demo.start").catch((error: unknown) => {
     const none = error instanceof GatewayError && error.code === "INVALID_REQUEST";
     if (none || isRefusal(error)) leaveDemo();
-    throw new GatewayError("UNREACHABLE", `the demo could not be begun: ${String(error)}`);
+    throw new GatewayError("UNREACHABLE", `the demo did not start: ${String(error)}`);
   });
   const url = window.location.origin + path;
   return openClient({ url, token, client: CLIENT, reconnect: false }, webDialer);

@@ -1,5 +1,4 @@
-// Owns the offer of the demo: made to whoever opens the page of a gateway that nobody has used yet, and that
-// has no real model.
+// Offers the demo on a gateway that was never used and has no real model.
 
 import { useState } from "preact/hooks";
 import { ask, has, may } from "../gateway.ts";
@@ -27,10 +26,10 @@ export function DemoOffer() {
   if (declined || !isFirst || welcome.value !== true) return null;
   return (
     <section class="offer card" aria-labelledby="offer-title">
-      <h2 id="offer-title">Nobody has said anything here yet</h2>
+      <h2 id="offer-title">No messages yet</h2>
       <p>
-        Watch three agents at work: one asks another and they go back and forth, jobs are handed out and come
-        back, a circle is refused. No key, no network, and a store of its own.
+        Watch three agents at work: one asks another and the two converse, sub-agents get jobs and return
+        results, a circular wait is refused. The demo needs no key and no network, and has a separate store.
       </p>
       <div class="bar">
         <button type="button" class="primary" onClick={enterDemo}>

@@ -1,13 +1,13 @@
-// Owns which gateway the page shows: the reader's own, or its demo.
-// SC1: it changes by loading the page anew, so that nothing that was read of the one is shown of the other.
-// SC2: it is kept for this tab only, beside the token, which stays that of the reader's own gateway.
+// Owns the choice of the gateway that the page shows: the reader's own, or its demo. The choice is kept for
+// this tab only; the stored token stays that of the reader's own gateway.
+// SC1: a change reloads the page, so that no data of one gateway is shown as the other's.
 
 import { hrefOf } from "../route.ts";
 import { tabStorage } from "../token.ts";
 
 const STORED_UNDER = "parley.demo";
 
-/** Whether a tab can be told to show the demo. */
+/** True if this tab has storage to remember the choice. */
 export const canEnterDemo = tabStorage() !== undefined;
 
 export const inDemo = tabStorage()?.getItem(STORED_UNDER) === "on";

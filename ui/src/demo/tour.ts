@@ -1,7 +1,7 @@
-// Owns the tour of the demo: what is said to its agents, in which order, and how far it is.
-// TR1: what is said has a fixed run id in the first round: it is said once, however often the page is loaded
-//      and in however many tabs.
-// TR2: an act is over when nothing of the demo is under way any more.
+// Owns the tour of the demo: the messages to its agents, their order, and the progress. An act is over when
+// the demo is idle.
+// TR1: messages of the first round have fixed run ids: each is sent once, however often and in however many
+//      tabs the page is loaded.
 
 import { signal } from "@preact/signals";
 import { GatewayError } from "../../../src/gateway/client/web.ts";
@@ -10,16 +10,16 @@ import { ask } from "../gateway.ts";
 import { complain } from "../parts/notices.tsx";
 import { go, route } from "../route.ts";
 
-interface Line {
+interface Prompt {
   readonly agent: string;
   readonly text: string;
 }
 
 interface Act {
   readonly title: string;
-  /** The last one is the one that is told about. */
-  readonly lines: readonly Line[];
-  /** What is to be seen. */
+  /** The caption is about the last one. */
+  readonly lines: readonly Prompt[];
+  /** Explains what the reader sees. */
   readonly caption: string;
 }
 
@@ -27,46 +27,46 @@ export const ACTS: readonly Act[] = [
   {
     title: "A question",
     lines: [
-      // Somebody talks to research first: its announcement has somewhere to go then.
+      // A person talks to research first, so that its announcement has a destination.
       { agent: "research", text: "say I am here, ask me anything" },
       { agent: "main", text: "ask research: what should we check before a release?" },
     ],
     caption:
-      "main asks research and waits for the answer. Then the two go back and forth, one turn each, until " +
-      "one has nothing to add; and research announces to its own people how it ended.",
+      "main asks research and waits for the answer. Then the two take turns until one has nothing to add. " +
+      "At the end research announces the result in its own channel.",
   },
   {
     title: "Three jobs",
     lines: [{ agent: "main", text: "spawn 3 jobs: wait 2 seconds, then say part {n} is done" }],
     caption:
-      "main hands out three jobs to sub-agents and is free at once. They work side by side, and each " +
-      "result comes back once: into main's conversation, and to its people.",
+      "main gives three jobs to sub-agents and is free at once. The jobs run in parallel. Each result comes " +
+      "back once, into main's conversation and to its people.",
   },
   {
     title: "A circle",
     lines: [{ agent: "main", text: "ask research: ask ops: ask main: may we ship?" }],
     caption:
-      "main asks research, research asks ops, and ops would ask main, which is waiting: everybody " +
-      "would wait for everybody. That send is refused at once, naming the circle; the others get answers.",
+      "main asks research, research asks ops, and ops asks main, which is waiting: a deadlock. The gateway " +
+      "refuses that send at once and names the circle. The other two get answers.",
   },
 ];
 
-/** How often it is asked whether the demo is quiet. */
+/** Interval of the checks whether the demo is idle. */
 const QUIET_EVERY_MS = 400;
 
 interface Tour {
-  /** The act that is told about. */
+  /** The act that the caption explains. */
   readonly act: number;
   readonly playing: boolean;
-  /** How many acts of this round were played, this one included. */
+  /** Acts played in this round, including the current one. */
   readonly played: number;
 }
 
 export const tour = signal<Tour>({ act: 0, playing: false, played: 0 });
 
-/** What is said has fixed run ids in the first round only. */
+/** Messages have fixed run ids in the first round only. */
 let isFirstRound = true;
-/** Rises with each act that is begun: an older one tells nothing more. */
+/** Incremented by each act that starts: an older act then changes nothing. */
 let turn = 0;
 
 function runId(act: number, line: number): string {
@@ -90,18 +90,18 @@ async function isQuiet(): Promise<boolean> {
   return busy + (deliveries?.pending ?? 0) === 0;
 }
 
-/** The chain that moved last. */
+/** Returns the chain with the latest step. */
 async function newestChain(): Promise<string | undefined> {
   const { chains } = await ask("chains.list", { limit: 1 });
   return chains[0]?.chainId;
 }
 
 function show(chainId: string | undefined): void {
-  // Who went elsewhere to look is not fetched back.
+  // A reader who left the flow view is not moved back.
   if (chainId !== undefined && route.value.view === "flow") go({ view: "flow", chainId }, true);
 }
 
-/** Waits until the act is over; its chain is shown as soon as there is one. */
+/** Waits until the act is over, and shows its chain as soon as it exists. */
 async function watch(before: string | undefined): Promise<void> {
   let shown = before;
   do {
@@ -113,7 +113,7 @@ async function watch(before: string | undefined): Promise<void> {
   } while (!(await isQuiet()));
 }
 
-/** Plays an act, and shows it in the flow view. */
+/** Plays an act and shows it in the flow view. */
 async function play(act: number): Promise<void> {
   const mine = ++turn;
   tour.value = { act, playing: true, played: act + 1 };
@@ -133,7 +133,7 @@ async function play(act: number): Promise<void> {
   if (mine === turn) tour.value = { ...tour.value, playing: false };
 }
 
-/** Goes on where the demo is, or begins it. */
+/** Resumes the demo, or starts it. */
 export async function enterTour(): Promise<void> {
   const mine = ++turn;
   try {
@@ -153,7 +153,7 @@ export function playAct(act: number): void {
   void play(act);
 }
 
-/** From the start, beside what was said before. */
+/** Plays the demo again, in addition to the earlier rounds. */
 export function playAgain(): void {
   isFirstRound = false;
   playAct(0);

@@ -1,7 +1,7 @@
-// Owns where everything of the overview stands: sessions in a row, and an arc for each two that talk. Pure.
-// AR1: of each two sessions and each kind of talk there is one arc; the more steps, the thicker.
-// AR2: whoever talks to many stands near the middle, so that arcs are short.
-// AR3: where there is no room for all, those that talk now are there before all others.
+// Lays out the overview: sessions in a row, and an arc for each pair that talks. Pure.
+// AR1: each pair of sessions and each kind of step has one arc; more steps make it thicker.
+// AR2: a session that talks to many others is near the middle, so that arcs are short.
+// AR3: if there is no room for all sessions, those that talk now come first.
 
 import type { ChainRow } from "../../../src/core/chain-step.ts";
 
@@ -10,11 +10,11 @@ const NODE_MIN = 38;
 const NODE_MAX = 200;
 const ARC_MAX = 84;
 const PAD = 12;
-/** In less room than this a name is written aslant. */
+/** With less room per session than this, names are slanted. */
 const UPRIGHT_MIN = 84;
 const ASLANT_PAD = 64;
 
-/** All that one session said to another in one way. */
+/** All steps of one kind from one session to another. */
 interface Talk {
   readonly id: string;
   readonly kind: "send" | "spawn" | "refused";
@@ -27,7 +27,7 @@ interface Talk {
 export interface Arc extends Talk {
   readonly path: string;
   readonly width: number;
-  /** Its arrow's head. */
+  /** Path of its arrowhead. */
   readonly head: string;
 }
 
@@ -42,16 +42,16 @@ export interface Overview {
   readonly nodes: readonly Node[];
   readonly arcs: readonly Arc[];
   readonly width: number;
-  /** Where the nodes stand. */
+  /** Y position of the nodes. */
   readonly baseline: number;
   readonly nodeWidth: number;
-  /** The names are written aslant. */
+  /** True: names are slanted. */
   readonly aslant: boolean;
-  /** Sessions for which there was no room. */
+  /** Number of sessions without room. */
   readonly left: number;
 }
 
-/** What was said in all chains together. */
+/** Sums up the steps of all chains. */
 function talksOf(chains: readonly ChainRow[]): Talk[] {
   const talks = new Map<string, Talk>();
   for (const { kind, from, to, steps, open } of chains.flatMap((chain) => chain.talks)) {
@@ -63,7 +63,7 @@ function talksOf(chains: readonly ChainRow[]): Talk[] {
   return [...talks.values()];
 }
 
-/** The busiest in the middle, the others left and right of it by turns. */
+/** Orders sessions with the busiest in the middle, the others alternately left and right. */
 function fromTheMiddle(keys: readonly string[]): string[] {
   const row: string[] = [];
   for (const [at, key] of keys.entries()) {
@@ -76,7 +76,7 @@ function fromTheMiddle(keys: readonly string[]): string[] {
 function arcOf(talk: Talk, from: number, to: number, baseline: number, reach: number): Arc {
   const middle = (from + to) / 2;
   const top = baseline - 8 - Math.max(24, Math.sqrt(Math.abs(to - from) / reach) * ARC_MAX) * 1.3;
-  // Two that answer each other have arcs beside each other, and each kind has its own height.
+  // Opposite arcs of a pair lie beside each other, and each kind has its own height.
   const shift = (from < to ? 6 : -6) + (talk.kind === "spawn" ? -4 : talk.kind === "refused" ? 5 : 0);
   const [x1, x2] = [from + shift, to + shift];
   const y = baseline - 7;
@@ -93,7 +93,7 @@ function arcOf(talk: Talk, from: number, to: number, baseline: number, reach: nu
   };
 }
 
-/** Lays the overview out. `room`: how wide it may be before it has to be scrolled. */
+/** Lays out the overview. `room`: width without scrolling. */
 export function overviewOf(chains: readonly ChainRow[], room: number): Overview {
   const talks = talksOf(chains);
   const weight = new Map<string, number>();

@@ -1,10 +1,10 @@
-// Owns how a chain's use is shown against its limits: a thin bar with its text.
+// Shows a chain's use against its limits: a thin bar with a text.
 
 import type { ChainRow } from "../../../src/core/chain-step.ts";
 import { money, tokens } from "../parts/format.ts";
 
 interface Use {
-  /** What the meter measures. */
+  /** Label of the meter. */
   readonly name: string;
   readonly used: number;
   /** Undefined: there is no limit to show. */
@@ -37,7 +37,7 @@ function Meter({ name, used, max, write, unit = "" }: Use) {
   );
 }
 
-/** Tokens and cost: against the budget where there is one and the figures are whole. */
+/** Tokens and cost, against the budget if there is one and the figures are complete. */
 export function Budget({ chain }: { chain: ChainRow }) {
   const { tokensMax, costMax } = chain.partial === true ? {} : chain.limits;
   return (

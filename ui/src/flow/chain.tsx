@@ -1,4 +1,4 @@
-// Owns one chain on the page: what it came to, its picture, and the step that was chosen.
+// Shows one chain: its outcome, its diagram, and the selected step.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ChainParty, ChainRow, ChainStep } from "../../../src/core/chain-step.ts";
@@ -42,7 +42,7 @@ function ChainHead({ chain, around }: { chain: ChainRow; around: Around }) {
         <span>{`${runs} of ${counted(limits.runsMax, "run")}`}</span>
         <span>{`hop ${hopMax} of ${limits.hopsMax}`}</span>
         {refused > 0 && <span class="chip tone-bad">{`${refused} refused`}</span>}
-        {partial === true && <span class="chip">only what you may see</span>}
+        {partial === true && <span class="chip">only visible steps</span>}
         <Budget chain={chain} />
       </span>
     </header>
@@ -69,7 +69,7 @@ export function Chain({ chainId }: { chainId: string }) {
   return (
     <div class="chain">
       <ChainHead chain={chain} around={around} />
-      {truncated && <p class="chain-cut soft">It is long: only its newest steps are shown.</p>}
+      {truncated && <p class="chain-cut soft">Long chain: only the newest steps are shown.</p>}
       <div ref={body} class={`chain-body${step === undefined ? "" : " with-step"}`}>
         <Diagram
           chainId={chainId}

@@ -1,4 +1,4 @@
-// Owns what is told of one step: what was said, what became of it, what it cost, and the way to its message.
+// Shows the details of one step: text, outcome, cost, and a link to its message.
 
 import type { ChainStep } from "../../../src/core/chain-step.ts";
 import { safeText } from "../../../src/core/safe-text.ts";
@@ -21,12 +21,12 @@ function factsOf(step: ChainStep, around: Around, deliveries: readonly ChainStep
   const told = deliveries.map((one) => `${one.route?.channel ?? ""} ${one.route?.to ?? ""} (${one.state})`);
   return [
     { name: "At", text: clockTime(at, true) },
-    { name: "Waited in line", text: queued },
+    { name: "Queued for", text: queued },
     { name: "Worked", text: kind === "wait" ? undefined : worked },
     { name: "Wait", text: wait === undefined ? undefined : waitWords(wait) },
     { name: "Turn", text: kind === "reply" ? turnWords(step) : undefined },
-    { name: "Went to", text: told.length === 0 ? undefined : told.join(", ") },
-    { name: "Goes to", text: route === undefined ? undefined : `${route.channel} ${route.to}` },
+    { name: "Sent to", text: told.length === 0 ? undefined : told.join(", ") },
+    { name: "Sends to", text: route === undefined ? undefined : `${route.channel} ${route.to}` },
     { name: "Tokens", text: used === undefined ? undefined : tokens(used) },
     { name: "Cost", text: cost === undefined ? undefined : money(cost) },
     { name: "Hop", text: hop === undefined || hop === 0 ? undefined : String(hop) },
@@ -48,7 +48,7 @@ function Said({ name, text }: { name: string; text: string }) {
 export function StepDetails(props: {
   step: ChainStep;
   around: Around;
-  /** Of an announcement: where it went. */
+  /** Deliveries of an announcement. */
   deliveries: readonly ChainStep[];
   onClose: () => void;
 }) {
@@ -59,24 +59,24 @@ export function StepDetails(props: {
       ? undefined
       : hrefOf({ view: "sessions", key: messageIn, messageId });
   return (
-    <aside class="step-details" aria-label="The chosen step">
+    <aside class="step-details" aria-label="Selected step">
       <div class="step-title">
         <h2>
           <Name text={title(step, around)} />
         </h2>
-        <button type="button" class="quiet" aria-label="Close the step" onClick={onClose}>
+        <button type="button" class="quiet" aria-label="Close step" onClick={onClose}>
           ×
         </button>
       </div>
       <p class="bar">
         <State state={step.state} {...(step.state === "answered" ? { tone: "good" as const } : {})} />
-        {silent === true && <span class="chip">answered with silence</span>}
-        {step.appended === true && <span class="chip">noted, no turn</span>}
+        {silent === true && <span class="chip">no reply</span>}
+        {step.appended === true && <span class="chip">noted, no run</span>}
       </p>
       {step.kind === "refused" && <Said name="Why" text={`Refused: ${refusalWords(step, around)}.`} />}
       {text !== "" && <Said name={step.kind === "wait" ? "Answer" : "Said"} text={text} />}
       {answer !== undefined && <Said name="Answer" text={answer} />}
-      {error !== undefined && <Said name="In the gateway's words" text={error} />}
+      {error !== undefined && <Said name="Error" text={error} />}
       <dl class="facts">
         {factsOf(step, around, deliveries).map(({ name, text: value }) => (
           <div key={name} class="fact">
@@ -88,12 +88,10 @@ export function StepDetails(props: {
         ))}
       </dl>
       {opens === undefined ? (
-        <p class="soft">
-          Its message is not to be seen: the session is gone, was reset, or is not yours to see.
-        </p>
+        <p class="soft">Message not available: the session was deleted or reset, or you may not see it.</p>
       ) : (
         <a class="step-open" href={opens}>
-          Open its message
+          Open message
         </a>
       )}
     </aside>

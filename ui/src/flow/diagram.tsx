@@ -1,7 +1,7 @@
-// Owns the picture of one chain: columns of sessions, time downwards, drawn as SVG where `layout.ts` says.
-// DG1: only the rows in sight are in the document, so that a thousand steps cost what fifty do.
-// DG2: one step at a time is in the order of Tab; the arrow keys go on from there, Enter opens it.
-// DG3: what grows neither moves what is read nor loses the choice; who reads the end stays at the end.
+// Draws the diagram of one chain as SVG: columns of sessions, time downwards, positions from `layout.ts`.
+// DG1: only the visible rows are in the document, so that a thousand steps cost as much as fifty.
+// DG2: one step at a time is in the tab order; the arrow keys move from there, Enter opens it.
+// DG3: a growing diagram moves nothing in view and keeps the selection; a reader at the end stays there.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ChainParty, ChainStep } from "../../../src/core/chain-step.ts";
@@ -14,7 +14,7 @@ import { ArrowOf, BarOf } from "./marks.tsx";
 import { type Around, label, outcomeWords, sentence, waitWords } from "./words.ts";
 
 const MARGIN = 400;
-/** Who is so near the end reads the end. */
+/** Distance from the end that counts as at the end. CSS pixels. */
 const AT_END = 60;
 
 interface DiagramProps {
@@ -24,20 +24,20 @@ interface DiagramProps {
   readonly around: Around;
   readonly chosen: string | undefined;
   readonly onChoose: (id: string) => void;
-  /** Something of it goes on. */
+  /** The chain has an unfinished step. */
   readonly active: boolean;
 }
 
-interface Words {
+interface StepText {
   readonly x: number;
   readonly y: number;
   readonly text: string;
-  /** They end at `x`. */
+  /** The text ends at `x`. */
   readonly end?: true;
 }
 
-/** Words beside an arrow; of a wait that nobody answered beside its end. */
-function textOf(placed: Placed, around: Around, laneWidth: number): Words {
+/** Returns the text beside an arrow; for an unanswered wait, beside its end. */
+function textOf(placed: Placed, around: Around, laneWidth: number): StepText {
   const { step, y, from, to, textX, textWidth } = placed;
   const words = label(step, around);
   if (step.kind === "refused" && from !== undefined && to !== undefined && to < from)
@@ -55,7 +55,7 @@ function kindOf(step: ChainStep): string {
   return `kind-${step.kind === "result" && step.source === "notice" ? "notice" : step.kind}`;
 }
 
-/** The words are drawn apart from what can be pressed, which has a name of its own. */
+/** The text of a step, drawn apart from its button, which has its own accessible name. */
 function WordsOf({ placed, around, laneWidth }: { placed: Placed; around: Around; laneWidth: number }) {
   const { step, y, textWidth } = placed;
   const { x, y: line, text, end } = textOf(placed, around, laneWidth);
@@ -104,7 +104,7 @@ function StepOf({ placed, around, chosen, focusable, onChoose }: StepProps) {
 function Ground({ layout, active }: { layout: Layout; active: boolean }) {
   const { lanes, pauses, times, width, height } = layout;
   return (
-    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing of it takes the focus
+    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing in it takes the focus
     <g aria-hidden="true">
       {lanes.map(({ key, x }) => (
         <line key={key} class="lane" x1={x} x2={x} y1="0" y2={active ? height : height - 14} />
@@ -145,7 +145,7 @@ function Heads({
         <span key={key} class="flow-head" style={{ left: `${x - 9}px`, width: `${laneWidth - 10}px` }}>
           {gone.has(key) ? (
             <span class="soft">
-              <Name text={name(key)} title={`${key} does not exist any more`} />
+              <Name text={name(key)} title={`${key} was deleted`} />
             </span>
           ) : (
             <SessionLink sessionKey={key} name={name(key)} />
@@ -156,7 +156,7 @@ function Heads({
   );
 }
 
-/** How the picture is scrolled, and that it stays where it was read. */
+/** Owns the scroll position of the diagram, and keeps it where the reader left it. */
 function useSight(height: number, chainId: string) {
   const box = useRef<HTMLDivElement>(null);
   const [sight, setSight] = useState({ top: 0, height: 900, width: 900 });
@@ -184,7 +184,7 @@ const STEPS_OF_KEYS: Readonly<Record<string, number>> = {
   ...{ Home: Number.NEGATIVE_INFINITY, End: Number.POSITIVE_INFINITY },
 };
 
-/** Which step is in the order of Tab, and how the keys go from one to the next. */
+/** Owns the step in the tab order, and the keys that move between steps. */
 function useSteps(inOrder: readonly Placed[], sight: ReturnType<typeof useSight>, props: DiagramProps) {
   const { chosen, onChoose } = props;
   const { box, look } = sight;

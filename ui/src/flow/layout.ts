@@ -1,20 +1,20 @@
-// Owns where everything of a chain's picture stands: a column for each session, time downwards. Pure.
-// LY1: every step has a row of its own, so that no two of them cover each other, in the order of time.
-// LY2: time is not to scale: what takes long takes a little more room, and a long pause is cut and marked.
-// LY3: what has not ended goes on to the picture's lower end.
+// Lays out the diagram of a chain: a column for each session, time downwards. Pure.
+// LY1: every step has its own row, in the order of time, so that no two overlap.
+// LY2: time is not to scale: a longer time takes a little more room, and a long pause is cut and marked.
+// LY3: an unfinished run or wait extends to the lower end.
 
 import type { ChainParty, ChainStep } from "../../../src/core/chain-step.ts";
 
-/** Left of the first column: the times. */
+/** Width of the times left of the first column. */
 export const GUTTER = 72;
 const LANE_MIN = 168;
 const LANE_MAX = 260;
 const TOP = 18;
 const BOTTOM = 40;
-/** Height of a step's row, and of a run's end that needs no words. */
+/** Height of a step's row, and of a run's end without text. */
 const ROW = 36;
 const END = 16;
-/** Below a row whose outcome is written under it. */
+/** Extra height of a row with its outcome below. */
 const NOTE = 12;
 /** A pause of this length or more is cut. */
 const PAUSE_MS = 15_000;
@@ -29,9 +29,9 @@ export interface Lane {
 export interface Bar {
   readonly id: string;
   readonly x: number;
-  /** Accepted; from there to `run` it was queued. */
+  /** Accepted. From here to `run` it was queued. */
   readonly top: number;
-  /** Begun; undefined: it has not, or never did. */
+  /** Started. Undefined: not started. */
   readonly run: number | undefined;
   readonly end: number;
   readonly open: boolean;
@@ -45,12 +45,12 @@ export interface Bar {
 export interface Placed {
   readonly step: ChainStep;
   readonly y: number;
-  /** Where its arrow begins and ends; undefined: outside of the picture. */
+  /** Start and end of its arrow. Undefined: outside of the diagram. */
   readonly from: number | undefined;
   readonly to: number | undefined;
-  /** Of a wait: from where on. */
+  /** Start of a wait. */
   readonly top: number | undefined;
-  /** Where its words begin, and how wide they may be. */
+  /** Start and width of its text. */
   readonly textX: number;
   readonly textWidth: number;
 }
@@ -75,7 +75,7 @@ interface Moment {
   readonly phase: Phase;
   readonly id: string;
   readonly height: number;
-  /** Left free below it. */
+  /** Free space below it. */
   readonly below?: number;
 }
 
@@ -84,22 +84,22 @@ const ORDER: Readonly<Record<Phase, number>> = { end: 0, row: 1, run: 2 };
 const isWait = (step: ChainStep): boolean => step.kind === "wait";
 const hasRun = (step: ChainStep): boolean => !["wait", "refused", "delivery"].includes(step.kind);
 
-/** It came to nothing: why is written below its row. */
+/** Returns true if a step failed: the reason is written below its row. */
 export const isFailed = (step: ChainStep): boolean =>
   hasRun(step) && ["error", "timeout", "aborted"].includes(step.state);
 
-/** The session in which a step's run is. */
+/** Returns the session of a step's run. */
 function homeOf(step: ChainStep): string | undefined {
   return step.kind === "announce" ? step.from : step.to;
 }
 
-/** Everything that has a height of its own, in the order of time. */
+/** Returns everything that needs a height, in the order of time. */
 function momentsOf(steps: readonly ChainStep[]): Moment[] {
   const moments: Moment[] = [];
   for (const step of steps) {
     const { id, at, startedAt, endAt } = step;
     if (isWait(step)) {
-      // It begins with what was sent, and has a row where it ends.
+      // A wait begins with the sent message, and has a row at its end.
       moments.push({ at: endAt ?? Number.MAX_SAFE_INTEGER, phase: "end", id, height: ROW });
       continue;
     }
@@ -115,7 +115,7 @@ function momentsOf(steps: readonly ChainStep[]): Moment[] {
   return moments
     .map((moment, place) => ({ moment, place }))
     .sort((a, b) => {
-      // Within one step its own order counts; a run that ends brings about what is at the same time.
+      // Phases of one step keep their order; at equal times the end of a run comes before its consequences.
       if (a.moment.at !== b.moment.at) return a.moment.at - b.moment.at;
       if (a.moment.id === b.moment.id)
         return ["row", "run", "end"].indexOf(a.moment.phase) - ["row", "run", "end"].indexOf(b.moment.phase);
@@ -124,7 +124,7 @@ function momentsOf(steps: readonly ChainStep[]): Moment[] {
     .map(({ moment }) => moment);
 }
 
-/** Room for a pause that is not cut. */
+/** Returns the height of a pause that is not cut. */
 function roomFor(ms: number): number {
   if (ms < 100) return 0;
   return Math.min(22, 4 + 5 * Math.log10(ms / 100) * 2);
@@ -132,7 +132,7 @@ function roomFor(ms: number): number {
 
 interface Times {
   y(id: string, phase: Phase): number | undefined;
-  /** The row of what a wait waits for. */
+  /** Returns the row of the message whose answer a wait waits for. */
   sent(wait: ChainStep): number | undefined;
   readonly pauses: readonly { y: number; ms: number }[];
   readonly bottom: number;
@@ -188,7 +188,7 @@ function barOf(step: ChainStep, x: number, times: Times, waits: readonly ChainSt
   };
 }
 
-/** Times beside the rows: not at every row, and none twice. */
+/** Returns the times beside the rows: not for every row, and none twice. */
 function timesOf(placed: readonly Placed[]): { y: number; at: number }[] {
   const shown: { y: number; at: number }[] = [];
   for (const { step, y } of placed.toSorted((a, b) => a.y - b.y)) {
@@ -200,7 +200,7 @@ function timesOf(placed: readonly Placed[]): { y: number; at: number }[] {
   return shown;
 }
 
-/** Lays a chain out. `room`: how wide the picture may be before it has to be scrolled. */
+/** Lays out a chain. `room`: width without scrolling. */
 export function layOut(steps: readonly ChainStep[], parties: readonly ChainParty[], room: number): Layout {
   const count = Math.max(1, parties.length);
   const laneWidth = Math.max(LANE_MIN, Math.min(LANE_MAX, (room - GUTTER - 64) / count));

@@ -1,4 +1,4 @@
-// Owns the list of the chains that moved.
+// The list of recently active chains.
 
 import type { ChainRow } from "../../../src/core/chain-step.ts";
 import { tick } from "../clock.ts";

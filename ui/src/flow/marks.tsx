@@ -1,4 +1,4 @@
-// Owns the marks of a chain's picture: runs as bars, steps as arrows, waits as brackets. No words.
+// Draws the marks of a chain's diagram: runs as bars, steps as arrows, waits as brackets. No text.
 
 import type { ChainStep } from "../../../src/core/chain-step.ts";
 import { type Bar, GUTTER, type Placed } from "./layout.ts";
@@ -6,7 +6,7 @@ import { type Bar, GUTTER, type Placed } from "./layout.ts";
 /** Half of a bar's width. */
 const BAR = 5;
 
-/** A run on its session's line: queued, at work, waiting, and how it ended. */
+/** A run on its session's line: queued, running, waiting, outcome. */
 export function BarOf({ bar }: { bar: Bar }) {
   const { x, top, run, end, open, failed, silent, waits } = bar;
   const from = run ?? end;
@@ -43,12 +43,12 @@ export function BarOf({ bar }: { bar: Bar }) {
   );
 }
 
-/** The lines of an arrow's head at its end. */
+/** Returns the path of an arrowhead. */
 function headAt(x: number, y: number, way: number): string {
   return `M ${x - way * 8} ${y - 4.5} L ${x} ${y} L ${x - way * 8} ${y + 4.5}`;
 }
 
-/** The mark of what came to nothing. */
+/** Returns the path of the cross that marks a failed step. */
 function crossAt(x: number, y: number): string {
   return `M ${x - 5} ${y - 5} l 10 10 m 0 -10 l -10 10`;
 }
@@ -104,7 +104,7 @@ export function ArrowOf({ placed }: { placed: Placed }) {
   );
 }
 
-/** Beside the line of who waits, from the question to its answer. */
+/** A bracket beside the waiting session's line, from the message to its answer. */
 function WaitOf(props: {
   y: number;
   from: number | undefined;

@@ -1,4 +1,4 @@
-// Owns the overview: who talks to whom in the window, as sessions in a row with arcs between them.
+// The overview of the time window: sessions in a row, with arcs between those that talk.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ChainRow } from "../../../src/core/chain-step.ts";
@@ -9,7 +9,7 @@ import { fitted } from "./fitted.ts";
 import { type Filter, filter, nameOf } from "./state.ts";
 
 const ASLANT_WIDTH = 96;
-const WORDS = { send: "talks to", spawn: "gives jobs to", refused: "could not reach" } as const;
+const WORDS = { send: "talks to", spawn: "spawns", refused: "could not reach" } as const;
 
 function isChosen(wanted: Filter | undefined, one: Filter): boolean {
   return wanted?.from === one.from && wanted.to === one.to;
@@ -19,7 +19,7 @@ function choose(one: Filter): void {
   filter.value = isChosen(filter.value, one) ? undefined : one;
 }
 
-/** Enter and space do what a click does. */
+/** Makes Enter and Space act like a click. */
 const pressing = (act: () => void) => (event: KeyboardEvent) => {
   if (event.key !== "Enter" && event.key !== " ") return;
   event.preventDefault();
@@ -75,7 +75,7 @@ function NodeOf({ node, picture }: { node: Node; picture: Overview }) {
   );
 }
 
-/** The names are drawn apart from what can be pressed, which has a name of its own. */
+/** A session's name, drawn apart from its button, which has its own accessible name. */
 function NameOf({ node: { key, x }, picture }: { node: Node; picture: Overview }) {
   const { baseline, nodeWidth, aslant } = picture;
   const name = nameOf(key);
@@ -99,14 +99,14 @@ export function OverviewPicture({ chains }: { chains: readonly ChainRow[] }) {
   useSize(box, (element) => setRoom(element.clientWidth));
   const picture = overviewOf(chains, room);
   const { nodes, arcs, width, baseline, aslant, left } = picture;
-  // The busiest stand in the middle.
+  // The busiest sessions are in the middle.
   useLayoutEffect(() => {
     box.current?.scrollTo({ left: (width - room) / 2 });
   }, [width > room, room]);
   return (
     <section class="flow-overview" aria-labelledby="overview-title">
       <h2 id="overview-title" class="visually-hidden">
-        Who talks to whom
+        Conversations between sessions
       </h2>
       <div class="scroll-x" ref={box}>
         {/* biome-ignore lint/a11y/useSemanticElements: there are no field sets in SVG */}

@@ -1,5 +1,5 @@
-// Owns what the flow view has chosen and how it stays up to date: window of time, filter, readings.
-// FL1: of what moves only that is read again which it is about.
+// Owns the state of the flow view: time window, filter, loaded chains. An event reloads only the data that it
+// concerns.
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -26,15 +26,15 @@ export interface Filter {
 export const minutes = signal<number>(60);
 export const filter = signal<Filter | undefined>(undefined);
 
-/** What sessions are called, as far as the list of chains says. */
+/** Names of sessions, from the list of chains. */
 const names = signal<Readonly<Record<string, string>>>({});
 
-/** A session's name in the list and the overview. */
+/** Returns a session's name for the list and the overview. */
 export function nameOf(sessionKey: string): string {
   return names.value[sessionKey] ?? shortKey(sessionKey);
 }
 
-/** Whether a chain has what the reader looks for. */
+/** Returns true if a chain matches the filter. */
 export function fits(chain: ChainRow, wanted: Filter | undefined): boolean {
   if (wanted === undefined) return true;
   if (wanted.to === undefined)
@@ -45,7 +45,7 @@ export function fits(chain: ChainRow, wanted: Filter | undefined): boolean {
   return chain.talks.some(({ from, to }) => from === wanted.from && to === wanted.to);
 }
 
-/** Whether an event says that a chain moved. */
+/** Returns true if an event changes a chain. */
 function moves({ stream }: AgentEvent): boolean {
   return stream === "lifecycle" || stream === "flow";
 }

@@ -1,4 +1,4 @@
-// Owns the flow view: who talks to whom on top, the chains that moved beside the picture of one of them.
+// The flow view: the overview on top, the list of chains beside the diagram of one of them.
 
 import "./flow.css";
 import { Awaited } from "../parts/failure.tsx";
@@ -12,7 +12,7 @@ import { filter, fits, minutes, nameOf, useChains, WINDOWS } from "./state.ts";
 
 function WindowChoice() {
   return (
-    <fieldset class="flow-window" aria-label="How far back">
+    <fieldset class="flow-window" aria-label="Time window">
       {WINDOWS.map((one) => (
         <button
           key={one.minutes}
@@ -37,7 +37,7 @@ function FilterWords() {
     <button
       type="button"
       class="chip flow-filter"
-      aria-label="Show all chains again"
+      aria-label="Show all chains"
       onClick={() => {
         filter.value = undefined;
       }}
@@ -57,8 +57,8 @@ function FilterWords() {
 function Nothing() {
   return (
     <div class="empty flow-empty">
-      <h2>Nobody talked to anybody yet</h2>
-      <p>As soon as one session sends to another, or hands out a job, the picture of it grows here.</p>
+      <h2>No conversations between sessions yet</h2>
+      <p>When a session sends to another one or spawns a sub-agent, its chain appears here.</p>
       <p>
         Try it: say to the agent <em>main</em> <q>ask research: what should we check before a release?</q>
         {" or "}
@@ -86,7 +86,7 @@ export function FlowView() {
       </div>
     );
   }
-  // Without a choice it is the newest one: whoever looks sees what goes on.
+  // Without a selection the newest chain is shown, so that the view shows current activity.
   const chosen = wantedId ?? chains[0]?.chainId;
   return (
     <div class={`flow ${wantedId === undefined ? "no-choice" : "chosen"}`}>
@@ -99,10 +99,10 @@ export function FlowView() {
             <WindowChoice />
           </div>
           <ChainList chains={chains} chosen={chosen} />
-          {value.nextCursor !== undefined && <p class="soft flow-more">The newest ones only.</p>}
+          {value.nextCursor !== undefined && <p class="soft flow-more">Newest chains only</p>}
         </section>
-        <section class="flow-main" aria-label="The chosen chain">
-          {chosen === undefined ? <p class="empty">No chain fits.</p> : <Chain chainId={chosen} />}
+        <section class="flow-main" aria-label="Selected chain">
+          {chosen === undefined ? <p class="empty">No matching chains</p> : <Chain chainId={chosen} />}
         </section>
       </div>
     </div>

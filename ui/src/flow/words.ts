@@ -1,20 +1,20 @@
-// Owns the words of the flow view: how a step, a refusal and a wait are said, to eyes and screen readers.
-// Pure. Names and texts come from anybody: whoever draws them makes them safe.
+// Owns the texts of the flow view: steps, refusals and waits, for display and for screen readers.
+// Pure. Names and texts come from anybody: the caller makes them safe.
 
 import type { ChainRow, ChainStep } from "../../../src/core/chain-step.ts";
 import { duration } from "../parts/format.ts";
 
-/** What a step is about, beside itself. */
+/** Context of a step. */
 export interface Around {
-  /** How a session is called. */
+  /** Returns the name of a session. */
   readonly name: (sessionKey: string) => string;
   readonly limits: ChainRow["limits"];
-  /** The waits of this chain, by the flow that they wait in. */
+  /** The waits of this chain, by flow id. */
   readonly waits: ReadonlyMap<string, ChainStep>;
 }
 
 const REFUSED: Readonly<Record<string, string>> = {
-  open_flow: "the two are in a conversation: the reply is the message",
+  open_flow: "the two are in a conversation: reply instead",
   queue_full: "its queue is full",
   send_denied: "the send policy forbids it",
   agent_to_agent: "these agents may not talk to each other",
@@ -32,18 +32,16 @@ function limitWords(error: string | undefined, limits: ChainRow["limits"]): stri
   return "a limit of the chain";
 }
 
-/** Why something was refused, in a few words. */
+/** Returns the reason of a refusal, in a few words. */
 export function refusalWords(step: ChainStep, { name, limits }: Pick<Around, "name" | "limits">): string {
   const { code = "", cycle, error } = step;
   if (code === "wait_cycle") {
-    return cycle === undefined
-      ? "would close a circle"
-      : `would close a circle ${cycle.map(name).join(" → ")}`;
+    return cycle === undefined ? "circular wait" : `circular wait ${cycle.map(name).join(" → ")}`;
   }
   return code === "chain_limit" ? limitWords(error, limits) : (REFUSED[code] ?? code.replaceAll("_", " "));
 }
 
-/** How a wait ended, or that it has not. */
+/** Returns the outcome of a wait, or that it has not ended. */
 export function waitWords(wait: ChainStep): string {
   const long = wait.endAt === undefined ? "" : duration(wait.endAt - wait.at);
   switch (wait.state) {
@@ -58,7 +56,7 @@ export function waitWords(wait: ChainStep): string {
   }
 }
 
-/** `turn 2 of 5`; turn 1 is what was sent first. */
+/** Returns `turn 2 of 5`. Turn 1 is the first message. */
 export function turnWords({ turn = 1, turnsMax = 0 }: ChainStep): string {
   return `turn ${turn - 1} of ${turnsMax}`;
 }
@@ -76,7 +74,7 @@ function routeWords({ route }: ChainStep): string {
   return route === undefined ? "its people" : `${route.channel} ${route.to}`;
 }
 
-/** What was done, without what was said: a step's title. */
+/** Returns a step's title: the action, without the text. */
 export function title(step: ChainStep, { name, waits }: Around): string {
   const from = step.from === undefined ? "" : name(step.from);
   const to = step.to === undefined ? (step.toName ?? "") : name(step.to);
@@ -90,7 +88,7 @@ export function title(step: ChainStep, { name, waits }: Around): string {
     case "reply":
       return `${from} replied to ${to}, ${turnWords(step)}`;
     case "announce":
-      return `${from} announces how it ended`;
+      return `${from} announces the result`;
     case "spawn":
       return `${from} gave ${to} a job`;
     case "result":
@@ -104,11 +102,11 @@ export function title(step: ChainStep, { name, waits }: Around): string {
         ? `${from} was refused a sub-agent${to === "" ? "" : ` of ${to}`}`
         : `${from} was refused a message to ${to}`;
     case "delivery":
-      return `${from}'s words to ${routeWords(step)}`;
+      return `delivery from ${from} to ${routeWords(step)}`;
   }
 }
 
-/** What became of it, where that is worth a word. */
+/** Returns the outcome of a step; empty if it succeeded. */
 export function outcomeWords(step: ChainStep, around: Pick<Around, "name" | "limits">): string {
   if (step.kind === "refused") return `refused: ${refusalWords(step, around)}`;
   if (step.silent === true) return "silent";
@@ -119,20 +117,20 @@ export function outcomeWords(step: ChainStep, around: Pick<Around, "name" | "lim
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ");
 
-/** A step as one sentence: its name for screen readers. */
+/** Returns a step as one sentence, for screen readers. */
 export function sentence(step: ChainStep, around: Around): string {
   const outcome = outcomeWords(step, around);
   const said = step.text === "" ? "" : `: ${oneLine(step.text)}`;
   return `${title(step, around)}${outcome === "" ? "" : `; ${outcome}`}${said}`;
 }
 
-/** What a job came to, out of the form in which the gateway tells it. */
+/** Extracts status and result of a job from the gateway's text. */
 function resultWords(said: string): string {
   const [, status, result] = /^Status: (\w+) Result: (.*?)(?: Notes: .*)?$/.exec(said) ?? [];
   return status === undefined ? said : `${status}: ${result}`;
 }
 
-/** What stands at a step in the picture. */
+/** Returns the text beside a step in the diagram. */
 export function label(step: ChainStep, around: Around): string {
   const said = oneLine(step.text);
   switch (step.kind) {

@@ -1,4 +1,4 @@
-// Owns the tab with the ways out of the gateway, and how each stands.
+// The tab of channels and outside programs, with the status of each.
 
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 import { tick } from "../clock.ts";
@@ -14,7 +14,7 @@ import "./rows.css";
 
 type ChannelRow = PayloadOf<"channels.status">["channels"][number];
 
-/** Programs come up and go without an event. */
+/** Polling interval: programs start and stop without an event. */
 const EVERY_MS = 10_000;
 
 const KINDS: Readonly<Record<ChannelRow["kind"], string>> = {
@@ -37,10 +37,10 @@ const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; read
   standby: { text: "standby", tone: "quiet" },
 };
 
-/** An outside server is started when somebody wants it, and not before. */
+/** Text before the backoff time. An MCP server is started only when it is needed. */
 const BACKOFF = { mcp: "not started for", outbox: "next attempt in" };
 
-/** What is known of a way out, in a few words each. */
+/** Returns the known facts of a channel, a few words each. */
 function factsOf(row: ChannelRow, now: number): string[] {
   const { backoffUntil = 0 } = row;
   return [

@@ -1,4 +1,5 @@
-// Owns the tab with the configuration: whether the file is right, whether it is what runs, and what runs.
+// The tab of the configuration: problems of the file, differences from the effective configuration, and the
+// effective configuration.
 
 import "./configuration.css";
 import { safeLine, safeText } from "../../../src/core/safe-text.ts";
@@ -32,13 +33,11 @@ export function ConfigurationTab() {
 function verdictOf({ ok, differs, exists, errors }: ConfigCheck) {
   if (!ok) {
     const problems = counted(errors.length, "problem");
-    return { state: "error", words: `The file has ${problems}: a start would be refused.` };
+    return { state: "error", words: `The file has ${problems}: the gateway would not start with it.` };
   }
   if (differs)
-    return { state: "queued", words: "Restart needed: the file says something else than what runs." };
-  const words = exists
-    ? "No problem found. The file is what runs."
-    : "There is no file: everything has its default.";
+    return { state: "queued", words: "Restart needed: the file differs from the effective configuration." };
+  const words = exists ? "No problems. The file is in effect." : "No file: every setting has its default.";
   return { state: "ok", words };
 }
 
@@ -54,7 +53,7 @@ function Result({ check }: { check: ConfigCheck }) {
         </p>
         {changed.length > 0 && (
           <ul class="config-changed">
-            <li class="soft">A restart would change:</li>
+            <li class="soft">Changed by a restart:</li>
             {changed.map((part) => (
               <li key={part} class="chip tone-warn mono">
                 <Name text={part} />
@@ -65,7 +64,7 @@ function Result({ check }: { check: ConfigCheck }) {
       </div>
       <Said title="Problems" tone="bad" lines={errors} />
       <Said title="Warnings" tone="warn" lines={warnings} />
-      <h2>What runs</h2>
+      <h2>Effective configuration</h2>
       <div class="card config-tree mono">
         <Fields value={settings} />
       </div>
@@ -91,13 +90,13 @@ function Said({ title, tone, lines }: { title: string; tone: "bad" | "warn"; lin
 
 const isTree = (value: unknown): value is object => typeof value === "object" && value !== null;
 
-/** What an object or a list is called when it is closed. */
+/** Returns the short form of a closed object or list. */
 function inShort(value: object): string {
   const count = Object.keys(value).length;
   return Array.isArray(value) ? `[${count}]` : `{${count}}`;
 }
 
-/** A list's entry is called by its id or name. */
+/** Returns the name of an entry; for an entry of a list, its id or name. */
 function nameOf(name: string, value: unknown): string {
   const { id, name: called } = isTree(value) ? (value as { id?: unknown; name?: unknown }) : {};
   const own = typeof id === "string" ? id : typeof called === "string" ? called : undefined;

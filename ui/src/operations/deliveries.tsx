@@ -1,7 +1,6 @@
-// Owns the tab with the outbox: what left, what waits, what failed, and what a person does about it.
-// DV1: what is shown is read again when the gateway tells of a change: the event is a hint, the row is the
-//      truth.
-// DV2: what may bring a text twice, or gives it up for good, is asked about first.
+// The tab of the outbox: sent, pending and failed deliveries, with Retry and Dismiss. Retrying a delivery that
+// may have arrived, and dismissing, ask for confirmation.
+// DV1: the rows are read again when the gateway sends an event: the event is a hint, the row is the truth.
 
 import { useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
@@ -28,7 +27,7 @@ const TEXT_CHARS_MAX = 2_000;
 const EXCERPT_CHARS_MAX = 300;
 const STATES: readonly Option<StateFilter>[] = [["", "all"], "pending", "failed", "sent", "skipped"];
 
-/** An error is a trouble where somebody may have to do something. */
+/** Tone of an error: a warning or bad if somebody may have to act. */
 const ERROR_TONES = { pending: "tone-warn", failed: "tone-bad", sent: "", skipped: "" } as const;
 
 interface Filter {
@@ -44,7 +43,7 @@ interface Outbox {
   readonly more: boolean;
 }
 
-/** The newest rows, page by page, until there are as many as are wanted. */
+/** Reads the newest rows, page by page, until there are `wanted` rows. */
 async function readOutbox({ state, sessionKey, includeDismissed }: Filter, wanted: number): Promise<Outbox> {
   const rows: DeliveryRow[] = [];
   let cursor: string | undefined;
@@ -78,22 +77,22 @@ function Filters({ filter, onChange }: { filter: Filter; onChange: (next: Filter
           checked={filter.includeDismissed}
           onChange={(event) => onChange({ ...filter, includeDismissed: event.currentTarget.checked })}
         />
-        dismissed ones too
+        Include dismissed
       </label>
     </div>
   );
 }
 
-/** What a person is about to do to a row. */
+/** An action that waits for confirmation. */
 type Question = { readonly does: "retry" | "dismiss"; readonly row: DeliveryRow };
 
 function settle({ does, row }: Question, onDone: () => void): void {
   ask(`deliveries.${does}`, { id: row.id })
-    .then(() => say(does === "retry" ? "It is tried again." : "Dismissed."), complain)
+    .then(() => say(does === "retry" ? "Retrying." : "Dismissed."), complain)
     .finally(onDone);
 }
 
-function Asked({
+function ConfirmSettle({
   question,
   onDone,
   onClose,
@@ -105,15 +104,15 @@ function Asked({
   const { does, row } = question;
   return (
     <Confirm
-      title={does === "retry" ? "Try it again?" : "Dismiss this delivery?"}
-      action={does === "retry" ? "Try again" : "Dismiss"}
+      title={does === "retry" ? "Retry this delivery?" : "Dismiss this delivery?"}
+      action={does === "retry" ? "Retry" : "Dismiss"}
       onConfirm={() => settle(question, onDone)}
       onClose={onClose}
     >
       <p>
         {does === "retry"
-          ? "Nobody knows whether the text arrived. If it did, it arrives a second time."
-          : "It is given up: it can't be tried again afterwards."}
+          ? "The gateway does not know whether the text arrived. If it did, a retry sends it a second time."
+          : "A dismissed delivery can't be retried."}
       </p>
       <p class="soft out-excerpt">
         <Name text={row.text} />
@@ -130,8 +129,8 @@ function Timing({ row }: { row: DeliveryRow }) {
     <div class="row-when soft">
       <Time at={at}>{ago(at, now)}</Time>
       {row.attempts > 0 && <span>{counted(row.attempts, "attempt")}</span>}
-      {row.attemptOpen && <span>being tried</span>}
-      {waits && <span>next in {duration(Math.max(0, row.nextAttemptAt - now))}</span>}
+      {row.attemptOpen && <span>sending</span>}
+      {waits && <span>next attempt in {duration(Math.max(0, row.nextAttemptAt - now))}</span>}
     </div>
   );
 }
@@ -157,7 +156,7 @@ function Row({ row, onAsk }: { row: DeliveryRow; onAsk: (does: Question["does"])
           <span class="soft" aria-hidden="true">
             →
           </span>
-          <span class="visually-hidden">by way of</span>
+          <span class="visually-hidden">via</span>
           <Name text={routeWords(row)} />
         </p>
         <button type="button" class="row-text" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
@@ -224,10 +223,10 @@ export function DeliveriesTab() {
   return (
     <>
       <h2>Deliveries</h2>
-      <p class="soft">What left through a channel, what waits for its next attempt, and what failed.</p>
+      <p class="soft">Messages to channels: sent, pending and failed.</p>
       <Filters filter={filter} onChange={change} />
       <Awaited {...outbox} />
-      {value?.rows.length === 0 && <p class="empty">Nothing here.</p>}
+      {value?.rows.length === 0 && <p class="empty">No deliveries</p>}
       {value !== undefined && (
         <ul class="out-rows card" aria-label="Deliveries" aria-busy={busy}>
           {value.rows.map((row) => (
@@ -238,12 +237,12 @@ export function DeliveriesTab() {
       {value?.more === true && (
         <p class="out-more">
           <button type="button" onClick={older} disabled={busy}>
-            Show older ones
+            Show older
           </button>
         </p>
       )}
       {question !== undefined && (
-        <Asked question={question} onDone={again} onClose={() => setQuestion(undefined)} />
+        <ConfirmSettle question={question} onDone={again} onClose={() => setQuestion(undefined)} />
       )}
     </>
   );

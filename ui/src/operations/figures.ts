@@ -1,4 +1,4 @@
-// Owns the figures of the last hour as the page holds them: read once, then added to; which belong together.
+// Owns the figures of the last hour: read once, then extended; and the groups that share a plot.
 // FG1: never more points than the gateway keeps.
 
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
@@ -8,10 +8,10 @@ import type { Span, Values } from "./plot-shape.ts";
 export type History = PayloadOf<"metrics.history">;
 export type Unit = History["series"][number]["unit"];
 
-/** As much is shown of a gateway that has just begun. */
+/** Time span shown of a gateway that has just started. */
 const SHORT_MS = 10 * MINUTE_MS;
 
-/** What is there, and what was told since; a gateway that began anew has other times. */
+/** Joins known values and newer ones. A restarted gateway has other times: its values replace the old ones. */
 export function joined(before: History | undefined, news: History): History {
   if (before === undefined) return news;
   const drop = Math.max(0, before.times.length + news.times.length - news.pointsMax);
@@ -24,14 +24,14 @@ export function joined(before: History | undefined, news: History): History {
   return { ...news, times: join(before.times, news.times), series };
 }
 
-/** The time that plots show, by the gateway's clock: an hour, or ten minutes while there is no more. */
+/** Returns the time span of the plots, by the gateway's clock: an hour, or ten minutes at first. */
 export function spanOf(times: readonly number[]): Span {
   const to = times.at(-1) ?? 0;
   const age = to - (times[0] ?? to);
   return { from: to - (age > SHORT_MS ? HOUR_MS : SHORT_MS), to };
 }
 
-export interface Line {
+export interface PlotLine {
   readonly title: string;
   readonly help: string;
   readonly values: Values;
@@ -40,10 +40,10 @@ export interface Line {
 export interface Plotted {
   readonly title: string;
   readonly unit: Unit;
-  readonly lines: readonly Line[];
+  readonly lines: readonly PlotLine[];
 }
 
-/** Which figures share a plot, with their short names there. */
+/** Groups of figures that share a plot, with their short names there. */
 const GROUPS: readonly { readonly title: string; readonly of: Readonly<Record<string, string>> }[] = [
   { title: "Runs", of: { runs: "ended", failures: "failed" } },
   { title: "Lanes", of: { running: "running", waiting: "waiting", queued: "queued" } },
@@ -59,7 +59,7 @@ const GROUPS: readonly { readonly title: string; readonly of: Readonly<Record<st
   { title: "Connections", of: { connections: "clients" } },
 ];
 
-/** The plots, in order; a figure that this page does not know has one of its own. */
+/** Returns the plots in order. A figure that this page does not know gets a separate plot. */
 export function plotsOf({ series }: History): Plotted[] {
   const known = new Set(GROUPS.flatMap(({ of }) => Object.keys(of)));
   const groups = GROUPS.flatMap(({ title, of }) => {
@@ -83,7 +83,7 @@ function plain(value: number): string {
   return value >= 10 || Number.isInteger(value) ? String(Math.round(value)) : value.toPrecision(2);
 }
 
-/** A value in words of its unit; `—` where there is none. */
+/** Formats a value in its unit; `—` if there is none. */
 export function inUnit(value: number | null | undefined, unit: Unit): string {
   if (value === null || value === undefined) return "—";
   switch (unit) {
@@ -101,7 +101,7 @@ export function inUnit(value: number | null | undefined, unit: Unit): string {
   }
 }
 
-/** One sentence for those who don't see the plot. */
+/** Describes a plot in one sentence, for screen readers. */
 export function inWords({ title, unit, lines }: Plotted): string {
   const said = lines.map(({ title: name, values }) => {
     const known = values.filter((value) => value !== null);

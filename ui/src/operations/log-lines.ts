@@ -1,5 +1,5 @@
-// Owns the lines of the log as the page holds them, and what of a line is shown where.
-// LL1: bounded: the oldest go first. A line is shown once, whatever was asked twice.
+// Owns the log lines that the page holds, and the split of a line into columns and details.
+// LL1: the number of lines is bounded: the oldest are dropped first. A line that was read twice is shown once.
 
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 
@@ -9,7 +9,7 @@ const LINES_MAX = 1_000;
 
 export interface Kept {
   readonly lines: readonly LogLine[];
-  /** Lines that were gone before they could be read. */
+  /** Lines that the gateway dropped before they were read. */
   readonly dropped: number;
 }
 
@@ -21,7 +21,7 @@ export function added(kept: Kept, news: readonly LogLine[], dropped: number): Ke
   return { lines: [...kept.lines, ...fresh].slice(-LINES_MAX), dropped: kept.dropped + dropped };
 }
 
-/** What a line says beside its message and what stands in columns; undefined: nothing. */
+/** Returns the fields of a line that are not in its message or in a column. Undefined: none. */
 export function detailsOf(line: LogLine): string | undefined {
   const { seq, time, level, msg, cut, ...rest } = line;
   if (Object.keys(rest).length === 0) return undefined;
@@ -32,7 +32,7 @@ export function detailsOf(line: LogLine): string | undefined {
   return [...shown, ...(stack === undefined ? [] : [stack])].join("\n\n");
 }
 
-/** An error in the words that programmers read. */
+/** Returns the stack of an error. */
 function stackOf(err: unknown): string | undefined {
   if (typeof err !== "object" || err === null || !("stack" in err)) return undefined;
   const { stack, ...more } = err as Record<string, unknown>;

@@ -1,5 +1,5 @@
-// Owns the tab with the newest lines of the gateway's log, followed while they come.
-// LG1: what is at the end stays in sight as lines come; a reader who has scrolled up is not moved.
+// The tab of the log: its newest lines, updated live.
+// LG1: a reader at the end stays at the end as lines arrive; one who has scrolled up is not moved.
 
 import "./log.css";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -34,7 +34,7 @@ interface Wanted {
   readonly search: string;
 }
 
-/** The lines that fit, read anew when what is wanted changes, and followed unless paused. */
+/** Returns the lines that match the filter: read again when the filter changes, and updated unless paused. */
 function useLog(wanted: Wanted, following: boolean) {
   const [kept, setKept] = useState<Kept>();
   const [problem, setProblem] = useState<unknown>();
@@ -47,7 +47,7 @@ function useLog(wanted: Wanted, following: boolean) {
     const from = cursor === undefined ? { limit: FIRST_LINES } : { cursor, limit: PAGE_LINES };
     try {
       const page = await ask("logs.tail", { level: wanted.level, ...search, ...from });
-      // Something else is wanted by now.
+      // The filter has changed since the request.
       if (place.current.of !== of || place.current.cursor !== cursor) return;
       place.current = { of, cursor: page.cursor };
       setKept((before) => added(anew ? NOTHING : (before ?? NOTHING), page.lines, page.dropped));
@@ -84,7 +84,7 @@ export function LogTab() {
           type="search"
           maxLength={200}
           placeholder="Search"
-          aria-label="Search in the log"
+          aria-label="Search the log"
           onInput={({ currentTarget }) => typed(currentTarget.value)}
         />
         <button type="button" onClick={() => setFollowing(!following)}>
@@ -104,7 +104,7 @@ export function LogTab() {
   );
 }
 
-/** `all`: nothing was left out on the reader's wish. */
+/** `all`: no filter is set. */
 function Lines({ lines, all }: { lines: readonly LogLine[]; all: boolean }) {
   const box = useRef<HTMLElement>(null);
   const isAtEnd = useRef(true);
@@ -117,14 +117,14 @@ function Lines({ lines, all }: { lines: readonly LogLine[]; all: boolean }) {
     if (element === null) return;
     isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < 24;
   };
-  const none = all ? "Nothing was logged so far." : "No line of the log fits.";
+  const none = all ? "No log lines yet" : "No matching lines";
   if (lines.length === 0) return <p class="empty card">{none}</p>;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
     <section class="log-lines card" ref={box} onScroll={look} aria-label="Lines" tabIndex={0}>
       <ol>
         {lines.map((line) => (
-          <Line key={line.seq} line={line} />
+          <LogRow key={line.seq} line={line} />
         ))}
       </ol>
     </section>
@@ -134,7 +134,7 @@ function Lines({ lines, all }: { lines: readonly LogLine[]; all: boolean }) {
 const text = (value: unknown): string | undefined =>
   typeof value === "string" && value !== "" ? value : undefined;
 
-function Line({ line }: { line: LogLine }) {
+function LogRow({ line }: { line: LogLine }) {
   const [open, setOpen] = useState(false);
   const opened = useRef<HTMLPreElement>(null);
   useLayoutEffect(() => {

@@ -1,4 +1,4 @@
-// Owns the answer to "may this session do that to that one?", rule by rule.
+// Shows which access one session has to another, with the deciding rules.
 
 import type { Explanation } from "../../../src/core/explanation.ts";
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
@@ -14,14 +14,14 @@ type Explained = PayloadOf<"access.explain">;
 const WORDS: Readonly<Record<Explanation["access"], string>> = {
   list: "see it in a list",
   read: "read its history",
-  search: "find its words",
+  search: "search its messages",
   send: "send to it",
   spawn: "spawn its agent",
-  status: "ask how it stands",
+  status: "read its status",
 };
 
 const CHECKS: Readonly<Record<Explanation["checks"][number]["of"], string>> = {
-  sight: "Sight",
+  sight: "Visibility",
   tool: "Tool",
   spawn: "Spawning",
   send_policy: "Send policy",
@@ -29,7 +29,7 @@ const CHECKS: Readonly<Record<Explanation["checks"][number]["of"], string>> = {
   wait_cycle: "Waiting",
 };
 
-/** Kinds of access that one rule decides alike. */
+/** Kinds of access with the same answer by the same rule. */
 interface Group {
   readonly accesses: readonly Explanation["access"][];
   readonly first: Explanation;
@@ -68,7 +68,7 @@ function Answer({ accesses, first, checks }: Group) {
         </p>
         {settings.length > 0 && (
           <p class="answer-needs">
-            <span class="soft">would need</span>
+            <span class="soft">needs</span>
             {settings.map((setting) => (
               <code key={setting}>
                 <Name text={setting} />
@@ -78,14 +78,14 @@ function Answer({ accesses, first, checks }: Group) {
         )}
         <details>
           <summary>
-            every rule<span class="visually-hidden"> of {accesses.join(", ")}</span>
+            All rules<span class="visually-hidden"> of {accesses.join(", ")}</span>
           </summary>
           <dl class="facts">
             {checks.map((check) => (
               <div key={check.rule} class="answer-fact">
                 <dt>
                   <State state={check.allowed ? "ok" : "refused"} text={CHECKS[check.of]} />
-                  {check.now === true && <span class="chip tone-warn">at this moment</span>}
+                  {check.now === true && <span class="chip tone-warn">right now</span>}
                 </dt>
                 <dd>
                   <Name text={check.rule} />
@@ -113,12 +113,12 @@ function Facts({ explained }: { explained: Explained }) {
       <span class="visually-hidden">to</span>
       {target.exists ? <SessionLink sessionKey={target.key} /> : <Name text={target.key} />}
       {target.archived && <span class="chip">archived</span>}
-      {!target.exists && <span class="chip tone-warn">there is no such session: as if there were</span>}
+      {!target.exists && <span class="chip tone-warn">no such session: answered as if it existed</span>}
       <span class="soft">
         visibility <code>{configured}</code>
         {effective !== configured && (
           <>
-            , which comes to <code>{effective}</code> for it
+            , effective: <code>{effective}</code>
           </>
         )}
       </span>
@@ -139,7 +139,7 @@ function Answers({ viewer, target }: { viewer: string; target: string }) {
       </ul>
       <p>
         <button type="button" onClick={read.again} disabled={read.busy}>
-          Ask again
+          Refresh
         </button>
       </p>
     </>
@@ -155,24 +155,24 @@ interface MayProps {
 export function MayCard({ viewer, target, onChoose }: MayProps) {
   return (
     <section class="card rights-card" aria-labelledby="may-title">
-      <h2 id="may-title">May this session see that one?</h2>
+      <h2 id="may-title">Access between two sessions</h2>
       <div class="bar picker-bar">
-        <SessionPicker label="This session" value={viewer} onPick={(key) => onChoose(key, target)} />
+        <SessionPicker label="From session" value={viewer} onPick={(key) => onChoose(key, target)} />
         <button
           type="button"
           class="quiet swap"
-          aria-label="Swap the two"
-          title="Swap the two"
+          aria-label="Swap the sessions"
+          title="Swap the sessions"
           onClick={() => onChoose(target, viewer)}
         >
           ⇄
         </button>
-        <SessionPicker label="That session" value={target} onPick={(key) => onChoose(viewer, key)} />
+        <SessionPicker label="To session" value={target} onPick={(key) => onChoose(viewer, key)} />
       </div>
       {viewer !== "" && target !== "" ? (
         <Answers viewer={viewer} target={target} />
       ) : (
-        <p class="empty">Choose two sessions: each kind of access is answered with the rule that decides.</p>
+        <p class="empty">Choose two sessions to see each kind of access and the rule that decides it.</p>
       )}
     </section>
   );

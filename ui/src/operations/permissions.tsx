@@ -1,4 +1,4 @@
-// Owns the tab with what agents ask operators for, and the answers.
+// The tab of permission requests: what agents ask operators for, with Allow and Deny.
 
 import type { PermissionQuestion } from "../../../src/core/permission.ts";
 import { safeText } from "../../../src/core/safe-text.ts";
@@ -12,14 +12,14 @@ import { useReading } from "../parts/reading.ts";
 import { usePolling } from "./polling.ts";
 import "./rows.css";
 
-/** No event tells of a question: it is looked for as long as the tab is shown. */
+/** Polling interval: the gateway sends no event for a request. */
 const EVERY_MS = 2_000;
 
 function Question({ question, onDone }: { question: PermissionQuestion; onDone: () => void }) {
   const { id, sessionKey, title, kind, detail, expiresAt } = question;
   const answer = (decision: "allow" | "deny"): void => {
     ask("permissions.answer", { id, decision })
-      .then(() => say(decision === "allow" ? "Allowed, this once." : "Denied."), complain)
+      .then(() => say(decision === "allow" ? "Allowed once." : "Denied."), complain)
       .finally(onDone);
   };
   return (
@@ -68,11 +68,11 @@ export function PermissionsTab() {
   return (
     <>
       <h2>Permissions</h2>
-      <p class="soft">What agents ask for. What nobody answers in time is denied.</p>
+      <p class="soft">Permission requests of agents. A request without an answer in time is denied.</p>
       <Awaited {...list} />
-      {value?.permissions.length === 0 && <p class="empty">No agent asks for anything.</p>}
+      {value?.permissions.length === 0 && <p class="empty">No open requests</p>}
       {value !== undefined && value.permissions.length > 0 && (
-        <ul class="out-rows card" aria-label="Questions">
+        <ul class="out-rows card" aria-label="Requests">
           {value.permissions.map((question) => (
             <Question key={question.id} question={question} onDone={again} />
           ))}

@@ -1,9 +1,9 @@
-// Owns how a figure over time becomes lines on a plot: scale, paths, the nearest point. Pure.
+// Turns a figure over time into lines of a plot: scale, paths, nearest point. Pure.
 // PS1: a gap in the values is a gap in the line; a value between two gaps is a dot.
 
 export type Values = readonly (number | null)[];
 
-/** Plots are drawn in these units and stretched to their place. */
+/** Plots are drawn in these units and stretched to the available size. */
 export const WIDTH = 600;
 export const HEIGHT = 100;
 
@@ -12,7 +12,7 @@ export interface Span {
   readonly to: number;
 }
 
-/** The least of 1, 2, 5 times a power of ten that `most` does not pass; 1 where there is nothing. */
+/** Returns the smallest 1, 2 or 5 times a power of ten that is at least `most`; 1 if `most` is 0. */
 export function niceTop(most: number): number {
   if (!Number.isFinite(most) || most <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(most));
@@ -20,7 +20,7 @@ export function niceTop(most: number): number {
   return step * power;
 }
 
-/** The lowest and the highest of all values; undefined: there are none. */
+/** Returns the lowest and the highest of all values. Undefined: there are none. */
 export function extremes(lines: readonly Values[]): { least: number; most: number } | undefined {
   const known = lines.flat().filter((value) => value !== null);
   if (known.length === 0) return undefined;
@@ -37,7 +37,7 @@ function yOf(value: number, top: number): number {
 
 const short = (value: number): string => String(Math.round(value * 10) / 10);
 
-/** The stretches of a line without a gap, each as points. Times more than `gapMs` apart are a gap, too. */
+/** Splits a line at its gaps, into lists of points. Times more than `gapMs` apart are a gap, too. */
 function stretches(times: readonly number[], values: Values, gapMs: number): (readonly [number, number])[][] {
   const found: [number, number][][] = [];
   let before: number | undefined;
@@ -78,7 +78,7 @@ export function lineShape(
   return { line: lines.join(""), area: areas.join("") };
 }
 
-/** The place of the time that is nearest to `time`; -1: there is none. */
+/** Returns the index of the time nearest to `time`; -1 if there is none. */
 export function nearest(times: readonly number[], time: number): number {
   let best = -1;
   times.forEach((one, at) => {

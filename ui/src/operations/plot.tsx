@@ -1,5 +1,5 @@
-// Owns one small plot: its lines over the last hour, the values now, and those at a moment pointed at.
-// PL1: what the plot shows is also said: in a sentence, and value by value with the arrow keys.
+// A small plot: its lines over the last hour, the current values, and those at the pointer.
+// PL1: the plot is also available as text: in a sentence, and value by value with the arrow keys.
 
 import type { TargetedPointerEvent } from "preact";
 import { useId, useState } from "preact/hooks";
@@ -14,7 +14,7 @@ interface PlotProps {
   readonly span: Span;
 }
 
-/** Steps of the keys: by one, and by as many as make five minutes. */
+/** Steps of the keys: one point, or five minutes. */
 const KEYS: Readonly<Record<string, number>> = {
   ArrowLeft: -1,
   ArrowDown: -1,
@@ -42,7 +42,7 @@ function Values({ plotted: { lines, unit }, at }: { plotted: Plotted; at: number
 interface DrawingProps extends Pick<PlotProps, "times" | "stepMs" | "span"> {
   readonly lines: Plotted["lines"];
   readonly top: number;
-  /** The time that is pointed at. */
+  /** The time at the pointer. */
   readonly cursor: number | undefined;
   readonly onPoint: (time: number | undefined) => void;
 }
@@ -79,7 +79,7 @@ function Drawing({ lines, times, stepMs, span, top, cursor, onPoint }: DrawingPr
 
 export function Plot({ plotted, times, stepMs, span }: PlotProps) {
   const { title, unit, lines } = plotted;
-  // A point is held by its time: the places move as new ones come.
+  // The point is kept as a time: indexes shift as new points arrive.
   const [pointed, setPointed] = useState<number>();
   const titleId = useId();
   const last = times.length - 1;

@@ -1,9 +1,9 @@
-// Owns asking again and again while something is shown: nobody is asked while the page is out of sight.
+// Polls the gateway while a component is shown and the page is visible.
 
 import { useEffect, useRef } from "preact/hooks";
 import { after } from "../clock.ts";
 
-/** Calls `ask` `everyMs` after its last answer, while it is `wanted`. What it throws is its own business. */
+/** Calls `ask` `everyMs` after its last answer, while `wanted` is true. Ignores what it throws. */
 export function usePolling(everyMs: number, ask: () => Promise<unknown>, wanted = true): void {
   const latest = useRef(ask);
   latest.current = ask;

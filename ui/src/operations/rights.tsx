@@ -1,6 +1,5 @@
-// Owns the tab about rights: the tools of a session, and what one session may do to another, with the rules.
-// RG1: the address says what is asked: `#/operations/rights/<session>`, or with a line break between the two
-//      that are compared.
+// The tab of rights: the tools of a session, and its access to another session, with the rules. The address
+// has the sessions: `#/operations/rights/<session>`, or two keys with a line break in between.
 
 import { has, may } from "../gateway.ts";
 import { go } from "../route.ts";

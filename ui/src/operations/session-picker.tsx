@@ -1,5 +1,5 @@
-// Owns the choice of a session by typing a part of its key, label or name.
-// PK1: any text may be taken as a key: what is not in the list may be there all the same.
+// Selects a session by a part of its key, label or name. Any text can be taken as a key, because the list may
+// lack some sessions.
 
 import { useCallback, useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { safeLine } from "../../../src/core/safe-text.ts";
@@ -30,19 +30,19 @@ async function find(text: string): Promise<readonly Option[]> {
   return sessions.map((row) => ({ key: row.key, name: sessionName(row) }));
 }
 
-/** Options, and the words that they were found for. */
+/** Options, and the search text that they match. */
 interface Found {
   readonly words: string;
   readonly options: readonly Option[];
 }
 
-/** What was found last, and how more is asked for. */
+/** Returns the last options, and a function that searches. */
 function useOptions(): { found: Found; search: (words: string) => void } {
   const [found, setFound] = useState<Found>({ words: "", options: [] });
   const latest = useRef(0);
   const search = useCallback((words: string) => {
     const mine = ++latest.current;
-    // A list that can't be had is no obstacle: a key can be typed (PK1).
+    // Without a list a key can still be typed.
     find(words)
       .catch(() => [])
       .then((options) => mine === latest.current && setFound({ words, options }));
@@ -50,14 +50,14 @@ function useOptions(): { found: Found; search: (words: string) => void } {
   return { found, search };
 }
 
-/** Until the answer to new words is there, what of the old one fits them. */
+/** Returns the options that match the typed text, until the answer for it arrives. */
 function fitting({ words, options }: Found, typed: string): readonly Option[] {
   if (words === typed) return options;
   const wanted = typed.trim().toLowerCase();
   return options.filter(({ key, name }) => `${key} ${name}`.toLowerCase().includes(wanted));
 }
 
-/** The options below the field. The focus stays in the field, which has the keys. */
+/** The options below the field. The focus stays in the field, which handles the keys. */
 function Options(props: {
   id: string;
   label: string;
@@ -69,7 +69,7 @@ function Options(props: {
   return (
     <div id={`${id}-list`} class="picker-list" role="listbox" aria-label={label} hidden={shown.length === 0}>
       {shown.map((option, at) => (
-        // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are the field's
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the field handles the keys
         <div
           key={option.key}
           id={`${id}-${at}`}
@@ -90,13 +90,13 @@ function Options(props: {
   );
 }
 
-/** The option before or after, round and round; from none to the first or the last. */
+/** Returns the next or previous option, wrapping around; from none, the first or the last. */
 function nextOf(active: number, step: 1 | -1, count: number): number {
   if (count === 0) return -1;
   return active < 0 ? (step > 0 ? 0 : count - 1) : (active + step + count) % count;
 }
 
-/** What is typed, what fits it, and what the keys do. */
+/** Owns the typed text, its matches, and the keys. */
 function usePicker(value: string, onPick: (key: string) => void) {
   const [text, setText] = useState(value);
   const [words, setWords] = useState("");

@@ -1,4 +1,4 @@
-// Owns the list of a session's tools: which it has, which it lacks, and by which setting.
+// Lists the tools of a session: allowed or denied, with the deciding setting.
 
 import { useState } from "preact/hooks";
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
@@ -36,7 +36,7 @@ function fits({ name, reason, description }: ToolLine, words: string): boolean {
     .every((word) => text.includes(word));
 }
 
-function Line({ name, allowed, reason, description }: ToolLine) {
+function ToolRow({ name, allowed, reason, description }: ToolLine) {
   return (
     <tr>
       <th scope="row" class="mono">
@@ -62,7 +62,7 @@ function Tools({ sessionKey }: { sessionKey: string }) {
   const [only, setOnly] = useState<"all" | "allowed" | "denied">("all");
   const read = useReading(sessionKey, () => ask("tools.catalog", { sessionKey }));
   if (read.value === undefined || read.problem !== undefined)
-    return <Awaited {...read} words="Loading… outside servers may take a while." />;
+    return <Awaited {...read} words="Loading… MCP servers may take a while." />;
   const all = linesOf(read.value);
   const lines = all
     .filter(({ allowed }) => only === "all" || allowed === (only === "allowed"))
@@ -80,7 +80,7 @@ function Tools({ sessionKey }: { sessionKey: string }) {
           <input
             type="search"
             value={words}
-            placeholder="Tool, setting or words"
+            placeholder="Tool, setting or text"
             onInput={(event) => setWords(event.currentTarget.value)}
           />
         </label>
@@ -104,11 +104,11 @@ function Tools({ sessionKey }: { sessionKey: string }) {
         </thead>
         <tbody>
           {lines.map((line) => (
-            <Line key={line.name} {...line} />
+            <ToolRow key={line.name} {...line} />
           ))}
         </tbody>
       </table>
-      {lines.length === 0 && <p class="empty">No tool fits.</p>}
+      {lines.length === 0 && <p class="empty">No matching tools</p>}
     </>
   );
 }
@@ -122,7 +122,9 @@ export function ToolsCard(props: { sessionKey: string; onChoose: (key: string) =
         <SessionPicker label="Session" value={sessionKey} onPick={onChoose} />
       </div>
       {sessionKey === "" ? (
-        <p class="empty">Choose a session: each tool is listed with the setting that gives or denies it.</p>
+        <p class="empty">
+          Choose a session to list its tools, each with the setting that allows or denies it.
+        </p>
       ) : (
         <Tools key={sessionKey} sessionKey={sessionKey} />
       )}

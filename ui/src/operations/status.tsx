@@ -1,4 +1,4 @@
-// Owns the tab with how the gateway stands: its state, its work, the processes of a cluster, and its figures.
+// The tab of the gateway's status: state, load, the processes of a cluster, and figures.
 
 import "./status.css";
 import type { ComponentChildren } from "preact";
@@ -37,7 +37,7 @@ export function StatusTab() {
 
 function Facts({ status }: { status: Status }) {
   const { ok, accepting, version, uptimeMs, store, lanes, deliveries, connections, agents, models } = status;
-  const word = ok ? "ready" : accepting ? "not ready" : "takes no work";
+  const word = ok ? "ready" : accepting ? "not ready" : "draining";
   return (
     <dl class="tiles">
       <Tile title="State">
@@ -89,7 +89,7 @@ function Processes({ status: { processes, processId } }: { status: Status }) {
   return (
     <>
       <h2>Processes</h2>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard */}
       <section class="scroll-x card" aria-label="Processes" tabIndex={0}>
         <table>
           <thead>
@@ -98,7 +98,7 @@ function Processes({ status: { processes, processId } }: { status: Status }) {
               <th>Host</th>
               <th>Version</th>
               <th>Started</th>
-              <th>Last sign of life</th>
+              <th>Last heartbeat</th>
             </tr>
           </thead>
           <tbody>
@@ -126,7 +126,7 @@ function Processes({ status: { processes, processId } }: { status: Status }) {
   );
 }
 
-/** The last hour: read whole when the connection stands anew, then added to. */
+/** Reads the last hour in full after each connect, then only newer values. */
 function useHistory() {
   const [history, setHistory] = useState<History>();
   const [problem, setProblem] = useState<unknown>();
@@ -151,8 +151,8 @@ function Figures() {
   const span = spanOf(history.times);
   return (
     <>
-      <h2>The last hour of this process</h2>
-      {history.times.length === 0 && <p class="soft">The first values come in a few seconds.</p>}
+      <h2>Last hour of this process</h2>
+      {history.times.length === 0 && <p class="soft">The first values appear in a few seconds.</p>}
       <div class="plots">
         {plots.map((plotted) => (
           <Plot
@@ -165,7 +165,7 @@ function Figures() {
         ))}
       </div>
       <details class="figures-table">
-        <summary>The same as a table</summary>
+        <summary>Show as table</summary>
         <FiguresTable history={history} />
       </details>
     </>
@@ -174,7 +174,7 @@ function Figures() {
 
 function FiguresTable({ history }: { history: History }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
     <section class="scroll-x card" aria-label="Figures" tabIndex={0}>
       <table>
         <thead>
@@ -183,7 +183,7 @@ function FiguresTable({ history }: { history: History }) {
             <th class="number">Now</th>
             <th class="number">Lowest</th>
             <th class="number">Highest</th>
-            <th>What it is</th>
+            <th>Description</th>
           </tr>
         </thead>
         <tbody>

@@ -1,5 +1,5 @@
-// Owns the set of tabs for whoever runs the gateway. A tab is one entry of `TABS`.
-// OP1: a tab is offered only where the token may do what it shows.
+// The tabs for operators. A tab is one entry of `TABS`.
+// OP1: a tab is offered only if the token has its scope.
 
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -17,9 +17,9 @@ import { StatusTab } from "./status.tsx";
 interface Tab {
   readonly title: string;
   readonly scope: Parameters<typeof may>[0];
-  /** What the gateway must have for it. */
+  /** The method that the gateway must have. */
   readonly method: string;
-  /** It speaks of every session's work: not for a token that covers some. */
+  /** True: it shows data of every session, so it needs a token that covers every session. */
   readonly whole?: true;
   /** `about`: the rest of the address, such as a session's key. */
   readonly component: ComponentType<{ about: string | undefined }>;
@@ -39,14 +39,14 @@ const TABS: readonly Tab[] = [
   },
 ];
 
-/** What a tab is called in the address. */
+/** Returns the name of a tab in the address. */
 const nameOf = ({ title }: Tab): string => title.toLowerCase();
 
 export function OperationsView() {
   const at = route.value;
   const tabs = useRef<HTMLElement>(null);
   const shown = at.view === "operations" ? at.tab : undefined;
-  // On a phone not all of them are in sight.
+  // On a phone not all tabs fit: scrolls to the current one.
   useEffect(() => {
     tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [shown]);
@@ -55,7 +55,7 @@ export function OperationsView() {
     ({ scope, method, whole }) => may(scope) && has(method) && (whole !== true || coversAll()),
   );
   const current = offered.find((tab) => nameOf(tab) === at.tab) ?? offered[0];
-  if (current === undefined) return <p class="empty">This token may do nothing here.</p>;
+  if (current === undefined) return <p class="empty">This token has no access to operations.</p>;
   const Shown = current.component;
   return (
     <div class="operations">

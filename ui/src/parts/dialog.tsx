@@ -1,11 +1,11 @@
-// Owns dialogs: one at a time, above everything, left with Escape, the focus back where it was.
-// DI1: what a form asks for is asked once at a time; a refusal is shown in its words, and nothing is lost.
+// Owns dialogs: one at a time, modal, closed with Escape; the focus returns to where it was.
+// DI1: a form sends one request at a time; it shows the error of a refused one and keeps the input.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Failed } from "./failure.tsx";
 
-/** Shown as long as it is rendered. `onClose`: Escape, or a click beside it. */
+/** A dialog, shown as long as it is rendered. `onClose`: on Escape, or a click outside. */
 export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
   const { title, onClose, children } = props;
   const box = useRef<HTMLDialogElement>(null);
@@ -20,7 +20,7 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
     };
   }, []);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the key is Escape, and the dialog's own
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the dialog itself handles Escape
     <dialog
       ref={box}
       class="dialog"
@@ -39,7 +39,7 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
   );
 }
 
-/** Below what a dialog says: what went wrong, the way out of it, and what it offers. */
+/** The foot of a dialog: the error, Cancel, and the dialog's buttons. */
 function Actions(props: { problem?: unknown; onClose: () => void; children: ComponentChildren }) {
   const { problem, onClose, children } = props;
   return (
@@ -53,11 +53,11 @@ function Actions(props: { problem?: unknown; onClose: () => void; children: Comp
   );
 }
 
-/** What a dialog asks for. `onSubmit` does it, and closes the dialog when it is done. */
+/** The form of a dialog. `onSubmit` sends it, and closes the dialog when done. */
 export function Form(props: {
   class?: string;
   children: ComponentChildren;
-  /** What the button that does it says. */
+  /** Label of the submit button. */
   action: string;
   disabled?: boolean;
   onSubmit: () => Promise<void>;
@@ -86,11 +86,11 @@ export function Form(props: {
   );
 }
 
-/** A question before something that can't be taken back. */
+/** Asks for confirmation before an action that can't be undone. */
 export function Confirm(props: {
   title: string;
   children: ComponentChildren;
-  /** What the button that does it says. */
+  /** Label of the submit button. */
   action: string;
   onConfirm: () => void;
   onClose: () => void;

@@ -1,11 +1,10 @@
-// Owns what the reader sees where something has not come yet, or failed: words and a way out, never a white
-// page.
+// Shows loading and failure: a text and a button to retry, never a blank page.
 
 import { Component, type ComponentChildren } from "preact";
 import { safeText } from "../../../src/core/safe-text.ts";
 import { wordsOf } from "../gateway.ts";
 
-/** Words for something that could not be read, with a way to try again. */
+/** Says that something could not be loaded, with a button to retry. */
 export function Failed({ problem, onRetry }: { problem: unknown; onRetry?: () => void }) {
   return (
     <div class="failed" role="alert">
@@ -14,14 +13,14 @@ export function Failed({ problem, onRetry }: { problem: unknown; onRetry?: () =>
       </p>
       {onRetry && (
         <button type="button" onClick={onRetry}>
-          Try again
+          Retry
         </button>
       )}
     </div>
   );
 }
 
-/** Until there is a `value`: that it is on its way. Why it, or a newer one, could not be read. */
+/** Shows `words` until there is a `value`, and the problem if reading it, or a newer one, failed. */
 export function Awaited(props: { value?: unknown; problem: unknown; again: () => void; words?: string }) {
   const { value, problem, again, words = "Loading…" } = props;
   if (problem !== undefined) return <Failed problem={problem} onRetry={again} />;
@@ -29,7 +28,7 @@ export function Awaited(props: { value?: unknown; problem: unknown; again: () =>
 }
 
 interface BoundaryProps {
-  /** When it changes, what failed before is tried anew. */
+  /** A change renders the failed view again. */
   readonly resetKey: string;
   readonly children: ComponentChildren;
 }

@@ -1,9 +1,9 @@
-// Owns how figures are written on the page: ages, durations, tokens, money, sizes, times.
+// Formats figures for the page: ages, durations, tokens, money, sizes, times.
 
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
-/** From then on a date says more than an age. */
+/** Older times are shown as a date. */
 const DATED_MS = 30 * DAY_MS;
 
 /** How long ago: `now`, `12 s`, `5 min`, `3 h`, `4 d`, later the date. */
@@ -24,7 +24,7 @@ export function ago(atMs: number, nowMs: number): string {
   return nowMs - atMs < DATED_MS ? `${words} ago` : words;
 }
 
-/** With a zero in front where it is one digit. */
+/** Pads one digit with a zero. */
 export function twoDigits(count: number): string {
   return String(count).padStart(2, "0");
 }

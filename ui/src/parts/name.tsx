@@ -1,18 +1,18 @@
-// Owns how sessions are called on the page, and how text from outside is kept from disturbing what is around.
-// NM1: names come from anybody: they are shown as text, on one line, with what would reorder or hide text
-//      written out, and isolated from the direction of their surroundings.
+// Owns the names of sessions on the page, and isolates text from outside from the text around it.
+// NM1: names come from anybody: they are shown as text, on one line, with characters that reorder or hide
+//      text written out, and isolated from the writing direction around them.
 
 import { safeLine } from "../../../src/core/safe-text.ts";
 import { NOT_VISIBLE } from "../../../src/core/visibility.ts";
 import { hrefOf } from "../route.ts";
 
-/** The gateway takes no longer labels. */
+/** The gateway's limit for labels. */
 export const LABEL_MAX_CHARS = 200;
 
-/** As much of a uuid as tells it from others. */
+/** Captures the first part of a uuid, which is enough to tell it from others. */
 const UUID = /\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
 
-/** A key as people read it: `research` for `agent:research:main`, `research · subagent 1a2b3c4d`. */
+/** Returns a short form of a key: `research` for `agent:research:main`, `research · subagent 1a2b3c4d`. */
 export function shortKey(key: string): string {
   const main = /^agent:([^:]+):main$/.exec(key)?.[1];
   if (main !== undefined) return main;
@@ -21,7 +21,7 @@ export function shortKey(key: string): string {
   return agent === undefined ? plain : `${agent} · ${plain}`;
 }
 
-/** What a session is called: its label, else its name, else its key in short. */
+/** Returns a session's label, else its name, else the short form of its key. */
 export function sessionName(session: {
   readonly key: string;
   readonly label?: string | undefined;
@@ -40,14 +40,14 @@ export function Name({ text, title }: { text: string; title?: string | undefined
 }
 
 /**
- * A session's name as the way to its conversation, or to one message of it. There is no way to one that the
+ * A session's name as a link to its conversation, or to one message of it. Plain text for a session that the
  * reader may not see.
  */
 export function SessionLink(props: {
   sessionKey: string;
   name?: string;
   messageId?: string | undefined;
-  /** -1: what is around it has keys of its own. */
+  /** -1: the element around it handles the keyboard. */
   tabIndex?: -1;
 }) {
   const { sessionKey, name = shortKey(sessionKey), messageId, tabIndex } = props;

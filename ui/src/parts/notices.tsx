@@ -1,5 +1,4 @@
-// Owns short news to the reader: shown for a moment, and read out by screen readers.
-// NT1: what went wrong stays until it is dismissed.
+// Owns notices to the reader: shown for a moment, and read out by screen readers. Errors stay until dismissed.
 
 import { signal } from "@preact/signals";
 import { safeText } from "../../../src/core/safe-text.ts";
@@ -28,13 +27,13 @@ function show(kind: Notice["kind"], text: string): number {
   return id;
 }
 
-/** Tells the reader that something was done. */
+/** Shows that something was done. */
 export function say(text: string): void {
   const id = show("info", text);
   after(SHOWN_MS, () => dismiss(id));
 }
 
-/** Tells the reader what went wrong: words, or whatever was thrown. */
+/** Shows an error: a text, or any thrown value. */
 export function complain(problem: unknown): void {
   show("problem", safeText(wordsOf(problem)));
 }

@@ -1,26 +1,24 @@
-// Owns reading something from the gateway for as long as it is shown: now, after a reconnect, and on demand.
-// RD1: of two answers that overtake each other the later request's counts.
-// RD2: what is read is what the newest drawing asks for, whoever asks for it to be read again.
-// RD3: what moves is read again a few times a second at most.
+// Reads data from the gateway while it is shown: at once, after each reconnect, and on demand. If two answers
+// overtake each other, the later request's answer counts. Events cause at most a few reads per second.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { EventPayloads } from "../../../src/gateway/client/web.ts";
 import { batched } from "../clock.ts";
 import { on, whenConnected } from "../gateway.ts";
 
-/** How long after news it is read; more of them in between cost nothing. */
+/** Delay between an event and the read. More events in between cause no more reads. */
 const NEWS_MS = 300;
 
 interface Reading<T> {
-  /** The newest answer; it stays while the next one is on its way. */
+  /** The newest answer. It stays while the next one is loading. */
   readonly value: T | undefined;
   readonly problem: unknown;
   readonly busy: boolean;
-  /** Reads again; resolves when this answer is there, or it is known that none comes. */
+  /** Reads again. Resolves when the answer arrived or the read failed. */
   readonly again: () => Promise<unknown>;
 }
 
-/** `key`: what the answer depends on; when it changes, what was read before is dropped. */
+/** `key`: what the answer depends on. When it changes, the previous answer is dropped. */
 export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   const [shown, setShown] = useState<{ key: string; value?: T; problem?: unknown; busy: boolean }>({
     key,
@@ -31,7 +29,7 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   wanted.current = { key, read };
   const again = useCallback(() => {
     const mine = ++latest.current;
-    // Whoever kept an earlier `again` still means what is shown now (RD2).
+    // An `again` of an earlier render reads for the newest render, too.
     const { key, read } = wanted.current;
     setShown((before) => (before.key === key ? { ...before, busy: true } : { key, busy: true }));
     return read().then(
@@ -45,7 +43,7 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   return { value: current.value, problem: current.problem, busy: current.busy, again };
 }
 
-/** Calls `again` soon after each event of this name, or after those alone that are about what is shown. */
+/** Calls `again` soon after each event of this name that `isAbout` accepts. Default: every event. */
 export function useNews<E extends keyof EventPayloads>(
   event: E,
   again: () => void,

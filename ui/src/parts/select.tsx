@@ -1,4 +1,4 @@
-// Owns the choice of one of a few.
+// A drop-down list.
 
 import { safeLine } from "../../../src/core/safe-text.ts";
 
@@ -9,7 +9,7 @@ export function Select<T extends string>(props: {
   value: T;
   options: readonly Option<T>[];
   onPick: (value: T) => void;
-  /** Where nothing on the page names it. */
+  /** Needed if no visible label names it. */
   "aria-label"?: string;
   disabled?: boolean;
 }) {

@@ -1,4 +1,4 @@
-// Owns being told how large an element is: as soon as it is drawn, and whenever that changes.
+// Measures an element: when it is first drawn, and whenever its size changes.
 
 import type { RefObject } from "preact";
 import { useLayoutEffect } from "preact/hooks";

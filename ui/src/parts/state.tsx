@@ -1,4 +1,4 @@
-// Owns how the state of a session, a run or anything else that moves is shown: a dot and a word.
+// Shows the state of a session, a run or another process: a dot and a word.
 
 export type Tone = "quiet" | "busy" | "waiting" | "good" | "bad" | "warn";
 
@@ -19,7 +19,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   refused: "bad",
 };
 
-/** `text`: the word, when it is not the state itself. */
+/** `text`: the word. Default: the state itself. */
 export function State({ state, text = state, tone }: { state: string; text?: string; tone?: Tone }) {
   return (
     <span class={`state tone-${tone ?? TONES[state] ?? "quiet"}`}>

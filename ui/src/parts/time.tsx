@@ -1,4 +1,4 @@
-// Owns how a moment is shown: in a few words, with the whole date for whoever asks.
+// Shows a time in short, with the full date as a tooltip.
 
 import type { ComponentChildren } from "preact";
 import { clockTime } from "./format.ts";

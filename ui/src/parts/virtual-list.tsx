@@ -1,11 +1,10 @@
-// Owns long lists: only the rows in sight are in the document.
-// VL1: every row has the same height; how many are in the document does not depend on how many there are.
+// Owns long lists: only the visible rows are in the document. Every row has the same height.
 
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { useSize } from "./size.ts";
 
-/** Rows above and below the visible ones, so that quick scrolling shows no gaps. */
+/** Rows drawn above and below the visible ones, so that quick scrolling shows no gaps. */
 const MARGIN_ROWS = 8;
 
 interface VirtualListProps {
@@ -15,7 +14,7 @@ interface VirtualListProps {
   /** Draws one row, `rowHeight` high, with a `key`. */
   readonly row: (index: number) => ComponentChildren;
   readonly class: string;
-  /** What the list is: `role` and names for screen readers. */
+  /** `role` and names for screen readers. */
   readonly attributes: Record<string, string | number | undefined>;
   readonly onKeyDown: (event: KeyboardEvent) => void;
 }

@@ -1,4 +1,4 @@
-// Owns what stands above the session list: search, filters, tree or list, and the way to a new session.
+// The bar above the session list: search, filters, tree or list, and a button for a new session.
 
 import { useMemo, useState } from "preact/hooks";
 import { SESSION_KINDS } from "../../../src/core/session.ts";
@@ -9,9 +9,9 @@ import { type Option, Select } from "../parts/select.tsx";
 import { type Wish, want, wish } from "./model.ts";
 import { NewSession } from "./new-session.tsx";
 
-/** Pause after the last letter before the gateway is asked. */
+/** Pause after the last key before the search starts. */
 const TYPED_MS = 200;
-/** As long as the gateway takes. */
+/** The gateway's limit for a search text. */
 const SEARCH_MAX_CHARS = 512;
 
 const KINDS: readonly Option<Wish["kind"]>[] = [
@@ -44,7 +44,7 @@ function Shape() {
   );
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
-    <div class="session-shape" role="group" aria-label="Shown as">
+    <div class="session-shape" role="group" aria-label="Layout">
       {button("tree", "Tree", "Sessions below those that spawned them")}
       {button("list", "List", "All sessions, newest first")}
     </div>

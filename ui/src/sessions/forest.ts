@@ -1,44 +1,44 @@
-// Owns which sessions the reader has before them, in which order and how deep: what the gateway told so far,
-// as branches of a tree. No time, no gateway.
-// FO1: a branch is newest first. What is learnt of a row shows at once; where it stands changes in `settle`
-//      only, so that nothing moves while somebody aims at it.
-// FO2: a row stands once. One that is older than all that was read of its branch comes with a later page.
-// FO3: what is gone stays in its place, marked, until `settle`.
+// Owns the sessions that the list shows, their order and depth: the rows read so far, as branches of a tree.
+// Pure: no time, no gateway.
+// FO1: a branch is newest first. New data of a row shows at once; its position changes only in `settle`, so
+//      that nothing moves under the pointer.
+// FO2: a row is shown once. One that is older than every row read of its branch comes with a later page.
+// FO3: a deleted row keeps its position, marked, until `settle`.
 
 import type { ListedRow } from "../../../src/gateway/client/web.ts";
 
-/** The branch that hangs below nobody. */
+/** Key of the top branch: sessions without a parent. */
 export const TOP = "";
-/** How far down lines are drawn: far beyond any spawn depth, and an end for damaged relations. */
+/** Depth limit of the tree: far beyond any spawn depth, and an end for damaged relations. */
 const DEPTH_MAX = 32;
 
 interface Branch {
   readonly keys: readonly string[];
-  /** Where the next page begins; absent: all is read. */
+  /** Cursor of the next page. Absent: everything is read. */
   readonly cursor?: string | undefined;
   readonly busy: boolean;
   readonly problem?: unknown;
 }
 
 /** One line of the list. */
-export type Line =
+export type ForestLine =
   | {
       readonly kind: "row";
       readonly key: string;
       readonly row: ListedRow;
-      /** 1 for the top. */
+      /** 1 at the top. */
       readonly level: number;
       readonly parent: string;
-      /** 1 for the first of its branch. */
+      /** 1 for the first row of its branch. */
       readonly position: number;
-      /** Rows of its branch; -1: there are more than are known. */
+      /** Number of rows of its branch. -1: unknown, because not all are read. */
       readonly size: number;
-      /** Whether what it spawned is shown; undefined: it spawned nothing. */
+      /** True if its children are shown. Undefined: it has none. */
       readonly open: boolean | undefined;
       readonly gone: boolean;
     }
   | {
-      /** The place where the next page of a branch comes. */
+      /** Position of the next page of a branch. */
       readonly kind: "more";
       readonly key: string;
       readonly level: number;
@@ -46,9 +46,9 @@ export type Line =
       readonly problem?: unknown;
     };
 
-export type RowLine = Extract<Line, { kind: "row" }>;
+export type RowLine = Extract<ForestLine, { kind: "row" }>;
 
-/** A page as the gateway gives it. */
+/** A page of the gateway's answer. */
 interface Page {
   readonly sessions: readonly ListedRow[];
   readonly nextCursor?: string | undefined;
@@ -59,11 +59,11 @@ function isNewer(a: ListedRow, b: ListedRow): boolean {
 }
 
 export class Forest {
-  /** All rows in one branch: matches of a search, or the plain list. */
+  /** True: all rows are in one branch (matches of a search, or the plain list). */
   readonly flat: boolean;
   readonly #rows = new Map<string, ListedRow>();
   readonly #branches = new Map<string, Branch>();
-  /** The branch in which a row stands. */
+  /** The branch of each row. */
   readonly #places = new Map<string, string>();
   readonly #touched = new Set<string>();
   readonly #gone = new Set<string>();
@@ -84,7 +84,7 @@ export class Forest {
     return this.#branches.keys();
   }
 
-  /** A page of a branch is on its way. */
+  /** Marks a page of a branch as loading. */
   begin(parent: string): void {
     const before = this.#branches.get(parent);
     const { keys = [], cursor } = before ?? {};
@@ -96,7 +96,7 @@ export class Forest {
     this.#branches.set(parent, { keys, cursor, busy: false, problem });
   }
 
-  /** The next page of a branch; `anew`: its first, in place of all that was known of it. */
+  /** Adds the next page of a branch. `anew`: the first page, which replaces all known rows of the branch. */
   add(parent: string, page: Page, anew: boolean): void {
     const before = this.#branches.get(parent)?.keys ?? [];
     if (anew) for (const key of before) this.#forget(key);
@@ -112,7 +112,7 @@ export class Forest {
     this.#branches.set(parent, { keys, cursor: page.nextCursor, busy: false });
   }
 
-  /** Forgets what a session spawned. */
+  /** Forgets the children of a session. */
   drop(parent: string): void {
     const { keys = [] } = this.#branches.get(parent) ?? {};
     this.#branches.delete(parent);
@@ -123,8 +123,8 @@ export class Forest {
   }
 
   /**
-   * News of sessions: those that were asked for, and the rows that there are of them. True when children of
-   * one that is gone may stand at the top now.
+   * Takes in the rows that were read for the requested keys. Returns true if children of a deleted session
+   * may be at the top now.
    */
   learn(asked: readonly string[], found: readonly ListedRow[]): boolean {
     const there = new Set(found.map((row) => row.key));
@@ -146,14 +146,14 @@ export class Forest {
     return orphans;
   }
 
-  /** How many rows would stand elsewhere after `settle`. */
+  /** Counts the rows that `settle` would move. */
   unsettled(): number {
     let count = this.#gone.size;
     for (const key of this.#touched) if (this.#wouldMove(key)) count++;
     return count;
   }
 
-  /** Puts every row where it belongs by now. */
+  /** Moves every row to its current position. */
   settle(): void {
     for (const key of [...this.#touched, ...this.#gone]) this.#takeOut(key);
     for (const key of this.#gone) {
@@ -165,14 +165,14 @@ export class Forest {
     this.#gone.clear();
   }
 
-  /** What is shown, from the top down. */
-  lines(isOpen: (key: string) => boolean): Line[] {
-    const lines: Line[] = [];
+  /** Returns the visible lines, from the top down. */
+  lines(isOpen: (key: string) => boolean): ForestLine[] {
+    const lines: ForestLine[] = [];
     this.#draw(TOP, 1, isOpen, lines);
     return lines;
   }
 
-  #draw(parent: string, level: number, isOpen: (key: string) => boolean, lines: Line[]): void {
+  #draw(parent: string, level: number, isOpen: (key: string) => boolean, lines: ForestLine[]): void {
     const branch = this.#branches.get(parent);
     const { keys = [], cursor, problem } = branch ?? {};
     const isRead = branch !== undefined && (!branch.busy || keys.length > 0);
@@ -195,7 +195,7 @@ export class Forest {
     return this.#branches.get(key)?.keys.length ?? 0;
   }
 
-  /** The branch to which a row belongs. One at the top whose spawner is gone stays there. */
+  /** Returns the branch of a row. A row at the top whose parent was deleted stays there. */
   #homeOf({ key, spawnedBy }: ListedRow): string {
     if (this.flat || spawnedBy === undefined) return TOP;
     return this.#places.get(key) ?? spawnedBy;
@@ -212,7 +212,7 @@ export class Forest {
     return (above !== undefined && isNewer(row, above)) || (below !== undefined && isNewer(below, row));
   }
 
-  /** Whether a row belongs to the part of its branch that was read (FO2). */
+  /** Returns true if a row belongs to the part of its branch that was read (FO2). */
   #isRead(row: ListedRow): boolean {
     const { keys = [], cursor } = this.#branches.get(this.#homeOf(row)) ?? {};
     const last = this.#rows.get(keys.at(-1) ?? "");

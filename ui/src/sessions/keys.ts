@@ -1,15 +1,15 @@
-// Owns what keys do in the session list, as in any tree of the web: up and down, in and out, and choose.
+// Maps keys to actions in the session list, as in any tree on the web.
 
-import type { Line } from "./forest.ts";
+import type { ForestLine } from "./forest.ts";
 
-/** What a key asks for. */
+/** The action of a key. */
 type Deed =
   | { readonly kind: "move"; readonly at: number }
   | { readonly kind: "turn"; readonly open: boolean }
   | { readonly kind: "choose" };
 
-/** The row nearest to `at`, going on in direction `step` and back at the end. */
-function rowNear(lines: readonly Line[], at: number, step: 1 | -1): number | undefined {
+/** Returns the row nearest to `at` in direction `step`; past the end, the nearest in the other direction. */
+function rowNear(lines: readonly ForestLine[], at: number, step: 1 | -1): number | undefined {
   const last = lines.length - 1;
   const from = Math.min(Math.max(at, 0), last);
   for (let index = from; index >= 0 && index <= last; index += step) {
@@ -21,8 +21,13 @@ function rowNear(lines: readonly Line[], at: number, step: 1 | -1): number | und
   return undefined;
 }
 
-/** `at`: the active row. `pageRows`: rows in sight. Undefined: the key means nothing here. */
-export function deedOf(key: string, lines: readonly Line[], at: number, pageRows: number): Deed | undefined {
+/** Returns the action of a key. `at`: the active row. `pageRows`: visible rows. Undefined: no action. */
+export function deedOf(
+  key: string,
+  lines: readonly ForestLine[],
+  at: number,
+  pageRows: number,
+): Deed | undefined {
   const line = lines[at];
   if (line?.kind !== "row") return undefined;
   const move = (to: number, step: 1 | -1): Deed => ({ kind: "move", at: rowNear(lines, to, step) ?? at });

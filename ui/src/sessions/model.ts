@@ -1,31 +1,30 @@
-// Owns what the reader of the session list sees and does: what is read from the gateway and when, what of it
-// is open, and whether rows may move now.
-// SM1: what was asked before a filter changed, or before the connection broke, counts for nothing any more.
-// SM2: news are gathered for a moment and read together; an answer of hundreds of rows is drawn once.
-// SM3: while somebody aims at a row, rows change where they are and none moves (`hold`); what waits is
-//      counted.
+// Owns the state of the session list: what is read from the gateway and when, which rows are open, and whether
+// rows may move now.
+// - An answer to a request from before a filter change or a lost connection is ignored.
+// - Events are batched and read together; an answer of hundreds of rows is drawn once.
+// - While the pointer is above a row, rows change in place and none moves (`hold`); pending moves are counted.
 
 import { computed, effect, signal } from "@preact/signals";
 import { optional } from "../../../src/core/optional.ts";
 import type { ListedRow, ParamsOf } from "../../../src/gateway/client/web.ts";
 import { after, batched } from "../clock.ts";
 import { ask, on, stage, whenConnected } from "../gateway.ts";
-import { Forest, type Line, TOP } from "./forest.ts";
+import { Forest, type ForestLine, TOP } from "./forest.ts";
 
-/** Rows of one page, and of the first one that replaces what was read before. */
+/** Rows of one page, and of the first page that replaces earlier rows. */
 const PAGE_ROWS = 100;
 const AGAIN_ROWS_MAX = 1_000;
-/** Rows asked for by name in one question: the gateway's limit. */
+/** Keys in one request: the gateway's limit. */
 const KEYS_MAX = 200;
-/** News of so many sessions at once: it is quicker to read what is shown anew. */
+/** Beyond this many changed sessions it is quicker to read the visible list again. */
 const NEWS_MAX = 2_000;
 const BATCH_MS = 250;
-/** How far up the spawners of a session are looked for: beyond any spawn depth. */
+/** Limit for the search of a session's ancestors: beyond any spawn depth. */
 const LEVELS_MAX = 8;
 
 type SessionKind = NonNullable<ParamsOf<"sessions.list">["kinds"]>[number];
 
-/** What the reader wants to see. */
+/** Search, filters and layout that the reader chose. */
 export interface Wish {
   readonly shape: "tree" | "list";
   readonly search: string;
@@ -37,36 +36,36 @@ export interface Wish {
 const FIRST_WISH: Wish = { shape: "tree", search: "", kind: "", agentId: "", archived: false };
 
 export const wish = signal<Wish>(FIRST_WISH);
-/** True while a search or a filter picks sessions out: matches stand in one list, wherever they hang. */
+/** True while a search or a filter is set: matches are shown as one list, without their tree. */
 export const isFiltered = computed(() => {
   const { search, kind, agentId } = wish.value;
   return search.trim() !== "" || kind !== "" || agentId !== "";
 });
 
-/** The list as it is drawn. `moved`: rows may have changed their places since the last one. */
+/** The list as it is drawn. `moved`: rows may have moved since the last one. */
 interface Picture {
-  readonly lines: readonly Line[];
+  readonly lines: readonly ForestLine[];
   readonly moved: boolean;
 }
 
 export const picture = signal<Picture>({ lines: [], moved: false });
-/** Rows that will move, come or go once nobody aims at any. */
+/** Number of rows that will move, appear or disappear once no row is held. */
 export const unsettled = signal(0);
 
 const open = new Set<string>();
 let forest = new Forest(false);
-/** Rises with every new beginning (SM1). */
+/** Incremented by each reset of the list: answers to older requests are ignored. */
 let generation = 0;
 const news = new Set<string>();
 let isReadingNews = false;
-/** The session that the reader looks at. */
+/** The session that is open in the conversation view. */
 let revealed: string | undefined;
-/** Who holds the rows in their places: a pointer above them, keys pressed a moment ago. */
+/** Reasons to hold the rows in place: a pointer above them, a recent key. */
 const holders = new Set<string>();
 
 function draw(moved: boolean): void {
   const top = forest.branch(TOP);
-  // What was there before stays until the first page of what comes instead.
+  // The old rows stay until the first page of the new list arrives.
   if (top?.busy === true && top.keys.length === 0 && picture.value.lines.length > 0) return;
   unsettled.value = forest.unsettled();
   picture.value = { lines: forest.lines((key) => open.has(key)), moved };
@@ -82,7 +81,7 @@ function filters(): Pick<ParamsOf<"sessions.list">, "kinds" | "agentId" | "searc
   });
 }
 
-/** The question for a page of a branch. */
+/** Returns the params to read a page of a branch. */
 function pageOf(parent: string, cursor: string | undefined, limit: number): ParamsOf<"sessions.list"> {
   const at = optional({ limit, cursor });
   if (forest.flat) return { ...filters(), ...at };
@@ -90,7 +89,7 @@ function pageOf(parent: string, cursor: string | undefined, limit: number): Para
   return { ...which, includeChildren: true, includeArchived: wish.value.archived, ...at };
 }
 
-/** Reads the next page of a branch; `anew`: the first one again, as long as what was read before. */
+/** Reads the next page of a branch. `anew`: reads the first page again, at least as long as before. */
 async function readBranch(parent: string, anew = false): Promise<void> {
   const [mine, asked] = [generation, forest];
   const before = asked.branch(parent);
@@ -110,7 +109,7 @@ async function readBranch(parent: string, anew = false): Promise<void> {
   }
 }
 
-/** Reads the rows of some sessions, and puts them where they belong. */
+/** Reads the rows of some sessions and updates the list. */
 async function readRows(keys: readonly string[]): Promise<void> {
   const mine = generation;
   const asked = forest;
@@ -129,14 +128,14 @@ async function readRows(keys: readonly string[]): Promise<void> {
       orphans = asked.learn(some, found[n]?.sessions ?? []) || orphans;
     });
   } catch {
-    // The connection broke: once it stands again, all is read anew.
+    // The connection was lost: after the reconnect everything is read again.
     return;
   }
   if (orphans) void readBranch(TOP, true);
   moveOrHold();
 }
 
-/** A session that was spawned just now is news of the one that spawned it, too. */
+/** Marks the parents of newly spawned sessions as changed. */
 function noteParents(rows: readonly ListedRow[]): void {
   if (forest.flat) return;
   for (const { key, spawnedBy } of rows) {
@@ -154,7 +153,7 @@ function moveOrHold(): void {
 }
 
 const tellNews = batched(BATCH_MS, async () => {
-  // One question at a time: of two answers about a row the later one must come last.
+  // One request at a time: of two answers about a row the newer one must be applied last.
   if (isReadingNews) return;
   const keys = [...news];
   news.clear();
@@ -167,7 +166,7 @@ const tellNews = batched(BATCH_MS, async () => {
   if (news.size > 0) tellNews();
 });
 
-/** All that is shown, anew: after a break nobody knows what happened. */
+/** Reads everything that is shown again: events were missed while the connection was lost. */
 function readAgain(): void {
   generation++;
   news.clear();
@@ -179,7 +178,7 @@ function readAgain(): void {
   reveal(revealed);
 }
 
-/** Another list than before. */
+/** Clears the list and reads it from the start. */
 function beginAnew(): void {
   generation++;
   news.clear();
@@ -189,25 +188,25 @@ function beginAnew(): void {
   reveal(revealed);
 }
 
-/** A row that was read, whether it is in sight or not. */
+/** Returns a row that was read, visible or not. */
 export function knownRow(key: string): ListedRow | undefined {
   return forest.row(key);
 }
 
-/** Changes what is asked for. */
+/** Changes search, filters or layout. */
 export function want(change: Partial<Wish>): void {
   wish.value = { ...wish.value, ...change };
   beginAnew();
 }
 
-/** Opens or closes what a session spawned. */
+/** Opens or closes the children of a session. */
 export function toggle(key: string, isOpen: boolean): void {
   if (isOpen) open.add(key);
   else open.delete(key);
   draw(false);
 }
 
-/** Opens what is above a session, so that it can be seen in the tree. */
+/** Opens the ancestors of a session, so that it is visible in the tree. */
 export function reveal(key: string | undefined): void {
   revealed = key;
   if (key !== undefined) void openAbove(key);
@@ -227,7 +226,7 @@ async function openAbove(key: string): Promise<void> {
   if (forest.flat || above.every((one) => open.has(one))) return;
   for (const one of above) {
     open.add(one);
-    // Their places may be out of sight, where nothing is read by itself.
+    // The branch may be out of view, and only visible branches are read automatically.
     if (forest.branch(one) === undefined) void readBranch(one);
   }
   draw(false);
@@ -238,12 +237,12 @@ async function rowOf(key: string): Promise<ListedRow | undefined> {
   return found?.sessions[0];
 }
 
-/** Reads on where a branch ends. */
+/** Reads the next page of a branch. */
 export function readMore(parent: string): void {
   void readBranch(parent);
 }
 
-/** Keeps rows where they are until the same `who` lets go. */
+/** Holds the rows in place until the same `who` releases them. */
 export function hold(who: string): void {
   holders.add(who);
 }
@@ -254,7 +253,7 @@ export function letGo(who: string): void {
 
 const timers = new Map<string, () => void>();
 
-/** Keeps rows where they are for a while. */
+/** Holds the rows in place for `ms`. */
 export function holdFor(who: string, ms: number): void {
   timers.get(who)?.();
   hold(who);
@@ -264,14 +263,14 @@ export function holdFor(who: string, ms: number): void {
   );
 }
 
-/** Lets the rows move now, whoever aims at them. */
+/** Moves the rows now, even if they are held. */
 export function showNews(): void {
   if (forest.unsettled() === 0) return;
   forest.settle();
   draw(true);
 }
 
-/** Follows the gateway for as long as the list is shown. Returns the function that ends it. */
+/** Subscribes to the gateway's events while the list is shown. Returns the function that stops it. */
 export function follow(): () => void {
   const ends = [
     on("sessions", ({ key }) => {
@@ -288,7 +287,7 @@ export function follow(): () => void {
   };
 }
 
-// Nothing of one reader is left to the next.
+// Sign-out clears the list, so that the next reader sees nothing of it.
 effect(() => {
   if (stage.value.kind !== "signed-out") return;
   open.clear();

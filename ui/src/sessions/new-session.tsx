@@ -1,4 +1,4 @@
-// Owns the making of a session by hand: whose it is, and what it is called.
+// The dialog that creates a session: its agent, name and label.
 
 import { useState } from "preact/hooks";
 import { ask } from "../gateway.ts";

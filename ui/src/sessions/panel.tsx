@@ -1,7 +1,7 @@
-// Owns the list of sessions as a tree or flat: what is typed and pressed in it, and what stays in sight.
-// SP1: the focus stays on the list itself, which names its active row: rows may leave the document, and no
-//      part of them is in the order of Tab.
-// SP2: rows that move above what is in sight do not shift it; another list than before is seen from its top.
+// Owns the list of sessions as a tree or flat: keyboard, pointer and scroll position.
+// SP1: the focus stays on the list itself, which names its active row: rows may leave the document, and
+//      nothing in a row is in the tab order.
+// SP2: rows that move above the visible ones do not shift them; a new list starts at its top.
 
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -10,7 +10,7 @@ import { VirtualList } from "../parts/virtual-list.tsx";
 import { go } from "../route.ts";
 import "./sessions.css";
 import { Bar } from "./bar.tsx";
-import type { Line } from "./forest.ts";
+import type { ForestLine } from "./forest.ts";
 import { deedOf } from "./keys.ts";
 import {
   follow,
@@ -29,11 +29,11 @@ import {
 import { lineStyle, ROW_HEIGHT, rowId, SessionRow } from "./row.tsx";
 import { shiftOf } from "./shift.ts";
 
-/** How long rows stay where they are after a key, a touch or a scroll. */
+/** How long rows are held in place after a key, a touch or a scroll. */
 const HELD_MS = 2_500;
 
-/** The end of what was read of a branch: read on as soon as it comes near. */
-function More({ line }: { line: Extract<Line, { kind: "more" }> }) {
+/** The end of the loaded part of a branch: reads the next page when it is near. */
+function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
   const { parent, level, problem } = line;
   const read = (): void => readMore(parent);
   useEffect(() => {
@@ -45,14 +45,14 @@ function More({ line }: { line: Extract<Line, { kind: "more" }> }) {
         "Loading…"
       ) : (
         <button type="button" onClick={read}>
-          Could not be read. Try again
+          Could not load. Retry
         </button>
       )}
     </div>
   );
 }
 
-/** What waits until nobody aims at a row. */
+/** A button that applies pending moves of rows. */
 function News() {
   const count = unsettled.value;
   if (count === 0) return null;
@@ -63,13 +63,13 @@ function News() {
   );
 }
 
-/** What the tree does with its scrolling box: keeps rows in sight where they are, brings one into sight. */
-function useBox(lines: readonly Line[], selected: string | undefined) {
+/** Manages the scroll position: keeps visible rows in place, scrolls to the selected one. */
+function useBox(lines: readonly ForestLine[], selected: string | undefined) {
   const frame = useRef<HTMLDivElement>(null);
-  const before = useRef<readonly Line[]>(lines);
-  /** The selected row that was brought into sight, or whose place the reader left. */
+  const before = useRef<readonly ForestLine[]>(lines);
+  /** The selected row that was scrolled into view, or that the reader scrolled away from. */
   const met = useRef<string | undefined>(undefined);
-  /** What the lines from before were an answer to. */
+  /** The search and filters of the previous lines. */
   const wished = useRef(wish.value);
   const { moved } = picture.value;
   const box = (): HTMLElement | null => frame.current?.querySelector<HTMLElement>(".virtual-list") ?? null;
@@ -108,7 +108,7 @@ function useBox(lines: readonly Line[], selected: string | undefined) {
   return { frame, show, leave, rowsInSight };
 }
 
-/** What is around the tree: who is above it with a pointer or a finger holds its rows where they are. */
+/** The frame of the tree: a pointer or a finger above it holds the rows in place. */
 function Frame(props: {
   within: RefObject<HTMLDivElement | null>;
   onUse: () => void;
@@ -137,12 +137,12 @@ function Frame(props: {
   );
 }
 
-function Tree({ lines, selected }: { lines: readonly Line[]; selected: string | undefined }) {
+function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: string | undefined }) {
   const [chosen, setChosen] = useState<string>();
   const { frame, show, leave, rowsInSight } = useBox(lines, selected);
-  const placeOf = (key: string | undefined): number =>
+  const indexOfKey = (key: string | undefined): number =>
     key === undefined ? -1 : lines.findIndex((line) => line.key === key);
-  const active = [chosen, selected].map(placeOf).find((at) => at >= 0) ?? 0;
+  const active = [chosen, selected].map(indexOfKey).find((at) => at >= 0) ?? 0;
   const press = (event: KeyboardEvent): void => {
     const line = lines[active];
     if (event.ctrlKey || event.metaKey || event.altKey || line === undefined) return;
@@ -189,8 +189,7 @@ function Tree({ lines, selected }: { lines: readonly Line[]; selected: string | 
 function Body({ selected }: { selected: string | undefined }) {
   const { lines } = picture.value;
   const [first] = lines;
-  if (first === undefined)
-    return <p class="empty">{isFiltered.value ? "Nothing matches." : "No session yet."}</p>;
+  if (first === undefined) return <p class="empty">{isFiltered.value ? "No matches" : "No sessions yet"}</p>;
   if (first.kind === "more") return <Awaited problem={first.problem} again={() => readMore(first.parent)} />;
   return <Tree lines={lines} selected={selected} />;
 }

@@ -1,4 +1,4 @@
-// Owns one row of the session list: what it is called, what it is, what it is doing, what it has used.
+// One row of the session list: name, kind, state, tokens and cost.
 
 import type { ListedRow } from "../../../src/gateway/client/web.ts";
 import { tick } from "../clock.ts";
@@ -9,17 +9,17 @@ import { Time } from "../parts/time.tsx";
 import type { RowLine } from "./forest.ts";
 import { knownRow, toggle } from "./model.ts";
 
-/** CSS pixels. Every line of the list is as high. */
+/** CSS pixels. Every line of the list has this height. */
 export const ROW_HEIGHT = 50;
-/** Levels that are drawn further in than the one before; deeper ones stand below each other. */
+/** Levels that are indented; deeper ones share the last indent. */
 const INDENTED_LEVELS_MAX = 6;
 const WAITS_SHOWN_MAX = 2;
-/** As many children as the gateway counts. */
+/** The gateway counts no more children than this. */
 const CHILDREN_COUNTED_MAX = 1_000;
 
 const FORMS: Readonly<Record<string, string>> = { subagent: "sub-agent", dm: "direct chat" };
 
-/** What kind of session it is; of those that have no kind of their own, what the key says. */
+/** Returns the kind of a session; for kind "other", the form of its key. */
 function kindWord({ key, sessionKind }: ListedRow): string {
   if (sessionKind !== "other") return sessionKind;
   const form = /^agent:[^:]+:([a-z]+):/.exec(key)?.[1] ?? "other";
@@ -87,24 +87,24 @@ function Twist({ line, name }: { line: RowLine; name: string }) {
   );
 }
 
-/** What a session hangs below, where that is not seen. */
+/** Returns the parent of a session, for lists that don't show the tree. */
 function below({ spawnedBy }: ListedRow): string {
   if (spawnedBy === undefined) return "";
   return ` of ${sessionName(knownRow(spawnedBy) ?? { key: spawnedBy })}`;
 }
 
-/** What stands in the middle of the second line. */
+/** Returns the middle part of the second line. */
 function facts(row: ListedRow, tree: boolean): string {
   const kind = `${kindWord(row)}${tree ? "" : below(row)}`;
   return [row.agentId, kind, ...(row.channel === "unknown" ? [] : [row.channel])].join(" · ");
 }
 
-/** The element by which the list names its active row. */
+/** Returns the element id of a row, for `aria-activedescendant`. */
 export function rowId(key: string): string {
   return `session ${key}`.replaceAll(/\s/g, "_");
 }
 
-/** A line's place: its height, and how far in it stands. */
+/** Returns the style of a line: height and indent. */
 export function lineStyle(level: number) {
   return { height: `${ROW_HEIGHT}px`, "--depth": Math.min(level - 1, INDENTED_LEVELS_MAX) };
 }

@@ -1,10 +1,10 @@
-// Owns by how many lines a list is scrolled on when its rows have moved, so that what is in sight stays.
+// Computes by how many lines to scroll a list after its rows moved, so that the visible rows stay in place.
 
 interface Keyed {
   readonly key: string;
 }
 
-/** The way that most of the lines went which were in sight: `seen` lines from `first` on. */
+/** Returns the shift that most of the visible lines made: `seen` lines starting at `first`. */
 export function shiftOf(
   before: readonly Keyed[],
   after: readonly Keyed[],

@@ -1,4 +1,4 @@
-// Owns the first view: the sessions beside the conversation of one of them; on a phone one after the other.
+// The first view: the sessions beside the conversation of one of them; on a phone one at a time.
 
 import { lazy } from "../parts/lazy.tsx";
 import { route } from "../route.ts";

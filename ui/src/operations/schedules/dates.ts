@@ -1,12 +1,12 @@
-// Owns how the dates of jobs are written: on the reader's clock, in the job's zone, and how far away.
+// Formats the dates of jobs: in the reader's time zone, in the job's time zone, and relative to now.
 
 import { optional } from "../../../../src/core/optional.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../parts/format.ts";
 
-/** The zone of the reader's clock. */
+/** The time zone of the browser. */
 export const READERS_ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** `Fri, 20 Nov, 07:30`; of another year with the year. */
+/** Returns `Fri, 20 Nov, 07:30`; with the year if it is another one. */
 export function dateWords(atMs: number, nowMs: number, timeZone?: string): string {
   const sameYear = new Date(atMs).getFullYear() === new Date(nowMs).getFullYear();
   return new Date(atMs).toLocaleString(undefined, {
@@ -19,7 +19,7 @@ export function dateWords(atMs: number, nowMs: number, timeZone?: string): strin
   });
 }
 
-/** How far ahead: `now`, `in 40 s`, `in 12 min`, `in 3 h`, `in 5 d`. */
+/** Returns the time until a date: `now`, `in 40 s`, `in 12 min`, `in 3 h`, `in 5 d`. */
 export function aheadWords(atMs: number, nowMs: number): string {
   const ahead = atMs - nowMs;
   if (ahead <= 0) return "now";
@@ -29,7 +29,7 @@ export function aheadWords(atMs: number, nowMs: number): string {
   return `in ${Math.round(ahead / DAY_MS)} d`;
 }
 
-/** The same moment as a clock in another zone shows it; nothing where it shows the same. */
+/** Returns the same time in another time zone. Undefined: both zones show the same. */
 export function elsewhere(atMs: number, nowMs: number, timeZone: string | undefined): string | undefined {
   if (timeZone === undefined || timeZone === READERS_ZONE) return undefined;
   const there = dateWords(atMs, nowMs, timeZone);

@@ -1,5 +1,5 @@
-// Owns a job as its form holds it: texts and choices, and what of them is sent to the gateway.
-// DR1: of a job that is changed only what was changed is sent: the rest may have been masked on its way here.
+// Owns the form state of a job, and turns it into params for the gateway.
+// DR1: an edited job sends only its changed fields: the others may have been redacted by the gateway.
 
 import { optional } from "../../../../src/core/optional.ts";
 import type { ParamsOf } from "../../../../src/gateway/params.ts";
@@ -9,7 +9,7 @@ import { READERS_ZONE } from "./dates.ts";
 
 export type Job = PayloadOf<"cron.list">["jobs"][number];
 export type Turn = PayloadOf<"cron.runs">["entries"][number];
-type Asked = ParamsOf<"cron.preview">["schedule"];
+type Schedule = ParamsOf<"cron.preview">["schedule"];
 
 export const UNITS = [
   { name: "seconds", ms: 1_000 },
@@ -27,10 +27,10 @@ export interface Draft {
   readonly tz: string;
   readonly every: string;
   readonly unit: Unit;
-  /** On the reader's clock, as the browser's field has it. */
+  /** Local time, in the format of the browser's field. */
   readonly at: string;
   readonly agentId: string;
-  /** Empty: nowhere. */
+  /** Session key for the reply. Empty: the reply is not sent anywhere. */
   readonly deliverTo: string;
   readonly missed: "once" | "skip";
   readonly model: string;
@@ -39,7 +39,7 @@ export interface Draft {
   readonly timeout: string;
 }
 
-/** A moment as a field for date and time takes it. */
+/** Formats a time for a date and time field. */
 function fieldTime(atMs: number): string {
   const at = new Date(atMs);
   const day = [at.getFullYear(), at.getMonth() + 1, at.getDate()].map(twoDigits).join("-");
@@ -51,7 +51,7 @@ function everyOf(ms: number): Pick<Draft, "every" | "unit"> {
   return { every: String(ms / unit.ms), unit: unit.name };
 }
 
-/** The form of a new job, or of one that there is. */
+/** Returns the form state of a new or an existing job. */
 export function draftOf(job: Job | undefined, nowMs: number): Draft {
   const blank: Draft = {
     name: job?.name ?? "",
@@ -81,8 +81,8 @@ export function draftOf(job: Job | undefined, nowMs: number): Draft {
   }
 }
 
-/** The schedule that the form asks for; undefined while a field says nothing yet. */
-export function scheduleOf({ kind, expr, tz, every, unit, at }: Draft): Asked | undefined {
+/** Returns the schedule of the form. Undefined while a field is empty. */
+export function scheduleOf({ kind, expr, tz, every, unit, at }: Draft): Schedule | undefined {
   switch (kind) {
     case "cron":
       if (expr.trim() === "") return undefined;
@@ -101,8 +101,8 @@ export function scheduleOf({ kind, expr, tz, every, unit, at }: Draft): Asked | 
 
 const seconds = (text: string): number => Math.max(0, Math.round(Number(text) || 0));
 
-/** What `cron.add` gets. */
-export function newJob(draft: Draft, schedule: Asked): ParamsOf<"cron.add"> {
+/** Returns the params of `cron.add`. */
+export function newJob(draft: Draft, schedule: Schedule): ParamsOf<"cron.add"> {
   const { name, message, agentId, deliverTo, missed, model, thinking, timeout } = draft;
   return {
     schedule,
@@ -121,8 +121,8 @@ export function newJob(draft: Draft, schedule: Asked): ParamsOf<"cron.add"> {
 
 type Patch = ParamsOf<"cron.update">["patch"];
 
-/** What `cron.update` gets: the fields in which the form differs from what it began with. */
-export function patchOf(before: Draft, draft: Draft, schedule: Asked): Patch {
+/** Returns the patch of `cron.update`: the changed fields. */
+export function patchOf(before: Draft, draft: Draft, schedule: Schedule): Patch {
   const differs = (...fields: (keyof Draft)[]): boolean => fields.some((one) => before[one] !== draft[one]);
   const textOrNull = (text: string): string | null => text.trim() || null;
   const to = draft.deliverTo.trim();

@@ -1,4 +1,4 @@
-// Owns the form in which a job is made or changed.
+// The form that creates or edits a job.
 
 import { useId, useMemo, useState } from "preact/hooks";
 import { safeLine } from "../../../../src/core/safe-text.ts";
@@ -13,15 +13,15 @@ import { type Option, Select } from "../../parts/select.tsx";
 import { type Draft, draftOf, type Job, newJob, patchOf, scheduleOf } from "./draft.ts";
 import { When, type WhenProps } from "./when.tsx";
 
-/** Sessions that are offered; any other may be typed. */
+/** Limit of suggested sessions; any other key can be typed. */
 const SESSIONS_MAX = 50;
 const LEVELS: readonly Option<string>[] = [["", "the agent's"], ...THINKING_LEVELS];
 const MISSED = [
-  ["once", "are made up for, once"],
-  ["skip", "are left out"],
+  ["once", "run once, late"],
+  ["skip", "skip"],
 ] as const;
 
-/** Which agent, and what its answer is for. */
+/** Fields for the agent and the destination of its reply. */
 function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
   const { agents = [], defaultId = "" } = useReading("agents", () => ask("agents.list")).value ?? {};
   const sessions = useReading("sessions", () => ask("sessions.list", { limit: SESSIONS_MAX }));
@@ -39,7 +39,7 @@ function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
       </label>
       <label>
         <span>
-          Tell the reply to <span class="soft">optional</span>
+          Send the reply to <span class="soft">optional</span>
         </span>
         <input
           value={draft.deliverTo}
@@ -61,14 +61,14 @@ function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
   );
 }
 
-/** What is seldom set. */
+/** Rarely used fields. */
 function More({ draft, change }: WhenProps) {
   return (
     <details class="more">
       <summary>More</summary>
       <div class="pair">
         <label>
-          <span>Dates that pass while no gateway is there</span>
+          <span>Missed runs (gateway was down)</span>
           <Select value={draft.missed} options={MISSED} onPick={(missed) => change({ missed })} />
         </label>
         <label>
@@ -103,7 +103,7 @@ function More({ draft, change }: WhenProps) {
 
 async function save(job: Job | undefined, before: Draft, draft: Draft): Promise<void> {
   const schedule = scheduleOf(draft);
-  if (schedule === undefined) throw new Error("When is it due? A field is empty.");
+  if (schedule === undefined) throw new Error("The schedule has an empty field. Fill it in.");
   if (job === undefined) {
     await ask("cron.add", newJob(draft, schedule));
     return;
@@ -126,7 +126,7 @@ function Texts({ draft, change }: WhenProps) {
         />
       </label>
       <label>
-        <span>What the agent is told</span>
+        <span>Message to the agent</span>
         <textarea
           required
           rows={3}
@@ -139,7 +139,7 @@ function Texts({ draft, change }: WhenProps) {
   );
 }
 
-/** `job`: the one that is changed; without it a new one is made. */
+/** `job`: the job to edit. Undefined: creates a new one. */
 export function JobForm({ job, onClose }: { job: Job | undefined; onClose: () => void }) {
   const before = useMemo(() => draftOf(job, now()), [job]);
   const [draft, setDraft] = useState(before);
@@ -147,12 +147,12 @@ export function JobForm({ job, onClose }: { job: Job | undefined; onClose: () =>
   const isNew = job === undefined;
   const submit = async (): Promise<void> => {
     await save(job, before, draft);
-    say(isNew ? "The job is scheduled." : "The job is changed.");
+    say(isNew ? "Job created." : "Job changed.");
     onClose();
   };
   return (
-    <Dialog title={isNew ? "New job" : "Change the job"} onClose={onClose}>
-      <Form class="job-form" action={isNew ? "Schedule it" : "Save"} onSubmit={submit} onClose={onClose}>
+    <Dialog title={isNew ? "New job" : "Edit job"} onClose={onClose}>
+      <Form class="job-form" action={isNew ? "Create" : "Save"} onSubmit={submit} onClose={onClose}>
         <Texts draft={draft} change={change} />
         <When draft={draft} change={change} />
         <Whom draft={draft} change={change} fixed={!isNew} />

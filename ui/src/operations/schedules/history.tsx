@@ -1,4 +1,4 @@
-// Owns the turns that a job had, newest first.
+// The history of a job's runs, newest first.
 
 import { ask } from "../../gateway.ts";
 import { Awaited } from "../../parts/failure.tsx";
@@ -10,13 +10,13 @@ import type { Job, Turn } from "./draft.ts";
 
 const SHOWN_MAX = 100;
 
-const CAUSES = { schedule: "on time", late: "made up for", manual: "by hand" } as const;
+const CAUSES = { schedule: "on time", late: "late", manual: "by hand" } as const;
 const LEFT_OUT: Readonly<Record<string, string>> = {
   missed: "missed",
-  still_running: "still at work",
+  still_running: "still running",
 };
 
-/** How a turn ended, in a word and its colour. */
+/** The outcome of a run as a word and a colour. */
 export function TurnState({ turn }: { turn: Turn }) {
   if (turn.status !== "skipped") return <State state={turn.status} />;
   const code = turn.code ?? "";
@@ -51,10 +51,10 @@ export function History({ job }: { job: Pick<Job, "id"> }) {
   const { value, again } = reading;
   useNews("cron", again, ({ id }) => id === job.id);
   if (value === undefined) return <Awaited {...reading} />;
-  if (value.entries.length === 0) return <p class="empty">This job has had no turn yet.</p>;
+  if (value.entries.length === 0) return <p class="empty">No runs yet</p>;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached with the keyboard
-    <section class="scroll-x turns" tabIndex={0} aria-label="Turns">
+    <section class="scroll-x turns" tabIndex={0} aria-label="Runs">
       <table>
         <thead>
           <tr>

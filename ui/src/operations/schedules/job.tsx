@@ -1,5 +1,4 @@
-// Owns one job in the list: what it is, when it is due next, how its last turn ended, and what can be done
-// with it.
+// One job in the list: its message, its next date, the outcome of its last run, and its actions.
 
 import { useState } from "preact/hooks";
 import { safeLine } from "../../../../src/core/safe-text.ts";
@@ -16,7 +15,7 @@ import { History, TurnState } from "./history.tsx";
 
 const MESSAGE_SHOWN_MAX = 200;
 
-/** A name that no job of somebody else can disturb, for buttons. */
+/** Returns a safe, short name of a job for button labels: names come from anybody. */
 const called = (job: Job): string => safeLine(job.name ?? job.message).slice(0, 60);
 
 async function attempt(work: Promise<unknown>, done: string): Promise<void> {
@@ -34,7 +33,7 @@ function Switch({ job }: { job: Job }) {
   const flip = (): Promise<void> =>
     attempt(
       ask("cron.update", { id, patch: { enabled: !enabled } }),
-      enabled ? "The job is paused." : "The job goes on.",
+      enabled ? "Job paused." : "Job resumed.",
     );
   return (
     <button
@@ -55,7 +54,7 @@ function Next({ job }: { job: Job }) {
   const zone = job.schedule.kind === "cron" ? job.schedule.tz : undefined;
   if (atMs === undefined) {
     const over = job.schedule.kind === "at" && job.state.last !== undefined;
-    return <span class="soft">{over ? "it is over" : "paused"}</span>;
+    return <span class="soft">{over ? "finished" : "paused"}</span>;
   }
   const there = elsewhere(atMs, now(), zone);
   return (
@@ -70,7 +69,7 @@ function Next({ job }: { job: Job }) {
 
 function Last({ job }: { job: Job }) {
   const { last } = job.state;
-  if (last === undefined) return <span class="soft">no turn yet</span>;
+  if (last === undefined) return <span class="soft">no run yet</span>;
   return (
     <>
       <TurnState turn={last} /> <span class="soft">{ago(last.firedAtMs, tick.value)}</span>
@@ -90,7 +89,7 @@ function Actions(props: { job: Job; open: boolean; onEdit: () => void }) {
   const { id } = job;
   const show = (): void => go({ view: "operations", tab: "schedules", about: open ? undefined : id }, true);
   const busy = job.state.last?.status === "running" || job.state.last?.status === "queued";
-  const remove = (): void => void attempt(ask("cron.remove", { id }), "The job is removed.");
+  const remove = (): void => void attempt(ask("cron.remove", { id }), "Job removed.");
   return (
     <div class="job-actions bar">
       <button
@@ -109,7 +108,7 @@ function Actions(props: { job: Job; open: boolean; onEdit: () => void }) {
             class="quiet"
             disabled={busy}
             aria-label={`Run now: ${called(job)}`}
-            onClick={() => attempt(ask("cron.run", { id }), "It runs now.")}
+            onClick={() => attempt(ask("cron.run", { id }), "Job started.")}
           >
             Run now
           </button>
@@ -132,8 +131,7 @@ function Actions(props: { job: Job; open: boolean; onEdit: () => void }) {
             <b>
               <Name text={called(job)} />
             </b>{" "}
-            has no further turns, and its history goes. A run that is under way goes on; its conversation
-            stays.
+            will not run again, and its history is removed. A running run continues; the conversation stays.
           </p>
         </Confirm>
       )}
@@ -158,7 +156,7 @@ export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) 
         )}
         {problem !== undefined && (
           <p class="tone-warn" role="note">
-            Each turn fails: <Name text={problem} />
+            Each run fails: <Name text={problem} />
           </p>
         )}
         <p class="job-when">
@@ -169,7 +167,7 @@ export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) 
           <span class="chip">{agentId}</span>
           {deliver !== undefined && (
             <span class="soft">
-              tells <SessionLink sessionKey={deliver.to} />
+              reply to <SessionLink sessionKey={deliver.to} />
             </span>
           )}
         </p>

@@ -1,4 +1,4 @@
-// Owns the tab of scheduled jobs: those that there are, soonest first, and the way to a new one.
+// The tab of scheduled jobs, the next due one first, with a button for a new one.
 
 import { useEffect, useState } from "preact/hooks";
 import { ask, may } from "../../gateway.ts";
@@ -11,7 +11,7 @@ import "./schedules.css";
 
 const PAGE = 100;
 
-/** So many pages of jobs, as one. */
+/** Reads `pages` pages of jobs as one list. */
 async function readJobs(pages: number) {
   let page = await ask("cron.list", { limit: PAGE });
   const jobs = [...page.jobs];
@@ -22,7 +22,7 @@ async function readJobs(pages: number) {
   return { ...page, jobs };
 }
 
-/** Soonest first; what has no date stands below. */
+/** Sorts by next date; jobs without one come last. */
 function bySoonest(one: Job, other: Job): number {
   const at = (job: Job): number => job.state.nextRunAtMs ?? Number.MAX_SAFE_INTEGER;
   return at(one) - at(other) || one.createdAtMs - other.createdAtMs;
@@ -31,7 +31,7 @@ function bySoonest(one: Job, other: Job): number {
 function Empty() {
   return (
     <div class="empty">
-      <p>Nothing is scheduled.</p>
+      <p>No scheduled jobs</p>
       <p>
         A job is a message that an agent is told at set times: a report every morning, a check every hour.
       </p>

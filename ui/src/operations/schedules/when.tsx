@@ -1,4 +1,4 @@
-// Owns the part of a job's form that says when it is due, with the next dates as the gateway works them out.
+// The schedule part of a job's form, with a preview of the next dates by the gateway.
 
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import { safeText } from "../../../../src/core/safe-text.ts";
@@ -13,7 +13,7 @@ const ASK_AFTER_MS = 250;
 
 const KINDS = [
   { kind: "cron", title: "At set times" },
-  { kind: "every", title: "Every so often" },
+  { kind: "every", title: "At an interval" },
   { kind: "at", title: "Once" },
 ] as const;
 
@@ -124,7 +124,7 @@ type Seen =
   | { readonly kind: "problem"; readonly words: string }
   | { readonly kind: "nothing" };
 
-/** The next dates of what the form says, as the gateway works them out. */
+/** Shows the next dates of the schedule, computed by the gateway. */
 function Preview({ draft }: { draft: Draft }) {
   const [seen, setSeen] = useState<Seen>({ kind: "nothing" });
   const look = useMemo(() => {
@@ -143,7 +143,7 @@ function Preview({ draft }: { draft: Draft }) {
   useEffect(() => look(draft), [kind, expr, tz, every, unit, at]);
   return (
     <div class="preview" role="status">
-      {seen.kind === "nothing" && <p class="soft">The next dates will stand here.</p>}
+      {seen.kind === "nothing" && <p class="soft">The next dates appear here.</p>}
       {seen.kind === "problem" && <p class="problem">{safeText(seen.words)}</p>}
       {seen.kind === "dates" && <Dates preview={seen.preview} />}
     </div>

@@ -1,6 +1,6 @@
 // Moves the output of a build into dist. Plain JavaScript, like its users.
-// A reader of dist finds the old or the new output, complete, except for a short moment in between. Two builds
-// at the same time do not mix their files: each builds in a separate folder first.
+// A reader of dist finds the old or the new output, complete, except for a short moment in between. Two
+// builds at the same time do not mix their files: each builds in a separate folder first.
 
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -27,8 +27,8 @@ function replace(from, to, aside) {
 }
 
 /**
- * Lets `make` fill a new folder, then moves each entry of it into `dist`, replacing an entry of the same name.
- * Resolves with the names.
+ * Lets `make` fill a new folder, then moves each entry of it into `dist`, replacing an entry of the same
+ * name. Resolves with the names.
  */
 export async function putInPlace(dist, make) {
   mkdirSync(dist, { recursive: true });

@@ -58,7 +58,7 @@ async function settledOutbox(house: House): Promise<void> {
 }
 
 describeInBrowser("deliveries", () => {
-  test("DV1: what leaves shows while the tab is open; failed rows are dismissed, or tried again", async () => {
+  test("DV1: the tab shows new deliveries live; failed rows can be dismissed or retried", async () => {
     const house = await open();
     await settledOutbox(house);
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/deliveries" });
@@ -98,7 +98,7 @@ describeInBrowser("deliveries", () => {
     expect(await sideways(page)).toBe(0);
   });
 
-  test("filters by state and session, and older rows by their page", async () => {
+  test("filters by state and session, and loads older rows page by page", async () => {
     const house = await open();
     for (let at = 0; at < 120; at++) await deliver(house, `n${at}.`, {}, { kind: "sent" });
     await settledOutbox(house);
@@ -137,7 +137,7 @@ describeInBrowser("deliveries", () => {
 });
 
 describeInBrowser("channels", () => {
-  test("every way out is there with its trouble, and changes as the outbox does", async () => {
+  test("the tab lists every channel with its error, and changes with the outbox", async () => {
     const house = await open();
     const route = { channel: "webhook", to: "news" };
     await deliver(house, "a", { route, kind: "hook" }, failed("x", `the receiver said ${HOSTILE}`));
@@ -155,7 +155,7 @@ describeInBrowser("channels", () => {
 });
 
 describeInBrowser("rights", () => {
-  test("the tools of a session stand there with the setting that gives or denies each", async () => {
+  test("lists the tools of a session with the setting that allows or denies each", async () => {
     const house = await open();
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/rights" });
     const card = page.getByRole("region", { name: "Tools of a session" });
@@ -173,7 +173,7 @@ describeInBrowser("rights", () => {
     expect(page.url()).toContain(encodeURIComponent(MAIN));
   });
 
-  test("may A see B: every access with its rule, what would change it, and both ways round", async () => {
+  test("shows each kind of access of A to B with its rule and the needed settings, in both directions", async () => {
     const tools = { visibility: "tree" as const, agentToAgent: { enabled: false, allow: [] } };
     const house = await open({ choices: { agents: AGENTS, tools } });
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/rights" });
@@ -199,7 +199,7 @@ describeInBrowser("rights", () => {
     await card.getByText("no such session").waitFor();
   });
 
-  test("who may not ask is not offered the question; a session that a token does not cover is refused", async () => {
+  test("hides the access check without its scope; refuses a session that the token does not cover", async () => {
     const house = await open();
     const reader = await visit(house.http, { token: "reader", at: "operations/rights" });
     await reader.page.getByRole("region", { name: "Tools of a session" }).waitFor();
@@ -211,7 +211,7 @@ describeInBrowser("rights", () => {
 });
 
 describeInBrowser("permissions", () => {
-  test("what an agent asks is shown as it comes, and answered by who may", async () => {
+  test("a permission request appears live, and only a token with the scope can answer it", async () => {
     const asked: PermissionQuestion[] = [];
     const answers: string[] = [];
     const permissions = {
@@ -238,7 +238,7 @@ describeInBrowser("permissions", () => {
     expect(answers).toEqual(["q1 deny"]);
   });
 
-  test("a gateway that answers late is asked once at a time", async () => {
+  test("a slow gateway gets one request at a time", async () => {
     const house = await open({ permissions: { list: () => [], answer: () => false } });
     const line = await openLine(house.port);
     const { page } = await visit(line.http, { token: TOKEN, at: "operations/status" });

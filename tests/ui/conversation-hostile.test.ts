@@ -94,7 +94,7 @@ function harm(page: Page) {
 const HARMLESS = { broken: false, elements: [], handlers: [], links: [], elsewhere: 1 };
 
 describeInBrowser("hostile text", () => {
-  test("MD1: in messages, names, tool calls, results and thinking nothing runs, loads or leaves its place", async () => {
+  test("MD1: hostile messages, names, tool calls, results and thinking run nothing, load nothing and stay in their box", async () => {
     const house = await openHouse();
     const tool = (text: string, n: number): Message[] => [
       {
@@ -137,7 +137,7 @@ describeInBrowser("hostile text", () => {
     expect(await harm(page)).toEqual(HARMLESS);
   });
 
-  test("text that reorders or hides what is around it is written out", async () => {
+  test("writes out characters that reorder or hide the text around them", async () => {
     const house = await openHouse();
     const text = "pay \u202e0001\u202c EUR\u2066\u200b now";
     await hold(house, [{ ...userMessage("m", text), senderName: text }]);
@@ -147,7 +147,7 @@ describeInBrowser("hostile text", () => {
     expect(shown).not.toMatch(/[\u202a-\u202e\u2066-\u2069\u200b]/);
   });
 
-  test("TM1: a line of a megabyte, deep quotes, brackets and lists are shown, and the page stays at hand", async () => {
+  test("TM1: shows a line of a megabyte, deep quotes, brackets and lists, and stays responsive", async () => {
     const house = await openHouse();
     await hold(
       house,
@@ -162,7 +162,7 @@ describeInBrowser("hostile text", () => {
     expect(await sideways(page)).toBe(0);
   });
 
-  test("hostile text that is streamed does no more than one that is read", async () => {
+  test("streamed hostile text is as harmless as stored hostile text", async () => {
     const all = [...TEXTS, ...HEAVY.map((text) => text.slice(0, 20_000))].join("\n\n");
     const house = await openHouse({
       play: async (handle) => {

@@ -50,7 +50,7 @@ async function until(seen: Locator, say: () => void): Promise<void> {
 }
 
 describeInBrowser("a conversation that goes on", () => {
-  test("LV2: text is shown as it grows, as markdown, and stays once, as the transcript has it", async () => {
+  test("LV2: streamed text is shown as markdown while it grows, and once when it is in the transcript", async () => {
     const { house, speak, end } = await openTalk();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await say(page, "tell me");
@@ -70,7 +70,7 @@ describeInBrowser("a conversation that goes on", () => {
     expect((await entries(page)).filter((text) => text.includes("Another beginning"))).toHaveLength(1);
   });
 
-  test("what is sent meanwhile queues in sight and can be taken back; Stop ends the run with its text", async () => {
+  test("shows messages queued during a run, which can be cancelled; Stop ends the run and keeps its text", async () => {
     const { house, speak } = await openTalk();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await say(page, "begin");
@@ -93,7 +93,7 @@ describeInBrowser("a conversation that goes on", () => {
     await expect.poll(() => queued.count()).toBe(0);
   });
 
-  test("Shift+Enter makes a line, on a phone Enter does; the field grows, and a draft waits for its session", async () => {
+  test("Shift+Enter adds a line, on a phone Enter does; the field grows, and each session keeps its draft", async () => {
     const { house } = await openTalk();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     const height = () => field(page).evaluate((one) => one.clientHeight);
@@ -118,7 +118,7 @@ describeInBrowser("a conversation that goes on", () => {
     await phone.page.getByText("echo quick phone").waitFor();
   });
 
-  test("a tool call is seen while it is under way, and whom the session waits for", async () => {
+  test("shows a running tool call, and the session that it waits for", async () => {
     const heard = Promise.withResolvers<string>();
     const model = scriptedModel(({ entries }) => {
       const last = JSON.stringify(entries.at(-1));
@@ -141,7 +141,7 @@ describeInBrowser("a conversation that goes on", () => {
     await expect.poll(() => page.getByText("I ask.").count()).toBe(1);
   });
 
-  test("RE2: two tabs on one session agree", async () => {
+  test("RE2: two tabs on one session show the same messages", async () => {
     const { house } = await openTalk();
     const first = await visit(house.http, { token: TOKEN, at: AT });
     const second = await visit(house.http, { token: TOKEN, at: AT, context: first.context });
@@ -160,7 +160,7 @@ describeInBrowser("a conversation that goes on", () => {
       await page.getByRole("heading", { name: "the first room" }).waitFor();
   });
 
-  test("RE2: a gateway restarts under an open page: what was said meanwhile is there after it, and nothing twice", async () => {
+  test("RE2: after a restart of the gateway an open page shows the missed messages, each once", async () => {
     const dir = temporaryFolder();
     let house = await openHouse({ dir, play: () => "before the restart" });
     const { port } = house;
@@ -183,7 +183,7 @@ describeInBrowser("a conversation that goes on", () => {
     expect(await entries(page)).toHaveLength(6);
   });
 
-  test("RE3: a reset or a delete elsewhere is said, and what was read stays readable", async () => {
+  test("RE3: the page reports a reset or delete by another client, and keeps the loaded messages", async () => {
     const { house } = await openTalk();
     const client = await house.client();
     const { key } = await client.request("sessions.create", {});

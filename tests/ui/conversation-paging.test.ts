@@ -85,7 +85,7 @@ function walk(page: Page, direction: -1 | 1, until: string): Promise<{ jumpMax: 
 }
 
 describeInBrowser("a conversation of thousands of messages", () => {
-  test("TH1, LI1: it is read back to its beginning and on again, without a jump and in a bounded document", async () => {
+  test("TH1, LI1: scrolls to the first message and back without a jump, in a bounded document", async () => {
     const house = await openHouse();
     await append(house, 0, 4_000);
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
@@ -101,7 +101,7 @@ describeInBrowser("a conversation of thousands of messages", () => {
     await page.locator("[data-id=m3999]").waitFor();
   }, 120_000);
 
-  test("LI2: only a reader at the end is kept there; others are told how many came, and led to them", async () => {
+  test("LI2: only a reader at the end stays there; others see the number of new messages and a button to them", async () => {
     const house = await openHouse();
     await append(house, 0, 350);
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
@@ -136,7 +136,7 @@ describeInBrowser("a conversation of thousands of messages", () => {
     await expect.poll(() => latest.count()).toBe(0);
   });
 
-  test("a link leads to a message, marked, in the middle of what is around it; a wrong one is said", async () => {
+  test("a link opens a message, marked and with its neighbours; a wrong link is reported", async () => {
     const house = await openHouse();
     await append(house, 0, 1_000);
     const { page } = await visit(house.http, { token: TOKEN, at: `${AT}/m500`, viewport: PHONE });

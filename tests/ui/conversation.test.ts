@@ -147,7 +147,7 @@ describeInBrowser("a conversation", () => {
     await expect.poll(() => field.inputValue()).toBe("may I?");
   });
 
-  test("reset and delete are asked first; an archived session is read-only until it is restored", async () => {
+  test("reset and delete ask for confirmation; an archived session is read-only until it is restored", async () => {
     const house = await openStory();
     const client = await house.client();
     const { key } = await client.request("sessions.create", { label: "short-lived" });

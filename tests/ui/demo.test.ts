@@ -34,7 +34,7 @@ async function saidIn(client: GatewayClient, sessionKey: string): Promise<string
 }
 
 describeInBrowser("the demo", () => {
-  test("an empty gateway offers the demo in one click; it plays in a store of its own, and leads back", async () => {
+  test("an unused gateway offers the demo in one click; it plays in a separate store, and leads back", async () => {
     const house = await houseWithDemo();
     const { page } = await visit(house.http, { token: TOKEN, at: AT_MAIN });
     await field(page).fill("for my own gateway");
@@ -67,7 +67,7 @@ describeInBrowser("the demo", () => {
     expect(await page.evaluate(() => window.sessionStorage.getItem("parley.token"))).toBe(TOKEN);
   });
 
-  test("TR1: a page that is loaded anew goes on with the demo, and says nothing twice; nor does a second tab", async () => {
+  test("TR1: a reloaded page resumes the demo and sends nothing twice; nor does a second tab", async () => {
     const house = await houseWithDemo();
     const { page, context } = await visit(house.http, { token: TOKEN });
     await button(page, "Play the demo").click();
@@ -82,7 +82,7 @@ describeInBrowser("the demo", () => {
     expect(asked).toHaveLength(1);
   });
 
-  test("after a restart of the gateway under the demo the page begins another one by itself", async () => {
+  test("after a restart of the gateway the page starts a new demo", async () => {
     const home = homeWith({ gateway: { port: await freePort(), auth: { token: TOKEN } } });
     const first = await startProcess({ home });
     const { page } = await visit(first.httpUrl, { token: TOKEN, allow: /WebSocket|ERR_CONNECTION|503|404/ });
@@ -98,7 +98,7 @@ describeInBrowser("the demo", () => {
     await button(page, "Play the demo").waitFor();
   });
 
-  test("no demo is offered to who may not begin it, nor where somebody has said something", async () => {
+  test("offers no demo without the scope to start it, nor on a used gateway", async () => {
     const tokens = [{ token: "a-reader-of-all", role: "operator", scopes: ["operator.read"] }] as const;
     const house = await houseWithDemo({ gateway: { tokens } });
     const reader = await visit(house.http, { token: "a-reader-of-all" });

@@ -45,7 +45,7 @@ const TALK: readonly ChainStep[] = [
   step({ id: "x", kind: "refused", from: B, to: A, at: 2_000, state: "refused", code: "open_flow" }),
 ];
 
-test("LY1: time goes downwards, and no two rows of steps come nearer than a line of text", () => {
+test("LY1: time goes downwards, and rows of steps are at least a line of text apart", () => {
   const { steps, bars, height } = layOut(TALK, parties, 900);
   const rows = steps.map(({ step: { id }, y }) => ({ id, y })).sort((a, b) => a.y - b.y);
   expect(rows.map(({ id }) => id)).toEqual(["m", "q", "x", "w"]);
@@ -56,7 +56,7 @@ test("LY1: time goes downwards, and no two rows of steps come nearer than a line
   expect(asked?.run).toBeGreaterThan(asked?.top ?? 0);
 });
 
-test("a wait stands on the bar of the run that waits, from the question to the answer", () => {
+test("draws a wait on the bar of the waiting run, from the message to the answer", () => {
   const { steps, bars } = layOut(TALK, parties, 900);
   const wait = steps.find(({ step: { id } }) => id === "w");
   const sent = steps.find(({ step: { id } }) => id === "q");
@@ -64,7 +64,7 @@ test("a wait stands on the bar of the run that waits, from the question to the a
   expect(wait?.top).toBe(sent?.y);
 });
 
-test("LY2: a long pause is cut and marked; LY3: what has not ended goes on to the lower end", () => {
+test("LY2: cuts and marks a long pause; LY3: extends an unfinished run to the lower end", () => {
   const later = [
     ...TALK,
     step({
@@ -84,7 +84,7 @@ test("LY2: a long pause is cut and marked; LY3: what has not ended goes on to th
   expect(bars.find(({ id }) => id === "z")).toMatchObject({ open: true, end: height - 12 });
 });
 
-test("columns share the room there is, and never less than they need", () => {
+test("columns share the available width, and keep their minimum", () => {
   expect(layOut(TALK, parties, 700).width).toBeLessThanOrEqual(700);
   const many = Array.from({ length: 30 }, (_, at) => ({ key: `k${at}` }));
   const { lanes, laneWidth, width } = layOut([], many, 700);
@@ -92,7 +92,7 @@ test("columns share the room there is, and never less than they need", () => {
   expect(width).toBeGreaterThan(30 * laneWidth);
 });
 
-test("whatever steps there are, all of them are laid out, in finite places, in the order of time", () => {
+test("lays out any steps, at finite positions, in the order of time", () => {
   const dice = diceOf("4711");
   const kinds = [
     "message",
@@ -137,7 +137,7 @@ test("whatever steps there are, all of them are laid out, in finite places, in t
   }
 });
 
-test("a thousand steps are laid out in the order of n log n: no row looks for another one", () => {
+test("lays out a thousand steps in n log n time", () => {
   const many = Array.from({ length: 1_000 }, (_, at) =>
     step({
       id: `s${at}`,
@@ -161,7 +161,7 @@ function chain(talks: ChainRow["talks"]): ChainRow {
   };
 }
 
-test("AR1: in the overview each two have one arc for each kind, the thicker the more was said", () => {
+test("AR1: the overview has one arc for each pair and kind, thicker with more steps", () => {
   const talk = { kind: "send" as const, from: A, to: B, steps: 2, open: 0 };
   const { arcs, nodes } = overviewOf(
     [chain([talk, { ...talk, kind: "refused" }]), chain([{ ...talk, steps: 9, open: 1 }])],
@@ -178,7 +178,7 @@ test("AR1: in the overview each two have one arc for each kind, the thicker the 
   ]);
 });
 
-test("AR2: who talks to many stands in the middle; of too many sessions the busiest are shown, and the rest counted", () => {
+test("AR2: sessions with many partners are in the middle; of too many sessions the busiest are shown, the rest counted", () => {
   const talks = Array.from({ length: 60 }, (_, at) => ({
     kind: "send" as const,
     from: A,
@@ -194,7 +194,7 @@ test("AR2: who talks to many stands in the middle; of too many sessions the busi
   expect(Math.abs(middle - 20)).toBeLessThanOrEqual(1);
 });
 
-test("AR3: who talks now is shown, however little was said and however many others there are", () => {
+test("AR3: sessions that talk now are always shown, however few their steps", () => {
   const talks = Array.from({ length: 60 }, (_, at) => ({
     ...{ kind: "send" as const, from: A, to: `k${at}` },
     ...{ steps: 60 - at, open: at === 59 ? 1 : 0 },
@@ -204,7 +204,7 @@ test("AR3: who talks now is shown, however little was said and however many othe
   expect(arcs.find(({ open }) => open > 0)?.to).toBe("k59");
 });
 
-test("a step is said as a sentence, with its outcome", () => {
+test("describes a step as a sentence with its outcome", () => {
   const waits = new Map([["f", TALK[2] as ChainStep]]);
   const said = sentence({ ...(TALK[1] as ChainStep), text: "what\nis new?" }, { ...around, waits });
   expect(said).toBe("a asked b, answered after 1.9 s: what is new?");

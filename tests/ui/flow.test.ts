@@ -45,7 +45,7 @@ async function open(here: House, at = "flow", more: VisitOptions = {}): Promise<
 const stepNamed = (page: Page, name: RegExp) => page.locator(".step").and(page.getByRole("button", { name }));
 
 describeInBrowser("the flow view", () => {
-  test("a conversation is drawn with its turns and its announcement, and every step opens its message", async () => {
+  test("draws a conversation with its turns and its announcement; every step opens its message", async () => {
     const here = await house({ choices: rules({ maxPingPongTurns: 5 }) });
     const lastRoute = { channel: "webchat", to: "people" };
     await here.store.transaction((tx) => updateSession(tx, RESEARCH, { lastRoute }));
@@ -76,7 +76,7 @@ describeInBrowser("the flow view", () => {
     expect(page.url()).toContain(`#/sessions/${encodeURIComponent(RESEARCH)}/`);
   });
 
-  test("jobs side by side have a column each, and bring their results", async () => {
+  test("parallel jobs have a column each, and show their results", async () => {
     const here = await house();
     await tell(here, doing(...["one", "two", "three"].map((label) => spawning(`job ${label}`, { label }))));
     const page = await open(here);
@@ -88,7 +88,7 @@ describeInBrowser("the flow view", () => {
     expect(await stepNamed(page, /brought main its result/).count()).toBe(3);
   });
 
-  test("a refused circle and a refused hop are said in words, and are arrows that do not arrive", async () => {
+  test("a refused circular wait and a refused hop have a text and an arrow that does not arrive", async () => {
     const here = await house({ choices: rules({ maxHops: 2 }) });
     const round = doing(sending(RESEARCH, doing(sending(WRITER, doing(sending(MAIN, "may we?"))))));
     await tell(here, round);
@@ -105,7 +105,7 @@ describeInBrowser("the flow view", () => {
     expect(await second.locator(".flow-picture").textContent()).toContain("refused: circular wait");
   });
 
-  test("what a chain has used stands against its budget, and says when that is used up", async () => {
+  test("shows a chain's use against its budget, and says when the budget is used up", async () => {
     // As if the chain had used all of it while the first message was answered.
     const model = talkingModel((input) => (input === "one" ? useUp() : undefined));
     const here = await house({ model, choices: rules({ maxChainTokens: 100_000, maxChainCost: 2 }) });
@@ -121,7 +121,7 @@ describeInBrowser("the flow view", () => {
     );
   });
 
-  test("DG3: it grows while it is looked at; the chosen step stays chosen, and the reader stays where they are", async () => {
+  test("DG3: a growing diagram keeps the selected step and the scroll position", async () => {
     const hold = Promise.withResolvers<void>();
     const model = talkingModel((input) => (input === "wait for it" ? hold.promise : undefined));
     const here = await house({ model });
@@ -147,7 +147,7 @@ describeInBrowser("the flow view", () => {
     await page.locator(".flow-head").getByText("research").waitFor();
   });
 
-  test("hostile names and texts are text, on one line, and leave the picture as it is", async () => {
+  test("hostile names and texts stay text on one line, and leave the diagram intact", async () => {
     const here = await house();
     await here.store.transaction((tx) => updateSession(tx, RESEARCH, { label: EVIL }));
     const chainId = await tell(here, doing(sending(RESEARCH, EVIL)));
@@ -166,7 +166,7 @@ describeInBrowser("the flow view", () => {
     }
   });
 
-  test("I9: whoever may see one session sees that there is another one, and nothing of it", async () => {
+  test("I9: a token for one session sees that another one takes part, and nothing of it", async () => {
     const tokens = [
       {
         token: "main-only",
@@ -187,7 +187,7 @@ describeInBrowser("the flow view", () => {
     expect(await page.locator(".flow-heads").innerText()).not.toContain("research");
   });
 
-  test("DG2: one step is in the order of Tab, the arrows go on from there, and Enter opens it", async () => {
+  test("DG2: one step is in the tab order, the arrow keys move from there, and Enter opens it", async () => {
     const here = await house({ choices: rules({ maxPingPongTurns: 3 }) });
     await tell(here, doing(sending(RESEARCH, "what is new?")));
     const page = await open(here);
@@ -208,7 +208,7 @@ describeInBrowser("the flow view", () => {
     expect(await page.locator(".step[tabindex='0']").count()).toBe(1);
   });
 
-  test("the overview shows who talks to whom; a session or an arc of it chooses among the chains", async () => {
+  test("the overview shows the sessions that talk; a click on a session or an arc filters the chains", async () => {
     const here = await house();
     await tell(here, doing(sending(RESEARCH, "a")));
     await tell(here, doing(sending(WRITER, "b")));
@@ -227,7 +227,7 @@ describeInBrowser("the flow view", () => {
     await expect.poll(() => page.locator(".chain-row").count()).toBe(1);
   });
 
-  test("DG1: of a chain with hundreds of steps those in sight are in the document, and all can be reached", async () => {
+  test("DG1: of hundreds of steps only the visible ones are in the document, and all can be reached", async () => {
     const here = await house();
     const chainId = await tell(here, doing(sending(RESEARCH, "the first")));
     const at = here.engine.now();

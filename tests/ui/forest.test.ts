@@ -23,7 +23,7 @@ function smallTree(): Forest {
   return forest;
 }
 
-test("FO1: what is learnt of rows shows at once, their places change when they may", () => {
+test("FO1: new data of a row shows at once, its position changes in settle", () => {
   const forest = smallTree();
   forest.learn(["b", "a2"], [row("b", 20, { label: "new" }), row("a2", 21, { spawnedBy: "a" })]);
   expect(shown(forest.lines(OPEN))).toEqual(["a", " a1", " a2", "b"]);
@@ -34,7 +34,7 @@ test("FO1: what is learnt of rows shows at once, their places change when they m
   expect(forest.unsettled()).toBe(0);
 });
 
-test("FO3: what is gone keeps its place until then, and takes what hung below it along", () => {
+test("FO3: a deleted row keeps its position until settle, which removes it with its children", () => {
   const forest = smallTree();
   expect(forest.learn(["a"], [])).toBe(true);
   expect(forest.lines(OPEN)).toMatchObject([{ key: "a", gone: true }, {}, {}, { key: "b", gone: false }]);
@@ -43,7 +43,7 @@ test("FO3: what is gone keeps its place until then, and takes what hung below it
   expect(forest.learn(["b"], [])).toBe(false);
 });
 
-test("FO2: a new row comes where its branch was read, and one of an unread branch or a later page does not", () => {
+test("FO2: adds a new row to a branch that was read, but not to an unread branch or a later page", () => {
   const forest = smallTree();
   forest.add(TOP, { sessions: [row("c", 7)], nextCursor: "more" }, false);
   forest.learn(
@@ -56,7 +56,7 @@ test("FO2: a new row comes where its branch was read, and one of an unread branc
   expect(shown(forest.lines(() => false))).toEqual(["n", "a", "b", "c", "old"]);
 });
 
-test("a row at the top whose spawner is gone stays there when there is news of it", () => {
+test("a row at the top whose parent was deleted stays there when its data changes", () => {
   const forest = new Forest(false);
   forest.add(TOP, { sessions: [row("x", 5, { spawnedBy: "gone" }), row("y", 4)] }, false);
   forest.learn(["x", "y"], [row("x", 6, { spawnedBy: "gone" }), row("y", 7)]);
@@ -64,7 +64,7 @@ test("a row at the top whose spawner is gone stays there when there is news of i
   expect(shown(forest.lines(OPEN))).toEqual(["y", "x"]);
 });
 
-test("after any news in any order, the list is newest first and holds each session once", () => {
+test("after any updates in any order, the list is newest first and holds each session once", () => {
   const keys = ["a", "b", "c", "d", "e", "f"];
   const rounds = fc.array(
     fc.record({ touched: fc.subarray(keys), gone: fc.subarray(keys), settle: fc.boolean() }),
@@ -94,7 +94,7 @@ test("after any news in any order, the list is newest first and holds each sessi
   );
 });
 
-test("sessions that name each other as spawners, or themselves, end the tree nowhere", () => {
+test("sessions that name each other, or themselves, as parents do not loop the tree", () => {
   const forest = new Forest(false);
   forest.add(TOP, { sessions: [row("a", 1, { children: 1 })] }, false);
   forest.add("a", { sessions: [row("a", 1, { spawnedBy: "a", children: 1 })] }, false);
@@ -102,7 +102,7 @@ test("sessions that name each other as spawners, or themselves, end the tree now
   expect(shown(forest.lines(OPEN))).toEqual(["a"]);
 });
 
-test("keys walk the tree as in any other: down, in, out, to its ends, and choose", () => {
+test("keys move in the tree as in any other: down, in, out, to its ends, and select", () => {
   const forest = smallTree();
   const lines = forest.lines((key) => key === "a");
   const after = (key: string, at: number) => deedOf(key, lines, at, 2);
@@ -126,7 +126,7 @@ test("keys walk the tree as in any other: down, in, out, to its ends, and choose
   expect(after("x", 1)).toBeUndefined();
 });
 
-test("a list is scrolled on by the way that most of what was in sight went", () => {
+test("scrolls a list by the shift of most visible rows", () => {
   const keyed = (text: string) => [...text].map((key) => ({ key }));
   expect(shiftOf(keyed("abcdef"), keyed("fabcde"), 1, 3)).toBe(1);
   expect(shiftOf(keyed("abcdef"), keyed("cabdef"), 2, 3)).toBe(0);

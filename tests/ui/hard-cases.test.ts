@@ -47,7 +47,7 @@ async function expectUsable(page: Page): Promise<void> {
 
 describeInBrowser("a bad day", () => {
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
-    test(`after a restart (${signal}) the open page comes back by itself and shows what it missed, once`, async () => {
+    test(`after a restart (${signal}) the open page reconnects and shows the missed messages once`, async () => {
       const home = homeWith({ gateway: { port: await freePort(), auth: { token: PROCESS_TOKEN } } });
       const first = await startProcess({ home });
       const { page } = await visit(first.httpUrl, { token: first.token, at: AT_MAIN, allow: NOBODY_THERE });
@@ -67,7 +67,7 @@ describeInBrowser("a bad day", () => {
     });
   }
 
-  test("a message that is sent when the connection breaks is said once, whether or not its answer came", async () => {
+  test("a message sent while the connection breaks arrives once, whether or not its answer came", async () => {
     const house = await openHouse();
     const client = await house.client();
     const line = await openLine(house.port);
@@ -87,7 +87,7 @@ describeInBrowser("a bad day", () => {
     expect(await shown(page, "once and only once").count()).toBe(1);
   });
 
-  test("while the network stalls the page can be used and says what it waits for", async () => {
+  test("the page stays usable while the network stalls, and says that it is loading", async () => {
     const house = await openHouse();
     const line = await openLine(house.port);
     const { page } = await visit(line.http, { token: TOKEN });
@@ -102,7 +102,7 @@ describeInBrowser("a bad day", () => {
     await expect.poll(() => page.getByText("Loading…").count()).toBe(0);
   });
 
-  test("over a line of 30 kB a second the page is there, and what is said arrives", async () => {
+  test("over a line of 30 kB a second the page loads, and messages arrive", async () => {
     const house = await openHouse();
     const line = await openLine(house.port);
     line.slow(30_000);

@@ -64,7 +64,7 @@ const FRAMES: readonly string[] = [
 ];
 
 describeInBrowser("a hostile gateway", () => {
-  test("frames that no gateway sends leave the page usable", async () => {
+  test("stays usable after frames that no gateway sends", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { allow: OWN_WORDS });
     const { socket } = await between(page, () => undefined);
@@ -82,7 +82,7 @@ describeInBrowser("a hostile gateway", () => {
     await views(page).waitFor();
   });
 
-  test("an answer that no gateway gives shows a failure with a way out, never a white page", async () => {
+  test("shows an error with a retry button after an answer that no gateway gives, never a blank page", async () => {
     const house = await openHouse();
     const broken: { value: unknown } = { value: undefined };
     const { page } = await visit(house.http, { allow: OWN_WORDS });
@@ -106,7 +106,7 @@ describeInBrowser("a hostile gateway", () => {
     await expect.poll(() => page.getByText("This view failed").count()).toBe(0);
   });
 
-  test("a view that throws is a box with words and a button, beside which everything else works", async () => {
+  test("a view that throws becomes a box with a text and a button; everything else works", async () => {
     const house = await openHouse();
     let isBroken = true;
     const { page } = await visit(house.http, { allow: OWN_WORDS });
@@ -128,7 +128,7 @@ describeInBrowser("a hostile gateway", () => {
 });
 
 describeInBrowser("the page's policy", () => {
-  test("scripts that get into the page's text are not run by the browser", async () => {
+  test("the browser does not run scripts that get into the page's HTML", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { allow: /Content Security Policy|TrustedHTML|TrustedScript/ });
     const planted = [

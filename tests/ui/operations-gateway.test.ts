@@ -32,7 +32,7 @@ const paths = (page: Page) =>
   page.locator(".plot-line").evaluateAll((found) => found.map((one) => one.getAttribute("d")).join(" "));
 
 describeInBrowser("the gateway's own work", () => {
-  test("PL1: figures are plots, each with its values now, at any moment by mouse and keys, and as a table", async () => {
+  test("PL1: figures are plots with current values, values at any time by mouse and keys, and a table", async () => {
     const { house, world } = await held();
     const client = await house.client();
     for (let at = 0; at < 12; at += 1) {
@@ -60,7 +60,7 @@ describeInBrowser("the gateway's own work", () => {
     expect(await row.getByRole("cell").allInnerTexts()).toContain("6/min");
   });
 
-  test("the figures move while they are shown", async () => {
+  test("figures update while they are shown", async () => {
     const { house, world } = await held();
     await world.advance(10_000);
     const { page } = await visit(house.http, { token: TOKEN });
@@ -73,7 +73,7 @@ describeInBrowser("the gateway's own work", () => {
     await expect.poll(() => paths(page)).not.toBe(before);
   });
 
-  test("the log is followed, paused, filtered by level and searched; lines open and lead to their session", async () => {
+  test("the log can be followed, paused, filtered by level and searched; lines open and link to their session", async () => {
     const { house, say } = await held();
     say(30, "one", { sessionKey: "agent:research:main", runId: "run-1" });
     say(50, "two", { err: { type: "Error", message: "no", stack: "Error: no\n    at deep (file.ts:1)" } });
@@ -98,7 +98,7 @@ describeInBrowser("the gateway's own work", () => {
     await page.getByText("No matching lines").waitFor();
   });
 
-  test("after a restart of the gateway the log and the figures are those of the new process", async () => {
+  test("after a restart of the gateway the page shows log and figures of the new process", async () => {
     const first = await held();
     first.say(30, "the old one");
     await first.world.advance(10_000);
@@ -114,7 +114,7 @@ describeInBrowser("the gateway's own work", () => {
     await page.getByText("The first values appear in a few seconds.").waitFor();
   });
 
-  test("LG1: lines at the end stay in sight as they come; a reader who scrolled up is not moved", async () => {
+  test("LG1: a reader at the end sees new lines; a reader who scrolled up is not moved", async () => {
     const { house, say } = await held();
     for (let at = 0; at < 200; at += 1) say(30, `line ${at}`);
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/log" });
@@ -153,7 +153,7 @@ describeInBrowser("the gateway's own work", () => {
     }
   });
 
-  test("the configuration is checked: what is wrong, and what a restart would change", async () => {
+  test("checks the configuration: shows problems, and the changes of a restart", async () => {
     let found = 0;
     const base = { path: "<b>x.json5", exists: true, ok: true, errors: [], warnings: [] };
     const settings = { gateway: { port: 7275, token: "(set)" }, agents: [{ id: "main", tools: {} }] };
@@ -183,7 +183,7 @@ describeInBrowser("the gateway's own work", () => {
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
-  test("a gateway that runs on an older configuration than the file says so on the first view", async () => {
+  test("every view says that the gateway runs on an older configuration than the file", async () => {
     const same = { path: "x.json5", exists: true, ok: true, errors: [], warnings: [], settings: {} };
     let changed: string[] = [];
     const { house, world } = await held({
@@ -206,7 +206,7 @@ describeInBrowser("the gateway's own work", () => {
     }
   });
 
-  test("OP1: what a token may not see is not offered: no log, no configuration, no figures of every session", async () => {
+  test("OP1: hides tabs outside of the token's rights: log, configuration, figures of every session", async () => {
     const { house } = await held({ gateway: { tokens: TOKENS } });
     const reader = (await visit(house.http, { token: "reader-token", at: "operations/log" })).page;
     await reader.locator(".plot").first().waitFor();

@@ -29,7 +29,7 @@ test("a scale ends at 1, 2 or 5 times a power of ten", () => {
   expect([nearest([10, 20, 30], 24), nearest([], 5)]).toEqual([1, -1]);
 });
 
-test("FG1: news are added to what is there, and no more is kept than the gateway keeps", () => {
+test("FG1: adds new values to the known ones, and keeps no more than the gateway", () => {
   const first = history([1, 2, 3], [1, null, 3], 4);
   const both = joined(first, history([4, 5], [4, 5], 4));
   expect(both.times).toEqual([2, 3, 4, 5]);
@@ -48,7 +48,7 @@ test("plots show ten minutes of a young gateway and an hour of an older one", ()
   expect(spanOf([1_000_000, 3_000_000])).toEqual({ from: -600_000, to: 3_000_000 });
 });
 
-test("a figure that the page does not know has a plot of its own, and every plot its sentence", () => {
+test("an unknown figure has a separate plot, and every plot a sentence", () => {
   const known = history([1, 2], [3, 1]);
   const strange = {
     name: "strange",
@@ -72,7 +72,7 @@ test("a figure that the page does not know has a plot of its own, and every plot
   ]);
 });
 
-test("what is long past is said as its date, and what was a moment ago as that", () => {
+test("shows an old time as a date, and a recent one as its age", () => {
   const day = 86_400_000;
   const at = Date.UTC(2026, 2, 14, 12);
   const said = [0, 12_000, 3 * 3_600_000, 29 * day].map((passed) => ago(at, at + passed));
@@ -89,7 +89,7 @@ test("LL1: the page keeps a bounded number of lines, each once", () => {
   expect(kept.dropped).toBe(7);
 });
 
-test("what a line holds beside its message is shown as JSON, an error as its stack", () => {
+test("shows the other fields of a log line as JSON, an error as its stack", () => {
   const plain = { seq: 1, time: 1, level: "info", msg: "m" } as const;
   expect(detailsOf(plain)).toBeUndefined();
   expect(detailsOf({ ...plain, runId: "r" })).toBe('{\n  "runId": "r"\n}');

@@ -24,7 +24,7 @@ async function jobs(house: House, ...wanted: Partial<ParamsOf<"cron.add">>[]): P
 const card = (page: Page, name: string) => page.locator("li.job", { hasText: name });
 
 describeInBrowser("schedules", () => {
-  test("a job is made with a preview of its next dates, and stands in the list with its next one", async () => {
+  test("creates a job with a preview of its next dates, and lists it with its next date", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await page.getByText("No scheduled jobs").waitFor();
@@ -60,7 +60,7 @@ describeInBrowser("schedules", () => {
     expect(stored).toMatchObject([{ name: "Morning report", missed: "once", agentId: "main" }]);
   });
 
-  test("a turn by hand is seen to start and end, and leads to its conversation and its history", async () => {
+  test("shows start and end of a run by hand, with links to its conversation and its history", async () => {
     const held = Promise.withResolvers<void>();
     const house = await openHouse({
       play: async () => {
@@ -84,7 +84,7 @@ describeInBrowser("schedules", () => {
     await expect.poll(() => page.url()).toContain(encodeURIComponent(`cron:${id}`));
   });
 
-  test("the switch pauses and goes on; what others change is seen without a reload", async () => {
+  test("the switch pauses and resumes a job; changes of other clients appear without a reload", async () => {
     const house = await openHouse();
     const [id = ""] = await jobs(house, { name: "Check" });
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
@@ -99,7 +99,7 @@ describeInBrowser("schedules", () => {
     await page.getByText("No scheduled jobs").waitFor();
   });
 
-  test("DR1: what is not changed in the form is not sent: a message that came masked stays whole", async () => {
+  test("DR1: unchanged fields are not sent: a redacted message stays intact", async () => {
     const house = await openHouse();
     const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
     const [id = ""] = await jobs(house, { name: "Check", message: `use ${secret}` });
@@ -118,7 +118,7 @@ describeInBrowser("schedules", () => {
     expect(row?.message).toBe(`use ${secret}`);
   });
 
-  test("removing asks first, and can be left with Escape", async () => {
+  test("removing asks for confirmation, and Escape cancels it", async () => {
     const house = await openHouse();
     await jobs(house, { name: "Check" });
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
@@ -132,7 +132,7 @@ describeInBrowser("schedules", () => {
     await page.getByText("No scheduled jobs").waitFor();
   });
 
-  test("a token that only reads sees the jobs and is offered nothing that it may not do", async () => {
+  test("a read-only token sees the jobs and no actions", async () => {
     const tokens = [{ token: READER, role: "operator", scopes: ["operator.read"] }] as const;
     const house = await openHouse({ gateway: { tokens } });
     await jobs(house, { name: "Check" });
@@ -143,7 +143,7 @@ describeInBrowser("schedules", () => {
     expect(await page.getByRole("button", { name: "History: Check" }).count()).toBe(1);
   });
 
-  test("hostile names and messages are text, and disturb nothing around them", async () => {
+  test("hostile names and messages stay text, and change nothing around them", async () => {
     const house = await openHouse();
     const name = `<img src=x onerror=alert(1)> \u202Egnp.exe ${"long ".repeat(30)}`.trim();
     await jobs(house, {

@@ -7,7 +7,7 @@ import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from
 import { FAMILY, manySessions, names, row, seedSessions } from "./session-seed.ts";
 
 describeInBrowser("sessions", () => {
-  test("I9: a scoped token sees the sessions that it covers, and may make none where it may not write", async () => {
+  test("I9: a scoped token sees the sessions that it covers, and creates none outside of them", async () => {
     const scoped = {
       token: "scoped",
       role: "operator" as const,
@@ -29,7 +29,7 @@ describeInBrowser("sessions", () => {
     expect(await page.content()).not.toContain("agent:main:chat:plan");
   });
 
-  test("a new session is made for the agent that is chosen, and shown", async () => {
+  test("creates a session for the selected agent, and opens it", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { token: TOKEN });
     await page.getByRole("button", { name: "New session" }).click();
@@ -80,7 +80,7 @@ describeInBrowser("sessions", () => {
     }
   });
 
-  test("after the gateway was gone and is back, what is shown is read again, as open as it was", async () => {
+  test("after the gateway is back, the list is read again and the same rows are open", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
     const { page } = await visit(house.http, { token: TOKEN, allow: /WebSocket|ERR_/ });

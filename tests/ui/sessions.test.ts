@@ -9,7 +9,7 @@ import { sampleRun } from "../store/samples.ts";
 import { FAMILY, MAINS, manySessions, NEWEST, names, row, seedSessions, tree } from "./session-seed.ts";
 
 describeInBrowser("sessions", () => {
-  test("the tree shows roots, and below an opened one what it spawned, at any depth", async () => {
+  test("the tree shows roots, and the children of open rows, at any depth", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
     const { page } = await visit(house.http, { token: TOKEN });
@@ -34,7 +34,7 @@ describeInBrowser("sessions", () => {
     expect(await names(page)).toHaveLength(5);
   });
 
-  test("a row says what its session does, and on whom it waits, with a way there", async () => {
+  test("a row shows its session's state, and a link to the session that it waits for", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
     const run = (sessionKey: string, state: "queued" | "running" | "waiting", laneSeq = 1) =>
@@ -63,7 +63,7 @@ describeInBrowser("sessions", () => {
     await expect.poll(() => row(page, /^the group/).getAttribute("aria-selected")).toBe("true");
   });
 
-  test("the list, the search, the filters and the archived ones are the gateway's, in one list", async () => {
+  test("list, search, filters and archived sessions come from the gateway, in one list", async () => {
     const house = await openHouse();
     await seedSessions(house.store, [...FAMILY, ...manySessions(40, NEWEST)]);
     const { page } = await visit(house.http, { token: TOKEN });
@@ -93,7 +93,7 @@ describeInBrowser("sessions", () => {
     expect(await row(page, /long past/).innerText()).toContain("archived");
   });
 
-  test("the keyboard walks the tree, opens, closes and chooses, and the list keeps the focus", async () => {
+  test("the keyboard moves in the tree, opens, closes and selects; the list keeps the focus", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
     const { page } = await visit(house.http, { token: TOKEN });
@@ -122,7 +122,7 @@ describeInBrowser("sessions", () => {
     expect(await press("Home", "ArrowUp")).toBe((await names(page))[0]);
   });
 
-  test("SP1: Tab leaves the list in one step, whatever its rows hold", async () => {
+  test("SP1: Tab leaves the list in one step", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
     const { page } = await visit(house.http, { token: TOKEN, at: "sessions/agent%3Amain%3Amain" });
@@ -134,7 +134,7 @@ describeInBrowser("sessions", () => {
     expect(where).toBe("Conversation");
   });
 
-  test("SP2: what a search finds is seen from its top, and a long name stays readable with the focus on it", async () => {
+  test("SP2: search results start at the top, and a long name stays readable with the focus on it", async () => {
     const house = await openHouse();
     const long = { key: "agent:main:chat:long", label: `conversation of ${"many ".repeat(30)}words` };
     await seedSessions(house.store, [long, ...manySessions(60, NEWEST)]);
@@ -151,7 +151,7 @@ describeInBrowser("sessions", () => {
     expect(await page.locator(".session-name").evaluate((element) => element.scrollLeft)).toBe(0);
   });
 
-  test("rows move to the top and change as runs start and end; sessions come, go and come back from the archive", async () => {
+  test("rows move and change as runs start and end; sessions appear, disappear and return from the archive", async () => {
     const gate = Promise.withResolvers<void>();
     const house = await openHouse({
       play: async () => {
@@ -184,7 +184,7 @@ describeInBrowser("sessions", () => {
     await expect.poll(() => names(page)).toContain("long past");
   });
 
-  test("FO1: while the pointer is above the list no row moves; it says so, and they move once it has left", async () => {
+  test("FO1: no row moves while the pointer is above the list; a button counts the moves, which follow when it leaves", async () => {
     const house = await openHouse();
     await seedSessions(house.store, manySessions(40, NEWEST));
     const { page } = await visit(house.http, { token: TOKEN });
@@ -206,7 +206,7 @@ describeInBrowser("sessions", () => {
     await expect.poll(async () => (await names(page))[0]).toBe("conversation 1");
   });
 
-  test("SP2: thousands of sessions: few rows in the document, pages as one scrolls, and what is in sight stays", async () => {
+  test("SP2: of thousands of sessions few rows are in the document; pages load on scroll, and visible rows stay", async () => {
     const house = await openHouse();
     await seedSessions(house.store, manySessions(3_000, NEWEST));
     const { page } = await visit(house.http, { token: TOKEN });
@@ -253,7 +253,7 @@ describeInBrowser("sessions", () => {
       .toEqual(["conversation 299", "conversation 5"]);
   });
 
-  test("a link to a session deep in the tree opens what is above it, and brings it into sight", async () => {
+  test("a link to a session deep in the tree opens its ancestors and scrolls to it", async () => {
     const house = await openHouse();
     await seedSessions(house.store, [...manySessions(60, NEWEST), ...FAMILY]);
     const at = `sessions/${encodeURIComponent("agent:main:subagent:deep")}`;
@@ -269,7 +269,7 @@ describeInBrowser("sessions", () => {
     await expect.poll(inSight).toBe(true);
   });
 
-  test("on a phone the list is where it was when one comes back from a conversation", async () => {
+  test("on a phone the list keeps its position after a conversation", async () => {
     const house = await openHouse();
     await seedSessions(house.store, manySessions(200, NEWEST));
     const { page } = await visit(house.http, { token: TOKEN, viewport: PHONE });

@@ -26,7 +26,7 @@ function traces(page: Page): Promise<string> {
 }
 
 describeInBrowser("sign-in", () => {
-  test("TK1: the token of the link is taken out of the address and the history, and kept for this tab", async () => {
+  test("TK1: removes the token from the address and the history, and keeps it for this tab", async () => {
     const { http } = await openHouse();
     const { page } = await visit(http, { token: TOKEN });
     expect(page.url()).toBe(`${http}/`);
@@ -38,7 +38,7 @@ describeInBrowser("sign-in", () => {
     expect(page.url()).not.toContain(TOKEN);
   });
 
-  test("GC2: a wrong token is refused in words, and a right one pasted as a link is taken", async () => {
+  test("GC2: a wrong token shows an error; a right one, pasted as a link, signs in", async () => {
     const { http } = await openHouse();
     const { page } = await visit(http);
     const field = page.getByLabel("Token or link");
@@ -65,7 +65,7 @@ describeInBrowser("sign-in", () => {
     expect(await accessibilityProblems(phone.page)).toEqual([]);
   });
 
-  test("TK1: a link that is pasted into an open page leaves no token in any step of the history", async () => {
+  test("TK1: a link pasted into an open page leaves no token in the history", async () => {
     const { http } = await openHouse();
     const { page } = await visit(http, { token: TOKEN, at: "flow" });
     const asked: string[] = [];
@@ -86,7 +86,7 @@ describeInBrowser("sign-in", () => {
     expect(asked.join("\n")).not.toContain(TOKEN);
   });
 
-  test("a token is taken with the white space around it, and as the part of a link that holds it", async () => {
+  test("accepts a token with white space around it, and the token part of a link", async () => {
     const { http } = await openHouse();
     for (const text of [`  ${TOKEN}\t`, `#token=${TOKEN}`, `token=${TOKEN}`]) {
       const { page } = await visit(http);
@@ -95,7 +95,7 @@ describeInBrowser("sign-in", () => {
     }
   });
 
-  test("a link with a wrong token is refused, and the token is kept nowhere", async () => {
+  test("refuses a link with a wrong token, and stores the token nowhere", async () => {
     const { http } = await openHouse();
     const { page } = await visit(http);
     await page.goto(`${http}/#token=not-the-token`);
@@ -104,7 +104,7 @@ describeInBrowser("sign-in", () => {
     expect(await page.evaluate(() => window.sessionStorage.length)).toBe(0);
   });
 
-  test("after too many wrong tokens the page says to wait, and can be stopped", async () => {
+  test("after too many wrong tokens the page asks to wait, and retrying can be stopped", async () => {
     const { http, client } = await openHouse();
     for (let guess = 0; guess < 10; guess++) await client({ token: `guess ${guess}` }).catch(() => null);
     const { page } = await visit(http);
@@ -114,7 +114,7 @@ describeInBrowser("sign-in", () => {
     await expect.poll(() => page.getByRole("button", { name: "Sign in" }).isEnabled()).toBe(true);
   });
 
-  test("GC2: when a restarted gateway no longer takes the token, the page says so and forgets it", async () => {
+  test("GC2: when a restarted gateway refuses the token, the page says so and forgets it", async () => {
     const port = await freePort();
     const first = await startProcess({
       home: homeWith({ gateway: { port, auth: { token: "the-first-token-of-the-page" } } }),
@@ -147,7 +147,7 @@ describeInBrowser("sign-in", () => {
     expect(await views(one.page).count()).toBe(0);
   });
 
-  test("signing out leaves nothing of the reader in the tab: no choice, no draft", async () => {
+  test("signing out clears the tab: no selection and no draft stay", async () => {
     const { http } = await openHouse();
     const { page } = await visit(http, { token: TOKEN, at: "sessions/agent%3Amain%3Amain" });
     await page.getByRole("textbox", { name: "Message" }).fill("not yet said");
@@ -161,7 +161,7 @@ describeInBrowser("sign-in", () => {
     expect(await page.getByRole("button", { name: "Tree" }).getAttribute("aria-pressed")).toBe("true");
   });
 
-  test("a page whose gateway is killed waits for it, and is signed in again without being asked", async () => {
+  test("a page whose gateway is killed waits, and signs in again without a prompt", async () => {
     const home = homeWith({ gateway: { port: await freePort(), auth: { token: TOKEN } } });
     const first = await startProcess({ home });
     const { page } = await visit(first.httpUrl, { token: TOKEN, allow: NOBODY_THERE });

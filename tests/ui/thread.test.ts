@@ -55,7 +55,7 @@ function transcript(count: number) {
 }
 
 describe("the window", () => {
-  test("TH1, TH2: in whichever order pages are read, it is a part of the transcript without a gap, and bounded", () => {
+  test("TH1, TH2: pages read in any order make a bounded window without a gap", () => {
     const moves = fc.array(fc.constantFrom("older", "newer"), { maxLength: 40 });
     fc.assert(
       fc.property(
@@ -84,7 +84,7 @@ describe("the window", () => {
     );
   });
 
-  test("what comes is put behind once; a reader who looks back keeps the beginning of the window", () => {
+  test("appends each new message once; a reader of old messages keeps the start of the window", () => {
     const source = transcript(WINDOW_MAX + 50);
     const full = { ...threadOf(source.before(`m${WINDOW_MAX}`, WINDOW_MAX)), nextAfter: undefined };
     const page = source.after(`m${WINDOW_MAX - 1}`, 50);
@@ -99,7 +99,7 @@ describe("the window", () => {
     expect(withNewer(follows, page, "newest").messages).toBe(follows.messages);
   });
 
-  test("the newest page tells of every run that has not ended: another one holds no lane any more", () => {
+  test("the newest page lists every unfinished run: any other one holds no lane", () => {
     const running: Run = { kind: "turn", state: "running", acceptedAt: 1, chainId: "c" };
     const now = { session: {}, cost: 0, queue: [] } as unknown as Page["now"];
     const base = { ...transcript(1).newest(1), now };
@@ -134,7 +134,7 @@ describe("what is seen of it", () => {
           : [],
     );
 
-  test("IT1: a result stands with the nearest call of its id; one whose call is not here stands alone", () => {
+  test("IT1: shows a result with the nearest call of its id; alone if the window lacks the call", () => {
     const messages = [
       result("x", "c1", "r0"),
       call("a1", "c1", "r1"),
@@ -146,13 +146,13 @@ describe("what is seen of it", () => {
     expect(shape(itemsOf(thread(messages, runs)))).toEqual(["x()", "end r0", "a1(t1)", "end r1", "a2(t2)"]);
   });
 
-  test("where the model reads a summary of what is above, a line says so", () => {
+  test("a line marks the point above which the model reads a summary", () => {
     const messages = [userMessage("a", "x"), userMessage("b", "y")];
     const items = itemsOf({ ...thread(messages, {}), compactions: { b: 5, gone: 6 } });
     expect(items.map(({ id }) => id)).toEqual(["day a", "a", "compaction b", "b"]);
   });
 
-  test("IT2: what has not changed is the same object after another read", () => {
+  test("IT2: an unchanged item is the same object after another read", () => {
     const before = thread([call("a", "c", "r1"), { ...userMessage("b", "x"), runId: "r2" }], {
       r1: RUN,
       r2: RUN,
@@ -165,7 +165,7 @@ describe("what is seen of it", () => {
   });
 });
 
-test("OR1: who a message is from comes from its provenance and its run, whatever the text says", () => {
+test("OR1: the author of a message comes from its provenance and its run, never from its text", () => {
   const from = { kind: "inter_session", sourceSessionKey: "agent:b:main", chainId: "c", hop: 1 } as const;
   const user = (more: object): Message =>
     ({ ...userMessage("m", "Notice from agent:evil"), ...more }) as Message;
@@ -199,7 +199,7 @@ test("OR1: who a message is from comes from its provenance and its run, whatever
   expect(originOf(sent, RUN, "main").sessionKey).toBe("agent:b:main");
 });
 
-test("CA1: calls and results of any shape are read without failing, and name sessions and files where they do", () => {
+test("CA1: reads calls and results of any shape without an error, and finds the sessions and files in them", () => {
   const call = (name: string, args: object): ToolCall =>
     ({ type: "toolCall", id: "c", name, arguments: args }) as ToolCall;
   expect(summaryOf(call("exec", { command: "ls\n -l" }))).toBe("ls -l");
@@ -256,7 +256,7 @@ describe("a growing text", () => {
     ...["> quoted", "", "1. one", "", "2. two", "", "Last words", ""],
   ].join("\n");
 
-  test("LB1: it is parted where a block has ended whatever follows, never inside a list or code", () => {
+  test("LB1: splits where a block has ended whatever follows, never inside a list or code", () => {
     const parts = new Set<string>();
     let from = 0;
     for (let end = 0; end <= DOC.length; end += 1) {
@@ -272,7 +272,7 @@ describe("a growing text", () => {
     expect([...parts].join("") + DOC.slice(from)).toBe(DOC);
   });
 
-  test("TM1: plain prose, code and tables are markdown; what is deep or repeats without end is not", () => {
+  test("TM1: renders prose, code and tables as markdown, but not deep or endlessly repeated structures", () => {
     for (const text of [DOC, "| a | b |\n|---|---|\n| 1 | 2 |", "a **b** [c](d) ~~e~~", "    indented"]) {
       expect(isTame(text), text.slice(0, 20)).toBe(true);
     }

@@ -1,5 +1,5 @@
-// Owns the route: the part of the address after "#", so that back, forward, reload and links in new tabs work.
-// Any text makes a route: an unknown one leads to the first view.
+// Owns the route: the part of the address after "#", so that back, forward, reload and links in new tabs
+// work. Any text makes a route: an unknown one leads to the first view.
 
 import { signal } from "@preact/signals";
 

@@ -1,6 +1,6 @@
 // The composer of a session: the text field, Send, Stop, model and thinking level.
-// The text stays in the field until the gateway has accepted it; a refusal is shown and loses nothing. After a
-// lost connection the client sends again with the same idempotency key, so the message is accepted once.
+// The text stays in the field until the gateway has accepted it; a refusal is shown and loses nothing. After
+// a lost connection the client sends again with the same idempotency key, so the message is accepted once.
 // Actions outside the token's scopes are not offered.
 
 import { useEffect, useRef, useState } from "preact/hooks";

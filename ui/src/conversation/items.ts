@@ -23,7 +23,7 @@ function dayOf(atMs: number): string {
   return new Date(atMs).toDateString();
 }
 
-/** Maps messages to the results of their calls. A call id may occur again later: the nearest result counts. */
+/** Maps messages to the results of their calls. A call id may occur again: the nearest result counts. */
 function pairResults(messages: readonly Message[]): Map<Message, ToolResult[]> {
   const open = new Map<string, Message>();
   const pairs = new Map<Message, ToolResult[]>();

@@ -209,7 +209,7 @@ export class SessionReader {
     }
   }
 
-  /** Reads the newest message if it is not known: the session was empty, or the window is far from the end. */
+  /** Reads the newest message if it is unknown: the session was empty, or the window is far from the end. */
   async #findTail(thread: Thread): Promise<void> {
     const newest = await this.#read(thread.nextAfter === undefined ? {} : { limit: 1 });
     if (thread.nextAfter === undefined || newest.sessionId !== thread.sessionId) {

@@ -53,7 +53,7 @@ export function Code({ text, name }: { text: string; name: string }) {
   const left = text.length - shown;
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
       {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
       <div class="code-text" tabIndex={0} role="group" aria-label={name}>
         <pre>{safeText(text.slice(0, shown))}</pre>

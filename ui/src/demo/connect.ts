@@ -1,5 +1,5 @@
-// Connects this tab to the reader's own gateway, or through it to its demo. The demo's token is requested with
-// the reader's token for each connection: after a restart of the gateway the demo is a new one with a new token.
+// Connects this tab to the reader's own gateway, or through it to its demo. Each connection requests the
+// demo's token with the reader's token: a restart of the gateway makes a new demo with a new token.
 
 import { webDialer } from "../../../src/gateway/client/dial-web.ts";
 import { openClient } from "../../../src/gateway/client/open.ts";

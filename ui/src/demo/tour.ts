@@ -39,8 +39,8 @@ export const ACTS: readonly Act[] = [
     title: "Three jobs",
     lines: [{ agent: "main", text: "spawn 3 jobs: wait 2 seconds, then say part {n} is done" }],
     caption:
-      "main gives three jobs to sub-agents and is free at once. The jobs run in parallel. Each result comes " +
-      "back once, into main's conversation and to its people.",
+      "main gives three jobs to sub-agents and is free at once. The jobs run in parallel. Each result " +
+      "comes back once, into main's conversation and to its people.",
   },
   {
     title: "A circle",

@@ -1,5 +1,5 @@
-// The tab of the outbox: sent, pending and failed deliveries, with Retry and Dismiss. Retrying a delivery that
-// may have arrived, and dismissing, ask for confirmation.
+// The tab of the outbox: sent, pending and failed deliveries, with Retry and Dismiss. Retrying a delivery
+// that may have arrived, and dismissing, ask for confirmation.
 // DV1: the rows are read again when the gateway sends an event: the event is a hint, the row is the truth.
 
 import { useRef, useState } from "preact/hooks";

@@ -11,7 +11,7 @@ export type Unit = History["series"][number]["unit"];
 /** Time span shown of a gateway that has just started. */
 const SHORT_MS = 10 * MINUTE_MS;
 
-/** Joins known values and newer ones. A restarted gateway has other times: its values replace the old ones. */
+/** Joins known values and newer ones. After a restart of the gateway the new values replace the old ones. */
 export function joined(before: History | undefined, news: History): History {
   if (before === undefined) return news;
   const drop = Math.max(0, before.times.length + news.times.length - news.pointsMax);

@@ -1,5 +1,5 @@
 // Owns the log lines that the page holds, and the split of a line into columns and details.
-// LL1: the number of lines is bounded: the oldest are dropped first. A line that was read twice is shown once.
+// LL1: the number of lines is bounded: the oldest are dropped first. Each line is shown once.
 
 import type { PayloadOf } from "../../../src/gateway/payloads.ts";
 

@@ -89,7 +89,7 @@ function Processes({ status: { processes, processId } }: { status: Status }) {
   return (
     <>
       <h2>Processes</h2>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
       <section class="scroll-x card" aria-label="Processes" tabIndex={0}>
         <table>
           <thead>
@@ -174,7 +174,7 @@ function Figures() {
 
 function FiguresTable({ history }: { history: History }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
     <section class="scroll-x card" aria-label="Figures" tabIndex={0}>
       <table>
         <thead>

@@ -1,4 +1,5 @@
-// Owns notices to the reader: shown for a moment, and read out by screen readers. Errors stay until dismissed.
+// Owns notices to the reader: shown for a moment, and announced by screen readers. Errors stay until
+// dismissed.
 
 import { signal } from "@preact/signals";
 import { safeText } from "../../../src/core/safe-text.ts";

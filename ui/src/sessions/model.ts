@@ -1,8 +1,7 @@
-// Owns the state of the session list: what is read from the gateway and when, which rows are open, and whether
-// rows may move now.
+// Owns the state of the session list: reads from the gateway, open rows, and whether rows may move now.
 // - An answer to a request from before a filter change or a lost connection is ignored.
 // - Events are batched and read together; an answer of hundreds of rows is drawn once.
-// - While the pointer is above a row, rows change in place and none moves (`hold`); pending moves are counted.
+// - While the pointer is above a row, rows change in place and none moves (`hold`).
 
 import { computed, effect, signal } from "@preact/signals";
 import { optional } from "../../../src/core/optional.ts";

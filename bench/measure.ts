@@ -1,5 +1,5 @@
 // Owns measuring: samples, percentiles, targets, the machine, and the table that is printed.
-// MS1: a target is asked of the middle (p50), unless it names another percentile; nothing is rounded first.
+// A target refers to the median (p50) unless it names another percentile; nothing is rounded first.
 
 import { cpus, totalmem } from "node:os";
 

@@ -12,7 +12,7 @@ import { sessionViewer } from "../flows/access.ts";
 import { getSession } from "../store/sessions.ts";
 import type { Db } from "../store/sql.ts";
 import { callTool } from "../tools/catalog.ts";
-import type { Passes, RunInHand } from "../tools/passes.ts";
+import type { ActiveRun, Passes } from "../tools/passes.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
 import type { Caller } from "./auth.ts";
 
@@ -38,7 +38,7 @@ export function viewerAs(caller: Caller, token: Viewer, chain: SpawnChain, setti
 }
 
 /** Returns the run of a call with a pass; undefined: the caller uses no pass. */
-export function runOfPass(passes: Passes | undefined, caller: Caller): Result<RunInHand | undefined> {
+export function runOfPass(passes: Passes | undefined, caller: Caller): Result<ActiveRun | undefined> {
   if (caller.actsAs === undefined) return ok(undefined);
   const run = passes?.runOf(caller.actsAs);
   if (run !== undefined) return ok(run);
@@ -52,7 +52,7 @@ export function runOfPass(passes: Passes | undefined, caller: Caller): Result<Ru
 export async function callInRun(
   tool: ToolContext,
   request: ToolCallRequest,
-  inHand: RunInHand | undefined,
+  inHand: ActiveRun | undefined,
 ): Promise<ToolResult> {
   if (inHand === undefined) return callTool(tool, request);
   const { run, wait, duringCall } = inHand;

@@ -1,4 +1,4 @@
-// Owns the tool `agents_list`: the agents that the calling session may name when it starts another session.
+// The tool `agents_list`: the agents whose sessions the calling session may start.
 
 import { containsSubagents } from "../core/sandbox-policy.ts";
 import { type AgentSettings, modelOf } from "../core/settings.ts";
@@ -30,7 +30,7 @@ function agentRow(ctx: ToolContext, agent: AgentSettings): ToolResult {
     ...(agent.name === undefined ? {} : { name: agent.name }),
     model: modelOf(ctx.settings, { agentId: agent.id }),
     runtime: agent.runtime?.type ?? "builtin",
-    // Whether a sub-agent of it would run contained.
+    // True if its sub-agents run contained.
     sandboxed: containsSubagents(agent),
     self: agent.id === ctx.agent.id,
   };

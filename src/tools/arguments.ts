@@ -1,7 +1,7 @@
 // Reads the arguments of a tool call as models write them, against the tool's schema and its limits.
-// A1: every unknown argument is named, with the nearest valid name; a wrong one says what was expected.
-// A2: an optional argument given as null, "" or blanks is absent, as is an empty list.
-// A3: numbers and booleans given as strings are read as such; closed lists of words ignore case and blanks.
+// A1: an unknown argument is named, with the nearest valid name; a wrong one, with the expected type.
+// A2: an optional argument given as null, "", white space or an empty list counts as absent.
+// A3: numbers and booleans may be given as strings; enums ignore case and white space.
 // A4: one answer names every wrong argument.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
@@ -9,29 +9,29 @@ import { isObject } from "../core/json.ts";
 import { isAgentId } from "../core/session-key.ts";
 import type { JsonSchema } from "../core/tool.ts";
 
-/** The problems of one call; `hints` say how to mend them. */
+/** The problems of one call; `hints` say how to fix them. */
 interface Problems {
   readonly unknown: string[];
   readonly wrong: string[];
   readonly hints: Set<string>;
-  /** Set when nothing but the size of an argument is wrong. */
+  /** True if the only problem is the size of an argument. */
   tooLarge: boolean;
 }
 
 /**
- * A limit of a tool for one argument, beyond its schema: called with the value, or with undefined when the
- * argument is absent, and returns the value to use.
+ * A limit of a tool for one argument, beyond its schema. Called with the value, or with undefined if the
+ * argument is absent; returns the value to use.
  */
 export type ArgumentLimit = (value: unknown, name: string) => Result<unknown>;
 
 /** Limits by the name of the argument. */
 export type ArgumentLimits = Readonly<Record<string, ArgumentLimit>>;
 
-/** Problems that are reported at once; more than this help nobody. */
+/** Limit of problems in one answer; more would not help. */
 const PROBLEMS_SHOWN_MAX = 8;
 const NAME_SHOWN_MAX_CHARS = 60;
 const VALUE_SHOWN_MAX_CHARS = 40;
-/** Longer than any agent's id: a text of this length is refused for its length, not for its form. */
+/** Longer than any agent id: a text of this length is refused for its length, not for its form. */
 const AGENT_ID_CHARS_MAX = 512;
 
 function shown(name: string): string {
@@ -39,7 +39,7 @@ function shown(name: string): string {
   return JSON.stringify(text);
 }
 
-/** What a value is, with its article: "a string", "an array", "null". */
+/** Returns the type of a value with its article: "a string", "an array", "null". */
 function described(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
@@ -49,7 +49,7 @@ function described(value: unknown): string {
   return `a ${typeof value}`;
 }
 
-/** Edit distance, one row at a time. */
+/** Returns the edit distance of two texts. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (const [line, char] of [...from].entries()) {
@@ -63,7 +63,7 @@ function distance(from: string, to: string): number {
   return row[to.length] ?? 0;
 }
 
-/** The valid name that a mistyped one most likely meant; none when nothing is close. */
+/** Returns the valid name closest to a mistyped one. Undefined: none is close. */
 export function nearestName(wanted: string, valid: readonly string[]): string | undefined {
   if (wanted.length > NAME_SHOWN_MAX_CHARS) return undefined;
   const plain = (text: string): string => text.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
@@ -87,7 +87,7 @@ const BOOLEANS = new Map([
   ["false", false],
 ]);
 
-/** A value as it was meant: numbers and booleans may come as strings, words of a list in any case. */
+/** Converts a value to the schema's type: numbers and booleans may be strings, enums in any case. */
 function coerced(schema: JsonSchema, value: unknown): unknown {
   if (typeof value !== "string") return value;
   const text = value.trim();
@@ -97,7 +97,7 @@ function coerced(schema: JsonSchema, value: unknown): unknown {
   return schema.enum.find((word) => String(word).toLowerCase() === text.toLowerCase()) ?? value;
 }
 
-/** Whether an optional argument that was written down says nothing. */
+/** Returns true if the value of an optional argument counts as absent. */
 function saysNothing(value: unknown): boolean {
   if (value === undefined || value === null) return true;
   if (typeof value === "string") return value.trim() === "";
@@ -165,7 +165,7 @@ function readObject(
     }
     const present = isRequired || !saysNothing(given);
     const before = problems.wrong.length;
-    // A limit that reads a closed list knows other spellings of its words, too.
+    // The limit of an enum knows other spellings of its values, too.
     const wanted = limits[name] === undefined ? property : { ...(property as JsonSchema), enum: undefined };
     const fits = present ? readValue(wanted as JsonSchema, given, prefix + name, problems) : undefined;
     if (problems.wrong.length > before) continue;
@@ -187,7 +187,7 @@ function noteUnknown(
 ): void {
   for (const name of Object.keys(value)) {
     if (names.includes(name)) continue;
-    // A suggestion costs time, and only the first problems are shown.
+    // Computing a suggestion takes time, and only the first problems are shown.
     const isShown = problems.unknown.length < PROBLEMS_SHOWN_MAX;
     const nearest = isShown ? nearestName(name, names) : undefined;
     const meant = nearest === undefined ? "" : ` (did you mean ${JSON.stringify(prefix + nearest)}?)`;
@@ -195,7 +195,7 @@ function noteUnknown(
   }
 }
 
-/** The arguments of a call as the tool uses them, or one failure that names everything that is wrong. */
+/** Returns the arguments as the tool uses them, or one failure that names every problem. */
 export function readArguments(
   schema: JsonSchema,
   args: unknown,
@@ -219,15 +219,15 @@ export function readArguments(
 }
 
 interface CountBounds {
-  /** For an argument that is left out. */
+  /** Value of an absent argument. */
   readonly fallback: number;
-  /** Less is an error: no meaning could be guessed. */
+  /** A smaller value is an error. */
   readonly min: number;
-  /** More is cut to this. */
+  /** A larger value is reduced to this. */
   readonly max: number;
 }
 
-/** A whole number within bounds; fractions are rounded down, more than the most is cut to it. */
+/** Limits a whole number. Fractions are rounded down; a value above `max` is reduced to it. */
 export function countLimit({ fallback, min, max }: CountBounds): ArgumentLimit {
   return (value, name) => {
     if (typeof value !== "number") return ok(fallback);
@@ -239,7 +239,7 @@ export function countLimit({ fallback, min, max }: CountBounds): ArgumentLimit {
   };
 }
 
-/** A text of at most so many characters, not blank. */
+/** Limits a text to `charsMax` characters; it must not be blank. */
 export function textLimit(charsMax: number): ArgumentLimit {
   return (value, name) => {
     if (typeof value !== "string") return ok(undefined);
@@ -249,7 +249,7 @@ export function textLimit(charsMax: number): ArgumentLimit {
   };
 }
 
-/** A long text, not blank. `hint`: where more can be put. */
+/** Limits a long text to `bytesMax` bytes; it must not be blank. `hint`: what to do with a longer text. */
 export function bodyLimit(bytesMax: number, hint?: string): ArgumentLimit {
   return (value, name) => {
     if (typeof value !== "string" || value.trim() === "") {
@@ -262,7 +262,7 @@ export function bodyLimit(bytesMax: number, hint?: string): ArgumentLimit {
   };
 }
 
-/** A text with a form of its own: `problem` says what is wrong with it. */
+/** Limits a text to a format. `problem` returns the error of an invalid text. */
 export function formLimit(
   charsMax: number,
   problem: (value: string) => Failure | undefined,
@@ -276,7 +276,7 @@ export function formLimit(
   };
 }
 
-/** The id of an agent, in any case. */
+/** Reads an agent id, in upper or lower case. */
 export const agentIdLimit: ArgumentLimit = formLimit(
   AGENT_ID_CHARS_MAX,
   (value) =>

@@ -1,8 +1,9 @@
-// Owns the home and the environment of commands that run bare.
-// BE1: the home lies in the gateway's state directory, for its owner alone: a contained agent that writes the
-//      workspace can't leave a start-up file there (.gitconfig, .bashrc, .npmrc, usercustomize.py).
-// BE2: start-up files of a project that can be switched off by environment are. docs/SANDBOX.md lists those
-//      that remain, because the program reads its project by design.
+// Owns the home folder and the environment of commands that run without a sandbox.
+// BE1: the home is in the gateway's state directory and accessible to its owner only: a sandboxed agent that
+//      writes the workspace can't leave a start-up file there (.gitconfig, .bashrc, .npmrc,
+//      usercustomize.py).
+// BE2: start-up files of a project are switched off if an environment variable can do that. docs/SANDBOX.md
+//      lists those that remain because the program reads its project by design.
 
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -11,8 +12,8 @@ import { SEARCH_PATH } from "../world/programs.ts";
 import type { ToolContext } from "./tool.ts";
 
 /**
- * Settings of git that name a program to run. Values from the environment replace those of a repository; only
- * `git -c` comes after them.
+ * Settings of git that name a program to run. Values from the environment override those of a repository;
+ * only `git -c` overrides them.
  */
 const GIT_SETTINGS: readonly (readonly [name: string, value: string])[] = [
   ["core.hooksPath", "/dev/null"],
@@ -41,7 +42,7 @@ const NO_STARTUP_FILES: Readonly<Record<string, string>> = {
   ),
   GIT_PROXY_COMMAND: "",
   PYTHONNOUSERSITE: "1",
-  // npm prefers these to the .npmrc of a project. It ignores an empty value, but trims a blank one.
+  // npm prefers these to a project's .npmrc. It ignores an empty value, but trims a blank one.
   npm_config_script_shell: "/bin/sh",
   npm_config_shell: "/bin/sh",
   npm_config_node_options: " ",
@@ -50,7 +51,7 @@ const NO_STARTUP_FILES: Readonly<Record<string, string>> = {
   YARN_IGNORE_PATH: "1",
 };
 
-/** The whole environment of a bare command; makes its home where that is missing. */
+/** Returns the full environment of a bare command. Creates its home if it is missing. */
 export async function bareEnvironment(
   ctx: Pick<ToolContext, "agent" | "settings">,
 ): Promise<Result<Record<string, string>>> {
@@ -60,7 +61,7 @@ export async function bareEnvironment(
     await ensureFolder(temporary);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return fail("exec_failed", `the home of the agent's commands, ${home}, can't be made: ${reason}`);
+    return fail("exec_failed", `can't create the home of the agent's commands, ${home}: ${reason}`);
   }
   return ok({
     PATH: ctx.settings.tools.exec.searchPath ?? SEARCH_PATH,

@@ -1,8 +1,8 @@
-// Owns which tools there are, which of them a session has, and how one is called.
-// CA1: a tool that the policy denies is not offered; a call of it names the setting that denies it.
-// CA2: what was accepted before a restart is not judged again, by whatever policy: its call is answered.
-// CA3: bad input never throws: whatever a model or a client sends is answered with one JSON object.
-// CA4: the tools of outside servers are given with the session that has them; nothing is started here.
+// Owns the catalogue of tools, the tools of a session, and tool calls.
+// - A tool that the policy denies is not offered; a call of it names the setting that denies it.
+// - A call that was accepted before a restart is not checked against the policy again: it is answered.
+// - Bad input never throws: any call of a model or a client is answered with one JSON object.
+// - MCP tools come with the session that has them; nothing is started here.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { ImageBlock } from "../core/message.ts";
@@ -55,13 +55,13 @@ type Policy = {
   readonly settings: Settings;
   readonly chain: SpawnChain;
   readonly outside?: OutsideSet | undefined;
-  /** Absent: there is no device to use. */
+  /** Absent: no device is paired, or nodes are off. */
   readonly nodes?: NodeDoor | undefined;
-  /** The session is a client without a model of ours. Default: it is none. */
+  /** True for the session of an outside program without a model of ours. Default: false. */
   readonly external?: boolean;
 };
 
-/** Ours, where there is something to use them on, and those of outside servers that come with the session. */
+/** Returns the built-in tools that have something to work on, and the session's MCP tools. */
 function toolsIn({ outside, nodes, settings }: Omit<Policy, "chain">): readonly Tool[] {
   const unusable = [
     ...(nodes === undefined ? [nodesTool] : []),
@@ -75,14 +75,14 @@ function verdictOf({ settings, chain }: Policy, name: string): ToolVerdict {
   return decideTool(name, filtersFor(chain, settings));
 }
 
-/** Every tool that there is, whoever may use it; of outside servers as far as they are known. */
+/** Returns the names of all tools, denied ones included; of MCP servers, the names known so far. */
 export function toolNames(outside?: Pick<OutsideTools, "knownNames">): string[] {
   return [...TOOLS.map((tool) => tool.spec.name), ...(outside?.knownNames() ?? [])];
 }
 
 /**
- * Every tool that there is. `called`: names that stand in the transcript; one of an outside tool that is not
- * there now is described by what has to be assumed of it: it can't be run again.
+ * Returns the specs of all tools. `called`: names in the transcript; a missing MCP tool among them gets a
+ * spec that says it can't be run again.
  */
 export function toolSpecs(outside?: OutsideSet, called: Iterable<string> = []): ToolSpec[] {
   const specs = [...TOOLS, ...(outside?.tools ?? [])].map((tool) => tool.spec);
@@ -92,14 +92,14 @@ export function toolSpecs(outside?: OutsideSet, called: Iterable<string> = []): 
   return [...specs, ...lost.map((name) => ({ name, ...assumed }))];
 }
 
-/** The tools that a session of this agent has. */
+/** Returns the tools that the policy allows. */
 export function toolsFor(policy: Policy): Tool[] {
   return toolsIn(policy)
     .filter((tool) => verdictOf(policy, tool.spec.name).allowed)
     .map((tool) => ({ ...tool, spec: specFor(policy, tool) }));
 }
 
-/** The description of a tool for one session. */
+/** Returns the spec of a tool for one session. */
 function specFor({ settings, chain, external = false }: Policy, { spec, describe }: Tool): ToolSpec {
   return describe === undefined ? spec : { ...spec, description: describe({ settings, chain, external }) };
 }
@@ -109,11 +109,11 @@ interface ToolDescription {
   readonly description: string;
   readonly parameters: JsonSchema;
   readonly allowed: boolean;
-  /** Why it is allowed or not, naming the setting. */
+  /** Why it is allowed or denied, with the setting. */
   readonly reason: string;
 }
 
-/** Every tool, with what the policy says of it. */
+/** Returns every tool with the policy's verdict. */
 export function describeTools(policy: Policy): ToolDescription[] {
   return toolsIn(policy).map((tool) => {
     const { name, description, parameters } = specFor(policy, tool);
@@ -124,8 +124,8 @@ export function describeTools(policy: Policy): ToolDescription[] {
 }
 
 /**
- * Outside tools that the policy keeps from a session, and why: those whose names are known, and
- * `mcp__<server>__*` for a server of which no tool is known, and none may be used.
+ * Returns the MCP tools that the policy denies to a session, with the reason: those whose names are known,
+ * and `mcp__<server>__*` for a server with no known tool and all tools denied.
  */
 export function withheldOutside(
   policy: Policy,
@@ -147,7 +147,7 @@ function findTool(policy: Policy, name: string): Result<Tool> {
   if (tool !== undefined && verdict.allowed) return ok(tool);
   const names = toolsFor(policy).map((candidate) => candidate.spec.name);
   const hint = names.length === 0 ? "You have no tools here." : `You have: ${names.join(", ")}.`;
-  // Of a server that may not be used nobody asked what tools it has.
+  // The tools of a denied server are not known: it was never asked for its list.
   const isThere = tool !== undefined || isOutsideName(name) || name === NODES_TOOL;
   if (isThere && !verdict.allowed) return fail("tool_denied", verdict.error, { hint });
   if (name === NODES_TOOL) return fail("node_not_found", "no node is paired with this gateway", { hint });
@@ -162,7 +162,7 @@ function findTool(policy: Policy, name: string): Result<Tool> {
   return fail("unknown_tool", `there is no tool ${shown}${meant}`, { hint });
 }
 
-/** The result object of a call, whatever the call is. Throws only for a bug, or when the call was aborted. */
+/** Returns the result object of any call. Throws only for a bug, or when the call was aborted. */
 export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
   const result = await answerCall(ctx, call);
   ctx.answered?.(call.name, result);
@@ -170,7 +170,7 @@ export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise
   return result;
 }
 
-/** Everything that a tool accepts; an outside tool checks its arguments itself. */
+/** Returns the schema of everything that a tool accepts. MCP servers check their arguments themselves. */
 function schemaOf({ spec: { parameters }, accepts, checksArguments }: Tool): JsonSchema {
   if (checksArguments === true) return {};
   const properties = { ...(parameters.properties as Record<string, JsonSchema>), ...accepts };
@@ -178,7 +178,7 @@ function schemaOf({ spec: { parameters }, accepts, checksArguments }: Tool): Jso
 }
 
 async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
-  // Also one that is not offered any more: it may have been accepted before (CA2).
+  // Also finds a tool that is no longer offered: the call may have been accepted before a restart.
   const known = [...toolsIn(ctx), ...TOOLS].find((candidate) => candidate.spec.name === call.name);
   const args = readArguments(known === undefined ? {} : schemaOf(known), call.arguments, known?.limits);
   const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;
@@ -190,7 +190,7 @@ async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<Tool
   return tool.value.execute(ctx, args.value, call);
 }
 
-/** A call as the agent loop makes it: the result as the text that the model reads. */
+/** Runs a call of the agent loop. Returns the result as the text that the model reads. */
 export async function invokeTool(ctx: ToolContext, call: ToolCallRequest): Promise<ToolOutcome> {
   const { images, ...result } = await callTool(ctx, call);
   const isError = result.status === "error" || result.status === "forbidden";

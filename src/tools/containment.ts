@@ -1,16 +1,16 @@
-// Owns the last look before a tool touches files or starts a command: where it may do so.
-// CO1: the tools of a sandboxed session work in its sandbox or not at all, whoever calls them and whatever
-//      the caller forgot to bring.
+// The last check before a tool touches files or starts a command.
+// CO1: the tools of a sandboxed session work in its sandbox or fail, whoever calls them and even if the
+//      caller passed no sandbox.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isSandboxed } from "../core/sandbox-policy.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { ToolContext } from "./tool.ts";
 
-/** What the decision needs of a call. */
+/** The parts of a call that the decision needs. */
 export type Containable = Pick<ToolContext, "sandbox" | "chain" | "settings">;
 
-/** The sandbox to work in; undefined for a session that works bare. */
+/** Returns the sandbox of a call. Undefined: the session is not sandboxed. */
 export function sandboxOf(ctx: Containable): Result<Sandbox | undefined> {
   if (ctx.sandbox !== undefined || !isSandboxed(ctx.chain, ctx.settings)) return ok(ctx.sandbox);
   return fail("sandbox_unavailable", "this session is sandboxed, and the call came without a sandbox");

@@ -1,12 +1,10 @@
-// Owns the tool exec: one shell command in the agent's workspace.
-// C1: a command is a process group of its own; when the command ends, for whatever reason, the group is
-//     killed.
-// C2: a command gets none of the gateway's environment, and no input (bare-environment.ts, system-view.ts).
-// C3: its memory here is bounded: head and tail of the output are kept, the middle is counted.
-// C4: with a sandbox it runs there or not at all.
-// The working folder is the workspace, but nothing keeps a command in it: containment is the sandbox's work.
-// Without one, a command reads and changes what the gateway's user can, and a process that leaves the group
-// outlives it.
+// The tool exec: one shell command in the agent's workspace.
+// - A command is a separate process group, which is killed when the command ends for any reason.
+// - A command gets none of the gateway's environment, and no input (bare-environment.ts, system-view.ts).
+// - Memory for the output is bounded: head and tail are kept, the middle is only counted.
+// - With a sandbox the command runs there or not at all.
+// The working folder is the workspace, but only a sandbox keeps a command inside it. Without one a command
+// reads and changes what the gateway's user can, and a process that leaves the group survives.
 
 import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { OUTPUT_RUNAWAY_BYTES, type ProcessEnd, runProcess } from "../sandbox/process.ts";
@@ -19,7 +17,7 @@ import { openWorkspace } from "./workspace.ts";
 
 const TIMEOUT_DEFAULT_SECONDS = 120;
 const COMMAND_MAX_BYTES = 100_000;
-/** Joins errors to the output in the order of writing, then becomes the shell that runs the command. */
+/** Joins stderr to stdout in the order of writing, then becomes the shell that runs the command. */
 const OUTER_SHELL = ["--noprofile", "--norc", "-c", 'exec bash --noprofile --norc -c "$1" 2>&1', "bash"];
 
 type Context = Pick<ToolContext, "agent" | "signal"> &
@@ -113,7 +111,7 @@ function report(
       return { status: "ok", exitCode, ...(signal === null ? {} : { signal }), ...details };
     }
     case "timeout": {
-      // A bare one that left the group lives on (C1).
+      // Without a sandbox a process that left the group survives.
       const all = "full" in end ? "everything that it started" : "its whole process group";
       const error = `the command was killed after ${seconds} s, ${all} with it`;
       const hint = "Give a larger timeoutSeconds, or split the work.";
@@ -145,23 +143,23 @@ const fullNote = ({ agent }: Context): string =>
   `The workspace holds more than ${agent.sandbox.diskMb} MB (sandbox.diskMb): remove files; none can grow.`;
 
 /**
- * Runs a shell command in the workspace. Without a sandbox it is not contained: only the working folder is
- * the workspace, and what the gateway's user may do, the command may do.
+ * Runs a shell command in the workspace. Without a sandbox the command is not contained: it may do
+ * everything that the gateway's user may do.
  */
 export const execTool: Tool = {
   spec: {
     name: "exec",
     description:
       "Run a bash command in your workspace and get its output (stdout and stderr together) and exit code. " +
-      "It gets no input and a minimal environment; everything that it started ends with it. " +
+      "It gets no input and a minimal environment; processes that it started end with it. " +
       "Long output is cut in the middle.",
     parameters: {
       type: "object",
       properties: {
-        command: { type: "string", description: "What bash -c runs, in the workspace." },
+        command: { type: "string", description: "Command that bash -c runs in the workspace." },
         timeoutSeconds: {
           type: "number",
-          description: `Kill it after so many seconds. Default ${TIMEOUT_DEFAULT_SECONDS}; it may be cut.`,
+          description: `Seconds until it is killed. Default ${TIMEOUT_DEFAULT_SECONDS}; a limit may apply.`,
         },
       },
       required: ["command"],

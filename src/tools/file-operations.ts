@@ -1,9 +1,8 @@
-// Owns what read, write and edit do to a workspace's files, in the gateway or contained (file-worker.ts).
-// Where they may go is decided in workspace.ts.
-// F1: what a result leaves out is said in it, with how to get it.
-// F2: a text comes back as it stands in the file, so that a piece of it can be given to `edit`.
-// F3: nothing that git obeys is written (`.git`, the directory that it stands for, hooks): whoever may write
-//     files, and run nothing, would otherwise say what the next git of the user runs.
+// Implements read, write and edit of a workspace's files, in the gateway or contained (file-worker.ts). Which
+// paths they may use is decided in workspace.ts. A result names everything that it leaves out, and how to get
+// it. A text is returned exactly as in the file, so that a part of it can be passed to `edit`.
+// F3: git's own files are never written (`.git`, the directory that it points to, hooks): an agent that may
+//     write files but run nothing could otherwise choose what the user's next git command runs.
 
 import { type FileHandle, realpath } from "node:fs/promises";
 import { relative } from "node:path";
@@ -12,7 +11,7 @@ import { imageTypeOf } from "../core/picture.ts";
 import { gitLayout } from "../sandbox/git-layout.ts";
 import { isInside } from "../world/folders.ts";
 import type { ToolContext, ToolResult } from "./tool.ts";
-import { fileFailure, findPlace, openToRead, type Place, replaceFile } from "./workspace.ts";
+import { fileFailure, openToRead, replaceFile, resolvePath, type WorkspacePath } from "./workspace.ts";
 
 export const READ_LINES_DEFAULT = 2_000;
 export const READ_TEXT_MAX_BYTES = 64 * 1024;
@@ -23,7 +22,7 @@ export const IMAGE_MAX_BYTES = 3 * 1024 * 1024;
 const WRITE_MAX_BYTES = 10 * 1024 * 1024;
 const EDIT_MAX_BYTES = 10 * 1024 * 1024;
 
-/** What an operation needs of the call that it serves. */
+/** The parts of a tool call that an operation needs. */
 export interface FileContext {
   readonly agent: Pick<ToolContext["agent"], "workspace">;
   readonly signal: AbortSignal;
@@ -32,18 +31,18 @@ export interface FileContext {
 
 const NEWLINE = 10;
 
-/** The lines asked for, as bytes, and what is known of the rest of the file. */
+/** The requested lines as bytes, and facts about the rest of the file. */
 interface Window {
   readonly bytes: Buffer;
   readonly lines: number;
   /** Lines in the file; undefined when it is too large to count. */
   readonly totalLines: number | undefined;
-  /** The byte limit came before the line limit. */
+  /** True if the byte limit was reached before the line limit. */
   readonly cutInBytes: boolean;
   readonly binary: boolean;
 }
 
-/** Reads lines `from`.. in chunks, so that neither a large file nor one long line fills the memory. */
+/** Reads lines from `from` on in chunks, so that neither a large file nor a long line fills the memory. */
 async function readWindow(
   handle: FileHandle,
   from: number,
@@ -89,7 +88,8 @@ function countNewlines(bytes: Buffer): number {
 }
 
 /**
- * The part of a chunk that lies in lines `from` .. `from + limit - 1`; the chunk begins in line `startsAt`.
+ * Returns the part of a chunk that is in lines `from` to `from + limit - 1`. The chunk begins in line
+ * `startsAt`.
  */
 function linesOf(chunk: Buffer, startsAt: number, from: number, limit: number): Buffer {
   let start = startsAt >= from ? 0 : chunk.length;
@@ -102,7 +102,7 @@ function linesOf(chunk: Buffer, startsAt: number, from: number, limit: number): 
   return chunk.subarray(start);
 }
 
-/** Cuts after the last whole line that fits; inside the line, between characters, when not even one does. */
+/** Cuts after the last line that fits; if not even one fits, inside the line between characters. */
 function cutToBytes(bytes: Buffer): { bytes: Buffer; cutInBytes: boolean } {
   if (bytes.length <= READ_TEXT_MAX_BYTES) return { bytes, cutInBytes: false };
   const wholeLines = bytes.lastIndexOf(NEWLINE, READ_TEXT_MAX_BYTES - 1) + 1;
@@ -119,7 +119,11 @@ const decode = (bytes: Buffer, keepMark: boolean): string | undefined => {
   }
 };
 
-async function readPicture(handle: FileHandle, place: Place, size: number): Promise<ToolResult | undefined> {
+async function readPicture(
+  handle: FileHandle,
+  place: WorkspacePath,
+  size: number,
+): Promise<ToolResult | undefined> {
   const head = Buffer.alloc(12);
   await handle.read(head, 0, head.length, 0);
   const mimeType = imageTypeOf(head);
@@ -135,7 +139,7 @@ async function readPicture(handle: FileHandle, place: Place, size: number): Prom
   return { status: "ok", path: place.shown, mimeType, bytes: bytesRead, images };
 }
 
-/** A whole number argument of at least 1, or the reason why not. */
+/** Reads a whole number of at least 1, or returns a failure. */
 function countFrom(value: unknown, name: string, unset: number): Result<number> {
   if (value === undefined) return ok(unset);
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return ok(value);
@@ -147,7 +151,7 @@ async function read(ctx: FileContext, args: Record<string, unknown>): Promise<To
   if (!from.ok) return toolFailure(from);
   const limit = countFrom(args.limit, "limit", READ_LINES_DEFAULT);
   if (!limit.ok) return toolFailure(limit);
-  const place = await findPlace(ctx.agent.workspace, String(args.path), { createFolders: false });
+  const place = await resolvePath(ctx.agent.workspace, String(args.path), { createFolders: false });
   if (!place.ok) return toolFailure(place);
   const handle = await openToRead(place.value);
   if (!handle.ok) return toolFailure(handle);
@@ -170,7 +174,7 @@ async function read(ctx: FileContext, args: Record<string, unknown>): Promise<To
 const aborted = (shown: string): ToolResult =>
   toolFailure(fail("run_aborted", `${shown}: the run was aborted`));
 
-function showWindow(window: Window, place: Place, from: number, asked: number): ToolResult {
+function showWindow(window: Window, place: WorkspacePath, from: number, asked: number): ToolResult {
   const { totalLines, lines } = window;
   const text = window.binary ? undefined : decode(window.bytes, false);
   if (text === undefined) {
@@ -179,7 +183,7 @@ function showWindow(window: Window, place: Place, from: number, asked: number): 
   }
   if (lines === 0 && from > 1) {
     const length = totalLines === undefined ? "fewer" : totalLines;
-    const error = `offset ${from} is behind the end: ${place.shown} has ${length} lines`;
+    const error = `offset ${from} is past the end: ${place.shown} has ${length} lines`;
     return toolFailure(fail("invalid_argument", error));
   }
   const result: ToolResult = { status: "ok", path: place.shown, text, fromLine: from, lines };
@@ -193,14 +197,14 @@ function showWindow(window: Window, place: Place, from: number, asked: number): 
   } else if (window.cutInBytes || (lines >= READ_LINES_DEFAULT && asked > lines && toLine !== totalLines)) {
     result.truncated = true;
     const reason = window.cutInBytes ? `${READ_TEXT_MAX_BYTES} bytes` : `${READ_LINES_DEFAULT} lines`;
-    result.note = `Cut after line ${toLine} (limit: ${reason}). Go on with offset ${toLine + 1}.`;
+    result.note = `Cut after line ${toLine} (limit: ${reason}). Continue with offset ${toLine + 1}.`;
   } else if (totalLines === undefined || toLine < totalLines) {
-    result.note = `More lines follow. Go on with offset ${toLine + 1}.`;
+    result.note = `More lines follow. Continue with offset ${toLine + 1}.`;
   }
   return result;
 }
 
-/** A text argument that can be written as it is, or the reason why not. */
+/** Returns a failure if a text argument can't be written unchanged. */
 function checkText(value: unknown, name: string): Failure | undefined {
   const text = String(value);
   if (!text.isWellFormed())
@@ -212,18 +216,22 @@ function checkText(value: unknown, name: string): Failure | undefined {
 
 const isOfGit = (path: string): boolean => path.split(/[/\\]/).some((part) => part.toLowerCase() === ".git");
 
-/** A place to write to, wherever links lead (F3). */
-async function placeToWrite(ctx: FileContext, path: string, createFolders: boolean): Promise<Result<Place>> {
+/** Resolves a path for writing; refuses git's own files behind any link (F3). */
+async function pathToWrite(
+  ctx: FileContext,
+  path: string,
+  createFolders: boolean,
+): Promise<Result<WorkspacePath>> {
   const { workspace } = ctx.agent;
   const refused = fail(
     "file_problem",
-    `${JSON.stringify(path)} is of git's own files, and not written here`,
+    `${JSON.stringify(path)} is one of git's own files, which this tool does not write`,
     {
-      hint: "What they hold can be changed with git itself, through exec.",
+      hint: "Change it with git itself, through exec.",
     },
   );
   if (isOfGit(path)) return refused;
-  const place = await findPlace(workspace, path, { createFolders });
+  const place = await resolvePath(workspace, path, { createFolders });
   if (!place.ok) return place;
   const root = await realpath(workspace);
   const { places } = await gitLayout(root);
@@ -235,7 +243,7 @@ async function write(ctx: FileContext, args: Record<string, unknown>): Promise<T
   const problem = checkText(args.content, "content");
   if (problem !== undefined) return toolFailure(problem);
   if (ctx.signal.aborted) return aborted(String(args.path));
-  const place = await placeToWrite(ctx, String(args.path), true);
+  const place = await pathToWrite(ctx, String(args.path), true);
   if (!place.ok) return toolFailure(place);
   const content = String(args.content);
   const written = await replaceFile(place.value, content, ctx.engine.newId());
@@ -244,7 +252,7 @@ async function write(ctx: FileContext, args: Record<string, unknown>): Promise<T
   return { status: "ok", path: place.value.shown, bytes: Buffer.byteLength(content), created };
 }
 
-async function readWhole(place: Place): Promise<Result<string>> {
+async function readWhole(place: WorkspacePath): Promise<Result<string>> {
   const handle = await openToRead(place);
   if (!handle.ok) return handle;
   try {
@@ -262,8 +270,8 @@ async function readWhole(place: Place): Promise<Result<string>> {
   }
 }
 
-/** Where `part` stands in `text`; overlapping places count, since each would be a different edit. */
-function placesOf(text: string, part: string): number[] {
+/** Returns the positions of `part` in `text`. Overlapping ones count: each would be a different edit. */
+function positionsOf(text: string, part: string): number[] {
   const places: number[] = [];
   for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + 1)) places.push(at);
   return places;
@@ -271,29 +279,29 @@ function placesOf(text: string, part: string): number[] {
 
 const lineAt = (text: string, index: number): number => text.slice(0, index).split("\n").length;
 
-/** Replaces the one place where `oldText` stands. */
+/** Replaces the only occurrence of `oldText`. */
 function replaceOnce(
   text: string,
   oldText: string,
   newText: string,
   shown: string,
 ): Result<{ text: string; line: number }> {
-  const places = placesOf(text, oldText);
+  const places = positionsOf(text, oldText);
   const [at] = places;
   if (at === undefined) {
     const windows = text.includes("\r\n") && oldText.includes("\n") && !oldText.includes("\r\n");
     if (windows) {
-      // The file ends its lines with CRLF, and whoever gives a text with LF means those same lines.
+      // The file has CRLF line ends, and a text with LF means those same lines.
       return replaceOnce(text, oldText.replaceAll("\n", "\r\n"), newText.replaceAll(/\r?\n/g, "\r\n"), shown);
     }
-    const hint = "Read the file and give oldText exactly as it stands there, spaces and line ends included.";
+    const hint = "Read the file and give oldText exactly as in the file, with spaces and line ends.";
     return fail("invalid_argument", `oldText was found 0 times in ${shown}`, { hint });
   }
   if (places.length > 1) {
     const lines = places.slice(0, 10).map((index) => lineAt(text, index));
     const error = `oldText was found ${places.length} times in ${shown}, at lines ${lines.join(", ")}`;
     return fail("invalid_argument", error, {
-      hint: "Give more of the text around it, so that it is found once.",
+      hint: "Include more of the surrounding text, so that it is found once.",
     });
   }
   return ok({ text: text.slice(0, at) + newText + text.slice(at + oldText.length), line: lineAt(text, at) });
@@ -311,7 +319,7 @@ async function edit(ctx: FileContext, args: Record<string, unknown>): Promise<To
   if (oldText === newText) {
     return toolFailure(fail("invalid_argument", "oldText and newText are the same: nothing to do"));
   }
-  const place = await placeToWrite(ctx, String(args.path), false);
+  const place = await pathToWrite(ctx, String(args.path), false);
   if (!place.ok) return toolFailure(place);
   const before = await readWhole(place.value);
   if (!before.ok) return toolFailure(before);
@@ -323,7 +331,7 @@ async function edit(ctx: FileContext, args: Record<string, unknown>): Promise<To
   return { status: "ok", path: place.value.shown, line: after.value.line };
 }
 
-/** By the name of the tool. */
+/** The operations by tool name. */
 export const FILE_OPERATIONS = { read, write, edit } as const;
 
 export type FileOperation = keyof typeof FILE_OPERATIONS;

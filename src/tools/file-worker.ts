@@ -1,7 +1,6 @@
-// Owns the file operations' contained side: one operation, asked for on standard input, answered on
-// standard output. The gateway starts it inside a sandbox (files.ts); it knows nothing of the one who asks.
-// FW1: it is started anew for every call and trusts its input: who could forge that could do the same
-//      himself.
+// The contained side of the file operations: reads one request from standard input and writes the answer to
+// standard output. The gateway starts it inside a sandbox (files.ts), once for each call. It trusts its
+// input: a process that could forge it could do the same without this program.
 
 import { readFileSync, writeSync } from "node:fs";
 import { FILE_OPERATIONS, type FileOperation } from "./file-operations.ts";

@@ -1,7 +1,6 @@
-// Owns the tools read, write and edit. What they do is in file-operations.ts; for a sandboxed session the
-// same code runs contained, by way of file-worker.ts.
-// F4: with a sandbox, no path of a call is ever looked at outside it: what a hostile command does to links
-//     and folders meanwhile can mislead nobody but itself.
+// The tools read, write and edit. file-operations.ts implements them; for a sandboxed session the same code
+// runs contained, through file-worker.ts. With a sandbox, no path of a call is resolved outside of it: a
+// hostile command that changes links and folders meanwhile can mislead only itself.
 
 import { fileURLToPath } from "node:url";
 import { fail, toolFailure } from "../core/errors.ts";
@@ -16,7 +15,7 @@ import {
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const CONTAINED_MAX_MS = 60_000;
-/** Two of the largest answers, a picture in base64: none is ever cut. */
+/** Twice the largest answer (a picture in base64), so that no answer is ever cut. */
 const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
 
 type Context = Pick<ToolContext, "agent" | "signal"> &
@@ -35,7 +34,7 @@ async function operate(
   return contained(sandbox.value, name, ctx, args);
 }
 
-/** The worker's file: beside this one, built or not. */
+/** Returns the path of the worker: beside this file, in source and in the build. */
 function workerFile(): string {
   const source = fileURLToPath(new URL("./file-worker.ts", import.meta.url));
   return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
@@ -58,27 +57,27 @@ async function contained(
   const { ending, exitCode, output, errors } = end.value;
   if (ending === "aborted") return toolFailure(fail("run_aborted", "the run was aborted"));
   if (ending === "ended" && exitCode === 0) return JSON.parse(output.read().text) as ToolResult;
-  const reason = ending === "ended" ? errors.trim() || `it ended with ${exitCode}` : ending;
+  const reason = ending === "ended" ? errors.trim() || `exit code ${exitCode}` : ending;
   return toolFailure(fail("file_problem", `${name} was stopped in the sandbox: ${reason}`));
 }
 
 const text = (description: string) => ({ type: "string", description });
 const number = (description: string) => ({ type: "number", description });
 
-/** read, write, edit: a workspace's files. */
+/** The tools read, write and edit. */
 export const fileTools: readonly Tool[] = [
   {
     spec: {
       name: "read",
       description:
-        "Read a text file of your workspace, by lines, or look at a small picture (PNG, JPEG, GIF, WebP). " +
-        `Gives at most ${READ_LINES_DEFAULT} lines and ${READ_TEXT_MAX_BYTES / 1024} KiB; says what it cut.`,
+        "Read lines of a text file in your workspace, or view a small picture (PNG, JPEG, GIF, WebP). " +
+        `Returns up to ${READ_LINES_DEFAULT} lines and ${READ_TEXT_MAX_BYTES / 1024} KiB; notes cuts.`,
       parameters: {
         type: "object",
         properties: {
           path: text("Path of the file, relative to the workspace."),
           offset: number("First line, from 1. Default 1."),
-          limit: number(`How many lines. Default and maximum ${READ_LINES_DEFAULT}.`),
+          limit: number(`Number of lines. Default and maximum ${READ_LINES_DEFAULT}.`),
         },
         required: ["path"],
       },
@@ -91,13 +90,13 @@ export const fileTools: readonly Tool[] = [
     spec: {
       name: "write",
       description:
-        "Write a whole file of your workspace, replacing what it held. Missing folders are made. " +
+        "Write a whole file in your workspace, replacing its content. Missing folders are created. " +
         "To change a part, use edit.",
       parameters: {
         type: "object",
         properties: {
           path: text("Path of the file, relative to the workspace."),
-          content: text("The whole new text."),
+          content: text("The complete new text."),
         },
         required: ["path", "content"],
       },
@@ -110,13 +109,13 @@ export const fileTools: readonly Tool[] = [
     spec: {
       name: "edit",
       description:
-        "Replace one piece of text in a file of your workspace. The old text must stand there exactly once.",
+        "Replace one piece of text in a file in your workspace. The old text must occur exactly once.",
       parameters: {
         type: "object",
         properties: {
           path: text("Path of the file, relative to the workspace."),
-          oldText: text("The text to replace, exactly as it stands in the file."),
-          newText: text("What comes in its place; empty removes it."),
+          oldText: text("The text to replace, exactly as in the file."),
+          newText: text("The replacement; empty removes the old text."),
         },
         required: ["path", "oldText", "newText"],
       },

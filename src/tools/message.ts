@@ -1,8 +1,9 @@
-// Owns the tool `message`: a text to people on a channel, at a place that is known.
-// ME1: what is accepted is an outbox row: the channel acknowledges it later (I5). The same call is one row.
-// ME2: where it may go is decided by flows/known-place.ts, and whether it may leave by the send policy.
-// ME3: if the people there have a session of their own, the text stands in its transcript too, so that its
-//      agent knows what they speak of.
+// The tool `message`: sends a text to people on a channel, at a known destination.
+// ME1: an accepted call is an outbox row; the channel acknowledges it later (I5). The same call makes one
+//      row.
+// ME2: flows/known-place.ts decides which destinations are allowed, and the send policy whether to send.
+// ME3: if the people there have a session, the text is also appended to its transcript, so that its agent
+//      knows what they refer to.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { WEBCHAT } from "../core/route.ts";
@@ -34,12 +35,12 @@ function accepted({ id, route }: Pick<Delivery, "id" | "route">): ToolResult {
   };
 }
 
-interface Asked {
+interface MessageRequest {
   readonly place: NamedPlace & { readonly channel: string };
   readonly text: string;
 }
 
-function askedFor(args: Record<string, unknown>): Result<Asked> {
+function requestOf(args: Record<string, unknown>): Result<MessageRequest> {
   const {
     channel = "",
     to = "",
@@ -48,14 +49,14 @@ function askedFor(args: Record<string, unknown>): Result<Asked> {
     message: text = "",
   } = args as Partial<Record<string, string>>;
   if (channel.trim().toLowerCase() === WEBCHAT) {
-    return fail("channel_unknown", "webchat has no places of its own: whoever reads there reads a session", {
+    return fail("channel_unknown", "webchat has no destinations: its readers read a session", {
       hint: "Use sessions_send to write to a session.",
     });
   }
   return ok({ place: { channel, to, accountId, threadId }, text });
 }
 
-/** Queues the text, unless this call has done so before. */
+/** Queues the text, unless this call has queued it before. */
 async function queue(
   ctx: ToolContext,
   unit: Unit,
@@ -64,7 +65,7 @@ async function queue(
   const before = await getDelivery(unit.tx, id);
   if (before !== undefined) return ok(accepted(before));
   if (ctx.wait !== undefined && !(await ctx.wait.holds(unit))) {
-    return fail("run_aborted", "the run that sends has ended; nothing was sent");
+    return fail("run_aborted", "the calling run has ended; nothing was sent");
   }
   const { session, run } = ctx;
   const { route, reader } = known;
@@ -89,16 +90,16 @@ export const messageTool: Tool = {
   spec: {
     name: "message",
     description:
-      "Send a text to people on a channel: where your own people are, where those of a session are that " +
-      "you may send to, or to a person or group that the settings name. Your reply reaches your own people " +
-      "by itself: use this for others, or for more than one message.",
+      "Send a text to people on a channel: to your own people, to the people of a session that you may " +
+      "send to, or to a person or group that the settings name. Your reply reaches your own people " +
+      "automatically: use this for other people, or for more than one message.",
     parameters: {
       type: "object",
       properties: {
-        channel: word("telegram, discord, whatsapp, signal or imessage, as it is set up."),
-        to: word("The chat, group, room or person, by the id that the platform gives it."),
+        channel: word("telegram, discord, whatsapp, signal or imessage, if configured."),
+        to: word("The platform's id of the chat, group, room or person."),
         message: word("The text, in Markdown."),
-        accountId: word("Which account of the channel. Default: the first by which the place is known."),
+        accountId: word("Account of the channel. Default: the first one that knows the destination."),
         threadId: word("The thread or topic."),
       },
       required: ["channel", "to", "message"],
@@ -118,14 +119,14 @@ export const messageTool: Tool = {
     return sent === undefined ? undefined : accepted(sent);
   },
   async execute(ctx, args, call) {
-    const asked = askedFor(args);
-    if (!asked.ok) return toolFailure(asked);
+    const request = requestOf(args);
+    if (!request.ok) return toolFailure(request);
     const { settings, chain, viewer, session, run, agent } = ctx;
     const contained = isSandboxed(chain, settings) && agent.sandbox.sessionToolsVisibility === "spawned";
     const writer = { viewer, session, route: run?.route, contained };
-    const known = await knownPlace(ctx, writer, asked.value.place);
+    const known = await knownPlace(ctx, writer, request.value.place);
     if (!known.ok) return toolFailure(known);
-    const sending = { id: deliveryIdOf(call), text: asked.value.text, known: known.value };
+    const sending = { id: deliveryIdOf(call), text: request.value.text, known: known.value };
     const sent = await ctx.engine.commit((unit) => queue(ctx, unit, sending));
     return sent.ok ? sent.value : toolFailure(sent);
   },

@@ -1,7 +1,7 @@
-// Owns the tool nodes: paired devices, what they offer, and a command for one of them.
-// TN1: it is given only where a device is paired and nodes are on; a sandboxed session has it only if
-//      nodes.allowSandboxed says so, for a node is outside of every sandbox.
-// TN2: a command is asked under the call's own id: the node does the same call once.
+// The tool nodes: lists paired devices and their commands, and invokes a command. A command is sent with the
+// call's id, so that the node runs the same call once.
+// TN1: a session has the tool only if a device is paired and nodes are on; a sandboxed session only with
+//      nodes.allowSandboxed, because a node is outside of every sandbox.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import {
@@ -27,12 +27,12 @@ const TIMEOUT = {
   max: NODE_TIMEOUT_MAX_MS / SECOND_MS,
 };
 
-/** Devices as they are at a moment. */
+/** The paired devices at the time of the call. */
 export interface NodeSource extends NodeDoor {
   anyPaired(): Promise<boolean>;
 }
 
-/** The way to paired devices, if there is any: else a prompt need not speak of them. */
+/** Returns the door to the paired devices. Undefined: there are none, so that prompts don't mention them. */
 export async function nodesIn(source: NodeSource | undefined): Promise<NodeDoor | undefined> {
   return source !== undefined && (await source.anyPaired()) ? source : undefined;
 }
@@ -44,7 +44,7 @@ function shownNode(ctx: ToolContext, { node, connected }: NodeStatus): ToolResul
   return { id, name, platform, connected, commands: allowedCommands(node, ctx.settings.nodes) };
 }
 
-/** The node that is meant; where there is one alone, it need not be named. */
+/** Returns the requested node. If there is only one, it need not be named. */
 async function nodeOf(door: NodeDoor, args: Args): Promise<Result<NodeStatus>> {
   const wanted = args.node as string | undefined;
   const all = await door.statuses();
@@ -55,10 +55,11 @@ async function nodeOf(door: NodeDoor, args: Args): Promise<Result<NodeStatus>> {
     ({ node }) => `${node.name} (${node.id.slice(0, 12)})`,
   );
   const hint = `There are: ${names.join(", ")}.`;
-  if (wanted === undefined) return fail("invalid_argument", "node is required: there are several", { hint });
+  if (wanted === undefined)
+    return fail("invalid_argument", "node is required: several nodes are paired", { hint });
   const shown = JSON.stringify(wanted);
   if (first === undefined) return fail("node_not_found", `no paired node ${shown}`, { hint });
-  return fail("invalid_argument", `${shown} may be one of ${fits.length} nodes: give its id`, { hint });
+  return fail("invalid_argument", `${shown} matches ${fits.length} nodes: give an id`, { hint });
 }
 
 async function list(ctx: ToolContext, door: NodeDoor): Promise<ToolResult> {
@@ -90,7 +91,9 @@ async function invoke(
 ): Promise<ToolResult> {
   const command = args.command as string | undefined;
   if (command === undefined) {
-    return toolFailure(fail("invalid_argument", "invoke needs command: describe shows what a node offers"));
+    return toolFailure(
+      fail("invalid_argument", "invoke needs command: use describe to list a node's commands"),
+    );
   }
   const seconds = args.timeoutSeconds as number;
   const found = await nodeOf(door, args);
@@ -111,17 +114,18 @@ export const nodesTool: Tool = {
   spec: {
     name: NODES_TOOL,
     description:
-      "Use paired devices (nodes), other machines that offer commands. action list: all of them; describe: " +
-      "what one offers; invoke: ask one for a command and wait for its result. Common commands: exec with " +
-      "params {command: [program, argument, …], cwd?, timeoutMs?} runs a program there without a shell; " +
-      "notify with params {title?, body} shows a notification. Each device decides itself what it runs.",
+      "Use paired devices (nodes): other machines that offer commands. action list: lists the nodes; " +
+      "describe: lists the commands of one; invoke: runs a command on one and waits for its result. Common " +
+      "commands: exec with params {command: [program, argument, …], cwd?, timeoutMs?} runs a program " +
+      "there without a shell; notify with params {title?, body} shows a notification. Each device decides " +
+      "which commands it allows.",
     parameters: {
       type: "object",
       properties: {
-        action: { type: "string", enum: ACTIONS, description: "What to do." },
-        node: { type: "string", description: "Its name or id. May be left out where there is only one." },
+        action: { type: "string", enum: ACTIONS, description: "The action." },
+        node: { type: "string", description: "Name or id of the node. Optional if there is only one." },
         command: { type: "string", description: "With invoke: one of the node's commands." },
-        params: { type: "object", description: "With invoke: what the command takes." },
+        params: { type: "object", description: "With invoke: the params of the command." },
         timeoutSeconds: {
           type: "number",
           description: `With invoke: how long to wait. Default ${TIMEOUT.fallback}, at most ${TIMEOUT.max}.`,

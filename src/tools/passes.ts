@@ -1,15 +1,15 @@
-// Owns the passes of programs that work for a session: with one of them a program calls the session's tools
-// from outside, as the session and as nobody else.
-// PS1: a pass is good for one session, while its program is there, in this process; it is kept nowhere.
-// PS2: it opens tools only while a run of that session is under way here, and each call is that run's: its
-//      chain, its hops, its waits and its end count (I6, I7, I8).
+// Owns the passes of programs that work for a session: with a pass a program calls the session's tools from
+// outside, with that session's rights only.
+// PS1: a pass is valid for one session, in this process, while its program runs; it is stored nowhere.
+// PS2: it opens tools only while a run of that session is active here, and each call belongs to that run:
+//      its chain, hops, waits and end count (I6, I7, I8).
 
 import { createHash } from "node:crypto";
 import type { Run } from "../core/run.ts";
 import type { RunWait } from "../engine/waits.ts";
 
-/** What a tool call takes part in. */
-export interface RunInHand {
+/** The active run that a tool call belongs to. */
+export interface ActiveRun {
   readonly run: Run;
   readonly wait: RunWait;
   readonly signal: AbortSignal;
@@ -20,16 +20,16 @@ const digest = (token: string): string => createHash("sha256").update(token).dig
 
 export class Passes {
   readonly #newId: () => string;
-  /** By the digest of a token: what is looked up tells nothing of what is right. */
+  /** Sessions by the digest of a token, so that a look-up reveals nothing about valid tokens. */
   readonly #sessions = new Map<string, string>();
   readonly #tokens = new Map<string, string>();
-  readonly #runs = new Map<string, RunInHand>();
+  readonly #runs = new Map<string, ActiveRun>();
 
   constructor(newId: () => string) {
     this.#newId = newId;
   }
 
-  /** The session's pass; made at the first call. */
+  /** Returns the session's pass; created at the first call. */
   passFor(sessionKey: string): string {
     const known = this.#tokens.get(sessionKey);
     if (known !== undefined) return known;
@@ -46,20 +46,20 @@ export class Passes {
     this.#sessions.delete(digest(token));
   }
 
-  /** The session that a token is a pass of. */
+  /** Returns the session of a pass. */
   sessionOf(token: string): string | undefined {
     return this.#sessions.size === 0 ? undefined : this.#sessions.get(digest(token));
   }
 
-  /** A run of the session begins to be executed here; the returned function ends that. */
-  begin(sessionKey: string, inHand: RunInHand): () => void {
+  /** Marks a run of the session as active. Returns the function that ends that. */
+  begin(sessionKey: string, inHand: ActiveRun): () => void {
     this.#runs.set(sessionKey, inHand);
     return () => {
       if (this.#runs.get(sessionKey) === inHand) this.#runs.delete(sessionKey);
     };
   }
 
-  runOf(sessionKey: string): RunInHand | undefined {
+  runOf(sessionKey: string): ActiveRun | undefined {
     return this.#runs.get(sessionKey);
   }
 }

@@ -1,4 +1,4 @@
-// Owns the tool `session_status`: what one session or one run is doing, and what it has cost.
+// The tool `session_status`: state, usage and cost of one session or one run.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
@@ -17,7 +17,7 @@ import { textLimit } from "./arguments.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const RUN_ID_CHARS_MAX = 200;
-/** Unfinished runs that are named; `queuedRuns` counts all. */
+/** Limit of unfinished runs in the answer; `queuedRuns` counts all. */
 const RUNS_SHOWN_MAX = 20;
 const FLOWS_SHOWN_MAX = 20;
 const ACTIVE = ["queued", "running", "waiting"] as const;
@@ -26,13 +26,16 @@ export const sessionStatus: Tool = {
   spec: {
     name: "session_status",
     description:
-      "What a session is doing: state, model, usage and cost, waiting messages, open conversations. " +
-      "Default: your own session. With runId: how one run stands or ended.",
+      "Get the status of a session: state, model, usage and cost, waiting messages, open conversations. " +
+      "Default: your own session. With runId: the state or outcome of one run.",
     parameters: {
       type: "object",
       properties: {
         sessionKey: { type: "string", description: "Key or session id. Default: your own session." },
-        runId: { type: "string", description: "Instead: a run id, as sessions_send gave it." },
+        runId: {
+          type: "string",
+          description: "Instead of sessionKey: a run id, as returned by sessions_send.",
+        },
       },
     },
     parallel: true,
@@ -54,7 +57,7 @@ export const sessionStatus: Tool = {
   },
 };
 
-/** A run is as visible as its session; what can't be seen is answered like what isn't there. */
+/** Returns a run if its session is visible. An invisible run is answered like a missing one. */
 async function visibleRun(ctx: ToolContext, runId: string): Promise<Result<Run>> {
   const run = await getRun(ctx.db, runId);
   const session = run && (await getSession(ctx.db, run.sessionKey));
@@ -126,7 +129,7 @@ function tokensOf(usage: Omit<UsageSum, "cost">): ToolResult {
   return { input, output, cacheRead, cacheWrite, totalTokens };
 }
 
-/** The open conversations of a session. A party that the viewer may not see has no name. */
+/** Returns the open conversations of a session. A party that the viewer may not see is not named. */
 async function shownFlows(ctx: ToolContext, flows: readonly Flow[]): Promise<ToolResult[]> {
   const gate = openGate(ctx, ctx.viewer);
   const named = async (key: string): Promise<string> => {

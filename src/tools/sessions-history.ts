@@ -1,5 +1,5 @@
-// Owns the tool `sessions_history`: one page of a visible session's transcript (SPEC 3).
-// SH1: what leaves is redacted, then cut; what is stored is neither (I14).
+// The tool `sessions_history`: one page of a visible session's transcript. The answer is redacted, then cut;
+// the stored transcript is neither (I14).
 
 import { toolFailure } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
@@ -17,17 +17,17 @@ export const sessionsHistory: Tool = {
     name: "sessions_history",
     description:
       "Read the transcript of a session that you can see, oldest message first. " +
-      "For what came before, call again with `before` set to the `nextBefore` of the result.",
+      "For earlier messages, call again with `before` set to the `nextBefore` of the result.",
     parameters: {
       type: "object",
       properties: {
         sessionKey: { type: "string", description: "Key or session id, from sessions_list." },
         limit: {
           type: "number",
-          description: `Most messages. Default ${LIMIT.fallback}, at most ${LIMIT.max}.`,
+          description: `Maximum number of messages. Default ${LIMIT.fallback}, at most ${LIMIT.max}.`,
         },
-        includeTools: { type: "boolean", description: "Also tool results. Default false." },
-        before: { type: "string", description: "A message id: the page before it." },
+        includeTools: { type: "boolean", description: "Include tool results. Default false." },
+        before: { type: "string", description: "A message id: returns the page before it." },
       },
       required: ["sessionKey"],
     },

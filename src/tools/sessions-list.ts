@@ -1,4 +1,4 @@
-// Owns the tool `sessions_list`: which sessions the caller can see, newest first (SPEC 3).
+// The tool `sessions_list`: the sessions that the caller can see, newest first.
 
 import { badCursor, fail, ok } from "../core/errors.ts";
 import { cutHistory } from "../core/history-cut.ts";
@@ -19,14 +19,14 @@ const MESSAGE_LIMIT = { fallback: 0, min: 0, max: 20 };
 const SEARCH_CHARS_MAX = 200;
 const CURSOR_CHARS_MAX = 2_000;
 const MINUTE_MS = 60_000;
-/** An empty list of messages, as JSON. */
+/** Size of an empty list of messages as JSON. */
 const NO_MESSAGES_BYTES = 2;
 
 export const sessionsList: Tool = {
   spec: {
     name: "sessions_list",
     description:
-      "List the sessions that you can see, newest first, with what each one is doing. " +
+      "List the sessions that you can see, newest first, with the state of each. " +
       "Use the `key` of a row as sessionKey in sessions_history and sessions_send.",
     parameters: {
       type: "object",
@@ -36,7 +36,10 @@ export const sessionsList: Tool = {
           items: { type: "string", enum: SESSION_KINDS },
           description: "Only these kinds. Default: all.",
         },
-        limit: { type: "number", description: `Most rows. Default ${LIMIT.fallback}, at most ${LIMIT.max}.` },
+        limit: {
+          type: "number",
+          description: `Maximum number of rows. Default ${LIMIT.fallback}, at most ${LIMIT.max}.`,
+        },
         activeMinutes: { type: "number", description: "Only sessions updated in the last N minutes." },
         messageLimit: {
           type: "number",
@@ -46,7 +49,7 @@ export const sessionsList: Tool = {
         },
         search: { type: "string", description: "Part of a label, a name or a key." },
         agentId: { type: "string", description: "Only sessions of this agent." },
-        cursor: { type: "string", description: "`nextCursor` of the page before." },
+        cursor: { type: "string", description: "`nextCursor` of the previous page." },
       },
     },
     parallel: true,
@@ -85,7 +88,7 @@ export const sessionsList: Tool = {
   },
 };
 
-/** The filter that arguments stand for; schema and limits have checked them. */
+/** Builds the filter from checked arguments. */
 function filterOf(args: Record<string, unknown>, nowMs: number): ListFilter {
   const { kinds, search, cursor, agentId, activeMinutes } = args;
   return {
@@ -150,7 +153,7 @@ function sessionRow(ctx: ToolContext, row: ListedSession, spawners: ReadonlySet<
   };
 }
 
-/** Adds the last messages of each session, newest session first, up to the byte cap. True: some were cut. */
+/** Adds each session's last messages, newest session first, up to the byte limit. True: some were cut. */
 async function addMessages(
   ctx: ToolContext,
   rows: readonly ListedSession[],
@@ -162,7 +165,7 @@ async function addMessages(
   let truncated = false;
   for (const [index, row] of rows.entries()) {
     if (bytesLeft <= NO_MESSAGES_BYTES) {
-      // Nothing would fit: what is not shown is not read either.
+      // Nothing more fits, so nothing is read.
       Object.assign(shown[index] ?? {}, { messages: [] });
       truncated = true;
       continue;

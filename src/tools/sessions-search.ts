@@ -1,7 +1,6 @@
-// Owns the tool `sessions_search`: full-text search in the transcripts of visible sessions.
-// SS1: the query is words, never search syntax.
-// SS2: every hit passes the gate (I9); its excerpt comes masked (I14).
-// SS3: the index is read beside the event loop, and no longer than the caller waits.
+// The tool `sessions_search`: full-text search in the transcripts of visible sessions. The query is words,
+// never search syntax. Every hit passes the visibility check (I9), and its excerpt is redacted (I14). A read
+// worker reads the index, and stops when the caller stops waiting.
 
 import { badCursor, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { Session } from "../core/session.ts";
@@ -21,16 +20,19 @@ export const sessionsSearch: Tool = {
     name: "sessions_search",
     description:
       "Find messages by their words in the transcripts of the sessions that you can see. " +
-      "Gives excerpts with message ids; read around one with sessions_history. " +
-      "A hit with `earlier` is from before a reset: its excerpt is all that can be read of it.",
+      "Returns excerpts with message ids; use sessions_history to read the messages around one. " +
+      "A hit with `earlier` is from before a reset: only its excerpt can be read.",
     parameters: {
       type: "object",
       properties: {
         query: { type: "string", description: "Words that the message contains." },
         sessionKey: { type: "string", description: "Only this session." },
         agentId: { type: "string", description: "Only sessions of this agent." },
-        limit: { type: "number", description: `Most hits. Default ${LIMIT.fallback}, at most ${LIMIT.max}.` },
-        cursor: { type: "string", description: "`nextCursor` of the page before." },
+        limit: {
+          type: "number",
+          description: `Maximum number of hits. Default ${LIMIT.fallback}, at most ${LIMIT.max}.`,
+        },
+        cursor: { type: "string", description: "`nextCursor` of the previous page." },
       },
       required: ["query"],
     },

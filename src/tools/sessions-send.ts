@@ -1,4 +1,4 @@
-// Owns the tool `sessions_send`: arguments in, one result object out. What a send is, `flows/send` knows.
+// The tool `sessions_send`: reads arguments and returns one result object. `flows/send` implements the send.
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { LABEL_CHARS_MAX } from "../core/session.ts";
@@ -18,9 +18,9 @@ export const sessionsSend: Tool = {
     name: "sessions_send",
     description:
       "Send a message to another session and, unless timeoutSeconds is 0, wait for its reply. " +
-      "`timeout` means only that waiting ended: the other session goes on working, so don't send again; " +
+      "`timeout` means only that waiting ended: the other session continues to work, so don't send again; " +
       "read sessions_history later. A message to an outside program (a key with `:mcp:`) goes to its " +
-      "inbox. The reply is what that program sends back; after a `timeout`, that is a new message to you.",
+      "inbox. The reply is what that program sends back; after a `timeout` it reaches you as a new message.",
     parameters: {
       type: "object",
       properties: {
@@ -28,13 +28,13 @@ export const sessionsSend: Tool = {
         label: { type: "string", description: "Instead of sessionKey: the session's label." },
         agentId: {
           type: "string",
-          description: "With label: whose session. Default: your own agent's, else any agent's.",
+          description: "With label: the agent of the session. Default: your own agent, else any agent.",
         },
-        message: { type: "string", description: "What to tell or ask. At most 256 KB." },
+        message: { type: "string", description: "The message. At most 256 KB." },
         timeoutSeconds: {
           type: "number",
           description:
-            `How long to wait for the reply. Default ${TIMEOUT_DEFAULT_SECONDS}, ` +
+            `Seconds to wait for the reply. Default ${TIMEOUT_DEFAULT_SECONDS}, ` +
             `at most ${TIMEOUT_MAX_SECONDS}; 0: don't wait.`,
         },
       },
@@ -53,7 +53,7 @@ export const sessionsSend: Tool = {
     ),
     timeoutSeconds: (value) => readTimeout(value),
   },
-  before: (ctx, args, call) => sentBefore(ctx, asked(ctx, call, args)),
+  before: (ctx, args, call) => sentBefore(ctx, requestOf(ctx, call, args)),
   async execute(ctx, args, call) {
     const { sessionKey, label, agentId, message } = args as Partial<Record<string, string>>;
     const target: SessionTarget = {
@@ -64,7 +64,7 @@ export const sessionsSend: Tool = {
     const found = await resolveSession(ctx, ctx.viewer, "send", target);
     if (!found.ok) return toolFailure(found);
     return sendToSession(ctx, {
-      ...asked(ctx, call, args),
+      ...requestOf(ctx, call, args),
       target: found.value,
       text: message ?? "",
       ...(ctx.run === undefined ? {} : { requesterRun: ctx.run }),
@@ -73,8 +73,8 @@ export const sessionsSend: Tool = {
   },
 };
 
-/** Who asks, and how long it waits. */
-function asked(ctx: ToolContext, call: ToolCallRequest, args: Readonly<Record<string, unknown>>) {
+/** Returns the requester of a send, and how long it waits. */
+function requestOf(ctx: ToolContext, call: ToolCallRequest, args: Readonly<Record<string, unknown>>) {
   return {
     requester: ctx.session,
     timeoutSeconds: args.timeoutSeconds as number,
@@ -84,10 +84,10 @@ function asked(ctx: ToolContext, call: ToolCallRequest, args: Readonly<Record<st
   };
 }
 
-/** How long a tool waits, in seconds. */
+/** Reads `timeoutSeconds`: how long a tool waits. */
 export function readTimeout(value: unknown, fallback = TIMEOUT_DEFAULT_SECONDS): Result<number> {
   if (typeof value !== "number") return ok(fallback);
-  // Whole milliseconds, rounded up: a short wait never turns into none.
+  // Rounds up to milliseconds, so that a short wait never becomes 0.
   if (value >= 0) return ok(Math.min(Math.ceil(value * 1_000) / 1_000, TIMEOUT_MAX_SECONDS));
   return fail("invalid_argument", `timeoutSeconds must be 0 or more, got ${value}`, {
     hint: "0 means: don't wait.",

@@ -1,6 +1,6 @@
-// Owns the tool `sessions_spawn`: arguments in, one result object out. What may be spawned,
-// `core/spawn-policy` says; what a spawn is, `flows/spawn` knows.
-// SS1: everything is checked before anything is written: a refused call leaves no session and no file.
+// The tool `sessions_spawn`: reads arguments and returns one result object. `core/spawn-policy` decides what
+// may be spawned, `flows/spawn` spawns it. Everything is checked before anything is written: a refused call
+// leaves no session and no file.
 
 import { contentsWereLeftOut } from "../core/attachment-rules.ts";
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
@@ -32,14 +32,14 @@ const wordLimit = textLimit(WORD_CHARS_MAX);
 
 function describe(results: string): string {
   return (
-    "Start a sub-agent on a task of its own and go on at once. Start several in one message to have them " +
-    `work side by side. ${results}`
+    "Start a sub-agent on a separate task and continue at once. Start several in one message to run them " +
+    `in parallel. ${results}`
   );
 }
 
 const ANYBODY = { external: false, isSubagent: false };
 
-/** Whether a session has the tool that waits for sub-agents. */
+/** Returns true if a session has the tool that waits for sub-agents. */
 function mayWait({ chain, settings }: Pick<ToolContext, "chain" | "settings">): boolean {
   return decideTool(WAIT_TOOL, filtersFor(chain, settings)).allowed;
 }
@@ -51,26 +51,29 @@ export const sessionsSpawn: Tool = {
     parameters: {
       type: "object",
       properties: {
-        task: word("What to do, complete: the sub-agent knows nothing else of this conversation."),
-        label: word("A short name for it."),
-        agentId: word("Whose sub-agent: see agents_list. Default: your own agent."),
-        model: word("<provider>/<model>. Default: what is configured for sub-agents."),
-        thinking: choice(THINKING_LEVELS, "How long its model thinks. Default: its agent's level."),
-        runTimeoutSeconds: { type: "number", description: "Stops it this long after it began. 0: never." },
+        task: word("The complete task: the sub-agent knows nothing else of this conversation."),
+        label: word("A short name for the sub-agent."),
+        agentId: word("The agent to run as: see agents_list. Default: your own agent."),
+        model: word("<provider>/<model>. Default: the configured model of sub-agents."),
+        thinking: choice(THINKING_LEVELS, "Thinking level of its model. Default: its agent's level."),
+        runTimeoutSeconds: {
+          type: "number",
+          description: "Stops it this many seconds after its start. 0: never.",
+        },
         thread: {
           type: "boolean",
-          description: "Give it a thread of your channel, where people can go on with it.",
+          description: "Gives it a thread of your channel, where people can continue with it.",
         },
         mode: choice(["run", "session"], "One task with one result, or a session, which needs thread: true."),
         cleanup: choice(
           ["keep", "delete"],
-          "What becomes of its session once the result was announced. Default: keep.",
+          "What to do with its session after the result was announced. Default: keep.",
         ),
         sandbox: choice(
           ["inherit", "require"],
-          "require: refuse unless it runs sandboxed. Default: inherit.",
+          "require: the call is refused unless the sub-agent runs sandboxed. Default: inherit.",
         ),
-        announce: choice(["post", "wake"], "What becomes of the result. Default: what the description says."),
+        announce: choice(["post", "wake"], "What to do with the result. Default: as the description says."),
         attachments: {
           type: "array",
           items: {
@@ -78,8 +81,8 @@ export const sessionsSpawn: Tool = {
             properties: {
               name: word("A plain file name."),
               content: word("The file, as text or base64."),
-              encoding: choice(["utf8", "base64"], "How the content is written. Default: utf8."),
-              mimeType: word("Kept with the file."),
+              encoding: choice(["utf8", "base64"], "Encoding of the content. Default: utf8."),
+              mimeType: word("Stored with the file."),
             },
             required: ["name", "content"],
           },
@@ -87,8 +90,8 @@ export const sessionsSpawn: Tool = {
         },
         attachAs: {
           type: "object",
-          properties: { mountPath: word("Where it would like them; a hint.") },
-          description: "A hint, kept with the files.",
+          properties: { mountPath: word("Preferred folder for the files; a hint.") },
+          description: "A hint, stored with the files.",
         },
       },
       required: ["task"],
@@ -101,7 +104,7 @@ export const sessionsSpawn: Tool = {
     const { announce } = settings.subagents;
     return describe(resultDescription(requester, { announce, mayWait: mayWait({ chain, settings }) }));
   },
-  // Spellings of other programs: an earlier name of runTimeoutSeconds, and the expected runtime.
+  // Arguments that other programs send: an older name of runTimeoutSeconds, and the expected runtime.
   accepts: {
     timeoutSeconds: { type: "number" },
     runtime: { type: "string", enum: ["subagent", "acp"] },
@@ -118,10 +121,10 @@ export const sessionsSpawn: Tool = {
     ),
     agentId: agentIdLimit,
     model: wordLimit,
-    // Whether there is such a level is decided with the rest of the spawn.
+    // An unknown level is refused with the rest of the spawn.
     thinking: (value) => ok(typeof value === "string" ? (thinkingNamed(value) ?? value) : undefined),
   },
-  // Of attachments there is more than one reason for it: their contents are not in the call any more.
+  // A call with attachments can't be repeated: the stored call no longer has their contents.
   before: (ctx, _, { callId }) =>
     spawnedBefore(ctx, { callId, requester: ctx.session, mayWait: mayWait(ctx) }),
   async execute(ctx, args, call) {
@@ -137,7 +140,7 @@ function readAttachments(ctx: ToolContext, value: unknown): Result<AttachmentPla
       "invalid_argument",
       "the gateway stopped before this call was accepted, and attachments are not kept",
       {
-        hint: "Call sessions_spawn again, with the contents.",
+        hint: "Call sessions_spawn again with the contents.",
       },
     );
   }
@@ -167,7 +170,7 @@ function threadsAt({ threads, settings }: ToolContext, route: Route): ThreadsThe
   return bindingSettingsOf(settings, route)?.enabled === false ? "off" : "on";
 }
 
-/** Everything that can be wrong with a call, checked; and what the rules make of it. */
+/** Checks a call completely. Returns the spawn to make. */
 async function plan(
   ctx: ToolContext,
   args: Record<string, unknown>,
@@ -179,7 +182,7 @@ async function plan(
   const open = await openSpawnsOf(ctx.db, { sessionKey: session.key });
   const decided = decideSpawn(
     {
-      // The names are the schema's, and schema and limits have checked the values.
+      // Schema and limits have checked names and values.
       call: args as SpawnCall,
       chain,
       unfinishedChildren: open.length,

@@ -1,5 +1,5 @@
-// Owns the tool `subagents`: the sub-agents of the calling session, waiting for them, and cancelling them.
-// SA1: only one's own: a session that somebody else spawned is answered like one that is not there.
+// The tool `subagents`: lists the sub-agents of the calling session, waits for them and cancels them. A
+// sub-agent of another session is answered like a missing one.
 
 import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import type { Session } from "../core/session.ts";
@@ -18,7 +18,7 @@ import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 const ACTIONS = ["list", "wait", "cancel"];
 const LISTED_MAX = 100;
 const TASK_SHOWN_CHARS = 200;
-/** Jobs of one wait. */
+/** Limit of jobs in one wait. */
 const WAITED_MAX = 200;
 const WAIT_DEFAULT_SECONDS = 300;
 
@@ -26,28 +26,28 @@ export const subagents: Tool = {
   spec: {
     name: "subagents",
     description:
-      "The sub-agents that you started. list: what each one is doing. wait: returns their results when all " +
-      "(or with any: true the first) have finished; do this instead of polling. cancel: ends one of them, " +
-      "or all. `timeout` means only that waiting ended: they go on.",
+      "Manage the sub-agents that you started. list: the state of each. wait: returns their results when " +
+      "all (or with any: true the first) have finished; use it instead of polling. cancel: stops one of " +
+      "them, or all. `timeout` means only that waiting ended: they continue.",
     parameters: {
       type: "object",
       properties: {
         action: { type: "string", enum: ACTIONS, description: "Default: list." },
         sessionKey: {
           type: "string",
-          description: 'With cancel: the childSessionKey, or "all" for every one that is not finished.',
+          description: 'With cancel: the childSessionKey, or "all" for every unfinished one.',
         },
         sessionKeys: {
           type: "array",
           items: { type: "string" },
-          description: "With wait: the childSessionKeys. Default: all that are not finished.",
+          description: "With wait: the childSessionKeys. Default: all unfinished ones.",
         },
-        any: { type: "boolean", description: "With wait: return when the first of them has finished." },
+        any: { type: "boolean", description: "With wait: return when the first one has finished." },
         timeoutSeconds: {
           type: "number",
           description:
-            `With wait: how long at most. Default ${WAIT_DEFAULT_SECONDS}, at most ${TIMEOUT_MAX_SECONDS}; ` +
-            "0: only look.",
+            `With wait: maximum seconds. Default ${WAIT_DEFAULT_SECONDS}, at most ${TIMEOUT_MAX_SECONDS}; ` +
+            "0: don't wait.",
         },
       },
     },
@@ -73,7 +73,7 @@ function waitingCall(ctx: ToolContext, args: Readonly<Record<string, unknown>>, 
   return { requester: ctx.session, callId, until, signal: ctx.signal, wait: ctx.wait };
 }
 
-/** The jobs that are named, or all that have a result to come. */
+/** Returns the named jobs, or all whose result is still to come. */
 async function jobsToWaitFor(ctx: ToolContext, args: Record<string, unknown>): Promise<Result<Flow[]>> {
   const keys = new Set(Array.isArray(args.sessionKeys) ? args.sessionKeys.map(String) : []);
   if (typeof args.sessionKey === "string" && args.sessionKey !== "all") keys.add(args.sessionKey);
@@ -94,7 +94,7 @@ async function jobsToWaitFor(ctx: ToolContext, args: Record<string, unknown>): P
   return ok(jobs);
 }
 
-/** The job of one's own sub-agent. A run also finds the job of one that was deleted after it had finished. */
+/** Returns the job of an own sub-agent. A run also finds the job of one that was deleted after its end. */
 async function ownJob(ctx: ToolContext, key: string): Promise<Flow | undefined> {
   const [child] = await oneOf(ctx, key);
   if (child !== undefined) return jobOf(ctx, child);
@@ -136,7 +136,7 @@ async function listChildren(ctx: ToolContext): Promise<ToolResult> {
       ...(session.label === undefined ? {} : { label: ctx.engine.redactor.mask(session.label) }),
       agentId: session.agentId,
       state,
-      // `finished`: its result was announced, or it was cancelled.
+      // Finished: its result was announced, or it was cancelled.
       finished: job?.open !== true,
       ...(job?.endReason === undefined ? {} : { ended: job.endReason }),
       task: ctx.engine.redactor.beginning(job?.requestText ?? "", TASK_SHOWN_CHARS).text,
@@ -147,14 +147,14 @@ async function listChildren(ctx: ToolContext): Promise<ToolResult> {
   return { count: rows.length, subagents: rows, more: page.nextCursor !== undefined };
 }
 
-/** The children that have work left: not those of a page, which older ones may not be on. */
+/** Returns all unfinished children, beyond the limit of a page. */
 async function unfinished(ctx: ToolContext): Promise<Session[]> {
   const jobs = await openSpawnsOf(ctx.db, { sessionKey: ctx.session.key });
   const found = await Promise.all(jobs.map((job) => oneOf(ctx, job.targetKey)));
   return found.flat();
 }
 
-/** The child of this key, if it is one's own. */
+/** Returns the child with this key, if the calling session spawned it. */
 async function oneOf(ctx: ToolContext, key: string): Promise<Session[]> {
   const child = await getSession(ctx.db, key);
   if (child?.spawnedBy !== ctx.session.key) return [];
@@ -164,7 +164,7 @@ async function oneOf(ctx: ToolContext, key: string): Promise<Session[]> {
 async function notYours(ctx: ToolContext, key: string): Promise<Failure> {
   const keys = (await children(ctx)).rows.map(({ session }) => session.key);
   const hint = keys.length === 0 ? "You have no sub-agents." : `Yours are: ${keys.join(", ")}.`;
-  const error = `${JSON.stringify(key.slice(0, KEY_CHARS_MAX))} is not a sub-agent of yours`;
+  const error = `${JSON.stringify(key.slice(0, KEY_CHARS_MAX))} is not one of your sub-agents`;
   return fail("not_visible", error, { hint });
 }
 
@@ -187,7 +187,7 @@ async function cancelChildren(ctx: ToolContext, args: Record<string, unknown>): 
   return { status: "ok", cancelled, runIds };
 }
 
-/** The runs that it ended; undefined: the job was finished already. */
+/** Cancels a child. Returns the aborted runs. Undefined: the job was already finished. */
 async function cancelOne(ctx: ToolContext, child: Session): Promise<readonly string[] | undefined> {
   const ended = await ctx.engine.commit(async (unit) => {
     const job = child.spawn === undefined ? undefined : await getFlow(unit.tx, child.spawn.flowId);

@@ -1,11 +1,10 @@
-// Owns where an agent's file tools may go: nowhere but its workspace.
-// X1: a path is taken apart by us, part by part, never handed to the system whole; a link is followed only to
-//     a place inside the workspace.
-// X2: what is opened is a regular file, proven on the open handle, and opening never blocks (fifo, device).
-// X3: a file is replaced in one step (temporary file, rename), so a reader sees the old text or the new one.
-// A process that swaps folders under us between check and use gets nothing: on Linux the open handle itself
-// tells where it leads, and a file is replaced through its folder's handle. Elsewhere a second look after
-// opening has to do. At worst an empty folder is made outside.
+// Confines an agent's file tools to its workspace. A path is resolved part by part, never by the system as a
+// whole; a link is followed only to a path inside the workspace.
+// X2: only regular files are opened, verified on the open handle, and opening never blocks (fifo, device).
+// X3: a file is replaced in one step (temporary file, rename), so a reader sees the old or the new text.
+// A process that swaps folders between check and use gains nothing: on Linux the open handle itself shows its
+// real path, and a file is replaced through its folder's handle. On other systems the path is checked again
+// after opening. In the worst case an empty folder is created outside.
 
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, rename, rm } from "node:fs/promises";
@@ -16,15 +15,15 @@ import { ensureFolder, isInside } from "../world/folders.ts";
 const PATH_MAX_BYTES = 4_096;
 const PART_MAX_BYTES = 255;
 
-/** A place in the workspace: its folder is real and inside, and nothing on the way to it is a link. */
-export interface Place {
+/** A resolved path in the workspace: its folder is inside, and no part of it is a link. */
+export interface WorkspacePath {
   /** Relative to the workspace, as results show it. */
   readonly shown: string;
   /** Absolute, links resolved. */
   readonly real: string;
-  /** What stands there now. */
+  /** Current content of the path. */
   readonly found: "file" | "folder" | "nothing";
-  /** Permission bits of a file that stands there. */
+  /** Permission bits of an existing file. */
   readonly mode: number;
 }
 
@@ -37,7 +36,7 @@ interface Walk {
 const errnoOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code;
 
 /**
- * An expected failure of the file system, in words that say what to do. Anything else is a bug and is thrown.
+ * Turns an expected error of the file system into a failure. Any other error is a bug and is thrown.
  */
 export function fileFailure(error: unknown, shown: string): Failure {
   const code = errnoOf(error);
@@ -51,7 +50,7 @@ export function fileFailure(error: unknown, shown: string): Failure {
     EROFS: "could not be written: the file system is read-only",
     ENAMETOOLONG: "has a name that is too long for this file system",
     EMFILE: "could not be opened: too many open files",
-    ELOOP: "is a symbolic link that was put there meanwhile, or leads in a circle",
+    ELOOP: "is a symbolic link that was created meanwhile, or a loop of links",
     ENOTDIR: "goes through something that is not a folder",
     EISDIR: "is a folder",
   };
@@ -62,7 +61,7 @@ export function fileFailure(error: unknown, shown: string): Failure {
 const outside = (shown: string, how: string): Failure =>
   fail("path_outside", `${shown} ${how}`, { hint: "Use a path inside the workspace, relative to it." });
 
-/** The parts of a path below the workspace, or why it is not a path there. Reads nothing. */
+/** Splits a path below the workspace into parts, or returns a failure. Reads nothing. */
 function partsOf(root: string, workspace: string, path: string): Result<string[]> {
   const quoted = JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
   if (path.trim() === "") return fail("invalid_argument", "path must not be empty");
@@ -73,7 +72,7 @@ function partsOf(root: string, workspace: string, path: string): Result<string[]
   }
   const fromHome = path === "~" || path.startsWith("~/") ? `.${path.slice(1)}` : path;
   const named = resolve(workspace);
-  // The workspace may have been named through a link; an absolute path below either name is inside.
+  // The workspace may be reached through a link; an absolute path below either name is inside.
   const base = isAbsolute(path) && isInside(named, resolve(path)) ? named : root;
   const below = relative(base, resolve(base, fromHome));
   if (below === ".." || below.startsWith(`..${sep}`) || isAbsolute(below)) {
@@ -81,7 +80,7 @@ function partsOf(root: string, workspace: string, path: string): Result<string[]
   }
   // Asked of the whole path, before a folder is made: else some would be, and then the system would refuse.
   if (Buffer.byteLength(join(root, below)) >= PATH_MAX_BYTES) {
-    return fail("invalid_argument", `path ${quoted} is, with the workspace before it, too long`);
+    return fail("invalid_argument", `path ${quoted} is too long when appended to the workspace`);
   }
   const parts = below === "" ? [] : below.split(sep);
   const long = parts.find((part) => Buffer.byteLength(part) > PART_MAX_BYTES);
@@ -90,8 +89,8 @@ function partsOf(root: string, workspace: string, path: string): Result<string[]
 }
 
 /**
- * The workspace folder itself, made if it is missing, links resolved (where it lies is the operator's
- * choice).
+ * Returns the real path of the workspace folder. Creates it if it is missing. Links are allowed: the operator
+ * chose its location.
  */
 export async function openWorkspace(workspace: string): Promise<Result<string>> {
   try {
@@ -102,7 +101,7 @@ export async function openWorkspace(workspace: string): Promise<Result<string>> 
   }
 }
 
-/** One step down. A link is resolved and must stay inside; a missing folder is made if the walk may. */
+/** Steps into a folder. A link must stay inside; a missing folder is created if the walk may. */
 async function stepInto(walk: Walk, folder: string, part: string): Promise<Result<string>> {
   const next = join(folder, part);
   let status = await lstat(next).catch(nothingThere);
@@ -118,7 +117,7 @@ async function stepInto(walk: Walk, folder: string, part: string): Promise<Resul
   return fail("file_problem", `${walk.shown} goes through ${part}, which is not a folder`);
 }
 
-/** What lies outside is not told: a link out is answered alike whether something is at its end or not. */
+/** Resolves a link. Gives the same answer for a link out whether or not its target exists. */
 async function followLink(walk: Walk, link: string): Promise<Result<string>> {
   const target = await realpath(link).catch(() => undefined);
   if (target !== undefined && isInside(walk.root, target)) return ok(target);
@@ -134,14 +133,14 @@ function nothingThere(error: unknown): undefined {
 }
 
 /**
- * Finds a place in the workspace. `createFolders`: missing folders on the way are made.
- * Refuses everything that leaves the workspace, dangling links, and whatever is neither file nor folder.
+ * Resolves a path in the workspace. `createFolders`: creates missing folders. Refuses paths that leave the
+ * workspace, dangling links, and everything that is neither a file nor a folder.
  */
-export async function findPlace(
+export async function resolvePath(
   workspace: string,
   path: string,
   options: { createFolders: boolean },
-): Promise<Result<Place>> {
+): Promise<Result<WorkspacePath>> {
   const root = await openWorkspace(workspace);
   if (!root.ok) return root;
   const parts = partsOf(root.value, workspace, path);
@@ -164,7 +163,7 @@ async function walkFolders(walk: Walk, parts: readonly string[]): Promise<Result
   return ok(real);
 }
 
-async function walkTo(walk: Walk, parts: readonly string[]): Promise<Result<Place>> {
+async function walkTo(walk: Walk, parts: readonly string[]): Promise<Result<WorkspacePath>> {
   const { shown } = walk;
   const folder = await walkFolders(walk, parts.slice(0, -1));
   if (!folder.ok) return folder;
@@ -187,14 +186,14 @@ async function walkTo(walk: Walk, parts: readonly string[]): Promise<Result<Plac
 const isLinux = process.platform === "linux";
 const byHandle = (handle: FileHandle): string => `/proc/self/fd/${handle.fd}`;
 
-/** Whether an open file or folder is the one of that real path; where the system can't tell: it may be. */
+/** Returns true if an open handle has that real path, or if the system can't tell. */
 async function leadsTo(handle: FileHandle, real: string): Promise<boolean> {
   const leads = isLinux ? await readlink(byHandle(handle)).catch(nothingThere) : undefined;
   return leads === undefined || leads === real;
 }
 
-/** Opens a file for reading and proves on the handle that it is the regular file of this place. */
-export async function openToRead(place: Place): Promise<Result<FileHandle>> {
+/** Opens a file for reading and verifies on the handle that it is the regular file of this path. */
+export async function openToRead(place: WorkspacePath): Promise<Result<FileHandle>> {
   if (place.found === "nothing") return fail("file_not_found", `${place.shown} does not exist`);
   if (place.found === "folder") {
     return fail("file_problem", `${place.shown} is a folder`, { hint: "List it with exec: ls -la." });
@@ -218,7 +217,7 @@ export async function openToRead(place: Place): Promise<Result<FileHandle>> {
 
 const swapped = (): Error => Object.assign(new Error("swapped"), { code: "ELOOP" });
 
-/** The folder of a place, under a name that nobody can lead elsewhere, and what gives that name back. */
+/** Opens a folder under a name that can't be redirected. `release` closes it. */
 async function holdFolder(folder: string): Promise<{ path: string; release(): Promise<void> }> {
   if (!isLinux) return { path: folder, release: async () => undefined };
   const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
@@ -228,8 +227,12 @@ async function holdFolder(folder: string): Promise<{ path: string; release(): Pr
   throw swapped();
 }
 
-/** Puts a text where `place` says, in one step. `temporaryId` names the temporary file beside it. */
-export async function replaceFile(place: Place, text: string, temporaryId: string): Promise<Result<void>> {
+/** Replaces a file's text in one step. `temporaryId` names the temporary file beside it. */
+export async function replaceFile(
+  place: WorkspacePath,
+  text: string,
+  temporaryId: string,
+): Promise<Result<void>> {
   if (place.found === "folder") return fail("file_problem", `${place.shown} is a folder`);
   try {
     const folder = await holdFolder(dirname(place.real));
@@ -244,7 +247,12 @@ export async function replaceFile(place: Place, text: string, temporaryId: strin
   }
 }
 
-async function replaceIn(folder: string, place: Place, text: string, temporaryName: string): Promise<void> {
+async function replaceIn(
+  folder: string,
+  place: WorkspacePath,
+  text: string,
+  temporaryName: string,
+): Promise<void> {
   const temporary = join(folder, temporaryName);
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
   try {

@@ -73,14 +73,14 @@ test("a page of lines says that more follow and where to go on", async () => {
     fromLine: 4,
     lines: 3,
     totalLines: 10,
-    note: "More lines follow. Go on with offset 7.",
+    note: "More lines follow. Continue with offset 7.",
   });
   const last = await call("read", { path: "n.txt", offset: 10 });
   expect(last).toMatchObject({ text: "line 10", lines: 1, totalLines: 10 });
   expect(last).not.toHaveProperty("note");
   expect(await call("read", { path: "n.txt", offset: 11 })).toMatchObject({
     code: "invalid_argument",
-    error: "offset 11 is behind the end: n.txt has 10 lines",
+    error: "offset 11 is past the end: n.txt has 10 lines",
   });
 });
 
@@ -107,11 +107,11 @@ test("a long file and a long line are cut at a limit that the result names", asy
   put("lines.txt", "x\n".repeat(5_000));
   const lines = await call("read", { path: "lines.txt", limit: 4_000 });
   expect(lines).toMatchObject({ lines: 2_000, totalLines: 5_000, truncated: true });
-  expect(lines.note).toBe("Cut after line 2000 (limit: 2000 lines). Go on with offset 2001.");
+  expect(lines.note).toBe("Cut after line 2000 (limit: 2000 lines). Continue with offset 2001.");
   put("bytes.txt", `${"y".repeat(999)}\n`.repeat(200));
   const bytes = await call("read", { path: "bytes.txt" });
   expect(bytes).toMatchObject({ lines: 65, totalLines: 200, truncated: true });
-  expect(bytes.note).toBe("Cut after line 65 (limit: 65536 bytes). Go on with offset 66.");
+  expect(bytes.note).toBe("Cut after line 65 (limit: 65536 bytes). Continue with offset 66.");
   put("one.txt", "é".repeat(50_000));
   const one = await call("read", { path: "one.txt" });
   expect(one).toMatchObject({ truncated: true, text: "é".repeat(32_768), totalLines: 1 });
@@ -122,7 +122,7 @@ test("an offset behind the end of a file too large to count is told without a co
   put("large.txt", Buffer.alloc(64 * 1024 * 1024 + 2, "x"));
   const result = await call("read", { path: "large.txt", offset: 5 });
   expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
-  expect(result.error).toBe("offset 5 is behind the end: large.txt has fewer lines");
+  expect(result.error).toBe("offset 5 is past the end: large.txt has fewer lines");
 });
 
 test("binary and non-UTF-8 files are refused with a way out, small pictures are shown", async () => {

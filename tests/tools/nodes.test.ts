@@ -91,7 +91,7 @@ test("what a call gets wrong is answered in words that say what is right", async
   const client = await one.client();
   const wrong: [object, string, RegExp][] = [
     [{ action: "reboot" }, "invalid_argument", /list, describe, invoke/],
-    [{ action: "describe" }, "invalid_argument", /there are several/],
+    [{ action: "describe" }, "invalid_argument", /several nodes/],
     [{ action: "describe", node: "garage" }, "node_not_found", /no paired node "garage"/],
     [{ action: "describe", node: attic.id.slice(0, 3) }, "node_not_found", /no paired node/],
     [{ action: "invoke", node: "attic" }, "invalid_argument", /needs command/],
@@ -115,7 +115,7 @@ test("what a call gets wrong is answered in words that say what is right", async
   await client.request("node.rename", { nodeId: cellar.id, displayName: "attic" });
   expect(await call(client, { action: "describe", node: "attic" })).toMatchObject({
     code: "invalid_argument",
-    error: expect.stringContaining("one of 2 nodes"),
+    error: expect.stringContaining("matches 2 nodes"),
   });
 });
 

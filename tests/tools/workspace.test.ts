@@ -15,7 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { findPlace, openToRead, type Place, replaceFile } from "../../src/tools/workspace.ts";
+import { openToRead, replaceFile, resolvePath, type WorkspacePath } from "../../src/tools/workspace.ts";
 
 let base: string;
 let workspace: string;
@@ -29,8 +29,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
-async function place(path = "folder/a.txt"): Promise<Place> {
-  const found = await findPlace(workspace, path, { createFolders: false });
+async function place(path = "folder/a.txt"): Promise<WorkspacePath> {
+  const found = await resolvePath(workspace, path, { createFolders: false });
   if (!found.ok) throw new Error(found.error);
   return found.value;
 }
@@ -79,7 +79,7 @@ test("a temporary file that somebody put there first is neither used nor removed
 
 test("folders are made inside only", async () => {
   symlinkSync(join(base, "outside"), at("out"));
-  const made = (path: string) => findPlace(workspace, path, { createFolders: true });
+  const made = (path: string) => resolvePath(workspace, path, { createFolders: true });
   expect(await made("x/y/z")).toMatchObject({ ok: true, value: { real: at("x/y/z"), found: "nothing" } });
   expect(existsSync(at("x/y"))).toBe(true);
   expect(await made("out/y/z")).toMatchObject({ ok: false, code: "path_outside" });
@@ -100,13 +100,13 @@ while True:\n  for a, b in (${turns}): os.rename(a, b)`;
     const texts = new Set<string>();
     try {
       for (let round = 0; round < 3_000; round++) {
-        const seen = await findPlace(workspace, "folder/a.txt", { createFolders: false });
+        const seen = await resolvePath(workspace, "folder/a.txt", { createFolders: false });
         const handle = seen.ok ? await openToRead(seen.value) : seen;
         if (handle.ok) {
           texts.add(await handle.value.readFile("utf8"));
           await handle.value.close();
         }
-        const free = await findPlace(workspace, `folder/${round}`, { createFolders: false });
+        const free = await resolvePath(workspace, `folder/${round}`, { createFolders: false });
         if (free.ok) await replaceFile(free.value, "x", `id${round}`);
       }
     } finally {

@@ -1,8 +1,6 @@
-// Owns one connection to an outside server: the handshake, the list, the calls, and what a failure means.
-// CN1: of a call that did not come to its end it is known whether it can have taken effect: `unsent` can
-//      not, `lost` may have.
-// CN2: nothing that the server asks of us is answered but a ping: no models, no files, no questions to
-//      people.
+// Owns one connection to an MCP server: handshake, tool list, calls, and the meaning of a failure. An
+// unfinished call says whether it can have taken effect: `unsent` can not, `lost` may have. Of the server's
+// requests only ping is answered: no models, no files, no questions to people.
 
 import type { Client, PriorDiscovery, StandardSchemaV1 } from "@modelcontextprotocol/client";
 import { isObject } from "../../core/json.ts";
@@ -12,26 +10,26 @@ import { BROKEN, INTERNAL_ERROR, TOO_LARGE, takeBack } from "./frames.ts";
 import { networkCode } from "./start-failure.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
-/** An old server that does not know the newest handshake and is silent is asked the old way after this. */
+/** After this silence the old handshake is tried: an old server may ignore the newest one. */
 const PROBE_MS = 3_000;
-/** The library's own timers are not used: ours can be held by a test. */
+/** Disables the library's timers: tests can control ours. */
 const NEVER_MS = 2 ** 31 - 1;
 const PAGES_MAX = 50;
 const LISTED_MAX = 2_000;
 const METHOD_NOT_FOUND = -32601;
 
-/** What came of a call. */
+/** The outcome of a call. */
 export type CallEnd =
   | { readonly kind: "answer"; readonly answer: Readonly<Record<string, unknown>> }
-  /** The server (or the library, for it) says no; `mayHaveRun`: what it did before that is not known. */
+  /** The server, or the library, refused. `mayHaveRun`: the call may have taken effect before that. */
   | { readonly kind: "refused"; readonly error: string; readonly mayHaveRun: boolean }
-  /** `link`: whether the connection is still good, or a new one is needed, at once or after a pause. */
+  /** `link`: keep the connection, or open a new one, at once or after a pause. */
   | { readonly kind: "unsent"; readonly error: string; readonly link: "same" | "new" | "pause" }
   | { readonly kind: "lost"; readonly error: string }
   | { readonly kind: "timeout" }
   | { readonly kind: "aborted" };
 
-/** Takes any result: it is read by us. */
+/** Accepts any result: it is checked later. */
 const AS_IT_IS: StandardSchemaV1<unknown, unknown> = {
   "~standard": { version: 1, vendor: "parley", validate: (value) => ({ value }) },
 };
@@ -43,11 +41,11 @@ interface Thrown {
   readonly data?: unknown;
 }
 
-/** Connection failures after which nothing can have arrived. */
+/** Connection errors after which nothing can have arrived. */
 const NOT_REACHED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EACCES"];
 const UNCONNECTED = /^(Not connected|the program is not running|the program does not read)/;
 
-/** What a failed call means for its effect. */
+/** Returns the outcome of a failed call. */
 function endOfFailure(error: unknown): CallEnd {
   const { code, data } = (typeof error === "object" && error !== null ? error : {}) as Thrown;
   const text = textOf(error);
@@ -58,7 +56,7 @@ function endOfFailure(error: unknown): CallEnd {
   if (typeof code === "number") return { kind: "refused", error: text, mayHaveRun: code === INTERNAL_ERROR };
   if (code === "NOT_CONNECTED" || UNCONNECTED.test(text))
     return { kind: "unsent", error: text, link: "same" };
-  // A session that the server does not know any more: it was started again.
+  // The server does not know the session: it was restarted.
   if (status === 404) return { kind: "unsent", error: "it answered 404", link: "new" };
   if (status !== undefined && status < 500)
     return { kind: "unsent", error: `it answered ${status}`, link: "same" };
@@ -67,7 +65,7 @@ function endOfFailure(error: unknown): CallEnd {
     return { kind: "refused", error: `its answer is no tool result: ${text}`, mayHaveRun: true };
   const network = networkCode(error) ?? "";
   if (NOT_REACHED.includes(network))
-    return { kind: "unsent", error: `it can't be reached (${network})`, link: "pause" };
+    return { kind: "unsent", error: `it is unreachable (${network})`, link: "pause" };
   return { kind: "lost", error: text };
 }
 
@@ -76,7 +74,7 @@ export class Connection {
   readonly #link: Link;
   readonly #settings: McpServerSettings;
   readonly #world: OutsideWorld;
-  /** The server said that its list is another one now. */
+  /** True after the server has announced a changed list. */
   listIsOld = false;
 
   private constructor(client: Client, link: Link, settings: McpServerSettings, world: OutsideWorld) {
@@ -86,7 +84,7 @@ export class Connection {
     this.#world = world;
   }
 
-  /** Shakes hands over a link that is not started yet. Rejects when that fails; the link is closed then. */
+  /** Does the handshake over a new link. On failure closes the link and rejects. */
   static async open(
     link: Link,
     parts: { settings: McpServerSettings; world: OutsideWorld; version: string; isOld: boolean },
@@ -125,7 +123,7 @@ export class Connection {
     return connection;
   }
 
-  /** It speaks a protocol from before the newest handshake. */
+  /** True if the server speaks an older protocol. */
   get isOld(): boolean {
     return this.#client.getProtocolEra() === "legacy";
   }
@@ -138,7 +136,7 @@ export class Connection {
     return this.#link.close();
   }
 
-  /** The whole list, page by page. Rejects when the server does not give one. */
+  /** Reads the whole list, page by page. Rejects if the server returns none. */
   async list(signal: AbortSignal): Promise<Definitions> {
     this.listIsOld = false;
     const all: unknown[] = [];
@@ -149,7 +147,7 @@ export class Connection {
       const result = await this.#client
         .request({ method: "tools/list", ...params }, AS_IT_IS, options)
         .catch((error: unknown) => {
-          // A server without tools is one with an empty list.
+          // A server without tools has an empty list.
           if ((error as Thrown).code === METHOD_NOT_FOUND) return {};
           throw error;
         });
@@ -176,7 +174,7 @@ export class Connection {
       why = { kind: "timeout" };
       watch.abort(`no answer within ${timeoutSeconds} s`);
     });
-    const onAbort = (): void => watch.abort("nobody waits for it any more");
+    const onAbort = (): void => watch.abort("the caller stopped waiting");
     signal.addEventListener("abort", onAbort, { once: true });
     try {
       const { ownName, inputSchema } = tool;
@@ -185,7 +183,7 @@ export class Connection {
         {
           signal: watch.signal,
           timeout: NEVER_MS,
-          // Without its own output schema: the answer is handed on as it is, for the model to judge.
+          // The output schema is omitted, so that the answer is passed on unchanged for the model to judge.
           toolDefinition: { name: ownName, inputSchema: inputSchema as { type: "object" } },
         },
       );

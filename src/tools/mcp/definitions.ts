@@ -1,36 +1,35 @@
-// Owns the list of tools that an outside server offers: which of them are taken, and what is told of them.
-// D1: the list is somebody else's: everything in it is checked and bounded, and what does not fit is left out
-//     with a reason; it never takes the rest along.
+// Reads the tool list of an MCP server. The list is untrusted: every entry is checked and bounded; an entry
+// that does not fit is left out with a reason, without affecting the others.
 
 import { isObject } from "../../core/json.ts";
 import { matchesAny } from "../../core/pattern.ts";
 import type { McpServerSettings } from "../../core/settings.ts";
 import type { JsonSchema } from "../../core/tool.ts";
 import { outsideName } from "./names.ts";
+import { plainLine, plainWords } from "./plain-text.ts";
 import { plainSchema } from "./schema.ts";
-import { plainLine, plainWords } from "./words.ts";
 
-/** More than this of one server help no model. */
+/** Limit of tools of one server; more would not help a model. */
 const TOOLS_MAX = 100;
 const OWN_NAME_MAX_CHARS = 256;
 const NAME_SHOWN_MAX_CHARS = 80;
 const DESCRIPTION_MAX_CHARS = 2_000;
 
 export interface Definition {
-  /** As the model knows it. */
+  /** Name for the model. */
   readonly name: string;
-  /** As the server knows it. */
+  /** Name on the server. */
   readonly ownName: string;
   readonly description: string;
   readonly parameters: JsonSchema;
-  /** As the server gave it: the library reads from it what belongs into headers. */
+  /** The server's original schema: the library reads from it which arguments become headers. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
-  /** The server says that a call may be made twice. */
+  /** The server says that a call may be repeated. */
   readonly repeatable: boolean;
 }
 
 export interface LeftOut {
-  /** Fit to be shown. */
+  /** Safe to be shown. */
   readonly tool: string;
   readonly why: string;
 }
@@ -44,7 +43,7 @@ function repeatableBy(annotations: unknown): boolean {
   return isObject(annotations) && (annotations.readOnlyHint === true || annotations.idempotentHint === true);
 }
 
-/** One entry of the list, or why it is left out. */
+/** Reads one entry of the list. Returns a text if it is left out: the reason. */
 function definitionOf(server: string, raw: unknown): Definition | string {
   if (!isObject(raw)) return "it is no object";
   const { name, description, title, inputSchema, annotations, execution } = raw;
@@ -65,7 +64,7 @@ function definitionOf(server: string, raw: unknown): Definition | string {
   };
 }
 
-/** What of a server's list can be used, in the server's order. */
+/** Returns the usable tools of a server's list, in its order. */
 export function readDefinitions(settings: McpServerSettings, list: readonly unknown[]): Definitions {
   const { name: server, tools: patterns } = settings;
   const leftOut: LeftOut[] = [];
@@ -79,7 +78,7 @@ export function readDefinitions(settings: McpServerSettings, list: readonly unkn
     else if (found.some(({ ownName }) => ownName === own)) leftOut.push({ tool, why: "it is there twice" });
     else found.push(made);
   }
-  // A tool that has its own name keeps it, wherever it stands: a made-up name that equals it gives way.
+  // A tool with a valid name keeps it in any order: a generated name that equals it is left out.
   const plainFirst = found.toSorted((a, b) => Number(isMade(a)) - Number(isMade(b)));
   const owner = new Map<string, Definition>();
   for (const one of plainFirst) if (!owner.has(one.name)) owner.set(one.name, one);

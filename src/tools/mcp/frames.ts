@@ -1,9 +1,7 @@
-// Owns the frames that an outside server writes: lines on a pipe, messages in general.
-// F1: a line that is too long is thrown away while it comes; whoever waits for it is told, if it says for
-//     whom it was.
-// F2: what is no message (a banner, a stray print) is passed over.
-// F3: the contents of lists and results are read by us: the library, which would refuse a whole list for one
-//     entry, gets them put aside.
+// Reads the frames of an MCP server: lines on a pipe, messages in general.
+// - A line that is too long is dropped while it arrives; its request fails, if the line contains its id.
+// - A line that is no message (a banner, a stray print) is skipped.
+// - The contents of lists and results bypass the library, which would refuse a whole list for one bad entry.
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { isObject } from "../../core/json.ts";
@@ -15,18 +13,18 @@ const TAIL_BYTES = 64;
 const NEWLINE = 10;
 export const INTERNAL_ERROR = -32603;
 
-/** Stands in an error of ours that comes in place of an answer. */
+/** Data of an error that replaces an answer that is too long. */
 export const TOO_LARGE = Object.freeze({ parley: "too_large" });
 export const BROKEN = Object.freeze({ parley: "broken" });
 
-/** An answer that the server did not give. */
+/** Returns an error answer in place of the server's. */
 export function errorAnswer(id: string | number, message: string, data: object): JSONRPCMessage {
   return { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message, data } };
 }
 
 const ASIDE = { tools: "parley/tools", content: "parley/content" } as const;
 
-/** A message of the server as the library gets it. */
+/** Moves the contents of a message out of the library's sight. */
 export function putAside(message: JSONRPCMessage): JSONRPCMessage {
   const result = "result" in message ? message.result : undefined;
   if (!isObject(result)) return message;
@@ -39,12 +37,12 @@ export function putAside(message: JSONRPCMessage): JSONRPCMessage {
   return { ...message, result: aside } as JSONRPCMessage;
 }
 
-/** What was put aside. */
+/** Returns the contents that `putAside` moved. */
 export function takeBack(result: unknown, key: keyof typeof ASIDE): unknown {
   return isObject(result) ? result[ASIDE[key]] : undefined;
 }
 
-/** For whom a line was of which only the two ends are left. Serialisers write the id first or last. */
+/** Finds the id in the two ends of a dropped line. Serialisers write the id first or last. */
 function idOf(head: string, tail: string): number | undefined {
   const isAnswer = /^\{"(?:result|error)":/.test(head);
   const found =
@@ -55,16 +53,16 @@ function idOf(head: string, tail: string): number | undefined {
 
 export interface LineEvents {
   onMessage(message: JSONRPCMessage): void;
-  /** A line that was no message, or one that was too long and nobody's. */
+  /** Called for a line that was no message, or too long and without an id. */
   onNoise(what: "no message" | "too long"): void;
 }
 
-/** Cuts a stream into messages. */
+/** Splits a stream into messages. */
 export class LineReader {
   readonly #events: LineEvents;
   #pieces: Buffer[] = [];
   #bytes = 0;
-  /** Of a line that is thrown away: its beginning. */
+  /** The beginning of a line that is being dropped. */
   #head: string | undefined;
   #tail = Buffer.alloc(0);
 
@@ -119,7 +117,7 @@ export class LineReader {
   }
 }
 
-/** A line as a message; undefined: it is none. An answer that says nothing readable is one all the same. */
+/** Parses a line. Undefined: it is no message. An unreadable answer becomes an error answer. */
 function parsed(line: string): JSONRPCMessage | undefined {
   let value: unknown;
   try {

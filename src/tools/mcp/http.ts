@@ -1,7 +1,7 @@
-// Owns a server that is an address: the library's transport over Streamable HTTP, made safe to wait for.
-// HT1: an answer that can't come any more (its stream broke) is an error at once, not a time-out.
-// HT2: no message is read beyond its limit, however it is sent.
-// HT3: a request that nobody waits for any more holds no connection.
+// Connects to an MCP server over Streamable HTTP, with the library's transport.
+// - An answer that can't arrive any more (its stream broke) is an error at once, not a timeout.
+// - No message is read beyond its limit, however it is sent.
+// - A request whose caller stopped waiting holds no connection.
 
 import type {
   FetchLike,
@@ -16,12 +16,12 @@ import { pause } from "../../world/pause.ts";
 import { BROKEN, errorAnswer, MESSAGE_MAX_BYTES, putAside } from "./frames.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
-/** How long the end of a session may take to be told. */
+/** How long the request that ends a session may take. */
 const GOODBYE_MS = 2_000;
 const NEWLINE = 10;
 const RETURN = 13;
 
-/** A body with a limit on each message: an event of a stream, or the whole of it. */
+/** Limits each message of a body: an event of a stream, or the whole body. */
 export function boundedBody(
   body: ReadableStream<Uint8Array>,
   eventsOnly: boolean,
@@ -123,7 +123,7 @@ class HttpLink implements Link {
     const gone = requestSignal === undefined ? left.signal : AbortSignal.any([requestSignal, left.signal]);
     const broke = (): void => {
       if (!this.#open.delete(id)) return;
-      const text = "the connection broke before the answer was there";
+      const text = "the connection broke before the answer arrived";
       this.onmessage?.(errorAnswer(id, text, BROKEN));
       options.onRequestStreamEnd?.();
     };
@@ -150,7 +150,7 @@ class HttpLink implements Link {
   }
 }
 
-/** A link that is not yet started. Loads the library. */
+/** Creates a link without starting it. Loads the library. */
 export async function httpLink(plan: HttpPlan): Promise<Link> {
   const { StreamableHTTPClientTransport: Http } = await import("@modelcontextprotocol/client");
   const inner = new Http(new URL(plan.url), {

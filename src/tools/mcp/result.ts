@@ -1,7 +1,6 @@
-// Owns how the answer of an outside tool becomes a tool result of ours.
-// R1: text, pictures and structured content are handed on; whatever else there is, is named.
-// R2: bounded: the text is cut and the cut is told; pictures are few, small and really pictures.
-// R3: a secret that the configuration gave the server does not come back through its answers (I14).
+// Turns the answer of an MCP tool into a tool result. Text, pictures and structured content are passed on;
+// other content is named. Text is cut, with a note; pictures are few, small and verified. Secrets that the
+// configuration gave the server are redacted from its answers (I14).
 
 import { fail, toolFailure } from "../../core/errors.ts";
 import { firstBytes } from "../../core/inbound-text.ts";
@@ -10,12 +9,12 @@ import type { ImageBlock } from "../../core/message.ts";
 import { imageTypeOf } from "../../core/picture.ts";
 import { IMAGE_MAX_BYTES } from "../file-operations.ts";
 import type { ToolResult } from "../tool.ts";
-import { type Mask, plainLine } from "./words.ts";
+import { type Mask, plainLine } from "./plain-text.ts";
 
-/** Blocks of one answer that are looked at. */
+/** Limit of blocks that are read of one answer. */
 const BLOCKS_MAX = 1_000;
 const IMAGES_MAX = 4;
-/** Things of one answer that are named because they can't be shown. */
+/** Limit of blocks that are named because they can't be shown. */
 const NAMED_MAX = 20;
 const NAME_MAX_CHARS = 200;
 
@@ -27,7 +26,7 @@ interface Gathered {
 
 const short = (value: unknown): string => plainLine(String(value ?? "?"), NAME_MAX_CHARS);
 
-/** Base64 text is a third longer than what it stands for. */
+/** Base64 text is a third longer than its bytes. */
 const bytesOf = (data: unknown): number => (typeof data === "string" ? Math.floor((data.length * 3) / 4) : 0);
 
 function addImage(into: Gathered, data: unknown, named: string): void {
@@ -37,7 +36,7 @@ function addImage(into: Gathered, data: unknown, named: string): void {
   if (bytes > IMAGE_MAX_BYTES) return void leave(`more than ${IMAGE_MAX_BYTES}`);
   if (into.images.length >= IMAGES_MAX) return void leave(`more than ${IMAGES_MAX} pictures`);
   const decoded = Buffer.from(data, "base64");
-  // One that is none makes providers refuse the whole conversation.
+  // A broken picture would make providers refuse the whole conversation.
   const mimeType = imageTypeOf(decoded.subarray(0, 12));
   if (mimeType === undefined) return void leave("no PNG, JPEG, GIF or WebP");
   into.images.push({ type: "image", data: decoded.toString("base64"), mimeType });
@@ -77,7 +76,7 @@ function addBlock(into: Gathered, block: unknown): void {
   }
 }
 
-/** Structured content is often there as text, too, for readers that know only that. */
+/** Returns true if the structured content is repeated as text, which servers do for older clients. */
 function isSame(text: string, json: string): boolean {
   try {
     return JSON.stringify(JSON.parse(text)) === json;
@@ -86,7 +85,7 @@ function isSame(text: string, json: string): boolean {
   }
 }
 
-/** What the model gets. `answer`: the result of `tools/call`, whatever the server made of it. */
+/** Returns the result for the model. `answer`: the untrusted result of `tools/call`. */
 export function resultOf(
   answer: Readonly<Record<string, unknown>>,
   bytesMax: number,
@@ -101,7 +100,7 @@ export function resultOf(
   const whole = mask(into.texts.join("\n"));
   if (structured === undefined) into.notShown.push("structured content that is nested too deeply");
   const json = structured ?? "";
-  // Whole or not at all: half an object is none.
+  // Included in full or not: a part of an object is of no use.
   const fits = json !== "" && Buffer.byteLength(json) <= bytesMax;
   const isTold = fits && (whole === "" || isSame(whole, json));
   const text = isTold ? "" : firstBytes(whole || json, bytesMax);
@@ -117,7 +116,7 @@ export function resultOf(
   return toolFailure(fail("mcp_failed", text || "the tool failed and did not say why", { details: more }));
 }
 
-/** A value as masked JSON, "" for none; undefined: it is too deep to be written. */
+/** Returns a value as redacted JSON; "" for none. Undefined: it is nested too deeply. */
 function jsonOf(value: unknown, mask: Mask): string | undefined {
   if (value === undefined) return "";
   try {

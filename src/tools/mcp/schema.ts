@@ -1,29 +1,28 @@
-// Owns how the description of an outside tool becomes one that every model API takes.
-// SC1: one schema that a provider refuses fails the whole request, and with it every run of an agent. So what
-//      leaves here is plain: known keywords, no references, bounded in depth and size.
-// SC2: less is promised, never more: a keyword that is left out is checked by the server itself.
-// SC3: a tool that can't be described takes itself out, and says why; its neighbours stay.
+// Simplifies the schema of an MCP tool so that every model API accepts it. One schema that a provider refuses
+// fails the whole request, and with it every run of an agent. So the result has only known keywords, no
+// references, and a bounded depth and size. The server itself checks keywords that are left out. A tool whose
+// schema can't be simplified is left out with a reason; the others stay.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonSchema } from "../../core/tool.ts";
-import { plainWords } from "./words.ts";
+import { plainWords } from "./plain-text.ts";
 
 const DEPTH_MAX = 16;
-/** Schemas inside one schema, each reference counted as often as it is used. */
+/** Limit of schemas inside one schema; each use of a reference counts. */
 const PARTS_MAX = 1_000;
 const SCHEMA_MAX_BYTES = 32 * 1024;
 const DESCRIPTION_MAX_CHARS = 1_000;
 const ENUM_MAX = 250;
-/** What model APIs take as the name of an argument. */
+/** Argument names that model APIs accept. */
 const ARGUMENT_NAME = /^[a-zA-Z0-9_.-]{1,64}$/;
 const TYPES = ["string", "number", "integer", "boolean", "array", "object", "null"];
-/** Bounds of values, as they are. */
+/** Keywords for bounds, which are copied. */
 const BOUNDS = ["minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"];
 
 type Tree = Readonly<Record<string, unknown>>;
 
-/** What is wrong with a schema, in words that stand behind "its schema". */
+/** A problem of a schema. The message continues "its schema". */
 class Broken extends Error {}
 
 interface Walk {
@@ -31,7 +30,7 @@ interface Walk {
   parts: number;
 }
 
-/** The target of `#/…` in the same schema. */
+/** Returns the target of `#/…` in the same schema. */
 function referred(walk: Walk, reference: string): unknown {
   if (!reference.startsWith("#")) throw new Broken("refers to another document");
   let place: unknown = walk.root;
@@ -42,7 +41,7 @@ function referred(walk: Walk, reference: string): unknown {
         ? (place as Tree)[name]
         : undefined;
   }
-  if (place === undefined) throw new Broken("refers to a part of itself that is not there");
+  if (place === undefined) throw new Broken("refers to a missing part of itself");
   return place;
 }
 
@@ -55,7 +54,7 @@ function safeDecode(part: string): string {
 }
 
 function plain(walk: Walk, schema: unknown, depth: number, above: readonly string[] = []): Tree {
-  // `true` is any value; what lies too deep, or in itself, is one too.
+  // `true` allows any value; a part that is too deep, or recursive, does so, too.
   if (schema === true || depth > DEPTH_MAX) return {};
   if (!isObject(schema)) throw new Broken("has a part that is no schema");
   walk.parts += 1;
@@ -105,21 +104,21 @@ function shapeOf(walk: Walk, schema: Tree, depth: number, above: readonly string
   return kept;
 }
 
-/** A list of schemas, one for each place, is any value. */
+/** A list of schemas, one for each position, allows any value. */
 const itemsOf = (items: unknown): unknown => (Array.isArray(items) ? true : items);
 
 function typesOf(schema: Tree): string[] {
   const { type } = schema;
   const named = Array.isArray(type) ? type : type === undefined ? [] : [type];
   for (const one of named) {
-    if (!TYPES.includes(one as string)) throw new Broken("has a type that there is not");
+    if (!TYPES.includes(one as string)) throw new Broken("has an unknown type");
   }
   if (named.length === 0 && isObject(schema.properties)) return ["object"];
   const real = named.filter((one) => one !== "null") as string[];
   return real.length > 0 ? real : (named as string[]);
 }
 
-/** Only plain values, and not too many: otherwise the server checks them. */
+/** Copies an enum of plain values if it is short; otherwise the server checks the value. */
 function valuesOf(values: readonly unknown[]): Tree {
   const isPlain = (value: unknown): boolean => ["string", "number", "boolean"].includes(typeof value);
   const kept = values.filter((value) => value !== null);
@@ -134,24 +133,23 @@ function propertiesOf(walk: Walk, schema: Tree, depth: number, above: readonly s
   const kept: [string, Tree][] = [];
   for (const [name, inner] of Object.entries(properties)) {
     if (ARGUMENT_NAME.test(name)) kept.push([name, plain(walk, inner, depth + 1, above)]);
-    else if (required.includes(name))
-      throw new Broken("requires an argument with a name that models can't say");
+    else if (required.includes(name)) throw new Broken("requires an argument whose name model APIs refuse");
   }
   const named = new Set(kept.map(([name]) => name));
   const wanted = [...new Set(required as string[])].filter((name) => named.has(name));
   return { properties: Object.fromEntries(kept), ...(wanted.length === 0 ? {} : { required: wanted }) };
 }
 
-/** The schema of a tool's arguments, for models. */
+/** Returns the schema of a tool's arguments for models. */
 export function plainSchema(schema: unknown): Result<JsonSchema> {
   const broken = (what: string) => fail("invalid_argument", `its schema ${what}`);
   if (!isObject(schema)) return broken("is no object");
   if (schema.type !== undefined && schema.type !== "object") return broken('is not of type "object"');
   try {
-    // What models may not be told at the top (a choice) is left to the server.
+    // Model APIs refuse a choice at the top level: the server checks it.
     const { anyOf: _any, oneOf: _one, allOf: _all, ...rest } = schema;
     const made = plain({ root: schema, parts: 0 }, { ...rest, type: "object", description: "" }, 0);
-    // It may have referred to something else, or to itself.
+    // The type may have been behind a reference.
     if (made.type !== "object") return broken('is not of type "object"');
     const bytes = Buffer.byteLength(JSON.stringify(made));
     if (bytes <= SCHEMA_MAX_BYTES) return ok(made);

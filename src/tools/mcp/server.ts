@@ -1,9 +1,9 @@
-// Owns one outside server over its whole life: started when it is first wanted, started again when it died.
-// SV1: there is at most one process (or session) of a server; runs share it.
-// SV2: it is started only for somebody who wants it, and after a failure not before a pause that grows: at
-//      most one start every five minutes of a server that never comes up.
-// SV3: nobody waits for it longer than he said; the start goes on without him.
-// SV4: after `close` nothing is started, and nothing of it runs.
+// Owns one MCP server over its lifetime: started when it is first needed, restarted after it ended.
+// - A server has at most one process (or session), which runs share.
+// - It is started only when it is needed. After a failure the pause grows: a server that never comes up is
+//   started at most once every five minutes.
+// - A caller waits no longer than its limit; the start continues without it.
+// - After `close` nothing is started, and nothing of the server runs.
 
 import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
 import type { McpServerSettings } from "../../core/settings.ts";
@@ -12,21 +12,21 @@ import type { OutsideServerStatus } from "../tool.ts";
 import { type CallEnd, Connection } from "./connection.ts";
 import type { Definition, Definitions } from "./definitions.ts";
 import { httpLink } from "./http.ts";
+import { type Mask, maskOf, plainLine } from "./plain-text.ts";
 import { StartFailure, startProblem, untilAborted } from "./start-failure.ts";
 import { StdioLink } from "./stdio.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
-import { type Mask, maskOf, plainLine } from "./words.ts";
 
 const PAUSE_FIRST_MS = 1_000;
 const PAUSE_MAX_MS = 300_000;
-/** A pause that is worth waiting for; a longer one belongs to a server that is really down. */
+/** A longer pause is not waited for: the server is really down. */
 const PAUSE_WAITED_MAX_MS = 1_500;
-/** Who lived this long died of something new. */
+/** After this uptime an end counts as a new problem, without backoff. */
 const HEALTHY_MS = 60_000;
-/** A server at an address may have no way to say that its list changed. */
+/** An HTTP server may be unable to announce a changed list: the list is read again after this time. */
 const LIST_FRESH_MS = 60_000;
 const LIST_TIMEOUT_MS = 30_000;
-/** Calls that wait for their answers. */
+/** Limit of calls without an answer. */
 const CALLS_MAX = 64;
 const WORDS_SHOWN_MAX_CHARS = 400;
 const NAMED_IN_LOG_MAX = 20;
@@ -34,9 +34,9 @@ const NAMED_IN_LOG_MAX = 20;
 export interface ServerParts {
   readonly settings: McpServerSettings;
   readonly world: OutsideWorld;
-  /** Of this program. */
+  /** Version of this program. */
   readonly version: string;
-  /** What every outside program gets of the environment. */
+  /** Environment of every outside program. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -55,7 +55,7 @@ type State =
   | { readonly kind: "down"; readonly untilMs: number; readonly atMs: number; readonly why: Failure }
   | { readonly kind: "closed" };
 
-/** Until when somebody waits, and what ends his waiting earlier. */
+/** How long a caller waits, and the signal that ends the wait earlier. */
 export interface Patience {
   readonly untilMs: number;
   readonly signal: AbortSignal;
@@ -69,7 +69,7 @@ export class Server {
   #failures = 0;
   #isOld = false;
   #calls = 0;
-  /** Links that are not closed yet, those of failed starts included. */
+  /** Open links, those of failed starts included. */
   readonly #links = new Set<Link>();
   #known: Definitions = { tools: [], leftOut: [] };
 
@@ -88,7 +88,7 @@ export class Server {
     return this.#known;
   }
 
-  /** How it stands at this moment. */
+  /** Returns the current status. */
   status(): OutsideServerStatus {
     const state = this.#state;
     const server = this.name;
@@ -109,7 +109,7 @@ export class Server {
     }
   }
 
-  /** Its tools now, or why they can't be had. */
+  /** Returns its current tools, or a failure. */
   async tools(patience: Patience): Promise<Result<Definitions>> {
     const live = await this.#ready(patience);
     if (!live.ok) return live;
@@ -117,7 +117,7 @@ export class Server {
     return ok(live.value.definitions);
   }
 
-  /** One call. A tool that may be called twice is, if the first one was lost. */
+  /** Makes a call. Repeats a lost call once if the tool is repeatable. */
   async call(
     tool: Definition,
     args: Readonly<Record<string, unknown>>,
@@ -132,7 +132,7 @@ export class Server {
         (first.kind === "unsent" && first.link === "new") || (first.kind === "lost" && tool.repeatable);
       if (!mayRepeat || patience.signal.aborted) return first;
       const second = await this.#callOnce(tool, args, patience);
-      // What became of the first one is still not known.
+      // The outcome of the first call is still unknown.
       return second.kind === "unsent" ? first : second;
     } finally {
       this.#calls -= 1;
@@ -166,7 +166,7 @@ export class Server {
     await Promise.all([...this.#links].map((link) => link.close().catch(() => {})));
   }
 
-  /** Words of a failure, fit for models and logs. */
+  /** Makes an error text safe for models and logs. */
   #fit(text: string): string {
     return plainLine(this.#mask(text), WORDS_SHOWN_MAX_CHARS);
   }
@@ -191,7 +191,7 @@ export class Server {
     return live ?? stillStarting;
   }
 
-  /** What it has come to, or the start that is under way; begins one if there is none. */
+  /** Returns the current state, or the running start. Starts the server if needed. */
   #begun():
     | { readonly kind: "settled"; readonly value: Result<Live> }
     | { readonly kind: "starting"; readonly value: Promise<Result<Live>> } {
@@ -243,7 +243,7 @@ export class Server {
     }
   }
 
-  /** Handshake and list; once more, the old way, if the new handshake alone ended it. */
+  /** Does handshake and list; repeats them with the old handshake if the new one ended the program. */
   async #attempt(late: AbortSignal): Promise<Live> {
     try {
       return await this.#connect(late, this.#isOld);
@@ -270,7 +270,7 @@ export class Server {
     };
     late.addEventListener("abort", stop, { once: true });
     try {
-      if (late.aborted || this.#state.kind === "closed") throw new Error("it is not wanted any more");
+      if (late.aborted || this.#state.kind === "closed") throw new Error("it is no longer needed");
       const opening = Connection.open(link, { settings, world, version, isOld }, () => {
         words = link.lastWords();
         this.#links.delete(link);
@@ -324,7 +324,7 @@ export class Server {
     this.#known = definitions;
   }
 
-  /** Reads the list again if it may be another one. Without success the old one is kept. */
+  /** Reads the list again if it may have changed. On failure keeps the old one. */
   async #refresh(live: Live, { untilMs, signal }: Patience): Promise<void> {
     const { world, settings } = this.#parts;
     const nowMs = world.clock.now();
@@ -354,7 +354,7 @@ export class Server {
     }
   }
 
-  /** A connection that is of no use any more, by its own end or by what a call met. */
+  /** Handles a connection that ended or that a call found broken. */
   #left(live: Live, why: string, restartAtOnce: boolean): void {
     const isCurrent = this.#state.kind === "ready" && this.#state.live === live;
     if (!isCurrent) return;

@@ -1,9 +1,9 @@
-// Owns the outside MCP servers of a gateway: which of them a session may use, and their tools as ours.
-// MS1: whether a session has a tool is the tool policy's answer, like for every other tool; a server that it
-//      can have no tool of is not started for it, and not waited for.
-// MS2: a run waits for all its servers together no longer than `tools.mcp.waitSeconds`.
-// MS3: outside tools run one by one: what an earlier life of a run began can be told from the calls alone,
-//      whatever the server says of its tools later (K2 and K3 of tool-calls.ts).
+// Owns the MCP servers of a gateway: which of them a session may use, and their tools.
+// - The tool policy decides whether a session has a tool, like for every other tool. A server whose tools are
+//   all denied is not started for the session, and not waited for.
+// - A run waits for all its servers together no longer than `tools.mcp.waitSeconds`.
+// - MCP tools run one at a time: after a restart the calls alone show which ones had begun, whatever the
+//   server says about its tools later (K2 and K3 of tool-calls.ts).
 
 import { fail, toolFailure } from "../../core/errors.ts";
 import type { McpServerSettings, Settings } from "../../core/settings.ts";
@@ -11,15 +11,15 @@ import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../
 import type { MissingTools, OutsideSet, OutsideTools, Tool, ToolContext, ToolResult } from "../tool.ts";
 import type { CallEnd } from "./connection.ts";
 import type { Definition } from "./definitions.ts";
+import { secretsMaskOf } from "./plain-text.ts";
 import { resultOf } from "./result.ts";
 import { Server } from "./server.ts";
 import type { OutsideWorld } from "./transport.ts";
-import { secretsMaskOf } from "./words.ts";
 
-/** Model APIs take 128 tools; ours are among them. */
+/** Model APIs accept 128 tools, ours included. */
 const TOOLS_OF_A_RUN_MAX = 100;
 
-/** What every outside program gets of the gateway's environment: where things are, nothing that is secret. */
+/** Variables of the gateway's environment that every outside program gets: paths and locale, no secrets. */
 const HANDED_ON = [
   "PATH",
   "HOME",
@@ -40,11 +40,11 @@ export interface OutsideParts {
   readonly settings: Settings;
   readonly world: OutsideWorld;
   readonly version: string;
-  /** Of the gateway's process. */
+  /** Environment of the gateway's process. */
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** How a server stands, for people. */
+/** Status of a server, for people. */
 export interface ServerReport {
   readonly server: string;
   readonly usable: boolean;
@@ -52,7 +52,7 @@ export interface ServerReport {
 }
 
 export interface OutsideServers extends OutsideTools {
-  /** Starts every server and says what came of it. Waits for each as long as its start may take. */
+  /** Starts every server and reports the outcome. Waits for each as long as its start may take. */
   inspect(): Promise<ServerReport[]>;
   /** Stops all of them. */
   close(): Promise<void>;
@@ -64,7 +64,7 @@ function resultOfEnd(one: McpServerSettings, end: CallEnd, bytesMax: number): To
     case "answer":
       return resultOf(end.answer, bytesMax, secretsMaskOf(one));
     case "refused": {
-      const hint = end.mayHaveRun ? "It may have taken effect; check before you repeat it." : undefined;
+      const hint = end.mayHaveRun ? "It may have taken effect: check before you repeat it." : undefined;
       return toolFailure(fail("mcp_failed", `${named} answered with an error: ${end.error}`, hintOf(hint)));
     }
     case "unsent":
@@ -75,22 +75,22 @@ function resultOfEnd(one: McpServerSettings, end: CallEnd, bytesMax: number): To
       );
     case "lost":
       return toolFailure(
-        fail(
-          "outcome_unknown",
-          `outcome unknown: ${named} was lost while this call was under way: ${end.error}`,
-          {
-            hint: "It may have taken effect or not; check before you repeat it.",
-          },
-        ),
+        fail("outcome_unknown", `outcome unknown: ${named} was lost during this call: ${end.error}`, {
+          hint: "It may have taken effect: check before you repeat it.",
+        }),
       );
     case "timeout":
       return toolFailure(
-        fail("mcp_timeout", `${named} did not answer within ${one.timeoutSeconds} s, and was told to stop`, {
-          hint: "It may have taken effect all the same; check before you repeat it.",
-        }),
+        fail(
+          "mcp_timeout",
+          `${named} did not answer within ${one.timeoutSeconds} s; the call was cancelled`,
+          {
+            hint: "It may have taken effect nevertheless: check before you repeat it.",
+          },
+        ),
       );
     case "aborted":
-      return toolFailure(fail("run_aborted", "the run was aborted, and the server told to stop"));
+      return toolFailure(fail("run_aborted", "the run was aborted, and the call was cancelled"));
   }
 }
 
@@ -110,7 +110,7 @@ function toolOf(server: Server, definition: Definition, parts: OutsideParts): To
   };
 }
 
-/** Nothing is started yet. */
+/** Opens the servers of the configuration. Starts none yet. */
 export function openOutsideServers(parts: OutsideParts): OutsideServers {
   const { settings, world, version } = parts;
   const { mcp } = settings.tools;

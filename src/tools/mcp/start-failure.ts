@@ -1,10 +1,9 @@
-// Owns the failure of a server's start: what is kept of it, and how it is told to whoever can mend it.
-// SF1: the reason is in words of ours, for models may read it; what the server said is kept apart, for
-//      people.
+// Describes why the start of an MCP server failed. The reason is our own text, because models may read it;
+// the server's output is kept apart, for people.
 
 import type { McpServerSettings } from "../../core/settings.ts";
 
-/** How far down the cause of a failure is looked for. */
+/** Depth limit in the chain of causes. */
 const CAUSES_MAX = 5;
 
 interface Facts {
@@ -17,7 +16,7 @@ interface Facts {
 const factsOf = (error: unknown): Facts =>
   typeof error === "object" && error !== null ? (error as Facts) : {};
 
-/** What the network said, like ECONNREFUSED, wherever in the causes it stands. */
+/** Returns the network error code, like ECONNREFUSED, from anywhere in the chain of causes. */
 export function networkCode(error: unknown): string | undefined {
   let at = error;
   for (let depth = 0; depth < CAUSES_MAX; depth++) {
@@ -30,7 +29,7 @@ export function networkCode(error: unknown): string | undefined {
   return undefined;
 }
 
-/** The message of a failure and those of its causes: the first often says no more than that it failed. */
+/** Joins the messages of a failure and its causes: the first one often says little. */
 function messagesOf(error: unknown): string {
   const texts: string[] = [];
   let at = error;
@@ -42,7 +41,7 @@ function messagesOf(error: unknown): string {
   return texts.join(": ");
 }
 
-/** A start that failed, with what the server said meanwhile. */
+/** A failed start, with the server's output. */
 export class StartFailure extends Error {
   readonly words: string;
 
@@ -52,7 +51,7 @@ export class StartFailure extends Error {
   }
 }
 
-/** The work, or a rejection as soon as it is too late for it. */
+/** Resolves with the work, or rejects when the signal aborts. */
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(new Error("it took too long"));
@@ -62,7 +61,7 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/** Why a start failed: in words of ours, and what the server (or the library) said. */
+/** Returns why a start failed: our reason, and the text of the server or the library. */
 export function startProblem(
   error: unknown,
   { reach }: McpServerSettings,

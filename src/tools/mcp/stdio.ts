@@ -1,10 +1,10 @@
-// Owns a server that is a program of ours: its start, its pipes and its end.
-// ST1: it is the leader of a process group of its own: a Ctrl-C at our terminal is not for it, and what it
-//      leaves behind when it ends is killed.
-// ST2: it gets the environment that it is given, nothing of the gateway's.
-// ST3: a stop is asked for by the end of its input, then by SIGTERM, then made with SIGKILL. If the gateway
-//      itself is killed, the end of the input is what is left of that.
-// ST4: nothing that it writes fills our memory, and what it does not read is bounded, too.
+// Runs an MCP server as a child process: start, pipes and end.
+// - It leads a separate process group: a Ctrl-C at our terminal does not reach it, and processes that it
+//   leaves behind are killed.
+// - It gets only the given environment, nothing of the gateway's.
+// - To stop it, its input is closed, then SIGTERM and SIGKILL follow. If the gateway itself is killed, the
+//   closed input remains as the signal.
+// - Its output can't fill our memory, and unread input is bounded, too.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
@@ -13,7 +13,7 @@ import { killGroup, lastWordsRead, signalGroup } from "../../world/programs.ts";
 import { LineReader } from "./frames.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
-/** How long each step of a stop may take. */
+/** Time limit for each step of a stop. */
 const STOP_STEP_MS = 2_000;
 const UNREAD_MAX_BYTES = 32 * 1024 * 1024;
 const LAST_WORDS_CHARS = 2_000;
@@ -24,7 +24,7 @@ export interface StdioPlan {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly world: OutsideWorld;
-  /** A line on its standard output that was no message. */
+  /** Called for a line on its standard output that was no message. */
   onNoise(what: string): void;
 }
 
@@ -32,7 +32,7 @@ export class StdioLink implements Link {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** By this and `pid` the library knows that it talks to a program: one that is silent is an old one. */
+  /** With this and `pid` the library knows that it talks to a program, and treats a silent one as old. */
   readonly stderr = null;
   readonly #plan: StdioPlan;
   readonly #ended = Promise.withResolvers<void>();
@@ -60,7 +60,7 @@ export class StdioLink implements Link {
       try {
         child = spawn(command, args, { cwd, env, stdio: ["pipe", "pipe", "pipe"], detached: true });
       } catch (error) {
-        // A NUL in an argument and the like.
+        // For example a NUL in an argument.
         this.#finish();
         return reject(error);
       }
@@ -85,7 +85,7 @@ export class StdioLink implements Link {
       this.#words = (this.#words + chunk.toString().slice(-LAST_WORDS_CHARS)).slice(-LAST_WORDS_CHARS);
     });
     for (const stream of [child.stdin, child.stdout, child.stderr]) {
-      // Whoever ends in the middle of our writing is known by its end.
+      // A program that ends during our write is handled by its exit event.
       stream?.on("error", () => {});
     }
   }
@@ -106,9 +106,8 @@ export class StdioLink implements Link {
 
   async send(message: JSONRPCMessage): Promise<void> {
     const stdin = this.#child?.stdin;
-    if (this.#over || stdin == null || !stdin.writable)
-      throw new Error("the program is not running any more");
-    if (stdin.writableLength > UNREAD_MAX_BYTES) throw new Error("the program does not read what it is sent");
+    if (this.#over || stdin == null || !stdin.writable) throw new Error("the program is not running");
+    if (stdin.writableLength > UNREAD_MAX_BYTES) throw new Error("the program does not read its input");
     stdin.write(`${JSON.stringify(message)}\n`);
   }
 

@@ -1,8 +1,8 @@
-// Owns what the two ways to a server have in common: what they are told, and what they need of the world.
+// The common types of the two transports, stdio and HTTP.
 
 import type { Transport } from "@modelcontextprotocol/client";
 
-/** What outside servers need of the world: `world.ts` fits. */
+/** The parts of the world that MCP servers need. */
 import type { Redactor } from "../../core/redact.ts";
 
 export interface OutsideWorld {
@@ -19,8 +19,8 @@ export interface OutsideWorld {
   };
 }
 
-/** One way to a server, until it is closed or breaks. */
+/** A connection to a server, until it is closed or breaks. */
 export interface Link extends Transport {
-  /** What it said beside the protocol, for people who look for a reason. Not masked. */
+  /** Returns its last output outside of the protocol, for diagnosis by people. Not redacted. */
   lastWords(): string;
 }

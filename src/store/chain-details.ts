@@ -1,5 +1,5 @@
-// Owns what is read of one chain to be shown whole: its runs, flows, waits, refusals, deliveries, messages.
-// WC1: reading only, and bounded: so many runs, so many bytes of their texts, the newest first.
+// Reads one chain to show all of it: runs, flows, waits, refusals, deliveries, messages. Bounded: the newest
+// runs, and a limited number of bytes of their texts.
 
 import { sql } from "kysely";
 import type { Run } from "../core/run.ts";
@@ -11,7 +11,7 @@ import { toRun } from "./runs.ts";
 import type { Db } from "./sql.ts";
 import { type Wait, waitsOfCalls } from "./waits.ts";
 
-/** The first and the last message of a run that are its own: what it was asked, and what it said last. */
+/** The first and last message that a run wrote: its input, and its final words. */
 export interface RunMessages {
   readonly input?: MessageRef;
   readonly answer?: MessageRef;
@@ -21,7 +21,7 @@ interface MessageRef {
   readonly sessionId: string;
 }
 
-/** A party of a chain, as far as it is still there. */
+/** A session of a chain, if it still exists. */
 export interface ChainSession {
   readonly key: string;
   readonly sessionId: string;
@@ -29,19 +29,19 @@ export interface ChainSession {
   readonly kind: string;
 }
 
-/** Everything of one chain, as far as the bounds go: the newest. */
+/** A chain with all that belongs to it, within the bounds: the newest. */
 export interface WholeChain {
   readonly head?: ChainHead;
   /** Oldest first. */
   readonly runs: readonly Run[];
   readonly flows: ReadonlyMap<string, FlowOutline>;
-  /** By the call that waits. */
+  /** By the id of the waiting call. */
   readonly waits: ReadonlyMap<string, Wait>;
   readonly refusals: readonly Refusal[];
   readonly deliveries: readonly Delivery[];
-  /** By run. */
+  /** By run id. */
   readonly messages: ReadonlyMap<string, RunMessages>;
-  /** By key. */
+  /** By session key. */
   readonly sessions: ReadonlyMap<string, ChainSession>;
   readonly truncated: boolean;
 }
@@ -119,7 +119,7 @@ async function sessionsOf(db: Db, keys: readonly string[]): Promise<Map<string, 
   );
 }
 
-/** One chain with all that belongs to it. */
+/** Reads one chain with all that belongs to it. */
 export async function readChain(
   db: Db,
   chainId: string,

@@ -1,5 +1,5 @@
-// Owns what is read of chains to be listed: which ones moved, who took part, and who spoke to whom.
-// CI1: reading only, and bounded by a window of time and a page of chains.
+// Reads chains for lists: recently active chains, their sessions, and the links between sessions. Bounded by
+// a time window and a page of chains.
 
 import { type ExpressionBuilder, sql } from "kysely";
 import type { Usage } from "../core/message.ts";
@@ -9,7 +9,7 @@ import { type Condition, patternCondition } from "./session-scope.ts";
 import type { Db } from "./sql.ts";
 import type { Tables } from "./tables.ts";
 
-/** A chain as its row says. */
+/** The row of a chain. */
 export interface ChainHead {
   readonly chainId: string;
   readonly rootSessionKey?: string;
@@ -20,20 +20,20 @@ export interface ChainHead {
   readonly cost: number;
 }
 
-/** A place in the list: the chain that stands there. */
+/** A position in the list: the chain there. */
 export interface ChainPlace {
   readonly lastAt: number;
   readonly chainId: string;
 }
 
 interface ChainFilter {
-  /** Moved at this time or later. */
+  /** Active at this time or later. */
   readonly since: number;
-  /** 1: those in which something went, or tried to go, from session to session; 0: the others. */
+  /** 1: chains with a send or spawn between sessions, also a refused one; 0: the others. */
   readonly crossed: 0 | 1;
   /** This session takes part. */
   readonly sessionKey?: string;
-  /** Some session whose key fits one of these takes part. Absent: whoever takes part. */
+  /** A session whose key matches one of these takes part. Absent: any session. */
   readonly patterns?: readonly string[];
   readonly before?: ChainPlace;
   readonly limit: number;
@@ -75,7 +75,7 @@ function hasParty(eb: ExpressionBuilder<Tables, "chains">, sessionKey: string) {
   return eb.or([eb.exists(runs), eb.exists(flows)]);
 }
 
-/** A session whose key fits one of the patterns began the chain, runs in it or spoke in it. */
+/** Matches chains that a session with a matching key began, runs in or spoke in. */
 function hasCovered(db: Db, patterns: readonly string[]): Condition {
   const fits = (key: string): Condition => patternCondition(db, sql.ref(key), patterns);
   return sql`(${fits("chains.root_session_key")}
@@ -83,7 +83,7 @@ function hasCovered(db: Db, patterns: readonly string[]): Condition {
     or exists (select 1 from flows f where f.chain_id = chains.chain_id and ${fits("f.requester_key")}))`;
 }
 
-/** Chains that moved, newest first. */
+/** Lists recently active chains, newest first. */
 export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead[]> {
   const { since, crossed, sessionKey, patterns, before, limit } = filter;
   let query = db
@@ -101,12 +101,12 @@ export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead
   return rows.map(toChainHead);
 }
 
-/** Chains with unfinished runs in which nothing moved since `until`: long work that says nothing. */
+/** Lists chains with unfinished runs that were last active before `until`: long silent work. */
 export async function chainsAtWork(
   db: Db,
   of: { until: number; kinds: readonly (0 | 1)[]; limit: number },
 ): Promise<ChainHead[]> {
-  // By their ids, which are few: the planner would rather go through all that did not move.
+  // By id, as these are few: the planner would rather scan all inactive chains.
   const busy = await db
     .selectFrom("runs")
     .select("chain_id")
@@ -127,11 +127,11 @@ export async function chainsAtWork(
   return silent.map(toChainHead).sort((a, b) => b.lastAt - a.lastAt);
 }
 
-/** What one session did in one chain. */
+/** Activity of one session in one chain. */
 export interface ChainShare {
   readonly chainId: string;
   readonly sessionKey: string;
-  /** Runs that were model turns. */
+  /** Number of runs that were model turns. */
   readonly turns: number;
   readonly active: number;
   readonly hopMax: number;
@@ -139,16 +139,16 @@ export interface ChainShare {
   readonly lastAt: number;
 }
 
-/** How one session spoke, or was kept from speaking, to another one in one chain. */
+/** Conversations of one session with another in one chain, refused ones included. */
 export interface ChainLink {
   readonly chainId: string;
   readonly kind: "send" | "spawn" | "refused";
   readonly from: string;
   readonly to: string;
-  /** Conversations, jobs or refusals. */
+  /** Number of conversations, jobs or refusals. */
   readonly flows: number;
   readonly open: number;
-  /** Runs in them. */
+  /** Number of runs in them. */
   readonly steps: number;
 }
 
@@ -211,7 +211,7 @@ async function flowLinksOf(db: Db, chainIds: readonly string[]): Promise<ChainLi
 }
 
 async function refusedLinksOf(db: Db, chainIds: readonly string[]): Promise<ChainLink[]> {
-  // What was named and is no session's key links nobody.
+  // A named target that is not a session key links nothing.
   const to = sql<string>`coalesce(to_key, '')`;
   const rows = await db
     .selectFrom("refusals")
@@ -230,19 +230,19 @@ async function refusedLinksOf(db: Db, chainIds: readonly string[]): Promise<Chai
   }));
 }
 
-/** What was said first in a chain, and in which session's transcript it stands. */
+/** The first input of a chain, and the session whose transcript holds it. */
 export interface ChainOpening {
   readonly chainId: string;
   readonly sessionKey: string;
-  /** The session that said it, if it was one. */
+  /** Session that sent it, if any. */
   readonly from?: string;
   readonly text: string;
 }
 
-/** Bytes of a first input that is read: one that is longer is not shown in a list. */
+/** Longer first inputs are not read: a list does not show them. */
 const OPENING_BYTES_MAX = 32_000;
 
-/** How these chains began, as far as the session is there in whose transcript it stands. */
+/** Returns the first inputs of these chains, if their sessions still exist. */
 export async function openingsOf(db: Db, chainIds: readonly string[]): Promise<ChainOpening[]> {
   if (chainIds.length === 0) return [];
   const place = sql<number>`row_number() over (partition by chain_id order by accepted_at, lane_seq)`;
@@ -266,7 +266,7 @@ export async function openingsOf(db: Db, chainIds: readonly string[]): Promise<C
   });
 }
 
-/** What these sessions are called, those that have a name. */
+/** Returns the labels of these sessions, where they have one. */
 export async function labelsOf(db: Db, keys: readonly string[]): Promise<Map<string, string>> {
   if (keys.length === 0) return new Map();
   const rows = await db
@@ -282,7 +282,7 @@ export async function labelsOf(db: Db, keys: readonly string[]): Promise<Map<str
   );
 }
 
-/** Who took part in these chains, and who spoke to whom. */
+/** Returns the sessions of these chains and the links between them. */
 export async function factsOfChains(db: Db, chainIds: readonly string[]): Promise<ChainFacts> {
   if (chainIds.length === 0) return { shares: [], links: [] };
   const [shares, flows, refused] = await Promise.all([
@@ -293,7 +293,7 @@ export async function factsOfChains(db: Db, chainIds: readonly string[]): Promis
   return { shares, links: [...flows, ...refused] };
 }
 
-/** What the runs of these chains used, each by itself. */
+/** Returns the usage of each run of these chains. */
 export async function usageOfChains(
   db: Db,
   chainIds: readonly string[],

@@ -1,5 +1,5 @@
-// Owns what a chain of runs has used (I8).
-// CH1: whoever decides by a chain's figures holds its row, so that no two runs take its last place.
+// Owns the usage of a chain of runs (I8). A transaction that decides by a chain's figures locks its row, so
+// that no two runs take its last run or the rest of its budget.
 
 import { type Insertable, type Selectable, sql } from "kysely";
 import type { Usage } from "../core/message.ts";
@@ -8,10 +8,10 @@ import { prepared } from "./prepared.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { ChainTable } from "./tables.ts";
 
-/** What is noted of a run when its chain counts it. */
+/** The fields of a run that its chain counts. */
 interface CountedRun {
   readonly chainId: string;
-  /** Where a chain begins whose first run this is. */
+  /** Root session of the chain if this is its first run. */
   readonly rootSessionKey: string;
   readonly hop: number;
   readonly at: number;
@@ -25,13 +25,13 @@ const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "co
       conflict.column("chain_id").doUpdateSet((eb) => ({
         runs: sql<number>`chains.runs + 1`,
         last_at: eb.ref("excluded.last_at"),
-        // What has gone from session to session once has done so for good.
+        // Once a chain has crossed sessions, it stays so.
         crossed: sql<number>`case when excluded.crossed = 1 then 1 else chains.crossed end`,
       })),
     ),
 );
 
-/** Counts one more run of a chain; the first one says where the chain began (I8). */
+/** Counts another run of a chain; the first one sets the chain's root (I8). */
 export async function countChainRun(tx: Tx, run: CountedRun): Promise<void> {
   await COUNT_RUN(tx, {
     chain_id: run.chainId,
@@ -42,7 +42,7 @@ export async function countChainRun(tx: Tx, run: CountedRun): Promise<void> {
   });
 }
 
-/** Something was tried in a chain that goes from session to session, and was refused. */
+/** Records that a send or spawn between sessions was refused in a chain. */
 export async function noteChainRefused(tx: Tx, chainId: string, at: number): Promise<void> {
   await tx.updateTable("chains").set({ last_at: at, crossed: 1 }).where("chain_id", "=", chainId).execute();
 }
@@ -55,14 +55,14 @@ export interface Chain {
   readonly cost: number;
 }
 
-/** What a chain has used so far; a new one: nothing. */
+/** Returns a chain's usage so far; zero for a new chain. */
 export async function getChain(db: Db, chainId: string): Promise<Chain> {
   return chainOf(
     await db.selectFrom("chains").selectAll().where("chain_id", "=", chainId).executeTakeFirst(),
   );
 }
 
-/** Like `getChain`, for whoever decides by it: it stays as it is until the transaction ends. */
+/** Like `getChain`, but locks the row until the transaction ends. */
 export async function holdChain(tx: Tx, chainId: string): Promise<Chain> {
   const query = tx.selectFrom("chains").selectAll().where("chain_id", "=", chainId);
   return chainOf(await held(tx, query).executeTakeFirst());
@@ -86,12 +86,12 @@ const ADD_USAGE = prepared((tx, { chainId, tokens, cost, at }: ChainUse) =>
 );
 
 export async function addChainUsage(tx: Tx, chainId: string, usage: Usage, at: number): Promise<void> {
-  // An append and a run that ended in its queue cost nothing: no write for those.
+  // An append, or a run that ended in its queue, costs nothing and needs no write.
   if (usage.totalTokens === 0 && usage.cost.total === 0) return;
   await ADD_USAGE(tx, { chainId, tokens: usage.totalTokens, cost: usage.cost.total, at });
 }
 
-/** Whether it falls to the caller to tell the chain's root session that the budget is used up: once. */
+/** Whether the caller has to tell the chain's root session that the budget is used up: true once. */
 export async function claimBudgetNotice(tx: Tx, chainId: string): Promise<boolean> {
   const done = await tx
     .updateTable("chains")

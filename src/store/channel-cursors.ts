@@ -1,8 +1,8 @@
-// Owns how far each account of a channel has read, where its platform does not remember it.
+// Owns the read position of each channel account, for platforms that do not keep it.
 
 import type { Db, Tx } from "./sql.ts";
 
-/** A name of what is remembered for an account. */
+/** Names a stored position of an account. */
 interface CursorId {
   readonly channel: string;
   readonly accountId: string;

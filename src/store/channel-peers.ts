@@ -1,5 +1,5 @@
-// Owns the table of people who write to an account directly: who was let in, who is kept out, who has asked.
-// PE1: of one person there is one row for each account; who has asked has a code, nobody else has one.
+// Owns the table of people who write to an account directly: pending, approved or blocked. One row per person
+// and account; only a pending person has a code.
 
 import { type Selectable, sql } from "kysely";
 import type { PeerState } from "../core/inbound-policy.ts";
@@ -8,7 +8,7 @@ import type { ChannelPeerTable } from "./channel-tables.ts";
 import { held } from "./locks.ts";
 import { type Db, present, type Tx } from "./sql.ts";
 
-/** Somebody at an account of a channel. */
+/** Identifies a person at an account of a channel. */
 export interface PeerId {
   readonly channel: string;
   readonly accountId: string;
@@ -19,13 +19,13 @@ export interface ChannelPeer extends PeerId {
   /** As the person wrote it, safe to show on one line. */
   readonly name?: string;
   readonly state: PeerState;
-  /** While it is pending. */
+  /** Set while the person is pending. */
   readonly code?: string;
-  /** When the code was made. */
+  /** When the code was created. */
   readonly askedAt: number;
   readonly toldAt: number;
   readonly decidedAt?: number;
-  /** Where the person reads. */
+  /** Where to write to the person. */
   readonly route?: Route;
 }
 
@@ -53,26 +53,26 @@ function rowsOf(db: Db, { channel, accountId, peerId }: PeerId) {
     .where("peer_id", "=", peerId);
 }
 
-/** What is known of somebody. */
+/** Returns the row of a person. */
 export async function getPeer(db: Db, who: PeerId): Promise<ChannelPeer | undefined> {
   const row = await rowsOf(db, who).executeTakeFirst();
   return row && toPeer(row);
 }
 
-/** Like `getPeer`, for whoever decides by it: it stays as it is until the transaction ends. */
+/** Like `getPeer`, but locks the row until the transaction ends. */
 export async function holdPeer(tx: Tx, who: PeerId): Promise<ChannelPeer | undefined> {
   const row = await held(tx, rowsOf(tx, who)).executeTakeFirst();
   return row && toPeer(row);
 }
 
-/** Whoever has this code, held until the transaction ends. */
+/** Returns the person with this code, locked until the transaction ends. */
 export async function holdPeerOfCode(tx: Tx, code: string): Promise<ChannelPeer | undefined> {
   const query = tx.selectFrom("channel_peers").selectAll().where("code", "=", code);
   const row = await held(tx, query).executeTakeFirst();
   return row && toPeer(row);
 }
 
-/** Writes what is known of somebody, in place of what was. */
+/** Inserts or replaces a person's row. */
 export async function putPeer(tx: Tx, peer: ChannelPeer): Promise<void> {
   const columns = {
     name: peer.name ?? null,
@@ -90,7 +90,7 @@ export async function putPeer(tx: Tx, peer: ChannelPeer): Promise<void> {
     .execute();
 }
 
-/** Nothing is known of somebody any more. False: nothing was. */
+/** Deletes a person's row. False: there was none. */
 export async function deletePeer(tx: Tx, who: PeerId): Promise<boolean> {
   const { numDeletedRows } = await tx
     .deleteFrom("channel_peers")
@@ -101,7 +101,7 @@ export async function deletePeer(tx: Tx, who: PeerId): Promise<boolean> {
   return numDeletedRows > 0n;
 }
 
-/** Everybody who is known, those who asked last first. */
+/** Lists all persons, the latest requests first. */
 export async function listPeers(db: Db, limit: number): Promise<ChannelPeer[]> {
   const rows = await db
     .selectFrom("channel_peers")
@@ -115,7 +115,7 @@ export async function listPeers(db: Db, limit: number): Promise<ChannelPeer[]> {
   return rows.map(toPeer);
 }
 
-/** Forgets who asked before `beforeMs` and was not decided on, and counts who is left. */
+/** Deletes pending persons who asked before `beforeMs`, and counts the remaining ones. */
 export async function openAsks(
   tx: Tx,
   { channel, accountId }: Omit<PeerId, "peerId">,
@@ -139,7 +139,7 @@ export async function openAsks(
   return Number(row.n);
 }
 
-/** Forgets whoever asked an account and was told longest ago, before `beforeMs`. False: nobody was. */
+/** Deletes the pending person of an account who was answered longest ago, before `beforeMs`. False: none. */
 export async function forgetStalestAsk(
   tx: Tx,
   { channel, accountId }: Omit<PeerId, "peerId">,

@@ -1,27 +1,27 @@
-// Owns the tables of channels as the query builder sees them, in the way of tables.ts.
+// Declares the tables of channels for the query builder, like tables.ts.
 
 import type { Generated } from "kysely";
 
-/** What came in at a channel: the same message is taken once, also after a restart. */
+/** Incoming messages of channels: each is taken once, also after a restart. */
 export interface InboundTable {
   seq: Generated<number>;
   channel: string;
   account_id: string;
   chat_id: string;
   message_id: string;
-  /** Which change of the message it is; empty: none. */
+  /** Version of an edited message; empty: the original. */
   edit: string;
   /** `pending` until it is part of a run; `done | refused | ignored`. */
   state: string;
   /** Pending messages of one key are joined to one run. */
   burst_key: string;
-  /** Once it is settled: what later changes of it are compared with. */
+  /** Set once it is settled: later edits are compared with it. */
   body_json: string;
   run_id: string | null;
   received_at: number;
 }
 
-/** Somebody who writes to an account directly, and whom an operator lets in or keeps out. */
+/** A person who writes to an account directly, and whom an operator approves or blocks. */
 export interface ChannelPeerTable {
   channel: string;
   account_id: string;
@@ -29,17 +29,17 @@ export interface ChannelPeerTable {
   name: string | null;
   /** `pending | approved | blocked`. */
   state: string;
-  /** While it is pending. */
+  /** Set while the person is pending. */
   code: string | null;
   asked_at: number;
-  /** When the code was last told. */
+  /** When the code was last sent. */
   told_at: number;
   decided_at: number | null;
-  /** Where the person reads what is decided. */
+  /** Where to send the operator's decision. */
   route_json: string | null;
 }
 
-/** How far a channel's account has read. */
+/** Read position of a channel account. */
 export interface ChannelCursorTable {
   channel: string;
   account_id: string;
@@ -47,7 +47,7 @@ export interface ChannelCursorTable {
   value: string;
 }
 
-/** A place of a channel whose messages go to a session of their own. */
+/** A thread or chat of a channel whose messages go to a separate session. */
 export interface ThreadBindingTable {
   /** As in `deliveries`. */
   route_key: string;

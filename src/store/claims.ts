@@ -1,7 +1,9 @@
-// Owns who holds a run: claims, what a holder may move, and what is taken back from the dead.
-// CL1: whatever a holder changes names its owner and attempt; zero rows changed means the lane was lost (I1).
-// CL2: a run that is taken back keeps its place in the lane. The crash is counted if the run was executing; a
-//      run that only waits has nothing to do with it.
+// Owns claims of runs: who holds a run, what its owner may change, and how runs of dead processes return to
+// their queues.
+// CL1: each change by an owner names its owner and attempt; zero changed rows mean that the lane was lost
+//      (I1).
+// CL2: a requeued run keeps its position in the lane. The crash is counted if the run was executing, not if
+//      it was only waiting.
 
 import { sql } from "kysely";
 import type { Run } from "../core/run.ts";
@@ -27,14 +29,15 @@ export async function hasQueued(db: Db, sessionKey: string): Promise<boolean> {
   return (await ANY_QUEUED(db, { sessionKey })).rows.length > 0;
 }
 
-/** The run whose turn it is in a lane; undefined: there is none, or somebody holds the lane. */
+/** Returns the next run of a lane; undefined: there is none, or the lane is held. */
 export async function nextInLane(db: Db, sessionKey: string): Promise<Run | undefined> {
   const [row] = (await FIRST_OF_IDLE(db, { sessionKey })).rows;
   return row && toRun(row);
 }
 
-// One statement: between two reads a run could return to the queue, and the one behind it would be started
-// (I3). Each state by itself: of three at once the database would sort what it found, at ten times the cost.
+// One statement: between two reads a run could return to the queue, and the one behind it would start (I3).
+// Separate queries per state: for three states at once the database would sort the result, at ten times the
+// cost.
 const FIRST_OF_IDLE = prepared((db, { sessionKey }: Lane) =>
   db
     .selectFrom("runs")
@@ -64,12 +67,12 @@ const IN_QUEUE = prepared((db, { sessionKey }: Lane) =>
     .orderBy("lane_seq"),
 );
 
-/** The runs of a lane that have not started, in order, whoever holds the lane. */
+/** Returns the runs of a lane that have not started, in order, also if the lane is held. */
 export async function queuedIn(db: Db, sessionKey: string): Promise<Run[]> {
   return (await IN_QUEUE(db, { sessionKey })).rows.map(toRun);
 }
 
-/** Notes in a run that has not started that another one takes it over. */
+/** Marks a run that has not started as taken over by another one. */
 export async function noteTaken(tx: Tx, { runId, input }: Run): Promise<void> {
   await tx
     .updateTable("runs")
@@ -79,7 +82,10 @@ export async function noteTaken(tx: Tx, { runId, input }: Run): Promise<void> {
     .execute();
 }
 
-/** A queued run as its owner executes it. The first start stays, so that a time-out counts downtime. */
+/**
+ * Returns a queued run as its owner executes it. Keeps the first start time, so that a timeout includes
+ * downtime.
+ */
 export function claimedBy(run: Run, owner: string, at: number): Run & { readonly owner: string } {
   return { ...run, state: "running", owner, attempt: run.attempt + 1, startedAt: run.startedAt ?? at };
 }
@@ -98,8 +104,8 @@ const CLAIM = prepared((tx, { runId, owner, attempt, startedAt, pool }: ClaimVal
 );
 
 /**
- * Writes down a claim (`claimedBy`), by whoever holds the lane and has found the run queued. `pool`: the
- * slots that it executes in.
+ * Stores a claim (`claimedBy`). The caller holds the lane and has found the run queued. `pool`: the slots in
+ * which it executes.
  */
 export async function claimRun(
   tx: Tx,
@@ -109,11 +115,11 @@ export async function claimRun(
   await CLAIM(tx, { runId, owner, attempt, startedAt: startedAt ?? null, pool: pool ?? null });
 }
 
-/** Tool calls of a run that were answered. An answer that says that the outcome is unknown is none. */
+/** Counts answered tool calls of a run. An answer with an unknown outcome does not count. */
 const ANSWERED = sql<number>`(select count(*) from messages where messages.run_id = runs.run_id
   and role = 'toolResult' and entry_json not like '%outcome_unknown%')`;
 
-/** Sets what a run that goes back to its queue has in its row, and notes its progress. */
+/** Column values of a run that returns to its queue; they record its progress. */
 const PARKED = {
   owner: null,
   crashes_in_row: sql<number>`case when ${ANSWERED} > calls_answered then 0 else crashes_in_row end`,
@@ -128,7 +134,7 @@ const CRASHED = {
     when state = 'running' then crashes_in_row + 1 else crashes_in_row end`,
 };
 
-/** Moves a held run between running and waiting, or back to the queue (`queued`: parked, keeps its place). */
+/** Moves a held run to running, waiting, or back to the queue (`queued`: keeps its position). */
 export async function moveHeld(tx: Tx, fence: Fence, to: "running" | "waiting" | "queued"): Promise<boolean> {
   const done = await tx
     .updateTable("runs")
@@ -141,7 +147,7 @@ export async function moveHeld(tx: Tx, fence: Fence, to: "running" | "waiting" |
   return done.numUpdatedRows > 0n;
 }
 
-/** A run that is about to be ended stays as it is until then: what it wrote is read next. */
+/** Locks a run that is about to end: its messages are read next. */
 export async function holdRun(tx: Tx, runId: string): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
   await held(tx, tx.selectFrom("runs").select("run_id").where("run_id", "=", runId)).execute();
@@ -158,26 +164,25 @@ const HELD = prepared((tx, { runId, owner, attempt }: Fence) => {
   return held(tx as Tx, query);
 });
 
-/** Whether the lane is still held: asked in the transaction that is about to write for the run. */
+/** Whether the lane is still held: called in the transaction that writes for the run. */
 export async function isHeld(tx: Tx, fence: Fence): Promise<boolean> {
   return (await heldState(tx, fence)) !== undefined;
 }
 
-/** Whether a held run executes or only waits; undefined: it is not held by this owner in this attempt. */
+/** Whether a held run executes or waits; undefined: this owner does not hold it in this attempt. */
 export async function heldState(tx: Tx, fence: Fence): Promise<string | undefined> {
   return (await HELD(tx, fence)).rows[0]?.state;
 }
 
 /**
- * After a crash: what somebody held goes back to the head of its lane. Returns those runs, the ones with the
- * fewest crashes first.
- * `of`: only what dead processes held; what a dying transaction still holds is left for the next look, and so
- * is a lane whose session somebody else holds.
+ * Requeues held runs after a crash, each at the head of its lane. Returns them, those with the fewest crashes
+ * first. `of`: only runs of dead processes; skips rows that a dying transaction still locks, and lanes whose
+ * session is locked, until the next call.
  */
 export async function requeueHeld(tx: Tx, of?: "the dead"): Promise<Run[]> {
   let query = tx.selectFrom("runs").select(["run_id", "session_key"]).where("state", "in", HOLDING);
   if (of !== undefined) query = query.where("owner", "not in", livingProcesses());
-  // The session first, as whoever claims in its lane does: nobody looks at the lane meanwhile.
+  // Locks the session first, as a claim does, so that nobody reads the lane meanwhile.
   const lanes = await holdFreeSessions(
     tx,
     (await query.execute()).map((row) => row.session_key),
@@ -196,7 +201,7 @@ export async function requeueHeld(tx: Tx, of?: "the dead"): Promise<Run[]> {
   return rows.map(toRun).sort((a, b) => a.crashes - b.crashes);
 }
 
-/** Whether a dead process still holds a run, or a caller waited in one. */
+/** Whether a dead process still holds a run or a caller's wait. */
 export async function hasOrphans(db: Db): Promise<boolean> {
   const living = livingProcesses();
   const run = await db
@@ -218,13 +223,13 @@ export async function hasOrphans(db: Db): Promise<boolean> {
   return wait !== undefined;
 }
 
-/** A run under way as the row says it. */
+/** A held run as its row describes it. */
 export interface HeldRun extends Fence {
   readonly sessionKey: string;
   readonly chainId: string;
 }
 
-/** The runs that a process holds, as fences. */
+/** Returns the runs that a process holds, as fences. */
 export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
   const rows = await db
     .selectFrom("runs")
@@ -241,7 +246,7 @@ export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
   }));
 }
 
-/** Lanes with work that nobody holds: those with the fewest crashes first, then oldest work first. */
+/** Returns idle lanes with work: those with the fewest crashes first, then oldest work first. */
 export async function lanesWithWork(db: Db): Promise<string[]> {
   const rows = await db
     .selectFrom("runs")
@@ -255,9 +260,9 @@ export async function lanesWithWork(db: Db): Promise<string[]> {
 }
 
 /**
- * Lanes whose work nobody holds, in the order in which they get slots: agents take turns, beginning with
- * those that hold the fewest slots; the lanes of one agent come oldest work first. Lanes with crashed runs
- * come last. `appends`: only lanes with an append in their queue.
+ * Returns idle lanes with work in the order in which they get slots: agents take turns, beginning with those
+ * that hold the fewest slots; the lanes of one agent come oldest work first. Lanes with crashed runs come
+ * last. `appends`: only lanes with an append in their queue.
  */
 export async function idleLanes(db: Db, wanted: { limit: number; appends: boolean }): Promise<string[]> {
   let waiting = db

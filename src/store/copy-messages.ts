@@ -1,6 +1,5 @@
-// Owns the messages of a store that is copied: written as they stand, and made to be found again.
-// CM1: the stored text of an entry is not touched: what nobody can read stays to be examined, and is not
-//      found.
+// Copies messages of a store and indexes them for search. The stored text of an entry is never changed: an
+// unreadable one is copied as it is, without an index.
 
 import { sql } from "kysely";
 import type { Entry } from "../core/message.ts";
@@ -10,10 +9,12 @@ import { placeTokens } from "./search-text.ts";
 import { kindOf, type Tx } from "./sql.ts";
 import { indexEmbedded, type Searchable, searchableText } from "./transcripts.ts";
 
-/** A row of any table, as both databases give and take it. */
+/** A row of any table, as both databases return and accept it. */
 export type Row = Readonly<Record<string, string | number | null>>;
 
-/** What of a row can be searched; empty: nothing, or nobody can read it. Of a damaged one the rest. */
+/**
+ * Returns a row's searchable text; empty if there is none. Of a damaged entry it returns the readable rest.
+ */
 async function textIn(row: Row, redactor: Redactor): Promise<string> {
   try {
     const entry = JSON.parse(String(row.entry_json)) as { readonly content: readonly unknown[] };
@@ -29,7 +30,7 @@ async function textIn(row: Row, redactor: Redactor): Promise<string> {
 const hasText = (block: unknown): boolean =>
   typeof (block as { readonly text?: unknown } | null)?.text === "string";
 
-/** Writes rows without a number, each with its entries in the full-text index. */
+/** Writes rows without their numbers, and indexes each for full-text search. */
 export async function writeMessages(tx: Tx, rows: readonly Row[], redactor: Redactor): Promise<void> {
   const added = await tx
     .insertInto("messages")
@@ -53,7 +54,7 @@ export async function writeMessages(tx: Tx, rows: readonly Row[], redactor: Reda
   else if (found.length > 0) await indexOnServer(tx, found);
 }
 
-/** The agents of sessions, those that exist. */
+/** Returns the agents of these sessions, if they exist. */
 async function agentsOf(tx: Tx, keys: readonly string[]): Promise<{ key: string; agent_id: string }[]> {
   // One parameter, whatever the number of keys.
   const wanted =
@@ -66,7 +67,7 @@ async function agentsOf(tx: Tx, keys: readonly string[]): Promise<{ key: string;
 async function indexOnServer(tx: Tx, found: readonly Searchable[]): Promise<void> {
   const entries = found.flatMap(({ seq, sessionKey, agentId, text }) => {
     const vectors = vectorsOf(text, placeTokens(sessionKey, agentId));
-    // Of several parts the first is number 1, of one alone 0: see transcripts.ts.
+    // A message in several parts numbers them from 1; a single part is 0: see transcripts.ts.
     return vectors.map((words, at) => ({ seq, part: vectors.length === 1 ? 0 : at + 1, words }));
   });
   const [seqs, parts, words] = [

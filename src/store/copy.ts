@@ -1,9 +1,8 @@
-// Owns the way of all rows from one database to another, the same or of the other kind.
-// CP1: every column goes over as it is, but for the numbers that the target makes; those are in the same
-//      order, and so are messages, deliveries and usage.
-// CP2: what a process has at the moment only (who is alive, what it listens at, live events) is not copied.
-// CP3: no more than a page is in memory: so many rows, so many bytes, or one row that is larger.
-// CP4: what was written is counted: a table that would arrive with fewer rows than it had is an error.
+// Copies all rows from one database to another, of the same or the other kind.
+// Every column is copied unchanged, except for numbers that the target generates; those keep their order.
+// State of running processes (who is alive, open listeners, live events) is not copied.
+// Memory holds at most one page: limited by rows and bytes, or a single larger row.
+// Written rows are counted: a table that would get fewer rows than the source has is an error.
 
 import { sql } from "kysely";
 import type { Redactor } from "../core/redact.ts";
@@ -11,25 +10,25 @@ import { type Row, writeMessages } from "./copy-messages.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { Tables } from "./tables.ts";
 
-/** What one page of rows holds at most. */
+/** Maximum rows and bytes of one page. */
 const PAGE_ROWS = 256;
 const PAGE_BYTES = 4 * 1024 * 1024;
-/** Rows of one statement: few sizes, so that the databases meet few texts. */
+/** Rows per statement: few sizes, so that the databases see few different texts. */
 const STATEMENT_ROWS = [128, 16, 1];
 
 type PassingTable = "processes" | "holdings" | "live_payloads";
 type CopiedTable = Exclude<keyof Tables, PassingTable>;
 
 interface Plan {
-  /** The columns that give its rows an order, and are not the same in two of them. */
+  /** Columns with a unique order of the rows. */
   readonly order: readonly string[];
   /** Columns that may hold long texts. */
   readonly long?: readonly string[];
-  /** Columns that the target fills by itself. */
+  /** Columns that the target generates. */
   readonly made?: readonly string[];
 }
 
-/** What is copied, in this order. */
+/** The copied tables, in this order. */
 const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   sessions: { order: ["row_id"], long: ["spawn_json"], made: ["row_id", "archived"] },
   session_ids: { order: ["session_id"] },
@@ -55,7 +54,7 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   device_tokens: { order: ["device_id", "role"] },
 };
 
-/** Every table that is copied. */
+/** All copied tables. */
 export const COPIED_TABLES = Object.keys(PLANS) as readonly CopiedTable[];
 
 const numberOf = async (db: Db, table: CopiedTable): Promise<number> =>
@@ -65,7 +64,7 @@ function keyValuesOf({ order }: Plan, row: Row) {
   return sql.join(order.map((name) => row[name] ?? null));
 }
 
-/** The last row of the page behind `last`; undefined: there is none. */
+/** Returns the last row of the page after `last`; undefined: there is none. */
 async function endOfPage(db: Db, table: CopiedTable, last: Row | undefined): Promise<Row | undefined> {
   const plan = PLANS[table];
   const columns = sql.join(plan.order.map((name) => sql.ref(name)));
@@ -91,7 +90,7 @@ async function pageUpTo(db: Db, table: CopiedTable, last: Row | undefined, end: 
   return (await query.execute(db)).rows;
 }
 
-/** Rows in groups of the sizes of a statement. */
+/** Splits rows into groups of the statement sizes. */
 function* statements(rows: readonly Row[]): Generator<readonly Row[]> {
   let at = 0;
   while (at < rows.length) {
@@ -117,13 +116,13 @@ async function write(tx: Tx, table: CopiedTable, rows: readonly Row[], redactor:
   }
 }
 
-/** Who waits for a copy. */
+/** Options of a copy. */
 export interface CopyWatch {
-  /** Ends it at the next page. */
+  /** Cancels the copy at the next page. */
   readonly signal: AbortSignal;
-  /** No secret can be found in the copy. */
+  /** Keeps secrets out of the copy's search index. */
   readonly redactor: Redactor;
-  /** Called now and then with the number of rows so far. */
+  /** Called from time to time with the number of rows so far. */
   copied?(rows: number): void;
 }
 
@@ -144,8 +143,8 @@ async function copyTable(from: Db, to: Tx, table: CopiedTable, watch: Required<C
 }
 
 /**
- * Copies everything. `from` must stand still meanwhile: a store that nobody writes, or a transaction that
- * sees one moment. Nothing of it is meant to stay when this rejects.
+ * Copies all rows. `from` must not change meanwhile: a store without writers, or a snapshot transaction. If
+ * this rejects, the caller must roll back.
  */
 export async function copyRows(from: Db, to: Tx, { signal, redactor, copied }: CopyWatch): Promise<void> {
   let sum = 0;

@@ -1,7 +1,6 @@
-// Owns the tables of scheduled jobs and of their turns.
-// CJ1: the next due date stands in the job's row and in the table of deadlines, written by the same
-//      transaction.
-// CJ2: of each job so many turns are remembered, the last ones.
+// Owns the tables of scheduled jobs and their turns.
+// The next due date is in the job's row and in the table of deadlines, written by one transaction.
+// CJ2: keeps the last turns of each job, up to a limit.
 
 import { type Insertable, type Selectable, sql } from "kysely";
 import type { Route } from "../core/route.ts";
@@ -12,22 +11,22 @@ import { ACTIVE } from "./runs.ts";
 import { type Db, present, type Tx } from "./sql.ts";
 import type { CronJobTable } from "./tables.ts";
 
-/** Why there was a turn: its date came, its date was made up for, somebody asked. */
+/** Cause of a turn: its date, a catch-up for a missed date, or a manual start. */
 export type TurnCause = "schedule" | "late" | "manual";
 
 export interface NewTurn {
   readonly jobId: string;
   readonly cause: TurnCause;
-  /** Absent: by hand. */
+  /** Absent: started by hand. */
   readonly dueAt?: number;
   readonly firedAt: number;
-  /** Absent: the turn was left out; `code` and `error` say why. */
+  /** Absent: the turn was skipped; `code` and `error` say why. */
   readonly runId?: string;
   readonly code?: string;
   readonly error?: string;
 }
 
-/** A turn with what became of its run. */
+/** A turn with the result of its run. */
 export interface Turn extends NewTurn {
   readonly seq: number;
   readonly state?: RunState;
@@ -76,7 +75,7 @@ function toRow(job: CronJob): Insertable<CronJobTable> {
   };
 }
 
-/** Writes a job, whether it is new or not. */
+/** Inserts or replaces a job. */
 export async function putJob(tx: Tx, job: CronJob): Promise<void> {
   const { id: _, ...columns } = toRow(job);
   await tx
@@ -91,19 +90,19 @@ export async function getJob(db: Db, id: string): Promise<CronJob | undefined> {
   return row && toJob(row);
 }
 
-/** Like `getJob`, for whoever decides by it: it stays as it is until the transaction ends. */
+/** Like `getJob`, but locks the row until the transaction ends. */
 export async function holdJob(tx: Tx, id: string): Promise<CronJob | undefined> {
   const row = await held(tx, tx.selectFrom("cron_jobs").selectAll().where("id", "=", id)).executeTakeFirst();
   return row && toJob(row);
 }
 
-/** The date that comes next; undefined: there is none, and the job is over. */
+/** Sets the next date; undefined: there is none, and the job is over. */
 export async function moveJob(tx: Tx, id: string, nextAt: number | undefined): Promise<void> {
   const columns = { next_at: nextAt ?? null, enabled: Number(nextAt !== undefined) };
   await tx.updateTable("cron_jobs").set(columns).where("id", "=", id).execute();
 }
 
-/** Takes a job and what is remembered of it away. Its session stays. */
+/** Deletes a job and its turns. Its session stays. */
 export async function deleteJob(tx: Tx, id: string): Promise<void> {
   await tx.deleteFrom("cron_runs").where("job_id", "=", id).execute();
   await tx.deleteFrom("cron_jobs").where("id", "=", id).execute();
@@ -117,7 +116,7 @@ export async function countJobs(db: Db): Promise<number> {
   return Number(row.n);
 }
 
-/** Jobs in the order in which they were made, behind `after`. */
+/** Lists jobs in the order of creation, after `after`. */
 export async function listJobs(
   db: Db,
   page: { readonly limit: number; readonly after?: Pick<CronJob, "createdAt" | "id"> },
@@ -130,7 +129,7 @@ export async function listJobs(
   return (await query.execute()).map(toJob);
 }
 
-/** The first jobs whose agent is none of these, oldest first. */
+/** Returns the oldest jobs of agents that are not in the list. */
 export async function jobsOfOthers(db: Db, agentIds: readonly string[], limit: number): Promise<CronJob[]> {
   const rows = await db
     .selectFrom("cron_jobs")
@@ -143,7 +142,7 @@ export async function jobsOfOthers(db: Db, agentIds: readonly string[], limit: n
   return rows.map(toJob);
 }
 
-/** Writes a turn down, and forgets the ones that are too many. */
+/** Stores a turn, and deletes the oldest ones above the limit. */
 export async function insertTurn(tx: Tx, turn: NewTurn): Promise<void> {
   await tx
     .insertInto("cron_runs")
@@ -209,7 +208,7 @@ function toTurn(row: TurnRow): Turn {
   };
 }
 
-/** Turns of one job, newest first. */
+/** Lists turns of one job, newest first. */
 export async function listTurns(db: Db, jobId: string, limit: number): Promise<Turn[]> {
   const rows = await turns(db)
     .where("cron_runs.job_id", "=", jobId)
@@ -219,7 +218,7 @@ export async function listTurns(db: Db, jobId: string, limit: number): Promise<T
   return rows.map(toTurn);
 }
 
-/** The last turn of each of these jobs that had one. */
+/** Returns the last turn of each of these jobs. */
 export async function lastTurns(db: Db, jobIds: readonly string[]): Promise<ReadonlyMap<string, Turn>> {
   if (jobIds.length === 0) return new Map();
   const last = db
@@ -232,7 +231,7 @@ export async function lastTurns(db: Db, jobIds: readonly string[]): Promise<Read
   return new Map(rows.map((row) => [row.jobId, toTurn(row)]));
 }
 
-/** A run of this job that has not ended. */
+/** Returns a run of this job that has not ended. */
 export async function unfinishedRunOf(db: Db, jobId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("cron_runs")

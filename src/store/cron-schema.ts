@@ -68,6 +68,6 @@ create table cron_runs (
 create index cron_runs_of_job on cron_runs (job_id, seq);
 `;
 
-/** The name of the token whose rights a job has. */
+/** Name of the token whose rights a job has. */
 export const CRON_CREATORS = "alter table cron_jobs add column created_by text;";
 export const CRON_CREATORS_ON_POSTGRES = `alter table cron_jobs add column created_by ${T};`;

@@ -1,5 +1,4 @@
-// Owns the table of things that fall due. A deadline is a row: a restart forgets none, and moving one is an
-// update.
+// Owns the table of deadlines. Each is a row, so a restart loses none, and moving one is an update.
 
 import { sql } from "kysely";
 import { heldIfFree } from "./locks.ts";
@@ -27,7 +26,7 @@ export async function dropDeadline(tx: Tx, kind: string, key: string): Promise<v
   await tx.deleteFrom("deadlines").where("kind", "=", kind).where("key", "=", key).execute();
 }
 
-/** What is due of these kinds, longest first. */
+/** Returns due deadlines of these kinds, oldest first. */
 export async function dueDeadlines(
   db: Db,
   now: number,
@@ -46,7 +45,9 @@ export async function dueDeadlines(
   return rows.map((row) => ({ kind: row.kind, key: row.key, dueAt: row.due_at }));
 }
 
-/** Takes a due row for this transaction alone. False: it is gone, was moved, or somebody else has it. */
+/**
+ * Takes a due deadline for this transaction. False: it was deleted, moved, or taken by another transaction.
+ */
 export async function takeDeadline(tx: Tx, deadline: Deadline): Promise<boolean> {
   const query = tx
     .selectFrom("deadlines")
@@ -57,7 +58,7 @@ export async function takeDeadline(tx: Tx, deadline: Deadline): Promise<boolean>
   return (await heldIfFree(tx, query).executeTakeFirst()) !== undefined;
 }
 
-/** The nearest date of these kinds. */
+/** Returns the next due date of these kinds. */
 export async function nextDeadlineAt(db: Db, kinds: readonly string[]): Promise<number | undefined> {
   if (kinds.length === 0) return undefined;
   const row = await db
@@ -70,7 +71,7 @@ export async function nextDeadlineAt(db: Db, kinds: readonly string[]): Promise<
   return row?.due_at;
 }
 
-/** Whether a date of this kind has a key that begins with these words and a space. */
+/** Whether a deadline of this kind has a key that begins with `first` and a space. */
 export async function hasDeadlineOf(db: Db, kind: string, first: string): Promise<boolean> {
   const row = await db
     .selectFrom("deadlines")
@@ -82,7 +83,7 @@ export async function hasDeadlineOf(db: Db, kind: string, first: string): Promis
   return row !== undefined;
 }
 
-/** The keys of this kind whose rest, from the character `at` on (the first is 1), is exactly this. */
+/** Returns the keys of this kind whose rest, from character `at` on (the first is 1), equals `rest`. */
 export async function deadlineKeysWith(db: Db, kind: string, at: number, rest: string): Promise<string[]> {
   const rows = await db
     .selectFrom("deadlines")

@@ -1,15 +1,15 @@
-// Owns the locks by which the transactions of a shared database serialise. The embedded store runs its
-// transactions one after the other and takes none.
-// LK1: whoever decides by a session, its lane or what hangs on it holds the session's row; by a run, the
-//      run's.
-// LK2: the order is sessions (by key), runs, flows, chains, waits, slots, budgets. Where a unit can't keep
-//      it, the database finds the deadlock and the unit is run again (`StoreConflict`).
+// Owns the locks by which transactions of a shared database serialise. The embedded store runs one
+// transaction at a time and takes none.
+// A transaction that decides by a session, its lane or what belongs to it locks the session's row; by a run,
+// the run's row.
+// The order is sessions (by key), runs, flows, chains, waits, slots, budgets. Where a transaction cannot keep
+// it, the database detects the deadlock and the transaction runs again (`StoreConflict`).
 
 import { type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
 import { kindOf, type Tx } from "./sql.ts";
 import type { Tables } from "./tables.ts";
 
-/** The row that a query reads stays as it is until the transaction ends. */
+/** Locks the rows of a query until the transaction ends. */
 export function held<T extends keyof Tables, O>(
   tx: Tx,
   query: SelectQueryBuilder<Tables, T, O>,
@@ -17,7 +17,7 @@ export function held<T extends keyof Tables, O>(
   return kindOf(tx) === "postgres" ? query.forUpdate() : query;
 }
 
-/** Like `held`; rows that somebody else holds are left out. */
+/** Like `held`, but skips rows that another transaction has locked. */
 export function heldIfFree<T extends keyof Tables, O>(
   tx: Tx,
   query: SelectQueryBuilder<Tables, T, O>,
@@ -25,7 +25,7 @@ export function heldIfFree<T extends keyof Tables, O>(
   return kindOf(tx) === "postgres" ? query.forUpdate().skipLocked() : query;
 }
 
-/** Holds these sessions, those that exist. */
+/** Locks these sessions, if they exist. */
 export async function holdSessions(tx: Tx, keys: readonly string[]): Promise<void> {
   if (kindOf(tx) === "sqlite" || keys.length === 0) return;
   const wanted = sql.join([...new Set(keys)]);
@@ -33,8 +33,8 @@ export async function holdSessions(tx: Tx, keys: readonly string[]): Promise<voi
 }
 
 /**
- * Holds those of these sessions that nobody else holds. Returns their keys; on the embedded store, all of
- * them.
+ * Locks those of these sessions that no other transaction has locked. Returns their keys; on the embedded
+ * store, all of them.
  */
 export async function holdFreeSessions(tx: Tx, keys: readonly string[]): Promise<readonly string[]> {
   if (kindOf(tx) === "sqlite" || keys.length === 0) return keys;
@@ -44,7 +44,7 @@ export async function holdFreeSessions(tx: Tx, keys: readonly string[]): Promise
   return rows.map((row) => row.key);
 }
 
-/** The recursive table `above`: who spawned this session, who spawned that one, and so on. */
+/** The recursive table `above`: the spawner of this session, its spawner, and so on. */
 function above(sessionKey: string): RawBuilder<unknown> {
   return sql`above (key) as (
       select s.spawned_by from sessions s where s.key = ${sessionKey} and s.spawned_by is not null
@@ -53,7 +53,7 @@ function above(sessionKey: string): RawBuilder<unknown> {
     )`;
 }
 
-/** Holds what the end of a run is about: its session, those above it, and the parties of its flow. */
+/** Locks the sessions that the end of a run changes: its own, those above it, and the parties of its flow. */
 export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: string }): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
   const { sessionKey, flowId = "" } = run;
@@ -66,7 +66,10 @@ export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: str
     ) order by key for update`.execute(tx);
 }
 
-/** Holds what the abort of a session's work is about: also all below it, and whom it converses with. */
+/**
+ * Locks the sessions that an abort of a session's work changes: also all below it, and those it converses
+ * with.
+ */
 export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
   await sql`with recursive ${above(sessionKey)}, below (key) as (
@@ -83,7 +86,7 @@ export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
     ) order by key for update`.execute(tx);
 }
 
-/** Advisory locks: only one transaction of the whole deployment holds each at a time. */
+/** Advisory locks: one transaction of the whole deployment holds each at a time. */
 type AdvisoryLock = "waits" | "slots" | "budgets";
 const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
   waits: 0x70617201,

@@ -1,10 +1,10 @@
-// Owns the way from the query builder to one `node:sqlite` connection: prepared statements and transactions.
+// Connects the query builder to one `node:sqlite` connection: prepared statements and transactions.
 // D1: one connection is used by one transaction at a time (`sqlite-groups.ts`).
 // D2: no statement of a transaction runs after the database rolled it back by itself (full disk, I/O error).
-// D3: a statement's plan is made once. A limit as a parameter, or one that is compared with a column of a
-//     partial index, would have it made anew each time: those stand in the text (tests/store/plans.test.ts).
-// D4: between two statements of a transaction that has worked for some time, all other work gets a turn. The
-//     statements keep their order.
+// D3: a statement's plan is made once. SQLite would plan again for each value of a limit, or of a column of a
+//     partial index, that is given as a parameter: such values are written into the text
+//     (tests/store/plans.test.ts).
+// D4: a long transaction yields to other work between two statements. The statements keep their order.
 
 import type { DatabaseSync } from "node:sqlite";
 import {
@@ -30,12 +30,12 @@ class SqliteConnection implements GroupConnection {
   readonly #file: string;
   readonly #statements: Statements;
   readonly #paceOf: PaceOf | undefined;
-  /** Of the transaction that is under way. */
+  /** The pace of the current transaction. */
   #pace: Pace | undefined;
   #resting: Promise<void> | undefined;
   #inTransaction = false;
 
-  /** `paceOf`: gives the pace of a transaction that begins. Absent: it never lets other work go first. */
+  /** `paceOf` returns the pace of a new transaction. Absent: transactions never yield. */
   constructor(database: DatabaseSync, file: string, paceOf?: PaceOf) {
     this.#database = database;
     this.#file = file;
@@ -45,7 +45,7 @@ class SqliteConnection implements GroupConnection {
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     while (this.#resting !== undefined) await this.#resting;
-    // Behind a rest of its own a statement runs, however late it is by then.
+    // After its own pause a statement runs, even if another pause is due by then.
     const rest = this.rest();
     if (rest !== undefined) await rest;
     try {
@@ -59,12 +59,12 @@ class SqliteConnection implements GroupConnection {
     }
   }
 
-  // biome-ignore lint/correctness/useYield: streaming is not offered; whoever asks learns it at once.
+  // biome-ignore lint/correctness/useYield: streaming is not supported; the first call throws.
   async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
     throw new Error("queries of the embedded store are not streamed: read pages");
   }
 
-  /** Statements go on in the order in which they asked. */
+  /** Yields to other work if that is due. Statements continue in the order in which they were called. */
   rest(): Promise<void> | undefined {
     this.#resting ??= this.#pace?.()?.then(() => {
       this.#resting = undefined;
@@ -90,7 +90,7 @@ class SqliteConnection implements GroupConnection {
     try {
       this.#control("rollback");
     } catch {
-      // It never fails: what could not be undone makes the next `begin` fail, which somebody is told.
+      // Must not fail. If the rollback failed, the next `begin` fails and reports it.
     }
   }
 
@@ -126,8 +126,8 @@ class SqliteConnection implements GroupConnection {
 }
 
 /**
- * Writes limits out in the text: with one as a parameter, the database makes the query's plan anew each time
- * it is bound. There are few different ones.
+ * Writes limits into the text: SQLite plans a query again each time a limit is bound as a parameter. A query
+ * has few different limits.
  */
 class QueryCompiler extends SqliteQueryCompiler {
   protected override visitLimit(node: LimitNode): void {
@@ -137,14 +137,14 @@ class QueryCompiler extends SqliteQueryCompiler {
   }
 }
 
-/** Several may ask at once, which spares each query a lock: the connection itself keeps them in order. */
+/** Allows several queries at once without a lock: the connection itself keeps them in order. */
 class Adapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
   }
 }
 
-/** The query builder's dialect over one connection, for reading. */
+/** Returns the query builder's dialect for reading through one connection. */
 export function dialectOf(connection: DatabaseConnection): Dialect {
   return {
     createAdapter: () => new Adapter(),
@@ -159,9 +159,10 @@ export function dialectOf(connection: DatabaseConnection): Dialect {
 }
 
 /**
- * The query builder's dialect for reading committed rows: each query is one step and waits for nothing.
- * `writer` is the connection that writes the same file. It reads while it has no transaction open, because
- * each of its commits empties the page cache of every other connection. Default: `reader` reads all.
+ * Returns the query builder's dialect for reading committed rows. Each query is one step and never waits.
+ * `writer` is the connection that writes the same file. It also reads while it has no transaction open,
+ * because each of its commits empties the page cache of every other connection. Default: `reader` reads
+ * everything.
  */
 export function sqliteDialect(reader: DatabaseSync, file: string, writer?: DatabaseSync): Dialect {
   const cold = new SqliteConnection(reader, file);
@@ -176,7 +177,8 @@ export function sqliteDialect(reader: DatabaseSync, file: string, writer?: Datab
 }
 
 /**
- * Transactions on an open connection, one after the other; those that are ready at once share a commit.
+ * Runs transactions on an open connection, one after the other. Transactions that are ready at once share a
+ * commit.
  */
 export function sqliteTransactions(
   database: DatabaseSync,

@@ -1,6 +1,6 @@
-// Owns a file of the embedded kind as it is looked at, read and copied from outside, whoever has it open.
-// SF1: looking and reading change nothing in it, and what is read of it is of one moment.
-// SF2: a copy is one file by itself, without a log beside it, and its owner's alone from its first byte on.
+// Checks, reads and copies an embedded store's file from outside, also while another process has it open.
+// Checking and reading change nothing and see a single snapshot. A copy is one file without a log, and only
+// its owner may read it from its first byte on.
 
 import { type Stats, statSync, writeFileSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
@@ -13,21 +13,21 @@ import { type SchemaDifference, schemaDifferences, shownObject, unreadableTable 
 import { distrust } from "./sqlite-trust.ts";
 import type { Tables } from "./tables.ts";
 
-/** How long reading waits for somebody who has the file for itself. */
+/** How long reading waits for a program that has locked the file. */
 const BUSY_TIMEOUT_MS = 5_000;
-/** Pages that are copied between two looks at the signal. */
+/** Pages that are copied between two checks of the signal. */
 const COPY_PAGES = 1_000;
-/** Results of SQLite: the file is no database; its pages contradict each other; somebody has it locked. */
+/** SQLite result codes: not a database; pages contradict each other; locked by another program. */
 const NOT_A_DATABASE = 26;
 const CORRUPT = 11;
 const BUSY = 5;
 
-/** Bytes of a file; 0: there is none. */
+/** Bytes of a file; 0 if it does not exist. */
 export function sizeOf(file: string): number {
   return statOf(file)?.size ?? 0;
 }
 
-/** Reads one moment of a file. */
+/** Reads one snapshot of a file. */
 export async function withFile<T>(file: string, work: (db: Db) => Promise<T>): Promise<T> {
   const database = openSnapshot(file);
   try {
@@ -41,7 +41,7 @@ function openSnapshot(file: string): DatabaseSync {
   const database = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   try {
     distrust(database);
-    // The first read fixes the moment.
+    // The first read fixes the snapshot.
     database.exec("begin");
     database.prepare("select count(*) from sqlite_schema").get();
     return database;
@@ -51,17 +51,17 @@ function openSnapshot(file: string): DatabaseSync {
   }
 }
 
-/** What is wrong with a file that could not be read, in words; undefined: the error is a bug. */
+/** Returns a readable failure for a file that could not be read; undefined if the error is a bug. */
 export function fileFailure(error: unknown, file: string): Failure | undefined {
   if (!(error instanceof Error)) return undefined;
   const { errcode, code } = error as { errcode?: number; code?: string };
   if (errcode !== undefined) {
     const result = errcode & 0xff;
-    if (result === NOT_A_DATABASE) return fail("store_unavailable", `${file} is no store of this program`);
+    if (result === NOT_A_DATABASE) return fail("store_unavailable", `${file} is not a store of this program`);
     if (result === CORRUPT) return damaged(file, error.message);
     if (result === BUSY) {
       return fail("store_unavailable", `${file} is locked by another program`, {
-        hint: "Close the program that has it open, and try again.",
+        hint: "Close the program that has it open, then try again.",
       });
     }
     return fail("store_unavailable", `${file} cannot be read or written: ${error.message}`);
@@ -80,17 +80,17 @@ function statOf(file: string): Stats | undefined {
   return statSync(file, { throwIfNoEntry: false });
 }
 
-/** A file of the embedded kind that was looked at. */
+/** A checked file of an embedded store. */
 export interface KnownFile {
   readonly version: number;
-  /** Differences from the schema that this program makes. They are never copied. */
+  /** Differences from this program's schema. They are never copied. */
   readonly differences: readonly SchemaDifference[];
 }
 
-/** What SQLite opens beside a file. */
+/** Endings of the files that SQLite opens with a database. */
 const BESIDE = ["", "-wal", "-shm", "-journal"];
 
-/** Opening a pipe or a device would wait for somebody else, or never end. */
+/** Refuses pipes and devices: opening one could block forever. */
 function refuseIrregular(file: string): Result<void> {
   const found = statOf(file);
   if (found === undefined) return fail("store_unavailable", `there is no file ${file}`);
@@ -102,14 +102,14 @@ function refuseIrregular(file: string): Result<void> {
   return fail("store_unavailable", `${odd} is not a regular file`, { hint: "Name a backup file." });
 }
 
-/** How much is read: its schema; each page; each page and each entry of an index. */
+/** How much is read: the schema; every page; every page and every index entry. */
 interface Reading {
   readonly whole: boolean | "pages";
 }
 
 /**
- * Looks at a store of this program; anything else is a failure that says what it is. `whole`: all of it is
- * read, and must be sound.
+ * Checks that a file is a store of this program; otherwise returns a failure that says what it is. `whole`:
+ * reads all of it and requires that it is sound.
  */
 export function checkFile(file: string, what: Reading): Result<KnownFile> {
   try {
@@ -132,7 +132,7 @@ function checked(database: DatabaseSync, file: string, { whole }: Reading): Resu
   const read = (name: string): unknown => Object.values(database.prepare(`pragma ${name}`).get() ?? {})[0];
   const version = Number(read("user_version"));
   if (read("application_id") !== APPLICATION_ID || version === 0) {
-    return fail("store_unavailable", `${file} is no store of this program`);
+    return fail("store_unavailable", `${file} is not a store of this program`);
   }
   if (version > SCHEMA_VERSION) {
     const known = `schema version ${version}, known up to ${SCHEMA_VERSION}`;
@@ -146,13 +146,13 @@ function checked(database: DatabaseSync, file: string, { whole }: Reading): Resu
   const differences = schemaDifferences(database, version);
   const unreadable = whole === true ? unreadableTable(differences) : undefined;
   if (unreadable === undefined) return ok({ version, differences });
-  const text = `${file} was altered: ${shownObject(unreadable)} is not the table of this program`;
+  const text = `${file} was altered: ${shownObject(unreadable)} is not a table of this program`;
   return fail("store_unavailable", text, {
     hint: "Use a backup that nobody changed. Nothing was copied.",
   });
 }
 
-/** Copies a file, whoever writes it meanwhile, to a place where none is. */
+/** Copies a file to a new path, also while another process writes it. */
 export async function copyFile(from: string, to: string, signal: AbortSignal): Promise<void> {
   writeFileSync(to, "", { flag: "wx", mode: 0o600 });
   const source = openSnapshot(from);
@@ -165,11 +165,11 @@ export async function copyFile(from: string, to: string, signal: AbortSignal): P
   packFile(to);
 }
 
-/** Makes one file by itself of one that nobody has open. */
+/** Merges the log of a closed database into its file. */
 export function packFile(file: string): void {
   const database = new DatabaseSync(file);
   try {
-    // As it was copied it would want a log beside it, even to be read.
+    // The copy is in WAL mode, and even reading it would need a log beside it.
     database.exec("pragma journal_mode = delete");
   } finally {
     database.close();

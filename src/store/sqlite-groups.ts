@@ -1,30 +1,31 @@
-// Owns how transactions of the embedded store share a commit: those that are ready at once are one
-// transaction of the database, written and synced together.
-// SG1: a transaction's promise settles after the commit that carries it, so that nobody is told of what is
-//      not on disk (I2).
-// SG2: transactions run one after the other, in the order of asking; one that fails undoes its own part only.
-// SG3: where the database gives up the whole group (full disk, I/O error), or its commit fails, no member
-//      of it is told that it succeeded.
-// SG4: a group waits for nobody: it is what had been asked for by the time when it is its turn.
+// Lets transactions of the embedded store share a commit: those that are ready at once become one transaction
+// of the database, written and synced together.
+// SG1: a transaction's promise settles after the commit that contains it, so that nobody sees a result that
+//      is not on disk (I2).
+// SG2: transactions run one after the other, in the order of the calls; one that fails undoes only its own
+//      part.
+// SG3: if the database rolls back the whole group (full disk, I/O error) or the commit fails, every member of
+//      it fails.
+// SG4: a group never waits for more members: it takes those that are queued when it begins.
 
 import { StoreProblem } from "./problems.ts";
 import type { Store, Tx } from "./sql.ts";
 import type { TransactionConnection } from "./transaction.ts";
 
-/** Transactions that share a commit, at most: so many wait for each other. */
+/** Maximum number of transactions that share a commit: they all wait for it. */
 const GROUP_MAX = 32;
 
 export interface GroupConnection extends TransactionConnection {
   begin(): void;
-  /** Resolves once other work has had its turn. Undefined: that is not due. */
+  /** Resolves after other work had a turn. Undefined: no pause is due. */
   rest(): Promise<void> | undefined;
-  /** Fails where the database has given up the transaction by itself. */
+  /** Fails if the database has already rolled back the transaction. */
   commit(): void;
   rollback(): void;
-  /** Opens a part of the transaction, and takes it into the whole. */
+  /** Opens a savepoint; `keepPart` merges it into the transaction. */
   savepoint(): void;
   keepPart(): void;
-  /** Undoes the open part. Fails where the database has given up the whole transaction by itself. */
+  /** Undoes the open savepoint. Fails if the database has already rolled back the whole transaction. */
   undoPart(): void;
 }
 
@@ -33,17 +34,17 @@ interface Member {
   reject(error: unknown): void;
 }
 
-/** Functions that are called around a group. */
+/** Hooks that run before and after a group. */
 export interface GroupHooks {
-  /** Lets everything ask that is about to. Default: who asked in the same step is all. */
+  /** Runs before a group begins, so that more callers can queue. Default: only those of the same step. */
   readonly gather?: (() => Promise<void>) | undefined;
-  /** A group was committed. Must not throw. */
+  /** Runs after a group was committed. Must not throw. */
   readonly committed?: () => void;
 }
 
 interface GroupParts extends GroupHooks {
   readonly connection: GroupConnection;
-  /** A transaction for one piece of work, and what makes it take no further statement. */
+  /** Opens the transaction of one member; `end` makes it refuse further statements. */
   readonly open: () => { readonly tx: Tx; readonly end: () => void };
 }
 
@@ -51,11 +52,11 @@ async function gathered({ gather }: GroupParts): Promise<void> {
   try {
     await gather?.();
   } catch {
-    // Without it the group is smaller, and nothing else.
+    // Without it the group is only smaller.
   }
 }
 
-/** Runs transactions in groups, on a connection that nobody else writes by. */
+/** Runs transactions in groups, on a connection that nothing else writes through. */
 export function groupedTransactions(parts: GroupParts): Store["transaction"] {
   const waiting: Member[] = [];
   let isBusy = false;
@@ -85,7 +86,7 @@ export function groupedTransactions(parts: GroupParts): Store["transaction"] {
 }
 
 interface Done {
-  /** Told once the group is on disk. */
+  /** Settles the member's promise once the group is on disk. */
   tell(): void;
   reject(error: unknown): void;
 }
@@ -113,7 +114,10 @@ async function runGroup({ connection, committed }: GroupParts, waiting: Member[]
   for (const { tell } of done) tell();
 }
 
-/** Alone it needs no part to be undone: all of it is. Undefined: it failed, and there is no group yet. */
+/**
+ * Runs the first member without a savepoint: if it fails, the whole transaction is rolled back. Undefined: it
+ * failed, and there is no group yet.
+ */
 async function runFirst(connection: GroupConnection, member: Member): Promise<Done | undefined> {
   const { reject } = member;
   try {
@@ -126,7 +130,7 @@ async function runFirst(connection: GroupConnection, member: Member): Promise<Do
   }
 }
 
-/** Throws where it has cost the others their transaction. */
+/** Runs a further member in a savepoint. Throws if the member's failure rolled back the whole group. */
 async function runPart(connection: GroupConnection, member: Member): Promise<Done> {
   const { reject } = member;
   try {
@@ -141,15 +145,15 @@ async function runPart(connection: GroupConnection, member: Member): Promise<Don
       reject(error);
       throw lost(error);
     }
-    // It may have failed for what the others wrote, and they are not on disk yet.
+    // It may have failed because of uncommitted rows of other members, so it waits for their commit too.
     return { tell: () => reject(error), reject };
   }
 }
 
-/** What a member of a group is told that was lost with another one: it may be tried again. */
+/** Returns the error of a member that was rolled back with another one. It may be retried. */
 function lost(error: unknown): StoreProblem {
   if (error instanceof StoreProblem) return error;
   const why = error instanceof Error ? error.message : String(error);
-  const detail = `a group of transactions was given up: ${why}`;
+  const detail = `a group of transactions was rolled back: ${why}`;
   return new StoreProblem("io", "", { detail });
 }

@@ -1,7 +1,6 @@
-// Keeps the files of an open embedded store current: the high-water mark follows what is committed, and the
-// log is written into the database after a bounded time.
-// LK1: a commit waits for none of it.
-// LK2: with durability "normal" the mark claims no log: a loss of power may take the end of it.
+// Keeps the files of an open embedded store current: the high-water mark follows the commits, and the log is
+// checkpointed into the database after a bounded time. No commit waits for it.
+// With durability "normal" the mark names no log position: a power loss may remove the end of the log.
 
 import { statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
@@ -11,13 +10,13 @@ import type { LogView } from "./sqlite-log.ts";
 import { numbersGiven } from "./sqlite-loss.ts";
 import type { Mark, MarkWriter } from "./sqlite-mark.ts";
 
-/** The mark is this much behind the last commit at most. */
+/** Maximum delay of the mark behind the last commit. */
 const MARK_DELAY_MS = 100;
-/** A committed change is in the database's own file after this time. */
+/** A commit reaches the database file after this time at the latest. */
 const CHECKPOINT_DELAY_MS = 30_000;
 /**
- * Pages that the log holds before it is written into the database: 16 MB. Pages that change again and again
- * are then written there once for many changes; a start after a crash reads little more than that.
+ * Checkpoints the log when it has this many pages (16 MB). Pages that change often are then written once for
+ * many changes, and a start after a crash reads little more than that.
  */
 export const CHECKPOINT_PAGES = 4_000;
 
@@ -27,7 +26,7 @@ interface KeeperParts {
   readonly view: LogView;
   readonly writer: MarkWriter;
   readonly durability: Mark["durability"];
-  /** Absent: the mark is written at each commit, and the log only when it is long. */
+  /** Absent: writes the mark at each commit, and checkpoints only a long log. */
   readonly clock?: Clock | undefined;
   readonly log: Log;
 }
@@ -39,13 +38,13 @@ export class StoreKeeper {
   #checkpoint: Timer | undefined;
   #warned = false;
 
-  /** `isCurrent`: the mark that was found holds, whatever a loss of power leaves of the new one. */
+  /** `isCurrent`: the existing mark is valid even if a power loss damages the new one. */
   constructor(parts: KeeperParts, { isCurrent }: { isCurrent: boolean }) {
     this.#parts = parts;
     this.#mark(!isCurrent);
   }
 
-  /** Something was committed. */
+  /** Call it after each commit. */
   committed(): void {
     const { clock } = this.#parts;
     if (clock === undefined) {
@@ -55,7 +54,7 @@ export class StoreKeeper {
     this.#marking ??= clock.at(clock.now() + MARK_DELAY_MS, () => {
       this.#marking = undefined;
       this.#mark();
-      // In a step of its own: a commit of much is long enough.
+      // In a step of its own: a large commit takes long enough already.
       if ((this.#parts.view.index()?.frames ?? 0) >= CHECKPOINT_PAGES) this.#writeBack();
     });
     this.#checkpoint ??= clock.at(clock.now() + CHECKPOINT_DELAY_MS, () => {
@@ -65,7 +64,10 @@ export class StoreKeeper {
   }
 
   #writeBack(): void {
-    this.#tried(() => this.#parts.reader.exec("pragma wal_checkpoint(passive)"), "log not written back");
+    this.#tried(
+      () => this.#parts.reader.exec("pragma wal_checkpoint(passive)"),
+      "could not checkpoint the log",
+    );
   }
 
   /** Call it before the connections are closed. */
@@ -75,35 +77,35 @@ export class StoreKeeper {
     this.#mark();
     this.#tried(() => {
       this.#rows = numbersGiven(this.#parts.reader);
-    }, "high-water mark not read");
+    }, "could not read the log position for the high-water mark");
   }
 
   /** Call it after the connections are closed. */
   closed(): void {
     const { file, writer, view } = this.#parts;
-    // SQLite removes the log when it has written all of it into the database.
+    // SQLite removes the log once all of it is in the database.
     const isWhole = statSync(`${file}-wal`, { throwIfNoEntry: false }) === undefined;
     if (isWhole) this.#write({ state: "closed", rows: this.#rows }, true);
     view.close();
     writer.close();
   }
 
-  /** Writes what holds now. */
+  /** Writes the mark for the current state. */
   #mark(sync = false): void {
     const { durability, reader, view } = this.#parts;
     this.#tried(() => {
       const log = durability === "full" ? view.place() : undefined;
       const rows = durability === "full" ? numbersGiven(reader) : {};
       this.#write({ state: "open", rows, ...(log === undefined ? {} : { log }) }, sync);
-    }, "high-water mark not written");
+    }, "could not write the high-water mark");
   }
 
   #write(mark: Omit<Mark, "durability">, sync: boolean): void {
     const { writer, durability } = this.#parts;
-    this.#tried(() => writer.write({ durability, ...mark }, { sync }), "high-water mark not written");
+    this.#tried(() => writer.write({ durability, ...mark }, { sync }), "could not write the high-water mark");
   }
 
-  /** A store that works is not stopped for its mark: an older one holds as well. Warns once. */
+  /** Logs a failure once and continues: an older mark is valid, too. */
   #tried(work: () => void, text: string): void {
     try {
       work();

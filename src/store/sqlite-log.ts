@@ -1,19 +1,18 @@
-// Reads the position of an embedded store's write-ahead log: which round it is in, and how many frames of it
-// are committed.
-// WL1: the shared index (-shm) stays open as long as the database is. Closing any descriptor of it would give
-//      up the locks that SQLite holds on it in this process.
+// Reads the position of an embedded store's write-ahead log: its round and the number of committed frames.
+// WL1: the shared index (-shm) stays open as long as the database. Closing any descriptor of it would release
+//      the locks that SQLite holds on it in this process.
 
 import { closeSync, openSync, readSync } from "node:fs";
 import { crc32 } from "node:zlib";
 
 /** The last committed frame of a log. */
 export interface LogPlace {
-  /** First salt of the log's header: each round of the log adds one to it. */
+  /** First salt in the log's header: grows by one with each round of the log. */
   readonly salt: number;
   readonly salt2: number;
   /** Committed frames in this round. */
   readonly frames: number;
-  /** The page that the last of them holds, from 1, and the checksum of its content. */
+  /** Number of the page in the last frame, from 1, and the checksum of its content. */
   readonly page: number;
   readonly pageBytes: number;
   readonly crc: number;
@@ -26,16 +25,16 @@ const FRAMES_AT = 16;
 const SALT_AT = 32;
 const LOG_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
-/** Stands for 65,536, which two bytes cannot hold. */
+/** Means 65,536, which two bytes cannot hold. */
 const LARGEST_PAGE = 1;
 
-/** Reads exactly these bytes; undefined: the file ends before. */
+/** Reads exactly these bytes; undefined: the file is too short. */
 function bytesAt(handle: number, at: number, length: number): Buffer | undefined {
   const bytes = Buffer.alloc(length);
   return readSync(handle, bytes, 0, length, at) === length ? bytes : undefined;
 }
 
-/** Opens for reading; undefined: there is no such file. */
+/** Opens a file for reading; undefined if it does not exist. */
 function openIfThere(file: string): number | undefined {
   try {
     return openSync(file, "r");
@@ -46,8 +45,8 @@ function openIfThere(file: string): number | undefined {
 }
 
 /**
- * Whether the database's file holds the last frame of a log. Only while nobody in this process has the file
- * open: see WL1.
+ * Whether the database file holds the last frame of a log. Call it only while nobody in this process has the
+ * file open: see WL1.
  */
 export function holdsPage(file: string, { page, pageBytes, crc }: LogPlace): boolean {
   const handle = openIfThere(file);
@@ -60,7 +59,7 @@ export function holdsPage(file: string, { page, pageBytes, crc }: LogPlace): boo
   }
 }
 
-/** The content of the shared index. */
+/** Content of the shared index. */
 interface Index {
   readonly salt: number;
   readonly salt2: number;
@@ -73,20 +72,20 @@ export class LogView {
   readonly #file: string;
   #index: number | undefined;
 
-  /** `file`: the database's. */
+  /** `file` is the database's path. */
   constructor(file: string) {
     this.#file = file;
   }
 
-  /** Undefined: there is no index, or somebody is writing it. */
+  /** Reads the index. Undefined: there is none, or it is being written. */
   index(): Index | undefined {
     this.#index ??= openIfThere(`${this.#file}-shm`);
     const bytes = this.#index === undefined ? undefined : bytesAt(this.#index, 0, INDEX_BYTES);
     if (bytes === undefined) return undefined;
-    // Two copies stand one after the other; while one is written they differ.
+    // The index is stored twice; while it is being written the copies differ.
     const copy = bytes.subarray(INDEX_COPY_BYTES);
     if (!bytes.subarray(0, INDEX_COPY_BYTES).equals(copy)) return undefined;
-    // In the byte order of the machine, but for the salts, which stand as they do in the log.
+    // In the machine's byte order, except for the salts, which are as in the log.
     const view = new DataView(new Uint8Array(bytes).buffer);
     const isLittle = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
     const pageBytes = view.getUint16(PAGE_BYTES_AT, isLittle);
@@ -98,7 +97,7 @@ export class LogView {
     };
   }
 
-  /** Undefined: nothing is committed in this round of the log. */
+  /** Returns the log's position. Undefined: nothing is committed in this round. */
   place(): LogPlace | undefined {
     const index = this.index();
     if (index === undefined || index.frames === 0) return undefined;

@@ -1,7 +1,7 @@
-// Owns the comparison of an embedded store with what is known of it from elsewhere: its high-water mark and
-// the JSONL copies of its transcripts. A store that is behind them has lost something.
-// SL1: neither a killed process nor a loss of power makes a store fail this comparison.
-// SL2: it only reads, and what it reads is bounded.
+// Detects a loss of data: compares an embedded store with its high-water mark and with the JSONL copies of
+// its transcripts. A store that is behind either of them has lost data.
+// SL1: neither a killed process nor a power loss makes a store fail this comparison.
+// SL2: it only reads, and reads a bounded amount.
 
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
@@ -11,29 +11,29 @@ import { copiesIn } from "./sqlite-check.ts";
 import type { LogPlace, LogView } from "./sqlite-log.ts";
 import { claimsAnything, type Mark } from "./sqlite-mark.ts";
 
-/** Tables whose numbers are never given twice, as the mark keeps them. */
+/** Tables whose numbers are never reused; the mark holds their last numbers. */
 const NUMBERED = ["messages", "deliveries", "ledger", "cron_runs", "inbound"];
-/** Newest sessions whose copies are compared with the store after a stop that was not planned. */
+/** Number of newest sessions whose copies are compared with the store after an unplanned stop. */
 const COMPARED = 200;
 const TAIL_BYTES = 64 * 1024;
 const NEWLINE = 0x0a;
-/** Other ids have no copies. */
+/** Ids that can have a copy. */
 const PLAIN_ID = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/;
 const EMPTY = "nothing is left in it";
-/** Rounds that a log may have begun since the mark was written. */
+/** Maximum number of rounds that a log may have begun since the mark was written. */
 const ROUNDS_MAX = 1_000_000;
 
-/** The last number that each numbered table has given out. */
+/** Returns the last number that each numbered table has used. */
 export function numbersGiven(database: DatabaseSync): Mark["rows"] {
   const rows = database.prepare("select name, seq from sqlite_sequence").all();
   const numbers = rows.map(({ name, seq }): [string, number] => [String(name), Number(seq)]);
   return Object.fromEntries(numbers.filter(([name]) => NUMBERED.includes(name)));
 }
 
-/** Where a log is, as far as the comparison needs it. */
+/** The part of a log's position that the comparison needs. */
 type Round = Pick<LogPlace, "salt" | "salt2" | "frames">;
 
-/** The round of a log, seen from the round of the mark. */
+/** Compares the round of a log with the round of the mark. */
 export function roundOf(marked: Round, found: Round | undefined): "same" | "later" | "unknown" {
   if (found === undefined) return "unknown";
   if (found.salt === marked.salt && found.salt2 === marked.salt2) return "same";
@@ -45,10 +45,10 @@ interface Opened {
   readonly file: string;
   /** Opened for reading only. */
   readonly database: DatabaseSync;
-  /** 0: there is nothing in it. */
+  /** Schema version; 0: the database is empty. */
   readonly version: number;
   readonly view: LogView;
-  /** Whether the database's file alone holds the last frame that the mark names. */
+  /** Whether the database file alone holds the last frame that the mark names. */
   readonly hasPage: boolean;
 }
 
@@ -56,18 +56,18 @@ function lostOfLog({ rows, log }: Mark, { file, database, view, hasPage }: Opene
   if (log === undefined) return undefined;
   const found = view.index();
   const round = roundOf(log, found);
-  // A round is begun when all of the one before is in the database.
+  // A new round begins only when the whole log is in the database.
   if (round === "later") return undefined;
   if (round === "same") {
     const frames = found?.frames ?? 0;
     if (frames >= log.frames) return undefined;
     return `its log ${file}-wal can be read up to page ${frames} of ${log.frames} only`;
   }
-  // Another program may have written the log into the database, and removed it.
+  // Another program may have checkpointed the log and removed it.
   if (hasPage) return undefined;
   const given = numbersGiven(database);
   if (Object.entries(given).some(([name, seq]) => seq > (rows[name] ?? 0))) return undefined;
-  return `its log ${file}-wal is gone, or is another one`;
+  return `its log ${file}-wal is missing or was replaced`;
 }
 
 function lostNumbers({ rows }: Mark, database: DatabaseSync): string | undefined {
@@ -78,13 +78,13 @@ function lostNumbers({ rows }: Mark, database: DatabaseSync): string | undefined
   return words.join(", ");
 }
 
-/** Says what a store has lost since its mark was written; undefined: nothing. */
+/** Returns what a store has lost since its mark was written; undefined: nothing. */
 export function lostSinceMark(mark: Mark, opened: Opened): string | undefined {
   if (opened.version === 0) return claimsAnything(mark) ? EMPTY : undefined;
   return lostOfLog(mark, opened) ?? lostNumbers(mark, opened.database);
 }
 
-/** The id in the last whole line of a copy; undefined: there is none. */
+/** Returns the id in the last whole line of a copy; undefined if there is none. */
 function lastIdIn(file: string): string | undefined {
   let handle: number;
   try {
@@ -98,7 +98,7 @@ function lastIdIn(file: string): string | undefined {
     readSync(handle, tail, 0, tail.length, size - tail.length);
     const end = tail.lastIndexOf(NEWLINE);
     const start = end <= 0 ? -1 : tail.lastIndexOf(NEWLINE, end - 1);
-    // A longer line than that is compared by the mirror, which never cuts a copy that is ahead.
+    // Skips a longer line. The JSONL copy writer compares it later, and never cuts a copy that is ahead.
     if (end < 0 || (start < 0 && tail.length < size)) return undefined;
     const value = jsonOf(tail.subarray(start + 1, end));
     return isObject(value) && typeof value.id === "string" ? value.id : undefined;
@@ -107,7 +107,7 @@ function lastIdIn(file: string): string | undefined {
   }
 }
 
-/** Says which copies of the newest sessions end with a message that the store does not have. */
+/** Returns which copies of the newest sessions end with a message that the store lacks. */
 export function lostSinceCopies(
   { database, version }: Pick<Opened, "database" | "version">,
   dir: string,

@@ -1,32 +1,31 @@
-// Owns the high-water mark of an embedded store: a small file beside it that says how far the store has come,
-// so that a start notices when the store is behind it.
-// MK1: the mark never claims more than what is on the disk. It may claim less: it is written after commits,
-//      not by them.
-// MK2: it has two slots, written in turn, each in a sector of its own: a loss of power damages at most the
-//      slot that was being written.
+// Owns the high-water mark of an embedded store: a small file beside it that records the last state, so that
+// a start notices when the store has lost data.
+// The mark never claims more than the disk holds. It may claim less: it is written after commits.
+// It has two slots, written in turn, each in its own sector: a power loss damages at most the slot that was
+// being written.
 
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
 import { crc32 } from "node:zlib";
 import { isObject, jsonOf } from "../core/json.ts";
 import type { LogPlace } from "./sqlite-log.ts";
 
-/** Beside the database, under its name: whoever moves `parley.sqlite*` away takes the mark along. */
+/** Ending of the mark's file. Moving `parley.sqlite*` moves the mark, too. */
 export const MARK_ENDING = "-mark";
 
 export interface Mark {
-  /** `closed`: by a planned stop, with all of the log in the database. */
+  /** `closed`: after a planned stop, with the whole log in the database. */
   readonly state: "open" | "closed";
   readonly durability: "full" | "normal";
-  /** The last number that each numbered table has given out. Numbers are never given twice. */
+  /** The last number that each numbered table has used. Numbers are never reused. */
   readonly rows: Readonly<Record<string, number>>;
-  /** The log that has to be there, unless the database holds its content. Absent: none has to. */
+  /** The log that must exist unless the database holds its content. Absent: none is required. */
   readonly log?: LogPlace;
 }
 
 const SLOT_BYTES = 512;
 const SLOTS = 2;
 
-/** A slot's text: checksum, then JSON with the number of the writing. */
+/** Encodes a slot: checksum, then JSON with the number of this write. */
 function slotOf(mark: Mark, number: number): Buffer {
   const text = JSON.stringify({ number, ...mark });
   const slot = Buffer.alloc(SLOT_BYTES);
@@ -67,7 +66,7 @@ function bytesOf(file: string): Buffer {
   }
 }
 
-/** Reads the mark of a database's file. "damaged": something is written there that cannot be read. */
+/** Reads the mark of a database file. "damaged": the mark exists but cannot be read. */
 export function readMark(file: string): Mark | "damaged" | undefined {
   const bytes = bytesOf(`${file}${MARK_ENDING}`);
   return newest(bytes)?.mark ?? (bytes.every((byte) => byte === 0) ? undefined : "damaged");
@@ -90,7 +89,7 @@ export class MarkWriter {
     this.#handle = openSync(name, "r+");
   }
 
-  /** `sync`: it is on the disk when this returns. */
+  /** `sync`: the mark is on disk when this returns. */
   write(mark: Mark, { sync }: { sync: boolean }): void {
     this.#number += 1;
     writeSync(this.#handle, slotOf(mark, this.#number), 0, SLOT_BYTES, (this.#number % SLOTS) * SLOT_BYTES);

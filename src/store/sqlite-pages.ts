@@ -1,6 +1,6 @@
-// Looks for damaged pages of an open embedded store, in a thread of its own that lives as long as the check.
-// PG1: a table at a time, and between two tables it rests as long as the one before took: nobody who reads or
-//      writes waits for it.
+// Checks an open embedded store for damaged pages, in a thread that lives only during the check. It checks
+// one table at a time and pauses for as long as the check of a table took, so that reads and writes do not
+// wait.
 
 import { CompiledQuery } from "kysely";
 import type { Clock, Timer } from "../world/plain.ts";
@@ -9,10 +9,10 @@ import { StoreProblem } from "./problems.ts";
 import { ReadWorkerConnection } from "./sqlite-read-connection.ts";
 import type { ReadWorkerOptions } from "./sqlite-read-worker.ts";
 
-/** After the start, when whoever waited for it is served. */
+/** Delay after the start, so that the first requests are served before. */
 const FIRST_MS = 10 * 60_000;
 const EVERY_MS = 24 * 3_600_000;
-/** Each page is read once: a larger cache saves nothing, and its memory stays with the process. */
+/** Each page is read once: a larger cache would save nothing, and its memory stays allocated. */
 const CACHE_KIB = 1_024;
 
 const TABLES = `select name from sqlite_schema where type = 'table' and sql not like 'create virtual%'
@@ -35,7 +35,7 @@ export class PageCheck {
     this.#plan(FIRST_MS);
   }
 
-  /** Resolves when nothing of it has the file open any more. */
+  /** Resolves when the check has closed the file. */
   async close(): Promise<void> {
     this.#stop.abort();
     this.#timer?.cancel();
@@ -65,13 +65,14 @@ export class PageCheck {
         "the store has damaged pages: make a backup, stop the gateway and run parley store recover";
       log.error({ file: start.file, damage }, text);
     } catch (error) {
-      if (!this.#stop.signal.aborted) log.warn({ err: error, file: start.file }, "pages not checked");
+      if (!this.#stop.signal.aborted)
+        log.warn({ err: error, file: start.file }, "could not check the store's pages");
     } finally {
       await reads.close();
     }
   }
 
-  /** Says of each table what is wrong with it first. */
+  /** Returns the first damage in each table. */
   async #damageIn(ask: (sql: string) => Promise<string[]>): Promise<string[]> {
     const { clock } = this.#parts;
     const damage: string[] = [];
@@ -102,7 +103,7 @@ export class PageCheck {
   }
 }
 
-/** A page may be so damaged that the check itself cannot read on. */
+/** A damaged page can make the check itself fail. */
 function corruption(error: unknown): string[] {
   if (error instanceof StoreProblem && error.problem === "corrupt") return [error.message];
   throw error;

@@ -1,10 +1,10 @@
-// Owns reads of the embedded store that may take long, such as a search in a million messages: they are done
-// in a thread of their own, and the event loop goes on meanwhile.
-// SA1: the thread is started by the first question: a gateway that is never asked does not pay for it.
-// SA2: one question at a time, in the order of asking; of those that wait, one whose asker has left is
-//      dropped. One that is under way is finished, and nobody hears of it: SQLite can't be told to stop.
-// SA3: at most `WAITING_MAX` wait; one more is refused at once.
-// SA4: a thread that dies takes its question with it, and no other: the next one starts a new thread.
+// Runs slow reads of the embedded store, such as a search in a million messages, in a read worker: a thread,
+// so that the event loop is not blocked.
+// SA1: the first request starts the thread: a gateway without requests does not pay for it.
+// SA2: runs one request at a time, in order; drops a waiting request whose caller has aborted. A running one
+//      is finished and its result discarded: SQLite has no way to interrupt it.
+// SA3: at most `WAITING_MAX` requests wait; further ones are refused at once.
+// SA4: if the thread dies, only its current request fails: the next one starts a new thread.
 
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
@@ -13,7 +13,7 @@ import { asStoreProblem, StoreProblem } from "./problems.ts";
 import type { ReadRequest, ReadResponse, ReadWorkerOptions } from "./sqlite-read-worker.ts";
 
 const WAITING_MAX = 256;
-/** Rows of one page are cloned from one thread to the other: garbage that is young need not become old. */
+/** Rows of a page are copied between threads: a small young generation keeps the garbage from growing old. */
 const YOUNG_GENERATION_MB = 8;
 
 interface PendingRead {
@@ -22,13 +22,13 @@ interface PendingRead {
   readonly reject: (error: unknown) => void;
 }
 
-/** The thread's file: beside this one, built or not. */
+/** Path of the thread's file: beside this one, built or not. */
 function workerFile(): string {
   const source = fileURLToPath(new URL("./sqlite-read-worker.ts", import.meta.url));
   return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
 }
 
-/** A connection whose queries are answered by the other thread. */
+/** A connection whose queries run in the read worker. */
 export class ReadWorkerConnection implements DatabaseConnection {
   readonly #start: ReadWorkerOptions;
   #worker: Worker | undefined;
@@ -48,7 +48,7 @@ export class ReadWorkerConnection implements DatabaseConnection {
     signal?.throwIfAborted();
     if (this.#closed) throw new Error("the store is closed");
     if (this.#waiting.length >= WAITING_MAX) {
-      const detail = `${WAITING_MAX} searches wait already`;
+      const detail = `${WAITING_MAX} searches are waiting already`;
       throw new StoreProblem("busy", this.#start.file, { detail });
     }
     const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>[]>();
@@ -67,12 +67,12 @@ export class ReadWorkerConnection implements DatabaseConnection {
     }
   }
 
-  // biome-ignore lint/correctness/useYield: streaming is not offered; whoever asks learns it at once.
+  // biome-ignore lint/correctness/useYield: streaming is not supported; the first call throws.
   async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
     throw new Error("queries of the embedded store are not streamed: read pages");
   }
 
-  /** Resolves when nothing of the thread has the file open any more. What waits is rejected at once. */
+  /** Resolves when the thread has closed the file. Rejects waiting requests at once. */
   async close(): Promise<void> {
     this.#closed = true;
     const worker = this.#worker;
@@ -113,7 +113,7 @@ export class ReadWorkerConnection implements DatabaseConnection {
         reject(asStoreProblem(Object.assign(new Error(message), codes), this.#start.file));
       });
     });
-    let cause: unknown = new Error("the thread that reads the store aside ended");
+    let cause: unknown = new Error("the read worker of the store ended unexpectedly");
     worker.on("error", (error) => {
       cause = error;
     });

@@ -1,19 +1,19 @@
-// Owns the thread beside the gateway's own in which reads of the embedded store that may take long are done
-// (sqlite-read-connection.ts starts it). It imports little: it is started when somebody waits.
-// AW1: it reads only, by a connection of its own, and each question sees the last committed state.
+// The read worker: a thread that runs slow reads of the embedded store (sqlite-read-connection.ts starts it).
+// It imports little, because a caller waits for its start.
+// AW1: it only reads, through its own connection, and each request sees the last committed state.
 
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { Statements } from "./sqlite-statements.ts";
 
-/** What the thread is started with. */
+/** Options of the thread. */
 export interface ReadWorkerOptions {
   readonly file: string;
   readonly busyTimeoutMs: number;
   readonly cacheKib: number;
 }
 
-/** One question at a time; `undefined` ends the thread. */
+/** One request at a time; `undefined` ends the thread. */
 export type ReadRequest = { readonly sql: string; readonly parameters: readonly unknown[] } | undefined;
 
 export type ReadResponse =

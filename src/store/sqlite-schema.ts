@@ -1,20 +1,20 @@
-// Compares the schema of an embedded file with the one that this program makes, so that nothing that somebody
-// planted in a file (a trigger, a view in place of a table) is run or believed.
+// Compares the schema of an embedded file with this program's schema, so that an object that somebody planted
+// in a file (a trigger, a view in place of a table) is never run or trusted.
 
 import { DatabaseSync } from "node:sqlite";
 import { COPIED_TABLES } from "./copy.ts";
 import { migrate } from "./migrations.ts";
 import { distrust } from "./sqlite-trust.ts";
 
-/** One object of a schema that is not as this program makes it. */
+/** An object of a schema that differs from this program's schema. */
 export interface SchemaDifference {
-  /** As SQLite names it: `table`, `trigger`, `view` or `index`. */
+  /** SQLite's name for its type: `table`, `trigger`, `view` or `index`. */
   readonly type: string;
   readonly name: string;
   readonly kind: "unknown" | "changed" | "missing";
 }
 
-/** An object as people are shown it: `trigger "approve_all"`. */
+/** Returns an object's text for people: `trigger "approve_all"`. */
 export function shownObject({ type, name }: SchemaDifference): string {
   return `${type} ${JSON.stringify(name)}`;
 }
@@ -22,14 +22,14 @@ export function shownObject({ type, name }: SchemaDifference): string {
 interface SchemaObject {
   readonly type: string;
   readonly name: string;
-  /** Two objects with the same shape do the same. */
+  /** Objects with equal shapes behave alike. */
   readonly shape: string;
 }
 
-/** Statistics and numbering of SQLite itself. */
+/** Matches SQLite's internal tables for statistics and numbering. */
 const OWN_NAME = /^sqlite_/;
 
-/** Columns of an ordinary table; the text of anything else, without regard to white space. */
+/** Returns the columns of an ordinary table; for anything else its text, ignoring white space. */
 function shapeOf(database: DatabaseSync, type: string, name: string, text: string): string {
   if (type !== "table" || /^\s*create\s+virtual\s/i.test(text)) return text.replaceAll(/\s+/g, " ").trim();
   const columns = database.prepare("select name, type, pk, hidden from pragma_table_xinfo(?)").all(name);
@@ -57,7 +57,7 @@ function expectedObjects(version: number): Map<string, SchemaObject> {
   }
 }
 
-/** Everything in an open file of this schema version that is not as this program makes it. */
+/** Returns all differences between an open file and this program's schema of that version. */
 export function schemaDifferences(database: DatabaseSync, version: number): SchemaDifference[] {
   const [found, expected] = [objectsOf(database), expectedObjects(version)];
   const differences: SchemaDifference[] = [];
@@ -73,13 +73,17 @@ export function schemaDifferences(database: DatabaseSync, version: number): Sche
   return differences;
 }
 
-/** A table of ours whose rows cannot be read: it is something else, has other columns, or is not there. */
+/**
+ * Returns a table whose rows cannot be read: it is another type of object, has other columns, or is missing.
+ */
 export function unreadableTable(differences: readonly SchemaDifference[]): SchemaDifference | undefined {
   const copied: readonly string[] = COPIED_TABLES;
   return differences.find(({ kind, name }) => kind !== "unknown" && copied.includes(name.toLowerCase()));
 }
 
-/** Makes a new file with our schema of this version, and copies the rows of another file into it. */
+/**
+ * Creates a new file with this program's schema of that version, and copies the rows of another file into it.
+ */
 export function copyIntoOwnSchema(from: string, to: string, version: number): void {
   const database = new DatabaseSync(to);
   try {
@@ -93,7 +97,7 @@ export function copyIntoOwnSchema(from: string, to: string, version: number): vo
         .all(table)
         .map(({ name }) => `"${String(name)}"`)
         .join(", ");
-      // An older version has no such table.
+      // An older version lacks this table.
       if (columns === "") continue;
       database.exec(`insert into main."${table}" (${columns}) select ${columns} from source."${table}"`);
     }

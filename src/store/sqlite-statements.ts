@@ -1,8 +1,8 @@
-// Owns the prepared statements of one `node:sqlite` connection, in whichever thread it is.
+// Caches the prepared statements of one `node:sqlite` connection.
 
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 
-/** Statements kept prepared; the one unused for the longest time goes first. */
+/** Statements kept prepared; the least recently used one is evicted first. */
 const STATEMENTS_MAX = 256;
 
 interface Prepared {
@@ -12,7 +12,7 @@ interface Prepared {
 
 export interface Ran {
   readonly rows: Record<string, unknown>[];
-  /** Of a statement that gives no rows: what it did. */
+  /** Result of a statement without rows. */
   readonly did?: { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint };
 }
 

@@ -1,10 +1,10 @@
-// Makes a connection to an embedded file distrust the file's own schema. Loaded by every start.
+// Makes a connection to an embedded file distrust the file's own schema. Every start loads this module.
 
 import type { DatabaseSync } from "node:sqlite";
 
 /**
- * Prepares a connection for a file of unknown origin: its schema may call nothing that has side effects, and
- * no statement may write to the schema itself.
+ * Prepares a connection for a file of unknown origin: its schema may call no function with side effects, and
+ * no statement may change the schema itself.
  */
 export function distrust(database: DatabaseSync): void {
   database.enableDefensive(true);

@@ -1,10 +1,8 @@
-// Owns the embedded store: one database file, one process that writes it.
-// Q1: a file that is newer, damaged, foreign or not ours to write is refused before anything is written to
-//      it.
-// Q2: what a transaction wrote is on disk when its promise resolves (durability "full": also after power
-//      loss).
-// Q3: reading never waits for an open transaction; it sees the last committed state.
-// Q4: what may take long is read by a thread of its own (sqlite-read-connection.ts).
+// Owns the embedded store: one database file that one process writes.
+// A file that is newer, damaged, foreign or not writable is refused before anything is written to it.
+// Rows of a transaction are on disk when its promise resolves (durability "full": also after a power loss).
+// Reads never wait for an open transaction; they see the last committed state. Slow reads run in the read
+// worker (sqlite-read-connection.ts).
 
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,36 +29,36 @@ import { distrust } from "./sqlite-trust.ts";
 import type { Tables } from "./tables.ts";
 
 interface SqliteOptions {
-  /** Absolute path of the store directory; made, for its owner only, if it does not exist. */
+  /** Absolute path of the store directory; created, for its owner only, if it does not exist. */
   readonly dir: string;
   /**
-   * `full`: a commit survives power loss. `normal`: it survives the process, and a power loss may cost the
-   * last few.
+   * `full`: a commit survives a power loss. `normal`: it survives a crash of the process; a power loss may
+   * undo the last few.
    */
   readonly durability: "full" | "normal";
   readonly log: Log;
-  /** For what is done some time after a commit. Absent: see `StoreKeeper`. */
+  /** Timers for work some time after a commit. Absent: see `StoreKeeper`. */
   readonly clock?: Clock;
-  /** Lets everything ask for a transaction that is about to: those share a commit. Default: nobody waits. */
+  /** Lets pending callers begin their transactions, so that they share a commit. Default: no waiting. */
   readonly gather?: () => Promise<void>;
 }
 
-/** The database's name in the store directory. */
+/** File name of the database in the store directory. */
 export const STORE_FILE = "parley.sqlite";
 
-/** How long a statement waits for another program's lock. Waiting blocks the process, so it is short. */
+/** How long a statement waits for another program's lock. Short, because waiting blocks the process. */
 const BUSY_TIMEOUT_MS = 250;
 const CACHE_KIB = 16_384;
-/** It answers plain queries only while a transaction is open: at all other times the writer does. */
+/** Small, because the reader is used only while a transaction is open: otherwise the writer reads. */
 const READER_CACHE_KIB = 2_048;
-/** Pages of the log at which a commit writes it into the database by itself, if no keeper has come before. */
+/** Length of the log at which a commit checkpoints it, if the keeper has not done so before. */
 const CHECKPOINT_AT_COMMIT_PAGES = 16_000;
-/** Copies of transcripts that are known to exist. */
+/** Maximum number of cached paths of existing JSONL copies. */
 const WRITTEN_KNOWN_MAX = 10_000;
 
 /**
- * Opens, and if need be makes or migrates, the store of one gateway. Holds the directory's lock until
- * `close`. What a person has to put right rejects with a `StoreProblem`.
+ * Opens one gateway's store, and creates or migrates it if necessary. Holds the directory's lock until
+ * `close`. Rejects with a `StoreProblem` if a person has to fix something.
  */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const { dir, log } = options;
@@ -74,7 +72,8 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     const isShort = refuseDamagedFile(dir, file);
     writeFileSync(file, "", { flag: "a", mode: 0o600 });
     look = lookBefore(options, { file, view, isShort });
-    if (look.mark === "damaged") log.warn({ file }, "high-water mark cannot be read");
+    if (look.mark === "damaged")
+      log.warn({ file }, "could not read the high-water mark; the store is used without it");
     writer = openWriter(file);
     const { version } = look;
     const journal = writer.prepare("pragma journal_mode = wal").get();
@@ -84,7 +83,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     if (version > 0 && version !== SCHEMA_VERSION)
       log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
     const atCommit = options.clock === undefined ? CHECKPOINT_PAGES : CHECKPOINT_AT_COMMIT_PAGES;
-    // Only now: a migration may sort more than fits.
+    // After the migrations: their sorts may not fit into memory.
     writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${atCommit}`);
     const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
     distrust(reader);
@@ -101,14 +100,14 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   }
 }
 
-/** Compares a store with what is known of it, as a start does. Changes nothing. Rejects as a start does. */
+/** Makes the checks of a start, and rejects like a start. Changes nothing. */
 export function compareAsStart(options: Pick<SqliteOptions, "dir" | "durability">): void {
   const file = join(options.dir, STORE_FILE);
   const unlock = lockStore(options.dir);
   const view = new LogView(file);
   try {
     const isShort = refuseDamagedFile(options.dir, file);
-    // An interrupted transaction is undone by the start itself.
+    // The start itself undoes an interrupted transaction.
     if (sizeOf(file) === 0 || sizeOf(`${file}-journal`) > 0) return;
     lookBefore(options, { file, view, isShort }).database.close();
   } catch (error) {
@@ -125,15 +124,15 @@ function openWriter(file: string): DatabaseSync {
   return writer;
 }
 
-/** The store as it was found, before anything was written to it. */
+/** The state of a store before anything was written to it. */
 interface Look {
-  /** Opened for reading only. Closed last, so that a log is read in only once. */
+  /** Opened read-only. Closed last, so that the log is read only once. */
   readonly database: DatabaseSync;
   readonly version: number;
   readonly mark: ReturnType<typeof readMark>;
 }
 
-/** Reads a file before it is opened for writing. Refuses one that has lost something. */
+/** Checks a file before it is opened for writing. Refuses one that has lost data. */
 function lookBefore(
   { dir, durability }: Pick<SqliteOptions, "dir" | "durability">,
   { file, view, isShort }: { file: string; view: LogView; isShort: boolean },
@@ -141,7 +140,7 @@ function lookBefore(
   const mark = readMark(file);
   const known = mark === "damaged" ? undefined : mark;
   const hasPage = known?.log !== undefined && holdsPage(file, known.log);
-  // An interrupted transaction of a file without a log is undone by opening it, which takes writing.
+  // Opening a file with a journal undoes its interrupted transaction, which needs write access.
   const readOnly = sizeOf(`${file}-journal`) === 0;
   const database = new DatabaseSync(file, { readOnly, timeout: BUSY_TIMEOUT_MS });
   try {
@@ -161,7 +160,7 @@ function lookBefore(
   }
 }
 
-/** The end of a short file has to be in its log. */
+/** Refuses a short file whose end is not in its log. */
 function refuseUnsound(database: DatabaseSync, file: string): void {
   const found = String(Object.values(database.prepare("pragma quick_check(1)").get() ?? {})[0]);
   if (found !== "ok") throw new StoreProblem("corrupt", file, { detail: `its end is missing: ${found}` });
@@ -180,7 +179,7 @@ function keeperOf(
 ): StoreKeeper {
   const { mark, version } = look;
   const known = mark === "damaged" ? undefined : mark;
-  // A mark that names a log which is not there any more could be all that a loss of power leaves.
+  // A mark that names a missing log may be all that a power loss leaves.
   const isCurrent =
     known?.durability === durability &&
     version === SCHEMA_VERSION &&
@@ -198,13 +197,13 @@ async function makeDirectory(dir: string): Promise<void> {
   }
 }
 
-/** The file's schema version; 0 for an empty one. Reads only. */
+/** Returns the file's schema version; 0 for an empty file. Reads only. */
 function checkedVersion(database: DatabaseSync, file: string): number {
   const read = (name: string): number => Number(database.prepare(`pragma ${name}`).get()?.[name]);
   const version = read("user_version");
   const tables = Number(database.prepare("select count(*) as n from sqlite_schema").get()?.n);
   if (tables > 0 && read("application_id") !== APPLICATION_ID) {
-    throw new StoreProblem("corrupt", file, { detail: "it is another program's database" });
+    throw new StoreProblem("corrupt", file, { detail: "it is a database of another program" });
   }
   if (version > SCHEMA_VERSION) {
     throw new StoreProblem("newer", file, { detail: `version ${version}, known up to ${SCHEMA_VERSION}` });
@@ -256,7 +255,9 @@ function storeOf(parts: Parts): Store {
   };
 }
 
-/** Finds the copies that exist. One that was found is not looked for again: a list names hundreds. */
+/**
+ * Returns a function that finds existing copies. It caches the found ones: a list of sessions names hundreds.
+ */
 function writtenOf(pathOf: (sessionId: string) => string): Store["writtenTranscript"] {
   const found = new Map<string, string>();
   return (sessionId) => {

@@ -1,8 +1,8 @@
-// Owns the reading of an entry from its row. A disk may have changed what stands there, or a hand.
-// RE1: reading never throws, and what comes out has the shape of an entry, under the row's own id.
-// RE2: what was written whole comes out as it was written.
-// RE3: what can't be read says so in its place. Never does it pass for what a person wrote (I11), nor for a
-//      tool call that could be run.
+// Reads an entry from its row, which a disk error or a person may have changed.
+// RE1: reading never throws, and returns a valid entry with the row's own id.
+// RE2: an undamaged entry is returned as it was written.
+// RE3: a placeholder replaces unreadable parts. They never pass for a person's words (I11), nor for a tool
+//      call that could be run.
 
 import { isObject, jsonOf } from "../core/json.ts";
 import type {
@@ -19,7 +19,7 @@ import type {
 } from "../core/message.ts";
 import { ZERO_USAGE } from "../core/message.ts";
 
-/** The columns that a reading needs. */
+/** Columns that reading needs. */
 export interface EntryRow {
   readonly id: string;
   readonly role: string;
@@ -27,21 +27,21 @@ export interface EntryRow {
   readonly created_at: number;
 }
 
-/** What stands where something could not be read. */
+/** Placeholder for an unreadable part. */
 const DAMAGED = "[This part of the transcript is damaged and can't be read.]";
 const DAMAGED_BLOCK: TextBlock = { type: "text", text: DAMAGED };
-/** Levels of a call's arguments and of a result's details: more than any tool has, and no danger. */
+/** Maximum depth of a call's arguments and a result's details: more than any tool uses, and safe to walk. */
 const DEPTH_MAX = 200;
 
 type Fields = Readonly<Record<string, unknown>>;
 
 const isText = (value: unknown): value is string => typeof value === "string";
 const isTextOrNone = (value: unknown): boolean => value === undefined || isText(value);
-/** A count, a time or a price: sums of them stay numbers. */
+/** Whether a value is a valid count, time or price: sums of them stay numbers. */
 const isAmount = (value: unknown): value is number =>
   typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
 
-/** Level by level, never by recursion. */
+/** Iterates level by level; recursion could overflow the stack. */
 function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -72,7 +72,10 @@ interface Content<B> {
   readonly isWhole: boolean;
 }
 
-/** The blocks as they are, each that is none in its place as text; of what is no list, one such text. */
+/**
+ * Returns the blocks, each invalid one replaced by the placeholder; a value that is no list becomes one
+ * placeholder.
+ */
 function contentOf<B>(role: Message["role"], content: unknown): Content<B> {
   if (!Array.isArray(content)) return { blocks: [DAMAGED_BLOCK], isWhole: false };
   const allowed: readonly string[] = ALLOWED[role];
@@ -85,13 +88,13 @@ function contentOf<B>(role: Message["role"], content: unknown): Content<B> {
   return { blocks: content.map((block) => (fits(block) ? block : DAMAGED_BLOCK)), isWhole: false };
 }
 
-/** A field that is a text, or is not there. */
+/** Returns an optional text field. */
 function optionalText<N extends string>(name: N, fields: Fields): { [P in N]?: string } {
   const value = fields[name];
   return isText(value) ? ({ [name]: value } as { [P in N]?: string }) : {};
 }
 
-/** Where a message came from: what can't be read came from the runtime, and from no person. */
+/** Returns a message's origin; an unreadable one counts as the runtime, never as a person. */
 function provenanceOf(value: unknown): Provenance {
   const fields = isObject(value) ? value : {};
   const { kind, sourceSessionKey, sourceTool, chainId, hop } = fields;
@@ -153,7 +156,7 @@ function assistantOf(fields: Fields, base: Base): AssistantMessage {
     provider: isText(provider) ? provider : "unknown",
     model: isText(model) ? model : "unknown",
     usage: usageOf(fields.usage),
-    // No turn ends with what is not the whole of a model's words, or goes on from it.
+    // Incomplete words of a model must neither end a turn nor be continued.
     stopReason: isWhole && isText(stopReason) ? stopReason : "injected",
     ...optionalText("errorMessage", fields),
   };
@@ -185,7 +188,7 @@ function baseOf({ id, created_at }: EntryRow, { timestamp }: Fields): Base {
   return { id, timestamp: isAmount(timestamp) ? timestamp : created_at };
 }
 
-/** The fields as far as they say what the row says that they are; of anything else there are none. */
+/** Returns the fields if they match the row's role; otherwise none. */
 function fieldsOf(row: EntryRow): Fields {
   const value = jsonOf(row.entry_json);
   if (!isObject(value)) return {};
@@ -193,7 +196,7 @@ function fieldsOf(row: EntryRow): Fields {
   return said === row.role ? value : {};
 }
 
-/** The message of a row that is no compaction. A role that nobody writes is read as the runtime's words. */
+/** Returns the message of a row that is not a compaction. An unknown role is read as the runtime's. */
 export function readMessage(row: EntryRow): Message {
   const fields = fieldsOf(row);
   const base = baseOf(row, fields);
@@ -209,7 +212,7 @@ export function readMessage(row: EntryRow): Message {
   }
 }
 
-/** The entry of a row. */
+/** Returns the entry of a row. */
 export function readEntry(row: EntryRow): Entry {
   if (row.role !== "compaction") return readMessage(row);
   const fields = fieldsOf(row);

@@ -1,9 +1,9 @@
-// Owns how work runs in one transaction on one connection, whatever the database.
-// TX1: what fails between begin and commit undoes all of it.
-// TX2: a transaction that is over takes no further statement: on its connection that would be a change of its
-//      own, or part of somebody else's transaction.
-// TX3: statements that are given together are sent together. The query builder's own transactions send none
-//      before the one before it was answered, which in a shared database costs a round trip each.
+// Runs work in one transaction on one connection, for both databases.
+// A failure between begin and commit undoes the whole transaction.
+// TX2: a finished transaction refuses further statements: its connection would run them outside a
+//      transaction, or in another one.
+// Statements that are given together are sent together. The query builder's own transactions wait for each
+// answer, which costs a round trip per statement on a shared database.
 
 import {
   type ConnectionProvider,
@@ -17,27 +17,27 @@ import { asInDoubt } from "./problems.ts";
 import type { Store, Tx } from "./sql.ts";
 import type { Tables } from "./tables.ts";
 
-/** A connection on which one transaction at a time may be under way. */
+/** A connection that runs one transaction at a time. */
 export interface TransactionConnection extends DatabaseConnection {
   begin(): Promise<void> | void;
   commit(): Promise<void> | void;
-  /** Never fails. */
+  /** Never rejects. */
   rollback(): Promise<void> | void;
 }
 
-/** Who hands connections out, each to one user at a time. */
+/** A pool of connections, each used by one caller at a time. */
 export interface Connections<C extends TransactionConnection> {
   acquire(): Promise<C>;
   release(connection: C): void;
 }
 
-/** A transaction as whoever works in it sees it, and what makes it take no further statement (TX2). */
+/** An open transaction, and a function that makes it refuse further statements (TX2). */
 interface OpenTransaction {
   readonly tx: Tx;
   readonly end: () => void;
 }
 
-/** Makes transactions on connections on which they have been begun. */
+/** Makes a `Tx` for a connection on which a transaction has begun. */
 export function transactionOpener<C extends DatabaseConnection>(
   dialect: Dialect,
 ): (connection: C) => OpenTransaction {
@@ -61,7 +61,7 @@ export function transactionOpener<C extends DatabaseConnection>(
   };
 }
 
-/** Runs work in transactions, each on a connection of its own. */
+/** Runs each transaction on a connection from the pool. */
 export function transactionsOn<C extends TransactionConnection>(
   connections: Connections<C>,
   dialect: Dialect,
@@ -95,8 +95,8 @@ async function committed(connection: TransactionConnection): Promise<void> {
 }
 
 /**
- * Does parts of a transaction's work together, each begun in this order. Waits for all of them, also when one
- * fails, and fails with the first failure: no part may go on while the transaction is undone.
+ * Runs parts of a transaction together, started in this order. Waits for all of them, also if one fails, and
+ * then rejects with the first failure: no part may continue while the transaction is rolled back.
  */
 export async function together<const T extends readonly unknown[]>(
   ...parts: T
@@ -109,7 +109,7 @@ export async function together<const T extends readonly unknown[]>(
   };
 }
 
-/** What the query builder asks of a driver besides connections: transactions, which it does not make here. */
+/** Stubs of the driver methods for transactions, which the query builder must not call. */
 export const NO_TRANSACTIONS: Pick<
   Driver,
   "init" | "beginTransaction" | "commitTransaction" | "rollbackTransaction" | "destroy"
@@ -122,5 +122,5 @@ export const NO_TRANSACTIONS: Pick<
 };
 
 async function refuse(): Promise<void> {
-  throw new Error("transactions of the store are made by its `transaction`");
+  throw new Error("use the store's `transaction`, not the query builder's");
 }

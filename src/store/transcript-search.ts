@@ -1,6 +1,6 @@
-// Owns full-text search over transcripts: what people and models wrote, newest first.
-// TS1: transcripts of archived and of deleted sessions are not found; a hit from before a reset says so.
-// TS2: a page reads at most a fixed number of matches; its cursor goes on from there.
+// Full-text search over transcripts: messages of people and models, newest first. It skips transcripts of
+// archived and deleted sessions, and marks hits from before a reset. A page reads a bounded number of
+// matches; its cursor continues from there.
 
 import { type RawBuilder, sql } from "kysely";
 import { textOf } from "../core/message.ts";
@@ -12,22 +12,22 @@ import { fewInScope, fewInTree, scopeConditions } from "./session-scope.ts";
 import { type Db, kindOf } from "./sql.ts";
 import { readMessage } from "./stored-entry.ts";
 
-/** Matches that one page looks at to find those in scope. */
+/** Matches that one page reads to find those in scope. */
 const MATCHES_MAX = 5_000;
-/** Entries above this are read one by one. */
+/** Larger entries are read one by one. */
 const READ_AT_ONCE_BYTES = 256 * 1024;
-/** Sessions that the index is asked for by name; for more, matches are filtered instead. */
+/** Sessions that a query names in the index; with more, matches are filtered afterwards. */
 const PLACES_MAX = 200;
 
 interface TranscriptQuestion {
   readonly query: string;
-  /** What the viewer could reach at most. */
+  /** The most that the viewer could reach. */
   readonly scope: Scope;
   readonly agentId?: string;
   readonly sessionKey?: string;
   readonly limit: number;
   readonly redactor: Redactor;
-  /** `nextCursor` of the page before. */
+  /** `nextCursor` of the previous page. */
   readonly cursor?: string;
 }
 
@@ -38,7 +38,7 @@ export interface SearchHit {
   readonly role: string;
   readonly timestamp: number;
   readonly excerpt: string;
-  /** The conversation was ended by a reset. */
+  /** The message is from before a reset. */
   readonly earlier?: true;
 }
 
@@ -54,12 +54,12 @@ interface HitRow {
   readonly session_id: string;
   readonly current_id: string;
   readonly role: string;
-  /** Null of a large one, which is read by itself. */
+  /** Null for a large entry, which is read separately. */
   readonly entry_json: string | null;
   readonly created_at: number;
 }
 
-/** The places to ask the index for; undefined: everywhere. */
+/** Returns the index tokens of the sessions to search; undefined: search all. */
 async function placesOf(db: Db, asked: TranscriptQuestion): Promise<string[] | undefined> {
   if (asked.sessionKey !== undefined) return [sessionToken(asked.sessionKey)];
   if (asked.agentId !== undefined) return [agentToken(asked.agentId)];
@@ -78,7 +78,7 @@ async function tokensOf(db: Db, rowIds: readonly number[] | undefined): Promise<
   return rows.map((row) => sessionToken(row.key));
 }
 
-/** Which matches, newest first. */
+/** A range of matches, newest first. */
 interface Slice {
   readonly before: number | undefined;
   readonly skip: number;
@@ -87,7 +87,7 @@ interface Slice {
 
 type Matches = (slice: Slice) => RawBuilder<{ seq: number }>;
 
-/** Of a long text each word stands in one of its parts. */
+/** A long text is indexed in parts, and each word is in one of them. */
 function embeddedMatches(
   words: readonly string[],
   places: readonly string[] | undefined,
@@ -107,7 +107,7 @@ function embeddedMatches(
     ) order by seq desc limit ${sql.lit(limit)} offset ${sql.lit(skip)}`;
 }
 
-/** Positions of the messages that match, on this database; undefined: there can be none. */
+/** Returns positions of matching messages on this database; undefined: nothing can match. */
 function matchesOf(
   db: Db,
   words: readonly string[],
@@ -137,8 +137,8 @@ function matchesOf(
 }
 
 /**
- * Messages that hold all the words, in any case, each word also as the beginning of a longer one. Frequent
- * words take long: to be asked of `Store.readWorker`. `signal`: nobody waits for the answer any more.
+ * Finds messages that contain all words, ignoring case; each word also matches longer words that begin with
+ * it. Frequent words are slow: use `Store.readWorker`. `signal`: the caller no longer waits.
  */
 export async function searchTranscripts(
   db: Db,
@@ -180,13 +180,13 @@ async function hitOf(db: Db, row: HitRow, words: readonly string[], redactor: Re
     messageId: row.id,
     role: row.role,
     timestamp: row.created_at,
-    // Masked before it is cut: a piece of a credential does not look like one any more (I14).
+    // Redacts before cutting: a piece of a credential no longer looks like one (I14).
     excerpt: excerptOf(await redactor.whole(text), words),
     ...(row.session_id === row.current_id ? {} : { earlier: true }),
   };
 }
 
-/** Empty: it was deleted meanwhile. */
+/** Returns a large entry; empty if it was deleted meanwhile. */
 async function largeEntry(db: Db, seq: number): Promise<string> {
   const row = await db.selectFrom("messages").select("entry_json").where("seq", "=", seq).executeTakeFirst();
   return row?.entry_json ?? "";

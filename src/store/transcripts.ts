@@ -1,7 +1,7 @@
 // Owns the entries of transcripts: appended once, read in order. Search lives in transcript-search.ts.
-// T1: an entry is written once: the same id again changes nothing. The id of a tool result says which call it
-//     answers (`resultIdOf`), so that a call never has two.
-// T2: history keeps everything; only the model's context is shortened by a compaction.
+// T1: an entry is written once: a second write of the same id changes nothing. A tool result's id names the
+//     call that it answers (`resultIdOf`), so that a call never has two results.
+// T2: a transcript keeps every entry; a compaction only shortens the model's context.
 // T3: no read takes more than PAGE_BYTES_MAX into memory, unless one entry alone is larger.
 
 import { sql } from "kysely";
@@ -15,9 +15,9 @@ import { INDEXED_CHARS_MAX, PARTS_MAX, placeTokens, sessionToken, textParts } fr
 import { type Db, kindOf, type Tx } from "./sql.ts";
 import { readEntry, readMessage } from "./stored-entry.ts";
 
-/** Stored bytes that one page of history may hold: a page stops early rather than fill the memory. */
+/** Maximum stored bytes of one page of history: the page ends early to bound memory. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
-/** Of these so many are read in one step, or one entry that is larger. */
+/** Stored bytes that one query of a page reads, or one larger entry. */
 const READ_BYTES_MAX = 1024 * 1024;
 
 export interface NewEntry {
@@ -27,15 +27,15 @@ export interface NewEntry {
   readonly entry: Entry;
 }
 
-/** What of an entry can be searched: what a person or a model wrote. */
+/** Returns the searchable text of an entry: the words of a person or a model. */
 export function searchableText(entry: Entry, redactor: Redactor): string | Promise<string> {
   const spoken = isCompaction(entry) || entry.role === "toolResult" ? "" : textOf(entry);
-  // A hit alone could confirm a guess at a secret, so secrets are not in the index (I14).
+  // The index excludes secrets: a hit alone could confirm a guess (I14).
   if (spoken.length <= LONG_CHARS) return spoken === "" ? "" : redactor.mask(spoken);
   return redactor.start(spoken, INDEXED_CHARS_MAX).then(({ text }) => text);
 }
 
-/** The columns of a row of an entry, as text and numbers. */
+/** Column values of an entry's row. */
 type MessageValues = Parameters<typeof insertRow>[1];
 
 function insertRow(
@@ -54,13 +54,13 @@ function insertRow(
 const INSERT = prepared((tx, row: MessageValues) => insertRow(tx, row).returning("seq"));
 
 /**
- * Appends to the transcript and, if it can be searched, to the full-text index. Returns the entry as it is
- * stored: a tool result that was stored before under the same id stays, and is returned instead.
+ * Appends an entry to the transcript and, if it is searchable, to the full-text index. Returns the stored
+ * entry: an earlier tool result with the same id is kept, and returned instead.
  */
 export async function appendEntry(tx: Tx, args: NewEntry, redactor: Redactor): Promise<Entry> {
   const { sessionKey, entry } = args;
   const found = searchableText(entry, redactor);
-  // Where nothing has to be waited for, the statements keep their place among those that are sent together.
+  // Without an await the statements stay in the batch that is sent together.
   const text = typeof found === "string" ? found : await found;
   const row = rowOf(args);
   if (text !== "" && kindOf(tx) === "postgres") {
@@ -107,7 +107,7 @@ async function indexForSearch(tx: Tx, seq: number, sessionKey: string, text: str
   await indexEmbedded(tx, { seq, sessionKey, agentId: owner?.agent_id, text });
 }
 
-/** A message that can be searched. */
+/** A searchable message. */
 export interface Searchable {
   readonly seq: number;
   readonly sessionKey: string;
@@ -115,7 +115,7 @@ export interface Searchable {
   readonly text: string;
 }
 
-/** Puts a message into the embedded database's full-text index, a long one in parts. */
+/** Adds a message to the embedded database's full-text index, a long one in parts. */
 export async function indexEmbedded(tx: Tx, message: Searchable): Promise<void> {
   const { seq, sessionKey, agentId } = message;
   const place = placeTokens(sessionKey, agentId).join(" ");
@@ -129,7 +129,7 @@ export async function indexEmbedded(tx: Tx, message: Searchable): Promise<void> 
   }
 }
 
-/** PostgreSQL: message and index in one round trip; the agent's token is made as `agentToken` makes it. */
+/** PostgreSQL: inserts message and index in one round trip; builds the agent's token as `agentToken` does. */
 function insertWithVectors(insert: ReturnType<typeof insertRow>, sessionKey: string, text: string) {
   const vectors = vectorsOf(text, [sessionToken(sessionKey)]);
   return sql`
@@ -146,16 +146,16 @@ function insertWithVectors(insert: ReturnType<typeof insertRow>, sessionKey: str
         left join agent on true`;
 }
 
-/** What a reading of entries selects. */
+/** Columns of an entry. */
 const ENTRY = ["id", "role", "entry_json", "created_at"] as const;
 
-/** Where a page begins, and which way it goes from there: that place itself is not in it. */
+/** The start of a page, itself excluded, and the direction from there. */
 type HistoryPosition =
   | { readonly way: "back"; readonly beforeSeq?: number }
   | { readonly way: "on"; readonly afterSeq: number; readonly afterRun?: string };
 
 interface Page {
-  /** Lets other work go on between two parts of a page that holds much. */
+  /** Yields to other work between two parts of a large page. */
   readonly pace?: Pace | undefined;
   readonly sessionId: string;
   readonly place: HistoryPosition;
@@ -171,7 +171,7 @@ function messagesIn(db: Db, { sessionId, includeTools }: Pick<Page, "sessionId" 
   return includeTools ? query : query.where("role", "!=", "toolResult");
 }
 
-/** Positions of a page from where it begins, one more than asked where there is more. */
+/** Returns the positions of a page, and one more if another page follows. */
 function pagePositions(db: Db, page: Page) {
   const { place, limit } = page;
   let query = messagesIn(db, page).select(["seq", sql<number>`octet_length(entry_json)`.as("bytes")]);
@@ -183,7 +183,9 @@ function pagePositions(db: Db, page: Page) {
     .execute();
 }
 
-/** How many of the first rows hold at most so many bytes together; one at least, where there is one. */
+/**
+ * Returns how many of the first rows hold at most `bytesMax` bytes together; at least one if there are rows.
+ */
 function countWithin(rows: readonly { readonly bytes: number }[], bytesMax: number): number {
   let bytes = 0;
   const first = rows.findIndex((row, at) => {
@@ -197,7 +199,7 @@ interface PageRead {
   /** Oldest first. */
   readonly messages: Message[];
   readonly runIds: ReadonlyMap<string, string>;
-  /** There is more in the direction of the page. */
+  /** More entries follow in the page's direction. */
   readonly more: boolean;
 }
 
@@ -228,26 +230,26 @@ async function readPage(db: Db, page: Page): Promise<PageRead> {
 export interface HistoryPage {
   /** Oldest first. */
   readonly messages: Message[];
-  /** The run of each message that has one, by the message's id; of the one behind which it begins, too. */
+  /** Runs by message id; includes the run of the message after which the page begins. */
   readonly runIds: ReadonlyMap<string, string>;
-  /** The oldest message of this page, when there are older ones. */
+  /** The oldest message of this page, if there are older ones. */
   readonly nextBefore?: string;
-  /** The newest message of this page, when there are newer ones. */
+  /** The newest message of this page, if there are newer ones. */
   readonly nextAfter?: string;
 }
 
-/** Which page of a transcript: at most one of `before`, `after` and `from`, each a message id. */
+/** A page of a transcript: at most one of `before`, `after` and `from`, each a message id. */
 export interface HistoryWanted {
-  /** Lets other work go on between two parts of a page that holds much. */
+  /** Yields to other work between two parts of a large page. */
   readonly pace?: Pace;
   readonly sessionId: string;
   readonly limit: number;
   readonly includeTools: boolean;
-  /** The page that ends before this message. */
+  /** Ends the page before this message. */
   readonly before?: string;
-  /** The page that begins behind this message. */
+  /** Begins the page after this message. */
   readonly after?: string;
-  /** The page that begins with this message. */
+  /** Begins the page with this message. */
   readonly from?: string;
 }
 
@@ -262,7 +264,7 @@ async function positionOf(db: Db, wanted: HistoryWanted): Promise<Result<History
     .executeTakeFirst();
   if (row?.session_id !== sessionId) {
     return fail("message_not_found", `No message ${JSON.stringify(id)} in this transcript.`, {
-      hint: "Use a message id from this session's history, or name none for the newest page.",
+      hint: "Use a message id from this session's history, or leave it out for the newest page.",
     });
   }
   if (before !== undefined) return ok({ way: "back", beforeSeq: row.seq });
@@ -270,7 +272,7 @@ async function positionOf(db: Db, wanted: HistoryWanted): Promise<Result<History
   return ok({ way: "on", afterSeq: row.seq, ...(row.run_id === null ? {} : { afterRun: row.run_id }) });
 }
 
-/** Whether a page has anything older than this message, its oldest one. */
+/** Whether there is anything before the page's oldest message. */
 async function isOlder(db: Db, wanted: HistoryWanted, oldest: Message | undefined): Promise<boolean> {
   if (oldest === undefined) return false;
   const row = await messagesIn(db, wanted)
@@ -283,8 +285,8 @@ async function isOlder(db: Db, wanted: HistoryWanted, oldest: Message | undefine
 }
 
 /**
- * One page of a transcript: the newest `limit` messages, or those before or behind a message. A page may be
- * shorter than `limit` when its messages are huge; `nextBefore` and `nextAfter` tell whether there is more.
+ * Reads one page of a transcript: the newest `limit` messages, or those before or after a message. A page may
+ * be shorter than `limit` if its messages are large; `nextBefore` and `nextAfter` say whether there are more.
  */
 export async function readHistory(db: Db, wanted: HistoryWanted): Promise<Result<HistoryPage>> {
   const { sessionId, limit, includeTools } = wanted;
@@ -311,7 +313,7 @@ export async function readHistory(db: Db, wanted: HistoryWanted): Promise<Result
   });
 }
 
-/** The newest messages of a transcript, oldest first. */
+/** Reads the newest messages of a transcript, oldest first. */
 export async function lastMessages(
   db: Db,
   sessionId: string,
@@ -331,7 +333,7 @@ const LAST_COMPACTION = prepared((db, { sessionId }: { sessionId: string }) =>
     .orderBy("seq", "desc")
     .limit(1),
 );
-/** A transcript that has no compaction; nothing of one that has. */
+/** Reads a whole transcript without a compaction; no rows if it has one. */
 const UNCOMPACTED = prepared((db, { sessionId }: { sessionId: string }) => {
   const compactions = db
     .selectFrom("messages as compaction")
@@ -346,9 +348,11 @@ const UNCOMPACTED = prepared((db, { sessionId }: { sessionId: string }) => {
     .orderBy("seq");
 });
 
-/** What the model sees: the last compaction, if there is one, and what follows from its `firstKeptId` on. */
+/**
+ * Reads the model's context: the last compaction, if there is one, and the entries from its `firstKeptId` on.
+ */
 export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
-  // Mostly one statement is enough.
+  // In most cases this query is enough.
   const { rows: whole } = await UNCOMPACTED(db, { sessionId });
   if (whole.length > 0) return whole.map(readEntry);
   const [last] = (await LAST_COMPACTION(db, { sessionId })).rows;
@@ -368,10 +372,10 @@ export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
   return [compaction, ...rows.map(readEntry)];
 }
 
-/** Compactions of one transcript that are told of. */
+/** Maximum number of compactions returned for a transcript. */
 const COMPACTIONS_MAX = 100;
 
-/** When the newest compactions were made, by the first message that each one kept. */
+/** Returns when the newest compactions were made, by the first message that each one kept. */
 export async function compactionsOf(db: Db, sessionId: string): Promise<ReadonlyMap<string, number>> {
   const rows = await db
     .selectFrom("messages")
@@ -394,12 +398,12 @@ const OF_RUN = prepared((db, { runId }: { runId: string }) =>
     .orderBy("seq"),
 );
 
-/** What one run wrote, its input included, in order. */
+/** Reads the messages of one run, including its input, in order. */
 export async function readRun(db: Db, runId: string): Promise<Message[]> {
   return (await OF_RUN(db, { runId })).rows.map(readMessage);
 }
 
-/** The text that opened a transcript, for a title. */
+/** Returns the first user text of a transcript, for a title. */
 export async function firstUserText(db: Db, sessionId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("messages")
@@ -412,7 +416,7 @@ export async function firstUserText(db: Db, sessionId: string): Promise<string |
   return row === undefined ? undefined : textOf(readMessage(row));
 }
 
-/** The text of the latest tool result of a transcript. */
+/** Returns the text of a transcript's latest tool result. */
 export async function lastToolResult(db: Db, sessionId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("messages")

@@ -1,10 +1,9 @@
-// Owns the moves of a whole store: from the embedded one to PostgreSQL, to a backup file, and back from it.
-// TR1: a backup is a file of the embedded kind, whatever it was made of: each kind can be restored from it.
-// TR2: the source is only read, and not migrated either.
-// TR3: what is moved is one moment: nobody writes meanwhile, or what is written later is not in it.
-// TR4: all or nothing: a target that holds anything is refused, and a failure, or the death of this process,
-//      leaves it as empty as it was. No file is ever overwritten.
-// TR5: rows move, never a schema: a trigger or a view in the source is named and left out.
+// Moves a whole store: from the embedded one to PostgreSQL, to a backup file, and back from it.
+// A backup is an embedded file, whichever store it is from, and can be restored into both kinds.
+// The source is only read, and not migrated. A move copies one snapshot of it.
+// All or nothing: a target that holds anything is refused, and a failure or crash leaves it empty. No file is
+// ever overwritten.
+// Only rows move, never a schema: a trigger or a view in the source is reported and left out.
 
 import { existsSync, linkSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -39,27 +38,27 @@ import { copyIntoOwnSchema, shownObject } from "./sqlite-schema.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
 export interface Moved {
-  /** Where it came from and went to, in words without secrets. */
+  /** Source and target for people, without secrets. */
   readonly from: string;
   readonly to: string;
   readonly tally: Tally;
-  /** Of the backup file. */
+  /** Size of the backup file. */
   readonly bytes?: number;
-  /** Other objects of the source's schema, such as `trigger "x"`, that were left out. Absent: none. */
+  /** Other objects in the source's schema, such as `trigger "x"`, that were left out. Absent: none. */
   readonly leftOut?: readonly string[];
 }
 
-/** `signal`: nothing of a move that it ends stays. */
+/** `signal` cancels the move and leaves nothing behind. */
 export interface MoveJob extends Omit<CopyWatch, "redactor"> {
   readonly settings: StoreSettings;
   readonly world: World;
 }
 
-/** SQLSTATE: the data is wrong, or over a limit of the program. */
+/** SQLSTATE classes: invalid data, or over a limit of the program. */
 const UNFIT_ROW = /^(22|54)...$/;
 
 const otherVersion = (place: string) =>
-  fail("store_unavailable", `${place} has the schema of another version of this program`, {
+  fail("store_unavailable", `${place} has another version's schema`, {
     hint: "Use the version that runs on it. Nothing was changed.",
   });
 
@@ -68,16 +67,19 @@ export const noStoreIn = (dir: string) =>
     hint: "Check store.dir and --config: parley store shows where the state is.",
   });
 
-/** A row that the file could hold and the database can't: one whose key is too long for an index. */
+/** A row that fits into the file but not into the database: its key is too long for an index. */
 function rowFailure(error: unknown): Failure | undefined {
   const { code, message } = error as { code?: unknown; message?: string };
   if (typeof code !== "string" || !UNFIT_ROW.test(code)) return undefined;
-  return fail("store_unavailable", `a row of the store cannot be kept in the database: ${message}`, {
+  return fail("store_unavailable", `the database cannot store a row: ${message}`, {
     hint: "Nothing was changed.",
   });
 }
 
-/** What a person has to put right is a failure. `named`: where the person gave the database's address. */
+/**
+ * Runs a move and turns problems that a person has to fix into failures. `named`: the setting or argument
+ * with the database's address.
+ */
 export async function told<T extends Moved>(
   { signal }: MoveJob,
   place: string,
@@ -94,7 +96,7 @@ export async function told<T extends Moved>(
     }
     if (error instanceof StoreConflict) {
       return fail("store_unavailable", `the database was in use at that moment (${error.message})`, {
-        hint: "Is a gateway starting or stopping there? Nothing was changed: try again.",
+        hint: "Nothing was changed. Try again; a gateway may be starting or stopping there.",
       });
     }
     const failure = rowFailure(error) ?? fileFailure(error, place);
@@ -115,7 +117,7 @@ export async function withStore<T>(
   }
 }
 
-/** A folder of its own, for the time of a move, where there is room for a store and nobody else looks in. */
+/** Makes a private folder for the time of a move, next to `beside`, where there is room for a store. */
 export async function withFolder<T>(beside: string, work: (folder: string) => Promise<T>): Promise<T> {
   await ensureFolder(dirname(beside));
   const folder = mkdtempSync(`${beside}-`);
@@ -126,13 +128,13 @@ export async function withFolder<T>(beside: string, work: (folder: string) => Pr
   }
 }
 
-/** Rows that were read out of a file, and what its schema held besides. */
+/** Rows read from a file, and other objects of its schema. */
 interface ReadOut {
   readonly tally: Tally;
   readonly leftOut?: readonly string[];
 }
 
-/** Reads the rows of a file of the embedded kind out, as this version would have them. */
+/** Reads the rows of an embedded file, as this version stores them. */
 async function withSource(
   file: string,
   { version, differences }: KnownFile,
@@ -162,16 +164,16 @@ function notEmpty(place: string, held: readonly string[], wayOut: string): Resul
 async function refuseTaken(tx: Tx, place: string, nowMs: number): Promise<Result<void>> {
   const living = await countFresh(tx, nowMs);
   if (living > 0) {
-    const gateways = living === 1 ? "a gateway that is running" : `${living} gateways that are running`;
+    const gateways = living === 1 ? "a running gateway" : `${living} running gateways`;
     return fail("store_unavailable", `${place} is in use by ${gateways}`, {
-      hint: "Stop them first (parley store shows who they are); nothing was changed.",
+      hint: "Stop them first (parley store shows who they are). Nothing was changed.",
     });
   }
   const wayOut = "Name an empty database, or another schema with ?schema=name";
   return notEmpty(place, await nonEmptyTables(tx), wayOut);
 }
 
-/** Fills an empty PostgreSQL store, in one transaction. */
+/** Fills an empty PostgreSQL store in one transaction. */
 async function fillPostgres(source: Db, url: string, job: MoveJob): Promise<Result<Tally>> {
   const { world } = job;
   const { place } = postgresAddress(url);
@@ -189,7 +191,7 @@ async function fillPostgres(source: Db, url: string, job: MoveJob): Promise<Resu
   );
 }
 
-/** The embedded store of `settings.dir` goes to PostgreSQL; it stays as it is itself. */
+/** Copies the embedded store of `settings.dir` to PostgreSQL, and leaves it unchanged. */
 export function migrateStore(job: MoveJob, url: string): Promise<Result<Moved>> {
   const { dir } = job.settings;
   const file = join(dir, STORE_FILE);
@@ -208,13 +210,13 @@ export function migrateStore(job: MoveJob, url: string): Promise<Result<Moved>> 
   });
 }
 
-/** Writes everything, as it is at one moment, to a new file. A gateway may be running. */
+/** Writes a snapshot of the whole store to a new file. A gateway may be running. */
 export function backupStore(job: MoveJob, name: string): Promise<Result<Moved>> {
   const file = resolve(name);
   return told<Moved>(job, file, "store.postgresUrl", async () => {
     if (existsSync(file)) {
       const isFolder = statSync(file).isDirectory();
-      return fail("store_unavailable", `${file} is there already; a backup never overwrites`, {
+      return fail("store_unavailable", `${file} already exists; a backup never overwrites a file`, {
         hint: isFolder ? "It is a directory: name a file in it." : "Name another file, or move it away.",
       });
     }
@@ -241,13 +243,13 @@ export function backupStore(job: MoveJob, name: string): Promise<Result<Moved>> 
   });
 }
 
-/** Whole or not there at all; whoever has taken the name meanwhile keeps it. */
+/** Publishes the finished file under its name; fails if the name was taken meanwhile. */
 function giveName(made: string, file: string): void {
   try {
     linkSync(made, file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") throw error;
-    // Not every file system has links.
+    // Not every file system supports links.
     renameSync(made, file);
   }
 }
@@ -261,7 +263,7 @@ async function copyEmbedded({ settings, signal }: MoveJob, made: string): Promis
   return ok(settings.dir);
 }
 
-/** Reads a PostgreSQL store out, into a store in `dir`. */
+/** Copies a PostgreSQL store into an embedded store in `dir`. */
 async function readPostgres(job: MoveJob, url: string, dir: string): Promise<Result<string>> {
   const { world } = job;
   const { place } = postgresAddress(url);
@@ -279,7 +281,7 @@ async function readPostgres(job: MoveJob, url: string, dir: string): Promise<Res
   );
 }
 
-/** Fills an empty store from a backup file. No gateway may be running on it. */
+/** Fills an empty store from a backup file. No gateway may run on it. */
 export function restoreStore(job: MoveJob, name: string): Promise<Result<Moved>> {
   const file = resolve(name);
   return told<Moved>(job, file, "store.postgresUrl", async () => {
@@ -294,7 +296,7 @@ export function restoreStore(job: MoveJob, name: string): Promise<Result<Moved>>
   });
 }
 
-/** What keeps the directory from getting another store. */
+/** Fails if a directory already holds a store. */
 async function refuseHeld(dir: string): Promise<Result<void>> {
   const file = join(dir, STORE_FILE);
   if (sizeOf(file) === 0 && sizeOf(`${file}-wal`) === 0) return ok(undefined);
@@ -303,17 +305,17 @@ async function refuseHeld(dir: string): Promise<Result<void>> {
   return notEmpty(dir, await withFile(file, nonEmptyTables), wayOut);
 }
 
-/** Puts a store that was made elsewhere in the place of the one in a directory. */
+/** Moves a store that was made elsewhere into a directory. */
 export function giveStore(made: string, dir: string): void {
   const to = join(dir, STORE_FILE);
-  // The log of another file would be taken for this one's, and its mark, too.
+  // SQLite would take another file's log for this one's; the same goes for the mark.
   for (const beside of ["-wal", "-shm", MARK_ENDING]) rmSync(`${to}${beside}`, { force: true });
-  // Every readable copy is looked at when a gateway starts.
+  // The next start then checks all JSONL copies.
   rmSync(join(dir, PROGRESS_FILE), { force: true });
   renameSync(made, to);
 }
 
-/** Copies of the store before may hold what a backup does not: they are kept in a folder of their own. */
+/** Moves existing copies into a separate folder: they may hold messages that the backup lacks. */
 function setCopiesAside(dir: string): void {
   const names = copiesIn(dir);
   if (names.length === 0) return;
@@ -321,7 +323,7 @@ function setCopiesAside(dir: string): void {
   for (const name of names) renameSync(join(dir, name), join(folder, name));
 }
 
-/** Makes a store of the rows in the file, and puts it in the place of an embedded one. */
+/** Makes a store of the rows in a file, and moves it into the directory. */
 async function placeFile(job: MoveJob, from: string, known: KnownFile): Promise<Result<ReadOut>> {
   const { world } = job;
   const { dir } = job.settings;

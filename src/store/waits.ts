@@ -1,10 +1,10 @@
-// Owns the wait table: which run waits for which, until when, and how that wait ended.
-// WS1: open rows are the edges of the wait graph (I7). They survive a crash, and so does the deadline.
-// WS2: `answered` is written in the transaction that ends the target, `ended` when the waiter gave up first:
-//      exactly one of the two happens, so that an outcome is told once.
+// Owns the wait table: each run's open and ended waits for other runs, with deadlines and outcomes.
+// WS1: open rows are the edges of the wait graph (I7). They and their deadlines survive a crash.
+// WS2: the transaction that ends the target writes `answered`; `ended` means that the waiter gave up first.
+//      Exactly one of them happens, so that an outcome is reported once.
 // WS3: a client does not survive a crash as a run does: its wait becomes `ready` when the target ends, and
-//      `answered` only when the outcome was written to the client's connection; else it is `lost`, and the
-//      client's session is told.
+//      `answered` only when the outcome was written to the client's connection; otherwise it is `lost`, and
+//      the client's session is notified.
 
 import { type Selectable, sql } from "kysely";
 import { prepared } from "./prepared.ts";
@@ -12,7 +12,7 @@ import { livingProcesses } from "./processes.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { WaitTable } from "./tables.ts";
 
-/** Written out in the text of a query, as the states of runs are (runs.ts). */
+/** A literal, as the states of runs (runs.ts), so that queries can use a partial index. */
 const OPEN = sql.lit("open");
 const READY = sql.lit("ready");
 const LOST = sql.lit("lost");
@@ -21,7 +21,10 @@ export interface Wait {
   readonly callId: string;
   /** `""` for a caller that is no run: it adds an edge only if it is the client of an external session. */
   readonly waiterRunId: string;
-  /** Of such a caller: the session of a client whose door confirms that an answer was written; else `""`. */
+  /**
+   * For a caller that is no run: the session of a client whose transport confirms written answers; otherwise
+   * `""`.
+   */
   readonly waiterSessionKey: string;
   readonly targetRunId: string;
   readonly targetSessionKey: string;
@@ -63,20 +66,20 @@ export async function getWait(db: Db, callId: string): Promise<Wait | undefined>
   return row && toWait(row);
 }
 
-/** The waits of these calls, as far as they waited. */
+/** Returns the waits of these calls, if they had any. */
 export async function waitsOfCalls(db: Db, callIds: readonly string[]): Promise<Wait[]> {
   if (callIds.length === 0) return [];
   const rows = await db.selectFrom("waits").selectAll().where("call_id", "in", callIds).execute();
   return rows.map(toWait);
 }
 
-/** The client of an external session does nothing else while it waits, like a run in its lane. */
+/** The client of an external session is blocked while it waits, like a run in its lane. */
 const WAITER_IS_HELD_UP = sql<boolean>`(waiter_run_id != '' or exists (
   select 1 from sessions where sessions.key = waits.waiter_session_key and sessions.external = 1))`;
 
 /**
- * The sessions for which runs of `sessionKeys`, or their external clients, wait at `now`. A wait past its
- * deadline holds nobody up.
+ * Returns the sessions for which runs of `sessionKeys`, or their external clients, wait at `now`. A wait past
+ * its deadline blocks nobody.
  */
 export async function openEdges(
   db: Db,
@@ -112,13 +115,13 @@ const ANSWERED = prepared((tx, { targetRunId, endedAt }: { targetRunId: string; 
     .returning("state"),
 );
 
-/** Marks the open waits for an ended run: in time, or too late. True when a waiter is to get the outcome. */
+/** Marks the open waits for an ended run as answered, or as too late. True if a waiter gets the outcome. */
 export async function answerWaits(tx: Tx, targetRunId: string, endedAt: number): Promise<boolean> {
   const { rows } = await ANSWERED(tx, { targetRunId, endedAt });
   return rows.some((row) => row.state !== "ended");
 }
 
-/** The waiter gave up. False: the target had ended first, and its outcome counts. */
+/** Ends a wait that the waiter gave up. False: the target had ended first, and its outcome counts. */
 export async function giveUpWait(tx: Tx, callId: string): Promise<boolean> {
   const done = await tx
     .updateTable("waits")
@@ -137,12 +140,12 @@ const GIVEN_UP = prepared((tx, { waiterRunId }: { waiterRunId: string }) =>
     .where("state", "=", OPEN),
 );
 
-/** A run that ended waits for nothing any more. */
+/** Ends all waits of an ended run. */
 export async function giveUpWaitsOf(tx: Tx, waiterRunId: string): Promise<void> {
   await GIVEN_UP(tx, { waiterRunId });
 }
 
-/** The outcome was written to the connection of the client that waited. */
+/** Records that the outcome was written to the waiting client's connection. */
 export async function confirmAnswer(tx: Tx, callId: string): Promise<void> {
   await tx
     .updateTable("waits")
@@ -152,7 +155,10 @@ export async function confirmAnswer(tx: Tx, callId: string): Promise<void> {
     .execute();
 }
 
-/** Ends waits of callers. One that was ready is lost: its outcome is told in the client's session. */
+/**
+ * Ends waits of callers that are no runs. A `ready` one becomes `lost`: the client's session gets its
+ * outcome.
+ */
 const endCallerWaits = (tx: Tx) =>
   tx
     .updateTable("waits")
@@ -164,7 +170,7 @@ const targetsOf = (rows: readonly Pick<Selectable<WaitTable>, "target_run_id">[]
   rows.map((row) => row.target_run_id);
 
 /**
- * The client is gone, whether or not its answer was ready. Returns the run that it waited for; undefined: the
+ * Ends the wait of a disconnected client, answered or not. Returns the run that it waited for; undefined: the
  * wait was over.
  */
 export async function loseAnswer(tx: Tx, callId: string): Promise<string | undefined> {
@@ -172,8 +178,8 @@ export async function loseAnswer(tx: Tx, callId: string): Promise<string | undef
 }
 
 /**
- * Callers that were no runs wait no longer than their process. `of`: only those of dead processes, or of
- * no known one; absent: all, since nobody else is there. Returns the runs that were waited for.
+ * Ends waits of callers that are no runs and whose process has ended. `of`: only those of dead or unknown
+ * processes; absent: all, because no other process exists. Returns the awaited runs.
  */
 export async function giveUpCallerWaits(tx: Tx, of?: "the dead"): Promise<string[]> {
   const query = endCallerWaits(tx).where("waiter_run_id", "=", sql.lit(""));
@@ -183,8 +189,8 @@ export async function giveUpCallerWaits(tx: Tx, of?: "the dead"): Promise<string
 }
 
 /**
- * How many waits of runs and of callers are open. It looks from the runs that could wait, which are few, for
- * settled waits are many.
+ * Counts open waits of runs and of callers. It starts from the runs that can wait, which are few, because
+ * most waits are settled.
  */
 export async function countOpenWaits(db: Db): Promise<number> {
   const waiters = sql<string>`(select '' union all

@@ -1,6 +1,6 @@
-// Owns what is known of whether a store can be written at the moment: a full disk lets everything be read.
-// WW1: nothing is written for it while writing works. Once a transaction was refused, an embedded store is
-//      tried again by whoever asks; the heartbeat of a process tries a shared one each second.
+// Tracks whether a store can be written: on a full disk reads still work. It writes nothing for this while
+// writing works. After a refused transaction, a status query tries to write to an embedded store; for a
+// shared store the process's heartbeat tries each second.
 
 import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
@@ -9,7 +9,7 @@ import { SCHEMA_VERSION } from "./migrations.ts";
 import { StoreProblem } from "./problems.ts";
 import type { Store } from "./sql.ts";
 
-/** Below this a disk counts as full, once something did not fit. */
+/** After a failed write a disk with less free space counts as full. */
 const ROOM_BYTES_MIN = 1024 * 1024;
 
 function isFull(file: string): boolean {
@@ -17,7 +17,7 @@ function isFull(file: string): boolean {
   return bavail * bsize < ROOM_BYTES_MIN;
 }
 
-/** A store that says whether it can be written, by its last transaction. */
+/** Wraps a store so that it reports whether its last transaction could be written. */
 export function watchWrites(store: Store): Store {
   let refused: StoreProblem | undefined;
   let trying: Promise<void> | undefined;
@@ -29,13 +29,13 @@ export function watchWrites(store: Store): Store {
         refused = undefined;
         return value;
       } catch (error) {
-        // Too many questions of our own are no fault of the store.
+        // "busy" means too many of our own queries: not a fault of the store.
         if (error instanceof StoreProblem && error.problem !== "busy") refused = error;
         throw error;
       }
     };
   const transaction = watched(store.transaction);
-  // The version that it has: a change of the file's first page that changes nothing.
+  // Writes the version that it already has: this changes the file's first page, but no data.
   const again = (): Promise<void> =>
     transaction(async (tx) => {
       // A small change may still fit where messages do not.

@@ -67,7 +67,7 @@ test.each([
 ])("a backup with %s in the place of a table is refused", async (_, statements) => {
   const file = await changedBackup(statements);
   const said = words(await restoreStore(jobOn(temporaryFolder()), file));
-  expect(said).toMatch(/was altered: .* is not the table of this program/);
+  expect(said).toMatch(/was altered: .* is not a table of this program/);
 });
 
 test("a pipe in the place of a backup, or of its log, is refused without being opened", async () => {

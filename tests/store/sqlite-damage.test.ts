@@ -239,7 +239,9 @@ test("damage: one damaged slot of the mark leaves the other; a mark that cannot 
   writeFileSync(mark(dir), "x".repeat(1_024));
   const lines = keptLog();
   await (await open(dir, { log: lines })).close();
-  expect(JSON.stringify(lines.lines)).toContain("high-water mark cannot be read");
+  expect(JSON.stringify(lines.lines)).toContain(
+    "could not read the high-water mark; the store is used without it",
+  );
 });
 
 test("damage: with durability normal a store that lost its last moments opens, and the copies that are ahead are kept", async () => {

@@ -203,7 +203,7 @@ test("a row that no index of the database can take keeps the store from being mo
   );
   const url = await freshUrl();
   const said = words(await migrateStore(jobOn(dir), url));
-  expect(said).toMatch(/^a row of the store cannot be kept in the database: index row .*size/);
+  expect(said).toMatch(/^the database cannot store a row: index row .*size/);
   expect(await inPostgres(url, sessionsIn)).toEqual([]);
 });
 
@@ -235,8 +235,8 @@ test("a backup overwrites no file, and says what is in its way", async () => {
 const UNSOUND: readonly (readonly [string, (file: string) => void, RegExp])[] = [
   ["nothing", () => {}, /there is no file .*backup$/],
   ["a directory", (file) => mkdirSync(file), /is a directory.*Name the file in it/],
-  ["an empty file", (file) => writeFileSync(file, ""), /is no store of this program/],
-  ["a text", (file) => writeFileSync(file, "hello ".repeat(1_000)), /is no store of this program/],
+  ["an empty file", (file) => writeFileSync(file, ""), /is not a store of this program/],
+  ["a text", (file) => writeFileSync(file, "hello ".repeat(1_000)), /is not a store of this program/],
   [
     "another program's database",
     (file) => {
@@ -244,7 +244,7 @@ const UNSOUND: readonly (readonly [string, (file: string) => void, RegExp])[] = 
       other.exec("create table notes (text text); pragma user_version = 1");
       other.close();
     },
-    /is no store of this program/,
+    /is not a store of this program/,
   ],
   [
     "a backup of a newer version",

@@ -1,9 +1,9 @@
-// Owns the outbox table: texts that have to leave through a channel, news for programs, and what became of
-// each.
-// DL1: queued is not delivered: only an acknowledgement makes a row `sent` (I5).
-// DL2: an attempt is written down before it is made; one that a crash left open is never quietly made again.
-// DL3: one route goes in order: a pending row holds back the later ones of its route, a settled one does not.
-//      News for programs is ordered in each session only (`hook-due.ts`).
+// Owns the outbox table: texts that must leave through a channel, events for web hooks, and their outcomes.
+// DL1: queued does not mean delivered: only an acknowledgement makes a row `sent` (I5).
+// DL2: an attempt is stored before it is made; an attempt that a crash interrupted is never silently
+//      repeated.
+// DL3: a route is delivered in order: a pending row blocks later rows of its route, a settled one does not.
+//      Events are ordered only within each session (`hook-due.ts`).
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Route } from "../core/route.ts";
@@ -14,12 +14,12 @@ import type { DeliveryTable } from "./tables.ts";
 
 export type DeliveryState = "pending" | "sent" | "failed" | "skipped";
 type DeliveryKind = "announce" | "send" | "hook";
-/** Texts for people, or news for programs: each is delivered without a thought for the other. */
+/** Texts for people, or events for programs: the classes are delivered independently. */
 export type DeliveryClass = "texts" | "hooks";
 
 export interface Delivery {
   readonly id: string;
-  /** Rises over the whole store. */
+  /** Grows over the whole store. */
   readonly seq: number;
   readonly sessionKey: string;
   readonly runId?: string;
@@ -30,9 +30,9 @@ export interface Delivery {
   readonly code?: string;
   readonly error?: string;
   readonly attempts: number;
-  /** An attempt was begun and is not yet known to have ended. */
+  /** An attempt has begun and is not known to have ended. */
   readonly attemptOpen: boolean;
-  /** Parts of the text that the channel has acknowledged; they are not sent again. */
+  /** Number of the text's parts that the channel has acknowledged; they are not sent again. */
   readonly partsSent: number;
   readonly nextAttemptAt: number;
   readonly createdAt: number;
@@ -47,27 +47,29 @@ export interface NewDelivery {
   readonly kind: DeliveryKind;
   readonly route: Route;
   readonly text: string;
-  /** `skipped`: forbidden from the start; `failed`: nobody is there to have it. Both are kept to be seen. */
+  /**
+   * `skipped`: forbidden by policy; `failed`: it has no recipient. Both are kept so that people can see them.
+   */
   readonly state: "pending" | "skipped" | "failed";
   readonly code?: string;
   readonly error?: string;
   readonly createdAt: number;
 }
 
-/** What came of an attempt. `retry`: nothing left, and it may be tried again. */
+/** Outcome of an attempt. `retry`: nothing was sent, and the attempt may be repeated. */
 export type AttemptOutcome =
   | { readonly kind: "sent" }
-  /** The channel has acknowledged one part; more are to follow. */
+  /** The channel has acknowledged one part; more parts follow. */
   | { readonly kind: "part" }
   | { readonly kind: "failed" | "skipped"; readonly code: string; readonly error: string }
   | { readonly kind: "retry"; readonly error: string; readonly nextAttemptAt: number };
 
-/** One text for one route, whatever order its fields were written in. */
+/** Returns the same key for equal routes, regardless of the order of fields. */
 export function routeKeyOf(route: Route): string {
   return JSON.stringify([route.channel, route.accountId ?? null, route.to, route.threadId ?? null]);
 }
 
-/** What the route keys of a channel begin with. */
+/** Returns the prefix of a channel's route keys. */
 export function channelPrefix(channel: string): string {
   return `[${JSON.stringify(channel)},`;
 }
@@ -99,7 +101,7 @@ function toDelivery(row: Selectable<DeliveryTable>): Delivery {
   };
 }
 
-/** Queues a text. The same id again changes nothing. */
+/** Queues a text. A second call with the same id changes nothing. */
 export async function insertDelivery(tx: Tx, delivery: NewDelivery): Promise<void> {
   await tx
     .insertInto("deliveries")
@@ -131,7 +133,7 @@ export async function getDelivery(db: Db, id: string): Promise<Delivery | undefi
   return row === undefined ? undefined : toDelivery(row);
 }
 
-/** Of each of these runs: how the delivery of its reply stands. News for programs is none. */
+/** Returns the delivery state of each run's reply. Events for programs do not count. */
 export async function deliveryStates(
   db: Db,
   runIds: readonly string[],
@@ -149,7 +151,7 @@ export async function deliveryStates(
   );
 }
 
-/** The first pending row of each route: steps from route to route, so that a long queue costs nothing. */
+/** Adds the first pending row of each route. It skips from route to route, so a long queue costs nothing. */
 function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`with recursive head (seq) as (
       select first.seq
@@ -165,8 +167,8 @@ function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 /**
- * Rows whose turn it is: due, first of their route, and not being attempted. Oldest first. `of`: of this
- * class only.
+ * Returns rows that are due, first of their route, and without an open attempt. Oldest first. `of`: only this
+ * class.
  */
 export async function dueDeliveries(
   db: Db,
@@ -182,7 +184,7 @@ export async function dueDeliveries(
   return rows.map(toDelivery);
 }
 
-/** The routes of a class in which something waits. */
+/** Returns the routes of a class with pending rows. */
 export async function pendingRoutes(db: Db, of: DeliveryClass): Promise<Route[]> {
   const query = withHeads(sql`select d.route_json from head cross join deliveries d
     where d.seq = head.seq and ${ofClass(of, sql`d.kind`)}`);
@@ -190,14 +192,14 @@ export async function pendingRoutes(db: Db, of: DeliveryClass): Promise<Route[]>
   return rows.map((row) => JSON.parse(row.route_json) as Route);
 }
 
-/** These rows, in their order. */
+/** Reads these rows, in the order of their ids. */
 export async function readDeliveries(db: Db, ids: readonly string[]): Promise<Delivery[]> {
   if (ids.length === 0) return [];
   const rows = await db.selectFrom("deliveries").selectAll().where("id", "in", ids).orderBy("seq").execute();
   return rows.map(toDelivery);
 }
 
-/** When the next row falls due, among those that nothing holds back; undefined: nothing waits. */
+/** Returns when the next unblocked row is due; undefined: there is none. */
 export async function nextDueAt(db: Db, of?: DeliveryClass): Promise<number | undefined> {
   const query = withHeads(sql`select min(d.next_attempt_at) as at from head cross join deliveries d
     where d.seq = head.seq and d.attempt_open = 0 and ${ofClass(of, sql`d.kind`)}`);
@@ -206,8 +208,8 @@ export async function nextDueAt(db: Db, of?: DeliveryClass): Promise<number | un
 }
 
 /**
- * Writes down that `owner` is about to make an attempt, with the parts behind `partsSent`. Again for the same
- * attempt, it changes nothing. False: somebody else made it or settled the row; do not send.
+ * Stores that `owner` begins an attempt with the parts after `partsSent`. Repeating the call changes nothing.
+ * False: another process made the attempt or settled the row; do not send.
  */
 export async function beginAttempt(
   tx: Tx,
@@ -237,7 +239,7 @@ function settled(outcome: Exclude<AttemptOutcome, { kind: "part" }>, at: number)
   }
 }
 
-/** Writes down what came of the owner's open attempt. False: there was none, and nothing changed. */
+/** Stores the outcome of the owner's open attempt. False: there was none, and nothing changed. */
 export async function endAttempt(
   tx: Tx,
   { id, owner }: { id: string; owner: string },
@@ -258,25 +260,25 @@ export async function endAttempt(
   return numUpdatedRows > 0n;
 }
 
-/** The open attempts that are to be settled. */
+/** Selects the open attempts to settle. */
 export interface Recovery {
   readonly at: number;
   /** Whether the channel can recognise a repeated text. */
   canRepeat(route: Route): boolean;
-  /** Only attempts of dead processes. Absent: of all, since nobody else is there. */
+  /** Only attempts of dead processes. Absent: all, because no other process exists. */
   readonly from?: "the dead" | undefined;
-  /** Of this class only. Default: all. */
+  /** Only this class. Default: all. */
   readonly of?: DeliveryClass | undefined;
   /**
-   * The process that asks, and whether it makes the attempt of this row at this moment. Its others are lost.
+   * The calling process, and whether it currently makes the attempt of this row. Its other attempts are lost.
    */
   readonly own?: { readonly owner: string; isUnderWay(id: string): boolean };
 }
 
 /**
- * Settles the attempts that nobody makes any more. Where the channel can recognise a repeated text the row
- * is due again; elsewhere it fails as `ambiguous`, for a person to decide. Returns the rows that failed.
- * One that nobody owns was begun by a version that did not write it down, and is nobody's.
+ * Settles interrupted attempts. If the channel can recognise a repeated text, the row is due again; otherwise
+ * it fails as `ambiguous`, and a person decides. Returns the failed rows. Old versions stored no owner: such
+ * attempts count as interrupted.
  */
 export async function recoverOpenAttempts(
   tx: Tx,
@@ -294,7 +296,7 @@ export async function recoverOpenAttempts(
   const rows = await heldIfFree(tx, query.orderBy("seq")).execute();
   const failed: Delivery[] = [];
   for (const row of rows) {
-    // Asked of the rows that were read: what this process begins meanwhile is not among them.
+    // Check the rows that were read: an attempt that this process begins meanwhile is not among them.
     if (row.attempt_owner === own?.owner && own.isUnderWay(row.id)) continue;
     const delivery = toDelivery(row);
     const owner = row.attempt_owner ?? "";
@@ -309,10 +311,7 @@ export async function recoverOpenAttempts(
   return failed;
 }
 
-/**
- * A failed, undismissed row becomes pending again, in its old place in the order. False: it is in another
- * state.
- */
+/** Makes a failed, undismissed row pending again, at its old position. False: it is in another state. */
 export async function requeueDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("deliveries")
@@ -324,9 +323,7 @@ export async function requeueDelivery(tx: Tx, id: string, at: number): Promise<b
   return numUpdatedRows > 0n;
 }
 
-/**
- * A person has seen the failed row and lets it be. False: it is in another state, or was dismissed before.
- */
+/** Dismisses a failed row. False: it is in another state, or was dismissed before. */
 export async function dismissDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("deliveries")
@@ -341,12 +338,12 @@ export async function dismissDelivery(tx: Tx, id: string, at: number): Promise<b
 interface DeliveryFilter {
   readonly state?: DeliveryState;
   readonly sessionKey?: string;
-  /** `nextCursor` of the page before; anything else finds nothing. */
+  /** `nextCursor` of the previous page; any other value finds nothing. */
   readonly cursor?: string;
   readonly limit: number;
 }
 
-/** The outbox, newest first. */
+/** Lists the outbox, newest first. */
 export async function listDeliveries(
   db: Db,
   filter: DeliveryFilter,
@@ -368,7 +365,7 @@ export async function listDeliveries(
     : { rows };
 }
 
-/** Texts for people that these runs brought about, newest first. */
+/** Returns texts for people that these runs caused, newest first. */
 export async function deliveriesOfRuns(
   db: Db,
   runIds: readonly string[],
@@ -386,20 +383,20 @@ export async function deliveriesOfRuns(
   return rows.map(toDelivery);
 }
 
-/** How many texts wait, and how many failed and were not dismissed. */
+/** Counts pending texts, and failed ones that were not dismissed. */
 export async function countDeliveries(db: Db): Promise<{ pending: number; failed: number }> {
   const count = (state: DeliveryState) =>
     db
       .selectFrom("deliveries")
       .select((eb) => eb.fn.countAll<number>().as("n"))
       .where("state", "=", sql.lit(state));
-  // Each by itself: those that wait may be many, and are counted in their index.
+  // Separate queries: pending rows may be many, and are counted in their index.
   const pending = await count("pending").executeTakeFirstOrThrow();
   const failed = await count("failed").where("dismissed_at", "is", null).executeTakeFirstOrThrow();
   return { pending: Number(pending.n), failed: Number(failed.n) };
 }
 
-/** Whether a text of one of these runs has not left and not failed yet. */
+/** Whether a text of one of these runs is still pending. */
 export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Promise<boolean> {
   if (runIds.length === 0) return false;
   const row = await db
@@ -411,7 +408,7 @@ export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Pro
   return row !== undefined;
 }
 
-/** Removes those whose ids begin so, and which were settled before this time. */
+/** Deletes rows whose ids begin with `prefix` and that were settled before this time. */
 export async function forgetSettled(tx: Tx, prefix: string, beforeMs: number): Promise<void> {
   await tx
     .deleteFrom("deliveries")

@@ -1,28 +1,28 @@
-// Owns how the outbox stands for each way out: what waits, what failed, when something last arrived.
-// DF1: what is read is bounded: what is not settled by its index, and of the settled rows the newest only.
+// Computes outbox figures per channel account or hook: pending, failed, last success. Reads a bounded number
+// of rows: unsettled ones by their index, and only the newest settled ones.
 
 import { type RawBuilder, sql } from "kysely";
 import type { Db } from "./sql.ts";
 
-/** Settled rows that are looked at for the last success and the last failure. */
+/** Settled rows that are read to find the last success and the last failure. */
 const RECENT_MAX = 2_000;
 
 export interface DeliveryFigures {
   readonly pending: number;
-  /** Not dismissed. */
+  /** Without dismissed ones. */
   readonly failed: number;
-  /** Pending, after an attempt that failed. */
+  /** Pending after a failed attempt. */
   readonly retrying: number;
-  /** Of what is tried again: the first date. */
+  /** The earliest next attempt of the retried rows. */
   readonly nextAttemptAt?: number;
-  /** Of what is tried again, else of the last one that failed. */
+  /** Error of a retried row, otherwise of the last failed one. */
   readonly lastError?: string;
-  /** Of a failed one. */
+  /** When a row last failed. */
   readonly lastErrorAt?: number;
   readonly lastSentAt?: number;
 }
 
-/** The number of the way whose routes begin like the row's; -1: of none. */
+/** Returns the index of the prefix that a row's route key begins with; -1: none. */
 function wayOf(prefixes: readonly string[]): RawBuilder<number> {
   const whens = prefixes.map((prefix, way) => {
     const chars = sql.lit([...prefix].length);
@@ -31,7 +31,7 @@ function wayOf(prefixes: readonly string[]): RawBuilder<number> {
   return whens.length === 0 ? sql`-1` : sql`case ${sql.join(whens, sql` `)} else -1 end`;
 }
 
-/** The newest, or oldest, rows of a state, of which a query reads no more. */
+/** Limits a query to the newest or oldest rows of a state. */
 function some(state: "sent" | "failed" | "pending", order: "asc" | "desc"): RawBuilder<unknown> {
   return sql`(select route_key, error, settled_at, seq from deliveries
     where state = ${sql.lit(state)} order by seq ${sql.raw(order)} limit ${sql.lit(RECENT_MAX)}) as recent`;
@@ -52,13 +52,12 @@ async function troubles(
   const query = sql<Trouble>`select ${way} as way, error, settled_at from ${some(state, order)}
     where error is not null order by seq ${sql.raw(order)}`;
   const { rows } = await query.execute(db);
-  // The first of each way counts: written last, it stays.
+  // The first row of each prefix counts: written last, it stays.
   return new Map(rows.toReversed().map((row) => [Number(row.way), row]));
 }
 
 /**
- * The figures of each way out, which is told by what the keys of its routes begin with, and behind them those
- * of all rows that go none of these ways.
+ * Returns the figures for each prefix of route keys, and at the end those of all rows without one of them.
  */
 export async function deliveryFigures(db: Db, prefixes: readonly string[]): Promise<DeliveryFigures[]> {
   const way = wayOf(prefixes);

@@ -1,13 +1,12 @@
-// Owns the table of devices that have been given a token: one row for each device and role.
-// DT1: without its row a device token is not good. A row that was deleted and made again has another series,
-//      so an earlier token stays refused.
+// Owns the table of devices with a token: one row per device and role. A device token without its row is
+// invalid. A deleted and recreated row has another series, so earlier tokens stay invalid.
 
 import type { Selectable } from "kysely";
 import { held } from "./locks.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { DeviceTokenTable } from "./tables.ts";
 
-/** Devices of one gateway token; the one that was away longest is forgotten first. */
+/** Devices per gateway token; the one seen longest ago is deleted first. */
 const DEVICES_OF_TOKEN_MAX = 200;
 
 export interface DeviceTokenId {
@@ -16,9 +15,9 @@ export interface DeviceTokenId {
 }
 
 export interface DeviceTokenRow extends DeviceTokenId {
-  /** The same in all tokens that the device was given since its row was made. */
+  /** The same in all tokens of the device since its row was created. */
   readonly series: string;
-  /** `tokenId` of the gateway token that the newest was made from. */
+  /** `tokenId` of the gateway token from which the newest was made. */
   readonly tokenId: string;
   readonly name: string;
   readonly platform: string;
@@ -41,7 +40,7 @@ function toRow(row: Selectable<DeviceTokenTable>): DeviceTokenRow {
   };
 }
 
-/** The series of a device's tokens, held until the transaction ends. */
+/** Returns the series of a device's tokens, and locks the row until the transaction ends. */
 export async function holdSeries(tx: Tx, { deviceId, role }: DeviceTokenId): Promise<string | undefined> {
   const query = tx
     .selectFrom("device_tokens")
@@ -51,7 +50,7 @@ export async function holdSeries(tx: Tx, { deviceId, role }: DeviceTokenId): Pro
   return (await held(tx, query).executeTakeFirst())?.series;
 }
 
-/** Notes that a device is given a token, and returns its series: that of the row, if there is one. */
+/** Stores that a device gets a token. Returns its series: the existing one if there is a row. */
 export async function putDeviceToken(tx: Tx, row: DeviceTokenRow): Promise<string> {
   const columns = {
     token_id: row.tokenId,
@@ -70,7 +69,7 @@ export async function putDeviceToken(tx: Tx, row: DeviceTokenRow): Promise<strin
   return kept.series;
 }
 
-/** Forgets the devices whose tokens have expired, and those that a gateway token has too many of. */
+/** Deletes devices whose tokens have expired, and those above a gateway token's limit. */
 export async function dropDeviceTokens(tx: Tx, tokenId: string, nowMs: number): Promise<void> {
   await tx.deleteFrom("device_tokens").where("expires_at", "<=", nowMs).execute();
   const extra = await tx
@@ -86,7 +85,7 @@ export async function dropDeviceTokens(tx: Tx, tokenId: string, nowMs: number): 
   for (const { device_id: deviceId, role } of extra) await deleteDeviceTokens(tx, deviceId, role);
 }
 
-/** The devices whose tokens have not expired, the last seen first. */
+/** Lists devices with valid tokens, the last seen first. */
 export async function listDeviceTokens(db: Db, nowMs: number): Promise<DeviceTokenRow[]> {
   const rows = await db
     .selectFrom("device_tokens")
@@ -99,7 +98,7 @@ export async function listDeviceTokens(db: Db, nowMs: number): Promise<DeviceTok
   return rows.map(toRow);
 }
 
-/** Returns the number of rows that there were. No role: those of every role. */
+/** Deletes a device's rows and returns their number. No role: those of all roles. */
 export async function deleteDeviceTokens(
   tx: Tx,
   deviceId: string,

@@ -1,4 +1,4 @@
-// Owns which conversations a session had before its resets, and what of them is shown in a list.
+// Lists the conversations of a session before its resets.
 
 import { sql } from "kysely";
 import type { Db } from "./sql.ts";
@@ -12,7 +12,7 @@ export interface EarlierConversation {
   readonly messages: number;
 }
 
-/** The conversations of a session before the one in force, newest first. Empty ones are left out. */
+/** Lists the conversations of a session before the current one, newest first, without empty ones. */
 export async function earlierConversations(
   db: Db,
   session: { readonly key: string; readonly sessionId: string },
@@ -43,7 +43,7 @@ export async function earlierConversations(
   }));
 }
 
-/** Whether a session had this transcript at any time. */
+/** Whether a session ever had this transcript. */
 export async function hadTranscript(db: Db, key: string, sessionId: string): Promise<boolean> {
   const row = await db
     .selectFrom("session_ids")

@@ -1,20 +1,19 @@
-// Owns what counts as an empty store, into which another one may be put.
-// EM1: a gateway that was started and did nothing leaves sessions: where nothing was said, run or set they
-//      are as good as none.
+// Decides whether a store counts as empty, so that another one may be copied into it. A gateway that only
+// started leaves sessions: untouched ones, without messages, runs or changes, do not count.
 
 import { sql } from "kysely";
 import { COPIED_TABLES } from "./copy.ts";
 import type { Row } from "./copy-messages.ts";
 import { type Db, kindOf, type Tx } from "./sql.ts";
 
-/** More sessions than this are not of a start alone. */
+/** A start alone never makes more sessions than this. */
 const SESSIONS_MAX = 1_000;
-/** What every session has. */
+/** Columns that every session fills. */
 const OF_EVERY_SESSION = new Set([
   ...["row_id", "key", "session_id", "agent_id", "kind", "created_at", "updated_at", "archived"],
 ]);
 
-/** The tables that this database has: an older file lacks some. */
+/** Returns the copied tables in this database: an older file lacks some. */
 async function tablesOf(db: Db): Promise<readonly string[]> {
   if (kindOf(db) === "postgres") return COPIED_TABLES;
   const { rows } = await sql<{ name: string }>`select name from sqlite_schema where type = 'table'`.execute(
@@ -24,7 +23,7 @@ async function tablesOf(db: Db): Promise<readonly string[]> {
   return COPIED_TABLES.filter((table) => names.has(table));
 }
 
-/** Nothing was ever set in it, and no run was accepted for it. */
+/** Whether nothing was ever set in a session, and no run was accepted for it. */
 function isUntouched(row: Row): boolean {
   return Object.entries(row).every(
     ([name, value]) =>
@@ -32,7 +31,7 @@ function isUntouched(row: Row): boolean {
   );
 }
 
-/** What keeps a store from being empty, by the names of its tables; nothing: it is empty. */
+/** Returns the tables with content; none: the store is empty. */
 export async function nonEmptyTables(db: Db): Promise<string[]> {
   const held: string[] = [];
   for (const table of await tablesOf(db)) {
@@ -45,7 +44,7 @@ export async function nonEmptyTables(db: Db): Promise<string[]> {
   return held;
 }
 
-/** Takes the sessions out of a store that is empty but for them. */
+/** Deletes the sessions of an otherwise empty store. */
 export async function clearSessions(tx: Tx): Promise<void> {
   await tx.deleteFrom("sessions").execute();
   await tx.deleteFrom("session_ids").execute();

@@ -1,6 +1,5 @@
-// Owns the flow table: one row for each conversation between two sessions, and for each job of a sub-agent.
-// FS1: a flow changes only in the transaction that ends one of its runs, or that aborts, resets or deletes
-//      a party.
+// Owns the flow table: one row per conversation between two sessions, and per job of a sub-agent. A flow
+// changes only in a transaction that ends one of its runs, or that aborts, resets or deletes a party.
 
 import { type Selectable, sql } from "kysely";
 import type { JobOutcome } from "../core/announcement.ts";
@@ -15,12 +14,12 @@ export interface Flow {
   readonly kind: "send" | "spawn";
   readonly chainId: string;
   readonly requesterKey: string;
-  /** The requester's transcript when it asked. */
+  /** The requester's transcript at the time of the request. */
   readonly requesterSessionId: string;
   readonly requesterRunId?: string;
   readonly targetKey: string;
   readonly open: boolean;
-  /** Turns after round 1. */
+  /** Maximum number of turns after round 1. */
   readonly turnsMax: number;
   readonly requestText: string;
   readonly round1Reply?: string;
@@ -28,14 +27,14 @@ export interface Flow {
   readonly createdAt: number;
   readonly endedAt?: number;
   readonly endReason?: string;
-  /** The outcome of a finished job. */
+  /** Outcome of a finished job. */
   readonly outcome?: JobOutcome;
 }
 
-/** A flow without what was said in it. */
+/** A flow without its texts. */
 export type FlowOutline = Omit<Flow, "requestText" | "round1Reply" | "latestReply" | "outcome">;
 
-/** Written out in the text of a query, as the states of runs are (runs.ts). */
+/** A literal, as the states of runs (runs.ts), so that queries can use a partial index. */
 const OPEN = sql.lit("open");
 
 function toFlow(row: Selectable<FlowTable>): Flow {
@@ -87,7 +86,7 @@ export async function getFlow(db: Db, flowId: string): Promise<Flow | undefined>
   return row && toFlow(row);
 }
 
-/** Like `getFlow`, for whoever decides by it: it stays as it is until the transaction ends. */
+/** Like `getFlow`, but locks the row until the transaction ends. */
 export async function holdFlow(tx: Tx, flowId: string): Promise<Flow | undefined> {
   const query = tx.selectFrom("flows").selectAll().where("flow_id", "=", flowId);
   const row = await held(tx, query).executeTakeFirst();
@@ -102,7 +101,7 @@ export async function noteReply(tx: Tx, flowId: string, reply: string, round1: b
     .execute();
 }
 
-/** Ends an open flow; an ended one keeps its first reason. */
+/** Ends an open flow; an ended flow keeps its first reason. */
 export async function endFlow(tx: Tx, flowId: string, reason: string, at: number): Promise<boolean> {
   const done = await tx
     .updateTable("flows")
@@ -113,7 +112,7 @@ export async function endFlow(tx: Tx, flowId: string, reason: string, at: number
   return done.numUpdatedRows > 0n;
 }
 
-/** Ends an open job with what it came to, and answers the runs that wait for it. */
+/** Ends an open job with its outcome, and answers the runs that wait for it. */
 export async function endJob(
   tx: Tx,
   flowId: string,
@@ -126,7 +125,7 @@ export async function endJob(
   return true;
 }
 
-/** The ids among these of flows that have ended. */
+/** Returns the ids of ended flows among these. */
 export async function endedFlowsAmong(db: Db, flowIds: readonly string[]): Promise<string[]> {
   if (flowIds.length === 0) return [];
   const rows = await db
@@ -138,7 +137,7 @@ export async function endedFlowsAmong(db: Db, flowIds: readonly string[]): Promi
   return rows.map((row) => row.flow_id);
 }
 
-/** The sub-agents whose unfinished jobs these sessions gave. */
+/** Returns the sub-agents with unfinished jobs from these sessions. */
 export async function openSpawnEdges(
   db: Db,
   requesterKeys: readonly string[],
@@ -154,7 +153,7 @@ export async function openSpawnEdges(
   return rows.map((row) => ({ from: row.requester_key, to: row.target_key }));
 }
 
-/** The jobs that a run gave to sub-agents, finished or not, oldest first. */
+/** Returns the sub-agent jobs of a run, finished or not, oldest first. */
 export async function spawnsOfRun(db: Db, requesterRunId: string): Promise<Flow[]> {
   const rows = await db
     .selectFrom("flows")
@@ -166,7 +165,9 @@ export async function spawnsOfRun(db: Db, requesterRunId: string): Promise<Flow[
   return rows.map(toFlow);
 }
 
-/** The job of a sub-agent, which may be deleted by now: its runs are kept, the first one is the job's. */
+/**
+ * Returns the job of a sub-agent, also after its session was deleted: the first of its runs belongs to it.
+ */
 export async function jobOfChild(db: Db, targetKey: string): Promise<Flow | undefined> {
   const row = await db
     .selectFrom("runs")
@@ -178,7 +179,7 @@ export async function jobOfChild(db: Db, targetKey: string): Promise<Flow | unde
   return row === undefined || row.flow_id === null ? undefined : getFlow(db, row.flow_id);
 }
 
-/** Whether a session has sent to another one, in this chain, after this time. */
+/** Whether a session has sent to another one in this chain after this time. */
 export async function hasSentInChain(
   db: Db,
   sent: { chainId: string; requesterKey: string; targetKey: string; afterMs: number },
@@ -197,8 +198,8 @@ export async function hasSentInChain(
 }
 
 /**
- * The oldest message of a requester in the inbox of `targetKey` that some caller waits for at `now`: the run
- * that wrote it there.
+ * Returns the run that wrote a requester's oldest awaited message into the inbox of `targetKey`: one that a
+ * caller waits for at `now`.
  */
 export async function awaitedMessage(
   db: Db,
@@ -230,7 +231,7 @@ const OUTLINE = [
 
 const NO_TEXTS = { request_text: "", round1_reply: null, latest_reply: null, outcome_json: null };
 
-/** Flows of a chain, newest first. */
+/** Returns the flows of a chain, newest first. */
 export async function flowsOfChain(db: Db, chainId: string, limit: number): Promise<FlowOutline[]> {
   const rows = await db
     .selectFrom("flows")
@@ -242,7 +243,7 @@ export async function flowsOfChain(db: Db, chainId: string, limit: number): Prom
   return rows.map((row) => toFlow({ ...row, ...NO_TEXTS }));
 }
 
-/** Open flows that a run began. */
+/** Returns open flows that a run began. */
 export async function openFlowsOfRun(db: Db, requesterRunId: string): Promise<Flow[]> {
   const rows = await db
     .selectFrom("flows")
@@ -253,7 +254,7 @@ export async function openFlowsOfRun(db: Db, requesterRunId: string): Promise<Fl
   return rows.map(toFlow);
 }
 
-/** Open flows in which a session takes part, on either side, oldest first. */
+/** Returns open flows with this session as a party, oldest first. */
 export async function openFlowsOf(db: Db, sessionKey: string): Promise<Flow[]> {
   const rows = await db
     .selectFrom("flows")
@@ -265,7 +266,7 @@ export async function openFlowsOf(db: Db, sessionKey: string): Promise<Flow[]> {
   return rows.map(toFlow);
 }
 
-/** The jobs that a session, or one of its runs, has given to sub-agents and that are not finished. */
+/** Returns unfinished sub-agent jobs of a session, or of one of its runs. */
 export async function openSpawnsOf(
   db: Db,
   requester: { sessionKey: string; runId?: string },

@@ -1,11 +1,11 @@
-// Owns who does what only one process at a time may do, such as polling one bot account.
-// HO1: a holding is its owner's while the owner is alive; after that whoever asks next gets it.
+// Owns holdings: exclusive tasks that only one process may do at a time, such as polling a bot account. An
+// owner keeps its holding while it is alive; afterwards the next process to try gets it.
 
 import { held } from "./locks.ts";
 import { livingProcesses } from "./processes.ts";
 import type { Tx } from "./sql.ts";
 
-/** Takes a holding that is free, or keeps it. False: a living process has it. */
+/** Takes a free holding, or keeps it. False: another living process has it. */
 export async function hold(tx: Tx, name: string, owner: string, nowMs: number): Promise<boolean> {
   const now = Math.round(nowMs);
   await tx
@@ -28,7 +28,7 @@ export async function hold(tx: Tx, name: string, owner: string, nowMs: number): 
   return taken.numUpdatedRows > 0n;
 }
 
-/** Gives a holding back; one that is not the owner's stays. */
+/** Releases a holding; another owner's holding stays. */
 export async function letGo(tx: Tx, name: string, owner: string): Promise<void> {
   await tx.deleteFrom("holdings").where("name", "=", name).where("owner", "=", owner).execute();
 }

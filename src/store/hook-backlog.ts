@@ -1,5 +1,5 @@
-// Owns how much may wait for one program, or for one place of people; and for a program the row that
-// stands for what was not kept.
+// Limits how many rows may wait for a program or a chat. For a program, one row records the events that were
+// dropped.
 
 import { sql } from "kysely";
 import type { Route } from "../core/route.ts";
@@ -7,12 +7,12 @@ import { routeKeyOf } from "./deliveries.ts";
 import { held } from "./locks.ts";
 import type { Db, Tx } from "./sql.ts";
 
-/** The code of the row that stands for news that was not kept. */
+/** Code of the row that records dropped events. */
 export const BACKLOG_FULL = "backlog_full";
-/** Rows of one sweep. */
+/** Maximum rows per sweep. */
 const FORGOTTEN_MAX = 5_000;
 
-/** How many rows wait in this route, counted up to `max`. */
+/** Counts the waiting rows of a route, up to `max`. */
 export async function countWaiting(db: Db, route: Route, max: number): Promise<number> {
   const waiting = db
     .selectFrom("deliveries")
@@ -28,7 +28,7 @@ export async function countWaiting(db: Db, route: Route, max: number): Promise<n
   return Number(row.n);
 }
 
-/** Events that were not kept, of all programs, until an operator has settled their rows. */
+/** Counts dropped events of all programs, until an operator has settled their rows. */
 export async function countDropped(db: Db): Promise<number> {
   const rows = await db
     .selectFrom("deliveries")
@@ -43,7 +43,7 @@ export async function countDropped(db: Db): Promise<number> {
   );
 }
 
-/** Whether `max` rows or more wait in this route. */
+/** Whether `max` or more rows wait in a route. */
 export async function isBacklogFull(db: Db, route: Route, max: number): Promise<boolean> {
   const row = await db
     .selectFrom("deliveries")
@@ -58,8 +58,8 @@ export async function isBacklogFull(db: Db, route: Route, max: number): Promise<
 }
 
 /**
- * The row of this route that stands for news that was not kept, until an operator has settled it. It stays as
- * it is until the transaction ends: each of two that count on must see the other's number.
+ * Returns the row that records a route's dropped events, until an operator has settled it. Locks it until the
+ * transaction ends: two transactions that count must see each other's number.
  */
 export async function backlogRow(tx: Tx, route: Route): Promise<{ id: string; text: string } | undefined> {
   const query = tx
@@ -74,7 +74,7 @@ export async function backlogRow(tx: Tx, route: Route): Promise<{ id: string; te
   return await held(tx, query).executeTakeFirst();
 }
 
-/** Counts on in that row. */
+/** Updates the count in that row. */
 export async function rewriteBacklogRow(
   tx: Tx,
   id: string,
@@ -83,7 +83,7 @@ export async function rewriteBacklogRow(
   await tx.updateTable("deliveries").set(row).where("id", "=", id).where("state", "=", "failed").execute();
 }
 
-/** Removes news that arrived before this time. */
+/** Deletes events that were delivered before this time. */
 export async function forgetSentHooks(tx: Tx, before: number): Promise<void> {
   await tx
     .deleteFrom("deliveries")

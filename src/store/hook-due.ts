@@ -1,13 +1,11 @@
-// Owns whose turn it is among the news for programs.
-// HD1: the events of one session go to one program in order: a pending row holds back the later ones of its
-//      session there, and nobody else's.
-// HD2: a look reads a bounded number of rows of each program.
+// Finds the due events for programs. Events of one session go to one program in order: a pending row blocks
+// only later ones of its session. A query reads a bounded number of rows per program.
 
 import { sql } from "kysely";
 import { type Delivery, pendingRoutes, readDeliveries, routeKeyOf } from "./deliveries.ts";
 import type { Db } from "./sql.ts";
 
-/** The oldest pending rows of one program that a look reads. */
+/** Oldest pending rows of a program that one query reads. */
 const WINDOW = 256;
 
 interface Head {
@@ -17,7 +15,9 @@ interface Head {
   readonly attempt_open: number;
 }
 
-/** The first pending row of each session, of the oldest rows of a route. `behind`: not of these sessions. */
+/**
+ * Returns the first pending row of each session among a route's oldest rows. `behind`: skips these sessions.
+ */
 async function headsOf(db: Db, routeKey: string, behind: readonly string[]): Promise<Head[]> {
   let query = db
     .selectFrom("deliveries")
@@ -31,18 +31,18 @@ async function headsOf(db: Db, routeKey: string, behind: readonly string[]): Pro
 
 export interface HookLook {
   readonly due: readonly Delivery[];
-  /** When the next row falls due that nothing holds back. */
+  /** When the next unblocked row is due. */
   readonly nextAt?: number;
 }
 
-/** The room of one program: how many rows may be asked for, and when to ask again if none may. */
+/** Capacity of one program: how many rows may be taken, and when to try again if none. */
 interface Room {
   readonly rows: number;
   readonly againAt: number;
 }
 
 /**
- * The news whose turn it is, oldest first for each program. `isUnderWay`: rows that the caller has in hand.
+ * Returns due events, oldest first for each program. `isUnderWay`: rows that the caller is already sending.
  */
 export async function dueNews(
   db: Db,
@@ -64,7 +64,7 @@ export async function dueNews(
     const isFree = (head: Head): boolean => head.attempt_open === 0 && !isUnderWay(head.id);
     const isDue = (head: Head): boolean => isFree(head) && head.next_attempt_at <= now;
     if (heads.length > 0 && !heads.some(isDue)) {
-      // Sessions that wait must not hide those behind them.
+      // Waiting sessions must not hide those behind them.
       heads = [
         ...heads,
         ...(await headsOf(

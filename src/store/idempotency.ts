@@ -1,9 +1,9 @@
-// Owns the answers that were given to calls with an idempotency key.
+// Owns the answers to calls with an idempotency key.
 // ID1: the same call with the same key gets the same answer, also after a restart.
-// ID2: the same key of the same owner with other parameters or for another method is a conflict.
-// ID3: a key belongs to its owner. Keys of two owners never meet, however alike they are.
-// ID4: work that must not be done twice reserves its key first, with the answer for the case that its process
-//      dies. That process answers; once it is dead, the key has the answer for this case for good.
+// ID2: a key that its owner used with other parameters or for another method is a conflict.
+// ID3: a key belongs to its owner. Equal keys of two owners are independent.
+// ID4: a call that must not run twice reserves its key first, with the answer for a crash of its process. The
+//      process replaces that answer; if it dies, the answer becomes final.
 
 import { prepared } from "./prepared.ts";
 import type { Db, Tx } from "./sql.ts";
@@ -11,15 +11,15 @@ import type { IdempotencyTable } from "./tables.ts";
 
 export interface KeyedCall {
   readonly key: string;
-  /** The owner of the key, a token or a device: a hash, never the token. */
+  /** Owner of the key, a token or a device: a hash, never the token. */
   readonly owner: string;
-  /** The row that an older version wrote for this call. Such rows expire, and none is written any more. */
+  /** The row that an older version wrote for this call. These rows expire; this version writes none. */
   readonly older?: { readonly key: string; readonly caller: string };
   readonly method: string;
   readonly paramsHash: string;
 }
 
-/** The key with its owner, as it is stored. The keys of callers hold no control characters. */
+/** Returns the stored form of a key with its owner. Keys of callers contain no control characters. */
 export function ownedKey({ owner, key }: Pick<KeyedCall, "owner" | "key">): string {
   return `${owner}\n${key}`;
 }
@@ -33,11 +33,14 @@ const ANSWER = prepared((db, { key, older }: { key: string; older: string }) =>
 
 export interface KnownAnswer {
   readonly answer: unknown;
-  /** The process that still works on it. `answer` is for the case that this process dies. */
+  /** The process that still works on the call. `answer` applies if it dies. */
   readonly begunBy?: string;
 }
 
-/** `none`: not answered yet. `conflict`: its owner used the key for another method or other parameters. */
+/**
+ * Returns the stored answer. `none`: not answered yet. `conflict`: the owner used the key for another method
+ * or other parameters.
+ */
 export async function recallAnswer(db: Db, call: KeyedCall): Promise<"none" | "conflict" | KnownAnswer> {
   const { method, paramsHash, older } = call;
   const key = ownedKey(call);
@@ -78,8 +81,8 @@ function rowOf(call: KeyedCall, answer: unknown, at: number, begunBy: string | n
 }
 
 /**
- * Keeps the first answer. False: the key has an answer already, and nothing changed. `answer` must be JSON.
- * Waits for a transaction that is about to answer the same key.
+ * Stores the first answer, which must be JSON. False: the key already has one, and nothing changed. Waits for
+ * another transaction that answers the same key.
  */
 export async function rememberAnswer(tx: Tx, call: KeyedCall, answer: unknown, at: number): Promise<boolean> {
   const { numAffectedRows } = await REMEMBER(tx, rowOf(call, answer, at, null));
@@ -87,8 +90,8 @@ export async function rememberAnswer(tx: Tx, call: KeyedCall, answer: unknown, a
 }
 
 /**
- * Reserves the key for work that must not be done twice. `ifLost`: the answer in case the process dies.
- * False: the key is taken. The same process may ask again, when the answer to its commit was lost.
+ * Reserves the key of a call that must not run twice. `ifLost`: the answer if the process dies. False: the
+ * key is taken. The same process may reserve it again if the response to its commit was lost.
  */
 export async function reserveKey(
   tx: Tx,
@@ -110,7 +113,7 @@ export async function reserveKey(
   return (numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** Makes the answer for a lost process the answer for good, unless that process has given its own. */
+/** Makes the reserved answer of a dead process final, unless that process has stored another one. */
 export async function settleKey(tx: Tx, call: KeyedCall, begunBy: string): Promise<void> {
   await tx
     .updateTable("idempotency")
@@ -120,7 +123,7 @@ export async function settleKey(tx: Tx, call: KeyedCall, begunBy: string): Promi
     .execute();
 }
 
-/** Forgets the answers given before `beforeMs`. Returns how many. */
+/** Deletes answers from before `beforeMs`. Returns their number. */
 export async function pruneAnswers(tx: Tx, beforeMs: number): Promise<number> {
   const { numDeletedRows } = await tx
     .deleteFrom("idempotency")

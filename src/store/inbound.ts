@@ -1,7 +1,7 @@
-// Owns the table of what came in at channels: each message once, however often its platform brings it, and
-// what still waits to become part of a run.
-// IN1: a message is one row: whoever inserts it second is told that it is known, also after a restart.
-// IN2: rows that are being joined to a run are held, so that of two processes one joins them.
+// Owns the table of incoming channel messages: each once, even if its platform sends it again, and those that
+// wait to become part of a run.
+// A message is one row: a second insert returns that it is known, also after a restart. Rows that are joined
+// to a run are locked, so that only one of two processes joins them.
 
 import { type Selectable, sql } from "kysely";
 import type { InboundTable } from "./channel-tables.ts";
@@ -14,19 +14,19 @@ export interface InboundId {
   readonly accountId: string;
   readonly chatId: string;
   readonly messageId: string;
-  /** Which change of it; empty: as it first was. */
+  /** Version of an edited message; empty: the original. */
   readonly edit: string;
 }
 
 /**
- * `pending` until it is part of a run. `refused`: there was no room for it. `ignored`: it says nothing new.
+ * `pending` until it is part of a run. `refused`: too many were waiting. `ignored`: it contains nothing new.
  */
 export type InboundState = "pending" | "done" | "refused" | "ignored";
 
 export interface InboundRow {
   readonly seq: number;
   readonly state: InboundState;
-  /** JSON; of a message that is settled, what later changes of it are compared with. */
+  /** JSON. After it was settled: the text with which later edits are compared. */
   readonly body: string;
   readonly receivedAt: number;
 }
@@ -37,7 +37,7 @@ interface NewInbound extends InboundId {
   readonly receivedAt: number;
 }
 
-/** Rows of one sweep. */
+/** Maximum rows per sweep. */
 const PRUNED_MAX = 5_000;
 const PENDING = sql.lit("pending");
 
@@ -56,7 +56,7 @@ function versionsOf(db: Db, id: Omit<InboundId, "edit">) {
     .where("message_id", "=", id.messageId);
 }
 
-/** Keeps a message that waits. Its place; undefined: it is known, and nothing was written. */
+/** Stores a waiting message and returns its position; undefined: it is known, and nothing was written. */
 export async function insertInbound(tx: Tx, message: NewInbound): Promise<number | undefined> {
   const row = await tx
     .insertInto("inbound")
@@ -80,23 +80,23 @@ export async function insertInbound(tx: Tx, message: NewInbound): Promise<number
   return row?.seq;
 }
 
-/** Whether this version has come before. */
+/** Whether this version has arrived before. */
 export async function isKnown(db: Db, id: InboundId): Promise<boolean> {
   return (await versionsOf(db, id).where("edit", "=", id.edit).executeTakeFirst()) !== undefined;
 }
 
-/** The other versions of a message, in the order in which they came, held until the transaction ends. */
+/** Returns the other versions of a message in order of arrival, locked until the transaction ends. */
 export async function otherVersions(tx: Tx, id: InboundId): Promise<(InboundRow & { edit: string })[]> {
   const rows = await held(tx, versionsOf(tx, id).where("edit", "<>", id.edit).orderBy("seq")).execute();
   return rows.map((row) => ({ ...toInbound(row), edit: row.edit }));
 }
 
-/** What waits under a key. */
+/** Messages that wait under one key. */
 interface Burst {
   readonly count: number;
-  /** Characters of all their bodies. */
+  /** Total characters of their bodies. */
   readonly chars: number;
-  /** When the first one came. */
+  /** When the first one arrived. */
   readonly firstAt: number | undefined;
 }
 
@@ -119,7 +119,7 @@ export async function burstOf(tx: Tx, burstKey: string): Promise<Burst> {
   };
 }
 
-/** What waits under a key, in order, held until the transaction ends. */
+/** Returns the waiting messages of a key in order, locked until the transaction ends. */
 export async function pendingOf(tx: Tx, burstKey: string): Promise<InboundRow[]> {
   const query = tx
     .selectFrom("inbound")
@@ -130,12 +130,12 @@ export async function pendingOf(tx: Tx, burstKey: string): Promise<InboundRow[]>
   return (await held(tx, query).execute()).map(toInbound);
 }
 
-/** A message that waits reads otherwise now. */
+/** Replaces the text of a waiting message. */
 export async function rewriteInbound(tx: Tx, seq: number, body: string): Promise<void> {
   await tx.updateTable("inbound").set({ body_json: body }).where("seq", "=", seq).execute();
 }
 
-/** It waits no longer: what is left of it is what later changes are compared with. */
+/** Settles a message; later edits are compared with its body. */
 export async function settleInbound(
   tx: Tx,
   seq: number,
@@ -153,7 +153,7 @@ export async function settleInbound(
     .execute();
 }
 
-/** Forgets messages that came before this time and do not wait; a sweep takes so many at most. */
+/** Deletes settled messages that arrived before this time, a limited number per sweep. */
 export async function pruneInbound(tx: Tx, beforeMs: number): Promise<void> {
   await tx
     .deleteFrom("inbound")

@@ -1,6 +1,5 @@
-// Owns reading what others wrote into a session: the messages that wait for a client without a model.
-// IB1: a page is in the order in which the messages came; nothing is marked by reading it, so that a reader
-//      that fails has lost nothing.
+// Reads the inbox of a session without a model: messages of others that wait for its client. Pages are in
+// order of arrival. Reading marks nothing, so a reader that fails has lost nothing.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { Message } from "../core/message.ts";
@@ -10,21 +9,21 @@ import { readMessage } from "./stored-entry.ts";
 export interface InboxPage {
   /** Oldest first. */
   readonly messages: Message[];
-  /** There are messages before this page. */
+  /** Older messages precede this page. */
   readonly older: boolean;
-  /** There are messages behind this page. */
+  /** Newer messages follow this page. */
   readonly newer: boolean;
 }
 
-/** Where a page begins or ends. Neither: at the newest message. */
+/** The range of a page. Neither: the newest messages. */
 interface InboxRange {
-  /** A message id: only what came after it. */
+  /** A message id: only messages after it. */
   readonly after?: string;
-  /** A message id: only what came before it. */
+  /** A message id: only messages before it. */
   readonly before?: string;
 }
 
-/** Reads the newest `limit` messages, the last ones before `before`, or the first ones behind `after`. */
+/** Reads the newest `limit` messages, the last ones before `before`, or the first ones after `after`. */
 export async function readInbox(
   db: Db,
   wanted: { readonly sessionId: string; readonly limit: number } & InboxRange,

@@ -1,5 +1,5 @@
-// Owns the look at a store directory from outside, for the doctor: what is there, and who holds it.
-// Changes nothing.
+// Inspects a store directory from outside, for the doctor: its files, and the process that holds it. Changes
+// nothing.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -12,21 +12,21 @@ import { shownObject } from "./sqlite-schema.ts";
 
 export interface StoreInspection {
   readonly state: "absent" | "free" | "in_use" | "problem";
-  /** For people: what was found, and the way out of a problem. */
+  /** The result for people, with the way out of a problem. */
   readonly text: string;
-  /** Objects of the schema that differ from those that this program makes, as `unknown trigger "x"`. */
+  /** Objects of the schema that differ from this program's schema, as `unknown trigger "x"`. */
   readonly differences: readonly string[];
-  /** The damage of the content, and the way out. Absent: there is none, or nobody looked. */
+  /** Damaged content and the way out. Absent: there is none, or nobody looked. */
   readonly damage?: string;
 }
 
-/** Absent where the file cannot be read as a store: then the text says why. */
+/** Absent if the file cannot be read as a store: then the text says why. */
 function differencesOf(file: string): string[] {
   const known = checkFile(file, { whole: false });
   return known.ok ? known.value.differences.map((one) => `${one.kind} ${shownObject(one)}`) : [];
 }
 
-/** What is the matter with a store directory. Holds its lock for a moment if nobody does. */
+/** Inspects a store directory. Holds its lock for a moment if no other process does. */
 export function inspectStoreDir(dir: string): StoreInspection {
   const file = join(dir, STORE_FILE);
   const look = (state: StoreInspection["state"], text: string): StoreInspection => ({
@@ -36,16 +36,16 @@ export function inspectStoreDir(dir: string): StoreInspection {
   if (!existsSync(file)) return look("absent", `${file} is made at the first start`);
   try {
     lockStore(dir)();
-    return look("free", `${file} is there, and no gateway holds it`);
+    return look("free", `${file} exists, and no gateway holds it`);
   } catch (error) {
     if (!(error instanceof StoreProblem)) throw error;
     if (error.problem !== "in_use") return look("problem", error.message);
-    // That a gateway runs is nothing to be put right.
+    // A running gateway is nothing to fix.
     return look("in_use", error.message.replace(error.wayOut, "").trim());
   }
 }
 
-/** Why a start would refuse the store, or what a reading of each page finds; undefined: nothing. */
+/** Returns why a start would refuse the store, or the first damaged page; undefined: no damage. */
 function damageIn(settings: Pick<StoreSettings, "dir" | "durability">, isFree: boolean): string | undefined {
   const file = join(settings.dir, STORE_FILE);
   try {
@@ -59,7 +59,7 @@ function damageIn(settings: Pick<StoreSettings, "dir" | "durability">, isFree: b
   return `${sound.error}. Stop the gateway, if one runs, and run parley store recover.`;
 }
 
-/** The same, and all of the store is read, after it was compared as by a start. */
+/** Inspects a store directory, makes the checks of a start, and reads the whole store. */
 export function checkStoreDir(settings: Pick<StoreSettings, "dir" | "durability">): StoreInspection {
   const look = inspectStoreDir(settings.dir);
   if (look.state === "problem" || !existsSync(settings.dir)) return look;

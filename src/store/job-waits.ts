@@ -1,14 +1,13 @@
-// Owns the table of waits for jobs of sub-agents: which run waits for which jobs, until when, and how each
-// wait ended.
-// JW1: open rows of unfinished runs are edges of the wait graph (I7). They survive a crash, and so does the
-//      deadline.
-// JW2: a row is `answered` by the transaction that ends its job, or `ended` when the waiter gave up first.
+// Owns the table of waits for jobs of sub-agents: each run's waits, with deadlines and outcomes.
+// JW1: open rows of unfinished runs are edges of the wait graph (I7). They and their deadlines survive a
+//      crash.
+// JW2: the transaction that ends a job writes `answered`; `ended` means that the waiter gave up first.
 
 import { type Selectable, sql } from "kysely";
 import type { Db, Tx } from "./sql.ts";
 import type { JobWaitTable } from "./tables.ts";
 
-/** Written out in the text of a query, as the states of runs are (runs.ts). */
+/** A literal, as the states of runs (runs.ts), so that queries can use a partial index. */
 const OPEN = sql.lit("open");
 
 export interface JobWait {
@@ -33,7 +32,7 @@ function toJobWait(row: Selectable<JobWaitTable>): JobWait {
   };
 }
 
-/** The end of a run writes nothing here, so that a run which never waited for a job costs no statement. */
+/** The end of a run writes nothing here, so that a run without such waits costs no statement. */
 const waiterIsUnfinished = sql<boolean>`exists (
   select 1 from runs where runs.run_id = job_waits.waiter_run_id and runs.ended_at is null)`;
 
@@ -52,7 +51,7 @@ export async function insertJobWait(tx: Tx, wait: JobWait): Promise<void> {
     .execute();
 }
 
-/** The waits of a call, one row for each job. Empty: it does not wait for jobs. */
+/** Returns the waits of a call, one row per job. Empty: it does not wait for jobs. */
 export async function jobWaitsOfCall(db: Db, callId: string): Promise<JobWait[]> {
   const rows = await db
     .selectFrom("job_waits")
@@ -63,7 +62,7 @@ export async function jobWaitsOfCall(db: Db, callId: string): Promise<JobWait[]>
   return rows.map(toJobWait);
 }
 
-/** The jobs whose end some wait of this run has returned. */
+/** Returns the jobs whose outcome a wait of this run has returned. */
 export async function jobsAnsweredTo(db: Db, waiterRunId: string): Promise<string[]> {
   const rows = await db
     .selectFrom("job_waits")
@@ -74,7 +73,7 @@ export async function jobsAnsweredTo(db: Db, waiterRunId: string): Promise<strin
   return rows.map((row) => row.flow_id);
 }
 
-/** The sub-agents for whose jobs runs of `sessionKeys` wait at `now`. */
+/** Returns the sub-agents for whose jobs runs of `sessionKeys` wait at `now`. */
 export async function openJobEdges(
   db: Db,
   sessionKeys: readonly string[],
@@ -92,7 +91,7 @@ export async function openJobEdges(
   return rows.map((row) => ({ from: row.waiter_session_key, to: row.target_session_key }));
 }
 
-/** Marks the open waits for a job that has ended: in time, or too late. */
+/** Marks the open waits for an ended job as answered, or as too late. */
 export async function answerJobWaits(tx: Tx, flowId: string, endedAt: number): Promise<void> {
   await tx
     .updateTable("job_waits")
@@ -109,7 +108,7 @@ export async function answerJobWaits(tx: Tx, flowId: string, endedAt: number): P
     .execute();
 }
 
-/** A call stops waiting for the jobs that have not ended. */
+/** Ends a call's waits for unfinished jobs. */
 export async function giveUpJobWaits(tx: Tx, callId: string): Promise<void> {
   await tx
     .updateTable("job_waits")
@@ -119,7 +118,7 @@ export async function giveUpJobWaits(tx: Tx, callId: string): Promise<void> {
     .execute();
 }
 
-/** How many calls of runs wait for jobs. */
+/** Counts the calls that wait for jobs. */
 export async function countOpenJobWaits(db: Db): Promise<number> {
   const row = await db
     .selectFrom("job_waits")

@@ -1,14 +1,14 @@
-// Owns the readable copy of each transcript: `<store dir>/<sessionId>.jsonl`, a header line, then an entry a
+// Owns the JSONL copy of each transcript: `<store dir>/<sessionId>.jsonl`, a header line, then one entry per
 // line.
-// MI1: the table is the truth: the copy is written after the commit, from the table, in its order, and
-//      repaired from it. Nothing ever reads the copy to know what was said.
-// MI2: a copy that cannot be written is logged and tried again at the next entry; no run ever fails for it.
-// MI3: after a crash every copy that may be behind is found: from a note of how far all copies once were.
-//      They are synced before it is written, so that it holds after a power loss too. The newest sessions are
-//      looked at in any case.
+// MI1: the table is authoritative: a copy is written after the commit, from the table and in its order, and
+//      repaired from it. Nothing reads a transcript from its copy.
+// MI2: a failed write is logged and retried at the next entry; no run fails because of it.
+// MI3: after a crash each copy that may be behind is found by a progress file: the position up to which all
+//      copies are complete. Copies are synced before it is written, so that it is valid after a power loss,
+//      too. A start always checks the newest sessions.
+// MI4: the copy of a deleted transcript is deleted; one that a crash left is deleted at the next start. An
+//      unknown copy stays: it may be all that is left of another database.
 // MI5: a copy that is ahead of the store is never cut: it is kept under another name, and logged.
-// MI4: what is deleted has no copy: one that a crash came before is removed at the next start. A copy that
-//      this database knows nothing of stays: it may be all that is left of another.
 
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,23 +17,21 @@ import type { Log } from "../world.ts";
 import { CopyWriter } from "./jsonl-copy-file.ts";
 import type { Db } from "./sql.ts";
 
-/** How far all copies once were. */
+/** File with the position up to which all copies are complete. */
 export const PROGRESS_FILE = "mirror.progress";
-/**
- * Entries after which the note of progress is written anew: what a start after a crash looks through at most.
- */
+/** Entries after which the progress file is written again: the most that a start after a crash reads. */
 const PROGRESS_STEP = 1_000;
-/** Sessions whose copies are looked at when the gateway starts. */
+/** Number of newest sessions whose copies are checked when the gateway starts. */
 const CHECKED_AT_START = 200;
 
 export interface JsonlCopies {
-  /** Entries of this session were committed, or the session was made. Returns at once. */
+  /** Call it after entries of this session were committed, or the session was made. Returns at once. */
   note(sessionId: string): void;
-  /** Resolves when everything noted so far is written, or has failed and is logged. */
+  /** Resolves when all noted entries are written, or have failed and are logged. */
   flush(): Promise<void>;
   /** Removes the copy of a deleted transcript. */
   remove(sessionId: string): Promise<void>;
-  /** Writes what is left. */
+  /** Writes the remaining entries. */
   close(): Promise<void>;
 }
 
@@ -43,28 +41,28 @@ interface Parts {
   readonly db: Db;
 }
 
-/** Opens the copies of a store directory and starts to bring them up to date in the background. */
+/** Opens the copies of a store directory and updates them in the background. */
 export function openJsonlCopies(parts: Parts): JsonlCopies {
   return new CopyQueue(parts);
 }
 
-/** Which copies have to be written; one worker at a time writes them. */
+/** The queue of copies to write; one worker at a time writes them. */
 class CopyQueue implements JsonlCopies {
   readonly #parts: Parts;
   readonly #writer: CopyWriter;
   readonly #noted = new Set<string>();
-  /** Noted, tried and not written. */
+  /** Sessions whose last write failed. */
   readonly #behind = new Set<string>();
-  /** Written since the note of progress. */
+  /** Written since the progress file. */
   readonly #unsynced = new Set<string>();
   #working: Promise<void> | undefined;
-  /** Up to here every copy was once complete. */
+  /** All copies are complete up to this position. */
   #written = 0;
 
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#writer = new CopyWriter(parts.dir, parts.db, (sessionId, keptAs) => {
-      const text = "a transcript copy holds messages that the store does not have; kept under another name";
+      const text = "a transcript copy holds messages that the store lacks; kept it under another name";
       parts.log.warn({ sessionId, file: keptAs }, text);
     });
     this.#start(() => this.#takeStock());
@@ -86,7 +84,7 @@ class CopyQueue implements JsonlCopies {
     this.#behind.delete(sessionId);
     this.#start(() =>
       this.#writer.remove(sessionId).catch((error: unknown) => {
-        this.#warn(error, "transcript copy not removed", sessionId);
+        this.#warn(error, "could not remove a transcript copy", sessionId);
       }),
     );
     await this.flush();
@@ -94,7 +92,7 @@ class CopyQueue implements JsonlCopies {
 
   async close(): Promise<void> {
     await this.flush();
-    // Of an entry whose commit got no answer nobody was told.
+    // A commit whose answer was lost has called no `note`.
     for (const sessionId of await lateSince(this.#parts.db, this.#written).catch(() => []))
       this.note(sessionId);
     await this.flush();
@@ -108,7 +106,7 @@ class CopyQueue implements JsonlCopies {
     void running.finally(() => {
       if (this.#working !== running) return;
       this.#working = undefined;
-      // Noted after the work had looked for the last time, and before it was known to be over.
+      // A session was noted after the work's last check and before this callback.
       if (this.#noted.size > 0) this.#start();
     });
   }
@@ -132,7 +130,7 @@ class CopyQueue implements JsonlCopies {
     } catch (error) {
       this.#behind.add(sessionId);
       this.#writer.forget(sessionId);
-      this.#warn(error, "transcript copy not written", sessionId);
+      this.#warn(error, "could not write a transcript copy", sessionId);
     }
   }
 
@@ -141,20 +139,20 @@ class CopyQueue implements JsonlCopies {
     try {
       await this.#writer.removeDeleted();
     } catch (error) {
-      this.#warn(error, "copies of deleted transcripts not looked for");
+      this.#warn(error, "could not look for copies of deleted transcripts");
     }
   }
 
   async #noteAll(): Promise<void> {
     const { dir, db } = this.#parts;
-    // Without the note, as at the first start, everything counts as behind; and with one that can't be true.
+    // Without a valid progress file, as at the first start, each copy counts as behind.
     const text = await readFile(join(dir, PROGRESS_FILE), "utf8").catch(() => "");
     const noted = /^\d{1,15}\n$/.test(text) ? Number(text) : 0;
     try {
       this.#written = noted <= (await lastSeq(db)) ? noted : 0;
       for (const sessionId of await maybeBehind(db, this.#written)) this.#noted.add(sessionId);
     } catch (error) {
-      this.#warn(error, "transcript copies not checked");
+      this.#warn(error, "could not check the transcript copies");
     }
   }
 
@@ -169,7 +167,7 @@ class CopyQueue implements JsonlCopies {
       await rename(`${file}.new`, file);
       this.#written = seq;
     } catch (error) {
-      this.#warn(error, "progress of transcript copies not written");
+      this.#warn(error, "could not write the progress of the transcript copies");
     }
   }
 
@@ -189,7 +187,7 @@ async function lastSeq(db: Db): Promise<number> {
   return row?.seq ?? 0;
 }
 
-/** Sessions with entries behind this one. */
+/** Returns sessions with entries after this position. */
 async function lateSince(db: Db, seq: number): Promise<string[]> {
   const late = await db
     .selectFrom("messages")

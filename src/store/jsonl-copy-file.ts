@@ -1,8 +1,6 @@
-// Owns the single files of the readable mirror: where one ends, what is missing in it, what is torn or left
-// over.
-// CW1: a copy is only ever lengthened by whole lines; what is found torn is cut off, what is foreign is begun
-//      anew. One that holds messages which the store does not have is kept under another name first.
-// CW2: one call at a time: whose turn it is, is the mirror's to say.
+// Writes single JSONL copies: finds a copy's end, appends missing entries, repairs torn ends.
+// CW1: a copy grows only by whole lines; a torn end is cut off, a foreign file is replaced. A copy with
+//      messages that the store lacks is first kept under another name.
 
 import { appendFile, type FileHandle, open, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,34 +8,34 @@ import { sql } from "kysely";
 import { wasDeleted } from "./sessions.ts";
 import type { Db } from "./sql.ts";
 
-/** Entries that are read and written at once. */
+/** Entries per query and write. */
 const BATCH_ENTRIES = 64;
-/** A larger entry is read by itself. */
+/** Larger entries are read one by one. */
 const SMALL_BYTES = 16 * 1024;
-/** Files that are asked about at once. */
+/** Files per query. */
 const BATCH_FILES = 500;
-/** Copies whose last position is kept in memory; others are read from the file's end. */
+/** Maximum number of copies whose last position is cached; other positions are read from the file's end. */
 const KNOWN_MAX = 1_000;
 const TAIL_BYTES = 16 * 1024;
-/** A first line is never longer. */
+/** Maximum length of a header line. */
 const HEAD_BYTES = 4 * 1024;
 const NEWLINE = 0x0a;
 const ENDING = ".jsonl";
-/** With a number, behind the name of a copy that was ahead of the store. */
+/** With a number, the ending of a copy that was ahead of the store. */
 const AHEAD = ".ahead-";
-/** Session ids become file names: anything but plain ones is left out. */
+/** Session ids become file names: other ids get no copy. */
 const PLAIN_ID = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/;
 
-/** Writes single copies; one call at a time. */
+/** Writes single copies. Call one method at a time. */
 export class CopyWriter {
   readonly #dir: string;
   readonly #db: Db;
-  /** The last position in each copy, for those used last. */
+  /** The last position in each copy, for the most recently used ones. */
   readonly #known = new Map<string, number>();
 
   readonly #onAhead: (sessionId: string, keptAs: string) => void;
 
-  /** `onAhead`: a copy was kept because it is ahead of the store. */
+  /** `onAhead` runs when a copy was kept because it is ahead of the store. */
   constructor(dir: string, db: Db, onAhead: (sessionId: string, keptAs: string) => void) {
     this.#dir = dir;
     this.#db = db;
@@ -56,11 +54,11 @@ export class CopyWriter {
     this.#known.delete(sessionId);
     if (!PLAIN_ID.test(sessionId)) return;
     await rm(this.fileOf(sessionId), { force: true });
-    // Copies that were kept under another name hold the same conversation.
+    // Kept copies under other names hold the same conversation.
     for (let number = 1; await removed(`${this.fileOf(sessionId)}${AHEAD}${number}`); number += 1);
   }
 
-  /** What the copy holds survives a loss of power. One that is not there has nothing to lose. */
+  /** Syncs a copy, so that it survives a power loss. A missing copy needs no sync. */
   async sync(sessionId: string): Promise<void> {
     if (!PLAIN_ID.test(sessionId)) return;
     const handle = await openIfThere(this.fileOf(sessionId), "r");
@@ -71,7 +69,7 @@ export class CopyWriter {
     }
   }
 
-  /** Removes what a crash has left: copies of deleted transcripts, and heads that were half written. */
+  /** Deletes leftovers of a crash: copies of deleted transcripts, and half-written headers. */
   async removeDeleted(): Promise<void> {
     const names = await readdir(this.#dir);
     const halves = names.filter((name) => name.endsWith(`${ENDING}.new`));
@@ -147,7 +145,8 @@ export class CopyWriter {
   }
 
   /**
-   * The position at which the file ends, once a torn line is cut off; undefined: there is no such transcript.
+   * Cuts off a torn line and returns the position at which the file ends; undefined: the transcript does not
+   * exist.
    */
   async #repaired(sessionId: string): Promise<number | undefined> {
     const owner = await this.#ownerOf(sessionId);
@@ -161,17 +160,17 @@ export class CopyWriter {
         .select(["seq", "session_id", "entry_json"])
         .where("id", "=", id)
         .executeTakeFirst();
-      // The whole line: a damaged one may name another message than the one that it is.
+      // Compares the whole line: a damaged one may name another message.
       if (row?.session_id === sessionId && row.entry_json === line) return row.seq;
     }
     if (await this.#isAhead(sessionId)) {
-      // Deleted meanwhile: its messages and this row go together.
+      // Deleted meanwhile: its messages and this row are deleted together.
       if ((await this.#ownerOf(sessionId)) === undefined) return undefined;
       await this.#keep(sessionId);
     }
     const { session_key: key, created_at: createdAt } = owner;
     const header = { type: "session", version: 1, id: sessionId, key, createdAt };
-    // Renamed into place, so that a reader never meets half a header.
+    // Renamed into place, so that a reader never sees half a header.
     const file = this.fileOf(sessionId);
     await writeFile(`${file}.new`, `${JSON.stringify(header)}\n`, { mode: 0o600 });
     await rename(`${file}.new`, file);
@@ -186,7 +185,7 @@ export class CopyWriter {
       .executeTakeFirst();
   }
 
-  /** Whether a copy holds a message that the store does not have. */
+  /** Whether a copy holds a message that the store lacks. */
   async #isAhead(sessionId: string): Promise<boolean> {
     const handle = await openIfThere(this.fileOf(sessionId), "r");
     if (handle === undefined) return false;
@@ -218,7 +217,7 @@ export class CopyWriter {
   }
 }
 
-/** The last whole line of a file, the header if there is no other; what follows that line is cut off. */
+/** Returns the last whole line of a file, and cuts off what follows it. */
 async function lastWholeLine(file: string): Promise<string | undefined> {
   const handle = await openIfThere(file, "r+");
   if (handle === undefined) return undefined;
@@ -240,7 +239,7 @@ async function lastWholeLine(file: string): Promise<string | undefined> {
   }
 }
 
-/** Removes a file; false: it was not there. */
+/** Removes a file; false: it did not exist. */
 async function removed(file: string): Promise<boolean> {
   return rm(file).then(
     () => true,
@@ -258,7 +257,7 @@ async function openIfThere(file: string, flags: "r" | "r+"): Promise<FileHandle 
   });
 }
 
-/** The session that a copy's first line names. */
+/** Returns the session key in a copy's first line. */
 async function keyInHead(file: string): Promise<string | undefined> {
   const handle = await open(file, "r");
   try {

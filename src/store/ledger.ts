@@ -1,5 +1,5 @@
-// Owns the usage ledger: what each run consumed. It outlives sessions and transcripts.
-// LG1: a day is one of UTC: the same for every process, wherever it stands.
+// Owns the usage ledger: the usage of each run. It outlives sessions and transcripts. Days are UTC: the same
+// for every process.
 
 import { type Insertable, type RawBuilder, sql } from "kysely";
 import type { Usage } from "../core/message.ts";
@@ -10,7 +10,7 @@ import type { Db, Tx } from "./sql.ts";
 import type { LedgerTable } from "./tables.ts";
 
 const DAY_MS = 86_400_000;
-/** Links that are followed upward: beyond any spawn depth, and an end for a damaged chain. */
+/** Maximum number of parent links to follow: more than any spawn depth, and an end for a damaged chain. */
 const LINKS_MAX = 16;
 
 interface UsageRow {
@@ -24,7 +24,7 @@ interface UsageRow {
   readonly at: number;
 }
 
-/** The session above all that spawned this one, as far as they still exist. */
+/** Returns the root of a session's spawn tree, as far as its parents still exist. */
 async function rootOf(tx: Tx, key: string): Promise<string> {
   if (!isSubagentKey(key)) return key;
   const { rows } = await sql<{ key: string }>`with recursive up (key, above, n) as (
@@ -58,7 +58,7 @@ export async function addUsageRow(tx: Tx, row: UsageRow): Promise<void> {
 }
 
 /**
- * What a session consumed in all its transcripts; without a session, everything (which reads the whole
+ * Returns a session's usage in all its transcripts; without a session, all usage (which reads the whole
  * ledger).
  */
 export async function usageOf(db: Db, of: { sessionKey?: string }): Promise<UsageSum> {
@@ -76,12 +76,12 @@ export async function usageOf(db: Db, of: { sessionKey?: string }): Promise<Usag
   return await query.executeTakeFirstOrThrow();
 }
 
-/** When the day of this moment began (ms since 1970). */
+/** Returns the start of the UTC day (ms since 1970). */
 export function dayStart(at: number): number {
   return Math.floor(at / DAY_MS) * DAY_MS;
 }
 
-/** What an agent consumed since then. */
+/** Returns an agent's usage since then. */
 export async function usageSince(
   db: Db,
   agentId: string,
@@ -110,14 +110,14 @@ function columnOf(group: UsageGroup): RawBuilder<string | number> {
 
 interface UsageWanted {
   readonly by: UsageGroup;
-  /** ms since 1970: from then on. */
+  /** ms since 1970, inclusive. */
   readonly since: number;
   readonly agentId?: string | undefined;
-  /** Most lines: the costliest, and of days the newest. */
+  /** Maximum number of lines: those with the highest cost; of days, the newest. */
   readonly limit: number;
 }
 
-/** What was consumed, a line for each agent, session, model or day. */
+/** Returns the usage, one line per agent, session, model or day. */
 export async function usageBy(db: Db, wanted: UsageWanted): Promise<UsageLine[]> {
   const { by, since, agentId, limit } = wanted;
   const whose = agentId === undefined ? sql`true` : sql`agent_id = ${agentId}`;

@@ -1,11 +1,10 @@
-// Owns live events that are too large for the wire between processes. They are news: nobody misses one that
-// is gone.
+// Stores live events that are too large for a message between processes. Losing one is harmless.
 
 import type { Db, Tx } from "./sql.ts";
 
 const KEPT_MS = 60_000;
 
-/** Keeps a text for a moment. Returns its number. */
+/** Stores a payload for a short time. Returns its number. */
 export async function keepPayload(tx: Tx, body: string, at: number): Promise<number> {
   const row = await tx
     .insertInto("live_payloads")
@@ -20,7 +19,7 @@ export async function readPayload(db: Db, id: number): Promise<string | undefine
   return row?.body;
 }
 
-/** Forgets what nobody waits for any more. */
+/** Deletes payloads that no process still needs. */
 export async function dropPayloads(tx: Tx, at: number): Promise<void> {
   await tx
     .deleteFrom("live_payloads")

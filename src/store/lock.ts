@@ -1,6 +1,6 @@
-// Owns the claim of one process on a store directory.
-// L1: the lock is the operating system's, on an open file: it goes when the process goes, however it goes.
-// L2: the note beside it (who, since when) only informs; nobody's right is ever decided by it.
+// Owns the lock of one process on a store directory.
+// The operating system holds it on an open file, so it ends with the process. The note beside it (process,
+// start time) only informs.
 
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,20 +11,20 @@ const LOCK_FILE = "gateway.lock";
 const NOTE_FILE = "gateway.pid";
 const SQLITE_BUSY = 5;
 
-/** Who holds the directory, as far as the note tells. */
+/** Returns the holder of the directory, according to the note. */
 function holder(noteFile: string): string {
   try {
     const pid = Number.parseInt(readFileSync(noteFile, "utf8"), 10);
-    if (Number.isNaN(pid)) return "another process, whose note can't be read";
+    if (Number.isNaN(pid)) return "another process (its note cannot be read)";
     return `process ${pid}, since ${statSync(noteFile).mtime.toISOString()}`;
   } catch {
-    return "another process, which has only just started or is about to end";
+    return "another process (it is starting or stopping)";
   }
 }
 
 /**
- * Claims a store directory for this process and says how to give it back. A directory that another gateway
- * holds is a `StoreProblem` that names its process.
+ * Locks a store directory for this process; returns the function that unlocks it. Throws a `StoreProblem`
+ * that names the process if another gateway holds it.
  */
 export function lockStore(dir: string): () => void {
   const noteFile = join(dir, NOTE_FILE);
@@ -33,7 +33,7 @@ export function lockStore(dir: string): () => void {
   try {
     writeFileSync(lockFile, "", { flag: "a", mode: 0o600 });
     database = new DatabaseSync(lockFile, { timeout: 0 });
-    // An open transaction on an empty database is an advisory lock that works alike on every platform.
+    // An open transaction on an empty database is an advisory lock that works on every platform.
     database.exec("pragma journal_mode = memory; begin exclusive");
     writeFileSync(noteFile, `${process.pid}\n`, { mode: 0o600 });
   } catch (error) {

@@ -1,13 +1,15 @@
-// Owns the embedded schema and its history: an ordered list, never edited once released, only added to.
-// G1: the version of a file is its `user_version`; a file newer than this list is left as it is.
-// G2: one migration is one transaction: it stands whole or not at all.
+// Owns the embedded schema and its history: an ordered list of migrations; a released one is never edited.
+// The version of a file is its `user_version`; a newer file is left unchanged. Each migration is one
+// transaction.
 
 import type { DatabaseSync } from "node:sqlite";
 import { CHANNELS } from "./channel-schema.ts";
 import { CRON, CRON_CREATORS } from "./cron-schema.ts";
 import { DEVICE_TOKENS, NODE_CREATORS, NODES } from "./node-schema.ts";
 
-/** Marks a file as ours (`application_id`), so that no other program's database is ever migrated. */
+/**
+ * Marks a file as this program's (`application_id`), so that another program's database is never migrated.
+ */
 export const APPLICATION_ID = 0x5061726c;
 
 const SESSIONS = `
@@ -98,7 +100,7 @@ create trigger message_text_gone after delete on messages when old.role in ('use
 end;
 `;
 
-// Indexes over the states are whole, not partial: a partial one is out of reach of `state in (?, ?)`.
+// Indexes over the states are not partial: SQLite does not use a partial one for `state in (?, ?)`.
 const RUNS = `
 create table runs (
   run_id text primary key,
@@ -232,9 +234,8 @@ create table idempotency (
 create index idempotency_by_age on idempotency (created_at);
 `;
 
-// What the query planner cannot know of a new file: a lane has many ended runs and hardly any unfinished
-// ones, so that a state, together with a lane or alone, is the better way to a run. Figures: rows, then rows
-// alike.
+// Statistics for the query planner of a new file: a lane has many ended runs and few unfinished ones, so an
+// index on the state is best. Figures: rows, then rows per value.
 const STATISTICS = `
 analyze sqlite_schema;
 delete from sqlite_stat1;
@@ -313,7 +314,7 @@ create index refusals_of_chain on refusals (chain_id, at);
 create index refusals_by_age on refusals (at);
 `;
 
-// What a session has cost since its last reset: the runs of its present transcript, as the ledger has them.
+// The cost of a session since its last reset: the ledger rows of its current transcript.
 const SESSION_TREE = `
 alter table sessions add column cost real not null default 0;
 update sessions set cost = coalesce((
@@ -328,20 +329,20 @@ create index sessions_roots on sessions (archived, updated_at desc, key desc)
   where spawned_by is null or orphaned = 1;
 `;
 
-// Whose work it was, by the session at the top of those that were spawned one by another, and by day.
+// The root session of the spawn tree, and the day.
 const USAGE = `
 alter table ledger add column root_key text;
 create index ledger_of_agent on ledger (agent_id, at);
 create index ledger_by_age on ledger (at);
 `;
 
-// Few sessions of a kind among the many of an agent: one index range, and not a walk along all of them.
+// Few sessions of a kind among many of an agent: one index range instead of a scan.
 const KINDS_OF_AGENTS = `
 create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
 `;
 
-// Runs that wait for jobs of sub-agents: one row for each job of a call. A job keeps its outcome, so that a
-// wait can return it after the sub-agent was deleted.
+// Waits of runs for jobs of sub-agents: one row per job of a call. A job keeps its outcome, so that a wait
+// can return it after the sub-agent was deleted.
 const JOB_WAITS = `
 create table job_waits (
   call_id text not null,
@@ -370,17 +371,17 @@ alter table runs add column reserved_cost real not null default 0;
 // The owner of the idempotency key of a run.
 const RUN_OWNERS = "alter table runs add column asked_by text;";
 
-// The process that does the work of an idempotency key, while it does.
+// The process that currently works on a call with an idempotency key.
 const KEYS_BEGUN = "alter table idempotency add column begun_by text;";
 
-// Lost attempts of a run without progress between them.
+// Lost attempts of a run without progress in between.
 const CRASHES_IN_ROW = `
 alter table runs add column crashes_in_row integer not null default 0;
 alter table runs add column calls_answered integer not null default 0;
 `;
 
-// The index of long texts, each in parts: the row of a part is the number of its message times 4096, plus its
-// own (search-text.ts).
+// The index of long texts in parts: a part's row id is its message's number times 4096, plus its own number
+// (search-text.ts).
 const TEXT_PARTS = `
 create virtual table message_parts
   using fts5 (text, place, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2');
@@ -389,7 +390,7 @@ create trigger message_parts_gone after delete on messages when old.role in ('us
 end;
 `;
 
-/** Entry n brings a file from version n to n + 1. */
+/** Entry n migrates a file from version n to n + 1. */
 const MIGRATIONS: readonly string[] = [
   SESSIONS + MESSAGES + RUNS + REST + STATISTICS,
   SPAWNS,
@@ -411,7 +412,7 @@ const MIGRATIONS: readonly string[] = [
 /** The version that this program writes. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** Brings an open file from `version` to version `to`; the caller has refused anything newer. */
+/** Migrates an open file from `version` to version `to`; the caller has refused newer files. */
 export function migrate(database: DatabaseSync, version: number, to = SCHEMA_VERSION): void {
   MIGRATIONS.slice(version, to).forEach((text, index) => {
     database.exec("begin immediate");

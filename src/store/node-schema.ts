@@ -72,7 +72,7 @@ create table node_requests (
 export const NODE_CREATORS = "alter table nodes add column created_by text;";
 export const NODE_CREATORS_ON_POSTGRES = `alter table nodes add column created_by ${T};`;
 
-/** Devices that have been given a token. */
+/** Devices with a token. */
 export const DEVICE_TOKENS = `
 create table device_tokens (
   device_id text not null,

@@ -1,7 +1,7 @@
-// Owns the tables of paired devices and of those that ask to be paired.
-// NS1: a device has at most one open request, and is either asked about or paired.
-// NS2: where a node is connected is its last connection's word: a later one is never undone by the end of an
-//      earlier one.
+// Owns the tables of paired devices and of pairing requests.
+// NS1: a device has at most one open request, and is either requested or paired.
+// NS2: the last connection decides where a node is connected: the end of an earlier connection never undoes a
+//      later one.
 
 import { type Selectable, sql } from "kysely";
 import type { NodeFacts, NodePlace, NodeRow, PairRequest } from "../core/node.ts";
@@ -26,7 +26,7 @@ function toFacts(row: FactColumns): NodeFacts {
   };
 }
 
-/** What a device says of itself, but for its name: that is the operators' to change. */
+/** Facts that a device reports, without its name: operators can change that. */
 function factColumns({ platform, version, caps, commands }: NodeFacts): Omit<FactColumns, "name"> {
   return {
     platform,
@@ -67,7 +67,7 @@ function toRequest(row: Selectable<NodeRequestTable>): PairRequest {
   };
 }
 
-/** Pairs a device; one that is paired already is written over. */
+/** Inserts or replaces a paired device. */
 export async function putNode(tx: Tx, node: NodeRow): Promise<void> {
   const columns = {
     name: node.name,
@@ -93,13 +93,13 @@ export async function getNode(db: Db, id: string): Promise<NodeRow | undefined> 
   return row && toNode(row);
 }
 
-/** Like `getNode`, for whoever decides by it: it stays as it is until the transaction ends. */
+/** Like `getNode`, but locks the row until the transaction ends. */
 export async function holdNode(tx: Tx, id: string): Promise<NodeRow | undefined> {
   const row = await held(tx, tx.selectFrom("nodes").selectAll().where("id", "=", id)).executeTakeFirst();
   return row && toNode(row);
 }
 
-/** Paired nodes, oldest first, and whether the process that a node is connected to is alive. */
+/** Lists paired nodes, oldest first, and whether the process of a node's connection is alive. */
 export async function listNodes(db: Db): Promise<{ node: NodeRow; ownerLives: boolean }[]> {
   const rows = await db
     .selectFrom("nodes")
@@ -126,7 +126,7 @@ export async function countNodes(db: Db): Promise<number> {
   return Number(row.n);
 }
 
-/** A paired node has connected: what it says of itself now, and where it is. */
+/** Stores a paired node's new connection, and the facts that it reports. */
 export async function nodeCame(tx: Tx, id: string, facts: NodeFacts, place: NodePlace): Promise<void> {
   const { owner, connId, since } = place;
   const columns = { owner, conn_id: connId, connected_at: since, last_seen_at: since };
@@ -137,7 +137,7 @@ export async function nodeCame(tx: Tx, id: string, facts: NodeFacts, place: Node
     .execute();
 }
 
-/** A connection of a node is over. */
+/** Stores that a node's connection has ended. */
 export async function nodeLeft(
   tx: Tx,
   id: string,
@@ -169,7 +169,7 @@ export async function deleteNode(tx: Tx, id: string): Promise<boolean> {
   return numDeletedRows > 0n;
 }
 
-/** Asks for a device. A request that it has already stays as it is. */
+/** Stores a pairing request. A device's existing request stays unchanged. */
 export async function insertRequest(tx: Tx, request: PairRequest): Promise<void> {
   await tx
     .insertInto("node_requests")
@@ -187,7 +187,7 @@ export async function insertRequest(tx: Tx, request: PairRequest): Promise<void>
     .execute();
 }
 
-/** The request of a device, held until the transaction ends. */
+/** Returns the request of a device, locked until the transaction ends. */
 export async function holdRequestOf(tx: Tx, nodeId: string): Promise<PairRequest | undefined> {
   const row = await held(
     tx,
@@ -208,12 +208,12 @@ export async function listRequests(db: Db, since: number): Promise<PairRequest[]
   return rows.map(toRequest);
 }
 
-/** Forgets the requests made up to `until`. */
+/** Deletes requests made up to `until`. */
 export async function dropRequests(tx: Tx, until: number): Promise<void> {
   await tx.deleteFrom("node_requests").where("created_at", "<=", until).execute();
 }
 
-/** False: somebody else has settled it. */
+/** False: it was already settled. */
 export async function deleteRequest(tx: Tx, nodeId: string): Promise<boolean> {
   const { numDeletedRows } = await tx
     .deleteFrom("node_requests")

@@ -1,8 +1,6 @@
-// Owns how the address of a PostgreSQL database is read: where to connect, which schema, and how to speak of
-// it.
-// PA1: what an address says wrongly is a problem in words; nothing of the address itself is in them, as any
-//      part of it may be the password.
-// PA2: what is said of the place is host, port, database and schema: never user or password.
+// Reads the address of a PostgreSQL database.
+// Problems never quote the address: any part of it may be the password. Its public form is host, port,
+// database and schema, without user and password.
 
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
@@ -10,9 +8,9 @@ import { StoreProblem } from "./problems.ts";
 
 const DEFAULT_SCHEMA = "parley";
 const DEFAULT_PORT = 5432;
-/** Has one form, and leaves room for a prefix in the name of a channel. */
+/** Needs no quoting rules, and leaves room for a prefix in a channel name. */
 const SCHEMA_NAME = /^(?!pg_)[a-z_][a-z0-9_]{0,47}$/;
-/** Names that a database has for itself. */
+/** Schemas that every database reserves. */
 const TAKEN_SCHEMAS = new Set(["information_schema"]);
 const PARAMETERS = [
   ...["schema", "host", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding"],
@@ -21,7 +19,7 @@ const SSL_MODES = ["disable", "require", "verify-full", "no-verify"];
 const BINDINGS = ["disable", "prefer", "require"];
 
 export interface PostgresAddress {
-  /** Host, credentials and TLS as the driver takes them. */
+  /** Host, credentials and TLS options for the driver. */
   readonly login: {
     readonly host: string;
     readonly port: number;
@@ -32,9 +30,9 @@ export interface PostgresAddress {
     readonly enableChannelBinding?: boolean;
   };
   readonly schema: string;
-  /** For people: `postgresql://host:port/database`, with the schema if it is not the usual one. */
+  /** Public form: `postgresql://host:port/database`, with the schema if it is not the default. */
   readonly place: string;
-  /** The text without the password, should it hold it. */
+  /** Removes the password from a text. */
   mask(text: string): string;
 }
 
@@ -42,10 +40,10 @@ function bad(detail: string): StoreProblem {
   return new StoreProblem("bad_address", "named by store.postgresUrl", { detail });
 }
 
-/** The address as a URL; without a host (a socket is given as `?host=`) it gets a stand-in. */
+/** Parses the address; without a host (a socket is given as `?host=`) it inserts a placeholder. */
 function parsed(text: string): URL {
   const url = URL.parse(text) ?? URL.parse(text.replace("@/", "@localhost/"));
-  if (url === null) throw bad("it is no URL");
+  if (url === null) throw bad("it is not a valid URL");
   if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") {
     throw bad("it does not begin with postgresql://");
   }
@@ -65,7 +63,7 @@ function schemaOf(given: string | null): string {
   if (given === null) return DEFAULT_SCHEMA;
   if (SCHEMA_NAME.test(given) && !TAKEN_SCHEMAS.has(given)) return given;
   throw bad(
-    "its schema must be 1 to 48 small letters, digits and _, not begin with a digit or pg_, and not be " +
+    "its schema must be 1 to 48 lower-case letters, digits and _, not begin with a digit or pg_, and not be " +
       "information_schema",
   );
 }
@@ -80,14 +78,14 @@ function fileOf(url: URL, name: (typeof PARAMETERS)[number]): string | undefined
   }
 }
 
-/** The value of a parameter that has a few; null: it is not there. */
+/** Returns a parameter that allows few values; null: it is missing. */
 function choiceOf(url: URL, name: (typeof PARAMETERS)[number], values: readonly string[]): string | null {
   const given = url.searchParams.get(name);
   if (given === null || values.includes(given)) return given;
   throw bad(`its ${name} must be ${values.slice(0, -1).join(", ")} or ${values.at(-1)}`);
 }
 
-/** Encrypted always means: to the server that its certificate names, unless `no-verify` says otherwise. */
+/** TLS always verifies the server's certificate, unless `no-verify` disables this. */
 function tlsOf(url: URL): boolean | ConnectionOptions {
   const mode = choiceOf(url, "sslmode", SSL_MODES);
   const ca = fileOf(url, "sslrootcert");
@@ -113,7 +111,7 @@ export function postgresAddress(text: string): PostgresAddress {
   const url = parsed(text);
   const unknown = [...url.searchParams.keys()].filter((name) => !PARAMETERS.some((known) => known === name));
   if (unknown.length > 0) {
-    throw bad(`it may have the parameters ${PARAMETERS.join(", ")}, and no other`);
+    throw bad(`it has an unknown parameter; allowed are ${PARAMETERS.join(", ")}`);
   }
   const schema = schemaOf(url.searchParams.get("schema"));
   const named = decoded(url.hostname, "host").replace(/^\[(.*)\]$/, "$1");

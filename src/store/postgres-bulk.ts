@@ -1,6 +1,5 @@
-// Owns the transactions in which a whole PostgreSQL store is read out or filled: long, and undisturbed.
-// PW1: nobody else writes to a store that is being filled; whoever comes meanwhile waits, or tries again.
-// PW2: neither the server's time-outs nor our own end such a transaction.
+// Transactions that read or fill a whole PostgreSQL store. While a store is filled, other writers wait or
+// retry. No timeout of the server or of this program ends such a transaction.
 
 import { sql } from "kysely";
 import { COPIED_TABLES } from "./copy.ts";
@@ -8,38 +7,40 @@ import type { Timeouts } from "./postgres-connection.ts";
 import { POSTGRES_MIGRATIONS } from "./postgres-schema.ts";
 import type { Tx } from "./sql.ts";
 
-/** Of the connections on which such a transaction runs. A lock is waited for as long as for a migration. */
+/** Timeouts of these connections. A lock is waited for as long as in a migration. */
 export const BULK_TIMEOUTS: Partial<Timeouts> = { statementMs: 0, lockMs: 20_000, idleInTransactionMs: 0 };
 
 const TABLES = sql.join(COPIED_TABLES.map((table) => sql.table(table)));
 
-/** From version 17 on a server can limit the whole of a transaction. */
+/** Since version 17 a server can limit the duration of a transaction. */
 async function takeTime(tx: Tx): Promise<void> {
   await sql`select set_config('transaction_timeout', '0', true)
     where current_setting('transaction_timeout', true) is not null`.execute(tx);
 }
 
-/** Another version may have changed the schema since the store was opened; from here on none can. */
+/**
+ * Another version may have changed the schema since the store was opened; from here on the lock prevents it.
+ */
 async function isOurVersion(tx: Tx): Promise<boolean> {
   const { rows } = await sql<{ version: number }>`select version from schema_version`.execute(tx);
   return rows[0]?.version === POSTGRES_MIGRATIONS.length;
 }
 
-/** Makes the transaction see one moment, whatever goes on. False: the schema has another version. */
+/** Makes the transaction read one snapshot. False: the schema has another version. */
 export async function beginBulkRead(tx: Tx): Promise<boolean> {
   await sql`set transaction isolation level repeatable read, read only`.execute(tx);
-  // The first query fixes the moment: the tables must be as they will stay.
+  // The first query takes the snapshot, so lock the tables before it.
   await sql`lock table ${TABLES} in access share mode`.execute(tx);
   await takeTime(tx);
   return isOurVersion(tx);
 }
 
-/** Tells the planner at once what it would learn by and by. */
+/** Updates the planner's statistics now, because autovacuum would do so only later. */
 export async function endBulkWrite(tx: Tx): Promise<void> {
   await sql`analyze ${TABLES}, message_texts, session_names`.execute(tx);
 }
 
-/** Keeps everybody else from writing. False: the schema has another version. */
+/** Locks the tables against other writers. False: the schema has another version. */
 export async function beginBulkWrite(tx: Tx): Promise<boolean> {
   await sql`lock table ${TABLES} in share row exclusive mode`.execute(tx);
   await takeTime(tx);

@@ -1,13 +1,13 @@
-// Owns the database's time, as a process knows it without asking.
-// PK1: it is the monotonic clock and an offset, so a wall clock that is set does not move it.
-// PK2: it never goes backwards.
-// PK3: the offset is that of the quickest answer of the last minute: the quicker an answer, the less room for
-//      error. An answer that contradicts it starts anew: a clock was moved, or the server is another.
+// Estimates the database's time without a query.
+// It is the monotonic clock plus an offset, so setting the wall clock does not change it. It never goes
+// backwards.
+// The offset is from the quickest answer of the last minute: a quick answer leaves less room for error. An
+// answer that contradicts it replaces it: a clock was set, or the server changed.
 
 import type { Clock } from "../world.ts";
 
 const SAMPLES_KEPT_MS = 60_000;
-/** Beyond what the round trips explain: clocks that run at slightly different speeds. */
+/** Tolerance beyond the round trips, for clocks that run at slightly different speeds. */
 const DRIFT_MS = 50;
 
 interface Sample {
@@ -23,7 +23,7 @@ export class DatabaseClock {
   #offsetMs = 0;
   #latestMs = 0;
 
-  /** `ask`: the database's time, ms since 1970, in one round trip from the moment at which it calls back. */
+  /** `ask` reads the database's time (ms since 1970), and calls back when it sends the query. */
   constructor(clock: Clock, ask: (onSent: () => void) => Promise<number>) {
     this.#clock = clock;
     this.#ask = ask;
@@ -34,7 +34,7 @@ export class DatabaseClock {
     return this.#latestMs;
   }
 
-  /** Asks once. Rejects, and changes nothing, when the database does not answer. */
+  /** Measures the offset once. If the database does not answer, it rejects and changes nothing. */
   async sync(): Promise<void> {
     let beforeMs = this.#clock.monotonic();
     const databaseMs = await this.#ask(() => {
@@ -53,7 +53,7 @@ export class DatabaseClock {
   }
 }
 
-/** True when one offset can explain both. */
+/** Whether one offset fits both samples. */
 function agree(a: Sample, b: Sample): boolean {
   return Math.abs(a.offsetMs - b.offsetMs) <= (a.roundTripMs + b.roundTripMs) / 2 + DRIFT_MS;
 }

@@ -1,9 +1,9 @@
-// Owns one connection to a PostgreSQL server: how it is set up, and how a query runs on it.
-// PC1: statements are done in the order in which they are given; those given together travel together and
-//      cost one round trip. What comes back are numbers, texts and null.
-// PC2: a connection that was lost, or whose state nobody knows, is not used again.
-// PC3: statements are planned with the values at hand: a plan made for any value would miss the partial
-//      indexes, and be wrong for a lane or a word that has many rows.
+// Owns one connection to a PostgreSQL server: its settings, and the queries on it.
+// PC1: statements run in the order of the calls; those given together travel together and cost one round
+//      trip. Results are numbers, texts and null.
+// A lost connection, or one in an unknown state, is not used again.
+// Statements are planned with their values: a generic plan would miss the partial indexes, and be wrong for a
+// lane or a word with many rows.
 
 import { createHash } from "node:crypto";
 import type { CompiledQuery, QueryResult } from "kysely";
@@ -14,27 +14,32 @@ import { asPostgresProblem } from "./postgres-problems.ts";
 import { StoreConflict, StoreProblem } from "./problems.ts";
 import type { TransactionConnection } from "./transaction.ts";
 
-/** Statements kept prepared on a connection; the one unused for the longest time goes first. */
+/** Statements kept prepared on a connection; the least recently used one is evicted first. */
 const STATEMENTS_MAX = 256;
-/** Texts that are known to have been run; only one that is run again is prepared. */
+/** Texts known to have run once; a statement is prepared at its second run. */
 const TEXTS_MAX = 2_000;
-/** How long the server's own limit may be overdue before the connection is given up, or as long again. */
+/**
+ * How long the server's own limit may be overdue before a query is cancelled, and then before the connection
+ * is dropped.
+ */
 const OVERDUE_MS = 2_000;
 const KEEP_ALIVE_AFTER_MS = 10_000;
-/** A goodbye that a dead server does not answer. */
+/** Maximum wait for the server's answer when a connection is closed. */
 const END_TIMEOUT_MS = 1_000;
 
 /** 0: never. */
 export interface Timeouts {
-  /** How long the server may take to let a connection in. */
+  /** How long the server may take to accept a connection. */
   readonly connectMs: number;
-  /** After which the server ends a statement, a wait for a lock, and a session with an idle transaction. */
+  /**
+   * The server ends a statement, a wait for a lock, or a session with an idle transaction after this time.
+   */
   readonly statementMs: number;
   readonly lockMs: number;
   readonly idleInTransactionMs: number;
 }
 
-/** What every connection of a store is made with. */
+/** Parameters of every connection of a store. */
 export interface Connecting {
   readonly Client: new (config: ClientConfig) => Client;
   readonly address: PostgresAddress;
@@ -52,7 +57,7 @@ const TYPES = {
   },
 } as unknown as NonNullable<ClientConfig["types"]>;
 
-/** PostgreSQL keeps any text but one with U+0000. */
+/** PostgreSQL stores any text without U+0000. */
 function storable(value: unknown): unknown {
   if (typeof value === "string") return value.includes("\0") ? value.replaceAll("\0", "\ufffd") : value;
   return Array.isArray(value) ? value.map(storable) : value;
@@ -63,15 +68,15 @@ function configOf(connecting: Connecting): ClientConfig {
   const settings = {
     search_path: address.schema,
     plan_cache_mode: "force_custom_plan",
-    // What is asked for often is in memory: reading it through an index costs hardly more than in a row.
+    // Frequently used pages are in memory: an index scan costs hardly more than a sequential read.
     random_page_cost: "1.1",
     default_transaction_isolation: "read\\ committed",
     statement_timeout: timeouts.statementMs,
     lock_timeout: timeouts.lockMs,
     idle_in_transaction_session_timeout: timeouts.idleInTransactionMs,
-    // Who listens is idle for hours.
+    // A listening connection is idle for hours.
     idle_session_timeout: 0,
-    // What was accepted is on disk, whatever the server's other programs can do without (I2).
+    // An accepted request is on disk, whatever the server's default is (I2).
     synchronous_commit: "on",
   };
   return {
@@ -90,7 +95,7 @@ function configOf(connecting: Connecting): ClientConfig {
   };
 }
 
-/** The names under which statements are prepared: a text gets one when it is run the second time. */
+/** Names of prepared statements: a text gets one at its second run. */
 export class StatementNames {
   readonly #known = new Map<string, string>();
 
@@ -110,10 +115,10 @@ export class StatementNames {
   }
 }
 
-/** A new client that is connected. Rejects with a `StoreProblem`. */
+/** Connects a new client. Rejects with a `StoreProblem`. */
 export async function connectClient(connecting: Connecting, more: ClientConfig = {}): Promise<Client> {
   const client = new connecting.Client({ ...configOf(connecting), ...more });
-  // A client without a listener would end the process with its connection.
+  // An "error" event without a listener would end the process.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -124,7 +129,7 @@ export async function connectClient(connecting: Connecting, more: ClientConfig =
   }
 }
 
-/** Says goodbye, and hangs up if nobody answers. */
+/** Closes the connection, also if the server does not answer. */
 export async function endClient(client: Client, world: World): Promise<void> {
   const { clock } = world;
   const timer = clock.at(clock.now() + END_TIMEOUT_MS, () => client.connection.stream.destroy());
@@ -133,19 +138,19 @@ export async function endClient(client: Client, world: World): Promise<void> {
 }
 
 export class PostgresConnection implements TransactionConnection {
-  /** When it was last given back to the pool, by the monotonic clock. */
+  /** When it was last returned to the pool, by the monotonic clock. */
   idleSinceMs = 0;
   readonly #client: Client;
   readonly #connecting: Connecting;
   readonly #onLost: (lost: PostgresConnection, reason: unknown) => void;
   readonly #prepared = new Set<string>();
   #inTransaction = false;
-  /** Plans were made for tables that have changed since. */
+  /** Tables have changed since the plans were made. */
   #stale = false;
   #lost: unknown;
-  /** The begin of a transaction that the server has not confirmed. */
+  /** A transaction's `begin` that the server has not confirmed yet. */
   #beginning: Promise<void> | undefined;
-  /** A change waits for that, and so does whatever comes after it. */
+  /** A write waits for that confirmation, and so do all later statements. */
   #isHeldBack = false;
 
   private constructor(
@@ -158,7 +163,7 @@ export class PostgresConnection implements TransactionConnection {
     this.#onLost = onLost;
   }
 
-  /** `onLost` is called once, with the reason, when the connection is lost, be it in use or not. */
+  /** `onLost` runs once, with the reason, when the connection is lost, in use or not. */
   static async open(
     connecting: Connecting,
     onLost: (lost: PostgresConnection, reason: unknown) => void,
@@ -177,7 +182,7 @@ export class PostgresConnection implements TransactionConnection {
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     const beginning = this.#beginning;
     if (beginning !== undefined && (this.#isHeldBack || !isRead(query.sql))) {
-      // Without its transaction a change would stay.
+      // Without its transaction, a write would be permanent.
       this.#isHeldBack = true;
       await beginning;
     }
@@ -187,12 +192,12 @@ export class PostgresConnection implements TransactionConnection {
     return changes ? { rows, numAffectedRows: BigInt(result.rowCount ?? 0) } : { rows };
   }
 
-  // biome-ignore lint/correctness/useYield: streaming is not offered; whoever asks learns it at once.
+  // biome-ignore lint/correctness/useYield: streaming is not supported; the first call throws.
   async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
     throw new Error("queries of the store are not streamed: read pages");
   }
 
-  /** Travels with the reading that comes first: whoever asks next learns if it failed. */
+  /** Sent with the first statement; a failure appears at the next one. */
   async begin(): Promise<void> {
     const beginning = this.#send("begin").then(() => {
       this.#beginning = undefined;
@@ -208,11 +213,11 @@ export class PostgresConnection implements TransactionConnection {
     const { command } = await this.#send("commit");
     this.#inTransaction = false;
     if (command !== "COMMIT") {
-      throw new Error("the store gave up this transaction after an earlier error in it");
+      throw new Error("the store rolled back this transaction after an earlier error in it");
     }
   }
 
-  /** Never fails: a connection on which it could not be done is not used again, and the server undoes it. */
+  /** Never fails: a connection that cannot roll back is dropped, and the server undoes the transaction. */
   async rollback(): Promise<void> {
     try {
       await this.#send("rollback");
@@ -254,7 +259,7 @@ export class PostgresConnection implements TransactionConnection {
     this.#prepared.add(name);
     const [oldest] = this.#prepared;
     if (this.#prepared.size > STATEMENTS_MAX && oldest !== undefined) {
-      // Goes out with the statement that follows: no round trip of its own.
+      // Sent with the following statement, without a round trip.
       this.#client.connection.close({ type: "S", name: oldest }, true);
       this.#forget(oldest);
     }
@@ -278,7 +283,7 @@ export class PostgresConnection implements TransactionConnection {
 
   #forget(name: string): void {
     this.#prepared.delete(name);
-    // The driver's own note of what the server knows.
+    // The driver's cache of statements that the server knows.
     const { parsedStatements } = this.#client.connection as unknown as {
       parsedStatements: Record<string, string>;
     };
@@ -288,7 +293,7 @@ export class PostgresConnection implements TransactionConnection {
   #problemOf(error: unknown): unknown {
     const said = this.#lost ?? error;
     const problem = asPostgresProblem(said, this.#connecting.address);
-    // Whatever else is meant, the next connection may find a better server.
+    // In any other case, the next connection may reach a healthy server.
     if (problem instanceof StoreProblem && problem.problem === "unreachable" && codeOf(said) !== TOO_SLOW) {
       this.#lose(problem);
     }
@@ -302,12 +307,12 @@ export class PostgresConnection implements TransactionConnection {
   }
 }
 
-/** Whether a statement changes no row: one that locks rows is harmless without a transaction. */
+/** Whether a statement changes no row: locking rows is harmless outside a transaction. */
 function isRead(text: string): boolean {
   return /^\s*(select|with recursive)\s/i.test(text);
 }
 
-/** A statement that the server ended: the connection is as good as before. */
+/** The server cancelled a statement: the connection is still usable. */
 const TOO_SLOW = "57014";
 
 function codeOf(error: unknown): unknown {

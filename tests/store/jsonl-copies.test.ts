@@ -228,7 +228,7 @@ test("a copy that cannot be written is logged with its name, and written at the 
   jsonlCopies.note(ID);
   await jsonlCopies.flush();
   expect(log.lines.map(({ level, text }) => `${level}: ${text}`)).toContain(
-    "warn: transcript copy not written",
+    "warn: could not write a transcript copy",
   );
   expect(log.lines[0]?.fields).toMatchObject({ sessionId: ID, file: path() });
   rmSync(path(), { recursive: true });

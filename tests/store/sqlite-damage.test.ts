@@ -140,7 +140,7 @@ test("damage: a store whose log was removed is refused also if nothing was said 
     await note(store, "after");
   });
   rmSync(log(dir));
-  expect((await problemIn(dir)).message).toContain(`its log ${join(dir, STORE_FILE)}-wal is gone`);
+  expect((await problemIn(dir)).message).toContain(`its log ${join(dir, STORE_FILE)}-wal is missing`);
 });
 
 test("damage: a log that was cut or overwritten anywhere is refused, up to its last commit", async () => {

@@ -124,7 +124,7 @@ test("a database with a gateway at work is refused, and named without its passwo
     await store.transaction((tx) => tx.updateTable("processes").set({ beat_at: 4e12 }).execute());
   });
   const said = words(await migrateStore(jobOn(await smallStore()), url));
-  expect(said).toContain("in use by a gateway that is running");
+  expect(said).toContain("in use by a running gateway");
   expect(said).toContain(`schema=${schemaOf(url)}`);
   expect(said).not.toContain("word");
 });
@@ -143,7 +143,7 @@ test("an embedded store that a gateway holds is not moved or replaced, but backe
 });
 
 test.each([
-  ["no URL at all", "it is no URL"],
+  ["no URL at all", "it is not a valid URL"],
   ["mysql://u:geheim@127.0.0.1/d", "does not begin with postgresql://"],
   ["postgres://u:gehe#im@127.0.0.1/d", "percent-encoded"],
   ["postgres://u:geheim@127.0.0.1", "names no database"],
@@ -180,7 +180,7 @@ test("a schema of another version is left as it is: neither filled, nor read out
   const known = POSTGRES_MIGRATIONS.length;
   const target = join(temporaryFolder(), "none.sqlite");
   await runSql(url, `update ${version} set version = ${known + 1}`);
-  expect(words(await restoreStore(jobOn({ url }), file))).toContain("the schema of another version");
+  expect(words(await restoreStore(jobOn({ url }), file))).toContain("another version's schema");
   expect(words(await backupStore(jobOn({ url }), target))).toContain("written by a newer version");
   await runSql(url, `update ${version} set version = ${known - 1}`);
   expect(words(await backupStore(jobOn({ url }), target))).toContain("written by an older version");
@@ -224,7 +224,7 @@ test("a backup overwrites no file, and says what is in its way", async () => {
   const folder = temporaryFolder();
   const file = join(folder, "mine");
   writeFileSync(file, "mine");
-  expect(words(await backupStore(jobOn(dir), file))).toContain("is there already");
+  expect(words(await backupStore(jobOn(dir), file))).toContain("already exists");
   expect(readFileSync(file, "utf8")).toBe("mine");
   expect(words(await backupStore(jobOn(dir), folder))).toContain("name a file in it");
   expect(words(await backupStore(jobOn(dir), join(file, "below")))).toContain("cannot be read or written");

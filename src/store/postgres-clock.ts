@@ -18,15 +18,15 @@ interface Sample {
 
 export class DatabaseClock {
   readonly #clock: Clock;
-  readonly #ask: (onSent: () => void) => Promise<number>;
+  readonly #query: (onSent: () => void) => Promise<number>;
   #samples: Sample[] = [];
   #offsetMs = 0;
   #latestMs = 0;
 
-  /** `ask` reads the database's time (ms since 1970), and calls back when it sends the query. */
-  constructor(clock: Clock, ask: (onSent: () => void) => Promise<number>) {
+  /** `query` reads the database's time (ms since 1970), and calls back when it sends the query. */
+  constructor(clock: Clock, query: (onSent: () => void) => Promise<number>) {
     this.#clock = clock;
-    this.#ask = ask;
+    this.#query = query;
   }
 
   now(): number {
@@ -37,7 +37,7 @@ export class DatabaseClock {
   /** Measures the offset once. If the database does not answer, it rejects and changes nothing. */
   async sync(): Promise<void> {
     let beforeMs = this.#clock.monotonic();
-    const databaseMs = await this.#ask(() => {
+    const databaseMs = await this.#query(() => {
       beforeMs = this.#clock.monotonic();
     });
     const afterMs = this.#clock.monotonic();

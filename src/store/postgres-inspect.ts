@@ -1,6 +1,5 @@
-// Owns the look at a PostgreSQL store from outside, for people: what it is kept on, whether it can be used,
-// who uses it.
-// PL1: nothing is made, migrated or changed; what cannot be found out without rights is left out.
+// Inspects a PostgreSQL store from outside, for people: server, fitness, users. Creates, migrates and changes
+// nothing; leaves out facts that need more rights.
 
 import { Kysely } from "kysely";
 import type { Client } from "pg";
@@ -16,40 +15,40 @@ import { listProcesses, type ProcessRow } from "./processes.ts";
 import type { Tables } from "./tables.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
-/** Counting the rows of a large store takes as long as it takes. */
+/** No time limit: counting the rows of a large store is slow. */
 const UNHURRIED = { ...TIMEOUTS, statementMs: 0 };
 
 export interface PostgresInspection {
   /** Host, port, database and schema. */
   readonly place: string;
-  /** As `18.4`. */
+  /** For example `18.4`. */
   readonly server: string;
   readonly schema: {
     readonly name: string;
-    /** Absent: the schema is made at the first start of a gateway. */
+    /** Absent: a gateway's first start will create the schema. */
     readonly version?: number;
     /** The version that this program writes. */
     readonly known: number;
   };
-  /** Objects of the schema that differ from those that this program makes, as `unknown trigger "x"`. */
+  /** Objects of the schema that differ from this program's schema, as `unknown trigger "x"`. */
   readonly differences: readonly string[];
-  /** What the user may not do and a gateway needs, as statements that a person who may can run. */
+  /** Rights that the user lacks and a gateway needs, as statements that an administrator can run. */
   readonly missingRights: readonly string[];
-  /** This machine's clock minus the database's, as far as the round trip lets it be known. */
+  /** This machine's clock minus the database's, within the accuracy of the round trip. */
   readonly clockAheadMs: number;
   readonly connections: {
-    /** That our user can have in this database together with everybody else. */
+    /** Connections that the user can have in this database, shared with all others. */
     readonly max: number;
-    /** That others than gateways have now. */
+    /** Connections of programs other than gateways. */
     readonly others: number;
-    /** That one gateway makes at most. */
+    /** Maximum number of connections of one gateway. */
     readonly ofProcess: number;
   };
-  /** Settings by which a commit may not be on disk when it is said to be: `fsync = off`. */
+  /** Settings that can lose a committed transaction: `fsync = off`. */
   readonly unsafe: readonly string[];
-  /** Every gateway that is known, newest first; without a schema none. */
+  /** All known gateways, newest first; none without a schema. */
   readonly processes: readonly ProcessRow[];
-  /** If it was asked for. */
+  /** Set if `counted` was given. */
   readonly holds?: { readonly tally: Tally; readonly bytes: number };
 }
 
@@ -66,7 +65,7 @@ interface Facts {
   readonly fullPages: string;
 }
 
-/** What any user may ask of a server of the versions that we take. A limit of -1 is none. */
+/** Facts that any user can read on a supported server. A limit of -1 means none. */
 const FACTS = `select
     (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
     quote_ident(current_user) as user,
@@ -85,7 +84,7 @@ const FACTS = `select
     current_setting('synchronous_commit') as synchronous,
     current_setting('full_page_writes') as "fullPages"`;
 
-/** Tables that the user cannot use as a gateway does, and whether it may add to the schema. */
+/** Tables without the rights that a gateway needs, and whether the user may add to the schema. */
 const SCHEMA_RIGHTS = `select
     has_schema_privilege(n.oid, 'usage') and has_schema_privilege(n.oid, 'create') as "mayAdd",
     (select count(*)::int from pg_class c where c.relnamespace = n.oid and c.relkind in ('r', 'p') and not (
@@ -97,7 +96,7 @@ const SCHEMA_RIGHTS = `select
       where c.relnamespace = n.oid and c.relkind in ('r', 'p')) as bytes
   from pg_namespace n where n.nspname = $1`;
 
-/** Objects that can change what a statement does. Those of extensions are left out. */
+/** Objects that can change the effect of a statement, without those of extensions. */
 const ACTING_OBJECTS = `select 'trigger' as type, t.tgname as name from pg_trigger t
     join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = $1 and not t.tgisinternal
@@ -112,7 +111,7 @@ const ACTING_OBJECTS = `select 'trigger' as type, t.tgname as name from pg_trigg
       and not exists (select 1 from pg_depend d where d.objid = c.oid and d.deptype = 'e')
   order by 1, 2`;
 
-/** The triggers and functions of our own schema, as `trigger "x"`. */
+/** The triggers and functions of this program's schema, as `trigger "x"`. */
 function ownActingObjects(): Set<string> {
   const made = POSTGRES_MIGRATIONS.join("\n").matchAll(/\bcreate (trigger|function) (\w+)/g);
   return new Set([...made].map(([, type, name]) => `${type} "${name}"`));
@@ -130,7 +129,7 @@ async function differencesIn(client: Client, schema: string): Promise<string[]> 
 interface SchemaFacts {
   readonly mayAdd: boolean;
   readonly closed: number;
-  /** Of tables that the user has no part in. */
+  /** Owner of tables that the user is no member of. */
   readonly owner: string | null;
   readonly bytes: number;
 }
@@ -147,7 +146,7 @@ function missingRights(facts: Facts, schema: string, inSchema: SchemaFacts | und
   if (inSchema.closed > 0) {
     missing.push(`grant select, insert, update, delete on all tables in schema "${schema}" to ${user}`);
   }
-  // An upgrade alters the tables, which only their owner can.
+  // Only the owner can alter the tables in an upgrade.
   if (inSchema.owner !== null) missing.push(`grant ${inSchema.owner} to ${user}`);
   return missing;
 }
@@ -160,7 +159,7 @@ function unsafeSettings({ fsync, synchronous, fullPages }: Facts): string[] {
   ];
 }
 
-/** What is in the schema, read as a gateway reads it. */
+/** Reads the schema's content as a gateway does. */
 async function rowsOf(
   connecting: Connecting,
   counted: boolean,
@@ -208,7 +207,10 @@ async function lookThrough(
   };
 }
 
-/** `counted`: also what it holds. Rejects with a `StoreProblem` where no store is and none can be made. */
+/**
+ * Inspects the store. `counted`: also counts its rows. Rejects with a `StoreProblem` if there is no store and
+ * none can be made.
+ */
 export async function inspectPostgres(
   url: string,
   world: World,
@@ -218,7 +220,7 @@ export async function inspectPostgres(
   const { default: driver } = await import("pg");
   const names = new StatementNames();
   const connecting: Connecting = { Client: driver.Client, address, timeouts: UNHURRIED, world, names };
-  // An old server would not know all the settings of our connections.
+  // An old server does not know all settings of our connections.
   const client = await connectClient(connecting, { options: "" });
   try {
     return await lookThrough(client, connecting, address, counted);

@@ -1,36 +1,35 @@
-// Owns the look at a PostgreSQL database before it is used, and its way to the schema of this version.
-// PM1: one migration is one transaction under one lock of the whole deployment: it stands whole or not at
-//      all, and processes that start at once do it once.
-// PM2: a server, a database or a schema that is not fit for the store is left as it is.
-// PM3: who only looks, or reads a store out, changes nothing: neither makes a schema nor migrates one.
-// Which versions get on with which schema: postgres-schema.ts.
+// Checks a PostgreSQL database before use, and migrates it to this version's schema.
+// Each migration is one transaction under one lock of the whole deployment: processes that start at once run
+// it once.
+// An unfit server, database or schema is left unchanged, and so is a store that is only inspected or read.
+// postgres-schema.ts says which versions work with which schema.
 
 import type { Client } from "pg";
 import { type Connecting, connectClient, endClient } from "./postgres-connection.ts";
 import { asPostgresProblem, postgresProblem } from "./postgres-problems.ts";
 import { StoreConflict, StoreProblem } from "./problems.ts";
 
-/** The oldest server, as `server_version_num` has it. */
+/** The oldest supported server, as `server_version_num`. */
 const SERVER_MIN = 150_000;
-/** How long a process that starts waits for another one's migration. */
+/** How long a starting process waits for another one's migration. */
 const TURN_TIMEOUT = "10min";
-/** How long a migration waits for a table that somebody holds: so long it may hold up everybody else. */
+/** How long a migration waits for a locked table: during this time it blocks all others. */
 const TABLE_TIMEOUT = "20s";
 
-/** What is at an address, before anything of the store is read. */
+/** Facts about a database, read before anything of the store. */
 export interface Look {
-  /** As `server_version_num` has it. */
+  /** As `server_version_num`. */
   readonly server: number;
   readonly encoding: string;
   readonly standby: boolean;
-  /** The schema is one of ours. */
+  /** The schema was made by this program. */
   readonly versioned: boolean;
-  /** There is a schema of that name. */
+  /** A schema with this name exists. */
   readonly schema: boolean;
   readonly tables: number;
 }
 
-/** Looks, on a connection that may be to any server. */
+/** Reads the facts, on a connection to any kind of server. */
 export async function look(client: Client, schema: string): Promise<Look> {
   const { rows } = await client.query({
     text: `select current_setting('server_version_num')::int as server,
@@ -45,18 +44,18 @@ export async function look(client: Client, schema: string): Promise<Look> {
   return rows[0] as Look;
 }
 
-/** The version of a schema that is one of ours. */
+/** Returns the version of a schema of this program. */
 export async function schemaVersion(client: Client, schema: string): Promise<number> {
   const { rows } = await client.query(`select version from "${schema}".schema_version`);
   return Number(rows[0]?.version);
 }
 
-/** As people say it: `18.4`. */
+/** Formats the version for people: `18.4`. */
 export function serverVersion({ server }: Look): string {
   return `${Math.floor(server / 10_000)}.${server % 10_000}`;
 }
 
-/** Applies the next migration, if no other process has done so meanwhile. */
+/** Applies the next migration, unless another process has done so. */
 async function step(client: Client, schema: string, migrations: readonly string[]): Promise<void> {
   await client.query("begin");
   await client.query(`set local lock_timeout = '${TURN_TIMEOUT}'`);
@@ -80,7 +79,7 @@ async function step(client: Client, schema: string, migrations: readonly string[
   await client.query("commit");
 }
 
-/** Throws a `StoreProblem` where no store can be, or is, kept. */
+/** Throws a `StoreProblem` if the database cannot hold a store. */
 export function refuseUnfit({ address }: Connecting, found: Look): void {
   const refuse = (problem: "too_old" | "unfit" | "unreachable", detail: string): never => {
     throw postgresProblem(problem, address, detail);
@@ -91,7 +90,7 @@ export function refuseUnfit({ address }: Connecting, found: Look): void {
   if (found.encoding !== "UTF8") refuse("unfit", `its encoding is ${found.encoding}, and UTF8 is needed`);
   if (found.standby) refuse("unreachable", "the server is a read-only standby");
   if (!found.versioned && found.tables > 0) {
-    refuse("unfit", `the schema ${address.schema} holds tables of another program`);
+    refuse("unfit", `the schema ${address.schema} contains tables of another program`);
   }
 }
 
@@ -119,7 +118,7 @@ async function bringUp(client: Client, connecting: Connecting, migrations: reado
   }
 }
 
-/** Refuses any schema but one of exactly this version. */
+/** Refuses a schema of any other version. */
 async function refuseOther(
   client: Client,
   connecting: Connecting,
@@ -136,8 +135,8 @@ async function refuseOther(
 }
 
 /**
- * Refuses what is not fit, and makes or migrates the schema. `asItIs`: does neither, and refuses a schema
- * that is not of exactly this version. Rejects with a `StoreProblem`.
+ * Refuses an unfit database, and creates or migrates the schema. `asItIs`: does neither, and refuses any
+ * other version. Rejects with a `StoreProblem`.
  */
 export async function migratePostgres(
   connecting: Connecting,
@@ -145,7 +144,7 @@ export async function migratePostgres(
   asItIs: boolean,
 ): Promise<void> {
   const { address, world } = connecting;
-  // An old server would not know all the settings of our connections.
+  // An old server does not know all settings of our connections.
   const client = await connectClient(connecting, { options: "", query_timeout: 0 });
   try {
     await (asItIs ? refuseOther : bringUp)(client, connecting, migrations);

@@ -1,17 +1,17 @@
-// Owns the connections of one kind of work, and the way from the query builder to them.
-// PO1: a connection has one user at a time; who comes when none is free waits, in the order of asking.
-// PO2: a lost connection is dropped, and a new one is made when somebody wants it: after a restart of the
-//      server the same store works again.
-// PO3: when no connection is left and none can be made, everybody who waits learns it at once.
+// Owns a pool of connections for one kind of work, and connects the query builder to them.
+// A connection has one user at a time; if none is free, callers wait in order.
+// A lost connection is dropped, and a new one is opened when it is needed: after a restart of the server the
+// same store works again.
+// If no connection is left and none can be opened, all waiting callers fail at once.
 
 import { type Dialect, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from "kysely";
 import { type Connecting, PostgresConnection } from "./postgres-connection.ts";
 import { postgresProblem } from "./postgres-problems.ts";
 import { type Connections, NO_TRANSACTIONS } from "./transaction.ts";
 
-/** Users that wait for a connection; who comes on top is refused at once. */
+/** Maximum number of callers that wait for a connection; further ones are refused at once. */
 const WAITING_MAX = 10_000;
-/** Connections beyond the first are closed when they were not needed for so long. */
+/** Connections beyond the first are closed after this idle time. */
 const IDLE_MS = 300_000;
 
 interface Waiting {
@@ -19,7 +19,7 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** Says once that the database is away, and once that it is back. */
+/** Logs once that the database is unreachable, and once that it is back. */
 export class Outage {
   readonly #connecting: Connecting;
   #away = false;
@@ -32,7 +32,7 @@ export class Outage {
     if (this.#away) return;
     this.#away = true;
     const { world, address } = this.#connecting;
-    world.log.warn({ err: reason, place: address.place }, "a connection to the store was lost");
+    world.log.warn({ err: reason, place: address.place }, "lost a connection to the store");
   }
 
   made(): void {
@@ -50,7 +50,7 @@ export class PostgresPool implements Connections<PostgresConnection> {
   readonly #idle: PostgresConnection[] = [];
   readonly #open = new Set<PostgresConnection>();
   readonly #waiting: Waiting[] = [];
-  /** Connections, and those that are being made. */
+  /** Open connections, and those being opened. */
   #count = 0;
   #closed = false;
 
@@ -91,7 +91,7 @@ export class PostgresPool implements Connections<PostgresConnection> {
     if (longest !== undefined && now - longest.idleSinceMs > IDLE_MS) this.#drop(longest);
   }
 
-  /** What is under way fails, and the server undoes it. */
+  /** Running queries fail, and the server rolls back their transactions. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const waiting of this.#waiting.splice(0)) waiting.reject(new Error("the store is closed"));
@@ -132,7 +132,7 @@ export class PostgresPool implements Connections<PostgresConnection> {
   }
 }
 
-/** The query builder's dialect over a pool: its connections are `PostgresConnection`s. */
+/** Returns the query builder's dialect over a pool of `PostgresConnection`s. */
 export function postgresDialect(pool: PostgresPool): Dialect {
   return {
     createAdapter: () => new PostgresAdapter(),

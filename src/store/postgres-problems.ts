@@ -1,12 +1,12 @@
-// Owns what an error of the database server or of its driver means: a conflict, a problem, or a bug.
-// PP1: no text of a row and no password is in what is thrown: such errors are logged (I14).
+// Classifies errors of the database server and its driver: a conflict, a problem, or a bug. Thrown errors
+// contain no text of a row and no password, because they are logged (I14).
 
 import type { PostgresAddress } from "./postgres-address.ts";
 import { StoreConflict, StoreProblem, type StoreProblemKind } from "./problems.ts";
 
 /**
- * Rolled back for certain, and worth another try at once: serialisation, deadlock, a lock not had in time, a
- * twin, a transaction that this process left standing for too long, because it stood still itself.
+ * Rolled back for certain, and worth an immediate retry: serialisation failure, deadlock, lock timeout,
+ * duplicate key, or a transaction that was idle for too long because this process was blocked.
  */
 const CONFLICTS = new Set(["40001", "40P01", "55P03", "23505", "25P03"]);
 
@@ -39,7 +39,7 @@ const PROBLEM_OF_CODE: ReadonlyMap<string, StoreProblemKind> = new Map([
   ["EACCES", "refused"],
 ]);
 
-/** Errors of the driver that carry no code. */
+/** Errors of the driver without a code. */
 const PROBLEM_OF_TEXT: readonly (readonly [RegExp, StoreProblemKind])[] = [
   [/^(Connection terminated|timeout expired|Query read timeout)/, "unreachable"],
   [/^Client (has encountered a connection error|was closed)/, "unreachable"],
@@ -63,13 +63,13 @@ interface ServerError extends Error {
   where?: string;
 }
 
-/** A failed connection to a name with several addresses has its reasons inside. */
+/** A failed connection to a name with several addresses nests its reasons. */
 function textOf(error: Error): string {
   if (!(error instanceof AggregateError)) return error.message;
   return error.errors.map((one) => (one instanceof Error ? one.message : String(one))).join("; ");
 }
 
-/** The problem of this code, whatever else is known. */
+/** Returns the problem for this code. */
 export function postgresProblem(
   problem: StoreProblemKind,
   address: PostgresAddress,
@@ -79,8 +79,8 @@ export function postgresProblem(
 }
 
 /**
- * The error as a conflict or a problem of the place, or as it is when it is a bug. `otherwise`: what an error
- * that says nothing of itself is taken for.
+ * Returns the error as a conflict or a store problem; a bug is returned unchanged. `otherwise`: the problem
+ * of an error that says nothing itself.
  */
 export function asPostgresProblem(
   error: unknown,
@@ -94,7 +94,7 @@ export function asPostgresProblem(
   if (code !== undefined && CONFLICTS.has(code)) return new StoreConflict(code, text, constraint);
   const problem = problemOf(code, text) ?? otherwise;
   if (problem !== undefined) return postgresProblem(problem, address, text);
-  // The server quotes the row that it could not take.
+  // The server quotes the rejected row.
   delete (error as ServerError).detail;
   delete (error as ServerError).where;
   error.message = text;

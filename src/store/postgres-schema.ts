@@ -1,10 +1,10 @@
-// Owns the schema on PostgreSQL and its history: an ordered list, never edited once released, only added to.
-// Several processes share it, and while they are replaced one by one the old version runs beside the new:
-// PG1: a process works on the schema of its own version or of the next one, brings an older one up to its
-//      own, and refuses any other.
-// PG2: hence a migration only adds: a column that has a default or may be null, a table, an index. What the
-//      version before uses it neither renames nor takes away nor tightens; that is left to the version after.
-// How it is applied: postgres-migrate.ts.
+// Owns the PostgreSQL schema and its history: an ordered list of migrations; a released one is never edited.
+// Several processes share it, and while they are upgraded one by one, the old version runs beside the new:
+// PG1: a process works on the schema of its own version or of the next one, upgrades an older one, and
+//      refuses any other.
+// PG2: hence a migration only adds: a column with a default or nullable, a table, an index. Anything that the
+//      previous version uses is renamed, dropped or tightened by the version after, not by this one.
+// postgres-migrate.ts applies it.
 
 import { CHANNELS_ON_POSTGRES } from "./channel-schema.ts";
 import { CRON_CREATORS_ON_POSTGRES, CRON_ON_POSTGRES } from "./cron-schema.ts";
@@ -64,7 +64,7 @@ create table session_ids (
 create index session_ids_by_key on session_ids (session_key);
 `;
 
-// The names are kept apart from the session's row, which changes at every run. They are in small letters: of
+// Names are in a separate table, because a session's row changes at every run. They are in lower case: for
 // every script, if the server has the collation for it.
 const SESSION_NAMES = `
 create table session_names (row_id bigint primary key, name ${T} not null);
@@ -98,7 +98,7 @@ end $$;
 create trigger session_unnamed after delete on sessions for each row execute function session_unnamed();
 `;
 
-// Without the extension, or the right to have it, the same names are found by reading them all.
+// Without the extension, or the right to create it, a search by name reads all names.
 const NAME_INDEX = `
 do $$
 declare
@@ -353,7 +353,7 @@ create index refusals_of_chain on refusals (chain_id, at);
 create index refusals_by_age on refusals (at);
 `;
 
-// What a session has cost since its last reset: the runs of its present transcript, as the ledger has them.
+// The cost of a session since its last reset: the ledger rows of its current transcript.
 const SESSION_TREE = `
 alter table sessions add column cost double precision not null default 0;
 update sessions s set cost = spent.cost
@@ -371,19 +371,19 @@ create index sessions_roots on sessions (archived, updated_at desc, key desc)
   where spawned_by is null or orphaned = 1;
 `;
 
-// Whose work it was, by the session at the top of those that were spawned one by another, and by day.
+// The root session of the spawn tree, and the day.
 const USAGE = `
 alter table ledger add column root_key ${T};
 create index ledger_of_agent on ledger (agent_id, at);
 create index ledger_by_age on ledger (at);
 `;
 
-// As the embedded store has it.
+// As in the embedded store.
 const KINDS_OF_AGENTS = `
 create index sessions_by_agent_kind on sessions (agent_id, kind, archived, updated_at desc, key desc);
 `;
 
-// As the embedded store has it.
+// As in the embedded store.
 const JOB_WAITS = `
 create table job_waits (
   call_id ${T} not null,
@@ -409,7 +409,8 @@ alter table runs add column reserved_tokens bigint not null default 0;
 alter table runs add column reserved_cost double precision not null default 0;
 `;
 
-// Waits of callers that end with their process: also those whose outcome has not been written to the client.
+// Waits of callers that end with their process, including those whose outcome has not been written to the
+// client.
 const READY_WAITS = `
 create index waits_of_callers_left on waits (owner) where state in ('open', 'ready') and waiter_run_id = '';
 `;
@@ -417,16 +418,16 @@ create index waits_of_callers_left on waits (owner) where state in ('open', 'rea
 // The owner of the idempotency key of a run.
 const RUN_OWNERS = `alter table runs add column asked_by ${T};`;
 
-// The process that does the work of an idempotency key, while it does.
+// The process that currently works on a call with an idempotency key.
 const KEYS_BEGUN = `alter table idempotency add column begun_by ${T};`;
 
-// Lost attempts of a run without progress between them.
+// Lost attempts of a run without progress in between.
 const CRASHES_IN_ROW = `
 alter table runs add column crashes_in_row bigint not null default 0;
 alter table runs add column calls_answered bigint not null default 0;
 `;
 
-/** Entry n brings a schema from version n to n + 1. */
+/** Entry n migrates a schema from version n to n + 1. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   SESSIONS + SESSION_NAMES + NAME_INDEX + MESSAGES + RUNS + REST,
   SESSION_TREE + CHAIN_PICTURES + CRON_ON_POSTGRES,

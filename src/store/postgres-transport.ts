@@ -1,7 +1,7 @@
-// Owns what processes tell each other through the database: short texts, heard by all the others.
-// WI1: a text is a hint: it may be lost. Whoever listens learns of a gap, and looks at the rows.
-// WI2: it travels on connections of its own: no transaction waits for it or carries it.
-// WI3: a process does not hear itself.
+// The message transport between processes: short messages over the database, received by all other processes.
+// A message is a hint and may be lost. A listener is notified of a gap, and reads the rows again.
+// Messages use separate connections: no transaction waits for them or contains them. A process does not
+// receive its own messages.
 
 import type { Client, Notification } from "pg";
 import { type Connecting, connectClient, endClient } from "./postgres-connection.ts";
@@ -9,19 +9,19 @@ import type { Outage } from "./postgres-pool.ts";
 import { asPostgresProblem } from "./postgres-problems.ts";
 import { TRANSPORT_MESSAGE_MAX_BYTES } from "./sql.ts";
 
-/** Texts of one statement, and those that may wait for it; what comes on top is lost. */
+/** Messages per statement, and messages that may wait; further ones are dropped. */
 const BATCH_MAX = 256;
 const PENDING_MAX = 10_000;
-const ASK_TIMEOUT_MS = 3_000;
+const QUERY_TIMEOUT_MS = 3_000;
 const RECONNECT_MIN_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
 
-/** The name under which the processes of one schema hear each other. */
+/** Returns the name of the PostgreSQL channel that the processes of one schema share. */
 function channelOf(schema: string): string {
   return `parley:${schema}`;
 }
 
-/** One connection for short questions outside transactions, made when it is needed. */
+/** A connection for short queries outside transactions, opened on first use. */
 export class SideConnection {
   readonly #connecting: Connecting;
   readonly #outage: Outage;
@@ -34,8 +34,11 @@ export class SideConnection {
     this.#outage = outage;
   }
 
-  /** The statement's rows. `onSent` is called when it goes out: who came before has been answered. */
-  ask(text: string, values: unknown[], onSent?: () => void): Promise<Record<string, unknown>[]> {
+  /**
+   * Runs a statement and returns its rows. `onSent` is called when it is sent: all earlier ones have been
+   * answered.
+   */
+  query(text: string, values: unknown[], onSent?: () => void): Promise<Record<string, unknown>[]> {
     const answer = this.#turn.then(async () => {
       try {
         const client = await this.#connected();
@@ -58,7 +61,7 @@ export class SideConnection {
   async #connected(): Promise<Client> {
     if (this.#closed) throw new Error("the store is closed");
     if (this.#client !== undefined) return this.#client;
-    const client = await connectClient(this.#connecting, { query_timeout: ASK_TIMEOUT_MS });
+    const client = await connectClient(this.#connecting, { query_timeout: QUERY_TIMEOUT_MS });
     this.#outage.made();
     client.on("error", (error) => {
       if (!this.#closed) this.#outage.lost(error);
@@ -74,7 +77,7 @@ export class SideConnection {
   }
 }
 
-/** Sends texts in the order in which they are given, many in one statement when they come fast. */
+/** Sends messages in order, several in one statement if they arrive fast. */
 export class Notifier {
   readonly #side: SideConnection;
   readonly #connecting: Connecting;
@@ -82,10 +85,10 @@ export class Notifier {
   #pending: string[] = [];
   #sending: Promise<void> | undefined;
   #count = 0;
-  /** Texts that were lost since one was sent. */
+  /** Messages lost since the last one that was sent. */
   #lostCount = 0;
   #lostInAll = 0;
-  /** Why the last ones were lost. */
+  /** Why the last messages were lost. */
   #lostFor: unknown;
 
   constructor(side: SideConnection, connecting: Connecting, sender: string) {
@@ -94,16 +97,16 @@ export class Notifier {
     this.#sender = sender;
   }
 
-  /** Rejects when some of what was to be sent is lost: whoever sends must tell of a gap. */
+  /** Sends messages. Rejects if any is lost: the sender must then announce a gap. */
   async notify(texts: readonly string[]): Promise<void> {
     const lostBefore = this.#lostInAll;
     const tooLong = texts.find((text) => Buffer.byteLength(text) > TRANSPORT_MESSAGE_MAX_BYTES);
     if (tooLong !== undefined)
-      throw new Error(`a text of ${tooLong.length} characters is too long for the wire`);
+      throw new Error(`a text of ${tooLong.length} characters is too long for a message`);
     const room = PENDING_MAX - this.#pending.length;
     if (texts.length > room) this.#lost(texts.length - room, new Error("too many wait to be sent"));
     for (const text of texts.slice(0, Math.max(0, room))) {
-      // Numbered, as equal texts of one statement would arrive as one.
+      // Numbered, because PostgreSQL merges equal messages of one statement.
       this.#count += 1;
       this.#pending.push(`${this.#sender}.${this.#count.toString(36)}:${text}`);
     }
@@ -121,9 +124,12 @@ export class Notifier {
       this.#pending = this.#pending.slice(BATCH_MAX);
       const text = "select pg_notify($1, one) from unnest($2::text[]) as one";
       try {
-        await this.#side.ask(text, [channel, batch]);
+        await this.#side.query(text, [channel, batch]);
         if (this.#lostCount > 0) {
-          this.#connecting.world.log.info({ count: this.#lostCount }, "other processes are told again");
+          this.#connecting.world.log.info(
+            { count: this.#lostCount },
+            "messages to other processes are delivered again",
+          );
         }
         this.#lostCount = 0;
       } catch (error) {
@@ -132,10 +138,10 @@ export class Notifier {
     }
   }
 
-  /** Said once: an outage loses many. */
+  /** Warns once: an outage loses many messages. */
   #lost(count: number, reason: unknown): void {
     if (this.#lostCount === 0) {
-      this.#connecting.world.log.warn({ err: reason, count }, "other processes were not told");
+      this.#connecting.world.log.warn({ err: reason, count }, "messages to other processes were lost");
     }
     this.#lostCount += count;
     this.#lostInAll += count;
@@ -143,7 +149,7 @@ export class Notifier {
   }
 }
 
-/** A connection that listens, and comes back when it was lost. */
+/** A connection that listens, and reconnects after a loss. */
 export class Listener {
   readonly #connecting: Connecting;
   readonly #outage: Outage;
@@ -221,12 +227,12 @@ export class Listener {
     this.#call(() => this.#onText(payload.slice(colon + 1)));
   }
 
-  /** What a listener throws must not reach the connection. */
-  #call(tell: () => void): void {
+  /** An exception in a listener must not reach the connection. */
+  #call(listener: () => void): void {
     try {
-      tell();
+      listener();
     } catch (error) {
-      this.#connecting.world.log.error({ err: error }, "a text from another process could not be handled");
+      this.#connecting.world.log.error({ err: error }, "could not handle a message from another process");
     }
   }
 }

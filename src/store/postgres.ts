@@ -1,10 +1,8 @@
-// Owns the store that many gateway processes share: one PostgreSQL database, several connections to it.
-// PS1: a server, database or schema that is not fit for the store is refused before anything is written to
-//      it.
-// PS2: what a transaction wrote is the database's when its promise resolves. When it rejects with a problem
-//      `unreachable` from its commit, nobody knows whether it took place: look before it is done again.
-// PS3: transactions and readers have connections of their own: neither waits for the other's; and saying that
-//      the process is alive waits for nobody's.
+// Owns the store that many gateway processes share: one PostgreSQL database, with several connections.
+// An unfit server, database or schema is refused before anything is written to it.
+// A transaction is committed when its promise resolves. If the commit rejects with the problem `unreachable`,
+// its outcome is unknown: check it before you repeat the transaction.
+// Transactions and readers have separate connections, and so has the lease: none of them waits for another.
 
 import { Kysely } from "kysely";
 import type { World } from "../world.ts";
@@ -20,18 +18,18 @@ import type { Tables } from "./tables.ts";
 import { transactionsOn } from "./transaction.ts";
 
 export interface PostgresOptions {
-  /** `postgresql://user:password@host:port/database`; `?schema=name` for another schema than `parley`. */
+  /** `postgresql://user:password@host:port/database`; `?schema=name` selects a schema other than `parley`. */
   readonly url: string;
   readonly world: World;
-  /** Connections for transactions: so many are under way at once, the rest wait. Default 10. */
+  /** Maximum number of concurrent transactions; further ones wait. Default 10. */
   readonly writersMax?: number;
   /** Connections for reading. Default 4. */
   readonly readersMax?: number;
-  /** Default: 5 s to connect, 30 s for a statement, 1 s for a lock, 5 s of idleness in a transaction. */
+  /** Default: 5 s to connect, 30 s per statement, 1 s per lock, 5 s idle in a transaction. */
   readonly timeouts?: Partial<Timeouts>;
   /** The schema's history. Default: this version's. */
   readonly migrations?: readonly string[];
-  /** Neither makes nor migrates the schema: one that is not of exactly this version is refused. */
+  /** Neither creates nor migrates the schema, and refuses any other version. */
   readonly asItIs?: boolean;
 }
 
@@ -43,16 +41,18 @@ export const TIMEOUTS: Timeouts = {
   lockMs: 1_000,
   idleInTransactionMs: 5_000,
 };
-/** On the connection that renews the lease: if it hangs, there is time for another one. */
+/** For the connection that renews the lease: if it hangs, there is time for another one. */
 const URGENT: Timeouts = { connectMs: 1_000, statementMs: 750, lockMs: 500, idleInTransactionMs: 1_000 };
-/** Connections that one gateway makes at most: of those two kinds; to listen, to ask and to stay alive. */
+/**
+ * Maximum number of connections of a gateway: both kinds, the listener, the side connection and the lease.
+ */
 export const CONNECTIONS_OF_PROCESS = WRITERS_MAX + READERS_MAX + 3;
-/** Looks at the database's clock when a store is opened: the first one may be slow. */
+/** Measurements of the database's clock at the start: the first one may be slow. */
 const FIRST_SAMPLES = 5;
 
 /**
- * Opens, and if need be makes or migrates, the store that many processes share. What a person has to put
- * right rejects with a `StoreProblem`.
+ * Opens the shared store, and creates or migrates it if necessary. Rejects with a `StoreProblem` if a person
+ * has to fix something.
  */
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const { world } = options;
@@ -92,7 +92,7 @@ async function openShared(
   const notifier = new Notifier(side, connecting, sender);
   const clock = new DatabaseClock(world.clock, async (onSent) => {
     const text = "select extract(epoch from clock_timestamp())::float8 * 1000 as now";
-    const rows = await side.ask(text, [], onSent);
+    const rows = await side.query(text, [], onSent);
     return Number(rows[0]?.now);
   });
   const listeners = new Set<Listener>();

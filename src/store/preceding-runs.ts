@@ -1,4 +1,4 @@
-// Owns which runs of a chain had ended when another one of it was accepted: what it may have followed from.
+// Finds the runs of a chain that had ended when another run of it was accepted: its possible causes.
 
 import type { Run } from "../core/run.ts";
 import type { Db } from "./sql.ts";
@@ -14,10 +14,10 @@ export interface PrecedingRun {
   readonly flowTurn?: number;
 }
 
-/** Of one chain, the latest. */
+/** Maximum number of runs of a chain, the latest. */
 const RUNS_MAX = 500;
 
-/** The turns of the run's chain that came before it, the last one to end first. */
+/** Returns the earlier turns of the run's chain, the last one to end first. */
 export async function precedingRuns(
   db: Db,
   { runId, chainId, acceptedAt }: Pick<Run, "runId" | "chainId" | "acceptedAt">,

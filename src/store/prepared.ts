@@ -1,21 +1,19 @@
-// Owns queries that are made once and run often: the query builder makes a statement of its objects each
-// time it is asked, which for a small query costs as much as the database does.
-// PQ1: a prepared query is the builder's own, with places where its values go: nobody writes it a second
-//      time.
-// PQ2: its text does not depend on its values. One that does is no prepared query.
-// PQ3: where somebody looks at each query (a plugin, in tests), it is made anew, with its values.
+// Compiles frequent queries once: for a small query the query builder costs as much as the database.
+// The query builder makes each prepared query, with placeholders for its values: nobody writes it a second
+// time. Its text must not depend on its values.
+// With a plugin (in tests) each query is compiled again, with its values.
 
 import type { CompiledQuery, QueryResult } from "kysely";
 import { type Db, kindOf, type StoreKind } from "./sql.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** What the query builder makes: of its methods, or of text. */
+/** A query of the builder, or of raw text. */
 interface Query<R> {
   compile(db: Db): CompiledQuery<R>;
 }
 
-/** Stands in a query where a value goes. */
+/** Marks the position of a value in a query. */
 class Placeholder {
   readonly name: string;
 
@@ -24,14 +22,14 @@ class Placeholder {
   }
 }
 
-/** A place for each of the values, which are the same ones each time. */
+/** Returns a placeholder for each value. */
 function placeholdersFor<V extends object>(values: V): V {
   return Object.fromEntries(Object.keys(values).map((name) => [name, new Placeholder(name)])) as V;
 }
 
 /**
- * A query that `build` makes once for each kind of database, of places instead of values. Each time the same
- * values have to be given: one that is unset is null, not left out.
+ * Returns a function that runs the query of `build`, compiled once per kind of database with placeholders.
+ * Pass the same fields each time: an unset one is null, not left out.
  */
 export function prepared<V extends object, R>(
   build: (db: Db, values: V) => Query<R>,

@@ -1,12 +1,12 @@
-// Owns what can be wrong with a store that is nobody's bug, and the words for it.
-// P1: a problem names the place and the way out; nothing was overwritten when it is reported.
-// P2: a problem may pass with time or by somebody's hand; a conflict is over at once: whoever waits for the
-//     first and tries the second again has met every failure that is not a bug.
+// Owns the problems of a store that are not bugs, and their texts.
+// P1: a problem names the store and the way out; nothing was overwritten when it is reported.
+// A problem may pass with time or after somebody fixed it; a conflict is over at once. Callers wait for the
+// first and retry the second.
 
 /**
- * `in_use`: by another gateway. `locked`: by any other program. `busy`: too many of our own questions wait.
- * `unreachable`: also when the answer to a commit was lost, so that nobody knows whether it took place.
- * `unfit`: the place is for something else.
+ * `in_use`: by another gateway. `locked`: by another program. `busy`: too many of our own queries wait.
+ * `unreachable`: also if the answer to a commit was lost, so that its outcome is unknown. `unfit`: used for
+ * something else.
  */
 export type StoreProblemKind =
   | "newer"
@@ -44,7 +44,7 @@ const WORDS: Record<StoreProblemKind, Words> = {
     wayOut: "Close the program that has the file open (a database browser, a backup) and try again.",
   },
   busy: {
-    what: "has too much to do at the moment",
+    what: "is overloaded at the moment",
     wayOut: "Try again in a moment.",
   },
   readonly: {
@@ -113,9 +113,9 @@ const WORDS: Record<StoreProblemKind, Words> = {
       "changed.",
   },
   absent: {
-    what: "is not there",
+    what: "does not exist",
     wayOut:
-      "Check the database and ?schema=name in store.postgresUrl; a gateway's first start makes the store.",
+      "Check the database and ?schema=name in store.postgresUrl; a gateway's first start creates the store.",
   },
   older: {
     what: "was written by an older version of this program",
@@ -126,12 +126,12 @@ const WORDS: Record<StoreProblemKind, Words> = {
   bad_address: {
     what: "has an address that cannot be used",
     wayOut:
-      "Write store.postgresUrl as postgresql://user:password@host:5432/database. Signs other than letters " +
-      "and digits in user and password are percent-encoded: # is %23, / is %2F.",
+      "Write store.postgresUrl as postgresql://user:password@host:5432/database. Percent-encode characters other than letters " +
+      "and digits in user and password: # is %23, / is %2F.",
   },
 };
 
-/** Where a database server needs other words than a file. */
+/** Texts for a database server, where they differ from those for a file. */
 const SERVER_WORDS: Partial<Record<StoreProblemKind, Words>> = {
   newer: {
     what: WORDS.newer.what,
@@ -158,21 +158,21 @@ const SERVER_WORDS: Partial<Record<StoreProblemKind, Words>> = {
 interface Circumstances {
   readonly detail?: string;
   readonly cause?: unknown;
-  /** What `place` is. Default "file". */
+  /** Kind of `place`. Default "file". */
   readonly on?: "file" | "server";
   /** Default false. */
   readonly inDoubt?: boolean;
 }
 
-/** Something is wrong with the store that a person, or time, has to put right. */
+/** A problem of the store that a person, or time, has to fix. */
 export class StoreProblem extends Error {
   readonly problem: StoreProblemKind;
-  /** The file, or host, port and name of the database; never a password. */
+  /** The file, or the database's host, port and name; never a password. */
   readonly place: string;
-  /** The problem without a place: for clients that may not know the place. */
+  /** The problem without a path, for clients that may not see it. */
   readonly what: string;
   readonly wayOut: string;
-  /** The answer to a commit was lost: the transaction took place, or will in a moment, or never will. */
+  /** The answer to a commit was lost: the transaction may be committed, now or later, or not. */
   readonly inDoubt: boolean;
 
   constructor(problem: StoreProblemKind, place: string, more: Circumstances = {}) {
@@ -191,7 +191,7 @@ export class StoreProblem extends Error {
   }
 }
 
-/** A failure of a commit that may have taken place all the same. */
+/** Marks a failed commit whose outcome is unknown. */
 export function asInDoubt(error: unknown): unknown {
   if (!(error instanceof StoreProblem)) return error;
   const { problem, place, message, cause } = error;
@@ -200,19 +200,19 @@ export function asInDoubt(error: unknown): unknown {
   return doubtful;
 }
 
-/** Whether nobody knows what became of the transaction that failed so. */
+/** Whether the outcome of the failed transaction is unknown. */
 export function isInDoubt(error: unknown): boolean {
   return error instanceof StoreProblem && error.inDoubt;
 }
 
 /**
- * A transaction met another one, or a row that it must not write twice. It was certainly rolled back: nothing
- * of it remains, and the whole of it may be tried again at once.
+ * A transaction conflicted with another one, or with a unique row. It was rolled back completely, and may be
+ * retried at once.
  */
 export class StoreConflict extends Error {
   /** SQLSTATE. */
   readonly code: string;
-  /** The index that a row would have broken. */
+  /** The violated index. */
   readonly constraint?: string;
 
   constructor(code: string, message: string, constraint?: string) {
@@ -223,7 +223,7 @@ export class StoreConflict extends Error {
   }
 }
 
-/** Primary result codes of SQLite that speak of the file and not of the statement. */
+/** SQLite result codes that describe the file and not the statement. */
 const PROBLEM_OF_RESULT: ReadonlyMap<number, StoreProblemKind> = new Map([
   [3, "readonly"], // PERM
   [5, "locked"], // BUSY
@@ -250,7 +250,7 @@ const PROBLEM_OF_SYSTEM: ReadonlyMap<string, StoreProblemKind> = new Map([
   ["EIO", "io"],
 ]);
 
-/** The error as a problem of `file`, or as it is when it says nothing about the file. */
+/** Returns the error as a problem of `file`, or unchanged if it says nothing about the file. */
 export function asStoreProblem(error: unknown, file: string): unknown {
   if (!(error instanceof Error) || error instanceof StoreProblem) return error;
   const { errcode, code } = error as { errcode?: number; code?: string };

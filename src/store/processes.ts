@@ -1,13 +1,13 @@
-// Owns the table of gateway processes that share a store: the members, and the beat of each.
-// PR1: a process is alive while it has a row. Nobody is judged by a clock: a row goes when its process
-//      leaves, or when another one has watched its beat stand still for a whole lease (`declareDead`).
-// PR2: a beat changes a row that exists and makes none: a process whose row is gone has lost what it held,
-//      and has to join anew. Runs that it still executes are fenced by owner and attempt.
+// Owns the table of gateway processes that share a store, with the heartbeat of each.
+// PR1: a process is alive while it has a row. No clock decides: a row is deleted when its process leaves, or
+//      when another process has seen no new heartbeat for a whole lease (`declareDead`).
+// PR2: a heartbeat updates an existing row and never inserts one: a process without its row has lost all that
+//      it held, and has to join again. Its running runs are fenced by owner and attempt.
 
 import { type RawBuilder, sql } from "kysely";
 import { type Db, kindOf, type Tx } from "./sql.ts";
 
-/** A process that has not beaten for this long counts as dead. */
+/** A process without a heartbeat for this long counts as dead. */
 export const LEASE_MS = 3_000;
 
 export interface ProcessFacts {
@@ -23,12 +23,12 @@ function databaseNow(db: Db, nowMs: number): RawBuilder<number> {
     : sql<number>`${Math.round(nowMs)}`;
 }
 
-/** Processes that are alive, as a query for their ids. */
+/** Returns a subquery for the ids of living processes. */
 export function livingProcesses(): RawBuilder<string> {
   return sql<string>`(select process_id from processes)`;
 }
 
-/** Makes the row of a process, or brings its beat up to date. */
+/** Inserts the row of a process, or updates its heartbeat. */
 export async function joinProcesses(tx: Tx, facts: ProcessFacts, nowMs: number): Promise<void> {
   const now = databaseNow(tx, nowMs);
   const { processId, host, version } = facts;
@@ -39,7 +39,7 @@ export async function joinProcesses(tx: Tx, facts: ProcessFacts, nowMs: number):
     .execute();
 }
 
-/** Beats for a process. False: its row is gone (PR2). */
+/** Updates the heartbeat of a process. False: its row is gone (PR2). */
 export async function beat(tx: Tx, processId: string, nowMs: number): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("processes")
@@ -49,19 +49,22 @@ export async function beat(tx: Tx, processId: string, nowMs: number): Promise<bo
   return numUpdatedRows > 0n;
 }
 
-/** A process and its last beat, by the database's clock: to be compared with an earlier one, and no more. */
+/** A process and its last heartbeat by the database's clock: only compare it with an earlier one. */
 export interface Beat {
   readonly processId: string;
   readonly beatAt: number;
 }
 
-/** The last beat of each process. */
+/** Returns the last heartbeat of each process. */
 export async function beats(db: Db): Promise<Beat[]> {
   const rows = await db.selectFrom("processes").select(["process_id", "beat_at"]).execute();
   return rows.map((row) => ({ processId: row.process_id, beatAt: row.beat_at }));
 }
 
-/** Takes the row of a process whose last beat is still this one. False: it has beaten since, or left. */
+/**
+ * Deletes the row of a process whose last heartbeat is still this one. False: it has sent another one, or
+ * left.
+ */
 export async function declareDead(tx: Tx, { processId, beatAt }: Beat): Promise<boolean> {
   const { numDeletedRows } = await tx
     .deleteFrom("processes")
@@ -71,13 +74,13 @@ export async function declareDead(tx: Tx, { processId, beatAt }: Beat): Promise<
   return numDeletedRows > 0n;
 }
 
-/** Whether a process has its row, so that it may claim. */
+/** Whether a process has its row, so that it may claim runs. */
 export async function isAlive(db: Db, processId: string): Promise<boolean> {
   const query = db.selectFrom("processes").select("process_id").where("process_id", "=", processId);
   return (await query.executeTakeFirst()) !== undefined;
 }
 
-/** The process ends: nothing is its own any more. */
+/** Deletes the row of a process that stops, and all that it holds. */
 export async function leave(tx: Tx, processId: string): Promise<void> {
   await tx.deleteFrom("processes").where("process_id", "=", processId).execute();
 }
@@ -88,7 +91,7 @@ export interface ProcessRow extends ProcessFacts {
   readonly alive: boolean;
 }
 
-/** Every process that is known, newest first. `alive` is judged by the database's clock, for people only. */
+/** Lists all known processes, newest first. `alive` uses the database's clock, for people only. */
 export async function listProcesses(db: Db, nowMs: number): Promise<ProcessRow[]> {
   const { rows } = await sql<{
     process_id: string;
@@ -110,7 +113,9 @@ export async function listProcesses(db: Db, nowMs: number): Promise<ProcessRow[]
   }));
 }
 
-/** How many processes have a fresh beat by the database's clock, for a program outside the deployment. */
+/**
+ * Counts the processes with a recent heartbeat by the database's clock, for a program outside the deployment.
+ */
 export async function countFresh(db: Db, nowMs: number): Promise<number> {
   return (await listProcesses(db, nowMs)).filter((process) => process.alive).length;
 }

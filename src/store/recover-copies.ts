@@ -1,6 +1,5 @@
-// Brings messages back from the JSONL copy of a transcript into a store that lacks them.
-// RC1: the order of the copy is kept: a transcript that lacks messages in its middle is written anew.
-// RC2: a transcript that was deleted stays deleted.
+// Restores messages from the JSONL copy of a transcript into a store that lacks them. Keeps the copy's order:
+// a transcript that lacks messages in its middle is written again. A deleted transcript stays deleted.
 
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { isObject, jsonOf } from "../core/json.ts";
@@ -11,14 +10,14 @@ import { type Row, writeMessages } from "./copy-messages.ts";
 import { insertSession, wasDeleted } from "./sessions.ts";
 import type { Store, Tx } from "./sql.ts";
 
-/** The facts about a session that its copy does not hold. */
+/** Facts about a session that its copy lacks. */
 interface CopyRules {
   readonly keys: KeyRules;
   /** Tables that may have lost rows. */
   readonly incomplete: readonly string[];
 }
 
-/** Entries that are written at once. */
+/** Entries per statement. */
 const BATCH_ENTRIES = 64;
 const READ_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;
@@ -53,7 +52,7 @@ function copyLineOf(text: string): CopyLine | undefined {
   return ROLES.includes(value.role) ? { id, timestamp, text, role: String(value.role) } : undefined;
 }
 
-/** Whole lines of a file, one after the other. */
+/** Yields the whole lines of a file. */
 function* linesIn(file: string): Generator<string> {
   const handle = openSync(file, "r");
   try {
@@ -75,11 +74,11 @@ function* linesIn(file: string): Generator<string> {
 interface Brought {
   readonly sessions: number;
   readonly messages: number;
-  /** Lines that could not be read. */
+  /** Number of unreadable lines. */
   readonly unread: number;
 }
 
-/** Makes the session of a copy known. Returns 1 if there was none. */
+/** Inserts the session of a copy if it is missing. Returns 1 if it was. */
 async function ensureSession(tx: Tx, { id, key, createdAt }: CopyHeader, keys: KeyRules): Promise<number> {
   const current = await tx
     .selectFrom("sessions")
@@ -106,14 +105,17 @@ async function ensureSession(tx: Tx, { id, key, createdAt }: CopyHeader, keys: K
     .values({ session_id: id, session_key: key, created_at: createdAt })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
-  // A reset that the store has lost.
+  // The store has lost a reset.
   if (createdAt > Number(newest?.at ?? 0)) {
     await tx.updateTable("sessions").set({ session_id: id }).where("key", "=", key).execute();
   }
   return 0;
 }
 
-/** The transcript as it was, the copy's messages in their places. Runs stay with what the store had. */
+/**
+ * Writes a transcript again with the copy's messages in their positions. Keeps the run of each message that
+ * the store had.
+ */
 async function writeAnew(
   tx: Tx,
   head: CopyHeader,
@@ -156,7 +158,7 @@ async function missingOf(tx: Tx, lines: readonly CopyLine[]): Promise<Set<string
   return missing;
 }
 
-/** Brings back what only the copy has. One transaction. */
+/** Restores messages that only the copy has, in one transaction. */
 export async function bringBack(
   store: Store,
   file: string,

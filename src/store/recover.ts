@@ -1,7 +1,7 @@
-// Owns the recovery of an embedded store that is damaged, or that lost something: a new store is made of the
-// rows that can still be read and of the JSONL copies of the transcripts.
-// RV1: no old file is changed or removed: they are moved into a folder of their own, the copies stay.
-// RV2: all or nothing: until the new store is whole, the old files are where they were.
+// Recovers an embedded store that is damaged or has lost data: builds a new store from the readable rows and
+// the JSONL copies of the transcripts.
+// No old file is changed or deleted: they move into a separate folder; the copies stay. All or nothing: until
+// the new store is complete, the old files stay where they were.
 
 import { copyFileSync, existsSync, linkSync, mkdtempSync, renameSync } from "node:fs";
 import { join } from "node:path";
@@ -25,21 +25,21 @@ import { giveStore, type Moved, type MoveJob, noStoreIn, told, withFolder, withS
 export interface Recovered extends Moved {
   /** The folder with the old files. */
   readonly kept: string;
-  /** Sessions and messages that only the copies had. */
+  /** Sessions and messages that existed only in the copies. */
   readonly sessionsFromCopies: number;
   readonly messagesFromCopies: number;
-  /** Tables of which not every row could be read. */
+  /** Tables with unreadable rows. */
   readonly incomplete: readonly string[];
-  /** Lines of copies that could not be read. */
+  /** Number of unreadable lines of copies. */
   readonly unreadLines: number;
 }
 
-/** Rows that are written at once. */
+/** Rows per statement. */
 const BATCH_ROWS = 128;
 
 type Writer = (rows: readonly Row[]) => Promise<void>;
 
-/** Reads the rows of a table in one direction. Returns whether it came to the end. */
+/** Reads a table's rows in one direction. Returns whether it reached the end. */
 async function readRows(source: DatabaseSync, query: string, write: Writer): Promise<boolean> {
   let batch: Row[] = [];
   let isWhole = true;
@@ -51,7 +51,7 @@ async function readRows(source: DatabaseSync, query: string, write: Writer): Pro
       batch = [];
     }
   } catch (error) {
-    // A damaged page ends the reading. Anything else is a bug.
+    // A damaged page ends the read. Any other error is a bug.
     if ((error as { errcode?: number }).errcode === undefined) throw error;
     isWhole = false;
   }
@@ -59,7 +59,7 @@ async function readRows(source: DatabaseSync, query: string, write: Writer): Pro
   return isWhole;
 }
 
-/** Writes the readable rows of a table: from its beginning, and behind a damaged page from its end. */
+/** Writes the readable rows of a table: from its beginning, and from its end back to the damaged page. */
 async function salvageTable(
   source: DatabaseSync,
   tx: Tx,
@@ -95,7 +95,7 @@ async function salvageTable(
   return false;
 }
 
-/** Opens a copy of the old files, or as much of it as SQLite takes. Undefined: nothing can be read of it. */
+/** Opens a copy of the old files, or as much as SQLite accepts. Undefined: nothing is readable. */
 function openOld(file: string): DatabaseSync | undefined {
   let database: DatabaseSync | undefined;
   try {
@@ -110,7 +110,7 @@ function openOld(file: string): DatabaseSync | undefined {
   return undefined;
 }
 
-/** Copies the old files to where SQLite may do with them what it likes. */
+/** Copies the old files, so that SQLite may change the copy. */
 async function copyOld(dir: string, folder: string, { world }: MoveJob): Promise<DatabaseSync | undefined> {
   const copy = join(folder, STORE_FILE);
   for (const ending of ["", "-wal"]) {
@@ -118,18 +118,18 @@ async function copyOld(dir: string, folder: string, { world }: MoveJob): Promise
     if (existsSync(file)) copyFileSync(file, `${copy}${ending}`);
   }
   if (sizeOf(copy) === 0) return undefined;
-  // An older version is brought to this one first, if it can be.
+  // An older version is migrated first, if possible.
   const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
   if (openOld(copy) === undefined) await withStore(open, async () => {}).catch(() => {});
   return openOld(copy);
 }
 
-/** Moves the old files into a folder of their own. Returns the folder. */
+/** Moves the old files into a separate folder. Returns the folder. */
 function keepOld(dir: string): string {
   const folder = mkdtempSync(join(dir, "damaged-"));
   const old = (ending: string): string => join(dir, `${STORE_FILE}${ending}`);
   const kept = (ending: string): string => join(folder, `${STORE_FILE}${ending}`);
-  // Until the new store takes its name, the database keeps the old one, too.
+  // Until the new store is renamed into place, the old database keeps its name, too.
   if (existsSync(old(""))) {
     try {
       linkSync(old(""), kept(""));
@@ -181,12 +181,12 @@ async function rebuild(job: MoveJob, keys: KeyRules, folder: string, old: string
   }
 }
 
-/** Rebuilds the store of `settings.dir`. No gateway may be running on it. */
+/** Rebuilds the store of `settings.dir`. No gateway may run on it. */
 export function recoverStore(job: MoveJob, keys: KeyRules): Promise<Result<Recovered>> {
   const { dir, postgresUrl } = job.settings;
   return told<Recovered>(job, join(dir, STORE_FILE), "store.postgresUrl", async () => {
     if (postgresUrl !== undefined) {
-      return fail("store_unavailable", "only the embedded store can be rebuilt", {
+      return fail("store_unavailable", "only an embedded store can be rebuilt", {
         hint: "Restore the database with the tools of its server. Nothing was changed.",
       });
     }

@@ -1,12 +1,11 @@
-// Owns the refusal table: sends and spawns that were refused to runs.
-// RF1: a call is refused once, however often it is made again after a crash.
+// Owns the table of refused sends and spawns of runs. Each call is stored once, even if a crash repeats it.
 
 import type { Selectable } from "kysely";
 import { heldIfFree } from "./locks.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { RefusalTable } from "./tables.ts";
 
-/** Old rows that one transaction takes away. */
+/** Maximum number of old rows that one transaction deletes. */
 const FORGOTTEN_AT_ONCE = 100;
 
 export interface Refusal {
@@ -14,14 +13,14 @@ export interface Refusal {
   readonly chainId: string;
   readonly runId: string;
   readonly fromKey: string;
-  /** The session that was meant, where that is known. */
+  /** The target session, if known. */
   readonly toKey?: string;
-  /** What the call named. */
+  /** The target as the call named it. */
   readonly named?: string;
   readonly tool: string;
   readonly code: string;
   readonly error: string;
-  /** Of a refused wait: the keys of the circle, from the sender back to it. */
+  /** For a refused wait: the keys of the cycle, from the sender back to it. */
   readonly cycle?: readonly string[];
   readonly hop: number;
   readonly at: number;
@@ -44,7 +43,7 @@ function toRefusal(row: Selectable<RefusalTable>): Refusal {
   };
 }
 
-/** False: this call was noted before, and nothing changed. */
+/** Stores a refusal. False: it was stored before, and nothing changed. */
 export async function addRefusal(tx: Tx, refusal: Refusal): Promise<boolean> {
   const done = await tx
     .insertInto("refusals")
@@ -67,7 +66,7 @@ export async function addRefusal(tx: Tx, refusal: Refusal): Promise<boolean> {
   return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** Takes away some of those from before this time. */
+/** Deletes some refusals from before this time. */
 export async function forgetRefusals(tx: Tx, before: number): Promise<void> {
   const old = tx
     .selectFrom("refusals")
@@ -79,7 +78,7 @@ export async function forgetRefusals(tx: Tx, before: number): Promise<void> {
   if (ids.length > 0) await tx.deleteFrom("refusals").where("call_id", "in", ids).execute();
 }
 
-/** Those of one chain, newest first. */
+/** Returns the refusals of a chain, newest first. */
 export async function refusalsOf(db: Db, chainId: string, limit: number): Promise<Refusal[]> {
   const rows = await db
     .selectFrom("refusals")

@@ -1,27 +1,26 @@
-// Owns the new plan of what was planned by a clock that was ahead: stored dates are wall-clock times, and a
-// clock that is set back would have them wait for as long as it was ahead.
-// RP1: doing it twice does no harm: several processes may do it at once, and each start may do it again.
+// Reschedules stored dates after the wall clock was set back; otherwise they would wait for the length of the
+// step. Repeating it does no harm: several processes may do it at once, and each start again.
 
 import { sql } from "kysely";
 import { type Db, kindOf, type Tx } from "./sql.ts";
 
 /** A step of the clock. */
 export interface BackwardStep {
-  /** The time as it is now. */
+  /** The current time. */
   readonly now: number;
-  /** The time as it was before the step: `now` and the length of the step. */
+  /** The time before the step: `now` plus the length of the step. */
   readonly before: number;
 }
 
-/** Kinds of stored deadlines, by how their dates came about. */
+/** Kinds of stored deadlines, by the origin of their dates. */
 interface Kinds {
-  /** By a calendar: these are planned anew by whoever owns it. */
+  /** Calendar dates: their owner reschedules them. */
   readonly calendar: string;
-  /** A moment after something happened. */
+  /** Short delays after an event. */
   readonly short: string;
 }
 
-/** The newest time in the store that nobody sets in advance. */
+/** Returns the newest time in the store that was not set in advance. */
 export async function newestTime(db: Db): Promise<number> {
   const { rows } = await sql<{ at: number | null }>`select max(at) as at from (
     select created_at as at from (select created_at from messages order by seq desc limit 1) as m
@@ -31,7 +30,7 @@ export async function newestTime(db: Db): Promise<number> {
   return Number(rows[0]?.at ?? 0);
 }
 
-/** Has everything fall due as long after now as it would have after the moment before the step. */
+/** Moves each date so that it is as far from `now` as it was from the time before the step. */
 export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds: Kinds): Promise<void> {
   const back = Math.round(before - now);
   const at = Math.round(now);
@@ -49,7 +48,7 @@ export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds
     .updateTable("deadlines")
     .set({ due_at: larger("due_at") })
     .where("due_at", ">", at)
-    // The others are about hours and days; those that had been due are due.
+    // All others last hours or days; dates that were due stay due.
     .where((eb) => eb.or([eb("kind", "=", kinds.short), eb("due_at", "<=", at + back)]))
     .where("kind", "!=", kinds.calendar)
     .execute();

@@ -1,5 +1,5 @@
-// Owns what is told of runs beside a transcript: how each ended, what it took, which step it was.
-// FR1: a page costs one query; inputs are read of those alone that wait in the lane, and no long ones.
+// Reads facts about runs that a transcript lacks: outcome, usage, flow step. A page costs one query; inputs
+// are read only for waiting runs, without long ones.
 
 import { sql } from "kysely";
 import type { Usage } from "../core/message.ts";
@@ -7,9 +7,9 @@ import type { FlowStep, RunFacts, RunInput, RunKind, RunState } from "../core/ru
 import { ACTIVE } from "./runs.ts";
 import type { Db } from "./sql.ts";
 
-/** Runs at the head of a lane that are told of; the row's count tells how many there are. */
+/** Maximum number of returned runs at the head of a lane; the lane's count includes all. */
 const QUEUE_MAX = 20;
-/** Bytes of an input that is shown while it waits. */
+/** Maximum bytes of an input that is shown while it waits. */
 const INPUT_BYTES_MAX = 64 * 1024;
 
 function factsQuery(db: Db) {
@@ -53,7 +53,7 @@ function toFacts(row: FactsRow): RunFacts {
   };
 }
 
-/** The facts of these runs, in no order; those that are not there are left out. */
+/** Returns the facts of these runs, unordered and without missing ones. */
 export async function factsOfRuns(db: Db, runIds: readonly string[]): Promise<RunFacts[]> {
   if (runIds.length === 0) return [];
   const rows = await factsQuery(db).where("runs.run_id", "in", runIds).execute();
@@ -61,11 +61,11 @@ export async function factsOfRuns(db: Db, runIds: readonly string[]): Promise<Ru
 }
 
 export interface LaneFacts extends RunFacts {
-  /** What it will be asked; absent where that is long, and of a run that has begun. */
+  /** The run's input; absent if it is long or the run has begun. */
   readonly input?: RunInput;
 }
 
-/** The first unfinished runs of a session, in lane order. */
+/** Returns the first unfinished runs of a session, in lane order. */
 export async function factsOfLane(db: Db, sessionKey: string): Promise<LaneFacts[]> {
   const rows = await factsQuery(db)
     .select(

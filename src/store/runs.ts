@@ -1,6 +1,6 @@
-// Owns the run table: its rows, how they begin and how they end. Who holds one is in claims.ts.
-// RS1: a lane has at most one holder (running or waiting): a unique index says so, not this code (I1).
-// RS2: whoever ends a run holds its row, and has asked in the same transaction whether it may (`isHeld`).
+// Owns the run table: its rows, and how runs begin and end. claims.ts owns who holds one.
+// A unique index ensures that a lane has at most one holder, running or waiting (I1).
+// A transaction that ends a run locks its row first, and checks that it may (`isHeld`).
 // RS3: an ended row never changes.
 
 import { type Selectable, sql } from "kysely";
@@ -13,15 +13,15 @@ import { type Db, present, type Tx } from "./sql.ts";
 import type { RunTable } from "./tables.ts";
 
 /**
- * States as queries compare them, written out in their text: PostgreSQL's indexes of unfinished rows serve a
- * plan that is made once for all values only where the state is no value.
+ * States as literals for queries: PostgreSQL uses a partial index of unfinished rows in a generic plan only
+ * if the state is not a parameter.
  */
 export const QUEUED = sql.lit<RunState>("queued");
 /** States in which a run holds its lane. */
 export const HOLDING = [sql.lit<RunState>("running"), sql.lit<RunState>("waiting")];
 export const ACTIVE = [QUEUED, ...HOLDING];
 
-/** Who holds a lane: what every commit of a run has to name. */
+/** The owner of a lane: every commit of a run names it. */
 export interface Fence {
   readonly runId: string;
   readonly owner: string;
@@ -33,7 +33,7 @@ function flowOf(row: Selectable<RunTable>): { flow?: FlowRef } {
   return { flow: { flowId: row.flow_id, step: row.flow_step as FlowStep, turn: row.flow_turn ?? 1 } };
 }
 
-/** A row as the rest of the program sees it. */
+/** Returns the run of a row. */
 export function toRun(row: Selectable<RunTable>): Run {
   return {
     runId: row.run_id,
@@ -67,7 +67,7 @@ export function toRun(row: Selectable<RunTable>): Run {
   };
 }
 
-/** What a run that has not started has in its row; all else is null, or the column's default. */
+/** Returns the columns of a run that has not started; all others are null or have their default. */
 function queuedColumns(run: Run) {
   return {
     run_id: run.runId,
@@ -115,13 +115,13 @@ const RUN_OF_CALL = prepared((db, { callId }: { callId: string }) =>
   db.selectFrom("runs").selectAll().where("call_id", "=", callId),
 );
 
-/** The run that a tool call made, if it made one. */
+/** Returns the run that a tool call made, if any. */
 export async function getRunOfCall(db: Db, callId: string): Promise<Run | undefined> {
   const [row] = (await RUN_OF_CALL(db, { callId })).rows;
   return row && toRun(row);
 }
 
-/** Unfinished runs of one session, in lane order. */
+/** Returns unfinished runs of a session, in lane order. */
 export async function activeRuns(db: Db, sessionKey: string): Promise<Run[]> {
   const rows = await db
     .selectFrom("runs")
@@ -133,7 +133,7 @@ export async function activeRuns(db: Db, sessionKey: string): Promise<Run[]> {
   return rows.map(toRun);
 }
 
-/** Unfinished runs of one flow, in any session. */
+/** Returns unfinished runs of a flow, in any session. */
 export async function activeRunsOfFlow(db: Db, flowId: string): Promise<Run[]> {
   const rows = await db
     .selectFrom("runs")
@@ -153,14 +153,14 @@ const LANE_COUNT = prepared((db, { sessionKey }: { sessionKey: string }) =>
     .groupBy("state"),
 );
 
-/** How many unfinished runs a lane has, and how many of them have not started. */
+/** Counts the unfinished runs of a lane, and those that have not started. */
 export async function countLane(db: Db, sessionKey: string): Promise<{ active: number; queued: number }> {
   const { rows } = await LANE_COUNT(db, { sessionKey });
   const count = (of: readonly { n: number }[]): number => of.reduce((sum, row) => sum + Number(row.n), 0);
   return { active: count(rows), queued: count(rows.filter((row) => row.state === "queued")) };
 }
 
-/** How many unfinished runs of a lane come before this one. */
+/** Counts the unfinished runs of a lane ahead of this one. */
 export async function countAhead(db: Db, run: Run): Promise<number> {
   const row = await db
     .selectFrom("runs")
@@ -184,7 +184,7 @@ export async function countByState(db: Db): Promise<Record<"queued" | "running" 
   return counts;
 }
 
-/** How many sessions have unfinished runs, and how many of them the fullest one has. */
+/** Counts sessions with unfinished runs, and the runs of the fullest lane. */
 export async function laneFigures(db: Db): Promise<{ readonly busy: number; readonly longest: number }> {
   const { busy, longest } = await db
     .selectFrom((eb) =>
@@ -222,20 +222,20 @@ const END = prepared((tx, { runId, ...columns }: { runId: string } & ReturnType<
   tx.updateTable("runs").set(columns).where("run_id", "=", runId).where("state", "in", ACTIVE),
 );
 
-/** Ends a run, whatever unfinished state it is in. False: it had ended, and nothing changed. */
+/** Ends an unfinished run. False: it had ended, and nothing changed. */
 export async function endRun(tx: Tx, runId: string, facts: RunEndFacts): Promise<boolean> {
   return ((await END(tx, { runId, ...endColumns(facts) })).numAffectedRows ?? 0n) > 0n;
 }
 
-/** Ids that one query asks for. */
+/** Ids per query. */
 const IDS_AT_ONCE = 256;
 
-/** Which of these runs have ended. */
+/** Returns the ended runs among these. */
 export async function endedAmong(db: Db, runIds: readonly string[]): Promise<string[]> {
   const ended: string[] = [];
   for (let from = 0; from < runIds.length; from += IDS_AT_ONCE) {
     const asked = runIds.slice(from, from + IDS_AT_ONCE);
-    // Filled up to a few sizes, so that a statement of each is all that is ever prepared.
+    // Padded to few sizes, so that few statements are prepared.
     const size = 2 ** Math.ceil(Math.log2(asked.length));
     const last = asked.at(-1) ?? "";
     const rows = await db
@@ -249,7 +249,7 @@ export async function endedAmong(db: Db, runIds: readonly string[]): Promise<str
   return ended;
 }
 
-/** Runs that ended at or after this time, oldest first. */
+/** Returns runs that ended at or after this time, oldest first. */
 export async function endedSince(db: Db, sinceMs: number, limit: number): Promise<Run[]> {
   const rows = await db
     .selectFrom("runs")
@@ -261,7 +261,7 @@ export async function endedSince(db: Db, sinceMs: number, limit: number): Promis
   return rows.map(toRun);
 }
 
-/** Makes an append of a turn that has not started: its text is written down, and no model is run on it. */
+/** Turns a waiting turn into an append: its text is stored without running a model. */
 export async function makeAppend(tx: Tx, runId: string): Promise<void> {
   await tx
     .updateTable("runs")
@@ -271,7 +271,7 @@ export async function makeAppend(tx: Tx, runId: string): Promise<void> {
     .execute();
 }
 
-/** Every run of one flow, oldest first. */
+/** Returns every run of a flow, oldest first. */
 export async function runsOfFlow(db: Db, flowId: string): Promise<Run[]> {
   const rows = await db
     .selectFrom("runs")
@@ -288,7 +288,7 @@ export interface RunFilter {
   readonly limit: number;
 }
 
-/** Runs of one session, newest first. */
+/** Returns runs of a session, newest first. */
 export async function listRuns(db: Db, filter: RunFilter): Promise<Run[]> {
   let query = db
     .selectFrom("runs")

@@ -120,7 +120,7 @@ class SqliteConnection implements GroupConnection {
 
   #refuseAfterSilentRollback(): void {
     if (this.#inTransaction && !this.#database.isTransaction) {
-      throw new Error(`the store ${this.#file} gave up this transaction after an earlier error in it`);
+      throw new Error(`the store ${this.#file} rolled back this transaction after an earlier error in it`);
     }
   }
 }

@@ -168,7 +168,7 @@ test("a transaction that stands for too long is rolled back for certain, and may
   await transaction((tx) => put(tx, "next"));
   expect(await ids(db)).toEqual(["next"]);
   expect(log.lines.map(({ text }) => text)).toEqual([
-    "a connection to the store was lost",
+    "lost a connection to the store",
     "the store answers again",
   ]);
 });
@@ -179,7 +179,7 @@ test("an error that is passed over in a transaction is one for the whole of it",
     await put(tx, "a");
     await put(tx, "a").catch(() => {});
   });
-  await expect(work).rejects.toThrow("gave up this transaction");
+  await expect(work).rejects.toThrow("rolled back this transaction");
   expect(await ids(db)).toEqual([]);
 });
 

@@ -140,7 +140,7 @@ test("a clock that is ahead or behind is measured against the database's", async
 test("what cannot hold a store, or cannot be reached, is a problem in words", async () => {
   const url = await freshUrl();
   await runSql(url, `create schema "${schemaOf(url)}"; create table "${schemaOf(url)}".notes (text text)`);
-  await expect(look(url)).rejects.toThrow("holds tables of another program");
+  await expect(look(url)).rejects.toThrow("contains tables of another program");
   await expect(look("postgres://u:geheim@127.0.0.1:1/d")).rejects.toThrow("127.0.0.1:1/d cannot be reached");
   await expect(look("postgres://u:geheim@127.0.0.1:1")).rejects.toThrow("names no database");
 });

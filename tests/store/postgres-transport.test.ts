@@ -93,7 +93,7 @@ describe("the wire", () => {
     expect(atStranger.heard).toEqual([]);
   });
 
-  test("a text that is too long for the wire is a bug of the caller", async () => {
+  test("rejects a message that is too long for the transport", async () => {
     const { shared } = await open();
     await expect(shared.notify(["é".repeat(TRANSPORT_MESSAGE_MAX_BYTES / 2 + 1)])).rejects.toThrow(
       "too long",
@@ -137,7 +137,7 @@ describe("the wire", () => {
     const { shared, store } = await open({ world });
     await store.close();
     await expect(shared.notify(["late"])).rejects.toThrow("the store is closed");
-    expect(world.logged).toMatchObject([{ level: "warn", text: "other processes were not told" }]);
+    expect(world.logged).toMatchObject([{ level: "warn", text: "messages to other processes were lost" }]);
   });
 });
 

@@ -265,7 +265,7 @@ test("damage: with durability normal a store that lost its last moments opens, a
   expect(kept).toHaveLength(1);
   expect(readFileSync(join(left, kept[0] ?? ""), "utf8")).toContain("the last words");
   expect(readFileSync(join(left, `${ID}.jsonl`), "utf8")).not.toContain("the last words");
-  expect(JSON.stringify(lines.lines)).toContain("holds messages that the store does not have");
+  expect(JSON.stringify(lines.lines)).toContain("holds messages that the store lacks");
 });
 
 /** Messages in the database's own file, without its log. */

@@ -42,7 +42,7 @@ test("D2: after the database rolled back by itself nothing more of that transact
     database.exec("rollback");
     await put(tx, 2, "after").catch(() => {});
   });
-  await expect(work).rejects.toThrow("gave up this transaction");
+  await expect(work).rejects.toThrow("rolled back this transaction");
   expect(count()).toBe(0);
   await transaction((tx) => put(tx, 3, "next"));
   expect(count()).toBe(1);

@@ -186,7 +186,7 @@ export function recoverStore(job: MoveJob, keys: KeyRules): Promise<Result<Recov
   const { dir, postgresUrl } = job.settings;
   return told<Recovered>(job, join(dir, STORE_FILE), "store.postgresUrl", async () => {
     if (postgresUrl !== undefined) {
-      return fail("store_unavailable", "only an embedded store can be rebuilt", {
+      return fail("store_unavailable", "only the embedded store can be rebuilt", {
         hint: "Restore the database with the tools of its server. Nothing was changed.",
       });
     }

@@ -76,7 +76,7 @@ test("SA3: one too many is refused in words, and the others are answered", async
   const refused = outcomes.filter((outcome) => outcome.status === "rejected").map(({ reason }) => reason);
   expect(refused).toHaveLength(1);
   expect(refused[0]).toBeInstanceOf(StoreProblem);
-  expect(String(refused[0])).toMatch(/too much to do .*\(256 searches are waiting already\)\. Try again/);
+  expect(String(refused[0])).toMatch(/overloaded .*\(256 searches are waiting already\)\. Try again/);
 });
 
 test("closing ends the thread, answers what is under way and turns away what waits", async () => {

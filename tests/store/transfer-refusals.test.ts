@@ -210,7 +210,7 @@ test("a row that no index of the database can take keeps the store from being mo
 test("a backup of what is not there makes nothing", async () => {
   const folder = temporaryFolder();
   const url = await freshUrl();
-  expect(words(await backupStore(jobOn({ url }), join(folder, "b")))).toContain("is not there");
+  expect(words(await backupStore(jobOn({ url }), join(folder, "b")))).toContain("does not exist");
   expect(words(await backupStore(jobOn(temporaryFolder()), join(folder, "b")))).toContain(
     "there is no embedded store",
   );

@@ -98,7 +98,7 @@ test("L3: a gateway runs with a small heap, unless its user sets that flag; othe
   expect(start(process.execPath, ["gateway"])).toMatchObject({ status: 7, told: { argv: ["gateway"] } });
 });
 
-test("L2, FR1: a checkout runs what was built of just the files that it has, and src once one of them has changed", () => {
+test("L2: a checkout runs what was built of just the files that it has, and src once one of them has changed", () => {
   copyFileSync(join(dirname(LAUNCHER), "freshness.js"), join(home, "bin/freshness.js"));
   for (const name of ["package-lock.json", "tsdown.config.ts", "node_modules/.package-lock.json"])
     writeFileSync(join(home, name), "{}");

@@ -63,8 +63,8 @@ function schemaOf(given: string | null): string {
   if (given === null) return DEFAULT_SCHEMA;
   if (SCHEMA_NAME.test(given) && !TAKEN_SCHEMAS.has(given)) return given;
   throw bad(
-    "its schema must be 1 to 48 lower-case letters, digits and _, not begin with a digit or pg_, and not be " +
-      "information_schema",
+    "its schema must be 1 to 48 lower-case letters, digits and _, not begin with a digit or pg_, and not " +
+      "be information_schema",
   );
 }
 

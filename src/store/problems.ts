@@ -126,8 +126,8 @@ const WORDS: Record<StoreProblemKind, Words> = {
   bad_address: {
     what: "has an address that cannot be used",
     wayOut:
-      "Write store.postgresUrl as postgresql://user:password@host:5432/database. Characters other than letters " +
-      "and digits in user and password must be percent-encoded: # is %23, / is %2F.",
+      "Write store.postgresUrl as postgresql://user:password@host:5432/database. Characters other than " +
+      "letters and digits in user and password must be percent-encoded: # is %23, / is %2F.",
   },
 };
 

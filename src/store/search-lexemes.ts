@@ -1,28 +1,28 @@
-// Owns the full-text index on PostgreSQL: text as tsvectors, questions as tsqueries. What a word is, and what
-// a question asks for, is the same as on the embedded database (search-text.ts): the same messages are found.
-// SL1: all quoting is done here: nothing of a text or a question is read as syntax.
-// SL2: a text of any length is indexed whole. A tsvector holds 16,383 places, 255 of one word and 1 MB: a
-//      longer text gets several, which overlap so far that no phrase is torn.
+// The full-text index on PostgreSQL: texts as tsvectors, questions as tsqueries. Words and matches are the
+// same as on the embedded database (search-text.ts).
+// SL1: this file does all quoting: no part of a text or a question is read as syntax.
+// SL2: a text of any length is indexed completely. A tsvector holds 16,383 positions, 255 per word, and 1 MB:
+//      a longer text gets several, which overlap so that each phrase is whole in one of them.
 
 import { PREFIX_CHARS_MIN, spaced } from "./search-text.ts";
 
-/** Limits of one tsvector, with room for what is added to it. */
+/** Limits of one tsvector, with room for additional tokens. */
 const PLACES_MAX = 16_000;
 const PLACES_OF_WORD_MAX = 255;
 const BYTES_MAX = 900_000;
-/** A word longer than this is found by its beginning: a lexeme has less than 2,048 bytes. */
+/** A longer word is found by its beginning: a lexeme has less than 2,048 bytes. */
 const WORD_CHARS_MAX = 500;
-/** Signs of one phrase that are looked up; what follows them is not. */
+/** Maximum number of words of a phrase that are looked up; the rest is ignored. */
 const PHRASE_WORDS_MAX = 64;
-/** No word has this sign: it sets apart what stands for a place, or marks a text of several parts. */
+/** No word contains this character: it marks tokens of sessions and agents, and texts in several parts. */
 const MARK = "/";
 const IN_PARTS = `${MARK}p`;
 
 const WORD = /[\p{L}\p{N}\p{Co}]+/gu;
-/** Small letters that have two forms. */
+/** Lower-case letters with two forms. */
 const FORMS: Readonly<Record<string, string>> = { ς: "σ", ſ: "s", µ: "μ" };
 
-/** The words of a text, in order: small letters, a-z without marks, signs of unspaced scripts alone. */
+/** Splits a text into words: lower case, a-z without accents, each character of unspaced scripts alone. */
 export function lexemesOf(text: string): string[] {
   const plain = spaced(text)
     .normalize("NFD")
@@ -38,13 +38,13 @@ function quoted(lexeme: string): string {
   return `'${lexeme.replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
 }
 
-/** One tsvector in the making. */
+/** Builds one tsvector. */
 class Part {
   readonly #places = new Map<string, number[]>();
   #count = 0;
   #bytes = 0;
 
-  /** False: it is full, and the word has to go into the next part. */
+  /** Adds a word. False: the part is full, and the word goes into the next one. */
   add(lexeme: string): boolean {
     const places = this.#places.get(lexeme);
     const bytes = this.#bytes + 2 + (places === undefined ? Buffer.byteLength(lexeme) + 8 : 0);
@@ -62,7 +62,7 @@ class Part {
   }
 }
 
-/** The index entries of a text, as texts of tsvectors; `places` are in each of them. */
+/** Returns the index entries of a text as tsvector texts; each contains `places`. */
 export function vectorsOf(text: string, places: readonly string[]): string[] {
   const lexemes = lexemesOf(text);
   const parts: Part[] = [];
@@ -78,14 +78,16 @@ export function vectorsOf(text: string, places: readonly string[]): string[] {
 }
 
 export interface LexemeQuestion {
-  /** What a text of one part must match. */
+  /** Query for a text in one part. */
   readonly whole: string;
-  /** What a part of a text must match, and what its parts must match together, each in one of them. */
+  /** Queries for a text in several parts: for each part, and for all parts together. */
   readonly part: string;
   readonly together: readonly string[];
 }
 
-/** The question as tsqueries: all the words, in one of the places, if given. Undefined: nothing can match. */
+/**
+ * Returns the question as tsqueries: all words, in one of the places if given. Undefined: nothing can match.
+ */
 export function lexemeQuestion(
   words: readonly string[],
   places: readonly string[] | undefined,

@@ -1,33 +1,33 @@
-// Owns the words of the full-text index: how text goes in, how a question is asked, what is shown of a hit.
-// X1: a question is data: nothing in it is ever read as query syntax.
-// X2: text and questions are cut into words in the same way.
-// X3: a long text goes in as several parts, none of which takes long. Each part begins with the last words of
-//     the one before, so that no phrase of a question is torn.
+// The words of the full-text index: how texts and questions are split, and excerpts of hits.
+// A question is data: no part of it is read as query syntax.
+// X2: texts and questions are split into words in the same way.
+// X3: a long text is indexed in parts, so that each takes little time. Each part begins with the last words
+//     of the previous one, so that each phrase is whole in one of them.
 
 import { createHash } from "node:crypto";
 
-/** Characters of one message that are indexed: more than a message from outside can have. */
+/** Indexed characters per message: more than any message from outside can have. */
 export const INDEXED_CHARS_MAX = 1_000_000;
-/** Characters of one part of a longer text: the embedded index takes some milliseconds for it. */
+/** Characters per part of a long text: the embedded index needs some milliseconds for it. */
 const PART_CHARS = 64 * 1024;
-/** The parts of one text have numbers below this one. */
+/** Upper bound of the numbers of a text's parts. */
 export const PARTS_MAX = 4_096;
 const QUESTION_CHARS_MAX = 1_000;
-/** Letters of a text that a question can match at most: a letter may be written with several signs. */
+/** Maximum characters of a text that a question can match: a letter may consist of several characters. */
 const PHRASE_CHARS_MAX = 4 * QUESTION_CHARS_MAX;
 const WORDS_MAX = 16;
-/** Shorter words are found whole only: as beginnings they would match most of the index. */
+/** Shorter words match only whole words: as prefixes they would match most of the index. */
 export const PREFIX_CHARS_MIN = 3;
 const EXCERPT_CHARS = 240;
 const EXCERPT_LEAD_CHARS = 60;
 
-/** Scripts that write no spaces: each sign is a word of its own. */
+/** Scripts without spaces: each character is a separate word. */
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/gu;
 const WORD = /[\p{L}\p{N}\p{M}\p{Co}]+/gu;
-/** No word goes on over this place. */
+/** Characters between words. */
 const BETWEEN_WORDS = new RegExp(`[^\\p{L}\\p{N}\\p{M}\\p{Co}]|${UNSPACED.source}`, "gu");
 
-/** The text with unspaced signs set apart. */
+/** Puts spaces around characters of unspaced scripts. */
 export function spaced(text: string): string {
   return text.replace(UNSPACED, " $& ");
 }
@@ -36,22 +36,22 @@ function token(prefix: string, text: string): string {
   return prefix + createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 
-/** Stands for a session in the index. */
+/** Index token of a session. */
 export function sessionToken(sessionKey: string): string {
   return token("s", sessionKey);
 }
 
-/** Stands for every session of an agent in the index. */
+/** Index token of all sessions of an agent. */
 export function agentToken(agentId: string): string {
   return token("a", agentId);
 }
 
-/** What stands in the index for where a message is; the agent of a session that is gone is not known. */
+/** Returns the index tokens of a message's session and agent; the agent of a deleted session is unknown. */
 export function placeTokens(sessionKey: string, agentId: string | undefined): string[] {
   return [sessionToken(sessionKey), ...(agentId === undefined ? [] : [agentToken(agentId)])];
 }
 
-/** The last words of a part, as far as one phrase can reach. */
+/** Returns the last words of a part, as far as one phrase can reach. */
 function lastWords(part: string): string {
   const words = part.match(WORD) ?? [];
   let chars = 0;
@@ -62,7 +62,7 @@ function lastWords(part: string): string {
   return words.slice(from + 1).join(" ");
 }
 
-/** The parts of a text, one after the other, as the embedded index takes them. */
+/** Splits a text into the parts of the embedded index. */
 export function* textParts(text: string): Generator<string> {
   let lead = "";
   for (let from = 0; from < text.length; ) {
@@ -75,7 +75,7 @@ export function* textParts(text: string): Generator<string> {
   }
 }
 
-/** The words asked for, each maybe of several signs; empty when nothing can be looked up. */
+/** Returns the question's words; one may have several characters. Empty: nothing can be looked up. */
 export function wordsOf(question: string): string[] {
   const words = question
     .slice(0, QUESTION_CHARS_MAX)
@@ -86,7 +86,7 @@ export function wordsOf(question: string): string[] {
 }
 
 /**
- * All the words, in any order, each also as the beginning of a longer one; in one of the places, if given.
+ * Builds the match expression: all words, in any order, each also as a prefix; in one of the places if given.
  */
 export function matchText(words: readonly string[], places: readonly string[] | undefined): string {
   const phrases = words.map((word) => `"${word}"${word.length < PREFIX_CHARS_MIN ? "" : " *"}`);
@@ -94,7 +94,7 @@ export function matchText(words: readonly string[], places: readonly string[] | 
   return places === undefined ? texts : `{place} : (${places.join(" OR ")}) AND ${texts}`;
 }
 
-/** Some text around the first of the words, on one line. */
+/** Returns the text around the first of the words, on one line. */
 export function excerptOf(text: string, words: readonly string[]): string {
   const lower = text.toLowerCase();
   const found = words

@@ -1,10 +1,10 @@
-// Owns lists of sessions: newest first, filtered, in pages.
-// LS1: a page starts where the one before ended, at (updated_at, key): nothing is skipped or counted.
-// LS2: a page reads at most a fixed number of rows, however many sessions there are. When few of those fit
-//      the filter the page is shorter than asked, maybe empty, and its cursor goes on from there.
-// LS3: the order is the index's: by label, spawner, roots, agent, kind, both or none. What few sessions can
-//      match (a tree, a searched text, key patterns, keys) is looked up first and sorted.
-// LS4: what many sessions match is found by a glance at the newest ones: no index is asked for all of them.
+// Lists sessions: newest first, filtered, in pages.
+// A page starts where the previous one ended, at (updated_at, key): no offset skips rows.
+// A page reads a bounded number of rows. If few of them match the filter, it is shorter, maybe empty, and its
+// cursor continues from there.
+// LS3: rows are read in the order of an index: by label, spawner, roots, agent, kind, both or none. Filters
+//      that few sessions match (a tree, a searched text, key patterns, keys) are looked up first and sorted.
+// A search with many matches is answered from the newest rows, without looking up all matches in an index.
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Session, SessionKind } from "../core/session.ts";
@@ -22,40 +22,40 @@ import { toSession } from "./sessions.ts";
 import { type Db, kindOf } from "./sql.ts";
 import type { SessionTable } from "./tables.ts";
 
-/** Matches that are looked up and sorted; more are found faster by reading in order. */
+/** Maximum number of matches that are looked up and sorted; more are found faster by reading in order. */
 const FEW_MAX = 4_000;
-/** Rows that one page reads in order to find those that fit. */
+/** Rows that one page reads in order to find matches. */
 const WALK_ROWS_MAX = 10_000;
-/** Rows that are read in order before an index is asked which sessions a text names. */
+/** Newest rows that a page reads before it looks up a searched text in an index. */
 const GLANCE_ROWS_MAX = 400;
-/** Index ranges merged into one page; more agents than that are filtered instead. */
+/** Index ranges merged into one page; with more agents, rows are filtered instead. */
 const RANGES_MAX = 8;
-/** The same, of agents and kinds. */
+/** The same for ranges of agents and kinds. */
 const KIND_RANGES_MAX = 12;
-/** Children of one session that are counted. */
+/** Maximum number of children of one session that are counted. */
 const CHILDREN_COUNTED_MAX = 1_000;
-/** The full-text index holds pieces of three signs. */
+/** The full-text index holds pieces of three characters. */
 const INDEXED_SEARCH_CHARS_MIN = 3;
 
 export interface SessionFilter {
-  /** What the viewer could reach at most. */
+  /** The most that the viewer could reach. */
   readonly scope: Scope;
   readonly kinds?: readonly SessionKind[];
   readonly agentId?: string;
   /** Updated at this time or later, ms since 1970. */
   readonly activeSinceMs?: number;
-  /** Part of a label, display name or key, in any case. */
+  /** Part of a label, display name or key, ignoring case. */
   readonly search?: string;
   /** The whole label. */
   readonly label?: string;
   readonly spawnedBy?: string;
-  /** Nobody spawned it, or nobody who is there and in the scope. */
+  /** Without a spawner that exists and is in the scope. */
   readonly roots?: boolean;
-  /** These only. */
+  /** Only these. */
   readonly keys?: readonly string[];
   readonly includeArchived?: boolean;
   readonly excludeKeys?: readonly string[];
-  /** `nextCursor` of the page before. */
+  /** `nextCursor` of the previous page. */
   readonly cursor?: string;
   readonly limit: number;
 }
@@ -68,24 +68,24 @@ interface SessionRows {
 
 type Row = Selectable<SessionTable>;
 
-/** A place in the order. */
+/** A position in the order. */
 interface Position {
   readonly updated_at: number;
   readonly key: string;
 }
 
-/** Where reading ended: at a row that the reader may not see. */
+/** Position of the last row read, which the viewer may not see. */
 interface Cut extends Position {
   readonly row_id: number;
 }
 
-/** What one source gave: rows in order, complete down to `cutAt`. */
+/** Result of one source: rows in order, complete down to `cutAt`. */
 interface Portion {
   readonly rows: readonly Row[];
   readonly cutAt?: Cut;
 }
 
-/** A row is told by its key if it was shown, else by its number (I9). */
+/** Names a returned row by its key, and any other row only by its number (I9). */
 function cursorOf(updatedAt: number, row: string | number): string {
   return Buffer.from(JSON.stringify([updatedAt, row])).toString("base64url");
 }
@@ -108,7 +108,7 @@ function readCursor(cursor: string): ReadCursor | undefined {
   }
 }
 
-/** True for a text that a list gave out as its cursor. */
+/** Whether a text is a cursor of a list. */
 export function isSessionCursor(text: string): boolean {
   return readCursor(text) !== undefined;
 }
@@ -119,7 +119,7 @@ async function positionOf(db: Db, cursor: string): Promise<Position | undefined>
   const { updated_at, row } = read;
   if (typeof row === "string") return { updated_at, key: row };
   const found = await db.selectFrom("sessions").select("key").where("row_id", "=", row).executeTakeFirst();
-  // Gone meanwhile: what has the same time is looked at once more.
+  // Deleted meanwhile: rows with the same time are read again.
   return { updated_at, key: found?.key ?? LAST_SIGN };
 }
 
@@ -132,11 +132,11 @@ function all(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
   return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` and `);
 }
 
-/** Conditions that an index range ends at: where the last page ended, and how far back to go. */
+/** Returns the conditions that bound an index range: the end of the last page, and the oldest time. */
 function bounds(filter: SessionFilter, after: Position | undefined): Condition[] {
   const conditions: Condition[] = [];
   if (filter.activeSinceMs !== undefined) {
-    // Times are whole; a column of whole numbers is not compared with others on every database.
+    // Round up: stored times are whole, and not every database compares them with fractions.
     conditions.push(sql`s.updated_at >= ${Math.ceil(filter.activeSinceMs)}`);
   }
   if (after !== undefined) {
@@ -148,7 +148,7 @@ function bounds(filter: SessionFilter, after: Position | undefined): Condition[]
 const PLAIN_ASCII = /^[\x20-\x7e]*$/;
 
 function searchCondition(db: Db, search: string): Condition {
-  // Only a-z is folded, so other scripts are tried in their usual spellings.
+  // SQL ignores case only for a-z, so try the usual spellings of other scripts.
   const isLike = kindOf(db) === "sqlite" ? sql`like` : sql`ilike`;
   const isFolded = PLAIN_ASCII.test(search);
   const spellings = isFolded ? [search] : [...new Set([search, search.toLowerCase(), search.toUpperCase()])];
@@ -160,7 +160,9 @@ function searchCondition(db: Db, search: string): Condition {
   return sql`(${sql.join(tests, sql` or `)})`;
 }
 
-/** Each field of the filter as a condition of its own, so that the one an index answers can be left out. */
+/**
+ * Returns each field of the filter as a separate condition, so that the one an index answers can be left out.
+ */
 function fieldConditions(db: Db, filter: SessionFilter): Map<keyof SessionFilter, Condition> {
   const conditions = new Map<keyof SessionFilter, Condition>();
   const { label, spawnedBy, agentId, kinds, search, excludeKeys } = filter;
@@ -176,7 +178,7 @@ function fieldConditions(db: Db, filter: SessionFilter): Map<keyof SessionFilter
   return conditions;
 }
 
-/** Sessions whose names contain the searched text, if they are few. */
+/** Returns the sessions whose names contain the searched text, if they are few. */
 async function fewNamed(db: Db, search: string): Promise<number[] | undefined> {
   const text = search.replaceAll("\0", "");
   if ([...text].length < INDEXED_SEARCH_CHARS_MIN) return undefined;
@@ -191,7 +193,7 @@ async function fewNamed(db: Db, search: string): Promise<number[] | undefined> {
   return rows.length <= FEW_MAX ? rows.map((row) => row.row_id) : undefined;
 }
 
-/** Looks rows up, at most `count` of them, filters and sorts them. */
+/** Looks up at most `count` rows, then filters and sorts them. */
 async function sorted(
   db: Db,
   named: RawBuilder<unknown>,
@@ -201,7 +203,7 @@ async function sorted(
 ): Promise<Portion> {
   if (count === 0) return { rows: [] };
   const archived = filter.includeArchived === true ? [] : [sql<boolean>`s.archived = 0`];
-  // The inner limit keeps the two steps apart: by name first, then the filter and the order.
+  // The inner limit separates the two steps: by name first, then filter and order.
   const { rows } = await sql<Row>`
     select * from (
       select * from sessions where ${named}
@@ -225,7 +227,7 @@ function sortedById(
   return sorted(db, among, ids.length, conditions, filter);
 }
 
-/** Reads one index range in its order and keeps what fits. */
+/** Reads one index range in order and keeps matching rows. */
 async function walked(
   db: Db,
   range: readonly Condition[],
@@ -250,11 +252,11 @@ async function walked(
   return cutAt === undefined ? { rows } : { rows, cutAt };
 }
 
-/** Index ranges that hold all that can match, with what is still to be tested in each. */
+/** Index ranges with all possible matches, and the remaining conditions for each. */
 interface Ranges {
   readonly axis: readonly Condition[];
   readonly fits: readonly Condition[];
-  /** Row ids outside the ranges, and what those have to be tested for besides. */
+  /** Row ids outside the ranges, with their additional conditions. */
   readonly besides: readonly number[];
   readonly besidesFit?: readonly Condition[];
 }
@@ -269,7 +271,7 @@ async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
     agents.flatMap((agent) => ofKinds.map((kind) => sql<SqlBool>`${agent} and ${kind}`));
   for (const name of ["label", "spawnedBy", "roots", "agentId"] as const) {
     const axis = fields.get(name);
-    // Patterns make the roots more than their index holds.
+    // With patterns there are more roots than the index of roots holds.
     const isWide = name === "roots" && !filter.scope.all && filter.scope.patterns !== undefined;
     if (axis === undefined || isWide) continue;
     if (name === "agentId" && ofKinds.length > 0) {
@@ -296,7 +298,7 @@ async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
   return { axis: [sql`1 = 1`], fits: [...without(), ...scoped], besides: [] };
 }
 
-/** Merges what several sources gave into one page. */
+/** Merges the results of several sources into one page. */
 function pageOf(portions: readonly Portion[], limit: number): SessionRows {
   const cuts = portions.flatMap(({ cutAt }) => (cutAt === undefined ? [] : [cutAt])).sort(newestFirst);
   const cutAt = cuts[0];
@@ -313,9 +315,9 @@ function pageOf(portions: readonly Portion[], limit: number): SessionRows {
 }
 
 /**
- * Sessions newest `updatedAt` first, archived ones only on request. Within `scope`, but the caller still puts
- * each row to the gate. A page may be short although there is more: `nextCursor` tells. A cursor that no list
- * gave out (`isSessionCursor`) finds nothing.
+ * Lists sessions, newest `updatedAt` first, without archived ones unless the filter includes them. Rows are
+ * within `scope`, but the caller still checks the visibility of each. A page may be short although there is
+ * more: `nextCursor` says so. A cursor that is not from a list (`isSessionCursor`) finds nothing.
  */
 export async function listSessions(db: Db, filter: SessionFilter): Promise<SessionRows> {
   const after = filter.cursor === undefined ? undefined : await positionOf(db, filter.cursor);
@@ -328,7 +330,7 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
     return pageOf([found], filter.limit);
   }
   const within = await fewInScope(db, filter.scope, FEW_MAX);
-  // What the index folds beyond a-z, a look at the rows themselves may miss.
+  // The index ignores case beyond a-z, where a read of the rows may miss matches.
   const mayGlance = filter.search === undefined || PLAIN_ASCII.test(filter.search);
   if (filter.search === undefined || (mayGlance && (within?.length ?? FEW_MAX) <= GLANCE_ROWS_MAX)) {
     if (within !== undefined) return amongFew(db, within, bounded, filter);
@@ -336,7 +338,7 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
   }
   if (within === undefined && mayGlance) {
     const glance = await inRanges(db, bounded, filter, GLANCE_ROWS_MAX);
-    // A full page is right wherever the glance ended; a short one only if nothing was left to look at.
+    // A full page is always right; a short one only if no rows are left.
     if (glance.rows.length === filter.limit || glance.nextCursor === undefined) return glance;
   }
   const named = await fewNamed(db, filter.search);
@@ -376,8 +378,8 @@ async function inRanges(
 }
 
 /**
- * How many sessions each of these spawned that a list by `spawnedBy` would show; none: it is not in the
- * answer. Counted up to `CHILDREN_COUNTED_MAX`.
+ * Counts the sessions that each of these spawned and that a list by `spawnedBy` would show, up to
+ * `CHILDREN_COUNTED_MAX`. Sessions without any are left out.
  */
 export async function childCounts(
   db: Db,

@@ -1,21 +1,21 @@
-// Owns how a scope (what a viewer could reach at most) narrows a query over sessions.
-// SC1: a condition admits every row of the scope, maybe more: the gate decides each row afterwards (I9).
+// Narrows a query over sessions to a scope (the most that a viewer could reach). A condition admits every row
+// of the scope, maybe more: the visibility check decides each row afterwards (I9).
 
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Scope } from "../core/visibility.ts";
 import { type Db, kindOf } from "./sql.ts";
 
-/** Sorts behind every text that begins with the same prefix. */
+/** Sorts after every text with the same prefix. */
 export const LAST_SIGN = "\u{10ffff}";
 
 export type Condition = RawBuilder<SqlBool>;
 
-/** `text` as a LIKE pattern that stands for itself. */
+/** Escapes `text` for a LIKE pattern. */
 export function literalLike(text: string): string {
   return text.replace(/[\\%_]/g, "\\$&");
 }
 
-/** What a key must be like to fit a pattern: exactly what `matchesPattern` says, case included. */
+/** Matches keys exactly as `matchesPattern` does, including case. */
 export function patternCondition(db: Db, key: RawBuilder<unknown>, patterns: readonly string[]): Condition {
   const tests = patterns.map((pattern) => {
     const pieces = pattern.split("*");
@@ -30,7 +30,7 @@ export function patternCondition(db: Db, key: RawBuilder<unknown>, patterns: rea
 /** The recursive table `down`: these sessions and, with `below`, everything they spawned. */
 function downFrom(roots: readonly string[], below: boolean): RawBuilder<unknown> {
   const keys = sql.join(roots);
-  // A root that is gone has children all the same.
+  // A deleted root may still have children.
   const steps = sql`union select c.row_id, c.key from sessions c where c.spawned_by in (${keys})
       union select c.row_id, c.key from down join sessions c on c.spawned_by = down.key`;
   return sql`with recursive down (row_id, key) as (
@@ -38,7 +38,7 @@ function downFrom(roots: readonly string[], below: boolean): RawBuilder<unknown>
     )`;
 }
 
-/** What a row `s` of the session table must be like to be in the scope. */
+/** Returns conditions on a row `s` of the session table that hold for the scope. */
 export function scopeConditions(db: Db, scope: Scope): Condition[] {
   if (scope.all) return [];
   const conditions: Condition[] = [];
@@ -56,7 +56,9 @@ export function scopeConditions(db: Db, scope: Scope): Condition[] {
   return conditions;
 }
 
-/** Nobody spawned the row `s`, or nobody whom the scope shows. The first is what the index of roots holds. */
+/**
+ * Matches a row `s` without a spawner, or without one in the scope. The index of roots covers the first case.
+ */
 export function rootCondition(db: Db, scope: Scope): Condition {
   const root = sql<SqlBool>`(s.spawned_by is null or s.orphaned = 1)`;
   if (scope.all || scope.patterns === undefined) return root;
@@ -74,7 +76,7 @@ function treeIds(self: string | undefined, treeKey: string | undefined, max: num
   }>`${downFrom(roots, treeKey !== undefined)} select row_id from down limit ${sql.lit(max)}`;
 }
 
-/** The range of keys that a pattern can be in; undefined when it starts with a star. */
+/** Returns the range of keys that can match a pattern; undefined if it begins with a star. */
 function prefixRange(pattern: string): { from: string; to: string } | undefined {
   const star = pattern.indexOf("*");
   if (star < 0) return { from: pattern, to: pattern };
@@ -82,9 +84,8 @@ function prefixRange(pattern: string): { from: string; to: string } | undefined 
 }
 
 /**
- * The sessions (their row ids) that are in the scope by tree or by key pattern, if these are at most `max`
- * and can be found without reading the others; they still have to pass `scopeConditions`. Undefined: read in
- * order and filter.
+ * Returns the row ids of sessions that are in the scope by tree or by key pattern, if at most `max` and found
+ * without reading the others; check `scopeConditions` afterwards. Undefined: read in order and filter.
  */
 export async function fewInScope(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {
   if (scope.all) return undefined;
@@ -106,7 +107,7 @@ export async function fewInScope(db: Db, scope: Scope, max: number): Promise<num
   return [...found];
 }
 
-/** Row ids of the tree alone, for scopes that also hold whole agents. */
+/** Returns the row ids of the tree alone, for scopes that also contain whole agents. */
 export async function fewInTree(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {
   if (scope.all) return [];
   const { self, treeOf: treeKey } = scope;

@@ -1,16 +1,16 @@
-// Owns finding sessions by the place that their people read.
+// Finds the sessions that a chat of a channel uses.
 
 import type { Route } from "../core/route.ts";
 import type { Session } from "../core/session.ts";
 import { toSession } from "./sessions.ts";
 import type { Db } from "./sql.ts";
 
-/** Sessions of one place that are looked at. */
+/** Maximum number of sessions of one chat. */
 const AT_PLACE_MAX = 50;
 
 /**
- * Sessions with one of these keys, or that a person last used at this chat, by any account and in any thread
- * of it; the one used last first. Archived ones are left out.
+ * Returns the sessions with one of these keys, or whose last chat was this one, with any account and in any
+ * thread; the last used first, without archived ones.
  */
 export async function sessionsOfChat(
   db: Db,

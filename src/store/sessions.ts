@@ -1,9 +1,8 @@
-// Owns the session table: one row a session, and every transcript id it ever had.
-// SE1: what a caller does not name in a patch stays as it is; a reset keeps settings and route.
-// SE2: a lane number is taken from the session's row, so that commit order is number order (I3).
-// SE3: `orphaned` says that the session which spawned this one is not there: whoever inserts or deletes a
-//      session's row keeps it so.
-// Lists live in session-lists.ts.
+// Owns the session table: one row per session, and every transcript id that it ever had.
+// A patch changes only the fields that it names; a reset keeps settings and route.
+// A lane number is taken from the session's row, so that commit order is number order (I3).
+// `orphaned` says that the session's spawner does not exist: each insert or delete of a session updates it.
+// Lists are in session-lists.ts.
 
 import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
 import type { Route } from "../core/route.ts";
@@ -15,7 +14,7 @@ import { ACTIVE } from "./runs.ts";
 import type { Db, Tx } from "./sql.ts";
 import type { SessionTable } from "./tables.ts";
 
-/** How far a chain of spawners is followed: far beyond any spawn depth, and an end for a damaged chain. */
+/** Maximum number of spawners to follow: more than any spawn depth, and an end for a damaged chain. */
 const ANCESTORS_MAX = 64;
 
 type Clearable =
@@ -31,7 +30,7 @@ type Clearable =
 type Lasting = "updatedAt" | "systemSent" | "abortedLastRun";
 type Counter = "inputTokens" | "outputTokens" | "totalTokens" | "contextUsed" | "cost";
 
-/** What may change in a session. `null` takes a field away; an absent field stays. */
+/** Changes of a session. `null` removes a field; an absent field stays. */
 export type SessionPatch = {
   readonly [K in Clearable]?: NonNullable<Session[K]> | null;
 } & { readonly [K in Lasting | Counter]?: Session[K] };
@@ -46,7 +45,7 @@ function routeOf(row: Selectable<SessionTable>): Route | undefined {
   };
 }
 
-/** A row as the rest of the program sees it. Lists read hundreds: it is filled field by field. */
+/** Converts a row. Filled field by field, because lists read hundreds. */
 export function toSession(row: Selectable<SessionTable>): Session {
   const session: { -readonly [K in keyof Session]: Session[K] } = {
     key: row.key,
@@ -120,19 +119,19 @@ function toRow(session: Session): Insertable<SessionTable> {
   };
 }
 
-/** 1: there is no such session. */
+/** 1 if the session does not exist. */
 function isGone(key: string): RawBuilder<number> {
   return sql<number>`case when exists (select 1 from sessions where key = ${key}) then 0 else 1 end`;
 }
 
-/** Adds a session and its first transcript id. A key that exists is an error of the caller: look first. */
+/** Inserts a session and its first transcript id. An existing key is a bug of the caller: check first. */
 export async function insertSession(tx: Tx, session: Session): Promise<void> {
   const { key, spawnedBy } = session;
   await tx
     .insertInto("sessions")
     .values({ ...toRow(session), orphaned: spawnedBy === undefined ? 0 : isGone(spawnedBy) })
     .execute();
-  // A key that was used before may have left children behind.
+  // An earlier session with this key may have left children.
   await tx
     .updateTable("sessions")
     .set({ orphaned: 0 })
@@ -158,12 +157,12 @@ export async function getSession(db: Db, key: string): Promise<Session | undefin
   return row === undefined ? undefined : toSession(row);
 }
 
-/** Like `getSession`, for whoever decides by it: it stays as it is until the transaction ends. */
+/** Like `getSession`, but locks the row until the transaction ends. */
 export async function holdSession(tx: Tx, key: string): Promise<Session | undefined> {
   return (await holdLane(tx, key))?.session;
 }
 
-/** The session that has or, before a reset, had this transcript, with the id in force now. */
+/** Returns the session that has or, before a reset, had this transcript, with its current transcript id. */
 export async function findSessionId(
   db: Db,
   sessionId: string,
@@ -180,7 +179,7 @@ function flag(value: boolean | undefined): number | undefined {
   return value === undefined ? undefined : Number(value);
 }
 
-/** Changes what the patch names; a session that does not exist is left alone. */
+/** Applies a patch; ignores a session that does not exist. */
 export async function updateSession(tx: Tx, key: string, patch: SessionPatch): Promise<void> {
   const columns: Updateable<SessionTable> = {
     label: patch.label,
@@ -205,7 +204,7 @@ export async function updateSession(tx: Tx, key: string, patch: SessionPatch): P
   await tx.updateTable("sessions").set(columns).where("key", "=", key).execute();
 }
 
-/** What a run has cost, and how it left its session. */
+/** Usage of a run, and the state in which it left its session. */
 interface SessionUsage {
   readonly at: number;
   readonly aborted: boolean;
@@ -218,7 +217,7 @@ interface SessionUsage {
   readonly cost: number;
 }
 
-/** As `SessionUsage`; null leaves a column as it is. */
+/** As `SessionUsage`; null leaves a column unchanged. */
 type UsageValues = Omit<SessionUsage, "aborted" | "systemSent" | "contextUsed"> & {
   readonly [K in "sessionKey" | "sessionId"]: string;
 } & { readonly aborted: number; readonly systemSent: number | null; readonly contextUsed: number | null };
@@ -240,7 +239,7 @@ const USAGE = prepared((tx, usage: UsageValues) =>
     .where("session_id", "=", usage.sessionId),
 );
 
-/** Adds a run's usage to its session, unless that has another transcript by now. */
+/** Adds a run's usage to its session, unless the session has a new transcript. */
 export async function addSessionUsage(
   tx: Tx,
   { sessionKey, sessionId }: { sessionKey: string; sessionId: string },
@@ -261,7 +260,7 @@ const HELD_SESSION = prepared((tx, { key }: { key: string }) =>
   held(tx as Tx, tx.selectFrom("sessions").selectAll().where("key", "=", key)),
 );
 
-/** A session that the caller holds, and the next place in its lane: 1 for the first. */
+/** Locks a session, and returns it with the next number in its lane, from 1. */
 export async function holdLane(
   tx: Tx,
   key: string,
@@ -277,13 +276,14 @@ const LANE_PLACE = prepared((tx, { key, at }: { key: string; at: number }) =>
     .where("key", "=", key),
 );
 
-/** The next place of a lane, which the caller holds, is taken; its session counts as used `at`. */
+/** Takes the next number of a locked lane; its session counts as used `at`. */
 export async function takeLanePlace(tx: Tx, key: string, at: number): Promise<void> {
   await LANE_PLACE(tx, { key, at });
 }
 
 /**
- * A reset: a new, empty transcript under the same key. Settings, label and route stay; counters start again.
+ * Resets a session: a new, empty transcript under the same key. Settings, label and route stay; counters
+ * start again.
  */
 export async function replaceSessionId(tx: Tx, key: string, newSessionId: string, at: number): Promise<void> {
   await tx
@@ -305,8 +305,8 @@ export async function replaceSessionId(tx: Tx, key: string, newSessionId: string
 }
 
 /**
- * Deletes a session's row and, with `transcripts`, everything it ever said. Runs, deliveries and usage stay:
- * they answer for what was accepted. Returns the ids whose mirror goes.
+ * Deletes a session's row and, with `transcripts`, all its messages. Runs, deliveries and usage stay as
+ * records. Returns the transcript ids whose JSONL copies to delete.
  */
 export async function deleteSessionRows(
   tx: Tx,
@@ -326,7 +326,7 @@ export async function deleteSessionRows(
   return ids;
 }
 
-/** Whether this store once had a transcript that it does not have now: the runs of a deleted session stay. */
+/** Whether this store once had a transcript that is now deleted: the runs of a deleted session stay. */
 export async function wasDeleted(db: Db, key: string, sessionId: string): Promise<boolean> {
   const run = await db
     .selectFrom("runs")
@@ -338,7 +338,7 @@ export async function wasDeleted(db: Db, key: string, sessionId: string): Promis
   return run !== undefined;
 }
 
-/** Who spawned this session, who spawned that one, and so on: nearest first. */
+/** Returns the spawner of a session, its spawner, and so on: nearest first. */
 export async function ancestorsOf(db: Db, key: string): Promise<string[]> {
   const { rows } = await sql<{ key: string }>`
     with recursive up (key, depth) as (
@@ -351,7 +351,7 @@ export async function ancestorsOf(db: Db, key: string): Promise<string[]> {
   return rows.map((row) => row.key);
 }
 
-/** Everything a session spawned, at any depth, nearest generation first. */
+/** Returns all sessions that a session spawned, at any depth, nearest generation first. */
 export async function descendantsOf(db: Db, key: string, limit: number): Promise<string[]> {
   const { rows } = await sql<{ key: string }>`
     with recursive down (key, depth) as (
@@ -369,7 +369,7 @@ interface Activity {
   readonly queuedRuns: number;
 }
 
-/** What each of these sessions is doing; every asked key is in the answer. */
+/** Returns the activity of these sessions, with an entry for each key. */
 export async function activityOf(db: Db, keys: readonly string[]): Promise<Map<string, Activity>> {
   const found = new Map<string, Activity>(keys.map((key) => [key, { state: "idle", queuedRuns: 0 }]));
   if (keys.length === 0) return found;

@@ -1,5 +1,4 @@
-// Owns what is told of a store to somebody who asks: where it is, what it holds, who uses it.
-// SH1: asking changes nothing and disturbs nobody, also while gateways run.
+// Describes a store for people: location, content, users. Changes nothing, and disturbs no running gateway.
 
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -16,15 +15,15 @@ import { type Tally, tallyOf } from "./tally.ts";
 
 export interface StoreFacts {
   readonly kind: "embedded" | "postgres";
-  /** In words without secrets. */
+  /** Path or address, without secrets. */
   readonly place: string;
-  /** Version of the schema; absent: there is no store yet. `known`: what this program writes. */
+  /** Version of the schema; absent: there is no store yet. `known`: this program's version. */
   readonly schema: { readonly version?: number; readonly known: number };
-  /** Absent: there is no store yet, or a version wrote it that this one cannot read. */
+  /** Absent: there is no store yet, or this version cannot read it. */
   readonly holds?: { readonly tally: Tally; readonly bytes: number };
-  /** Embedded: whether a gateway has it, for people. */
+  /** Embedded: the gateway that uses it, for people. */
   readonly use?: string;
-  /** PostgreSQL: the gateways that share it, also those that died a short time ago. */
+  /** PostgreSQL: the gateways that share it, including recently dead ones. */
   readonly processes?: readonly ProcessRow[];
 }
 
@@ -57,7 +56,7 @@ async function showPostgres(url: string, world: World): Promise<Result<StoreFact
   });
 }
 
-/** What is wrong with the store, or cannot be reached, is a failure. */
+/** Describes the store. A damaged or unreachable store is a failure. */
 export async function showStore(settings: StoreSettings, world: World): Promise<Result<StoreFacts>> {
   const { dir, postgresUrl: url } = settings;
   try {

@@ -1,6 +1,6 @@
-// Owns the slots of a whole deployment: how many runs execute at once, in all its processes.
-// SO1: a slot is a run's row in the state `running`, and nothing else: there is no second account of it.
-// SO2: counting and taking are one step (the turnstile `slots`), so that no two processes take the last one.
+// Owns the slots of a whole deployment: the number of runs that execute at once in all processes. A run holds
+// a slot while its row is in the state `running`; nothing else counts slots. Counting and taking are one step
+// (advisory lock `slots`), so that no two processes take the last slot.
 
 import { sql } from "kysely";
 import { namesIn, type Pool, roomIn, type SlotLimits } from "../core/pools.ts";
@@ -12,11 +12,11 @@ import { together } from "./transaction.ts";
 
 interface SlotUse {
   running: number;
-  /** Waiting runs that want a slot again. */
+  /** Waiting runs that need a slot to resume. */
   resuming: number;
 }
 
-/** Counts slots, and keeps every other process from taking one until this transaction ends. */
+/** Counts used slots, and prevents other processes from taking one until this transaction ends. */
 async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
   const counting = tx
     .selectFrom("runs")
@@ -28,7 +28,7 @@ async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
       ]),
     )
     .groupBy(["pool", "state"]);
-  // In this order: what is counted is what the turnstile lets be seen.
+  // Lock first, then count: otherwise the count could be outdated.
   const [, rows] = await together(takeAdvisoryLock(tx, "slots"), counting.execute());
   const use = new Map<string | null, SlotUse>();
   for (const row of rows) {
@@ -54,14 +54,14 @@ function room(
   );
 }
 
-/** Whether the deployment has a slot for a run that starts. Those that resume go first. */
+/** Whether the deployment has a slot for a new run. Resuming runs take precedence. */
 export async function mayStart(tx: Tx, pool: Pool, limits: SlotLimits): Promise<boolean> {
   return room(await slotUse(tx), pool, limits, true) > 0;
 }
 
 /**
- * A waiting run goes on, if the deployment has a slot for it; else it is marked as wanting one. `lost`: it is
- * not the caller's any more.
+ * Resumes a waiting run if the deployment has a slot for it; otherwise marks it as resuming. `lost`: the
+ * caller no longer holds it.
  */
 export async function resumeHeld(
   tx: Tx,
@@ -71,7 +71,7 @@ export async function resumeHeld(
 ): Promise<"running" | "full" | "lost"> {
   const state = await heldState(tx, fence);
   if (state === undefined) return "lost";
-  // It was granted before, and the answer was lost: counted as another run's, it would wait for itself.
+  // Granted before, but the answer was lost: counting it again would make it wait for itself.
   if (state === "running") return "running";
   if (room(await slotUse(tx), pool, limits, false) > 0) {
     await moveHeld(tx, fence, "running");
@@ -81,7 +81,7 @@ export async function resumeHeld(
   return "full";
 }
 
-/** How many runs execute at this moment, in the whole deployment. */
+/** Counts the runs that execute in the whole deployment. */
 export async function countRunning(db: Db): Promise<number> {
   const row = await db
     .selectFrom("runs")

@@ -1,4 +1,4 @@
-// Owns the counting of what a store holds, for people.
+// Counts the content of a store, for people.
 
 import { sql } from "kysely";
 import type { Db } from "./sql.ts";
@@ -7,9 +7,9 @@ export interface Tally {
   readonly sessions: number;
   readonly messages: number;
   readonly runs: number;
-  /** Of these runs: accepted and not ended. A gateway that starts on the store goes on with them. */
+  /** Accepted runs that have not ended. A gateway that starts on the store continues them. */
   readonly unfinishedRuns: number;
-  /** Texts that a gateway which starts on the store goes on to deliver. */
+  /** Texts that a gateway that starts on the store will deliver. */
   readonly pendingDeliveries: number;
 }
 

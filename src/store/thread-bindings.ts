@@ -1,6 +1,6 @@
-// Owns the table of thread bindings: places of channels whose messages go to a session of their own.
-// TB1: a place is bound to one session at most: its route is the table's key.
-// TB2: whoever ends or moves a binding holds its row: of two, one finds that it is gone.
+// Owns the table of thread bindings: threads and chats of channels whose messages go to a separate session. A
+// thread is bound to at most one session: its route is the table's key. A transaction that ends or moves a
+// binding locks its row first.
 
 import { type Selectable, sql } from "kysely";
 import type { Route } from "../core/route.ts";
@@ -11,17 +11,17 @@ import { patternCondition } from "./session-scope.ts";
 import type { Db, Tx } from "./sql.ts";
 
 export interface ThreadBinding {
-  /** As messages that come from the place name it in `replyTo`. */
+  /** As messages from the thread name it in `replyTo`. */
   readonly route: Route;
   readonly sessionKey: string;
-  /** `created`: a thread that was made for it. `bound`: a chat that was there before. */
+  /** `created`: a thread that was made for the binding. `bound`: an existing chat. */
   readonly kind: "created" | "bound";
   readonly createdAt: number;
-  /** When a message last came. */
+  /** When the last message arrived. */
   readonly usedAt: number;
-  /** It ends this long after the last message; 0: never. */
+  /** Ends the binding this long after the last message; 0: never. */
   readonly idleMs: number;
-  /** It ends at this age; 0: never. */
+  /** Ends the binding at this age; 0: never. */
   readonly maxAgeMs: number;
 }
 
@@ -37,7 +37,7 @@ function toBinding(row: Selectable<ThreadBindingTable>): ThreadBinding {
   };
 }
 
-/** Binds a place. False: it is bound already, and stays as it was. */
+/** Stores a binding. False: the thread is already bound, and stays unchanged. */
 export async function insertBinding(tx: Tx, binding: ThreadBinding): Promise<boolean> {
   const done = await tx
     .insertInto("thread_bindings")
@@ -60,21 +60,21 @@ function bindingOfPlace(db: Db, routeKey: string) {
   return db.selectFrom("thread_bindings").selectAll().where("route_key", "=", routeKey);
 }
 
-/** The binding of a place, by its route or the key of that. */
+/** Returns the binding of a thread, by its route or route key. */
 export async function getBinding(db: Db, place: Route | string): Promise<ThreadBinding | undefined> {
   const routeKey = typeof place === "string" ? place : routeKeyOf(place);
   const row = await bindingOfPlace(db, routeKey).executeTakeFirst();
   return row && toBinding(row);
 }
 
-/** Like `getBinding`, for whoever decides by it: it stays as it is until the transaction ends. */
+/** Like `getBinding`, but locks the row until the transaction ends. */
 export async function holdBinding(tx: Tx, place: Route | string): Promise<ThreadBinding | undefined> {
   const routeKey = typeof place === "string" ? place : routeKeyOf(place);
   const row = await held(tx, bindingOfPlace(tx, routeKey)).executeTakeFirst();
   return row && toBinding(row);
 }
 
-/** A message came from the place. */
+/** Records that a message arrived. */
 export async function touchBinding(tx: Tx, { route }: ThreadBinding, at: number): Promise<void> {
   await tx
     .updateTable("thread_bindings")
@@ -94,7 +94,7 @@ export async function limitBinding(
     .execute();
 }
 
-/** False: somebody else ended it. */
+/** False: it was already deleted. */
 export async function deleteBinding(tx: Tx, { route }: ThreadBinding): Promise<boolean> {
   const done = await tx
     .deleteFrom("thread_bindings")
@@ -103,7 +103,7 @@ export async function deleteBinding(tx: Tx, { route }: ThreadBinding): Promise<b
   return done.numDeletedRows > 0n;
 }
 
-/** The places of a session, oldest first. */
+/** Returns the bindings of a session, oldest first. */
 export async function bindingsOfSession(db: Db, sessionKey: string): Promise<ThreadBinding[]> {
   const rows = await db
     .selectFrom("thread_bindings")
@@ -115,7 +115,7 @@ export async function bindingsOfSession(db: Db, sessionKey: string): Promise<Thr
   return rows.map(toBinding);
 }
 
-/** Those whose sessions fit one of the patterns, newest first; without patterns all of them. */
+/** Lists bindings whose sessions match one of the patterns, newest first; without patterns, all. */
 export async function listBindings(
   db: Db,
   { limit, patterns }: { readonly limit: number; readonly patterns?: readonly string[] | undefined },

@@ -1,8 +1,6 @@
-// Owns how the parts of a gateway are put together: builds each once, starts them in order, stops them in
-// reverse.
-// APP1: nothing listens before the store is open and the recovery is done; a wrong configuration starts
-//       nothing.
-// APP2: what was opened before a failure is closed again.
+// Builds each part of a gateway once, starts the parts in order, and stops them in reverse. Nothing listens
+// before the store is open and recovered, and an invalid configuration starts nothing. After a failure,
+// everything that was opened is closed again.
 
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
@@ -55,7 +53,7 @@ import { logging, type World } from "./world.ts";
 
 let knownTimeZone: string | undefined;
 
-/** The machine's time zone, as IANA names it. The runtime reads it once, at its start. */
+/** Returns the machine's IANA time zone. The runtime reads it once, at its start. */
 function timeZone(): string {
   knownTimeZone ??= new Intl.DateTimeFormat().resolvedOptions().timeZone;
   return knownTimeZone;
@@ -63,7 +61,7 @@ function timeZone(): string {
 
 /** Runs of sub-agents, which have a limit of their own. */
 const SUBAGENT_POOL = "subagents";
-/** Jobs that a start names. */
+/** Maximum number of failing jobs that a start lists. */
 const JOB_WARNINGS_MAX = 10;
 
 export interface AppOptions {
@@ -73,11 +71,13 @@ export interface AppOptions {
   readonly configPath?: string;
   /** Reads the configuration file again. */
   readonly checkConfig?: GatewayDeps["checkConfig"];
-  /** The process's environment, for the programs that contain others. */
+  /** The process's environment, for sandbox programs. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Ends the wait for a database server that is away. Absent: that is a failure at once. */
+  /**
+   * Stops the wait for a database server that is down. Absent: the server being down is a failure at once.
+   */
   readonly stop?: AbortSignal | undefined;
-  /** Opens a demo beside the gateway. Absent: it has none to show. */
+  /** Opens a demo beside the gateway. Absent: no demo. */
   readonly openDemo?: OpenDemo;
 }
 
@@ -85,7 +85,7 @@ export interface App {
   readonly port: number;
   readonly token: string;
   readonly tokenIsGenerated: boolean;
-  /** Settings and stored things that do not fit together. */
+  /** Settings and stored rows that contradict each other. */
   readonly warnings: readonly string[];
   readonly engine: Engine;
   readonly store: Store;
@@ -93,10 +93,10 @@ export interface App {
   close(graceMs: number): Promise<void>;
 }
 
-/** The world as one part of the gateway has it: its lines of the log say who writes them. */
+/** Returns the world for one part of the gateway, whose log lines name that part. */
 const asPart = (world: World, part: LogPart): World => logging(world, { part });
 
-/** Containment for sandboxed sessions. What belongs to the gateway is in no sandbox. */
+/** Sandboxes for sessions. The gateway's own files are in no sandbox. */
 function sandboxing(options: AppOptions): {
   sandboxFor: SandboxFor;
   refusesPeer: NonNullable<GatewayDeps["refusesPeer"]>;
@@ -123,29 +123,29 @@ function sandboxing(options: AppOptions): {
   return { sandboxFor, refusesPeer: (peer) => peers?.refuses(peer) ?? false };
 }
 
-/** Outside servers, of which none is started before somebody needs it. Absent: none is configured. */
+/** Opens outside servers; each starts when it is first needed. Absent: none is configured. */
 async function openOutside(options: AppOptions): Promise<OutsideServers | undefined> {
   if (options.settings.tools.mcp.servers.length === 0) return undefined;
   const { openOutsideServers } = await import("./tools/mcp/servers.ts");
   return openOutsideServers({ ...options, world: asPart(options.world, "tools") });
 }
 
-/** Programs of ACP agents. What they run in is loaded by the first run of one. */
+/** Programs of ACP agents. Their host is loaded by the first run of one. */
 interface AcpParts {
   readonly passes: Passes;
   readonly open: () => Promise<AcpHost>;
   readonly permissions: NonNullable<GatewayDeps["permissions"]>;
   readonly programs: () => readonly string[];
-  /** Set once the gateway listens: before that nothing is run. */
+  /** Set when the gateway listens. Before that no run executes. */
   port: number;
   close(): Promise<void>;
 }
 
-/** The top of a checkout, and of a package. */
+/** The root folder of a checkout or a package. */
 const TOP = join(dirname(fileURLToPath(import.meta.url)), "..");
-/** What starts this program. */
+/** The launcher of this program. */
 const LAUNCHER = join(TOP, "bin", "parley.js");
-/** Where `npm run build:page` puts the web page. */
+/** The folder to which `npm run build:page` writes the web page. */
 const PAGE_DIR = join(TOP, "dist", "ui");
 
 function acpParts({ settings, world, environment, version }: AppOptions): AcpParts {
@@ -186,7 +186,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
   return parts;
 }
 
-/** What runs use beside the model and the store. */
+/** Parts that runs use besides the model and the store. */
 interface Helpers {
   readonly watching: Watching;
   readonly sandboxFor: SandboxFor;
@@ -201,7 +201,7 @@ interface Working {
   readonly nodes: NodeHub | undefined;
 }
 
-/** The engine with everything that it executes and delivers with. */
+/** Builds the engine with the parts that execute and deliver. */
 function buildEngine(
   options: AppOptions,
   store: Store,
@@ -257,7 +257,7 @@ function buildEngine(
   const whose = { owner: engine.processId, shared: store.shared !== undefined };
   const common = { ...whose, db: store.db, commit: engine.commit, world: asPart(world, "channels") };
   const outbox: OutboxWorker = new OutboxWorker({ ...common, channels, of: "texts" });
-  // Beside it: programs that don't answer keep no text from anybody.
+  // Separate from the outbox of text, so that unresponsive programs do not delay text.
   const news: OutboxWorker = new OutboxWorker({
     ...common,
     channels: new Map([[hooks.id, hooks]]),
@@ -281,7 +281,7 @@ async function openStore({ settings, world: all, stop }: AppOptions): Promise<St
   return openWhenThere(() => openPostgres({ url, world }), { settings, world, stop });
 }
 
-/** The token of the gateway. From now on no secret of the settings leaves, nor does that one (I14). */
+/** Returns the token of the gateway. From here on, neither it nor a secret of the settings is shown (I14). */
 async function tokenOf({ settings, world }: AppOptions): Promise<string> {
   const token = settings.gateway.token ?? (await ensureToken(settings.store.dir, world));
   world.redactor.learn([...secretsOf(settings), token]);
@@ -294,7 +294,7 @@ function modelRows({ providers }: Settings): ReturnType<GatewayDeps["models"]> {
   });
 }
 
-/** Attachments of sessions that are gone. */
+/** Removes attachments of deleted sessions. */
 async function removeLost({ db }: Store, settings: Settings, { clock, log }: World): Promise<void> {
   for (const { workspace, dir } of await lostAttachments(db, settings, clock.now())) {
     const removed = await removeAttachments(workspace, dir);
@@ -302,7 +302,7 @@ async function removeLost({ db }: Store, settings: Settings, { clock, log }: Wor
   }
 }
 
-/** Jobs that can do nothing, since their agent was removed from the configuration. */
+/** Returns warnings for jobs that must fail, since their agent was removed from the configuration. */
 async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: World): Promise<string[]> {
   const ids = agents.map(({ id }) => id);
   return (await jobsOfOthers(db, ids, JOB_WARNINGS_MAX)).map(({ id, name = id, agentId }) => {
@@ -311,7 +311,7 @@ async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: Wo
   });
 }
 
-/** Begins to deliver, by a clock that is watched. Returns what ends the watch. */
+/** Starts the delivery and the watch over its clock. Returns a function that stops the watch. */
 async function startOutbox(of: {
   engine: Engine;
   outbox: Outbox;
@@ -379,7 +379,7 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   });
   undo.push(() => gateway.close({ reason: "stopping" }));
   acp.port = gateway.port;
-  // Last: a port that is taken must not have let runs begin.
+  // Last: if the port is in use, no run must have begun.
   await engine.start();
   ways.listen();
   return {
@@ -397,13 +397,13 @@ async function openParts(options: AppOptions, undo: (() => Promise<void>)[]): Pr
   };
 }
 
-/** Last opened, first closed. A step that fails keeps no other from being taken. */
+/** Runs the steps in reverse order. A step that fails stops no other. */
 async function unwind(undo: (() => Promise<void>)[], world: World): Promise<void> {
   for (const step of undo.splice(0).reverse()) {
     try {
       await step();
     } catch (error) {
-      world.log.error({ err: error }, "a part of the gateway did not stop in order");
+      world.log.error({ err: error }, "a part of the gateway did not stop cleanly");
     }
   }
 }
@@ -415,7 +415,7 @@ function failureOf(error: unknown, settings: Settings): Result<App> {
   return unheard;
 }
 
-/** Opens a whole gateway. What a person has to put right is a failure; only bugs throw. */
+/** Opens a whole gateway. Problems that a person can correct are failures; only bugs throw. */
 export async function openApp(options: AppOptions): Promise<Result<App>> {
   const undo: (() => Promise<void>)[] = [];
   const world = asPart(options.world, "app");

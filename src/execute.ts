@@ -1,6 +1,6 @@
-// Owns how a claimed run becomes an agent turn: session, agent, model, prompt and tools put together.
-// Part of the composition root: the engine knows runs, the agent knows turns; only here do they meet.
-// EX1: rights and settings are read at every run, never remembered from an earlier one.
+// Turns a claimed run into an agent turn: combines session, agent, model, prompt and tools. Part of the
+// composition root: the engine knows runs and the agent knows turns. Rights and settings are read for every
+// run, never kept from an earlier one.
 
 import { runTurn, type TurnEnd } from "./agent/loop.ts";
 import { type ModelPort, type ResolvedModel, resolveModel } from "./agent/model.ts";
@@ -48,15 +48,15 @@ import { sessionsSpawn } from "./tools/sessions-spawn.ts";
 import type { OutsideSet, OutsideTools, Tool, ToolAnswered, ToolContext } from "./tools/tool.ts";
 import { type World, withFields } from "./world.ts";
 
-/** Asked at every run and every call, with the settings of that moment (I13). */
+/** Called for every run and every call, with the settings of that time (I13). */
 export type SandboxFor = (chain: SpawnChain) => Promise<Result<Sandbox | undefined>>;
 
-/** Whoever has to be contained is, by what one finder finds, or is refused. */
+/** Creates the function that finds the sandbox for a session that must be contained, or refuses it. */
 export function createSandboxFor(settings: Settings, openFinder: () => Promise<SandboxFinder>): SandboxFor {
   let finder: Promise<SandboxFinder> | undefined;
   return async (chain) => {
     if (!isSandboxed(chain, settings)) return ok(undefined);
-    // Loaded at the first contained run: whoever uses no sandbox pays nothing for it.
+    // Loaded at the first contained run, so that it costs nothing without sandboxes.
     finder ??= openFinder();
     const { sandbox, workspace } = agentOf(settings, chain[0]);
     return (await finder).find({ ...sandbox, network: hasNetwork(chain, settings) }, workspace);
@@ -68,25 +68,27 @@ export interface ExecuteParts {
   readonly store: Store;
   readonly world: World;
   readonly port: ModelPort;
-  /** The zone whose date models are told, as IANA names it. Absent: they are told no date. */
+  /** Returns the IANA time zone for the date in the prompt. Absent: the prompt has no date. */
   readonly timeZone?: () => string;
-  /** Where a session's tools work: undefined for a bare one; a failure where no backend can contain it. */
+  /**
+   * Returns where a session's tools run: undefined without a sandbox; a failure if no backend can contain it.
+   */
   readonly sandboxFor: SandboxFor;
-  /** Tools of outside servers. Absent: there are none. */
+  /** Tools of outside servers. Absent: none. */
   readonly outside?: OutsideTools | undefined;
-  /** Where sub-agents get threads. Absent: nowhere. */
+  /** Makes threads for sub-agents. Absent: no threads. */
   readonly threads?: Threads;
-  /** Devices elsewhere. Absent: nodes are off. */
+  /** Remote devices. Absent: nodes are off. */
   readonly nodes?: NodeSource | undefined;
-  /** For whoever counts tool calls. */
+  /** Counts tool calls. */
   readonly answered?: ToolAnswered;
-  /** For whoever follows runs over sessions. Absent: nobody does. */
+  /** Records traces. Absent: none are recorded. */
   readonly traces?: Traces | undefined;
-  /** Told of text that a tool sends. Absent: nobody delivers here. */
+  /** Notified of text that a tool sends. Absent: nothing is delivered here. */
   readonly outbound?: Outbound;
-  /** Where ACP agents run; opened by the first run of one. Absent: they are refused. */
+  /** Opens the host of ACP agents, at the first run of one. Absent: they are refused. */
   readonly acp?: () => Promise<AcpHost>;
-  /** Late: tools use the engine, and the engine executes with this. */
+  /** A function, because the engine is created later with this executor. */
   engine(): Engine;
 }
 
@@ -108,7 +110,7 @@ function fallbacksOf({ providers }: Settings, { fallbackModels }: AgentSettings)
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** What is kept and shown of a call's arguments: everything but the contents of attachments (I14). */
+/** Returns the arguments of a call to store and show: all but the contents of attachments (I14). */
 function keptArguments(tool: string, args: Arguments): Arguments {
   return tool === sessionsSpawn.spec.name ? withoutContents(args) : args;
 }
@@ -121,7 +123,7 @@ function storedEntry(entry: Entry): Entry {
   return { ...entry, content };
 }
 
-/** The names of all tools that were called in a transcript. */
+/** Returns the names of all tools that were called in a transcript. */
 function calledIn(entries: readonly Entry[]): string[] {
   const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
   return messages.flatMap((message) =>
@@ -129,7 +131,7 @@ function calledIn(entries: readonly Entry[]): string[] {
   );
 }
 
-/** What is said to the model beside its instructions: of this run, or of what the session is. */
+/** Returns the context for the model besides its instructions: that of the run, or of the session. */
 async function contextOf(parts: ExecuteParts, run: Run, session: Session): Promise<string | undefined> {
   return run.input.context ?? childContext(parts.settings, parts.store.db, session);
 }
@@ -181,7 +183,7 @@ function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {
   }
 }
 
-/** A turn of an outside program. It can't be contained, so whoever has to be is refused (SPEC 5). */
+/** Runs a turn of an outside program. It can't be contained, so a session that must be is refused. */
 async function executeAcp(
   parts: ExecuteParts,
   handle: LaneHandle,
@@ -191,13 +193,12 @@ async function executeAcp(
   const { settings, store, world } = parts;
   const { session, entries, agent } = found;
   const { runtime } = agent;
-  if (runtime === undefined || parts.acp === undefined)
-    return failed(`agent "${agent.id}" can't be run here`);
+  if (runtime === undefined || parts.acp === undefined) return failed(`agent "${agent.id}" can't run here`);
   if (isSandboxed(await spawnChainOf(store.db, session), settings)) {
     const text = `agent "${agent.id}" is an ACP agent, which can't be contained, and this session has to be`;
     return failed(`${text}: see agents.list[${agent.id}].sandbox.mode, and who spawned the session`);
   }
-  // Dropped without a word they would be missed by whoever sent them.
+  // Dropping them silently would lose them for their sender.
   if ((handle.run.input.images ?? []).length > 0) {
     return failed(`agent "${agent.id}" is an ACP agent, which takes no attachments: send text only`);
   }
@@ -208,7 +209,7 @@ async function executeAcp(
   return factsOf(await acpTurn(await parts.acp(), { settings, world }, run), { ref: agent.model });
 }
 
-/** What a model made up is no name of a tool, but something that it said: a trace does not tell it. */
+/** Returns the name for a trace. A name that the model invented is model text and is not shown. */
 function tracedName(name: string, tools: readonly ToolSpec[]): string {
   return tools.some((tool) => tool.name === name) ? name : "unknown";
 }
@@ -217,7 +218,7 @@ function publishRetry({ run, publish }: LaneHandle, retry: ModelRetry, atMs: num
   publish({ kind: "retry", runId: run.runId, sessionKey: run.sessionKey, retry, atMs });
 }
 
-/** Tells live listeners, the log and the trace of a tool call. */
+/** Reports a tool call to live listeners, the log and the trace. */
 function publishTool(
   { run, log, publish }: LaneHandle,
   everyTool: readonly ToolSpec[],
@@ -234,7 +235,7 @@ function publishTool(
   publish({ kind: "tool", runId, sessionKey, ...event, ...shown });
 }
 
-/** Calls a model only while this process has authority over the run, in a new step if this one was long. */
+/** Calls a model only while this process has authority over the run, as a new step if this one was long. */
 function confirmedPort(port: ModelPort, { confirm }: LaneHandle, pace: Pace): ModelPort {
   return {
     async call(...request) {
@@ -245,7 +246,7 @@ function confirmedPort(port: ModelPort, { confirm }: LaneHandle, pace: Pace): Mo
   };
 }
 
-/** What tools have to work with, whichever run calls them. */
+/** Returns the parts that tools need in every run. */
 function toolPartsOf(parts: ExecuteParts) {
   const { settings, store, outside, answered, outbound, threads } = parts;
   const shared = { settings, answered, outbound, threads };
@@ -275,7 +276,7 @@ async function executeTurn(
   if (!model.ok) return failed(model.error);
   const chain = await spawnChainOf(store.db, session);
   const sandbox = await parts.sandboxFor(chain);
-  // No backend: refused before the model is asked anything, never run bare (SPEC 5).
+  // No backend: refused before the first model call, never run without a sandbox.
   if (!sandbox.ok) return failed([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
   const outside = await parts.outside?.forSession(chain, signal);
   const nodes = await nodesIn(parts.nodes);

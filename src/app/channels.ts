@@ -1,7 +1,7 @@
-// Owns how channels are part of a gateway: opened before anything is delivered, listened at once runs are
-// executed. Part of the composition root.
-// CH1: without a channel in the configuration nothing of this is loaded.
-// CH2: what comes in before the gateway is stopped is kept, or its platform brings it again.
+// Connects channels to the gateway: opens them before the first delivery, and starts to listen once runs
+// execute. Part of the composition root.
+// CH1: without a channel in the configuration this loads nothing. A message that arrives before the stop is
+//      kept, or its platform sends it again.
 
 import type { AccountStatus, Accounts } from "../channels/accounts.ts";
 import type { Channel, ChannelHost } from "../channels/channel.ts";
@@ -20,7 +20,7 @@ interface ChannelWorld {
   readonly world: World;
 }
 
-/** What channels need of the rest, once that is built. */
+/** The parts of the gateway that channels need. */
 interface Rest {
   readonly engine: Engine;
   readonly outbound: Outbound;
@@ -28,29 +28,29 @@ interface Rest {
 }
 
 export interface ChannelParts {
-  /** What the outbox delivers by; `open` fills it. */
+  /** The channels of the outbox; `open` fills it. */
   readonly channels: Map<string, Channel>;
-  /** Acts on the date at which messages of one person are joined. Absent: nothing comes in. */
+  /** Handles the date at which messages of one person are joined. Absent: no channel receives. */
   readonly burstDue?: DeadlineHandler;
-  /** Loads the channels that are configured. To be called before anything is delivered. */
+  /** Loads the configured channels. Called before the first delivery. */
   open(rest: Rest): Promise<void>;
-  /** Listens at their accounts. To be called once runs are executed. */
+  /** Starts to listen for all accounts. Called when runs execute. */
   listen(): void;
-  /** How the accounts stand in this process. */
+  /** Returns the status of each account in this process. */
   statuses(): readonly AccountStatus[];
-  /** Takes nothing in any more. */
+  /** Stops receiving. */
   deafen(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Nothing comes in: there is webchat, which is put in by its owner. */
+/** Without channels: only webchat, which its owner adds. */
 function none(): ChannelParts {
   const nothing = async (): Promise<void> => {};
   const channels = new Map<string, Channel>();
   return { channels, open: nothing, listen: () => {}, statuses: () => [], deafen: nothing, close: nothing };
 }
 
-/** What a channel is given. */
+/** Builds the host that a channel gets. */
 function hostOf(channel: string, { engine }: Rest, world: World, inbound: Inbound): ChannelHost {
   const { db } = engine.store;
   return {
@@ -63,7 +63,7 @@ function hostOf(channel: string, { engine }: Rest, world: World, inbound: Inboun
   };
 }
 
-/** The channels of the settings. */
+/** Builds the channels of the settings. */
 export function channelParts({ settings, world }: ChannelWorld): ChannelParts {
   if (settings.channels.length === 0) return none();
   const channels = new Map<string, Channel>();

@@ -1,6 +1,5 @@
-// Owns the watch over the clock that stored dates go by. Part of the composition root.
-// CL1: a clock that is set back, while the gateway runs or while none did, keeps nothing waiting that was
-//      planned before.
+// Watches the clock that stored dates use. Part of the composition root. A clock that is set back, whether or
+// not a gateway was running, must not delay dates that were set before.
 
 import type { Engine } from "../engine/engine.ts";
 import { INBOUND_DEADLINE } from "../flows/inbound-files.ts";
@@ -10,17 +9,17 @@ import { CRON_DEADLINE } from "../triggers/turns.ts";
 import type { Timer, World } from "../world.ts";
 
 const LOOK_MS = 5_000;
-/** Smaller steps are everyday business of time servers. */
+/** Smaller steps are normal corrections by time servers. */
 const STEP_MIN_MS = 2_000;
-/** At a start: times that other machines have set may differ by this. */
+/** At a start: times set by other machines may differ by this much. */
 const START_STEP_MIN_MS = 60_000;
 
 interface ClockParts {
   readonly engine: Engine;
   readonly world: World;
-  /** There are jobs to be planned. */
+  /** Whether there are jobs to plan. */
   readonly cron: boolean;
-  /** The outbox looks at its dates again. */
+  /** Makes the outbox read its dates again. */
   lookAgain(): void;
 }
 
@@ -36,7 +35,7 @@ export class ClockWatch {
     this.#offsetMs = this.#offset();
   }
 
-  /** Compares the clock with what was stored last, then watches it. */
+  /** Compares the clock with the last stored time, then watches it. */
   async start(): Promise<void> {
     const { engine, world } = this.#parts;
     const now = world.clock.now();
@@ -69,7 +68,7 @@ export class ClockWatch {
     const offset = this.#offset();
     const back = this.#offsetMs - offset;
     if (back <= STEP_MIN_MS) {
-      // It goes along with a clock that goes ahead or is slowed down.
+      // Follows a clock that is ahead or slowed down.
       this.#offsetMs = offset;
       return;
     }
@@ -78,13 +77,13 @@ export class ClockWatch {
       await this.#replan(now, now + back);
       this.#offsetMs = offset;
     } catch (error) {
-      world.log.warn({ err: error }, "stored dates could not be planned anew; it is tried again");
+      world.log.warn({ err: error }, "stored dates could not be planned again; it will be retried");
     }
   }
 
   async #replan(now: number, before: number): Promise<void> {
     const { engine, world, cron, lookAgain } = this.#parts;
-    world.log.warn({ backMs: before - now }, "the clock was set back; stored dates are planned anew");
+    world.log.warn({ backMs: before - now }, "the clock was set back; planning stored dates again");
     const kinds = { calendar: CRON_DEADLINE, short: INBOUND_DEADLINE };
     await engine.commit((unit) => planAfterStep(unit.tx, { now, before }, kinds));
     if (cron) await replanJobs(engine);

@@ -1,4 +1,4 @@
-// Owns which stored dates a gateway acts on, and who does it. Part of the composition root.
+// Maps the kinds of stored deadlines to their handlers. Part of the composition root.
 
 import type { Settings } from "../core/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
@@ -18,14 +18,14 @@ interface DeadlineParts {
   readonly settings: Settings;
   readonly world: World;
   readonly jsonlCopies: JsonlCopies;
-  /** Absent: no messages come in from channels. */
+  /** Absent: no channel receives messages. */
   readonly burstDue?: DeadlineHandler | undefined;
   readonly outbound: Outbound;
-  /** Late: it is built with what this file gives. */
+  /** A function, because the engine is built later with these handlers. */
   engine(): Engine;
 }
 
-/** Acts on stored dates: the clean-up of finished sub-agents, and of requests' sessions, and jobs' turns. */
+/** Returns the handlers: clean-up of finished sub-agents, archiving of request sessions, turns of jobs. */
 export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHandler> {
   const { settings, world, jsonlCopies, outbound, engine, burstDue } = parts;
   const remove = (workspace: string, dir: string): void => {
@@ -49,7 +49,7 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
     ...(burstDue === undefined ? [] : [[INBOUND_DEADLINE, burstDue] as const]),
     [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor: engine })],
     [TEMPORARY_DEADLINE, archiveTemporary],
-    // Without it dates stay as they are, for a gateway that fires jobs, or for later.
+    // Without it the dates stay, for another gateway that runs jobs, or for later.
     ...(settings.cron.enabled ? [[CRON_DEADLINE, createCronHandler({ settings, engine })] as const] : []),
   ]);
 }

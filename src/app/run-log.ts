@@ -1,7 +1,6 @@
-// Owns what the log tells of runs and of texts for people, beside what goes wrong inside a part: that they
-// begin and end, and how. Part of the composition root.
-// TR1: a run that fails and a text that does not arrive are warnings, whoever is to blame; what goes well is
-//      told at debug. What other processes do is told by their own logs.
+// Logs that runs and deliveries begin and end, and with which result. Part of the composition root.
+// TR1: a failed run and an undelivered text are warnings; success is logged at debug. Each process logs only
+//      its own runs.
 
 import type { LiveEvent } from "../core/event.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -25,7 +24,7 @@ function logEnd(log: Log, event: Of<"run_ended">): void {
   else log.warn(facts, state === "timeout" ? "a run took too long" : "a run failed");
 }
 
-/** The chain is not in the event: the row of the run knows it, as long as there is one. */
+/** The event has no chain, so it is read from the run's row, if that still exists. */
 async function logDelivery(log: Log, { db }: Store, event: Of<"delivery">): Promise<void> {
   const { deliveryId, sessionKey, runId, channel, what, state, code, error } = event;
   const facts = { deliveryId, ...(runId === undefined ? {} : { runId }), sessionKey, channel, what };
@@ -51,7 +50,7 @@ export function logRuns(engine: Engine, store: Store, world: World): void {
     if (event.kind === "run_started") {
       const { queuedMs, flowStep } = event;
       const facts = { ...(queuedMs === undefined ? {} : { queuedMs }), ...(flowStep && { flowStep }) };
-      log.debug({ ...idsOf(event), ...facts }, queuedMs === undefined ? "a run goes on" : "a run started");
+      log.debug({ ...idsOf(event), ...facts }, queuedMs === undefined ? "a run continues" : "a run started");
     } else if (event.kind === "run_ended") logEnd(log, event);
     else if (event.kind === "delivery") void logDelivery(channels, store, event);
   });

@@ -1,5 +1,5 @@
-// Owns the wait of a starting gateway for a database server that is away. Part of the composition root.
-// SW1: only a server that cannot be reached is waited for. A wrong password or schema ends the start at once.
+// Waits at the start for a database server that is down. Part of the composition root. Only an unreachable
+// server is waited for: a wrong password or schema ends the start at once.
 
 import type { Settings } from "../core/settings.ts";
 import { listenUnready } from "../gateway/unready.ts";
@@ -10,14 +10,14 @@ import type { World } from "../world.ts";
 
 const FIRST_PAUSE_MS = 250;
 const PAUSE_MAX_MS = 5_000;
-/** Between two lines of the log; it doubles with each one. */
+/** Interval between two log lines; it doubles with each one. */
 const FIRST_LINE_MS = 10_000;
 const LINE_MAX_MS = 300_000;
 
 interface Wait {
   readonly settings: Settings;
   readonly world: World;
-  /** Ends the wait. Absent: nobody waits. */
+  /** Stops the wait. Absent: no wait. */
   readonly stop: AbortSignal | undefined;
 }
 
@@ -25,7 +25,7 @@ function isAway(error: unknown): error is StoreProblem {
   return error instanceof StoreProblem && error.problem === "unreachable";
 }
 
-/** Opens the store as soon as its server can be reached. Rejects with the last problem once it is stopped. */
+/** Opens the store as soon as its server is reachable. Rejects with the last problem when it is stopped. */
 export async function openWhenThere(open: () => Promise<Store>, wait: Wait): Promise<Store> {
   try {
     return await open();
@@ -53,7 +53,7 @@ async function openLater(
       const waitedMs = Math.round(clock.monotonic() - began);
       try {
         const store = await open();
-        log.info({ waitedMs }, "the database is there");
+        log.info({ waitedMs }, "the database is reachable");
         return store;
       } catch (error) {
         if (!isAway(error)) throw error;

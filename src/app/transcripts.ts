@@ -1,4 +1,4 @@
-// Owns how readable copies of transcripts follow what is committed. Part of the composition root.
+// Updates the readable copies of transcripts after each commit. Part of the composition root.
 
 import type { LiveEvent } from "../core/event.ts";
 import type { Settings } from "../core/settings.ts";
@@ -8,7 +8,7 @@ import { getSession } from "../store/sessions.ts";
 import type { Store } from "../store/sql.ts";
 import type { Log, World } from "../world.ts";
 
-/** Readable copies of transcripts are for the store of one machine; a cluster has none. */
+/** Returns the copies for a store of one machine. A cluster has none. */
 export function jsonlCopiesOf(of: { settings: Settings; world: World }, store: Store): JsonlCopies {
   const { settings, world } = of;
   if (store.shared === undefined)
@@ -16,20 +16,20 @@ export function jsonlCopiesOf(of: { settings: Settings; world: World }, store: S
   return { note: () => {}, flush: async () => {}, remove: async () => {}, close: async () => {} };
 }
 
-/** Keeps the readable copies of transcripts in step with what is committed. */
+/** Updates the readable copies of transcripts after each commit. */
 export function followTranscripts(engine: Engine, store: Store, jsonlCopies: JsonlCopies, log: Log): void {
   const noteSession = async (key: string): Promise<void> => {
     try {
       const session = await getSession(store.db, key);
       if (session !== undefined) jsonlCopies.note(session.sessionId);
     } catch (error) {
-      // The copy is repaired at the next start: at a stop the store may be closed first.
-      log.warn({ err: error, sessionKey: key }, "a transcript's readable copy was not begun");
+      // The next start repairs the copy: at a stop the store may be closed first.
+      log.warn({ err: error, sessionKey: key }, "could not start a transcript's readable copy");
     }
   };
   engine.bus.subscribe((event: LiveEvent) => {
     if (event.kind === "message") jsonlCopies.note(event.sessionId);
-    // Messages of a commit whose answer was lost are told to nobody; its end is.
+    // Messages of a commit whose answer was lost are not published; the end of the run is.
     if (event.kind === "run_ended" && event.sessionId !== undefined) jsonlCopies.note(event.sessionId);
     if (event.kind === "session" && (event.change === "created" || event.change === "reset")) {
       void noteSession(event.sessionKey);

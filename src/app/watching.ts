@@ -1,4 +1,4 @@
-// Owns what watches a gateway at work: its figures and, where they are on, its traces.
+// Opens the monitoring of a gateway: its metrics and, if enabled, its traces.
 
 import type { Settings } from "../core/settings.ts";
 import { type Metrics, openMetrics } from "../gateway/metrics.ts";
@@ -7,18 +7,18 @@ import { logging, type World } from "../world.ts";
 
 export interface Watching {
   readonly metrics: Metrics;
-  /** Absent: they are off. */
+  /** Absent: traces are off. */
   readonly traces: Traces | undefined;
   close(): Promise<void>;
 }
 
-/** `shared`: the world with the time that all processes of the store have, which the dates of runs are of. */
+/** `shared`: the world whose clock is the store's, which the dates of runs use. */
 export async function openWatching(
   of: { settings: Settings; world: World; version: string },
   shared: World,
 ): Promise<Watching> {
   const { settings, version } = of;
-  // Loaded only where they are on.
+  // Loaded only if enabled.
   const load = settings.traces && (await import("../telemetry/traces.ts")).openTraces;
   const traces = await load?.(settings, logging(shared, { part: "telemetry" }), version);
   const metrics = openMetrics({ ...of, world: logging(of.world, { part: "gateway" }) });

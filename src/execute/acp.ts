@@ -1,6 +1,6 @@
-// Owns how a claimed run becomes a turn of an ACP agent: program, introduction, session tools, permissions.
-// EA1: a session that has to be contained is refused: the program is never run bare in its place (SPEC 5).
-// EA2: while the turn lasts, calls that the program makes with its session's pass belong to this run.
+// Turns a claimed run into a turn of an ACP agent: program, introduction, session tools, permissions. A
+// session that must be contained is refused: the program is never run without its sandbox. During the turn,
+// calls that the program makes with its session's pass belong to this run.
 
 import { AcpAgents } from "../agent/acp.ts";
 import type { AskPermission } from "../agent/acp-connection.ts";
@@ -19,17 +19,17 @@ import type { RunTrace } from "../telemetry/traces.ts";
 import type { Passes } from "../tools/passes.ts";
 import type { World } from "../world.ts";
 
-/** What turns of ACP agents need; made at the first of them. */
+/** The dependencies of turns of ACP agents; made at the first of them. */
 export interface AcpHost {
   readonly agents: AcpAgents;
   readonly desk: PermissionDesk;
   readonly passes: Passes;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** The program that serves a session's tools over MCP, and where it finds the gateway. */
+  /** The program that serves a session's tools over MCP, and the gateway's address for it. */
   readonly mcp: { readonly launcher: readonly string[]; readonly gatewayUrl: () => string };
 }
 
-/** Opens what turns are taken in. Nothing is started before the first of them. */
+/** Opens the host of ACP turns. It starts nothing before the first turn. */
 export function openAcpHost(
   parts: Omit<AcpHost, "agents" | "desk"> & { world: World; version: string; dir: string },
 ): AcpHost {
@@ -50,7 +50,7 @@ export interface AcpRun {
   readonly trace: RunTrace | undefined;
 }
 
-/** The command that the agent starts to get the session tools. The pass stands in its environment only. */
+/** Returns the command that gives the agent the session tools. The pass is only in its environment. */
 function mcpServerOf(host: AcpHost, sessionKey: string) {
   const [command = "", ...args] = host.mcp.launcher;
   return {

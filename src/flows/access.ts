@@ -1,7 +1,7 @@
-// Owns the one way in which a session argument becomes a session that the viewer may touch (SPEC 2, I9).
-// AC1: a key is canonical before anything is decided, and `core/visibility` decides, for every door.
-// AC2: what the viewer can't see is answered alike whether it exists or not.
-// AC3: relations are read from the store only where the decision needs them.
+// Resolves a session argument to a session that the viewer may access (I9). Every entry point uses it. The
+// key is canonical before any decision, and `core/visibility` decides. A session that the viewer can't see
+// gets the same answer as one that does not exist. Relations are read from the store only when the decision
+// needs them.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { SpawnChain } from "../core/sandbox-policy.ts";
@@ -44,21 +44,21 @@ export interface AccessContext {
   readonly settings: Settings;
 }
 
-/** How a caller names a session: by key (or session id), or by label. */
+/** Names a session: by key (or session id), or by label. */
 export interface SessionTarget {
   /** `main`, a key, or a session id. */
   readonly sessionKey?: string;
   readonly label?: string;
-  /** Whose sessions a label is looked up in. Default: the viewer's own agent's; an operator's: anybody's. */
+  /** The agent whose sessions have the label. Default: the viewer's own; for an operator: any agent. */
   readonly agentId?: string;
-  /** Only sessions that this one spawned, with `label`. */
+  /** Limits `label` to sessions that this one spawned. */
   readonly spawnedBy?: string;
 }
 
-/** Sessions looked at to suggest a key; the suggestion is a help, not an answer. */
+/** Maximum number of sessions read to suggest a key. */
 const SUGGESTED_FROM_MAX = 200;
 const SUGGESTED_MAX = 5;
-/** Sessions of one label that are looked at, and named when they are several. */
+/** Maximum number of sessions of one label that are read and listed. */
 const LABELLED_MAX = 50;
 const ANY_UUID = "00000000-0000-4000-8000-000000000000";
 const SESSION_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -80,20 +80,20 @@ export function operatorViewer(
   return { kind: "operator", scopes, ...(patterns === undefined ? {} : { patterns }) };
 }
 
-/** Whether a viewer may speak to an agent: to its main session. */
+/** Whether a viewer may send to an agent's main session. */
 export function maySpeakAs(settings: Settings, viewer: Viewer, agentId: string): boolean {
   const key = `agent:${agentId}:${settings.session.mainKey}`;
   const target = { key, agentId, archived: false, ancestors: [] };
   return decideAccess("send", viewer, target, accessRulesOf(settings)).allowed;
 }
 
-/** The canonical key that an operator means; `main` is the default agent's. */
+/** Returns the canonical key for an operator's text; `main` is the default agent's main session. */
 export function operatorKey(settings: Settings, text: string): Result<string> {
   const rules = keyRulesOf(settings);
   return canonicalKey(text, { agentId: rules.defaultAgentId, bareNames: true }, rules);
 }
 
-/** A bare name as a conversation of this agent; a text that is a key of its own stays as it is. */
+/** Makes a bare name the key of a conversation with this agent. A text that is a whole key stays as it is. */
 export function keyOfAgent(settings: Settings, text: string, agentId: string): string {
   const key = canonicalKey(
     text,
@@ -103,7 +103,7 @@ export function keyOfAgent(settings: Settings, text: string, agentId: string): s
   return key.ok ? key.value : text;
 }
 
-/** The agent that a caller names, else the default one. */
+/** Returns the agent that a caller names, else the default agent. */
 export function chosenAgent(settings: Settings, wanted: string | undefined): Result<string> {
   const id = wanted?.trim().toLowerCase() ?? defaultAgent(settings).id;
   if (findAgent(settings, id) !== undefined) return ok(id);
@@ -111,44 +111,47 @@ export function chosenAgent(settings: Settings, wanted: string | undefined): Res
   return fail("agent_not_found", `there is no agent ${JSON.stringify(id.slice(0, 64))}; configured: ${ids}`);
 }
 
-/** The first session of a spawn chain as a viewer. */
+/** Returns the first session of a spawn chain as a viewer. */
 export function sessionViewer(chain: SpawnChain, settings: Settings): Viewer {
   return { kind: "session", ...identityOf(chain, settings) };
 }
 
-/** The session whose identity the viewer has, if it has one. */
+/** Returns the session whose identity the viewer has, if any. */
 function identityIn(viewer: Viewer): SessionIdentity | undefined {
   return viewer.kind === "session" ? viewer : viewer.as;
 }
 
-/** The agent whose words the viewer uses: what `main` is, and whose labels are meant. */
+/** Returns the agent that decides the meaning of `main` and of labels for this viewer. */
 function agentIn(viewer: Viewer): string | undefined {
   return identityIn(viewer)?.agentId ?? (viewer.kind === "operator" ? viewer.agentId : undefined);
 }
 
-/** An operator or a client who speaks for no session: nobody whose words come from an agent. */
+/** Whether the viewer is an operator or a client that acts as no session. */
 export function isPerson(viewer: Viewer): boolean {
   return viewer.kind === "operator" && agentIn(viewer) === undefined;
 }
 
-/** A canonical key as this viewer may use it: an agent's own main session is `main` to it. */
+/** Returns a canonical key as this viewer may use it: an agent's own main session is `main`. */
 export function shownKey(ctx: AccessContext, viewer: Viewer, key: string): string {
   return displayKey(key, agentIn(viewer), keyRulesOf(ctx.settings));
 }
 
-/** What the viewer may reach at most, to narrow a query; each row still goes through a gate. */
+/** Returns the widest set of sessions the viewer may see, to narrow a query. Each row is still checked. */
 export function viewerScope(ctx: AccessContext, viewer: Viewer): Scope {
   const agentIds = ctx.settings.agents.map((agent) => agent.id);
   return scopeOf(viewer, accessRulesOf(ctx.settings), agentIds);
 }
 
-/** The visibility that counts for a viewer; for an operator who acts as nobody its token alone counts. */
+/**
+ * Returns the visibility that applies to a viewer. For an operator who acts as no session, only the token
+ * counts.
+ */
 export function visibilityOf(ctx: AccessContext, viewer: Viewer): VisibilityMode {
   const identity = identityIn(viewer);
   return identity === undefined ? "all" : effectiveMode(identity, accessRulesOf(ctx.settings));
 }
 
-/** Decides for many sessions of one request: relations that were read once are kept. */
+/** Decides for many sessions of one request, and caches the relations it reads. */
 interface Gate {
   decide(access: Access, session: Session): Promise<Verdict>;
   admits(access: Access, session: Session): Promise<boolean>;
@@ -174,7 +177,7 @@ export function openGate(ctx: AccessContext, viewer: Viewer): Gate {
   return { decide, admits: async (access, session) => (await decide(access, session)).allowed };
 }
 
-/** One decision, for one session. Lists use `openGate`. */
+/** Decides for one session. For lists use `openGate`. */
 export function mayAccess(
   ctx: AccessContext,
   viewer: Viewer,
@@ -184,7 +187,7 @@ export function mayAccess(
   return openGate(ctx, viewer).admits(access, session);
 }
 
-/** One question: who asks for what, and in which words. */
+/** The arguments of one lookup. */
 interface SessionLookup {
   readonly ctx: AccessContext;
   readonly viewer: Viewer;
@@ -192,7 +195,7 @@ interface SessionLookup {
   readonly wanted: string;
 }
 
-/** The session that `target` names, if the viewer may touch it in this way. */
+/** Returns the session that `target` names, if the viewer has this access to it. */
 export async function resolveSession(
   ctx: AccessContext,
   viewer: Viewer,
@@ -228,13 +231,13 @@ async function byKey(lookup: SessionLookup): Promise<Result<Session>> {
     const byId = await bySessionId(lookup, isId ? wanted.toLowerCase() : wanted);
     return isId || byId.ok || byId.code === "stale_session_id" ? byId : canonical;
   }
-  // An agent knows the reserved session as `main` only: its own name is no way in.
+  // An agent can name the reserved session only as `main`.
   const byName = isReservedKey(wanted.toLowerCase()) && agentIn(viewer) !== undefined;
   const session = byName ? undefined : await getSession(ctx.db, canonical.value);
   const fromKey = byName ? unseen(wanted) : verdictOfKey(ctx, viewer, access, canonical.value);
   if (session === undefined) return missing(lookup, fromKey);
   const verdict = await openGate(ctx, viewer).decide(access, session);
-  // An archived session is answered like none at all.
+  // An archived session gets the same answer as a missing one.
   return verdict.allowed ? ok(session) : missing(lookup, fromKey);
 }
 
@@ -274,12 +277,12 @@ async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Re
     return rows.filter((_, index) => admitted[index]);
   };
   const own = await labelled(agentId);
-  // A label that one's own agent does not have is looked up among all that one can see.
+  // A label that the viewer's agent does not have is looked up among all visible sessions.
   const isOpen = own.length === 0 && target.agentId === undefined && agentId !== undefined;
   const seen = isOpen ? await labelled(undefined) : own;
   const [first, second] = seen;
   if (first === undefined) {
-    // Any session of that agent could have had the label.
+    // Any session of that agent could have this label.
     const agent = agentId ?? defaultAgent(ctx.settings).id;
     const verdict = verdictOfKey(ctx, viewer, access, `agent:${agent}:chat:${ANY_UUID}`);
     return missing(lookup, verdict.allowed ? verdict : { ...unseen(wanted), settings: verdict.settings });
@@ -299,13 +302,15 @@ function unseen(wanted: string): Refusal {
   return { allowed: false, code: "not_visible", error, settings: [] };
 }
 
-/** What viewer, key and settings alone say of a session, whether or not it exists (AC2). */
+/**
+ * Decides from viewer, key and settings alone, so the answer is the same whether or not the session exists.
+ */
 export function verdictOfKey(ctx: AccessContext, viewer: Viewer, access: Access, key: string): Verdict {
   const target = { key, agentId: agentIdInKey(key) ?? "", archived: false, ancestors: [] };
   return decideAccess(access, viewer, target, accessRulesOf(ctx.settings));
 }
 
-/** Nothing was found: said plainly only to a viewer who would have seen it. */
+/** Returns `session_not_found` only to a viewer who would have been allowed to see the session. */
 async function missing(lookup: SessionLookup, verdict: Refusal | { allowed: true }): Promise<Failure> {
   if (!verdict.allowed) return refusal(lookup, verdict);
   const closest = await suggestKeys(lookup);
@@ -326,7 +331,7 @@ async function refusal(lookup: SessionLookup, verdict: Refusal): Promise<Failure
   return fail(verdict.code, verdict.error, { hint, details: { closest, ...settings } });
 }
 
-/** Keys of visible sessions whose key or label comes closest to what was asked for. */
+/** Returns keys of visible sessions whose key or label is closest to the wanted one. */
 async function suggestKeys(lookup: SessionLookup): Promise<string[]> {
   const { ctx, viewer, wanted } = lookup;
   const { rows } = await listSessions(ctx.db, { scope: viewerScope(ctx, viewer), limit: SUGGESTED_FROM_MAX });

@@ -1,6 +1,6 @@
-// Owns the announce step of a send: asked for in the target's session, delivered to the target's channel.
-// AN1: silence stays silent; anything else becomes one outbox row in the unit that ends the announce turn
-//      (I4, I5).
+// The announce step of a send: the target's agent writes it, and it is delivered to the target's channel.
+// Silence is not delivered. Any other text becomes one outbox row, in the transaction that ends the announce
+// turn (I4, I5).
 
 import { announceContext } from "../core/turn-rules.ts";
 import type { FlowContext } from "./flow-context.ts";
@@ -8,12 +8,12 @@ import { publishFlow } from "./flow-events.ts";
 import { queueDelivery } from "./outbox.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 
-/** The input of an announce turn; what it is about stands in the context. */
+/** The input of an announce turn; the context holds its subject. */
 const ANNOUNCE_INPUT = "Agent-to-agent announce step.";
 
 /**
- * Accepts the announce turn. `limit`: the chain has no run left for it; any other word says why there is
- * none.
+ * Accepts the announce turn. Returns `limit` if the chain has no run left; any other value is the reason for
+ * which there is none.
  */
 export async function announceTurn(
   context: FlowContext,
@@ -57,7 +57,7 @@ export async function announceTurn(
   return "accepted";
 }
 
-/** Queues what the announce turn wrote. Its transcript row exists already. */
+/** Queues the text of the announce turn. Its transcript row already exists. */
 export async function deliverAnnouncement(context: FlowContext, text: string): Promise<void> {
   const { target, unit, run } = context;
   const route = target === undefined ? undefined : announceRoute(target);
@@ -65,7 +65,7 @@ export async function deliverAnnouncement(context: FlowContext, text: string): P
   await queueDelivery(context, unit, { session: target, route, text, kind: "announce", runId: run.runId });
 }
 
-/** At a chain limit the runtime announces: a transcript row and an outbox row, without a model call (I8). */
+/** Announces without a model call, at a chain limit (I8): writes a transcript row and an outbox row. */
 export async function announceByRuntime(context: FlowContext): Promise<void> {
   const { acceptor, unit, settings, flow, requester, target } = context;
   const route = target === undefined ? undefined : announceRoute(target);

@@ -1,8 +1,8 @@
-// Owns what becomes of a sub-agent after its job: archived, or deleted with everything that it said (SPEC
-// 4).
-// AR1: nothing goes before its announcement is settled: sent, skipped, failed or dismissed.
-// AR2: work in the session postpones it; the date is a row, so a restart forgets none.
-// AR3: what was made for its thread goes with its binding; whatever goes, its places are told.
+// Archives a sub-agent after its job, or deletes it with its transcript. Work in the session postpones this.
+// The date is a row, so a restart keeps it. The binding of its thread ends with it, and the people in bound
+// places are notified.
+// AR1: a child is archived or deleted only after its announcement is settled: sent, skipped, failed or
+//      dismissed.
 
 import type { Session } from "../core/session.ts";
 import { findAgent, type Settings } from "../core/settings.ts";
@@ -20,21 +20,21 @@ import { type BindingParts, unbind } from "./bindings.ts";
 import { hasInboundFiles, isInboundFolder } from "./inbound-files.ts";
 import { archiveIn } from "./lifecycle.ts";
 
-/** How soon a clean-up that something holds back is looked at again. */
+/** Delay before a postponed clean-up is tried again. */
 const AGAIN_MS = 1_000;
 
-/** Far longer than it takes from the first file of a job to its acceptance. */
+/** Far longer than the time from the first file of a job to its acceptance. */
 const ACCEPTING_MS = 600_000;
 
 export interface ArchiveParts extends BindingParts {
-  /** Late: it acts on dates, with this. */
+  /** A function, because the engine is created later. */
   readonly acceptor: () => Pick<Acceptor, "setDeadline">;
-  /** Removes the files that came with the job; called after the commit. */
+  /** Removes the files of the job. Called after the commit. */
   removeAttachments(workspace: string, dir: string): void;
   dropTranscript(sessionId: string): void;
 }
 
-/** Whether anything still holds the child: work, its job, or a result that has not left yet. */
+/** Whether the child still has work, an unfinished job, or a result that is not delivered yet. */
 async function isHeld(db: Db, child: Session): Promise<boolean> {
   if ((await activeRuns(db, child.key)).length > 0) return true;
   if ((await openSpawnsOf(db, { sessionKey: child.key })).length > 0) return true;
@@ -52,7 +52,7 @@ function dropAttachments(parts: ArchiveParts, unit: Unit, child: Session): void 
   if (dir !== undefined && workspace !== undefined) unit.after(() => parts.removeAttachments(workspace, dir));
 }
 
-/** When a child is archived whose files are seen to; undefined: not now, and not by date. */
+/** Returns when a child with attachments to remove is archived; undefined: not now, or not by date. */
 async function archivingAt(unit: Unit, child: Session): Promise<number | undefined> {
   const { mode, archiveAfterMinutes } = child.spawn ?? { mode: "run", archiveAfterMinutes: 0 };
   if (mode === "session") {
@@ -61,7 +61,7 @@ async function archivingAt(unit: Unit, child: Session): Promise<number | undefin
   return archiveAfterMinutes === 0 ? undefined : child.updatedAt + archiveAfterMinutes * 60_000;
 }
 
-/** Acts on the date of a child's clean-up. */
+/** Handles the deadline of a child's clean-up. */
 export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
   return async (unit, key) => {
     const child = await holdSession(unit.tx, key);
@@ -88,7 +88,7 @@ export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
   };
 }
 
-/** Whether the folder of attachments that came with this run has nobody any more who needs it. */
+/** Whether no session needs the attachments of this run any longer. */
 async function isLost(db: Db, runId: string): Promise<boolean> {
   const run = await getRun(db, runId);
   const child = run === undefined ? undefined : await getSession(db, run.sessionKey);
@@ -97,9 +97,9 @@ async function isLost(db: Db, runId: string): Promise<boolean> {
 }
 
 /**
- * After a crash: attachments whose job was never accepted, or whose removal it cut off, by workspace. Where
- * other gateways share the store, only what is too old to belong to a job that one of them is just
- * accepting.
+ * Returns, by workspace, attachments that a crash left behind: their job was never accepted, or their removal
+ * was cut off. If other gateways share the store, only those too old to belong to a job that is being
+ * accepted.
  */
 export async function lostAttachments(
   db: Db,
@@ -112,7 +112,7 @@ export async function lostAttachments(
     const dirs = await attachmentDirs(workspace, attachmentOwner(settings.store), beforeMs);
     for (const dir of dirs.ok ? dirs.value : []) {
       const id = dir.slice(dir.lastIndexOf("/") + 1);
-      // A folder has the name of the run that it came with, or is what people sent.
+      // A folder has the name of its run, or holds files that people sent.
       const isKept = isInboundFolder(id) ? await hasInboundFiles(db, id) : !(await isLost(db, id));
       if (!isKept) lost.push({ workspace, dir });
     }

@@ -1,10 +1,10 @@
 // Owns the files that come with a sub-agent's task: `.parley/attachments/<uuid>/` in its workspace.
-// AF1: all or nothing: whatever goes wrong, nothing of it is left behind, and nothing else was touched.
-// AF2: nothing on the way down is a link, and nothing can become one meanwhile: each folder is opened, then
-//      named by its open handle (Linux), so a swap of its path leads nowhere.
-// AF3: removal takes links away and follows none; it never leaves the attachments folder.
-// AF4: a folder says which store it belongs to, so that no other gateway sweeps it up.
-// What may be attached is decided in core/attachment-rules.
+// `core/attachment-rules` decides what may be attached.
+// AF1: all or nothing: after any failure no file of the task is left, and no other file is changed.
+// AF2: no folder in the path is a link or can become one: each folder is opened, then addressed by its open
+//      handle (Linux), so that swapping its path has no effect.
+// AF3: removal deletes links and follows none; it never leaves the attachments folder.
+// AF4: a folder records its store, so that no other gateway removes it.
 
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
@@ -25,28 +25,28 @@ interface PlannedFile {
   readonly data: Buffer;
 }
 
-/** Files that are fit to be written, decoded. */
+/** Decoded files that are ready to be written. */
 export interface AttachmentPlan {
   readonly files: readonly PlannedFile[];
 }
 
-/** The owner stands in the first line of a manifest. */
+/** The first line of a manifest names the owner. */
 const MANIFEST_HEAD_BYTES = 256;
 const TOP = ".parley";
 const FOLDER = "attachments";
 const ID = /^[A-Za-z0-9-]{1,64}$/;
-/** How deep an agent may have nested folders in there before their removal is refused. */
+/** Maximum depth of folders below an attachments folder that removal accepts. */
 const DEPTH_MAX = 64;
-/** How often a folder is made again that another spawn, which failed, took away meanwhile. */
+/** Maximum number of attempts to make a folder that a failed spawn removes at the same time. */
 const TRIES_MAX = 5;
 
-/** A file as it is, fit to be written: its name has passed `nameProblem`. */
+/** Makes a planned file. Its name must have passed `nameProblem`. */
 export function plannedFile(name: string, mimeType: string, data: Buffer): PlannedFile {
   const sha256 = createHash("sha256").update(data).digest("hex");
   return { name, bytes: data.length, mimeType, data, sha256 };
 }
 
-/** Decodes the attachments of a call that pass every rule. Without any there is nothing to plan. */
+/** Decodes the attachments of a call and checks them. Returns undefined if there are none. */
 export function planAttachments(
   input: unknown,
   limits: AttachmentSettings,
@@ -78,36 +78,36 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTEMPTY: "something was put there meanwhile",
 };
 
-/** A failure of the file system in words. Anything else is a bug and is thrown. */
+/** Returns a failure of the file system as a `Failure`. Any other error is a bug and is thrown. */
 function fileFailure(what: string, error: unknown): Failure {
   const code = errnoOf(error);
   if (code === undefined) throw error;
   return fail("file_problem", `${what}: ${REASONS[code] ?? `the system says ${code}`}`);
 }
 
-/** An open folder. `inside` names what is in it. */
+/** An open folder. `inside` returns the path of an entry. */
 interface Folder {
   readonly handle: FileHandle;
   inside(name: string): string;
 }
 
-/** What was opened, to be closed, and what was made, to be taken away again if the rest fails. */
+/** Tracks opened handles, to close them, and created entries, to remove them if a later step fails. */
 class Work {
   private readonly folders: Folder[] = [];
   private readonly made: (() => Promise<void>)[] = [];
 
-  /** Opens a folder, and never one behind a link. */
+  /** Opens a folder; refuses a link. */
   async open(path: string): Promise<Folder> {
     const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
     const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    // Through the handle a name can't be led elsewhere. Where there is no such path the plain one must do.
+    // A path through the handle can't be redirected. Only Linux has it; elsewhere the plain path is used.
     const base = process.platform === "linux" ? `/proc/self/fd/${handle.fd}` : path;
     const folder: Folder = { handle, inside: (name) => join(base, name) };
     this.folders.push(folder);
     return folder;
   }
 
-  /** Makes a folder that only its owner may enter; `fresh`: nobody may have made it before. */
+  /** Makes a folder that only its owner may enter. `fresh`: fails if it exists. */
   async make(above: Folder, name: string, fresh = false): Promise<Folder> {
     const path = above.inside(name);
     try {
@@ -129,7 +129,7 @@ class Work {
     try {
       await handle.chmod(0o600);
       await handle.writeFile(data);
-      // A spawn is answered as accepted only when its files are as safe as its rows.
+      // A spawn is answered as accepted only when its files are as durable as its rows.
       await handle.sync();
     } finally {
       await handle.close();
@@ -140,7 +140,7 @@ class Work {
     for (const { handle } of this.folders) await handle.sync();
   }
 
-  /** Last made, first gone. A folder that others use by now is not empty, and stays. */
+  /** Removes in reverse order. A folder that others use is not empty, and stays. */
   async undo(): Promise<void> {
     for (const take of this.made.splice(0).reverse()) await take().catch(onlyErrno);
   }
@@ -168,19 +168,19 @@ async function writeAll(
   const root = await work.open(await realpath(workspace));
   const own = await work.make(await work.make(await work.make(root, TOP), FOLDER), folder.id, true);
   const files = plan.files.map(({ name, bytes, sha256, mimeType }) => ({ name, bytes, sha256, mimeType }));
-  // First: whatever a crash leaves behind says whose it is (AF4).
+  // First, so that a folder left by a crash names its owner (AF4).
   const manifest = { owner: folder.owner, files };
   await work.write(own, MANIFEST_NAME, `${JSON.stringify(manifest, null, 2)}\n`);
   for (const { name, data } of plan.files) await work.write(own, name, data);
   await work.sync();
 }
 
-/** The mark of a store's own folders, since gateways of several stores may share a workspace. */
+/** Returns the mark for a store's own folders. Gateways of several stores may share a workspace. */
 export function attachmentOwner(store: StoreSettings): string {
   return createHash("sha256").update(storePlace(store)).digest("hex").slice(0, 32);
 }
 
-/** Writes a plan into the workspace. `id`: a new one for every plan; `owner`: see `attachmentOwner`. */
+/** Writes a plan into the workspace. `id`: a new one for each plan; `owner`: see `attachmentOwner`. */
 export async function writeAttachments(
   workspace: string,
   plan: AttachmentPlan,
@@ -196,7 +196,7 @@ export async function writeAttachments(
       return ok({ dir: attachmentDir(id), files });
     } catch (error) {
       await work.undo();
-      // A spawn that failed beside this one has taken away the folders that it had made.
+      // A spawn that failed at the same time has removed the folders that it had made.
       if (errnoOf(error) === "ENOENT" && tries < TRIES_MAX) continue;
       return fileFailure(`the attachments could not be written to ${TOP}/${FOLDER}, and none was`, error);
     } finally {
@@ -205,7 +205,7 @@ export async function writeAttachments(
   }
 }
 
-/** Where the folder with this id is, from its workspace. */
+/** Returns the path of the folder with this id, relative to its workspace. */
 export function attachmentDir(id: string): string {
   return `${TOP}/${FOLDER}/${id}`;
 }
@@ -222,11 +222,11 @@ async function findFolder(work: Work, workspace: string): Promise<Folder | undef
   return folder;
 }
 
-/** Removes the folder of one spawn with all that is in it; what is gone already is fine. */
+/** Removes the folder of one spawn with its contents. A missing folder is not an error. */
 export async function removeAttachments(workspace: string, dir: string): Promise<Result<void>> {
   const [top, folder, id = "", ...more] = dir.split("/");
   if (top !== TOP || folder !== FOLDER || !ID.test(id) || more.length > 0) {
-    return fail("path_outside", `${JSON.stringify(dir.slice(0, 200))} is no folder of attachments`);
+    return fail("path_outside", `${JSON.stringify(dir.slice(0, 200))} is not a folder of attachments`);
   }
   const work = new Work();
   try {
@@ -240,7 +240,7 @@ export async function removeAttachments(workspace: string, dir: string): Promise
   }
 }
 
-/** Removes a file, a link (not what it leads to) or a folder with all that is in it. */
+/** Removes a file, a link (not its target) or a folder with its contents. */
 async function removeEntry(above: Folder, name: string, depth: number): Promise<void> {
   const path = above.inside(name);
   const status = await lstat(path).catch(unlessMissing);
@@ -261,8 +261,8 @@ async function removeEntry(above: Folder, name: string, depth: number): Promise<
 const OWNER_LINE = /"owner": "([^"]*)"/;
 
 /**
- * Whether a folder was begun by this owner, before `beforeMs`. One that a crash left empty, or with nothing
- * but a torn manifest, belongs to nobody, and counts: a manifest is synced before any other file is written.
+ * Whether this owner made the folder before `beforeMs`. A folder that a crash left empty, or with only a torn
+ * manifest, has no owner and counts, too: a manifest is synced before any other file is written.
  */
 async function isOwned(above: Folder, id: string, owner: string, beforeMs: number): Promise<boolean> {
   const work = new Work();
@@ -291,8 +291,8 @@ async function isOwned(above: Folder, id: string, owner: string, beforeMs: numbe
 }
 
 /**
- * The owner's folders of attachments in a workspace, as receipts name them: to find what a crash left.
- * `beforeMs`: only those last changed before that time.
+ * Returns the owner's attachment folders in a workspace, as in receipts, to find those that a crash left.
+ * `beforeMs`: only folders last changed before that time.
  */
 export async function attachmentDirs(
   workspace: string,

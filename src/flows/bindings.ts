@@ -1,9 +1,10 @@
-// Owns places of channels that are bound to a session of their own: how long a binding lasts, and its end.
+// Binds places of channels to sessions: how long a binding lasts, and how it ends.
 // BD1: a message from a bound place goes to the bound session; from a place whose binding has ended, to the
 //      ordinary session of the place.
-// BD2: the date at which a binding ends is a row: a restart forgets none, and each message postpones it.
-// BD3: a place is told once that it is bound no longer, by the unit that ends the binding.
-// BD4: a sub-agent that was made for its thread is archived once it has none.
+// BD2: the end date of a binding is a row, so a restart keeps it, and each message postpones it.
+// BD3: the people in a place are notified once that it is no longer bound, in the transaction that ends the
+//      binding.
+// BD4: a sub-agent that was made for its thread is archived when its binding has ended.
 
 import { accountOf, type ThreadBindingSettings } from "../core/channel-settings.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -33,9 +34,9 @@ import { type Outbound, queueDelivery } from "./outbox.ts";
 export const BINDING_DEADLINE = "binding";
 
 const HOUR_MS = 3_600_000;
-/** Whatever is set: dates stay numbers that every database takes. */
+/** Upper limit of any setting, so that dates stay numbers that every database stores. */
 const LIMIT_MAX_MS = 100 * 8_760 * HOUR_MS;
-/** What may be asked for in a command. */
+/** The longest time that a command may set. */
 const HOURS_MAX = 8_760;
 
 export interface BindingParts {
@@ -45,23 +46,23 @@ export interface BindingParts {
 
 type Deadlines = Pick<Acceptor, "setDeadline">;
 
-/** Where sub-agents get places of their own; filled in by the channels. */
+/** Makes places for sub-agents. The channels implement it. */
 export interface Threads {
-  /** Whether a channel can give one. */
+  /** Whether a channel has threads. */
   has(channel: string): boolean;
-  /** Makes a thread below or beside this place, or else gives the place itself. */
+  /** Makes a thread below or beside this place, or returns the place itself. */
   open(at: Route, title: string): Promise<Result<Pick<ThreadBinding, "route" | "kind">>>;
 }
 
-/** Why a binding ended. */
+/** The reason for which a binding ended. */
 type EndOfBinding = "idle" | "age" | "asked" | "archived" | "deleted" | "requester" | "disabled";
 
-/** What is set for bindings of places like this one. Undefined: its account is not configured. */
+/** Returns the settings for bindings of places like this one. Undefined: its account is not configured. */
 export function bindingSettingsOf(settings: Settings, route: Route): ThreadBindingSettings | undefined {
   return accountOf(settings.channels, route)?.threadBindings;
 }
 
-/** When a binding ends if no further message comes, and why; undefined: never. */
+/** Returns when and why a binding ends if no further message comes; undefined: never. */
 function endDateOf(binding: ThreadBinding): { dueAt: number; why: "idle" | "age" } | undefined {
   const { idleMs, maxAgeMs, usedAt, createdAt } = binding;
   const idleAt = idleMs === 0 ? undefined : usedAt + idleMs;
@@ -84,7 +85,7 @@ function limitMs(hours: number): number {
   return Math.min(Math.round(hours * HOUR_MS), LIMIT_MAX_MS);
 }
 
-/** Binds a place in the unit that makes its session. */
+/** Binds a place in the transaction that makes its session. */
 export async function bindPlace(
   parts: Pick<BindingParts, "settings">,
   acceptor: Deadlines,
@@ -99,7 +100,7 @@ export async function bindPlace(
   return ok(undefined);
 }
 
-/** The refusal for a place that has a session of its own already; named to whoever spawned that one (I9). */
+/** Refuses a place that is already bound. Names its session only to the one that spawned it (I9). */
 async function taken(
   db: Db,
   { route, sessionKey }: Pick<ThreadBinding, "route" | "sessionKey">,
@@ -123,13 +124,13 @@ const REASONS: Readonly<Record<EndOfBinding, string>> = {
   disabled: "bindings are switched off",
 };
 
-/** What the people in a place are told when its binding has ended. */
+/** Returns the notice for the people in a place whose binding has ended. */
 export function endedText({ kind, sessionKey }: ThreadBinding, session: Session | undefined): string {
   const place = kind === "created" ? "This thread" : "This chat";
   return `${place} is no longer bound to ${JSON.stringify(session?.label ?? sessionKey)}`;
 }
 
-/** Ends a binding that the unit holds. `tell`: its place is told. */
+/** Ends a binding that the transaction holds. `tell`: its place is notified. */
 async function end(
   parts: BindingParts,
   acceptor: Deadlines,
@@ -144,7 +145,7 @@ async function end(
     const text = `${ended} What is written here is for the agent again.`;
     await queueDelivery(parts, unit, { session, route, text, kind: "send" });
   }
-  // What others make it say is not for this place any more.
+  // Later text for this session must not go to this place.
   if (isSamePlace(session.lastRoute, route)) await updateSession(unit.tx, sessionKey, { lastRoute: null });
   unit.publish({ kind: "session", sessionKey, change: "updated" });
   const goes = why !== "archived" && why !== "deleted" && session.spawn?.mode === "session";
@@ -153,8 +154,8 @@ async function end(
 }
 
 /**
- * The session that a message from this place is for, if the place is bound: held, and its binding used.
- * Undefined: the message is for the ordinary session of the place. What is bound beyond its time ends here.
+ * Returns the session that a message from a bound place is for, held, and postpones the binding's end.
+ * Expires an old binding. Undefined: the message is for the ordinary session of the place.
  */
 export async function boundSession(
   parts: BindingParts,
@@ -178,7 +179,7 @@ export async function boundSession(
   return session;
 }
 
-/** Why a binding has nothing to stand on, whatever its date. */
+/** Returns why a binding must end regardless of its date. */
 function whyOver(
   { settings }: BindingParts,
   { route }: ThreadBinding,
@@ -189,7 +190,7 @@ function whyOver(
   return bindingSettingsOf(settings, route)?.enabled === false ? "disabled" : undefined;
 }
 
-/** Acts on the date at which a binding may end: a message since then has postponed it. */
+/** Handles the deadline of a binding, unless a message has postponed it. */
 export function createBindingEnd(
   parts: BindingParts & { readonly acceptor: () => Deadlines },
 ): DeadlineHandler {
@@ -207,8 +208,8 @@ export function createBindingEnd(
 }
 
 /**
- * Ends the binding of a place, or those of a session. Returns what has ended. `tell` false: whoever asked, in
- * that place, is answered otherwise (`endedText`).
+ * Ends the binding of a place, or those of a session. Returns the ended ones. `tell` false: the caller
+ * answers in that place itself (`endedText`).
  */
 export async function unbind(
   parts: BindingParts,
@@ -237,7 +238,7 @@ export async function unbind(
   return ended;
 }
 
-/** When a binding ends, changed for one place. An absent limit stays; 0: never. */
+/** Changes the limits of one binding. An absent limit stays; 0 means never. */
 export async function setBindingLimits(
   acceptor: Deadlines,
   unit: Unit,
@@ -254,7 +255,7 @@ export async function setBindingLimits(
     ...(limits.maxAgeHours === undefined ? {} : { maxAgeMs: limitMs(limits.maxAgeHours) }),
   });
   const found = await getBinding(unit.tx, route);
-  // The date first: whoever acts on one holds it when it asks for the binding.
+  // The date first: its handler locks the date before the binding.
   if (found !== undefined) await planEnd(acceptor, unit, limited(found));
   const before = await holdBinding(unit.tx, route);
   if (before === undefined) return fail("invalid_argument", "this place is not bound to a session");
@@ -263,7 +264,7 @@ export async function setBindingLimits(
   return ok(binding);
 }
 
-/** The binding of a place, with the session that it is for. */
+/** Returns the binding of a place, with its session. */
 export async function bindingOf(
   db: Db,
   route: Route,

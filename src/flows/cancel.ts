@@ -1,7 +1,6 @@
-// Owns the early end of what a session has under way with others: its conversations and its sub-agents' jobs.
-// CN1: what another session has accepted as a message goes on; only what would follow from it is cancelled.
-// CN2: a cancelled job is announced to nobody: whoever cancels knows. What it had started below it is
-//      cancelled too.
+// Cancels a session's work with others: its conversations and its sub-agents' jobs. A cancelled job is not
+// announced, since the canceller knows. The jobs below it are cancelled, too.
+// CN1: a message that another session has accepted is still processed; only its successors are cancelled.
 
 import type { AbortReason, Acceptor } from "../engine/finish.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -12,7 +11,7 @@ import { getSession } from "../store/sessions.ts";
 import { publishFlowEnd } from "./flow-events.ts";
 import { planChildCleanup } from "./job.ts";
 
-/** Ends an open conversation without an announcement, with those of its turns that have not started. */
+/** Ends an open conversation without an announcement, and its turns that have not started. */
 export async function cancelConversation(
   acceptor: Pick<Acceptor, "abortIn">,
   unit: Unit,
@@ -30,7 +29,7 @@ export async function cancelConversation(
   publishFlowEnd(unit, flow, { runId, turn: next?.flow?.turn, reason });
 }
 
-/** Ends one unfinished job and everything below it. Returns the runs that it ended. */
+/** Ends one unfinished job and all jobs below it. Returns the runs that it ended. */
 export async function cancelJob(
   acceptor: Pick<Acceptor, "abortIn" | "setDeadline">,
   unit: Unit,
@@ -51,7 +50,7 @@ export async function cancelJob(
   return runIds;
 }
 
-/** Cancels the jobs that a session, or one of its runs, has given to sub-agents. */
+/** Cancels the jobs that a session, or one of its runs, has started. */
 export async function cancelJobs(
   acceptor: Pick<Acceptor, "abortIn" | "setDeadline">,
   unit: Unit,

@@ -1,9 +1,8 @@
-// Owns what happened in a chain as steps along time: made of its runs, flows, waits, refusals and deliveries.
-// Pure: what is read of the store comes in, what is shown goes out.
-// ST1: a session that the reader may not see is one name for all of them; a step that it takes part in has no
-//      text, no ids and no figures, and a step between two of them is left out (I9).
-// ST2: what a session that is gone, or was, had written in its transcript is not quoted from elsewhere.
-// ST3: credential-like text is masked before it is cut (I14).
+// Builds the steps of a chain along time from its runs, flows, waits, refusals and deliveries. Pure: it gets
+// what was read from the store and returns what is shown. All sessions that the viewer may not see have one
+// name; their steps have no text, ids or figures, and a step between two of them is left out (I9). Text of a
+// deleted session or transcript is not quoted from other rows. Credentials are redacted before text is cut
+// (I14).
 
 import { type ChainParty, type ChainStep, routeFor, type StepState, wordsFor } from "../core/chain-step.ts";
 import { optional } from "../core/optional.ts";
@@ -23,7 +22,7 @@ const OPENING_CHARS_MAX = 160;
 interface StepViewer {
   readonly redactor: Redactor;
   sees(sessionKey: string): boolean;
-  /** Every session there is: then words that may name any of them are shown, too. */
+  /** Whether the viewer sees every session. Then text that may name any session is shown, too. */
   readonly seesAll: boolean;
 }
 
@@ -34,24 +33,24 @@ type Draft = Omit<ChainStep, "id" | "from" | "to" | "text"> & {
   readonly text?: string | undefined;
 };
 
-/** The beginning of a text as anybody may see it. */
+/** Returns the redacted beginning of a text. */
 function excerpt(redactor: Redactor, text: string, charsMax = TEXT_CHARS_MAX): string {
   const { text: masked, whole } = redactor.beginning(text.trimStart(), charsMax);
   const shown = masked.trimEnd().toWellFormed();
   return whole ? shown : `${shown} …`;
 }
 
-/** What a chain began with, as a list shows it; what a session is called. */
+/** Returns a short excerpt for lists, such as the first message of a chain. */
 export function shortExcerpt(redactor: Redactor, text: string): string {
   return excerpt(redactor, text, OPENING_CHARS_MAX);
 }
 
-/** The other party of a conversation. */
+/** Returns the other party of a conversation. */
 function otherOf(flow: FlowOutline, sessionKey: string): string {
   return flow.requesterKey === sessionKey ? flow.targetKey : flow.requesterKey;
 }
 
-/** What a run is in the picture; undefined: nothing of its own. */
+/** Returns the kind and the parties of a run's step. */
 function natureOf(run: Run, flow: FlowOutline | undefined): Pick<Draft, "kind" | "from" | "to" | "source"> {
   const { sessionKey, input } = run;
   const { provenance } = input;
@@ -73,7 +72,7 @@ function natureOf(run: Run, flow: FlowOutline | undefined): Pick<Draft, "kind" |
   return { kind: "message", to: sessionKey, source: provenance?.kind ?? "person" };
 }
 
-/** Builds the steps of one chain for one reader. */
+/** Builds the steps of one chain for one viewer. */
 class Steps {
   readonly #chain: WholeChain;
   readonly #viewer: StepViewer;
@@ -96,7 +95,7 @@ class Steps {
     const { runs, refusals, deliveries } = this.#chain;
     const drafts = [
       ...runs.flatMap((run) => [this.#run(run), ...this.#wait(run)]),
-      // A call that was refused, and accepted when it was made again after a crash, was not refused.
+      // Leaves out a refused call that was accepted when it was repeated after a crash.
       ...refusals.filter(({ callId }) => !this.#runOfCall.has(callId)).map((one) => this.#refused(one)),
       ...deliveries.map((one) => this.#delivery(one)),
     ];
@@ -105,7 +104,7 @@ class Steps {
     return inTime.flatMap(({ draft }) => this.#shown(draft));
   }
 
-  /** ST1 of one step. */
+  /** Hides sessions that the viewer may not see. */
   #shown({ from, to, text, ...draft }: Draft): ChainStep[] {
     const parties = [from, to].filter((key) => key !== undefined);
     const hidden = parties.filter((key) => !this.#viewer.sees(key));
@@ -126,14 +125,14 @@ class Steps {
     return excerpt(this.#viewer.redactor, text);
   }
 
-  /** Words of a session that is gone are gone, too. */
+  /** Returns the text, unless its session was deleted. */
   #quoted(sessionKey: string, text: string | undefined): string | undefined {
     return this.#chain.sessions.has(sessionKey) ? text : undefined;
   }
 
   #opens(sessionKey: string, ref: RunMessages["input"]): Pick<ChainStep, "messageId" | "messageIn"> {
     const session = this.#chain.sessions.get(sessionKey);
-    // A transcript from before a reset is not the one that the conversation shows.
+    // The conversation view does not show a transcript from before a reset.
     if (ref === undefined || session?.sessionId !== ref.sessionId) return {};
     return { messageId: ref.id, messageIn: sessionKey };
   }
@@ -167,12 +166,12 @@ class Steps {
     };
   }
 
-  /** The wait for a run, where somebody waited. */
+  /** Returns a step for the wait on a run, if there was one. */
   #wait(run: Run): Draft[] {
     const wait = run.callId === undefined ? undefined : this.#chain.waits.get(run.callId);
     const flow = run.flow === undefined ? undefined : this.#chain.flows.get(run.flow.flowId);
     if (wait === undefined || flow === undefined) return [];
-    // A wait on an inbox message ends with its conversation; the answer is a step of its own.
+    // A wait on an inbox message ends with its conversation; the answer has its own step.
     const inInbox = run.kind === "append" && run.state === "ok";
     const { state, endAt } = this.#endOfWait(wait, inInbox ? flow.endedAt : run.endedAt);
     const messages = this.#chain.messages.get(run.runId);
@@ -212,7 +211,7 @@ class Steps {
     const { callId, runId, fromKey, toKey, named, tool, code, error, cycle, hop, at } = refusal;
     const to = tool === "sessions_spawn" ? undefined : toKey;
     const { seesAll, sees } = this.#viewer;
-    // The call's own message: `runId:messageId:index`.
+    // The message that holds the call: `runId:messageId:index`.
     const messageId = callId.startsWith(`${runId}:`)
       ? callId.slice(runId.length + 1).split(":")[0]
       : undefined;
@@ -234,7 +233,7 @@ class Steps {
       tool,
       runId,
       hop,
-      // Such words may name sessions that are in no chain of the reader's.
+      // Error text may name sessions outside of this chain.
       ...(seesAll ? { error: this.#excerpt(error) } : {}),
       ...(whole === undefined ? {} : { cycle: whole }),
       ...opens,
@@ -263,12 +262,12 @@ class Steps {
   }
 }
 
-/** The steps of a chain as one reader may see them, oldest first. */
+/** Returns the steps of a chain that one viewer may see, oldest first. */
 export function stepsOf(chain: WholeChain, viewer: StepViewer, now: number): ChainStep[] {
   return new Steps(chain, viewer, now).all();
 }
 
-/** The sessions that these steps name, in the order in which they come up. */
+/** Returns the sessions that these steps name, in order of appearance. */
 export function partiesOf(chain: WholeChain, steps: readonly ChainStep[], redactor: Redactor): ChainParty[] {
   const keys = new Set(steps.flatMap(({ from, to }) => [from, to].filter((key) => key !== undefined)));
   return [...keys].map((key) => {

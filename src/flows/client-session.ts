@@ -1,9 +1,7 @@
-// Owns the sessions of clients that speak HTTP in another protocol's shapes: one for each of their users, and
-// one for each request that names none.
-// CS1: a temporary session, what its client says was said before, and its run are one unit: none is without
-//      the others.
-// CS2: it is archived once nothing goes on in it; the date is a row, so a crash forgets none.
-// CS3: every way in passes the gate; a response that the viewer can't see is answered like none at all.
+// Owns the sessions of clients that use HTTP with another protocol's shapes: one for each of their users, and
+// one for each request that names no user. One transaction makes a temporary session, its earlier messages
+// and its run. The session is archived when its work is done; the date is a row, so a crash keeps it. Every
+// access passes the gate, and a response that the viewer can't see gets the same answer as a missing one.
 
 import { createHash } from "node:crypto";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
@@ -25,12 +23,12 @@ import { openGate } from "./access.ts";
 import { archiveIn, checkLabel, insertNew, newSession } from "./lifecycle.ts";
 import { type Opening, openingOf } from "./open.ts";
 
-/** The kind of the stored date on which a temporary session is archived. */
+/** The kind of the stored deadline at which a temporary session is archived. */
 export const TEMPORARY_DEADLINE = "temporary-session";
 
-/** Of a hash in a key: enough that no two ever meet. */
+/** Number of characters of a hash in a key. Long enough that no two collide. */
 const HASH_CHARS = 32;
-/** How soon a session that a job or a conversation still holds is looked at again. */
+/** Delay before a session that a job or a conversation still uses is checked again. */
 const AGAIN_MS = 2_000;
 
 export interface ClientSessionContext {
@@ -38,7 +36,7 @@ export interface ClientSessionContext {
   readonly settings: Settings;
 }
 
-/** What was said before the first message of a new session, as its client tells it. */
+/** A message that the client reports from before the first message of a new session. */
 export interface SeedMessage {
   readonly role: "user" | "assistant";
   readonly text: string;
@@ -66,13 +64,16 @@ async function admit(
   return verdict.allowed ? ok(undefined) : fail(verdict.code, verdict.error);
 }
 
-/** A user's name as a label; undefined where it could not be one. */
+/** Returns a user's name as a label; undefined if it is not a valid one. */
 function labelFor(user: string): string | undefined {
   const label = checkLabel(user);
   return label.ok ? label.value : undefined;
 }
 
-/** The session of a client's user with an agent: the same for the same name, made by its first message. */
+/**
+ * Returns the session of a client's user with an agent. The first message makes it, and the same name finds
+ * it again.
+ */
 export async function userSession(
   ctx: ClientSessionContext,
   viewer: Viewer,
@@ -95,12 +96,12 @@ function seedEntry(unit: Unit, { role, text, images, senderName }: SeedMessage):
     const from = senderName === undefined ? {} : { senderName };
     return { ...base, role, content: [said, ...images], ...from };
   }
-  // No model of ours wrote it: that much is known.
+  // No model of this gateway wrote it.
   const author = { api: "parley", provider: "parley", model: "parley", usage: ZERO_USAGE };
   return { ...base, role, content: [said], ...author, stopReason: "injected" };
 }
 
-/** A session for one request, with what was said before it. */
+/** Makes a session for one request, with the earlier messages that its client sent. */
 export async function temporarySession(
   ctx: ClientSessionContext,
   viewer: Viewer,
@@ -116,7 +117,7 @@ export async function temporarySession(
     async before(unit) {
       await insertNew(unit, session);
       const { sessionId } = session;
-      // Nobody else knows the session yet: there is no run whose calls and results this could part.
+      // The session is new: there is no run whose calls and results this could separate.
       for (const said of seed) {
         await appendEntry(
           unit.tx,
@@ -130,13 +131,17 @@ export async function temporarySession(
 }
 
 function movedOn(key: string): Failure {
-  return fail("invalid_argument", `previous_response_id is not the last of its session ${key} any more`, {
-    hint: "A session goes on at its end only: name the last response, or send the messages as input.",
-    details: { param: "previous_response_id" },
-  });
+  return fail(
+    "invalid_argument",
+    `previous_response_id is no longer the last response of its session ${key}`,
+    {
+      hint: "A session continues only at its end. Name its last response, or send the messages as input.",
+      details: { param: "previous_response_id" },
+    },
+  );
 }
 
-/** The session in which a run took place, to be gone on with where that run ended. */
+/** Returns the session of a run, to continue it after that run. */
 export async function continuedSession(
   ctx: ClientSessionContext,
   viewer: Viewer,
@@ -157,7 +162,7 @@ export async function continuedSession(
       const held = await holdSession(unit.tx, session.key);
       const [last] = await listRuns(unit.tx, { sessionKey: session.key, limit: 1 });
       if (held?.sessionId !== run.sessionId || last?.runId !== runId) return movedOn(session.key);
-      // Archived because its request was over, and now there is another one.
+      // It was archived when its request ended, and now has another request.
       if (held.archivedAt !== undefined && isTemporaryKey(held.key)) {
         await updateSession(unit.tx, held.key, { archivedAt: null, updatedAt: unit.now });
         unit.publish({ kind: "session", sessionKey: held.key, change: "updated" });
@@ -167,7 +172,7 @@ export async function continuedSession(
   });
 }
 
-/** What follows from the end of a run in a temporary session. */
+/** Sets the archiving date when a run in a temporary session ends. */
 export async function planArchiving(
   acceptor: Pick<Acceptor, "setDeadline">,
   unit: Unit,
@@ -177,13 +182,13 @@ export async function planArchiving(
   await acceptor.setDeadline(unit, { kind: TEMPORARY_DEADLINE, key: sessionKey, dueAt: unit.now });
 }
 
-/** Acts on the date of a temporary session. */
+/** Handles the archiving date of a temporary session. */
 export const archiveTemporary: DeadlineHandler = async (unit, key) => {
   const session = await holdSession(unit.tx, key);
   if (session === undefined || session.archivedAt !== undefined) return "done";
   // Their end sets the date again.
   if ((await activeRuns(unit.tx, key)).length > 0) return "done";
-  // A sub-agent's result is still to come.
+  // The result of a sub-agent is still to come.
   if ((await openFlowsOf(unit.tx, key)).length > 0) return unit.now + AGAIN_MS;
   await archiveIn(unit, key);
   return "done";

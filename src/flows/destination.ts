@@ -1,11 +1,10 @@
-// Owns the places to which text can be addressed: which there are, whose they are, who may write there, and
-// whether text may leave for them.
-// DE1: a channel or an account that nobody has set up is refused where it is named; a place that was there
-//      once is a delivery that fails where operators see it.
-// DE2: who may not write to every session writes only to places whose people it may write to (I9); all other
-//      places are refused alike, whether or not anybody reads there.
-// DE3: text leaves if the policy lets it leave its session, and lets it reach the place (SPEC 5).
-// DE4: `last` is a place too: where the people of a session were last, at the moment of the delivery.
+// Owns the places to which text can be sent: which exist, whose they are, and who may write there.
+// DE1: a channel or an account that is not configured is refused when it is named; text for a place that no
+//      longer exists becomes a failed delivery that operators see. A viewer that may not write to every
+//      session may write only to places whose people it may write to (I9). All other places get the same
+//      refusal, whether or not they exist.
+// DE3: text leaves only if the send policy lets it leave its session and lets it reach the place.
+// DE4: `last` is the place where the people of a session were last, at the time of the delivery.
 
 import { accountOf, withAccount } from "../core/channel-settings.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -35,7 +34,7 @@ export interface NamedPlace {
 
 const ID_CHARS_MAX = 512;
 
-/** Channels that reach people elsewhere, as they are set up. */
+/** Returns the configured channels to people elsewhere. */
 function channelsOf({ channels }: Settings): string[] {
   return [...new Set(channels.map(({ channel }) => channel))];
 }
@@ -47,12 +46,15 @@ function checkId(name: string, text: string): Result<string> {
     return fail("invalid_argument", `${name} has more than ${ID_CHARS_MAX} characters`);
   }
   if (/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(id)) {
-    return fail("invalid_argument", `${name} holds control characters or half a character`);
+    return fail("invalid_argument", `${name} contains control characters or half a surrogate pair`);
   }
   return ok(id);
 }
 
-/** The place on a channel that is set up, with its account; whether anybody reads there nobody knows. */
+/**
+ * Returns the route of a place on a configured channel, with its account. It does not check that the place
+ * exists.
+ */
 export function checkPlace(
   settings: Settings,
   place: NamedPlace & { readonly channel: string },
@@ -63,15 +65,15 @@ export function checkPlace(
   if (first === undefined) {
     const shown = JSON.stringify(place.channel.slice(0, 60));
     const there = [WEBCHAT, ...channelsOf(settings)].join(", ");
-    return fail("channel_unknown", `no channel ${shown} is set up here; there is: ${there}`);
+    return fail("channel_unknown", `no channel ${shown} is configured; configured: ${there}`);
   }
   const { accountId = first.accountId } = place;
   if (!accounts.some((account) => account.accountId === accountId)) {
     const ids = accounts.map((account) => account.accountId).join(", ");
     const shown = JSON.stringify(accountId.slice(0, 60));
-    return fail("channel_unknown", `the channel ${channel} has no account ${shown}; there is: ${ids}`);
+    return fail("channel_unknown", `the channel ${channel} has no account ${shown}; configured: ${ids}`);
   }
-  // As owners and allow lists write it.
+  // Owners and allow lists write it with this prefix.
   const prefix = `${channel}:`;
   const to = checkId("to", place.to.startsWith(prefix) ? place.to.slice(prefix.length) : place.to);
   if (!to.ok) return to;
@@ -81,12 +83,12 @@ export function checkPlace(
   return ok({ channel, to: to.value, accountId, ...thread });
 }
 
-/** Whether two routes lead to one place, whether or not they name its account. */
+/** Whether two routes lead to one place, with or without the account's name. */
 export function leadToSamePlace({ channels }: Settings, one: Route, other: Route): boolean {
   return isSamePlace(withAccount(channels, one), withAccount(channels, other));
 }
 
-/** The keys of sessions that a place has of its own, whichever agent's. */
+/** Returns the possible keys of a place's own sessions, for each agent. */
 function keysAt({ agents }: Settings, { channel, to: id, threadId }: Route): string[] {
   const rooms = (agentId: string) => [
     { form: "group", agentId, channel, id } as const,
@@ -102,7 +104,9 @@ function keysAt({ agents }: Settings, { channel, to: id, threadId }: Route): str
   return agents.flatMap(forms).map(formatKey);
 }
 
-/** The sessions whose people read at a place: bound to it, its own, or last used there, in this order. */
+/**
+ * Returns the sessions whose people read at a place: bound to it, its own, or last used there, in this order.
+ */
 export async function sessionsAt(db: Db, settings: Settings, route: Route): Promise<Session[]> {
   const keys = keysAt(settings, route);
   const binding = await getBinding(db, route);
@@ -114,19 +118,19 @@ export async function sessionsAt(db: Db, settings: Settings, route: Route): Prom
   return [...new Map(found.map((session) => [session.key, session])).values()];
 }
 
-/** Whether somebody was let in, or is named in the settings, as one who writes directly. */
+/** Whether a person was let in or is named in the settings, for direct messages. */
 export async function isKnownPeer(db: Db, settings: Settings, route: Route): Promise<boolean> {
   const { channel, to, accountId } = withAccount(settings.channels, route);
   if (accountId === undefined || route.threadId !== undefined) return false;
   const account = accountOf(settings.channels, { channel, accountId });
-  // A wildcard names nobody.
+  // A wildcard names no one.
   if (to === "*") return false;
   const isMeant = (entry: string): boolean => plainId(idIn(entry, channel)) === plainId(to);
   if (account?.allowFrom.some(isMeant) === true) return true;
   return (await getPeer(db, { channel, accountId, peerId: to }))?.state === "approved";
 }
 
-/** What a place is, as far as anybody knows: rules for a type of chat hold for no unknown one. */
+/** Returns the chat types that a place may have. Rules for a chat type do not apply to an unknown one. */
 async function chatTypesAt(
   db: Db,
   settings: Settings,
@@ -141,7 +145,7 @@ async function chatTypesAt(
   return ["thread", ...above.flatMap(({ key }) => chatTypeOf(key)).filter((type) => type !== "direct")];
 }
 
-/** May text reach this place? A session of its own has the first word. */
+/** Whether the send policy lets text reach this place. The policy of a session of its own applies first. */
 async function reachVerdict(db: Db, settings: Settings, route: Route): Promise<SendVerdict> {
   const policy = settings.session.sendPolicy;
   if (route.channel === WEBCHAT) {
@@ -158,8 +162,9 @@ async function reachVerdict(db: Db, settings: Settings, route: Route): Promise<S
 }
 
 /**
- * May a text of this session leave for this place (DE3)? `isAnswer`: it goes where it was asked for, and the
- * session counts as being there, wherever others have used it since.
+ * Whether the send policy lets text of this session leave for this place (DE3). `isAnswer`: the text goes to
+ * the place of its question, and the session counts as being there, even if others have used it elsewhere
+ * since.
  */
 export async function leaveVerdict(
   db: Db,
@@ -175,14 +180,14 @@ export async function leaveVerdict(
   return reachVerdict(db, settings, route);
 }
 
-/** Whether a viewer may write anywhere: only an operator whose token covers everything. */
+/** Whether a viewer may write anywhere: only an operator whose token covers all sessions. */
 function coversEverything(viewer: Viewer): boolean {
   return viewer.kind === "operator" && viewer.patterns === undefined && viewer.as === undefined;
 }
 
 /**
- * The session of the people at a place, for a viewer who may write to them. Undefined: there is none, and the
- * viewer may write anywhere.
+ * Returns the session of the people at a place, for a viewer who may write to them. Undefined: there is none,
+ * and the viewer may write anywhere.
  */
 export async function addressee(
   ctx: AccessContext,
@@ -200,7 +205,7 @@ export async function addressee(
   });
 }
 
-/** The place that a caller names, if it may write there. */
+/** Returns the route of the place that a caller names, if it may write there. */
 export async function resolvePlace(
   ctx: AccessContext,
   viewer: Viewer,
@@ -215,7 +220,7 @@ export async function resolvePlace(
   if (channel === LAST && (accountId !== undefined || threadId !== undefined)) {
     return fail("invalid_argument", 'channel "last" takes a session alone: its last place has all the rest');
   }
-  // The one to write to is a session: whoever reads it reads this.
+  // The target is a session: its readers read this text.
   const found = await resolveSession(ctx, viewer, "send", { sessionKey: to });
   if (!found.ok) return found;
   return ok({
@@ -226,7 +231,7 @@ export async function resolvePlace(
   });
 }
 
-/** Where the people of a session were last (DE4). */
+/** Returns the place where the people of a session were last (DE4). */
 export function lastPlace(session: Session): Route {
   return announceRoute(session) ?? { channel: WEBCHAT, to: session.key };
 }

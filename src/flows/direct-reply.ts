@@ -1,10 +1,9 @@
-// Owns what follows from the end of a run that came from a channel: its answer goes back to where it was
-// asked.
-// DR1: the outbox row is written by the transaction that ends the run (I4, I5), for the route of the
-//      message that began it: one person never gets another's answer.
-// DR2: silence stays silent; a run that failed says so in one sentence; one that was aborted says nothing.
-// DR3: the send policy is asked here, where text would leave (SPEC 5): denied, the row is `skipped`.
-//      It is asked for the place of the answer.
+// Sends the answer of a run back to the place of its message, when the run came from a channel. The outbox
+// row is written by the transaction that ends the run (I4, I5), for the route of the run's first message, so
+// one person never gets another's answer.
+// DR2: silence is not delivered; a failed run reports its error in one sentence; an aborted run sends
+//      nothing.
+// DR3: the send policy is checked here, for the place of the answer. If it denies, the row is `skipped`.
 
 import type { Redactor } from "../core/redact.ts";
 import { WEBCHAT } from "../core/route.ts";
@@ -17,7 +16,7 @@ import { queueDelivery } from "./outbox.ts";
 
 const CAUSE_CHARS_MAX = 300;
 
-/** Why a run failed, in one sentence for people. */
+/** Returns the failure of a run in one sentence for people. */
 function failureWords({ state, error }: Run, redactor: Redactor): string {
   if (state === "timeout") return "I ran out of time before I had finished this.";
   const line =
@@ -31,7 +30,7 @@ function failureWords({ state, error }: Run, redactor: Redactor): string {
   return `I could not finish this: ${cut}`;
 }
 
-/** What is said at the end of a run; undefined: nothing. */
+/** Returns the text to deliver at the end of a run; undefined: none. */
 async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined> {
   switch (run.state) {
     case "ok": {
@@ -40,7 +39,7 @@ async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined
     }
     case "error":
     case "timeout": {
-      // A run that was to tell of a sub-agent and never began: its result is told in another way.
+      // Such a run was to report a sub-agent's result, which is now reported in another way.
       const isToldElsewhere = run.startedAt === undefined || run.code === "chain_limit";
       return run.input.provenance !== undefined && isToldElsewhere ? undefined : failureWords(run, redactor);
     }
@@ -50,8 +49,8 @@ async function wordsOf(run: Run, redactor: Redactor): Promise<string | undefined
 }
 
 /**
- * A run has ended; if it came from a channel, and is no part of a conversation between sessions, it
- * answers.
+ * Delivers the answer of an ended run that came from a channel and is not part of a conversation between
+ * sessions.
  */
 export async function directRunEnded(
   parts: Pick<JobParts, "settings" | "outbound">,
@@ -61,12 +60,13 @@ export async function directRunEnded(
   const { route, flow, kind, runId } = run;
   if (route === undefined || route.channel === WEBCHAT || flow !== undefined || kind !== "turn") return;
   const origin = run.input.provenance?.kind;
-  // Where their replies go is the hook's, or the job's, to say.
+  // The hook or job decides where replies of these runs go.
   if (origin === "hook" || origin === "cron") return;
   const text = await wordsOf(run, unit.redactor);
   const session = text === undefined ? undefined : await getSession(unit.tx, run.sessionKey);
   if (text === undefined || session === undefined) return;
-  // Where a person asked, whoever has written elsewhere meanwhile. An operator's choice is looked at in full.
+  // The place of the question counts, not where others have written since. An operator's choice is checked in
+  // full.
   const asked = run.input.sender === undefined ? session : { ...session, lastRoute: route };
   await queueDelivery(parts, unit, { session: asked, route, text, kind: "send", runId, isAnswer: true });
 }

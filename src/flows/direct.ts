@@ -1,7 +1,5 @@
-// Owns the way in for what a person or a program says to a session of its own: `chat.send`, `agent`, the
-// terminal.
-// D1: send policy, route and acceptance are decided here for every such door.
-// D2: only these messages move a session's route (I10).
+// Accepts messages of a person or a program to a session: `chat.send`, `agent`, the terminal. Send policy,
+// route and acceptance are decided here for all of them. Only these messages change a session's route (I10).
 
 import { fail, type Result } from "../core/errors.ts";
 import type { ImageBlock } from "../core/message.ts";
@@ -22,7 +20,7 @@ export interface DirectMessage {
   readonly senderName?: string;
   /** For this run only. */
   readonly thinking?: string;
-  /** Put behind the system prompt, for this run only. */
+  /** Appended to the system prompt, for this run only. */
   readonly extraContext?: string;
   /** The idempotency key. Default: a new id. */
   readonly runId?: string;
@@ -32,11 +30,11 @@ export interface DirectMessage {
   readonly timeoutMs?: number;
   /** Where the writer reads the answer; becomes the session's route. Absent: the route stays. */
   readonly route?: Route;
-  /** Where the answer is delivered besides the transcript; the session's route stays as it is. */
+  /** An additional place for the answer, besides the transcript; the session's route stays as it is. */
   readonly deliverTo?: Route;
-  /** Done in the unit that accepts, first: a session that is made for its first message. */
+  /** Called first in the accepting transaction: makes the session for its first message. */
   readonly before?: (unit: Unit) => Promise<Result<void>>;
-  /** Written in the unit that accepts, so that the same request gets the same answer after a crash. */
+  /** Called in the accepting transaction, so that the same request gets the same answer after a crash. */
   readonly remember?: (unit: Unit, accepted: Accepted) => Promise<void>;
 }
 

@@ -1,7 +1,6 @@
-// Owns the answer to "may A do this to B?": every rule that the access would meet, and which one decides.
-// EXP1: nothing is decided here: each rule is asked of the function that the access itself asks.
-// EXP2: the rules are asked in the order in which the access meets them: the first that refuses decides.
-// EXP3: it is told as it stands at this moment; what passes by itself is marked so.
+// Explains whether A may do something to B: the rules that apply, and the one that decides. Each rule is
+// evaluated by the function that the access itself uses, in the same order; the first refusal decides. The
+// answer holds at this time; a temporary reason is marked.
 
 import type { Check, Explained, Explanation } from "../core/explanation.ts";
 import type { Redactor } from "../core/redact.ts";
@@ -31,12 +30,12 @@ const TOOL_OF: Readonly<Record<Explained, string>> = {
 
 export interface ExplainQuestion {
   readonly viewer: Session;
-  /** `session` absent: there is none of this key. */
+  /** `session` absent: no session has this key. */
   readonly target: { readonly key: string; readonly session?: Session | undefined };
   readonly accesses: readonly Explained[];
   readonly now: number;
   readonly redactor: Redactor;
-  /** How a session that others wait for is named to whoever asks. */
+  /** Returns the name of a waiting session for the reader of the explanation. */
   shown(key: string): string;
 }
 
@@ -67,7 +66,7 @@ function tool({ ctx, chain }: ExplainContext, access: Explained): Check {
   return { of: "tool", allowed: false, rule: verdict.error, code: "tool_denied" };
 }
 
-/** A sub-agent of the target's agent: nothing is done to the target itself. */
+/** Explains spawning a sub-agent of the target's agent. The target itself is not affected. */
 async function spawn({ ctx, chain, viewer, target }: ExplainContext): Promise<Check> {
   const agentId = target.session?.agentId ?? agentIdInKey(target.key);
   if (agentId === undefined) {
@@ -82,7 +81,7 @@ async function spawn({ ctx, chain, viewer, target }: ExplainContext): Promise<Ch
   return { of: "spawn", allowed: true, rule: `a sub-agent of agent "${agentId}": ${rule}` };
 }
 
-/** What a message meets beside the gate. */
+/** Checks of a send besides the visibility check. */
 async function sending({ ctx, viewer, target, now, shown }: ExplainContext): Promise<Check[]> {
   const { session } = target;
   if (session === undefined) return [];
@@ -125,7 +124,7 @@ async function explainOne(context: ExplainContext, access: Explained): Promise<E
   };
 }
 
-/** May the viewer do these to the target, and by which rule? */
+/** Explains, for each access, whether the viewer may use it on the target, and by which rule. */
 export async function explainAccess(ctx: AccessContext, question: ExplainQuestion): Promise<Explanation[]> {
   const chain = await spawnChainOf(ctx.db, question.viewer);
   const context = { ...question, ctx, chain };

@@ -1,10 +1,8 @@
-// Owns external sessions: programs without a model that have a session of their own (SPEC 3). How such a
-// session is found again or made, what it says, and what counts as its answer.
-// EX1: agent and handle name the session: the same two find it again, from any process.
-// EX2: what it says to others is written into its own transcript too, in the unit that sends it: there is no
-//      model whose transcript would have it.
-// EX3: its answer goes on in the chain of the message that it answers, so that a program which answers by
-//      itself comes to the limits of a chain (I8).
+// Owns external sessions: programs without a model that have a session. Agent and handle name the session, so
+// the same two find it again from any process. A message that it sends is also written into its own
+// transcript in the same transaction, because it has no model whose transcript would hold it. Its answer
+// continues the chain of the message that it answers, so the limits of a chain apply to a program that
+// answers automatically (I8).
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
@@ -27,25 +25,25 @@ interface ExternalParts {
   readonly settings: Settings;
 }
 
-/** Who comes: an MCP client, to an agent, under a name that it uses again. */
+/** An MCP client of an agent, under a handle that it uses again. */
 export interface ExternalClient {
   readonly agentId: string;
   readonly handle: string;
-  /** What it calls itself: the session's label, unless that has one already. */
+  /** The client's own name: becomes the session's label, unless it has one. */
   readonly name?: string;
 }
 
-/** Runs of an external session that are looked at for what it may be answering. */
+/** Maximum number of runs of an external session that are read to find the message that it answers. */
 const ANSWERED_FROM_MAX = 100;
 
-/** A name as a label: one line, nothing that could hide; undefined when nothing is left of it. */
+/** Makes a label of a name: one line, no hidden characters; undefined if nothing is left. */
 function labelOf(name = ""): string | undefined {
   const line = name.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\s]+/gu, " ").trim();
   const label = line.slice(0, LABEL_CHARS_MAX).toWellFormed().trim();
   return label === "" ? undefined : label;
 }
 
-/** A name that was not known when the session was made. */
+/** Sets a name that was unknown when the session was made. */
 async function nameIt(parts: ExternalParts, session: Session, label: string): Promise<Session> {
   return parts.engine.commit(async (unit) => {
     await updateSession(unit.tx, session.key, { label });
@@ -55,8 +53,8 @@ async function nameIt(parts: ExternalParts, session: Session, label: string): Pr
 }
 
 /**
- * The client's session, made if it is not there. A viewer that may only read makes none: it gets a session
- * that is not stored, in whose name nothing can be sent.
+ * Returns the client's session, made if missing. For a viewer that may only read it makes none: it returns a
+ * session that is not stored and that can't send.
  */
 export async function openExternal(
   parts: ExternalParts,
@@ -85,7 +83,7 @@ export async function openExternal(
   }
   return engine.commit(async (unit): Promise<Result<Session>> => {
     const facts = { key, agentId, external: true, ...(label === undefined ? {} : { label }) };
-    // Two requests of a new client may come at once.
+    // Two first requests of a client may arrive at once.
     const session = (await getSession(unit.tx, key)) ?? newSession(parts, unit, facts);
     const found = await admitted(session);
     if (found.ok && mayWrite && (await getSession(unit.tx, key)) === undefined)
@@ -95,12 +93,15 @@ export async function openExternal(
 }
 
 interface Said {
-  /** Key of the session that it was said to. */
+  /** Key of the session that the message is for. */
   readonly to: string;
   readonly text: string;
 }
 
-/** Writes down what an external session said, in the unit in which it is sent. Nothing for others. */
+/**
+ * Writes the message into the external session's transcript, in the transaction that sends it. Does nothing
+ * for other sessions.
+ */
 export async function noteSaid(
   acceptor: Pick<Acceptor, "acceptIn">,
   unit: Unit,
@@ -118,8 +119,8 @@ export async function noteSaid(
 }
 
 /**
- * What an external session answers by sending to `target`: the last message from there, unless it has
- * answered that already.
+ * Returns the message that an external session answers by sending to `target`: the last one from there,
+ * unless it is answered already.
  */
 export async function answeredBy(tx: Tx, speaker: Session, target: Session): Promise<Run | undefined> {
   if (!speaker.external) return undefined;

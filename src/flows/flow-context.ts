@@ -1,4 +1,4 @@
-// Owns what every step after a run's end is given: the flow, its parties, and the unit that ends the run.
+// The input of each step after a run's end: the flow, its parties, and the transaction that ends the run.
 
 import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";

@@ -1,4 +1,4 @@
-// Owns the live event of a flow's step: told to both parties, each under its own key, so that the gate
+// Publishes the live event of a flow's step for both parties, each under its own key, so that the gate
 // decides for each.
 
 import type { LiveEvent } from "../core/event.ts";
@@ -13,7 +13,7 @@ export function publishFlow(unit: Unit, step: Omit<FlowEvent, "kind" | "sessionK
   }
 }
 
-/** A flow is over. `runId`: its last run, or what stands for one. */
+/** Publishes the end of a flow. `runId`: its last run, or an id in its place. */
 export function publishFlowEnd(
   unit: Unit,
   { flowId, targetKey, requesterKey, turnsMax }: Flow,

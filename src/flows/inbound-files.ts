@@ -1,8 +1,8 @@
-// Owns the stored dates of what came in at channels: when messages of one person are joined, and how long
-// files are kept that people sent to a session.
-// FI1: the date is a row, written by the transaction that keeps the message: a crash before it leaves a
-//      folder that the next start removes, a crash after it none.
-// FI2: the files go with their session, or after a month.
+// Owns two stored deadlines of channel messages: when messages of one person are joined, and how long files
+// that people sent are kept.
+// FI1: the transaction that keeps the message also writes the date. After a crash before it, the next start
+//      removes the folder.
+// FI2: the files are removed with their session, or after a month.
 
 import type { Settings } from "../core/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
@@ -12,7 +12,7 @@ import { deadlineKeysWith, hasDeadlineOf } from "../store/deadlines.ts";
 import type { Db } from "../store/sql.ts";
 import { attachmentDir } from "./attachments.ts";
 
-/** The kind of the stored deadline at which messages of one person are joined to a run. */
+/** The kind of the stored deadline at which messages of one person are joined into a run. */
 export const INBOUND_DEADLINE = "inbound";
 
 /** The kind of the stored deadline at which a folder of files that people sent is removed. */
@@ -20,29 +20,31 @@ export const INBOUND_FILES_DEADLINE = "inbound_files";
 
 const KEPT_MS = 30 * 24 * 3_600_000;
 const PREFIX = "in-";
-/** Of the name of a folder: its beginning and a UUID. */
+/** Length of a folder's name: the prefix and a UUID. */
 const FOLDER_CHARS = PREFIX.length + 36;
-/** A date's key is the folder, a space, and the session. Counted from 1, as databases do. */
+/**
+ * The key of a deadline is the folder, a space, and the session. Position counted from 1, as databases do.
+ */
 const SESSION_AT = FOLDER_CHARS + 2;
 
 type Dates = Pick<Acceptor, "setDeadline">;
 
-/** The name of a folder for what comes with one message. */
+/** Returns the name of the folder for the files of one message. */
 export function inboundFolder(uuid: string): string {
   return `${PREFIX}${uuid}`;
 }
 
-/** Whether a folder of attachments holds what people sent. */
+/** Whether a folder of attachments holds files that people sent. */
 export function isInboundFolder(id: string): boolean {
   return id.startsWith(PREFIX);
 }
 
-/** Whether somebody still needs such a folder. */
+/** Whether the folder is still needed. */
 export function hasInboundFiles(db: Db, id: string): Promise<boolean> {
   return hasDeadlineOf(db, INBOUND_FILES_DEADLINE, id);
 }
 
-/** The folder is kept for this session. */
+/** Keeps the folder for this session. */
 export async function keepInboundFiles(
   dates: Dates,
   unit: Unit,
@@ -53,7 +55,7 @@ export async function keepInboundFiles(
   await dates.setDeadline(unit, { kind: INBOUND_FILES_DEADLINE, key, dueAt: unit.now + KEPT_MS });
 }
 
-/** The session goes, and what people sent to it. */
+/** Removes the files that people sent to a deleted session. */
 export async function dropInboundFiles(dates: Dates, unit: Unit, sessionKey: string): Promise<void> {
   const keys = await deadlineKeysWith(unit.tx, INBOUND_FILES_DEADLINE, SESSION_AT, sessionKey);
   for (const key of keys) {
@@ -61,7 +63,7 @@ export async function dropInboundFiles(dates: Dates, unit: Unit, sessionKey: str
   }
 }
 
-/** Removes folders whose date has come. `remove` is called after the commit; what is gone already is fine. */
+/** Removes folders whose date has passed. Calls `remove` after the commit; a missing folder is fine. */
 export function createFilesCleanup(
   settings: Settings,
   remove: (workspace: string, dir: string) => void,

@@ -1,8 +1,7 @@
-// Owns the answer of an external session to a message whose sender waits for it.
-// IA1: the conversation stays open until the answer, or until its sender gives up, and ends in that
-//      transaction. Its end is what the waiting sender watches, in every process.
-// IA2: an answer reaches its sender once: as the reply of the wait, or, when the wait had ended, as a
-//      message of its own.
+// Owns the answer of an external session to a message whose sender waits. The conversation stays open until
+// the answer, or until its sender gives up, and ends in that transaction. The waiting sender watches for this
+// end, in every process. The sender gets an answer once: as the reply of its wait or, if the wait has ended,
+// as a new message.
 
 import type { Run } from "../core/run.ts";
 import type { Session } from "../core/session.ts";
@@ -13,7 +12,7 @@ import type { Db } from "../store/sql.ts";
 import { answerWaits, getWait } from "../store/waits.ts";
 import { publishFlowEnd } from "./flow-events.ts";
 
-/** Why the conversation of an answer ends at once: there is no reply to it. */
+/** The reason for which the conversation of an answer ends at once: an answer gets no reply. */
 export const IS_ANSWER = "is_answer";
 
 /** Whether this run wrote a message into the inbox of an external session. */
@@ -27,7 +26,7 @@ export async function isAwaited(db: Db, run: Run): Promise<boolean> {
   return (await getWait(db, run.callId))?.state === "open";
 }
 
-/** The text with which this run, or the reader of the inbox, answered. */
+/** Returns the text with which this run, or the reader of the inbox, answered. */
 export async function replyOf(db: Db, run: Run): Promise<string> {
   if (!isInInbox(run) || run.flow === undefined) return run.reply ?? "";
   return (await getFlow(db, run.flow.flowId))?.round1Reply ?? "";
@@ -41,8 +40,8 @@ interface SentBack {
 }
 
 /**
- * Gives the text that an external session sends to the sender in `target` who waits longest for its answer.
- * Returns the answered message; undefined: nobody waits, or this call was accepted before.
+ * Gives the text of an external session to the sender in `target` who has waited longest. Returns the
+ * answered message; undefined: no one waits, or this call was accepted before.
  */
 export async function answerAwaited(unit: Unit, sent: SentBack): Promise<Run | undefined> {
   const { requester, target, text, callId } = sent;
@@ -69,7 +68,7 @@ async function endAwaited(
   publishFlowEnd(unit, flow, last);
 }
 
-/** Ends the conversation of a message whose sender does not wait for an answer any more. */
+/** Ends the conversation of a message whose sender no longer waits. */
 export async function endUnanswered(
   unit: Unit,
   { runId, flow }: { readonly runId: string; readonly flow?: { readonly flowId: string } | undefined },

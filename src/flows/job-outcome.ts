@@ -1,5 +1,5 @@
-// Owns what a sub-agent's job came to: the status of its last run, its result in words, what it has cost.
-// JO1: the status is the run's; the words are the child's, or what it had written when it was stopped (I12).
+// Owns the outcome of a sub-agent's job: the status of its last run, its result as text, its cost. The status
+// comes from the run. The text is the child's, also what it had written when it was stopped (I12).
 
 import type { AnnouncedStatus, AnnouncementStats } from "../core/announcement.ts";
 import { type Message, textOf } from "../core/message.ts";
@@ -16,16 +16,16 @@ interface Job {
   readonly unit: Unit;
   readonly flow: Flow;
   readonly child: Session;
-  /** Where the readable copy of a transcript lies; absent in a cluster. */
+  /** Returns the path of the readable copy of a transcript; undefined in a cluster. */
   transcriptPath(sessionId: string): string | undefined;
 }
 
-/** How a run ended, as it is announced. */
+/** Returns the status of a run for an announcement. */
 export function statusOf(run: Run | undefined): AnnouncedStatus {
   return run !== undefined && isEnded(run.state) ? run.state : "unknown";
 }
 
-/** What the child's last piece of work came to. */
+/** Returns the outcome of the child's last work. */
 export async function outcomeOf(job: Job): Promise<{ runs: Run[]; last: Run | undefined; result: string }> {
   const runs = (await runsOfFlow(job.unit.tx, job.flow.flowId)).filter((run) => run.flow?.step === "task");
   const last = runs.at(-1);
@@ -36,7 +36,7 @@ export async function outcomeOf(job: Job): Promise<{ runs: Run[]; last: Run | un
   return { runs, last, result };
 }
 
-/** What a job that ended badly had written so far. */
+/** Returns the unfinished text of a failed job. */
 async function lastWords(unit: Unit, runs: readonly Run[]): Promise<string | undefined> {
   const speaks = (message: Message): boolean => message.role === "assistant" && !isSilent(textOf(message));
   for (const run of runs.toReversed()) {
@@ -46,10 +46,10 @@ async function lastWords(unit: Unit, runs: readonly Run[]): Promise<string | und
   return undefined;
 }
 
-/** What is told of a job beside its result. */
+/** Returns the figures of a job for its announcement. */
 export async function statsOf(job: Job, runs: readonly Run[]): Promise<AnnouncementStats> {
   const { unit, child } = job;
-  // One that was ended while it waited in its lane has taken no time.
+  // A run that ended while it waited in its lane has no duration.
   const begun = runs.filter((run) => run.startedAt !== undefined);
   const started = Math.min(...begun.map((run) => run.startedAt ?? unit.now));
   const ended = Math.max(...begun.map((run) => run.endedAt ?? unit.now));

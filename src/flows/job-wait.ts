@@ -1,7 +1,7 @@
-// Owns waiting for the jobs of one's own sub-agents: which jobs, and the results that the caller gets.
-// JWF1: a run that got a result by waiting is not woken with it again; what is posted is posted, and the
-//       announcement is written into its transcript once.
-// JWF2: the same tool call, made again after a crash, waits on with its first deadline, for the same jobs.
+// Waits for jobs of the caller's own sub-agents and returns their results. A run that got a result by waiting
+// is not woken with it again; a posted result stays posted, and the announcement is written into the
+// transcript once. The same tool call, repeated after a crash, continues to wait with its first deadline, for
+// the same jobs.
 
 import type { JobOutcome } from "../core/announcement.ts";
 import { ok, type Result, toolFailure } from "../core/errors.ts";
@@ -23,10 +23,10 @@ export interface JobWaitRequest {
   readonly callId: string;
   readonly jobs: readonly Flow[];
   readonly until: "all" | "any";
-  /** From the call on. */
+  /** Counted from the call. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
-  /** How the calling run waits; absent when somebody else calls for the session. */
+  /** How the calling run waits; absent when another caller acts for the session. */
   readonly wait?: RunWait | undefined;
 }
 
@@ -38,12 +38,12 @@ interface WaitParts {
 
 type WaitResult = Record<string, unknown>;
 
-/** Characters of all results of one answer together. */
+/** Maximum number of characters of all results in one answer. */
 const RESULTS_CHARS_MAX = 400_000;
 const STILL_AT_WORK =
   "They go on: do not start them again. Wait again, or go on; each result is announced when it is there.";
 
-/** Finished jobs of this run whose results no wait of it has returned yet. */
+/** Returns finished jobs of this run whose results no wait of it has returned yet. */
 export async function unreturnedJobs({ engine }: WaitParts, run: Run | undefined): Promise<Flow[]> {
   if (run === undefined) return [];
   const { db } = engine.store;
@@ -51,7 +51,9 @@ export async function unreturnedJobs({ engine }: WaitParts, run: Run | undefined
   return (await spawnsOfRun(db, run.runId)).filter((job) => !job.open && !returned.includes(job.flowId));
 }
 
-/** The outcome of a job. A job that ended before outcomes were stored has its first run's reply. */
+/**
+ * Returns the outcome of a job. For a job that ended before outcomes were stored: the reply of its first run.
+ */
 async function outcomeOf({ engine }: WaitParts, job: Flow): Promise<JobOutcome> {
   if (job.outcome !== undefined) return job.outcome;
   const child = await getSession(engine.store.db, job.targetKey);
@@ -109,7 +111,7 @@ async function answer(parts: WaitParts, until: "all" | "any", ended: Ended): Pro
   };
 }
 
-/** The result of a run's wait; wakes that carry these results become plain entries. */
+/** Builds the result of a run's wait. Wakes that carry these results become plain entries. */
 async function answerRun(
   parts: WaitParts,
   { requester, until, wait }: WaitingCall & { wait: RunWait },
@@ -127,7 +129,7 @@ async function answerRun(
   });
 }
 
-/** The wait of a caller that is no run: nothing is stored, and it ends with its process. */
+/** Waits for a caller that is not a run. No row is stored, and the wait ends with its process. */
 async function waitAsCaller(
   parts: WaitParts,
   { jobs, until, signal }: JobWaitRequest,
@@ -152,7 +154,7 @@ async function waitAsCaller(
   });
 }
 
-/** The result of a wait that was recorded before a crash; undefined: none was recorded. */
+/** Continues a wait that was recorded before a crash; undefined: none was recorded. */
 export async function waitedBefore(parts: WaitParts, call: WaitingCall): Promise<WaitResult | undefined> {
   const { wait } = call;
   if (wait === undefined) return undefined;
@@ -172,7 +174,7 @@ export async function waitForJobs(parts: WaitParts, request: JobWaitRequest): Pr
   if (wait === undefined) return waitAsCaller(parts, request, deadlineAt);
   const opened = await engine.commit(async (unit): Promise<Result<void>> => {
     await holdSessions(unit.tx, [requester.key]);
-    // Nobody would read the answer of a run that has ended (I1); its wait adds no edge.
+    // A run that has ended reads no answer (I1), and its wait adds no edge.
     if (!(await wait.holds(unit))) return ok(undefined);
     return wait.openJobs(unit, {
       callId,

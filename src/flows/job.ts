@@ -1,8 +1,7 @@
-// Owns the end of a sub-agent's job: whether it has ended, what it came to, and who is told how.
+// Ends a sub-agent's job: decides whether it has ended, and announces its outcome. Its status comes from the
+// runtime (I12), and it is announced once, in the transaction that ends the run (I4). The result is kept even
+// if the requester is gone: posted, appended, or as a failed delivery for operators.
 // JB1: a job ends when the child has no unfinished run and no unfinished children of its own.
-// JB2: its status is the runtime's (I12); it is told once, in the unit that ends the run (I4).
-// JB3: whatever became of the requester, the result is kept: posted, appended, or as a failed delivery for
-//      operators.
 
 import {
   type AnnouncementFacts,
@@ -33,11 +32,11 @@ export const CHILD_DEADLINE = "child";
 export interface JobParts {
   readonly settings: Settings;
   readonly outbound: Outbound;
-  /** Where the readable copy of a transcript lies; absent in a cluster. */
+  /** Returns the path of the readable copy of a transcript; undefined in a cluster. */
   transcriptPath(sessionId: string): string | undefined;
 }
 
-/** A job at a moment at which it may have ended. */
+/** A job that may have ended. */
 interface JobContext extends JobParts {
   readonly acceptor: Acceptor;
   readonly unit: Unit;
@@ -45,10 +44,10 @@ interface JobContext extends JobParts {
   readonly child: Session;
 }
 
-/** The input of an announce turn; what it is about stands in the context. */
+/** The input of an announce turn; the context holds its subject. */
 const ANNOUNCE_INPUT = "Sub-agent announce step.";
 
-/** Asks the child itself to announce. False: no run is left for it. */
+/** Lets the child itself announce. False: it has no run left. */
 async function askChild(context: JobContext, last: Run, result: string): Promise<boolean> {
   const { acceptor, unit, settings, flow, child } = context;
   const requester = (await getSession(unit.tx, flow.requesterKey)) ?? child;
@@ -68,7 +67,7 @@ async function askChild(context: JobContext, last: Run, result: string): Promise
     },
     chain,
     flow: { flowId: flow.flowId, step: "announce", turn: 1 },
-    // A turn without an end must not keep the result back for ever.
+    // An announce turn without a limit could keep the result back for ever.
     timeoutMs: last.timeoutMs,
     successor: true,
   });
@@ -84,7 +83,7 @@ interface Kept {
   readonly code: string;
 }
 
-/** Kept where operators see it, and may have it delivered after all. */
+/** Keeps the result as a failed delivery that operators see and can retry. */
 async function keepForOperators(unit: Unit, kept: Kept): Promise<void> {
   const { sessionKey, runId, requesterKey, text, code } = kept;
   const deliveryId = unit.newId();
@@ -93,7 +92,7 @@ async function keepForOperators(unit: Unit, kept: Kept): Promise<void> {
     sessionKey,
     runId,
     code,
-    error: `the requester ${requesterKey} is not there to be told (${code})`,
+    error: `the requester ${requesterKey} can't be notified (${code})`,
   };
   const row = { id: deliveryId, ...facts, kind: "announce", route, text, state: "failed" } as const;
   await insertDelivery(unit.tx, { ...row, createdAt: unit.now });
@@ -123,7 +122,7 @@ async function hand(
   return accepted.ok;
 }
 
-/** Gives the requester's agent the result as a message; a sub-agent's own job goes on with it. */
+/** Sends the result to the requester's agent as a message. A sub-agent's own job continues with it. */
 async function wake(
   context: JobContext,
   requester: Session,
@@ -143,8 +142,8 @@ async function wake(
 }
 
 /**
- * A child with a thread of its own has posted its result there, as the reply of its run (`postReply`); what
- * failed left none, and is told there now. The requester has it in its transcript, or is woken with it.
+ * Announces in the child's own thread. A successful result was already posted there as the reply of its run
+ * (`postReply`); a failure is posted now. The requester gets it in its transcript, or is woken with it.
  */
 async function announceToThread(
   context: JobContext,
@@ -164,7 +163,7 @@ async function announceToThread(
   await hand(context, requester, text, last, { kind: "append" });
 }
 
-/** What a job with a thread of its own writes goes there, in the unit that ends its run. */
+/** Posts the reply of a job with a thread of its own there, in the transaction that ends its run. */
 async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session): Promise<void> {
   const { route, runId, reply = "" } = run;
   if (run.flow?.step !== "task" || route === undefined || run.state !== "ok" || isSilent(reply)) return;
@@ -172,7 +171,7 @@ async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session):
   await queueDelivery(parts, unit, { session: child, route, text, kind: "announce", runId });
 }
 
-/** Tells the requester, by the way that was agreed at the spawn and that is still open. */
+/** Announces to the requester by the route agreed at the spawn, or another that is still open. */
 async function announceResult(context: JobContext, text: string, last: Run | undefined): Promise<void> {
   const { unit, flow, child } = context;
   if (child.spawn?.thread !== undefined) return announceToThread(context, child.spawn.thread, text, last);
@@ -206,13 +205,13 @@ function isWake(run: Run, session: Session): boolean {
   const { provenance } = run.input;
   if (run.kind !== "turn" || provenance?.kind !== "inter_session") return false;
   const { sourceTool, sourceSessionKey } = provenance;
-  // A job's own runs come from the other side: from who gave it.
+  // A job's own runs come from its requester.
   return sourceTool === "sessions_spawn" && ![session.spawnedBy, session.key].includes(sourceSessionKey);
 }
 
 /**
- * A wait has returned the results of these sub-agents to a run of their requester: it is not woken with them
- * again. What was to wake it is only written into its transcript.
+ * After a wait has returned these results to a run of their requester: writes the pending wakes into its
+ * transcript instead of waking it.
  */
 export async function writeDownWakes(
   unit: Unit,
@@ -226,7 +225,7 @@ export async function writeDownWakes(
   }
 }
 
-/** A requester that was to be woken, and was not: it is told in the other ways, those that are still open. */
+/** Announces by the other open routes to a requester that could not be woken. */
 export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
   const overLimit = run.code === "chain_limit";
   if (!overLimit && run.startedAt !== undefined) return;
@@ -246,7 +245,7 @@ export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Un
   }
 }
 
-/** Sets the date of a finished child's clean-up: at once for what must go, else when it is to be archived. */
+/** Sets the date of a finished child's clean-up: now for a child to delete, else its archiving date. */
 export async function planChildCleanup(
   acceptor: Pick<Acceptor, "setDeadline">,
   unit: Unit,
@@ -266,11 +265,11 @@ interface Settlement {
   readonly words?: string;
   /** The child chose to announce nothing. */
   readonly isQuiet?: boolean;
-  /** The child was stopped, also if it only waited at that moment. */
+  /** The child was stopped, also if it only waited. */
   readonly stopped?: boolean;
 }
 
-/** Ends the job: told once, and never again. */
+/** Ends the job and announces it once. */
 async function settle(
   context: JobContext,
   { words, isQuiet = false, stopped }: Settlement = {},
@@ -300,7 +299,7 @@ async function settle(
   await lookAbove(context, context.acceptor, unit, context.child);
 }
 
-/** A job above may only have waited for this child's: if nobody is woken there, it ends now. */
+/** Ends the job above if it only waited for this child and no run wakes there. */
 export async function lookAbove(
   parts: JobParts,
   acceptor: Acceptor,
@@ -311,7 +310,7 @@ export async function lookAbove(
   if (above !== undefined) await jobMayHaveEnded(parts, acceptor, unit, above);
 }
 
-/** A child's job, if it is not finished. */
+/** Returns a child's job, if it is unfinished. */
 async function openJobOf(unit: Unit, child: Session): Promise<Flow | undefined> {
   const flow = child.spawn === undefined ? undefined : await getFlow(unit.tx, child.spawn.flowId);
   return flow?.open === true ? flow : undefined;
@@ -323,26 +322,26 @@ async function isAtWork(unit: Unit, flow: Flow): Promise<boolean> {
   return (await openSpawnsOf(unit.tx, { sessionKey: flow.targetKey })).length > 0;
 }
 
-/** Looks whether a child's job has ended, and if so announces it. Harmless at any time. */
+/** Announces a child's job if it has ended. Safe to call at any time. */
 export async function jobMayHaveEnded(
   parts: JobParts,
   acceptor: Acceptor,
   unit: Unit,
   child: Session,
 ): Promise<void> {
-  // Two of its children may end at the same moment: the later one sees that it is the last.
+  // Two of its children may end at the same time: the later one sees that it is the last.
   await holdSessions(unit.tx, [child.key]);
   const flow = await openJobOf(unit, child);
   if (flow === undefined || (await isAtWork(unit, flow))) return;
   const context: JobContext = { ...parts, acceptor, unit, flow, child };
   const { last, result } = await outcomeOf(context);
-  // With a thread of its own it has said there what there is to say.
+  // A child with its own thread has already posted there.
   const asks = last?.state === "ok" && child.spawn?.thread === undefined;
   const asked = asks && (await askChild(context, last, result));
   if (!asked) await settle(context);
 }
 
-/** A child was stopped as a whole: its job has ended, whatever of its own it still waited for. */
+/** Ends the job of a child that was stopped as a whole, even if it still waited for results. */
 export async function jobStopped(
   parts: JobParts,
   acceptor: Acceptor,
@@ -353,14 +352,14 @@ export async function jobStopped(
   if (flow !== undefined) await settle({ ...parts, acceptor, unit, flow, child }, { stopped: true });
 }
 
-/** The text of an announce turn. After a failed or empty turn the runtime composes it. */
+/** Returns the text of an announce turn. After a failed or empty turn the runtime composes it. */
 function announcedBy({ state, reply = "" }: Run): Settlement {
   if (state !== "ok") return {};
   if (skipsAnnouncement(reply)) return { isQuiet: true };
   return isSilent(reply) ? {} : { words: reply };
 }
 
-/** A run of a job has ended. */
+/** Called when a run of a job has ended. */
 export async function jobRunEnded(
   parts: JobParts,
   acceptor: Acceptor,
@@ -371,7 +370,7 @@ export async function jobRunEnded(
   const child = await getSession(unit.tx, flow.targetKey);
   if (child === undefined || !flow.open) return;
   await postReply(parts, unit, run, child);
-  // An announce turn may have spawned, too: then it is asked again once those results are there.
+  // An announce turn may have spawned, too. Then the child announces again when those results are there.
   const isLast = run.flow?.step === "announce" && !(await isAtWork(unit, flow));
   if (!isLast) return jobMayHaveEnded(parts, acceptor, unit, child);
   const context: JobContext = { ...parts, acceptor, unit, flow, child };

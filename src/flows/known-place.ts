@@ -1,8 +1,8 @@
-// Owns which places on channels an agent may write to: those that somebody has made known.
-// KP1: a place is known by a session: one's own, or one that this session may write to (I9); or by the
-//      settings: somebody who was let in, or a group that is named there.
-// KP2: a contained session, and a token that covers some sessions only, know places by sessions alone.
-// KP3: what is not known is answered alike, whether or not anybody reads there, with the settings that would
+// Decides which places on channels an agent may write to: known places. A place is known through a session,
+// the agent's own or one that it may write to (I9), or through the settings: a person who was let in, or a
+// group named there.
+// KP2: a contained session, and a token that covers some sessions only, know places through sessions only.
+// KP3: an unknown place always gets the same answer, whether or not it exists, with the settings that would
 //      make it known.
 
 import { accountOf, type ChannelAccount } from "../core/channel-settings.ts";
@@ -16,11 +16,11 @@ import { type AccessContext, openGate } from "./access.ts";
 import { checkPlace, isKnownPeer, leadToSamePlace, type NamedPlace, sessionsAt } from "./destination.ts";
 import { announceRoute } from "./party.ts";
 
-/** Who wants to write. */
+/** The session or operator that wants to write. */
 interface Writer {
   readonly viewer: Viewer;
   readonly session: Session;
-  /** Where the message came from that it works on. */
+  /** The place of the message that it is working on. */
   readonly route?: Route | undefined;
   readonly contained: boolean;
 }
@@ -37,7 +37,7 @@ function unknown({ channel, to }: Route, account: ChannelAccount | undefined): F
   const settings = [`channels.${channel}${at}.groups`, `channels.${channel}${at}.allowFrom`].map(
     (name) => `${name} with ${shown}`,
   );
-  return fail("not_visible", `${channel} ${shown} is no place that you may write to`, {
+  return fail("not_visible", `${channel} ${shown} is not a place that you may write to`, {
     hint:
       "You may write where your own people are, and those of sessions that you may send to. " +
       `A group or a person can be made known by ${settings.join(" or ")}.`,
@@ -45,16 +45,16 @@ function unknown({ channel, to }: Route, account: ChannelAccount | undefined): F
   });
 }
 
-/** Whether the settings, or an operator, have made a place known; where it is then. */
+/** Returns the route of a place that the settings or an operator have made known. */
 async function knownBySettings(ctx: AccessContext, route: Route): Promise<Route | undefined> {
   const { channel, to, threadId } = route;
   const account = accountOf(ctx.settings.channels, route);
-  // A wildcard names nobody.
+  // A wildcard names no one.
   if (account === undefined || to === "*") return undefined;
   const entry = Object.entries(account.groups).find(([name]) => idIn(name, channel) === to);
   if (entry?.[1].enabled === true) return route;
   if (threadId !== undefined || !(await isKnownPeer(ctx.db, ctx.settings, route))) return undefined;
-  // Where a person reads may have another id than the person.
+  // A person's chat may have another id than the person.
   const { accountId } = account;
   return (await getPeer(ctx.db, { channel, accountId, peerId: to }))?.route ?? route;
 }
@@ -74,7 +74,7 @@ async function knownAt(ctx: AccessContext, writer: Writer, route: Route): Promis
   return place === undefined ? undefined : { route: place };
 }
 
-/** The place that is meant, if it is known. Without an account: the first one by which it is. */
+/** Returns the named place, if it is known. Without an account: the first account that knows it. */
 export async function knownPlace(
   ctx: AccessContext,
   writer: Writer,

@@ -1,8 +1,8 @@
-// Owns the life of a session outside its runs: made, changed, reset, deleted, written into by an operator.
-// LC1: a reset or a deletion first ends what was accepted before it, in the same transaction: nothing
-//      accepted later is lost, and nothing accepted earlier reaches the new transcript.
-// LC2: the main session of every configured agent exists, and no main session can be deleted.
-// LC3: what is written into a session from outside is a lane item, so that calls and results stay paired.
+// Creates, changes, resets and deletes sessions, and writes an operator's text into them. The main session of
+// every configured agent exists and can't be deleted. Text from outside is a lane item, so that calls and
+// results stay paired.
+// LC1: a reset or a deletion first ends all earlier accepted work, in the same transaction: later messages
+//      are kept, and earlier ones never reach the new transcript.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { optional } from "../core/optional.ts";
@@ -35,9 +35,9 @@ import type { Outbound } from "./outbox.ts";
 export interface LifecycleContext {
   readonly engine: Engine;
   readonly settings: Settings;
-  /** Whether a model of this name could run; a failure lists valid ones. */
+  /** Checks that a model of this name exists; a failure lists valid ones. */
   checkModel(name: string): Result<string>;
-  /** Told when a place has to be told that its session is gone. */
+  /** Notifies the people in a place that its session is gone. */
   readonly outbound: Outbound;
   /** Removes the readable copy of a deleted transcript, if the store keeps one. */
   dropTranscript(sessionId: string): Promise<void>;
@@ -46,11 +46,11 @@ export interface LifecycleContext {
 type Facts = Pick<LifecycleContext, "engine" | "settings">;
 
 export const VERBOSE_LEVELS = ["off", "on", "full"];
-/** Sessions below a deleted one whose work is cancelled with it. */
+/** Maximum number of sessions below a deleted one whose work is cancelled with it. */
 const DESCENDANTS_MAX = 10_000;
 const INJECTED_MAX_BYTES = 256 * 1024;
 
-/** Makes what every agent must have: its main session. To be called at start; harmless at any time. */
+/** Makes the main session of every agent. Called at start; safe to call at any time. */
 export async function ensureMainSessions(ctx: Facts): Promise<void> {
   const rules = keyRulesOf(ctx.settings);
   const agents = ctx.settings.session.scope === "global" ? [defaultAgent(ctx.settings)] : ctx.settings.agents;
@@ -64,7 +64,7 @@ export async function ensureMainSessions(ctx: Facts): Promise<void> {
   });
 }
 
-/** What makes a new session's row; everything else starts empty. */
+/** The facts of a new session's row. All other columns start empty. */
 interface NewSession {
   readonly key: string;
   readonly agentId: string;
@@ -97,19 +97,19 @@ export async function insertNew(unit: Unit, session: Session): Promise<void> {
   unit.publish({ kind: "session", sessionKey: session.key, change: "created" });
 }
 
-/** Written in the same transaction as the work, such as the answer under an idempotency key. */
+/** Called in the same transaction as the work, for example to store the answer under an idempotency key. */
 type Also<T> = (unit: Unit, done: T) => Promise<void>;
 
 interface CreateRequest {
   /** Default: the default agent. */
   readonly agentId?: string;
   readonly label?: string;
-  /** What opens it: `agent:<agentId>:acp:<uuid>`. Default: a chat. */
+  /** The client that opens it: `agent:<agentId>:acp:<uuid>`. Default: a chat. */
   readonly client?: "acp";
   readonly also?: Also<Session>;
 }
 
-/** A new conversation with an agent: `agent:<agentId>:chat:<uuid>`. */
+/** Makes a new conversation with an agent: `agent:<agentId>:chat:<uuid>`. */
 export async function createSession(
   ctx: Facts,
   viewer: Viewer,
@@ -137,7 +137,7 @@ export async function createSession(
   });
 }
 
-/** What a caller may change. An absent field stays; `null` clears it. */
+/** The fields that a caller may change. An absent field stays; `null` clears it. */
 export interface PatchRequest {
   readonly label?: string | null;
   readonly thinkingLevel?: string | null;
@@ -158,12 +158,12 @@ export async function patchSession(
 ): Promise<Result<Session>> {
   const mayAdmin = viewer.kind === "operator" && hasScope(viewer.scopes, "operator.admin");
   if (request.sendPolicy !== undefined && !mayAdmin) {
-    return fail("missing_scope", "sendPolicy is changed with the scope operator.admin only");
+    return fail("missing_scope", "changing sendPolicy needs the scope operator.admin");
   }
   return ctx.engine.commit((unit) => patchIn(ctx, unit, session, request));
 }
 
-/** The same in a unit, for whoever has decided that it may be done. A failure has changed nothing. */
+/** The same in a transaction, for a caller that has already decided. A failure has changed nothing. */
 export async function patchIn(
   ctx: Pick<LifecycleContext, "settings" | "checkModel">,
   unit: Unit,
@@ -187,7 +187,7 @@ export async function patchIn(
   return changed(unit, session, request.also);
 }
 
-/** The session as the unit leaves it. */
+/** Returns the session with the changes. */
 async function changed(
   unit: Unit,
   session: Session,
@@ -200,7 +200,7 @@ async function changed(
 }
 
 function gone(session: Session): Failure {
-  return fail("session_not_found", `session ${session.key} does not exist any more`);
+  return fail("session_not_found", `session ${session.key} no longer exists`);
 }
 
 function checkPatch(
@@ -238,7 +238,7 @@ function oneOf(name: string, value: string | null | undefined, valid: readonly s
   return fail(code, `${name} ${shown} is not valid; valid: ${valid.join(", ")}; null clears it`);
 }
 
-/** A label, or another name that is shown like one. */
+/** Checks a label, or another name that is shown like one. */
 export function checkLabel(text: string, what = "label"): Result<string> {
   const label = text.trim();
   if (label === "") return fail("invalid_argument", `${what} must not be empty; null clears it`);
@@ -257,7 +257,7 @@ export async function archiveIn(unit: Unit, key: string): Promise<void> {
   unit.publish({ kind: "session", sessionKey: key, change: "updated", archived: true });
 }
 
-/** Ends the conversations of a session that loses its transcript, with their turns that wait in a lane. */
+/** Ends the conversations of a session that loses its transcript, and their turns that wait in a lane. */
 async function endFlows(
   ctx: Facts,
   unit: Unit,
@@ -265,12 +265,15 @@ async function endFlows(
   reason: "session_reset" | "session_deleted",
 ): Promise<void> {
   for (const flow of await openFlowsOf(unit.tx, key)) {
-    // A sub-agent's job ends with its runs, and is announced then; a reset keeps it (SPEC 4).
+    // A sub-agent's job ends with its runs and is announced then; a reset keeps the job.
     if (flow.kind === "send") await cancelConversation(ctx.engine, unit, flow, reason);
   }
 }
 
-/** A new transcript under a new session id, counters zero; settings, label, route and children stay. */
+/**
+ * Starts a new transcript under a new session id, with zero counters. Settings, label, route and children
+ * stay.
+ */
 export async function resetSession(
   ctx: Facts,
   session: Session,
@@ -279,7 +282,7 @@ export async function resetSession(
   return ctx.engine.commit((unit) => resetIn(ctx, unit, session, also));
 }
 
-/** The same in a unit. A failure has changed nothing. */
+/** The same in a transaction. A failure has changed nothing. */
 export async function resetIn(
   ctx: Facts,
   unit: Unit,
@@ -301,12 +304,12 @@ export async function resetIn(
 }
 
 interface DeleteRequest {
-  /** Also what was said in it. Default true. */
+  /** Also deletes the transcript. Default true. */
   readonly deleteTranscript?: boolean;
   readonly also?: Also<string>;
 }
 
-/** Deletes a session, its work and that of the sessions below it ended. Runs, deliveries and usage stay. */
+/** Deletes a session and ends its work and that of the sessions below it. Runs, deliveries and usage stay. */
 export async function deleteSession(
   ctx: Pick<LifecycleContext, "engine" | "settings" | "outbound" | "dropTranscript">,
   session: Session,
@@ -323,7 +326,7 @@ export async function deleteSession(
     if ((await getSession(unit.tx, key)) === undefined) return gone(session);
     const reason = "session_deleted";
     await endFlows(ctx, unit, key, reason);
-    // First from above, so that no job below it is announced to what is about to go.
+    // From the top first, so that no job below announces to a session that is being deleted.
     await ctx.engine.abortIn(unit, { sessionKey: key, reason });
     const release = (sessionKey: string, why: "deleted" | "requester") =>
       unbind(ctx, ctx.engine, unit, { what: { sessionKey }, why, tell: true });
@@ -331,7 +334,7 @@ export async function deleteSession(
       await ctx.engine.abortIn(unit, { sessionKey: below, reason });
       await release(below, "requester");
     }
-    // Once more: the end of those may have left a notice here.
+    // Again: the end of those may have left a notice here.
     await ctx.engine.abortIn(unit, { sessionKey: key, reason });
     await dropInboundFiles(ctx.engine, unit, key);
     await release(key, "deleted");
@@ -346,20 +349,20 @@ export async function deleteSession(
   for (const sessionId of deleted.value) await ctx.dropTranscript(sessionId);
   const workspace = findAgent(ctx.settings, session.agentId)?.workspace;
   const dir = session.spawn?.attachments?.dir;
-  // What can't be removed now is tried again at the next start.
+  // A file that can't be removed now is removed at the next start.
   if (dir !== undefined && workspace !== undefined) await removeAttachments(workspace, dir);
   return ok({ key });
 }
 
 interface InjectRequest {
   readonly message: string;
-  /** Put before the message, in brackets. */
+  /** Prefix of the message, in brackets. */
   readonly label?: string;
   /** The same id never appends twice. */
   readonly runId?: string;
   /** The owner of that id, as an idempotency key. */
   readonly askedBy?: string;
-  /** Not asked when the id was accepted before. */
+  /** Not called when the id was accepted before. */
   readonly also?: Also<Run>;
 }
 

@@ -1,6 +1,6 @@
-// Owns the list of the sessions that a viewer may see, with what each one is doing.
-// LV1: the query is narrowed to what the viewer could reach; each row then passes the gate (I9).
-// LV2: a page costs a fixed number of queries; only relations that the gate must follow add any.
+// Lists the sessions that a viewer may see, with their current activity. The query covers only sessions that
+// the viewer could reach, and each row then passes the gate (I9). A page costs a fixed number of queries,
+// plus those for relations that the gate must follow.
 
 import type { Session, SessionState } from "../core/session.ts";
 import type { Viewer } from "../core/visibility.ts";
@@ -8,7 +8,7 @@ import { childCounts, listSessions, type SessionFilter } from "../store/session-
 import { activityOf, getSession } from "../store/sessions.ts";
 import { type AccessContext, openGate, viewerScope } from "./access.ts";
 
-/** The gate hides archived sessions from everybody but operators, whatever is asked for. */
+/** The gate hides archived sessions from all but operators, regardless of the filter. */
 export type ListFilter = Omit<SessionFilter, "scope">;
 
 export interface ListedSession {
@@ -22,10 +22,12 @@ export interface SessionPage {
   readonly nextCursor?: string;
 }
 
-/** Store pages read to fill one page when the gate refuses rows; a shorter page with a cursor after that. */
+/**
+ * Maximum number of store pages read to fill one page. After that a shorter page with a cursor is returned.
+ */
 const PAGES_MAX = 10;
 
-/** Visible sessions, newest first. */
+/** Returns visible sessions, newest first. */
 export async function listVisible(
   ctx: AccessContext,
   viewer: Viewer,
@@ -45,7 +47,7 @@ export async function listVisible(
     });
     for (const row of found.rows) if (await gate.admits("list", row)) seen.push(row);
     cursor = found.nextCursor;
-    // The store read as much as it may for one page: its cursor goes on, and the caller decides whether to.
+    // The store read its maximum for one page: the caller can continue from its cursor.
     if (cursor === undefined || found.rows.length < limit) break;
   }
   const activity = await activityOf(
@@ -59,7 +61,7 @@ export async function listVisible(
   return { rows, ...(cursor === undefined ? {} : { nextCursor: cursor }) };
 }
 
-/** How many sessions that a list would show each of these spawned; none: it is left out. */
+/** Returns, for each session, how many visible sessions it spawned. Zero is left out. */
 export async function visibleChildren(
   ctx: AccessContext,
   viewer: Viewer,
@@ -68,7 +70,7 @@ export async function visibleChildren(
   return childCounts(ctx.db, { ...of, scope: viewerScope(ctx, viewer) });
 }
 
-/** Those who spawned these sessions, as far as the viewer may see them: a row names nobody else. */
+/** Returns the visible spawners of these sessions; a row names no other. */
 export async function visibleSpawners(
   ctx: AccessContext,
   viewer: Viewer,

@@ -1,6 +1,5 @@
-// Owns the notice to a sender who no longer waits: how a message that it sent came out, told once (SPEC 3).
-// N1: a failure wakes the sender; a success, and whatever comes after the sender was stopped, is only
-//     written down.
+// Notifies a sender who no longer waits of its message's outcome, once. A failure wakes the sender. A success
+// is only written into its transcript, and so is any outcome after the sender was stopped.
 
 import type { Provenance } from "../core/message.ts";
 import type { AcceptRequest } from "../engine/accept.ts";
@@ -12,7 +11,7 @@ function noticeText(context: FlowContext, to: string): string {
   const about = `Notice from the gateway about your earlier message to ${to} (run ${run.runId})`;
   if (run.state === "ok") {
     return flow.round1Reply === undefined
-      ? `${about}: it was worked off; there was no reply.`
+      ? `${about}: it was processed; there was no reply.`
       : `${about}: it was answered:\n\n${flow.round1Reply}`;
   }
   const error = run.error ?? "no reason given";
@@ -23,7 +22,7 @@ function noticeText(context: FlowContext, to: string): string {
 export async function notifySender(context: FlowContext): Promise<void> {
   const { acceptor, unit, settings, flow, run, requester, target } = context;
   if (requester === undefined || requester.key === flow.targetKey) return;
-  // A reset forgot the question; the answer would be a riddle.
+  // After a reset the sender no longer knows the question.
   if (requester.sessionId !== flow.requesterSessionId) return;
   const to = target === undefined ? flow.targetKey : partyOf(settings, target, requester).key;
   const chain = { chainId: run.chainId, hop: run.hop };
@@ -36,12 +35,12 @@ export async function notifySender(context: FlowContext): Promise<void> {
   const request: AcceptRequest = {
     sessionKey: requester.key,
     kind: run.state !== "ok" && flow.open ? "turn" : "append",
-    // A result about another session, like the one that a sender who waits is given (I14).
+    // It is about another session, so it is redacted like the result of a wait (I14).
     input: { text: unit.redactor.mask(noticeText(context, to)), provenance },
     chain,
     successor: true,
   };
   const accepted = await acceptor.acceptIn(unit, request);
-  // At a chain limit the sender is not woken, but still told.
+  // At a chain limit the notice does not wake the sender, but is still written.
   if (!accepted.ok && request.kind === "turn") await acceptor.acceptIn(unit, { ...request, kind: "append" });
 }

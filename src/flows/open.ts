@@ -1,7 +1,7 @@
-// Owns how a conversation begins by being used: an operator or a client names it, and it is there.
-// ON1: this is the only place that makes a session because somebody named it. Whoever speaks for a session,
-//      such as an agent's tool, never opens one: a typo of a model makes nothing (SPEC 2).
-// ON2: the session is made in the unit that accepts its first message: a refused one leaves nothing behind.
+// Makes a conversation when an operator or a client names it. No other code makes a session because of its
+// name. A caller that acts as a session, such as an agent's tool, never makes one: a model's typo makes
+// nothing. The transaction that accepts the first message makes the session, so a refused message leaves
+// nothing behind.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { Session } from "../core/session.ts";
@@ -19,13 +19,13 @@ interface OpenContext {
   readonly settings: Settings;
 }
 
-/** A session to write to, and what has to be done first, in the unit that accepts the message. */
+/** A session to write to, and the work to do first in the transaction that accepts the message. */
 export interface Opening {
   readonly session: Session;
   before(unit: Unit): Promise<Result<void>>;
 }
 
-/** An opening that makes the session, unless another request has made it meanwhile. */
+/** Returns an opening that makes the session, unless another request has made it meanwhile. */
 export function openingOf(session: Session, isThere: boolean): Opening {
   return {
     session,
@@ -36,7 +36,7 @@ export function openingOf(session: Session, isThere: boolean): Opening {
   };
 }
 
-/** The free name that a person or a client means by this text; undefined: it is none, or of no agent. */
+/** Returns the free name in this text; undefined: the text is not a name, or its agent does not exist. */
 export function freeName(
   settings: Settings,
   viewer: Viewer,
@@ -47,7 +47,7 @@ export function freeName(
   if (!key?.ok || !opensOnUse(key.value, rules)) return undefined;
   const agentId = agentIdInKey(key.value);
   if (agentId === undefined || findAgent(settings, agentId) === undefined) return undefined;
-  // The name of an agent alone is more likely meant as that agent than as a conversation with another.
+  // An agent's name alone more likely means that agent than a conversation with another one.
   if (findAgent(settings, text.trim().toLowerCase()) !== undefined) return undefined;
   return { key: key.value, agentId };
 }
@@ -56,12 +56,12 @@ interface NamedRequest {
   readonly key: string;
   /** The agent of the session. Default: the one in the key. */
   readonly agentId?: string;
-  /** Given to a session that is made now. */
+  /** The label of a session that is made now. */
   readonly label?: string;
   readonly also: (unit: Unit, session: Session) => Promise<void>;
 }
 
-/** The conversation of this name, made if it is not there. */
+/** Returns the conversation of this name, made if missing. */
 export async function createNamed(
   ctx: OpenContext,
   viewer: Viewer,
@@ -86,7 +86,7 @@ export async function createNamed(
   });
 }
 
-/** The session that a message goes to: one that is there, or a conversation whose name is free. */
+/** Returns the session for a message: an existing one, or a new conversation under a free name. */
 export async function openSession(
   ctx: OpenContext,
   viewer: Viewer,

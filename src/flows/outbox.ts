@@ -1,9 +1,8 @@
-// Owns what is written when text has to leave through a channel: one outbox row, in the unit that ends the
-// run (I5).
-// O1: queued is not delivered: nothing here talks to a channel.
-// O2: what is sent besides the answers of runs waits in bounded numbers for each place: neither an agent in
-//     a loop nor somebody who writes command after command fills the outbox. Answers of runs, whose number
-//     the lanes bound, are always taken.
+// Writes the outbox row of text for a channel, in the transaction that ends the run (I5). Queued is not
+// delivered: this code talks to no channel.
+// O2: text other than the answers of runs waits in bounded numbers for each place: neither an agent in a loop
+//     nor a person who writes command after command fills the outbox. Answers of runs, bounded by the lanes,
+//     are always accepted.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
@@ -15,7 +14,7 @@ import { insertDelivery } from "../store/deliveries.ts";
 import { isBacklogFull } from "../store/hook-backlog.ts";
 import { leaveVerdict } from "./destination.ts";
 
-/** Told after the commit that an outbox row waits; filled in by the channels. */
+/** Notified after the commit that an outbox row waits. The channels implement it. */
 export interface Outbound {
   deliveryQueued(): void;
 }
@@ -26,24 +25,26 @@ export interface OutgoingText {
   readonly text: string;
   readonly kind: "announce" | "send";
   readonly runId?: string;
-  /** It goes where it was asked for: a session that people share may be used elsewhere meanwhile. */
+  /**
+   * The text goes to the place of its question, although a shared session may be used elsewhere meanwhile.
+   */
   readonly isAnswer?: boolean;
 }
 
-/** Texts that may wait for one place before no more are taken for it (O2). */
+/** Maximum number of texts that may wait for one place (O2). */
 const WAITING_MAX = 200;
 
-/** Whether a place takes another text that is no run's answer. */
+/** Checks that a place may get another text that is not the answer of a run. */
 export async function placeHasRoom(unit: Unit, route: Route): Promise<Result<void>> {
   if (!(await isBacklogFull(unit.tx, route, WAITING_MAX))) return ok(undefined);
-  return fail("queue_full", `${WAITING_MAX} texts wait for this place already, and no more are taken`, {
+  return fail("queue_full", `${WAITING_MAX} texts already wait for this place, which is the limit`, {
     hint: "Nothing was sent. See why they wait (parley deliveries), or send again later.",
   });
 }
 
 type OutboxState = Extract<LiveEvent, { kind: "outbox" }>["state"];
 
-/** Tells who looks at the outbox that a row has changed. */
+/** Publishes that an outbox row has changed. */
 export function publishOutbox(
   unit: Unit,
   { id: deliveryId, sessionKey }: { id: string; sessionKey: string },
@@ -52,10 +53,7 @@ export function publishOutbox(
   unit.publish({ kind: "outbox", deliveryId, sessionKey, state });
 }
 
-/**
- * Writes the outbox row: pending, or skipped where the send policy forbids that text leaves. Returns its
- * id.
- */
+/** Writes the outbox row: pending, or skipped if the send policy forbids that text leaves. Returns its id. */
 export async function queueDelivery(
   ports: { settings: Settings; outbound: Outbound },
   unit: Unit,
@@ -77,25 +75,25 @@ export async function queueDelivery(
   return { id, state };
 }
 
-/** What the gateway itself says to somebody at a channel. */
+/** A text of the gateway itself to a person at a channel. */
 interface Note {
-  /** Whose people it is about. */
+  /** The session that it is about. */
   readonly sessionKey: string;
   readonly route: Route;
   readonly text: string;
-  /** What it is about; notes of one sort can be found again by their ids. */
+  /** The kind of the note, which its id begins with. */
   readonly about: "pairing" | "command" | "trouble";
 }
 
-/** What the ids of notes of a sort begin with. */
+/** Returns the prefix of the ids of a kind of note. */
 export function notePrefix(about: Note["about"]): string {
   return `${about}-`;
 }
 
 /**
- * Writes the outbox row of what the gateway itself answers: to a command, to a stranger, about a message
- * that can't be taken. No session speaks, so no send policy is asked (SPEC 5). False: too much waits for the
- * place already, and nothing is said.
+ * Writes the outbox row of an answer of the gateway itself: to a command, to a stranger, about a message that
+ * can't be accepted. No session speaks, so no send policy applies. False: too many texts wait for the place,
+ * and nothing is written.
  */
 export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note: Note): Promise<boolean> {
   const { sessionKey, route, text, about } = note;
@@ -110,7 +108,9 @@ export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note:
   return true;
 }
 
-/** RPC `send`: text from an operator to a channel target, kept in the session's transcript as well. */
+/**
+ * Sends text of an operator to a channel target (RPC `send`) and keeps it in the session's transcript, too.
+ */
 export async function sendText(
   ports: { settings: Settings; outbound: Outbound; engine: Engine },
   request: {

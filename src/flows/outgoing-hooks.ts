@@ -1,9 +1,7 @@
-// Owns what is written when programs outside are to be told: one outbox row for each hook and event, in the
-// unit that caused the event.
-// OH1: an event that is committed is in the outbox, and one that is not, is not: no crash comes in between.
-// OH2: what waits for one hook is bounded, on disk: memory holds none of it, and a restart loses none. Over
-//      the bound nothing more is kept, each event is counted, and one failed row says how many: operators see
-//      it, and may have it sent.
+// Writes one outbox row for each outgoing hook and event, in the transaction that caused the event. So an
+// event is in the outbox exactly if it is committed. The backlog of a hook is bounded and on disk, so a
+// restart keeps it. Over the bound, events are dropped and counted, and one failed row reports the number to
+// operators, who can have it sent.
 
 import { HOOK_VERSION, type HookEvent, hookEventOf } from "../core/hook-event.ts";
 import { matchesAny } from "../core/pattern.ts";
@@ -14,14 +12,14 @@ import { insertDelivery } from "../store/deliveries.ts";
 import { BACKLOG_FULL, backlogRow, countWaiting, rewriteBacklogRow } from "../store/hook-backlog.ts";
 import type { Outbound } from "./outbox.ts";
 
-/** The channel of the outbox that calls hooks. */
+/** The outbox channel that calls hooks. */
 export const WEBHOOK = "webhook";
-/** News that waits for one hook. Processes that share a store may pass it by what each takes in a moment. */
+/** Maximum number of events that wait for one hook. Processes that share a store may exceed it slightly. */
 const PENDING_MAX = 100_000;
-/** A full backlog is counted again after so long at the earliest. */
+/** Minimum interval between two counts of a full backlog. */
 const COUNT_EVERY_MS = 1_000;
 
-/** Where the outbox sends the news of a hook: its name, since its address may be a secret. */
+/** Returns the outbox route of a hook: its name, since its address may be a secret. */
 export function hookRoute(hook: OutgoingHook): Route {
   return { channel: WEBHOOK, to: hook.name };
 }
@@ -48,7 +46,7 @@ async function queue(unit: Unit, hook: OutgoingHook, event: HookEvent): Promise<
   });
 }
 
-/** One more that is not kept. */
+/** Counts a dropped event. */
 async function countLost(
   unit: Unit,
   hook: OutgoingHook,
@@ -84,10 +82,10 @@ interface Lost {
   readonly since: string;
 }
 
-/** Remembers how much room each backlog has, so that not every event counts its rows. */
+/** Caches the free space of each backlog, so that not every event counts its rows. */
 function createRooms(pendingMax: number) {
   const rooms = new Map<string, { left: number; readonly countedAt: number }>();
-  /** Takes a place. False: there is none. */
+  /** Reserves space for one event. False: there is none. */
   return async (unit: Unit, hook: OutgoingHook): Promise<boolean> => {
     let room = rooms.get(hook.name);
     const isOld = room === undefined || (room.left === 0 && unit.now - room.countedAt >= COUNT_EVERY_MS);
@@ -103,8 +101,8 @@ function createRooms(pendingMax: number) {
 }
 
 /**
- * Writes the news of a unit's events; undefined: nobody is to be told of anything. `pendingMax`: so much may
- * wait for one hook. Default 100,000. `dropped`: told of each event that was not kept.
+ * Writes the outbox rows for a transaction's events; undefined: no hook is configured. `pendingMax`: maximum
+ * number of waiting events per hook. Default 100,000. `dropped`: called for each dropped event.
  */
 export function createHookRecorder(
   hooks: readonly OutgoingHook[],

@@ -1,9 +1,9 @@
-// Owns how a stranger at a channel is let in: a code that the stranger is told, and an operator who decides.
-// PR1: who is not known can make the gateway keep one row and say one sentence in ten minutes, and of an
-//      account so many at most are open at once: nobody fills a disk by writing. Where all are, whoever was
-//      told longest ago makes room after ten minutes: many who ask keep nobody else out for long.
-// PR2: a code is decided on once, within an hour; afterwards it is as unknown as one that never was.
-// PR3: what the person is told goes through the outbox, in the unit that decides (I5).
+// Lets strangers in at a channel: the stranger gets a code, and an operator approves it.
+// PR1: an unknown person can cause at most one row and one sentence in ten minutes, and an account has a
+//      bounded number of open pairings, so nobody fills a disk by writing. At the limit, the person who was
+//      notified longest ago is forgotten after ten minutes, so many strangers lock no one out for long.
+// PR2: a code is decided on once, within an hour; afterwards it is unknown.
+// PR3: messages to the person go through the outbox, in the transaction that decides (I5).
 
 import { createHash } from "node:crypto";
 import { accountOf } from "../core/channel-settings.ts";
@@ -34,12 +34,12 @@ export interface PairingParts {
   readonly outbound: Outbound;
 }
 
-/** No `I`, `L`, `O`, `0` or `1`: a code is read out and typed. */
+/** Without `I`, `L`, `O`, `0` and `1`: people read codes out and type them. */
 const LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const CODE_LENGTH = 8;
 const CODE_MS = 3_600_000;
 const TELL_AGAIN_MS = 600_000;
-/** Of one account; who comes then hears nothing until one of them is decided on, or has been told a while. */
+/** Per account. At the limit a new stranger gets no answer until a pairing is decided or ten minutes old. */
 const OPEN_MAX = 20;
 const LISTED_MAX = 1_000;
 
@@ -54,10 +54,10 @@ function newCode(unit: Unit): string {
   return code;
 }
 
-/** Somebody who writes directly and is not known. */
+/** An unknown person who writes directly. */
 interface Stranger extends PeerId {
   readonly name?: string;
-  /** Where the answer goes. */
+  /** The route for the answer. */
   readonly route: Route;
 }
 
@@ -69,26 +69,26 @@ function askedWords(code: string): string {
   ].join("\n");
 }
 
-/** The session that a note about somebody is filed under: the main one of the account's agent. */
+/** Returns the session for notes about a person: the main session of the account's agent. */
 function filedUnder(settings: Settings, who: PeerId): string {
   const account = accountOf(settings.channels, who);
   const agent = account?.agentId === undefined ? undefined : findAgent(settings, account.agentId);
   return mainKeyOf((agent ?? defaultAgent(settings)).id, keyRulesOf(settings));
 }
 
-/** Whether somebody was told a moment ago: nothing is said again. */
+/** Whether a person was notified recently, so that no message is sent again. */
 export function wasToldLately(known: Pick<ChannelPeer, "toldAt"> | undefined, now: number): boolean {
   return known !== undefined && known.toldAt > now - TELL_AGAIN_MS;
 }
 
-/** Whether one more may be open; where all are, the stalest of them is forgotten. */
+/** Whether another pairing may be opened. At the limit, forgets the oldest one. */
 async function hasRoom(unit: Unit, account: Omit<PeerId, "peerId">): Promise<boolean> {
   const { tx, now } = unit;
   if ((await openAsks(tx, account, now - CODE_MS)) < OPEN_MAX) return true;
   return forgetStalestAsk(tx, account, now - TELL_AGAIN_MS);
 }
 
-/** Tells a stranger how to be let in, unless that was done a moment ago. */
+/** Sends a stranger a code and how to be let in, unless that was done recently. */
 export async function askToPair(
   parts: Pick<PairingParts, "settings" | "outbound">,
   unit: Unit,
@@ -122,7 +122,7 @@ function typed(code: string): string {
   return code.toUpperCase().replaceAll(/[\s-]/g, "");
 }
 
-/** Decides on whoever has the code, in the unit if there is one. */
+/** Decides on the person who has the code, in the given transaction or its own. */
 async function decide(
   parts: PairingParts,
   code: string,
@@ -145,26 +145,26 @@ async function decide(
   return unit === undefined ? parts.engine.commit(work) : work(unit);
 }
 
-/** Lets in whoever was told this code. In a unit that is given, a failure has changed nothing. */
+/** Lets in the person who has this code. In a given transaction, a failure has changed nothing. */
 export function approvePairing(parts: PairingParts, code: string, unit?: Unit): Promise<Result<ChannelPeer>> {
   return decide(parts, code, "approved", unit);
 }
 
-/** Keeps out whoever was told this code, for good; nothing is said. */
+/** Blocks the person who has this code, for good, without a message. */
 export function rejectPairing(parts: PairingParts, code: string, unit?: Unit): Promise<Result<ChannelPeer>> {
   return decide(parts, code, "blocked", unit);
 }
 
-/** Somebody who was let in, or kept out, is a stranger again. */
+/** Makes a person who was let in or blocked a stranger again. */
 export async function removePeer(unit: Unit, who: PeerId): Promise<Result<ChannelPeer>> {
   const known = await holdPeer(unit.tx, who);
   if (known !== undefined && (await deletePeer(unit.tx, who))) return ok(known);
   const { channel, accountId, peerId } = who;
   const shown = JSON.stringify(peerId.slice(0, 100));
-  return fail("pairing_not_found", `nothing is known of ${shown} at ${channel}:${accountId}`);
+  return fail("pairing_not_found", `${shown} is unknown at ${channel}:${accountId}`);
 }
 
-/** Everybody who is known at any account; of those who asked, those whose code is still valid. */
+/** Lists every known person at any account, and those who wait with a valid code. */
 export async function listPairings(db: Db, now: number): Promise<ChannelPeer[]> {
   const peers = await listPeers(db, LISTED_MAX);
   return peers.filter(({ state, askedAt }) => state !== "pending" || askedAt > now - CODE_MS);

@@ -1,6 +1,5 @@
-// Owns what a flow has to know of a session that takes part: how it is shown, whether it converses, where
-// it announces.
-// P1: one answer to each question; send, reply-back and announce ask here.
+// Answers questions about a session in a flow: its name for others, whether it takes reply turns, where it
+// announces. Send, reply-back and announce all use it.
 
 import type { Provenance } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
@@ -11,7 +10,7 @@ import type { Settings } from "../core/settings.ts";
 import type { Party } from "../core/turn-rules.ts";
 import { keyRulesOf } from "./access.ts";
 
-/** How `reader`'s agent is shown a session. */
+/** Returns a session as `reader`'s agent sees it. */
 export function partyOf(settings: Settings, session: Session, reader: Session): Party {
   return {
     key: displayKey(session.key, reader.agentId, keyRulesOf(settings)),
@@ -20,21 +19,21 @@ export function partyOf(settings: Settings, session: Session, reader: Session): 
   };
 }
 
-/** Whether a requester takes reply turns: one that nobody attends, or that reports, does not (SPEC 4). */
+/** Whether a requester takes reply turns. An unattended session and a sub-agent do not. */
 export function converses(session: Session): boolean {
   const { kind, key } = session;
   const unattended = kind === "cron" || kind === "hook" || isTemporaryKey(key);
   return !unattended && !session.external && session.spawnedBy === undefined;
 }
 
-/** Where a session's announcements go: the route last used, else what its key names. */
+/** Returns the route of a session's announcements: the one last used, else the one in its key. */
 export function announceRoute(session: Session): Route | undefined {
   return session.external ? undefined : (session.lastRoute ?? routeOfKey(session.key));
 }
 
 /**
- * Where the people behind a run read: where its message came from, else the session's own place. Messages of
- * others may have moved that one meanwhile.
+ * Returns where the people behind a run read: the place of its message, else the session's own. Other
+ * messages may have changed the latter meanwhile.
  */
 export function placeOfRun(session: Session, run: Run | undefined): Route | undefined {
   const kind = run?.input.provenance?.kind;
@@ -42,12 +41,12 @@ export function placeOfRun(session: Session, run: Run | undefined): Route | unde
   return asked ?? announceRoute(session);
 }
 
-/** A sub-agent with a thread of its own is in a chat of the kind that its requester is in. */
+/** The chat types of a session. A sub-agent with its own thread has those of its requester. */
 function chatTypesOf({ key, spawn }: Session): ReturnType<typeof chatTypeOf> {
   return spawn?.thread === undefined ? chatTypeOf(key) : ["thread", ...chatTypeOf(spawn.requesterKey)];
 }
 
-/** May text be sent into this session, or leave it? */
+/** Whether the send policy lets text into this session, or out of it. */
 export function sendVerdict(settings: Settings, session: Session): SendVerdict {
   const question = {
     channel: channelOf(session),
@@ -58,7 +57,7 @@ export function sendVerdict(settings: Settings, session: Session): SendVerdict {
   return decideSend(question, settings.session.sendPolicy);
 }
 
-/** Typed provenance of what one session says to another (I11). */
+/** Returns typed provenance for a message from one session to another (I11). */
 export function provenanceFrom(
   source: Session,
   chain: { chainId: string; hop: number },

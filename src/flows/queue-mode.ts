@@ -1,6 +1,6 @@
-// Owns what becomes of a message that comes to a session while another run is under way there.
-// QM1: every message is accepted and has its place in the lane, whatever the mode (I2, I3).
-// QM2: a run is ended for a message by the unit that accepts the message, and only if it is a new one.
+// Handles a message that arrives while another run of the session is under way.
+// QM1: every message is accepted and has its position in the lane, in any mode (I2, I3).
+// QM2: the transaction that accepts a message ends the current run for it, and only if the message is new.
 
 import type { QueueMode } from "../core/channel-settings.ts";
 import { ok, type Result } from "../core/errors.ts";
@@ -11,7 +11,7 @@ import type { Unit } from "../engine/unit.ts";
 import { holdForAbort, holdSessions } from "../store/locks.ts";
 import { activeRuns } from "../store/runs.ts";
 
-/** Accepts a message by the mode of the account that it came in at. A failure undoes the whole unit. */
+/** Accepts a message by the mode of its account. A failure undoes the whole transaction. */
 export async function acceptByMode(
   engine: Acceptor,
   unit: Unit,
@@ -28,7 +28,9 @@ export async function acceptByMode(
   }
 }
 
-/** Marked only; the run under way takes it over between two steps, or ends before, and it is the next one. */
+/**
+ * Only marks the message: the current run reads it between two steps, or ends before and it is the next run.
+ */
 async function steer(engine: Acceptor, unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
   const { sessionKey, route, input } = request;
   await holdSessions(unit.tx, [sessionKey]);
@@ -38,7 +40,7 @@ async function steer(engine: Acceptor, unit: Unit, request: AcceptRequest): Prom
 
 async function interrupt(engine: Acceptor, unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
   const { sessionKey, route } = request;
-  // Before the lane itself, which is one of them: the order in which locks are taken.
+  // Before the lane itself, which is one of them, to keep the order of locks.
   await holdForAbort(unit.tx, sessionKey);
   const run = interruptedBy(await activeRuns(unit.tx, sessionKey), route);
   const accepted = await engine.acceptIn(unit, request);

@@ -1,7 +1,6 @@
-// Owns the memory of what was refused: a send or a spawn of a run that a rule forbade, for whoever looks at
-// the chain later. Every refusal of a tool call comes by here; an accepted call is only looked at.
-// RU1: a refusal stays a refusal: when it can't be noted, the log says so and the caller hears nothing of it.
-// RU2: a run that has lost its lane notes nothing (I1); the same call is noted once.
+// Records sends and spawns of a run that a rule refused, for readers of the chain. Every refused tool call
+// passes here. If a refusal can't be recorded, it is logged and the caller does not notice.
+// RU2: a run that has lost its lane records nothing (I1); the same call is recorded once.
 
 import type { Code } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
@@ -28,7 +27,7 @@ interface RefusedParts {
   readonly wait?: RunWait;
 }
 
-/** Failures that a rule is behind; the others are mistakes in the call, or of the moment. */
+/** Failures caused by a rule. Other failures are mistakes in the call, or temporary. */
 const REFUSALS: readonly Code[] = [
   "wait_cycle",
   "chain_limit",
@@ -59,7 +58,7 @@ function textOf(value: unknown, charsMax: number): string | undefined {
     : undefined;
 }
 
-/** Whom a send was for: what the call named, and which session that is. */
+/** Returns the target of a send: the name in the call, and the session it means. */
 async function meant(parts: RefusedParts, args: Arguments): Promise<Pick<Refusal, "named" | "toKey">> {
   const sessionKey = textOf(args.sessionKey, NAMED_CHARS_MAX);
   const label = textOf(args.label, NAMED_CHARS_MAX);
@@ -124,7 +123,7 @@ async function write(parts: RefusedParts, unit: Unit, refusal: Omit<Refusal, "at
   });
 }
 
-/** Notes what a run's tool call was refused; any other result is nothing to it. Never fails. */
+/** Records the refusal of a run's tool call. Ignores other results. Never fails. */
 export async function noteRefusal(
   parts: RefusedParts,
   call: ToolCallRequest,
@@ -140,6 +139,6 @@ export async function noteRefusal(
     const { callId, tool } = refusal;
     parts.engine.log.info({ ...about, callId, tool, code }, "a send or spawn was refused");
   } catch (error) {
-    parts.engine.log.warn({ ...about, err: error }, "a refusal was not noted");
+    parts.engine.log.warn({ ...about, err: error }, "a refusal could not be recorded");
   }
 }

@@ -1,6 +1,7 @@
-// Owns what follows from the end of a run: the reply-back loop, the announce step, and telling a sender once.
-// RB1: everything is written in the unit that ends the run, so a crash neither loses nor repeats a step (I4).
-// RB2: an outcome reaches the sender by exactly one way: its wait, a reply turn, or a notice.
+// Creates the successors of a run in a conversation: reply turns, the announce step, and the notice to a
+// sender. All of it is written in the transaction that ends the run, so a crash neither loses nor repeats a
+// step (I4).
+// RB2: an outcome reaches the sender by exactly one route: its wait, a reply turn, or a notice.
 
 import type { Run } from "../core/run.ts";
 import type { Settings } from "../core/settings.ts";
@@ -23,7 +24,10 @@ async function close(context: FlowContext, reason: string): Promise<void> {
   publishFlowEnd(unit, flow, { runId: run.runId, turn: run.flow?.turn, reason });
 }
 
-/** The next reply turn: the other's last words, in the session whose turn it is. False: it was refused. */
+/**
+ * Accepts the next reply turn: the other party's last text, in the session whose turn it is. False: it was
+ * refused.
+ */
 async function acceptReplyTurn(context: FlowContext, turn: number, words: string): Promise<boolean> {
   const { acceptor, unit, settings, flow, run, requester, target } = context;
   if (requester === undefined || target === undefined) return false;
@@ -67,7 +71,7 @@ async function announce(context: FlowContext): Promise<void> {
   await close(context, outcome === "limit" ? "announced_by_runtime" : outcome);
 }
 
-/** Does what the rules say comes next. True: a reply turn carries this run's words to the other party. */
+/** Executes the next step of the rules. True: a reply turn carries this run's text to the other party. */
 async function takeStep(context: FlowContext, next: NextStep, words: string): Promise<boolean> {
   switch (next.next) {
     case "reply": {
@@ -87,7 +91,7 @@ async function takeStep(context: FlowContext, next: NextStep, words: string): Pr
 async function flowRunEnded(context: FlowContext, answered: boolean): Promise<void> {
   const { unit, flow, run } = context;
   if (isInInbox(run)) {
-    // Its reader answers by a send of its own.
+    // Its reader answers with its own send.
     if (!(await isAwaited(unit.tx, run))) await close(context, "inbox");
     return;
   }
@@ -127,7 +131,7 @@ async function flowContextOf(
   return { settings, outbound, acceptor, unit, flow, run, requester, target };
 }
 
-/** A run of a conversation has ended. */
+/** Called when a run of a conversation has ended. */
 export async function conversationRunEnded(
   parts: { settings: Settings; outbound: Outbound },
   ended: EndedRun & { readonly answered: boolean },
@@ -135,12 +139,12 @@ export async function conversationRunEnded(
   await flowRunEnded(await flowContextOf(parts, ended), ended.answered);
 }
 
-/** The client that waited for the first round is gone: an outcome that is there is told in its session. */
+/** The client that waited for the first round is gone: writes an existing outcome into its session. */
 export async function conversationAnswerLost(
   parts: { settings: Settings; outbound: Outbound },
   ended: EndedRun,
 ): Promise<void> {
-  // An answer to a message in an inbox ends its flow: there is none yet.
+  // An answer to a message in an inbox ends its flow, so there is none yet.
   if (isInInbox(ended.run) && ended.flow.open) await endUnanswered(ended.unit, ended.run);
   else await notifySender(await flowContextOf(parts, ended));
 }

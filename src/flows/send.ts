@@ -1,8 +1,7 @@
-// Owns `sessions_send`: from the sender's call to the result that it gets (the table of SPEC 3).
-// SD1: flow, message, run and wait are one unit: either all of it is kept or the sender is told why not
-//      (I2, I7).
-//      An external session's message is kept in its own transcript by the same unit (EX2 of external.ts).
-// SD2: the same tool call, made again after a crash, finds its run and its deadline again (I4).
+// Implements `sessions_send`, from the sender's call to its result. Flow, message, run and wait are one
+// transaction: all of it is kept, or the sender gets the reason (I2, I7). The same transaction writes an
+// external session's message into its own transcript (external.ts). The same tool call, repeated after a
+// crash, finds its run and its deadline again (I4).
 
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
 import { isEnded, type Run } from "../core/run.ts";
@@ -28,18 +27,18 @@ import { announceRoute, converses, partyOf, provenanceFrom, sendVerdict } from "
 
 export interface SendRequest {
   readonly requester: Session;
-  /** The run whose tool call this is; absent when an operator acts as the session. */
+  /** The run that makes this tool call; absent when an operator acts as the session. */
   readonly requesterRun?: Run;
   /** The stable id of the tool call. */
   readonly callId: string;
   readonly target: Session;
   readonly text: string;
-  /** 0: fire and forget. Counted from acceptance. */
+  /** 0: do not wait. Counted from acceptance. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
   /** How the calling run waits; absent when an operator acts as the session. */
   readonly wait?: RunWait;
-  /** Whoever asks tells the engine whether the answer reached the client (`Engine.confirmAnswer`). */
+  /** The caller reports to the engine whether the answer reached the client (`Engine.confirmAnswer`). */
   readonly confirmsAnswers?: boolean;
 }
 
@@ -50,17 +49,17 @@ interface SendParts {
 
 type SendResult = Record<string, unknown>;
 
-/** What waiting needs to know of a call. */
+/** The part of a call that its wait needs. */
 type WaitingCall = Pick<SendRequest, "requester" | "callId" | "timeoutSeconds" | "signal" | "wait">;
 
-/** What was sent. */
+/** A sent message and its run. */
 interface SentRun {
   readonly run: Run;
   /** Undefined: deleted meanwhile. */
   readonly target: Session | undefined;
 }
 
-/** While a flow is open, its parties answer each other by replying, not by sending (SPEC 4). */
+/** While a flow is open, its parties answer each other by replying, not by sending. */
 export async function refuseInsideFlow(
   db: Db,
   { run, from, to }: { run: Run | undefined; from: string; to: string },
@@ -99,12 +98,12 @@ async function openSendWait(
     : request.wait.open(unit, wait);
 }
 
-/** Flow, run and wait, in one unit. */
+/** Writes flow, run and wait in one transaction. */
 async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Accepted>> {
   const { engine, settings } = parts;
   const { requester, requesterRun, target, text } = request;
   await holdSessions(unit.tx, [requester.key, target.key]);
-  // An abort or a time-out may have come first: then the run says nothing more, to anybody (I1).
+  // An abort or a time-out may have come first. Then the run sends nothing more (I1).
   if (request.wait !== undefined && !(await request.wait.holds(unit))) {
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
   }
@@ -129,7 +128,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     flow: { flowId, step: "round1", turn: 1 },
     callId: request.callId,
     ...(requesterRun === undefined ? {} : { parentRunId: requesterRun.runId }),
-    // The caller that waits gets the text as its reply: no run of its session is begun with it.
+    // The waiting caller gets the text as its reply, so no run of its session begins with it.
     ...(answered === undefined ? {} : { kind: "append", successor: true }),
   });
   if (!accepted.ok || !accepted.value.fresh) return accepted;
@@ -171,7 +170,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   return accepted;
 }
 
-/** What the sender is told of the later announcement; there is none where the target is gone. */
+/** Returns the sender's information about the later announcement. There is none if the target is gone. */
 function deliveryOf(target: Session | undefined, reply?: string): Record<string, unknown> {
   if (target?.external === true) return { status: "pending", mode: "inbox" };
   const route = target === undefined ? undefined : announceRoute(target);
@@ -201,7 +200,7 @@ async function stillRunning(
   };
 }
 
-/** A message in an inbox whose sender stopped waiting before its reader answered. */
+/** Returns the result for a message in an inbox whose sender stopped waiting before the answer. */
 async function unanswered(
   parts: SendParts,
   { timeoutSeconds }: Pick<WaitingCall, "timeoutSeconds">,
@@ -265,12 +264,12 @@ async function outcome(parts: SendParts, request: WaitingCall, sent: SentRun): P
   return end.answered ? ended(parts, then, shown) : notAnswered(parts, request, then, shown);
 }
 
-/** Waiting ended first. */
+/** Returns the result for a wait that ended before the answer. */
 function notAnswered(parts: SendParts, call: WaitingCall, sent: SentRun, shown: string): Promise<SendResult> {
   return (isInInbox(sent.run) ? unanswered : stillRunning)(parts, call, sent, shown);
 }
 
-/** Nobody waits for this message. */
+/** Returns the result for a message without a wait. */
 async function acceptedResult(
   { engine }: SendParts,
   { run, target }: SentRun,
@@ -286,14 +285,14 @@ async function acceptedResult(
   };
 }
 
-/** A send as it stands, for a client that asks for it again and again. */
+/** The current state of a send, for a client that polls. */
 export interface SentSoFar {
   readonly run: Run;
-  /** What the sender is told. Absent while it waits. */
+  /** The sender's result. Absent while it waits. */
   readonly result?: SendResult;
 }
 
-/** How a send of this session stands, without waiting; undefined: it has sent nothing by this call. */
+/** Returns the state of a send of this session, without waiting; undefined: this call has sent nothing. */
 export async function sentSoFar(
   parts: SendParts,
   { requester, callId }: { requester: Session; callId: string },
@@ -317,14 +316,14 @@ export async function sentSoFar(
   return { run, result: await notAnswered(parts, call, { run, target }, shown) };
 }
 
-/** Nobody waits for this call any more: how it ends is told in the sender's session. */
+/** Stops waiting for this call. Its outcome goes to the sender's session. */
 export async function stopWaiting(parts: SendParts, callId: string): Promise<void> {
   await parts.engine.loseAnswer(callId);
 }
 
 /**
- * What a call that was accepted before a crash comes to; undefined: it was not accepted. It is not judged
- * again, whatever the settings say by now and whoever is gone: it only goes on waiting.
+ * Returns the result of a call that was accepted before a crash; undefined: it was not accepted. The call is
+ * not checked again, even if settings or sessions have changed: it only continues to wait.
  */
 export async function sentBefore(parts: SendParts, request: WaitingCall): Promise<SendResult | undefined> {
   const { db } = parts.engine.store;
@@ -334,8 +333,8 @@ export async function sentBefore(parts: SendParts, request: WaitingCall): Promis
 }
 
 /**
- * Sends a message into another session; the target has passed the gate, and `sentBefore` knows nothing of
- * the call. Failures are results.
+ * Sends a message into another session. The target has passed the gate, and `sentBefore` returned undefined.
+ * Failures are results.
  */
 export async function sendToSession(parts: SendParts, request: SendRequest): Promise<SendResult> {
   const { engine, settings } = parts;

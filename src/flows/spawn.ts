@@ -1,8 +1,8 @@
-// Owns `sessions_spawn` once every question of policy is answered: a child session, its job, its first run.
-// SP1: session, flow, run and count are one unit; the attachments are on disk before it, in a folder of the
-//      run's name, and gone if it fails; what a crash in between leaves is swept up at start.
-//      A thread is made before it, too; what is made for a unit that fails stays, bound to nothing.
-// SP2: the same tool call, made again after a crash, finds its child again: it never makes a second one (I4).
+// Implements `sessions_spawn` after the policy checks: a child session, its job, its first run. Session,
+// flow, run and count are one transaction. The attachments are on disk before it, in a folder named by the
+// run, and are removed if it fails; after a crash in between, the next start removes them. A thread is made
+// before it, too, and stays unbound if the transaction fails. The same tool call, repeated after a crash,
+// finds its child again and never makes a second one (I4).
 
 import { withAccount } from "../core/channel-settings.ts";
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
@@ -33,26 +33,26 @@ import { noteSaid } from "./external.ts";
 import { publishFlow } from "./flow-events.ts";
 import { partyOf, provenanceFrom } from "./party.ts";
 
-/** Of a thread; every platform takes as many. */
+/** Maximum length of a thread's title, within the limit of every platform. */
 const TITLE_CHARS_MAX = 90;
 
 export interface SpawnRequest {
   readonly requester: Session;
-  /** The run whose tool call this is; absent when an operator acts as the session. */
+  /** The run that makes this tool call; absent when an operator acts as the session. */
   readonly requesterRun?: Run;
   /** How that run holds its lane. */
   readonly wait?: RunWait;
   readonly callId: string;
   readonly task: string;
   readonly label?: string;
-  /** What the rules made of the call. */
+  /** The plan that the spawn policy made of the call. */
   readonly plan: SpawnPlan;
   readonly attachments?: AttachmentPlan;
-  /** Where the child should imagine them: a hint, kept. */
+  /** A path hint for the child's attachments. Stored only. */
   readonly mountPath?: string;
   /** Where the people behind the call read. */
   readonly route?: Route;
-  /** Tools that the child would have and its requester's rights keep from it; told to the caller. */
+  /** Tools that the child would have without its requester's limits; reported to the caller. */
   readonly withheldTools: readonly string[];
   /** Whether the requester has the tool that waits for sub-agents. */
   readonly mayWait: boolean;
@@ -65,7 +65,7 @@ interface SpawnParts {
   readonly threads?: Threads | undefined;
 }
 
-/** What was made for a spawn before the unit that accepts it. */
+/** Files and thread that are made before the accepting transaction. */
 interface Made {
   readonly runId: string;
   readonly attachments?: AttachmentReceipt;
@@ -148,7 +148,7 @@ function childOf(
   };
 }
 
-/** What the child is told first: its job, and where the files are that came with it. */
+/** Returns the child's first message: its job, and the paths of its files. */
 function taskText({ task, mountPath }: SpawnRequest, attachments: AttachmentReceipt | undefined): string {
   if (attachments === undefined) return task;
   const hint = mountPath === undefined ? "" : ` (meant for ${JSON.stringify(mountPath)})`;
@@ -156,7 +156,9 @@ function taskText({ task, mountPath }: SpawnRequest, attachments: AttachmentRece
   return `${task}\n\nFiles in ${attachments.dir} of your workspace${hint}:\n${names}`;
 }
 
-/** The requester as it is in this unit: an abort, a deletion or the same call may have come first. */
+/**
+ * Returns the requester as of this transaction: an abort, a deletion or the same call may have come first.
+ */
 async function requesterIn(unit: Unit, request: SpawnRequest): Promise<Result<Session>> {
   const { key } = request.requester;
   await holdSessions(unit.tx, [key]);
@@ -164,12 +166,12 @@ async function requesterIn(unit: Unit, request: SpawnRequest): Promise<Result<Se
     return fail("run_aborted", "the run that spawns has ended; nothing was spawned");
   }
   const requester = await getSession(unit.tx, key);
-  if (requester === undefined) return fail("session_not_found", `session ${key} does not exist any more`);
+  if (requester === undefined) return fail("session_not_found", `session ${key} no longer exists`);
   if (requester.archivedAt !== undefined) {
     return fail("session_archived", `session ${key} is archived and read-only`);
   }
   if ((await getRunOfCall(unit.tx, request.callId)) === undefined) return ok(requester);
-  return fail("idempotency_conflict", "this call was accepted a moment before");
+  return fail("idempotency_conflict", "this call was just accepted by another request");
 }
 
 async function enqueue(
@@ -185,7 +187,7 @@ async function enqueue(
   const request = { ...asked, requester };
   const { requesterRun } = request;
   const open = await openSpawnsOf(unit.tx, { sessionKey: requester.key });
-  // Asked again inside the unit: calls of one message run side by side.
+  // Checked again in the transaction, because the calls of one message run in parallel.
   const tooMany = checkChildren(open.length, settings);
   if (tooMany !== undefined) return tooMany;
   const { runId, attachments, thread } = made;
@@ -208,7 +210,7 @@ async function enqueue(
     rootSessionKey: requester.key,
     flow: { flowId: ids.flowId, step: "task", turn: 1 },
     callId: request.callId,
-    // Rounded up: a short limit never turns into none.
+    // Rounded up, so that a short limit never becomes none.
     timeoutMs: Math.ceil(request.plan.runTimeoutSeconds * 1000),
     ...(requesterRun === undefined ? {} : { parentRunId: requesterRun.runId }),
     ...(thread === undefined ? {} : { route: thread.route }),
@@ -258,7 +260,9 @@ function requesterFacts({ external, spawn }: Session): ResultRequester {
   return { external, isSubagent: spawn !== undefined };
 }
 
-/** What a sub-agent is told in every run that has no context of its own. Undefined: it is none. */
+/**
+ * Returns the context of a sub-agent's runs that have no context of their own. Undefined: not a sub-agent.
+ */
 export async function childContext(
   settings: Settings,
   db: Db,
@@ -270,7 +274,7 @@ export async function childContext(
   return contextFor(settings, session, requester ?? gone);
 }
 
-/** What a call that was accepted before a crash was told; undefined: it was not accepted. */
+/** Returns the answer to a call that was accepted before a crash; undefined: it was not accepted. */
 export async function spawnedBefore(
   parts: SpawnParts,
   { callId, ...asker }: Asker & { readonly callId: string },
@@ -280,12 +284,12 @@ export async function spawnedBefore(
   if (run === undefined) return undefined;
   const child = await getSession(db, run.sessionKey);
   if (child !== undefined) return receiptOf(run.runId, child, asker);
-  // Finished and deleted meanwhile: the call was accepted all the same.
+  // The child was deleted after its job, but the call was accepted.
   const model = run.model === undefined ? {} : { model: run.model };
   return { status: "accepted", runId: run.runId, childSessionKey: run.sessionKey, ...model };
 }
 
-/** The place that the child gets for itself; undefined: it needs none. */
+/** Makes the place for a child with its own thread; undefined: it needs none. */
 async function threadFor(
   { settings, threads }: SpawnParts,
   { plan, route, label, task }: SpawnRequest,
@@ -300,7 +304,7 @@ async function threadFor(
 }
 
 /**
- * Spawns a sub-agent; the rules have made a plan of the call, and `spawnedBefore` knows nothing of it.
+ * Spawns a sub-agent. The rules have made a plan of the call, and `spawnedBefore` returned undefined.
  * Failures are results.
  */
 export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Promise<SpawnResult> {
@@ -337,7 +341,7 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
     await undo();
     return (await spawnedBefore(parts, request)) ?? toolFailure(spawned);
   } catch (error) {
-    // The answer may be all that was lost: then a child has its files. Else the next start sweeps them up.
+    // Perhaps only the answer was lost, and a child has its files. Otherwise the next start removes them.
     if (!(error instanceof StoreProblem)) await undo();
     throw error;
   }

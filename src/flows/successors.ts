@@ -1,4 +1,4 @@
-// Owns the engine's port to the flows: which flow a run belongs to, and so what follows from its end.
+// Implements the engine's port to the flows: finds the flow of an ended run and creates its successors.
 
 import type { Provenance } from "../core/message.ts";
 import type { Run } from "../core/run.ts";
@@ -23,12 +23,12 @@ import {
 } from "./job.ts";
 import { conversationAnswerLost, conversationRunEnded } from "./reply-back.ts";
 
-/** What follows from the end of a run. */
+/** Creates the successors of ended runs. */
 export function createSuccessors(parts: JobParts): Successors {
   return {
     async runEnded(acceptor, unit, run, answered) {
       if (run.state === "aborted") {
-        // What an aborted run asked of others is answered to nobody: the peers finish, and that is all.
+        // The requests of an aborted run get no answer: the peers only finish.
         const reason =
           run.code === "session_reset" || run.code === "session_deleted" ? run.code : "run_aborted";
         for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
@@ -50,13 +50,13 @@ export function createSuccessors(parts: JobParts): Successors {
     },
     async cancelBelow(acceptor, unit, aborted) {
       const session = await getSession(unit.tx, aborted.sessionKey);
-      // Before those below: what becomes of them is asked for no more.
+      // Before the jobs below, whose outcome is no longer wanted.
       if (session !== undefined && aborted.runId === undefined) {
         await jobStopped(parts, acceptor, unit, session);
       }
       const ended = await cancelJobs(acceptor, unit, aborted);
       if (session === undefined) return ended;
-      // A sub-agent that only waited for what was cancelled has nothing left to wait for.
+      // A sub-agent that only waited for cancelled work has nothing left to wait for.
       await jobMayHaveEnded(parts, acceptor, unit, session);
       await lookAbove(parts, acceptor, unit, session);
       return ended;
@@ -78,7 +78,7 @@ export function createSuccessors(parts: JobParts): Successors {
   };
 }
 
-/** A run that failed while it waited for answers waits for none any more. */
+/** Ends the waits of a run that failed while it waited for answers. */
 async function endItsUnanswered(unit: Unit, run: Run): Promise<void> {
   for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
     const target = flow.kind === "send" ? await getSession(unit.tx, flow.targetKey) : undefined;
@@ -86,7 +86,7 @@ async function endItsUnanswered(unit: Unit, run: Run): Promise<void> {
   }
 }
 
-/** Work in a child whose job is done, such as a person's question to it, postpones its archiving. */
+/** Postpones archiving when a child works after its job, for example on a person's question. */
 async function postponeCleanup(acceptor: Acceptor, unit: Unit, run: Run, inJob: boolean): Promise<void> {
   if (inJob || !isSubagentKey(run.sessionKey)) return;
   const session = await getSession(unit.tx, run.sessionKey);

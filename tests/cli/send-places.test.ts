@@ -43,7 +43,7 @@ test("a text for a channel is queued for its chat; a job may deliver there, too"
   });
   const nowhere = await run(home, ["send", "--channel", "discord", "--to", "1", "hi"]);
   expect(nowhere.code).toBe(1);
-  expect(nowhere.err).toContain('no channel "discord" is set up here; there is: webchat, telegram');
+  expect(nowhere.err).toContain('no channel "discord" is configured; configured: webchat, telegram');
 });
 
 const MISUSED: readonly (readonly [readonly string[], RegExp])[] = [

@@ -1,4 +1,5 @@
-// Runs that take their process down, on both stores: they are tried again behind all others, and not for ever.
+// Runs that crash their process, on both stores: they are retried after all other runs, a bounded number of
+// times.
 
 import { expect, test } from "vitest";
 import type { Run } from "../../src/core/run.ts";
@@ -42,7 +43,7 @@ function stage() {
   };
 }
 
-/** The lives of one store. A life ends as a crash does: what its runs held stays held. */
+/** The processes of one store, one after the other. Each ends in a crash: its runs stay held. */
 function livesOn(on: Store["kind"]) {
   const dir = temporaryFolder();
   let last: Store | undefined;
@@ -70,7 +71,7 @@ const answer = async (handle: LaneHandle): Promise<EndFacts> => {
 };
 
 test.each(STORES)(
-  "I2, %s: three lost attempts without progress end a run once, and its lane goes on",
+  "I2, %s: three lost attempts without progress end a run once, and its lane continues",
   async (on) => {
     const open = livesOn(on);
     const ends: string[] = [];
@@ -122,7 +123,7 @@ test.each(STORES)(
 );
 
 test.each(STORES)(
-  "poison runs, %s: of runs that crashed twice one executes at a time, others beside it",
+  "poison runs, %s: runs that crashed twice execute one at a time, beside other runs",
   async (on) => {
     const open = livesOn(on);
     let scene = stage();
@@ -148,35 +149,32 @@ test.each(STORES)(
   },
 );
 
-test.each(STORES)(
-  "poison runs, %s: a run that crashed twice counts in its own pool, too, so that the pool's limit holds",
-  async (on) => {
-    const open = livesOn(on);
-    const pool = {
-      settings: { pools: { few: 1 } },
-      poolOf: ({ sessionKey }: Run) => (sessionKey === "free" ? undefined : "few"),
-    };
-    for (let life = 0; life < 2; life += 1) {
-      const scene = stage();
-      const { engine, store } = await open({ execute: scene.execute, ...pool });
-      await makeSessions(store, "poison", "other", "free");
-      if (life === 0) await tell(engine, "poison");
-      await scene.until(1);
-    }
+test.each(STORES)("poison runs, %s: a run that crashed twice also counts in its own pool", async (on) => {
+  const open = livesOn(on);
+  const pool = {
+    settings: { pools: { few: 1 } },
+    poolOf: ({ sessionKey }: Run) => (sessionKey === "free" ? undefined : "few"),
+  };
+  for (let life = 0; life < 2; life += 1) {
     const scene = stage();
-    const { engine } = await open({ execute: scene.execute, ...pool });
+    const { engine, store } = await open({ execute: scene.execute, ...pool });
+    await makeSessions(store, "poison", "other", "free");
+    if (life === 0) await tell(engine, "poison");
     await scene.until(1);
-    await tell(engine, "other", "free");
-    await scene.until(2);
-    expect(scene.begun).toEqual(["poison", "free"]);
-    scene.end("poison");
-    await scene.until(3);
-    expect(scene.begun.at(-1)).toBe("other");
-  },
-);
+  }
+  const scene = stage();
+  const { engine } = await open({ execute: scene.execute, ...pool });
+  await scene.until(1);
+  await tell(engine, "other", "free");
+  await scene.until(2);
+  expect(scene.begun).toEqual(["poison", "free"]);
+  scene.end("poison");
+  await scene.until(3);
+  expect(scene.begun.at(-1)).toBe("other");
+});
 
 test.each(STORES)(
-  "poison runs, %s: a planned stop counts nothing, also for a run that does not let go",
+  "poison runs, %s: a planned stop is not counted as a crash, even for a run that does not stop in time",
   async (on) => {
     const open = livesOn(on);
     const begun = Promise.withResolvers<void>();

@@ -1,4 +1,5 @@
-// The life of a run in the engine: accepted, in its lane, claimed, executed, ended; stopped, parked and taken up again.
+// The life of a run in the engine: accepted, queued in its lane, claimed, executed, ended; stopped, parked
+// and resumed.
 
 import { expect, test } from "vitest";
 import type { Run } from "../../src/core/run.ts";
@@ -70,7 +71,7 @@ async function accept(
   return accepted.value.run;
 }
 
-test("I2: an accepted message is on disk before the caller is told, and its run ends ok", async () => {
+test("I2: an accepted message is on disk before its caller is answered, and its run ends ok", async () => {
   const { engine, store } = await openTestEngine({ execute: shout });
   await makeSessions(store, "a");
   const run = await accept(engine, "a", "hello");
@@ -145,7 +146,7 @@ test("the same run id is accepted once, and another request under it is a confli
   expect(other).toMatchObject({ ok: false, code: "idempotency_conflict" });
 });
 
-test("a full queue refuses with queue_full and keeps what it has", async () => {
+test("a full queue refuses with queue_full and keeps its runs", async () => {
   const gate = gated();
   const { engine, store } = await openTestEngine({ execute: gate.execute, settings: { queueMax: 2 } });
   await makeSessions(store, "a");
@@ -171,7 +172,7 @@ test("I8: a chain ends at its hop limit and at its run limit", async () => {
   expect(await send(1)).toMatchObject({ ok: false, code: "chain_limit" });
 });
 
-test("an abort ends queued and running runs; the lane goes on with what is accepted later", async () => {
+test("an abort ends queued and running runs; the lane executes later runs", async () => {
   const gate = gated();
   const { engine, store } = await openTestEngine({ execute: gate.execute });
   await makeSessions(store, "a");
@@ -199,7 +200,7 @@ test("the first committed end wins: an abort after the end changes nothing", asy
   expect((await runRow(store, run.runId)).state).toBe("ok");
 });
 
-test("an aborted run keeps what it had written and leaves no tool call without a result", async () => {
+test("an aborted run keeps its text and leaves no tool call without a result", async () => {
   const writing = Promise.withResolvers<void>();
   const { engine, store } = await openTestEngine({
     async execute(handle) {
@@ -224,7 +225,7 @@ test("an aborted run keeps what it had written and leaves no tool call without a
   ]);
 });
 
-test("X3: text that comes fast is passed on now and then, and the last of it once there is a pause", async () => {
+test("X3: fast text is published at intervals, and the last part of it after the interval", async () => {
   const world = fakeWorld();
   const writing = Promise.withResolvers<LaneHandle>();
   const done = Promise.withResolvers<void>();
@@ -257,7 +258,7 @@ test("X3: text that comes fast is passed on now and then, and the last of it onc
   expect(shown).toEqual(["0:one", "3: two three"]);
 });
 
-test("I1: a run that lost its lane can commit nothing more", async () => {
+test("I1: a run that lost its lane commits nothing", async () => {
   const started = Promise.withResolvers<LaneHandle>();
   const go = Promise.withResolvers<void>();
   let outcome: unknown;
@@ -272,7 +273,7 @@ test("I1: a run that lost its lane can commit nothing more", async () => {
         () => "written",
         (error: unknown) => (error as Error).constructor.name,
       );
-      // A final text goes with the end of the run, and that is refused as well.
+      // A final text is written with the end of the run, which is refused as well.
       await handle.append(assistantText("final", "too late"));
       return ok("too late");
     },
@@ -289,7 +290,7 @@ test("I1: a run that lost its lane can commit nothing more", async () => {
   expect(await texts(store, "a")).toEqual(["user: one", "user: two"]);
 });
 
-test("a run over its time limit ends as timeout with what it had written", async () => {
+test("a run over its time limit ends as timeout with its text so far", async () => {
   const { engine, store } = await openTestEngine({
     async execute(handle) {
       handle.text(whole("thinking about"));
@@ -320,7 +321,7 @@ test("a wait for a run works before, during and after it, and unknown runs are u
   expect(await engine.waitForRun("nobody", engine.now() + 10_000)).toBeUndefined();
 });
 
-test("a planned stop parks what it cannot finish, and the next start takes it up again", async () => {
+test("a planned stop parks unfinished runs, and the next start resumes them", async () => {
   const gate = gated();
   const first = await openTestEngine({ execute: gate.execute });
   await makeSessions(first.store, "a");

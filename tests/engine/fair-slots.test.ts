@@ -1,4 +1,4 @@
-// Execution slots are shared between agents: one that has many waiting sessions keeps no other from its turn.
+// Agents share the execution slots fairly: an agent with many waiting sessions does not block another.
 
 import { expect, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
@@ -23,7 +23,7 @@ function stage() {
       for (const hear of heard) hear();
       return over.promise;
     },
-    /** Resolves once so many runs have begun. */
+    /** Resolves when this number of runs has begun. */
     async until(count: number): Promise<void> {
       while (begun.length < count) {
         await new Promise<void>((resolve) => {
@@ -60,7 +60,7 @@ async function tell(engine: Engine, ...keys: string[]): Promise<void> {
 const named = (agentId: string, count: number): string[] =>
   Array.from({ length: count }, (_, at) => `${agentId}${at}`);
 
-test("I6: an agent with one message goes next, although another agent has 20 sessions waiting", async () => {
+test("I6: an agent with one message gets the next slot, although another agent has 20 sessions waiting", async () => {
   const { scene, engine } = await crowd(2, { a: 20, b: 1 });
   await tell(engine, ...named("a", 20));
   await scene.until(2);
@@ -73,7 +73,7 @@ test("I6: an agent with one message goes next, although another agent has 20 ses
   expect(scene.begun.at(-1)).toBe("a2");
 });
 
-test("I6: agents with much to do share the slots equally, whoever came first", async () => {
+test("I6: busy agents share the slots equally, in any order of arrival", async () => {
   const { scene, engine } = await crowd(3, { a: 9, b: 9, c: 9 });
   await tell(engine, ...named("a", 9), ...named("b", 9), ...named("c", 9));
   for (let ended = 0; ended < 24; ended += 1) {
@@ -81,7 +81,7 @@ test("I6: agents with much to do share the slots equally, whoever came first", a
     scene.end(scene.begun[ended] ?? "");
   }
   await scene.until(27);
-  // The first slots were free when only a's messages were there; from then on the three take turns.
+  // The first slots were free when only a's messages had arrived; after that the three take turns.
   const later = scene.begun.slice(3, 12).map((key) => key.slice(0, 1));
   expect(later.filter((agentId) => agentId === "b").length).toBeGreaterThanOrEqual(3);
   expect(later.filter((agentId) => agentId === "c").length).toBeGreaterThanOrEqual(3);

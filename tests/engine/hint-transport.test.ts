@@ -1,4 +1,4 @@
-// Hints between processes: many of one moment are one message.
+// Hints between processes: those sent together share one notification.
 
 import { expect, test } from "vitest";
 import { type Hint, HintTransport } from "../../src/engine/hint-transport.ts";
@@ -6,7 +6,7 @@ import type { SharedStore } from "../../src/store/sql.ts";
 import { openStore, temporaryFolder } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 
-test("hints of one moment leave as one notification, in their order, and the next moment's as another", async () => {
+test("sends hints of one turn of the event loop as one notification, in order, and later hints as another", async () => {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
   const notified: (readonly string[])[] = [];

@@ -1,4 +1,5 @@
-// Authority over a run, and the judgement that a process is dead: whatever the database and its clock do.
+// A process's authority over a run, and when another process counts as dead, despite faults of the database
+// and its clock.
 
 import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/execution.ts";
@@ -19,7 +20,7 @@ const OTHER = "agent:main:chat:other";
 
 /** The database as one process reaches it. */
 interface Link {
-  /** Whoever beats now is refused, or gets no answer. */
+  /** Set: beats are refused, or get no answer. */
   beats: "pass" | "fail" | "hang";
   through(shared: SharedStore): SharedStore;
 }
@@ -47,7 +48,7 @@ function link(): Link {
   };
 }
 
-/** A play that stops in the middle, and its handle. */
+/** A method that blocks until it is released, and its handle. */
 function midway(then: (handle: LaneHandle) => Promise<string> = async () => "done") {
   const began = Promise.withResolvers<LaneHandle>();
   const goOn = Promise.withResolvers<void>();
@@ -62,7 +63,7 @@ function midway(then: (handle: LaneHandle) => Promise<string> = async () => "don
 interface Stage {
   readonly world: FakeWorld;
   readonly cluster: Cluster;
-  /** Lets time pass in small steps, so that whoever waits for the store gets its answer. */
+  /** Advances the clock in small steps, so that callers that wait for the store get their answers. */
   pass(ms: number): Promise<void>;
   until(isSo: () => Promise<boolean> | boolean): Promise<void>;
 }
@@ -70,7 +71,7 @@ interface Stage {
 async function openStage(): Promise<Stage> {
   const world = fakeWorld();
   const ground = await openCluster(embeddedGround);
-  // Processes stop by the clock, too: at the end of the test it runs by itself.
+  // Processes stop by the clock, too: at the end of the test it advances automatically.
   let isOver = false;
   cleanup(() => {
     isOver = true;
@@ -99,7 +100,7 @@ const ended = async (process: ClusterProcess, runId: string): Promise<boolean> =
   (await getRun(process.app.store.db, runId))?.endedAt !== undefined;
 const runOf = (process: ClusterProcess, runId: string) => getRun(process.app.store.db, runId);
 
-test("a lease is renewed while a question to the database's clock has no answer", async () => {
+test("a lease is renewed while a read of the database's clock has no answer", async () => {
   const { world, cluster, pass, until } = await openStage();
   const work = midway();
   const plays = { [MAIN]: work.play };
@@ -117,7 +118,7 @@ test("a lease is renewed while a question to the database's clock has no answer"
   expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1, crashes: 0 });
 });
 
-test("after an outage of the database nobody is taken for dead before it has answered for a whole lease", async () => {
+test("after an outage no process counts as dead before the database has answered for a whole lease", async () => {
   const { world, cluster, pass, until } = await openStage();
   const work = midway();
   const plays = { [MAIN]: work.play };
@@ -130,7 +131,7 @@ test("after an outage of the database nobody is taken for dead before it has ans
     ofA.beats = how;
     ofB.beats = how;
     await pass(2 * LEASE_MS);
-    // The other one is served first, and for a good while.
+    // The other one is served first, for several intervals.
     ofB.beats = "pass";
     await pass(LEASE_MS - 500);
     ofA.beats = "pass";
@@ -141,7 +142,7 @@ test("after an outage of the database nobody is taken for dead before it has ans
   expect(await runOf(b, runId)).toMatchObject({ state: "ok", attempt: 1, crashes: 0 });
 });
 
-test("a process that the database no longer hears is taken for dead after a lease, and stops what it executes", async () => {
+test("a process whose beats no longer arrive counts as dead after a lease, and stops its runs", async () => {
   const { world, cluster, until } = await openStage();
   const work = midway();
   const ofA = link();
@@ -165,7 +166,7 @@ test("a process that the database no longer hears is taken for dead after a leas
   expect(await b.app.texts(MAIN)).toEqual(["user: work", "assistant: by b"]);
 });
 
-test("a database clock that jumps takes nobody for dead", async () => {
+test("no process counts as dead after a jump of the database's clock", async () => {
   const { world, cluster, pass, until } = await openStage();
   let jumpMs = 0;
   const { clock } = world;
@@ -199,7 +200,7 @@ test.each([
       }),
   ],
 ] as const)(
-  "%s waits for authority: a lease that is over, or whose beat failed, is renewed first",
+  "%s waits for authority: an expired lease, or one whose beat failed, is renewed first",
   async (_what, act) => {
     for (const how of ["fail", "hang"] as const) {
       const { world, cluster, pass, until } = await openStage();
@@ -214,7 +215,7 @@ test.each([
       const { runId } = await a.app.tell(MAIN, "work");
       await work.began;
       ofA.beats = how;
-      // One failed beat is enough; one without an answer counts once the lease is over.
+      // One failed beat is enough; a beat without an answer counts when the lease is over.
       await pass(how === "fail" ? 1_200 : LEASE_MS);
       work.goOn();
       await pass(LEASE_MS);
@@ -227,7 +228,7 @@ test.each([
   },
 );
 
-test("a run that is stopped while it waits for authority does nothing more", async () => {
+test("a run that is stopped while it waits for authority makes no further call", async () => {
   const { world, cluster, pass, until } = await openStage();
   const lost = Promise.withResolvers<unknown>();
   const work = midway(async (handle) => {
@@ -247,7 +248,7 @@ test("a run that is stopped while it waits for authority does nothing more", asy
   await until(() => ended(a, runId));
 });
 
-test("a run starts with a lease that was renewed a moment ago: an old one is renewed before", async () => {
+test("a run starts only with a recently renewed lease: an older lease is renewed first", async () => {
   const { world, cluster, pass, until } = await openStage();
   const ofA = link();
   const a = await cluster.join({ plays: {} }, world, ofA.through);

@@ -1,4 +1,4 @@
-// What happens when two things meet: an end and a wait, a stop and a claim, an abort and a call under way.
+// Races: an end and a wait, a stop and a claim, an abort and a call under way.
 
 import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/execution.ts";
@@ -16,12 +16,12 @@ import { fakeWorld } from "../kit/world.ts";
 const ok = (reply: string): EndFacts => ({ state: "ok", reply });
 type Opened = Awaited<ReturnType<typeof openTestEngine>>;
 
-/** Lets this many steps of pending work happen. */
+/** Lets this number of pending steps happen. */
 async function ticks(count: number): Promise<void> {
   for (let at = 0; at < count; at += 1) await null;
 }
 
-/** Keeps every other transaction waiting until the returned function is called. */
+/** Blocks every other transaction until the returned function is called. */
 async function holdStore({ store }: Opened): Promise<() => Promise<void>> {
   const inside = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
@@ -57,7 +57,7 @@ function ask({ engine }: Opened, handle: LaneHandle, to: string, waitMs = 60_000
   });
 }
 
-test("a lane that waited for a slot and has nothing to do any more passes its turn on", async () => {
+test("a lane that waited for a slot and has no work left passes the slot on", async () => {
   const started = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   const opened = await openTestEngine({
@@ -79,7 +79,7 @@ test("a lane that waited for a slot and has nothing to do any more passes its tu
   expect((await endOf(opened.engine, waiting, 2_000)).state).toBe("ok");
 });
 
-test("I2: a stop at any moment of an acceptance leaves nothing running, and counts no crash", async () => {
+test("I2: a stop at any time during an acceptance leaves no run running, and counts no crash", async () => {
   for (let steps = 60; steps < 260; steps += 4) {
     let executing = 0;
     const opened = await openTestEngine({
@@ -106,7 +106,7 @@ test("I2: a stop at any moment of an acceptance leaves nothing running, and coun
   }
 });
 
-test("a target that ends after the deadline, just before its waiter gives up, is told as a time-out", async () => {
+test("a target that ends after the deadline, just before its waiter gives up, counts as a time-out", async () => {
   const world = fakeWorld();
   const finish = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
@@ -134,7 +134,7 @@ test("a target that ends after the deadline, just before its waiter gives up, is
   await letGo();
   while (answered === undefined) await world.advance(0);
   expect((await getWait(opened.store.db, `${run}:b`))?.state).toBe("ended");
-  expect(answered, "the outcome is told by a notice, so not by the wait").toBe(false);
+  expect(answered, "the outcome comes as a notice, so not from the wait").toBe(false);
 });
 
 test("I6: a call that outlives its run takes no slot", async () => {
@@ -162,7 +162,7 @@ test("I6: a call that outlives its run takes no slot", async () => {
   expect((await opened.engine.load()).slots.taken).toBe(0);
 });
 
-test("a time-out that meets a message being stored keeps its text once", async () => {
+test("a time-out while a message is being stored keeps its text once", async () => {
   const world = fakeWorld();
   const writing = Promise.withResolvers<LaneHandle>();
   const go = Promise.withResolvers<void>();
@@ -175,7 +175,7 @@ test("a time-out that meets a message being stored keeps its text once", async (
       await go.promise;
       const text = { type: "text" as const, text: "first I look" };
       await handle.append({ ...assistantText("m1", ""), content: [text, call], stopReason: "toolUse" });
-      // Stored by the same commit, the two may be told of in either order.
+      // Stored by the same commit, the two may be published in either order.
       if (!handle.signal.aborted)
         await new Promise((resolve) => handle.signal.addEventListener("abort", resolve, { once: true }));
       return { state: "aborted" };
@@ -194,7 +194,7 @@ test("a time-out that meets a message being stored keeps its text once", async (
   expect(roles).toEqual(["user", "assistant", "toolResult"]);
 });
 
-test("an aborted run has a result for every call, also where a provider used an id twice", async () => {
+test("an aborted run has a result for every call, even if a provider used an id twice", async () => {
   const written = Promise.withResolvers<void>();
   const call = { type: "toolCall" as const, id: "call_0", name: "exec", arguments: {} };
   const opened = await openTestEngine({
@@ -217,7 +217,7 @@ test("an aborted run has a result for every call, also where a provider used an 
   expect(roles).toEqual(["user", "assistant", "toolResult", "assistant", "toolResult"]);
 });
 
-test("L2: lanes that wait for a slot get one in order, whatever is accepted as it comes free", async () => {
+test("L2: lanes that wait for a slot get one in order, also when a run is accepted as a slot is freed", async () => {
   for (let delay = 0; delay < 12; delay += 1) {
     const begun: string[] = [];
     const started = Promise.withResolvers<void>();
@@ -249,7 +249,7 @@ test("L2: lanes that wait for a slot get one in order, whatever is accepted as i
   }
 });
 
-test("L4: what follows from an end may fail again and again: the run still ends, and its lane goes on", async () => {
+test("L4: a run whose successors fail again and again still ends, and its lane continues", async () => {
   const world = fakeWorld();
   const { engine, store } = await openTestEngine({
     world,
@@ -265,7 +265,7 @@ test("L4: what follows from an end may fail again and again: the run still ends,
   expect(await runRow(store, second.value.run.runId)).toMatchObject({ state: "ok" });
 });
 
-test("DD2: a deadline whose handler fails is put off, and those behind it are worked off", async () => {
+test("DD2: a deadline whose handler fails is postponed, and those behind it are handled", async () => {
   const world = fakeWorld();
   const worked: string[] = [];
   const { engine, store } = await openTestEngine({
@@ -293,7 +293,7 @@ test("DD2: a deadline whose handler fails is put off, and those behind it are wo
   expect(left[0]?.due_at).toBeGreaterThan(world.clock.now());
 });
 
-test("a disk that is full for a moment costs a run nothing: the entry is stored once there is room", async () => {
+test("a run survives a full disk: its entry is stored when there is space again", async () => {
   const world = fakeWorld();
   const full = { times: 0 };
   const outcome = Promise.withResolvers<string>();
@@ -349,7 +349,7 @@ test("U3: a lock that others hold for long ends no run", async () => {
   expect(await endOf(engine, run.value.run.runId)).toMatchObject({ state: "ok", reply: "done" });
 });
 
-test("U4: an action behind a commit that throws neither fails the unit nor stops the next action", async () => {
+test("U4: an action after a commit that throws neither fails the transaction nor stops the next action", async () => {
   const { engine, store } = await openTestEngine({ execute: async () => ok("done") });
   let told = 0;
   const value = await engine.commit(async (unit) => {
@@ -366,12 +366,12 @@ test("U4: an action behind a commit that throws neither fails the unit nor stops
   expect(await getSession(store.db, "a")).toBeDefined();
 });
 
-test("I4: a text that was stored as a message is not kept again by an abort before anybody heard of that", async () => {
+test("I4: an abort does not keep a text again whose message is stored but not yet reported", async () => {
   const storing = Promise.withResolvers<void>();
   const heard = Promise.withResolvers<void>();
   let holds = false;
   const opened = await openTestEngine({
-    // The commit is on disk, and its caller hears of it late.
+    // The commit is on disk, and its caller gets the answer late.
     wrapStore: (disk) => ({
       ...disk,
       async transaction(work) {

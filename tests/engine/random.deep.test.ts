@@ -1,5 +1,5 @@
-// Whatever people, agents, the disk and the process do, in any order: once it is quiet, everything accepted has
-// ended, once, and everybody who asked was told once. A failure prints its seed: `storyOf(SEED)` does the same again.
+// Random actions of people, agents, disk and process, in any order. At the end, everything accepted has ended
+// once, and every caller was answered once. A failure prints its seed: `storyOf(SEED)` repeats the run.
 
 import { expect, test } from "vitest";
 import { getWait } from "../../src/store/waits.ts";
@@ -11,23 +11,26 @@ import { inTime, type Life, pauseIn, worldOf } from "../kit/lives.ts";
 import { cast, doSomething, KEYS, LIMITS, makeChats, type Talk } from "../kit/random-talk.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
-/** The simulation tells far more, of whole gateways (`tests/sim`): these need no agent and no tool to find a fault. */
+/**
+ * Few: the simulation (`tests/sim`) covers far more, of whole gateways. These find faults without agent and
+ * tools.
+ */
 const SEEDS = 60;
-/** Fewer than sessions, so that lanes wait for one. */
+/** Fewer slots than sessions, so that lanes wait. */
 const SLOTS = 2;
 const STEPS_OF_A_LIFE = 14;
 const SETTLING_ROUNDS_MAX = 600;
 
-/** What outlives a process in this test: the disk, the clock, and what was seen. */
+/** Survives a process in this test: the disk, the clock, and the observations. */
 interface Story extends Talk {
   readonly dir: string;
   readonly world: FakeWorld;
-  /** By call: what the sender was given. */
+  /** By call: the sender's result. */
   readonly results: Map<string, Record<string, unknown>>;
   readonly wrong: string[];
 }
 
-/** One process: who executes in it, and whether its disk is full now and then. */
+/** One process: its executor, and whether its disk is full at times. */
 interface Process extends Life {
   readonly inside: Set<string>;
   badDisk: boolean;
@@ -61,7 +64,7 @@ async function open(story: Story, life: Process, crashAt?: number): Promise<Flow
   });
 }
 
-/** A process from its start to its crash, or its planned stop. */
+/** Runs a process from its start to its crash or planned stop. */
 async function live(story: Story): Promise<void> {
   const { dice: roll, world } = story;
   const life = newProcess();
@@ -97,7 +100,7 @@ async function stopInOrder(story: Story, app: FlowApp, life: Process): Promise<v
   life.dead = true;
 }
 
-/** The last process: works everything off. */
+/** Runs the last process until all work is finished. */
 async function settle(story: Story, life: Process): Promise<FlowApp> {
   const app = await open(story, life);
   for (let round = 0; round < SETTLING_ROUNDS_MAX; round += 1) {
@@ -110,8 +113,8 @@ async function settle(story: Story, life: Process): Promise<FlowApp> {
     .select(["run_id", "session_key", "state", "flow_step"])
     .where("state", "in", ["queued", "running", "waiting"])
     .execute();
-  expect(left, "work is left that nobody does").toEqual([]);
-  // What ended its row is still on its way out of memory.
+  expect(left, "unfinished work is left").toEqual([]);
+  // A run whose row has ended may still be in memory for a short time.
   for (let round = 0; round < 10; round += 1) await story.world.advance(20);
   return app;
 }
@@ -154,7 +157,7 @@ async function storyOf(seed: number): Promise<void> {
   await inTime(world, life, "stop", last.stop(0));
 }
 
-test("I1-I8: after any life of a gateway, everything accepted has ended once and everybody was told once", async () => {
+test("I1-I8: after random faults everything accepted has ended once and every caller was answered once", async () => {
   for (let seed = 1; seed <= SEEDS; seed += 1) {
     try {
       await storyOf(seed);

@@ -1,4 +1,4 @@
-// Runs that wait for runs of other sessions: without a slot, never in a circle, over a crash.
+// Runs that wait for runs of other sessions: without a slot, never in a cycle, across a crash.
 
 import { expect, test } from "vitest";
 import type { Result } from "../../src/core/errors.ts";
@@ -15,7 +15,7 @@ type Script = (handle: LaneHandle, engine: Engine) => Promise<EndFacts>;
 
 const ok = (reply: string): EndFacts => ({ state: "ok", reply });
 
-/** Sends into another session as the current run and waits, the way the send flow does. */
+/** Sends into another session as the current run and waits, like the send flow. */
 async function sendAndWait(
   handle: LaneHandle,
   engine: Engine,
@@ -87,7 +87,7 @@ test("I6: with one slot, a chain of waiting runs still gets through", async () =
   expect((await engine.load()).slots.taken).toBe(0);
 });
 
-test("the session of a run is told to have changed when the run begins to wait, and when it goes on", async () => {
+test("publishes a change of the session when its run begins to wait and when it continues", async () => {
   const asked = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   const { engine, store } = await open({
@@ -103,7 +103,7 @@ test("the session of a run is told to have changed when the run begins to wait, 
   const waits = Promise.withResolvers<void>();
   engine.bus.subscribe((event) => {
     if (event.kind !== "session" || event.sessionKey !== "a" || event.change !== "state") return;
-    // As a page does: at the news of a change the row is read.
+    // Like the page: it reads the row when a change is published.
     const read = activityOf(store.db, ["a"]).then((found) => {
       const state = found.get("a")?.state ?? "";
       seen.push(state);
@@ -119,7 +119,7 @@ test("the session of a run is told to have changed when the run begins to wait, 
   await endOf(engine, run.runId);
   await Promise.all(reads);
   expect(seen).toContain("waiting");
-  // It goes on, and it ends.
+  // It continues, and it ends.
   expect(reads.length).toBeGreaterThanOrEqual(before + 2);
   expect(seen.at(-1)).toBe("idle");
 });
@@ -205,7 +205,7 @@ test("I7: of two opposite sends at the same instant exactly one is refused", asy
   }
 });
 
-test("a wait that ends first leaves the awaited run alone, and is written down as ended", async () => {
+test("a wait that ends first does not affect the awaited run, and is recorded as ended", async () => {
   const release = Promise.withResolvers<void>();
   const { engine, store } = await open({
     a: async (handle, e) => ok(await sendAndWait(handle, e, { to: "b", text: "x", waitMs: 15 })),
@@ -222,7 +222,7 @@ test("a wait that ends first leaves the awaited run alone, and is written down a
   expect((await endOf(engine, wait?.targetRunId ?? "")).reply).toBe("late");
 });
 
-test("aborting a waiting run ends its wait; the peer goes on", async () => {
+test("aborting a waiting run ends its wait; the peer continues", async () => {
   const release = Promise.withResolvers<void>();
   const started = Promise.withResolvers<string>();
   const { engine, store } = await open({
@@ -237,12 +237,12 @@ test("aborting a waiting run ends its wait; the peer goes on", async () => {
   const peer = await started.promise;
   expect(await engine.abort({ sessionKey: "a", runId: run.runId })).toMatchObject({ aborted: true });
   expect((await getWait(store.db, `${run.runId}:b`))?.state).toBe("ended");
-  // With the wait gone there is no edge left: b may now wait for a.
+  // Without the wait there is no edge: b may now wait for a.
   release.resolve();
   expect((await endOf(engine, peer)).state).toBe("ok");
 });
 
-test("a run resumed after a crash goes on waiting for the run it sent, with the first deadline", async () => {
+test("a run resumed after a crash continues to wait for its peer's run, with the first deadline", async () => {
   let answer = false;
   const started = Promise.withResolvers<void>();
   const scripts: Record<string, Script> = {

@@ -1,4 +1,4 @@
-// I9: one gate, whatever the argument: keys, session ids and labels, seen by sessions and by operators.
+// I9: one gate decides for every argument (key, session id, label), for sessions and for operators.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Result } from "../../src/core/errors.ts";
@@ -44,7 +44,7 @@ function ask(
   return resolveSession({ db: app.engine.store.db, settings: app.settings }, viewer, access, target);
 }
 
-/** A refusal without the words that were asked for; the order of suggestions depends on them. */
+/** Returns a refusal without the request's words, on which the order of suggestions depends. */
 function refusalOf(result: Result<Session>, wanted: string): string {
   if (result.ok) return "allowed";
   const closest = [...((result.details?.closest ?? []) as string[])].sort();
@@ -54,7 +54,7 @@ function refusalOf(result: Result<Session>, wanted: string): string {
 
 const shown = (result: Result<Session>): string => (result.ok ? result.value.key : result.code);
 
-describe("every mode shows exactly what it says", () => {
+describe("every visibility mode", () => {
   const relations = {
     self: MAIN,
     child: CHILD,
@@ -79,22 +79,25 @@ describe("every mode shows exactly what it says", () => {
     ["all", true, ["research"], SAME],
   ];
 
-  test.each(cases)("mode %s, agentToAgent %s %j", async (visibility, enabled, allow, visible) => {
-    const app = await withSessions(
-      await openApp({ tools: { visibility, agentToAgent: { enabled, allow } } }),
-    );
-    const viewer = sessionViewer([await app.session(MAIN)], app.settings);
-    const ctx = { db: app.engine.store.db, settings: app.settings };
-    for (const [relation, key] of Object.entries(relations)) {
-      const expected = visible.includes(relation as Relation);
-      for (const access of ["list", "read", "search", "send", "status"] as const) {
-        const answer = await mayAccess(ctx, viewer, access, await app.session(key));
-        expect(`${relation} ${access} ${answer}`).toBe(`${relation} ${access} ${expected}`);
-        expect((await ask(app, viewer, { sessionKey: key }, access)).ok).toBe(expected);
+  test.each(cases)(
+    "mode %s, agentToAgent %s %j shows exactly the right sessions",
+    async (visibility, enabled, allow, visible) => {
+      const app = await withSessions(
+        await openApp({ tools: { visibility, agentToAgent: { enabled, allow } } }),
+      );
+      const viewer = sessionViewer([await app.session(MAIN)], app.settings);
+      const ctx = { db: app.engine.store.db, settings: app.settings };
+      for (const [relation, key] of Object.entries(relations)) {
+        const expected = visible.includes(relation as Relation);
+        for (const access of ["list", "read", "search", "send", "status"] as const) {
+          const answer = await mayAccess(ctx, viewer, access, await app.session(key));
+          expect(`${relation} ${access} ${answer}`).toBe(`${relation} ${access} ${expected}`);
+          expect((await ask(app, viewer, { sessionKey: key }, access)).ok).toBe(expected);
+        }
       }
-    }
-    await app.close();
-  });
+      await app.close();
+    },
+  );
 });
 
 describe("with every agent visible", () => {
@@ -144,21 +147,21 @@ describe("with every agent visible", () => {
     });
   });
 
-  test("what does not exist is named so where the viewer would see it, with the closest keys", async () => {
+  test("a missing session is reported as missing to a viewer who could see it, with the closest keys", async () => {
     const result = await ask(app, viewer, { sessionKey: "agent:reserch:main" });
     expect(shown(result)).toBe("session_not_found");
     expect(result.ok ? {} : result.details?.closest).toContain("agent:research:main");
   });
 
   test.each(["agent:main:discord:channel:nope", "hook:nope", "node-nope", "agent:main:chat:nope"])(
-    "%s does not come into being by being asked for",
+    "asking for %s does not make it",
     async (sessionKey) => {
       expect(shown(await ask(app, viewer, { sessionKey }, "send"))).toBe("session_not_found");
     },
   );
 
   test.each(["nonsense", "agent:", "a b c", "agent:main:telegram:group:"])(
-    "%j is no key: the answer lists the valid forms",
+    "%j is not a key: the answer lists the valid forms",
     async (sessionKey) => {
       const result = await ask(app, viewer, { sessionKey });
       expect(shown(result)).toBe("invalid_session_key");
@@ -166,7 +169,7 @@ describe("with every agent visible", () => {
     },
   );
 
-  test("an unknown session id is not visible, whoever might have it", async () => {
+  test("an unknown session id is answered as not visible", async () => {
     const sessionKey = "00000000-0000-4000-8000-0000000000ff";
     expect(shown(await ask(app, viewer, { sessionKey }))).toBe("not_visible");
     expect(shown(await ask(app, operatorViewer(ALL), { sessionKey }))).toBe("session_not_found");
@@ -180,7 +183,7 @@ describe("with every agent visible", () => {
     },
   );
 
-  test("a label is looked up among one's own agent's sessions, then among all visible ones", async () => {
+  test("a label is looked up among the sessions of the viewer's agent, then among all visible ones", async () => {
     await app.add("agent:research:chat:00000000-0000-4000-8000-000000000010", { label: "notes" });
     expect(shown(await ask(app, viewer, { label: "plans" }))).toBe(CHAT);
     expect(shown(await ask(app, viewer, { label: " plans " }))).toBe(CHAT);
@@ -192,7 +195,7 @@ describe("with every agent visible", () => {
     expect(shown(await ask(app, operatorViewer(ALL), { label: "notes" }))).toMatch(/^agent:research:chat/);
   });
 
-  test("a label that several sessions have is ambiguous, and their keys are told", async () => {
+  test("a label of several sessions is ambiguous, and the answer lists their keys", async () => {
     const keys = ["agent:writer:chat:1", "agent:writer:chat:2"];
     for (const key of keys) await app.add(key, { label: "draft" });
     const result = await ask(app, viewer, { label: "draft", agentId: "writer" });
@@ -207,7 +210,7 @@ describe("with every agent visible", () => {
 });
 
 test.each(["agent", "all"] as const)(
-  "mode %s: an archived session is answered like one that does not exist",
+  "mode %s: an archived session gets the same answer as a missing one",
   async (visibility) => {
     const app = await withSessions(await openApp({ tools: { visibility } }));
     const viewer = sessionViewer([await app.session(MAIN)], app.settings);
@@ -221,7 +224,7 @@ test.each(["agent", "all"] as const)(
   },
 );
 
-describe("where the viewer sees its tree only", () => {
+describe("a viewer that sees only its tree", () => {
   let app: App;
   let viewer: Viewer;
   beforeAll(async () => {
@@ -235,7 +238,7 @@ describe("where the viewer sees its tree only", () => {
     [GROUP, "agent:main:telegram:group:nope"],
     ["cron:nightly", "cron:nope"],
     [COUSIN, "agent:main:subagent:00000000-0000-4000-8000-0000000000aa"],
-  ])("%s is answered like something that does not exist", async (hidden, absent) => {
+  ])("%s gets the same answer as a missing session", async (hidden, absent) => {
     const one = refusalOf(await ask(app, viewer, { sessionKey: hidden }), hidden);
     const two = refusalOf(await ask(app, viewer, { sessionKey: absent }), absent);
     expect(one).toBe(two);
@@ -253,7 +256,7 @@ describe("where the viewer sees its tree only", () => {
     expect(closest).not.toContain(GROUP);
   });
 
-  test("a hidden session's id tells nothing either", async () => {
+  test("the answer for a hidden session's id reveals nothing", async () => {
     const hidden = (await app.session(GROUP)).sessionId;
     const absent = "00000000-0000-4000-8000-0000000000ff";
     const one = refusalOf(await ask(app, viewer, { sessionKey: hidden }), hidden);
@@ -261,7 +264,7 @@ describe("where the viewer sees its tree only", () => {
     expect(one).toContain('"not_visible"');
   });
 
-  test("a hidden session's label tells nothing either", async () => {
+  test("the answer for a hidden session's label reveals nothing", async () => {
     const hidden = await ask(app, viewer, { label: "plans" });
     const absent = await ask(app, viewer, { label: "plons" });
     expect(refusalOf(hidden, "plans")).toBe(refusalOf(absent, "plons"));
@@ -276,7 +279,7 @@ describe("operators", () => {
   });
   afterAll(() => app.close());
 
-  test("a token without patterns sees everything its scope allows, archived sessions too", async () => {
+  test("a token without patterns sees all sessions in its scope, archived ones included", async () => {
     const reader = operatorViewer(["operator.read"]);
     expect(shown(await ask(app, reader, { sessionKey: ARCHIVED }))).toBe(ARCHIVED);
     expect(shown(await ask(app, reader, { sessionKey: "cron:nightly" }, "send"))).toBe("missing_scope");
@@ -285,7 +288,7 @@ describe("operators", () => {
     );
   });
 
-  test("a token's patterns bound it, for keys, ids and labels", async () => {
+  test("a token's patterns limit access by key, id and label", async () => {
     const viewer = operatorViewer(ALL, ["agent:research:*", "cron:*"]);
     expect(shown(await ask(app, viewer, { sessionKey: "agent:research:main" }))).toBe("agent:research:main");
     expect(shown(await ask(app, viewer, { sessionKey: "cron:nightly" }))).toBe("cron:nightly");
@@ -298,7 +301,7 @@ describe("operators", () => {
     expect(shown(await ask(app, viewer, { sessionKey: "hook:absent" }))).toBe("not_visible");
   });
 
-  test("an operator who acts as a session has that session's sight within the token's", async () => {
+  test("an operator who acts as a session sees what both the session and the token may see", async () => {
     const as = identityOf([await app.session(MAIN)], app.settings);
     const viewer = { ...operatorViewer(ALL), as };
     expect(shown(await ask(app, viewer, { sessionKey: "main" }))).toBe(MAIN);
@@ -308,7 +311,7 @@ describe("operators", () => {
   });
 });
 
-test("under scope global every agent's `main` is the one session, and its name is no way in", async () => {
+test("under scope global every agent's `main` is the one session, which its own name does not reach", async () => {
   const app = await openApp({ session: { scope: "global" }, tools: { visibility: "agent" } });
   const chat = await app.add("agent:research:chat:1");
   const viewer = sessionViewer([chat], app.settings);

@@ -1,4 +1,5 @@
-// Announcements of sends and of sub-agents reach the place where the people of a session read, as one value.
+// Announcements of sends and of sub-agents reach the place where the people of a session read: channel,
+// account and thread.
 
 import { expect, test } from "vitest";
 import type { Route } from "../../src/core/route.ts";
@@ -79,7 +80,7 @@ test.each(PLACES)(
     expect(app.people.sent.map((message) => [message.route, message.text])).toEqual([
       [route, "What came of it."],
     ]);
-    // I10: the asking moved no route.
+    // I10: the question changed no route.
     expect((await app.session(key))?.lastRoute).toEqual(PLACES.find(([, one]) => one === key)?.[2]);
   },
 );
@@ -96,7 +97,7 @@ test.each(PLACES)(
 );
 
 test.each(PLACES)(
-  "a stale place of %s is a failed delivery that operators see, not silence",
+  "an old place of %s gives a failed delivery that operators see",
   async (_, key, __, route) => {
     const app = await open(talk);
     app.people.gone.add(route.to);
@@ -122,7 +123,7 @@ const DENIED: readonly (readonly [SendRule["match"], string])[] = [
 ];
 
 test.each(DENIED)(
-  "what a rule for %o denies is skipped, and stands in the transcript all the same",
+  "a delivery that a rule for %o denies is skipped, and its text is still in the transcript",
   async (match, key) => {
     const app = await open(talk, [{ match, action: "deny" }]);
     await app.tell(key, "spawn one");
@@ -134,7 +135,7 @@ test.each(DENIED)(
   },
 );
 
-test("the policy is asked for the place where a sub-agent was asked for, wherever others have written since", async () => {
+test("the send policy is checked for the place of the spawn request, also after messages elsewhere", async () => {
   const moved = Promise.withResolvers<void>();
   const play: SpawnPlay = async (turn) => {
     if (turn.step === "task") await moved.promise;

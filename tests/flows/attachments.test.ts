@@ -1,4 +1,4 @@
-// Real files in temporary folders; a small file system of its own where the machine lets a test mount one.
+// Uses real files in temporary folders, and a small file system where the machine lets a test mount one.
 
 import { execFileSync } from "node:child_process";
 import {
@@ -88,7 +88,7 @@ test("files and manifest are written for the owner alone, and the receipt says w
   for (const name of readdirSync(join(workspace, DIR))) expect(mode(join(DIR, name))).toBe("600");
 });
 
-test("a workspace that is not there yet is made, and may be named by a link", async () => {
+test("a missing workspace is made, and its path may be a link", async () => {
   const later = join(root, "later", "on");
   expect(await writeAttachments(later, two(), ID, OWNER)).toMatchObject({ ok: true });
   symlinkSync(later, join(root, "link"));
@@ -96,7 +96,7 @@ test("a workspace that is not there yet is made, and may be named by a link", as
   expect(readdirSync(join(later, ".parley/attachments")).sort()).toEqual([ID, "second"]);
 });
 
-test("nothing attached is nothing to write; what breaks a rule is not planned", () => {
+test("no attachments give no plan; an invalid attachment gives a failure", () => {
   expect(planAttachments([], LIMITS)).toEqual({ ok: true, value: undefined });
   expect(planAttachments([{ name: "../a", content: "" }], LIMITS)).toMatchObject({
     code: "invalid_argument",
@@ -104,7 +104,7 @@ test("nothing attached is nothing to write; what breaks a rule is not planned", 
 });
 
 test.each([".parley", ".parley/attachments"])(
-  "AF2: %s as a link is refused by writing and by removing, and nothing is written or removed where it leads",
+  "AF2: writing and removing refuse %s as a link, and its target is unchanged",
   async (link) => {
     const outside = join(root, "outside");
     mkdirSync(join(outside, "attachments", ID), { recursive: true });
@@ -121,7 +121,7 @@ test.each([".parley", ".parley/attachments"])(
   },
 );
 
-test("AF1: a folder that is there already is left as it was", async () => {
+test("AF1: an existing folder is left unchanged", async () => {
   mkdirSync(join(workspace, DIR), { recursive: true });
   writeFileSync(join(workspace, DIR, "mine"), "x");
   expect(await writeAttachments(workspace, two(), ID, OWNER)).toMatchObject({
@@ -138,7 +138,7 @@ test("AF1: a folder that is there already is left as it was", async () => {
   expect(existsSync(join(root, "a.txt"))).toBe(false);
 });
 
-test("AF1: a file in the way of a folder is told, and stays", async () => {
+test("AF1: a file in the path of a folder is reported, and stays", async () => {
   writeFileSync(join(workspace, ".parley"), "x");
   const written = await writeAttachments(workspace, two(), ID, OWNER);
   expect(written).toMatchObject({ ok: false, error: expect.stringContaining("no folder") });
@@ -156,9 +156,9 @@ function smallDisk(path: string): boolean {
   }
 }
 
-test("AF1: a disk that is full half-way leaves nothing behind, and what was there before is untouched", async (ctx) => {
+test("AF1: a disk that fills up half-way leaves no new file, and earlier files are unchanged", async (ctx) => {
   const disk = join(root, "disk");
-  // Mounting is root's; without it there is no disk that is small enough to fill.
+  // Only root may mount; otherwise no disk is small enough to fill.
   if (!smallDisk(disk)) return ctx.skip("this user may not mount a small file system");
   try {
     const files = ["a", "b", "c", "d"].map((name) => ({ name, content: "x".repeat(20_000) }));
@@ -178,7 +178,7 @@ test("AF1: a disk that is full half-way leaves nothing behind, and what was ther
   }
 });
 
-test("AF1: a name that this file system does not take fails the whole plan, and nothing is left", async () => {
+test("AF1: a name that the file system refuses fails the whole plan, and no file is left", async () => {
   const plan = two();
   const broken: AttachmentPlan = {
     files: [...plan.files, { ...plan.files[0], name: "x".repeat(300) } as never],
@@ -190,7 +190,7 @@ test("AF1: a name that this file system does not take fails the whole plan, and 
   expect(readdirSync(workspace)).toEqual([]);
 });
 
-test("spawns that write and fail beside each other don't take each other's folders away", async () => {
+test("concurrent spawns that fail do not remove each other's folders", async () => {
   const plan = two();
   const broken: AttachmentPlan = { files: [{ ...plan.files[0], name: "x".repeat(300) } as never] };
   for (let round = 0; round < 30; round += 1) {
@@ -203,7 +203,7 @@ test("spawns that write and fail beside each other don't take each other's folde
   }
 });
 
-test("AF3: removal takes what the agent put there too, and links without following them", async () => {
+test("AF3: removal deletes the agent's own files, too, and links without following them", async () => {
   await writeAttachments(workspace, two(), ID, OWNER);
   await writeAttachments(workspace, two(), "other", OWNER);
   const outside = join(root, "outside");
@@ -221,7 +221,7 @@ test("AF3: removal takes what the agent put there too, and links without followi
   expect(readdirSync(outside)).toEqual(["keep"]);
 });
 
-test("AF3: a folder that was replaced by a link loses the link, not what it leads to", async () => {
+test("AF3: removing a folder that was replaced by a link deletes the link, not its target", async () => {
   const outside = join(root, "outside");
   mkdirSync(outside);
   writeFileSync(join(outside, "keep"), "x");
@@ -246,13 +246,13 @@ test.each([
   `/.parley/attachments/${ID}`,
   "../other",
   "a\0b",
-])("AF3: %j is no folder of attachments, and is not removed", async (dir) => {
+])("AF3: %j is not a folder of attachments and is not removed", async (dir) => {
   await writeAttachments(workspace, two(), ID, OWNER);
   expect(await removeAttachments(workspace, dir)).toMatchObject({ ok: false, code: "path_outside" });
   expect(readdirSync(join(workspace, DIR))).toHaveLength(3);
 });
 
-test("removing twice, or what was never there, is fine; too deep a nest is told", async () => {
+test("removing a missing folder succeeds; folders nested too deeply are reported", async () => {
   expect(await removeAttachments(join(root, "no"), DIR)).toEqual({ ok: true, value: undefined });
   expect(await removeAttachments(workspace, DIR)).toEqual({ ok: true, value: undefined });
   expect(await attachmentDirs(workspace, OWNER)).toEqual({ ok: true, value: [] });
@@ -260,7 +260,7 @@ test("removing twice, or what was never there, is fine; too deep a nest is told"
   expect(await removeAttachments(workspace, DIR)).toMatchObject({ ok: false, code: "file_problem" });
 });
 
-test("AF2: a folder that is swapped for a link while files are written leads nothing outside", async () => {
+test("AF2: swapping a folder for a link during the write puts no file outside", async () => {
   const outside = join(root, "outside");
   const aside = join(root, "aside");
   mkdirSync(join(outside, "attachments"), { recursive: true });
@@ -269,13 +269,13 @@ test("AF2: a folder that is swapped for a link while files are written leads not
     const id = `round-${round}`;
     mkdirSync(join(place, "attachments"), { recursive: true });
     const writing = writeAttachments(workspace, two(), id, OWNER);
-    // Each round swaps a little later on the way.
+    // Each round swaps a little later.
     for (let turn = 0; turn < round; turn += 1) await new Promise(setImmediate);
     renameSync(place, aside);
     try {
       symlinkSync(outside, place);
     } catch {
-      // The writer was quicker and has made the folder anew.
+      // The writer was faster and has made the folder again.
     }
     await writing;
     await removeAttachments(workspace, `.parley/attachments/${id}`);
@@ -285,7 +285,7 @@ test("AF2: a folder that is swapped for a link while files are written leads not
   }
 });
 
-test("AF4: folders of another store in the same workspace, and those that an agent made, are left alone", async () => {
+test("AF4: folders of another store in the same workspace, and those made by an agent, are left alone", async () => {
   await writeAttachments(workspace, two(), ID, OWNER);
   await writeAttachments(workspace, two(), "of-another-store", "another-store");
   mkdirSync(join(workspace, ".parley/attachments/made-by-an-agent"));
@@ -295,7 +295,7 @@ test("AF4: folders of another store in the same workspace, and those that an age
   expect(own.ok && own.value.toSorted()).toEqual([DIR, ".parley/attachments/begun-and-lost"]);
 });
 
-test("damage: a folder with nothing but a torn manifest is nobody's, and is removed; a whole one tells its owner", async () => {
+test("damage: a folder with only a torn manifest has no owner and is removed; a whole manifest names its owner", async () => {
   await writeAttachments(workspace, two(), ID, OWNER);
   const whole = readFileSync(join(workspace, DIR, "manifest.json"));
   const begun = (id: string, manifest: Buffer | string): string => {

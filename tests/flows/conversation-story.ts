@@ -1,4 +1,4 @@
-// A conversation of two sessions with reply turns and an announcement, and what must hold once it has ended.
+// A conversation of two sessions with reply turns and an announcement, and the checks after its end.
 
 import { expect } from "vitest";
 import { isEnded } from "../../src/core/run.ts";
@@ -22,7 +22,7 @@ export const scenario = (timeoutSeconds: number): Scenario => ({
   choices: turns(2),
 });
 
-/** Tells main to ask; the person may be told of the crash instead of the acceptance. */
+/** Sends main a question. Returns whether it was accepted; a crash may come first. */
 export async function begin(app: FlowApp): Promise<"accepted" | "not_told"> {
   try {
     await app.route(MAIN, RESEARCH);
@@ -41,7 +41,7 @@ async function steps(app: FlowApp, key: string): Promise<string[]> {
 export async function checkFinished(app: FlowApp, told: string): Promise<void> {
   const runs = [...(await app.runs(MAIN)), ...(await app.runs(RESEARCH))];
   for (const run of runs) expect(isEnded(run.state), `I2: run ${run.runId} is ${run.state}`).toBe(true);
-  // The person was told nothing: the message may be lost; told `accepted`: it may not.
+  // After a crash without an answer the message may be lost; an accepted one may not.
   if (told === "not_told" && runs.length === 0) return;
   expect(await steps(app, MAIN)).toEqual(["turn message 0 ok", "turn reply 2 ok"]);
   expect(await steps(app, RESEARCH)).toEqual(["turn round1 1 ok", "turn reply 3 ok", "turn announce 3 ok"]);

@@ -1,4 +1,5 @@
-// The process dies before and after every commit of a whole conversation; what is on disk must finish it (I1-I5).
+// Crashes before and after every commit of a whole conversation. The rows on disk must be enough to finish it
+// (I1-I5).
 
 import { describe, expect, test } from "vitest";
 import type { DeliveryOutcome } from "../../src/channels/channel.ts";
@@ -11,7 +12,7 @@ const COMMITS_MAX = 200;
 async function crashAt(point: CrashPoint, timeoutSeconds: number): Promise<boolean> {
   const dir = temporaryFolder();
   const first = await openFlowApp({ ...scenario(timeoutSeconds), dir, crash: point }).catch(() => undefined);
-  // Died while it opened: nothing was accepted yet.
+  // Crashed while it opened: nothing was accepted yet.
   if (first === undefined) return true;
   const told = await begin(first);
   if (!(await diesAtWork(first))) return false;
@@ -27,19 +28,16 @@ async function crashAt(point: CrashPoint, timeoutSeconds: number): Promise<boole
 }
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a conversation", (when) => {
-  test.each([30, 0])(
-    "I1-I5: every step happens once, with the sender waiting %i s",
-    async (timeoutSeconds) => {
-      const commits = await crashAtEach(when, COMMITS_MAX, (point) => crashAt(point, timeoutSeconds));
-      expect(commits).toBeGreaterThan(11);
-    },
-  );
+  test.each([30, 0])("I1-I5: every step happens once, when the sender waits %i s", async (timeoutSeconds) => {
+    const commits = await crashAtEach(when, COMMITS_MAX, (point) => crashAt(point, timeoutSeconds));
+    expect(commits).toBeGreaterThan(11);
+  });
 });
 
-test("I5: an attempt left open by a crash is failed as ambiguous where the channel cannot de-duplicate", async () => {
+test("I5: an attempt left open by a crash fails as ambiguous if the channel cannot de-duplicate", async () => {
   const dir = temporaryFolder();
   const left = Promise.withResolvers<void>();
-  // The text has left; the process dies before it hears what became of it.
+  // The text has been sent; the process crashes before it gets the result.
   const hangs = (): Promise<DeliveryOutcome> => {
     left.resolve();
     return new Promise(() => {});

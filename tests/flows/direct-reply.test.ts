@@ -1,4 +1,4 @@
-// What is said at the end of a run that came from a channel, and where.
+// The text at the end of a run from a channel, and its place.
 
 import { expect, test } from "vitest";
 import { updateSession } from "../../src/store/sessions.ts";
@@ -20,14 +20,14 @@ async function open(play: Play, more: Partial<FlowAppOptions> = {}) {
   return { app, chat, receive: app.inbound.receive };
 }
 
-test.each(["REPLY_SKIP", " ANNOUNCE_SKIP\n", ""])("DR2: silence (%j) stays silent", async (reply) => {
+test.each(["REPLY_SKIP", " ANNOUNCE_SKIP\n", ""])("DR2: silence (%j) is not delivered", async (reply) => {
   const { app, chat, receive } = await open(() => reply);
   await receive(said("hello"));
   await app.quiet();
   expect(chat.shown).toEqual([]);
 });
 
-test("DR2: a run that failed says so in one sentence, without secrets and stacks", async () => {
+test("DR2: a failed run reports its error in one sentence, without secrets and stacks", async () => {
   const { app, chat, receive } = await open(() => {
     throw new Error("the model said: api_key=sk-abcdefghijklmnop1234567890 is wrong\n    at model.ts:1:1");
   });
@@ -39,7 +39,7 @@ test("DR2: a run that failed says so in one sentence, without secrets and stacks
   expect(text).not.toMatch(/sk-|model\.ts|\n/);
 });
 
-test("DR2: a run whose time was up says so", async () => {
+test("DR2: a run that exceeded its time limit says so", async () => {
   const { app, chat } = await open(() => new Promise(() => {}));
   const accepted = await app.engine.accept({
     sessionKey: MAIN,
@@ -52,7 +52,7 @@ test("DR2: a run whose time was up says so", async () => {
   expect(chat.textsAt("7")).toEqual(["I ran out of time before I had finished this."]);
 });
 
-test("DR2: a run that was aborted says nothing", async () => {
+test("DR2: an aborted run says nothing", async () => {
   const { app, chat, receive } = await open(() => new Promise(() => {}));
   await receive(said("hello"));
   await expect.poll(async () => (await app.runs(MAIN))[0]?.state).toBe("running");
@@ -61,7 +61,7 @@ test("DR2: a run that was aborted says nothing", async () => {
   expect(chat.shown).toEqual([]);
 });
 
-test("DR3: the policy is asked for the place of the answer, wherever others have written meanwhile", async () => {
+test("DR3: the policy is checked for the place of the answer, even if others have written elsewhere", async () => {
   const gate = Promise.withResolvers<string>();
   const rules = [{ match: { channel: "discord" }, action: "deny" }] as const;
   const base = await open(() => "");
@@ -74,7 +74,7 @@ test("DR3: the policy is asked for the place of the answer, wherever others have
   gate.resolve("for you");
   await app.quiet();
   expect(chat.textsAt("7")).toEqual(["for you"]);
-  // And the other way round: what may not leave is not let out by somebody who wrote elsewhere.
+  // And the reverse: a denied answer does not leave because another person wrote elsewhere.
   const input = { text: "b", sender: "discord:9" };
   await app.engine.accept({ sessionKey: MAIN, input, route: lastRoute });
   await app.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute: HERE }));
@@ -83,7 +83,7 @@ test("DR3: the policy is asked for the place of the answer, wherever others have
   expect(rows.at(-1)).toEqual({ state: "skipped", code: "send_denied" });
 });
 
-test("a secret in an answer does not leave, and the transcript is whole", async () => {
+test("a secret in an answer does not leave, and the transcript keeps it", async () => {
   const secret = "sk-abcdefghijklmnop1234567890";
   const { app, chat, receive } = await open(() => `the key is ${secret}`);
   await receive(said("what is it?"));
@@ -92,7 +92,7 @@ test("a secret in an answer does not leave, and the transcript is whole", async 
   expect((await app.texts(MAIN))[1]).toContain(secret);
 });
 
-test("an agent that is woken by a sub-agent's result answers where its people are", async () => {
+test("an agent that is woken by a sub-agent's result answers at its people's place", async () => {
   const { app, chat } = await open(() => "in my own words");
   const provenance = {
     kind: "inter_session",
@@ -106,7 +106,7 @@ test("an agent that is woken by a sub-agent's result answers where its people ar
   expect(chat.textsAt("7")).toEqual(["in my own words"]);
 });
 
-test("what a hook sets off, a client's own message and a run without a place are not answered at a channel", async () => {
+test("a hook's run, a client's own message and a run without a place are not answered at a channel", async () => {
   const { app, chat } = await open(() => "words");
   const hook = { kind: "hook", source: "x" } as const;
   await app.engine.accept({ sessionKey: MAIN, input: { text: "a", provenance: hook }, route: HERE });
@@ -117,6 +117,6 @@ test("what a hook sets off, a client's own message and a run without a place are
   });
   await app.engine.accept({ sessionKey: MAIN, input: { text: "c" } });
   await app.quiet();
-  // Where the reply to a hook goes is said by triggers/replies: once, and not here.
+  // triggers/replies delivers the reply to a hook, once.
   expect(chat.textsAt("7")).toEqual(["words"]);
 });

@@ -1,4 +1,4 @@
-// A sender waits for the answer of an external session, which reads its inbox and sends back (issue 15, section 5).
+// A sender waits for the answer of an external session, which reads its inbox and sends back.
 
 import { describe, expect, test } from "vitest";
 import { isEnded } from "../../src/core/run.ts";
@@ -13,7 +13,7 @@ import { MAIN, RESEARCH } from "./asking.ts";
 const DESK = "agent:main:mcp:desk";
 const COMMITS_MAX = 200;
 
-/** Main asks the desk and ends with the result as JSON; told anything else, it repeats that. */
+/** Main asks the desk and ends with the result as JSON; it repeats any other message. */
 const asksDesk =
   (timeoutSeconds: number): Play =>
   async (actor) =>
@@ -50,7 +50,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     return openDesk({ disk: store, ...options });
   }
 
-  test("waits for what is sent back in the same chain, which comes once: as the reply", async () => {
+  test("waits for the answer in the same chain, which comes once: as the reply", async () => {
     const app = await open();
     const { runId, chainId } = await app.tell(MAIN, "go");
     await inInbox(app, "which port?");
@@ -92,7 +92,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     expect((await app.runs(MAIN))[1]).toMatchObject({ chainId });
   });
 
-  test("times out truthfully, and a later answer is a new message in the same chain", async () => {
+  test("reports a time-out, and a later answer is a new message in the same chain", async () => {
     const app = await open({ plays: { [MAIN]: asksDesk(0.05) } });
     const { runId, chainId } = await app.tell(MAIN, "go");
     const result = await resultOf(app, runId);
@@ -106,7 +106,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     expect((await app.runs(MAIN))[1]).toMatchObject({ kind: "turn", chainId });
   });
 
-  test("has one answer: the second text that is sent back is a new message", async () => {
+  test("has one answer: the second text in return is a new message", async () => {
     const app = await open();
     const { runId } = await app.tell(MAIN, "go");
     await inInbox(app, "which port?");
@@ -149,7 +149,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     });
   });
 
-  test("I7: a client that is waited for is refused a wait on its asker's asker, and may still answer", async () => {
+  test("I7: a client that another session waits for can't wait for that session's own asker, and may still answer", async () => {
     const plays: FlowAppOptions["plays"] = {
       [MAIN]: async (actor) =>
         actor.step === "message" ? JSON.stringify(await actor.send(RESEARCH, "ask", 600)) : "REPLY_SKIP",
@@ -179,7 +179,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
   });
 });
 
-test("two waiting messages are answered in the order in which they came", async () => {
+test("two waiting messages are answered in their order of arrival", async () => {
   const app = await openDesk({
     plays: {
       [MAIN]: async (actor) => {
@@ -196,7 +196,7 @@ test("two waiting messages are answered in the order in which they came", async 
   expect(await resultOf(app, runId)).toMatchObject([{ reply: "1" }, { reply: "2" }]);
 });
 
-test("an answer to a run that was aborted is a new message, and none waits for the conversation", async () => {
+test("an answer to an aborted run is a new message, and no run waits for the conversation", async () => {
   const app = await openDesk();
   const { runId } = await app.tell(MAIN, "go");
   await inInbox(app, "which port?");
@@ -205,7 +205,7 @@ test("an answer to a run that was aborted is a new message, and none waits for t
   expect(await app.send(DESK, MAIN, "port 80", 30)).toMatchObject({ reply: "heard port 80" });
 });
 
-test("I3: a wait for an answer goes on after a restart, with its first deadline", async () => {
+test("I3: a wait for an answer continues after a restart, with its first deadline", async () => {
   const dir = temporaryFolder();
   const first = await openDesk({ dir, dies: true });
   const { runId } = await first.tell(MAIN, "go");
@@ -219,7 +219,7 @@ test("I3: a wait for an answer goes on after a restart, with its first deadline"
   expect(await resultOf(second, runId)).toMatchObject({ status: "ok", reply: "port 80" });
 });
 
-/** The desk answers once the question is in its inbox, unless it has done so. */
+/** Answers from the desk when the question is in its inbox, unless it has answered. */
 async function answerOnce(app: FlowApp): Promise<void> {
   await expect.poll(() => app.texts(DESK), { timeout: 10_000 }).toContain("user: which port?");
   if ((await app.texts(DESK)).length > 1) return;
@@ -252,12 +252,12 @@ async function crashAt(point: CrashPoint): Promise<boolean> {
 }
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a wait for an answer", (when) => {
-  test("I2, I4: the wait goes on, and the answer comes once", async () => {
+  test("I2, I4: the wait continues, and the answer comes once", async () => {
     expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(6);
   }, 120_000);
 });
 
-test("an answer that its client did not get comes to the client's inbox as a notice, once", async () => {
+test("an answer that its client missed comes to the client's inbox as a notice, once", async () => {
   const app = await openDesk({ plays: {} });
   const admin = { kind: "operator", scopes: ["operator.admin"] } as const;
   const opened = await openExternal(app, admin, { agentId: "main", handle: "asker" });
@@ -304,7 +304,7 @@ test("a caller that goes away, or dies with its gateway, leaves no open conversa
   expect(await second.texts(RESEARCH)).toEqual([]);
 });
 
-test("a task for a waiting message is working until the answer, and then has it as its result", async () => {
+test("a task for a waiting message is `working` until the answer, which becomes its result", async () => {
   const app = await openDesk({ plays: {} });
   const [requester, target] = [await app.session(RESEARCH), await app.session(DESK)];
   const { signal } = new AbortController();
@@ -321,7 +321,7 @@ test("a task for a waiting message is working until the answer, and then has it 
   });
 });
 
-test("in a cluster, a sender waits in one process for an answer that another process takes", async () => {
+test("in a cluster, a sender waits in one process for an answer that another process receives", async () => {
   const { store, dispose } = await openPostgresStore();
   cleanup(dispose);
   const here = await openDesk({ disk: store, plays: {} });

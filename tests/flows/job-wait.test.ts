@@ -1,4 +1,4 @@
-// A requester waits for its sub-agents: `subagents {action: "wait"}` (issue 15, section 4).
+// A requester waits for its sub-agents: `subagents {action: "wait"}`.
 
 import { describe, expect, test } from "vitest";
 import type { Settings } from "../../src/core/settings.ts";
@@ -36,7 +36,7 @@ const worker: SpawnPlay = (turn) => {
   return `Result: ${/Your result so far:\n\| (.*)/.exec(turn.handle.run.input.context ?? "")?.[1]}`;
 };
 
-/** Main does `boss` when a person writes; else it says what it was woken with. */
+/** Main does `boss` on a person's message; otherwise it repeats the message that woke it. */
 const play =
   (boss: SpawnPlay, child: SpawnPlay = worker): SpawnPlay =>
   (turn) => {
@@ -99,7 +99,7 @@ describe("waiting for sub-agents", () => {
     expect(third).toMatchObject({ status: "ok", results: [], unfinished: [] });
   });
 
-  test("returns a result that came before the wait began", async () => {
+  test("returns a result from before the wait began", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -124,7 +124,7 @@ describe("waiting for sub-agents", () => {
     expect((await ask(app)).results).toHaveLength(2);
   });
 
-  test("timeout means only that waiting ended: the job goes on and is announced", async () => {
+  test("a timeout ends only the wait: the job continues and is announced", async () => {
     const held = gate();
     const app = await openSpawnApp({
       settings: settings(),
@@ -148,7 +148,7 @@ describe("waiting for sub-agents", () => {
     expect((await app.texts(MAIN)).filter((line) => line.includes("Result: did slow"))).toHaveLength(1);
   });
 
-  test("a job that failed or was cancelled says so, with what it had to say", async () => {
+  test("reports a failed or cancelled job, with its text so far", async () => {
     const held = gate();
     const app = await openSpawnApp({
       settings: settings(),
@@ -180,7 +180,7 @@ describe("waiting for sub-agents", () => {
     });
   });
 
-  test("a sub-agent that was deleted after its announcement still has its result for the run that asked", async () => {
+  test("the result of a sub-agent that was deleted after its announcement still reaches the run that asked", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -192,7 +192,7 @@ describe("waiting for sub-agents", () => {
     expect((await ask(app)).results).toMatchObject([{ status: "ok", result: "did brief" }]);
   });
 
-  test("a session that is not one's own sub-agent is refused with the keys that are", async () => {
+  test("a session that is not the caller's sub-agent is refused, with the keys of those that are", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: play(async (turn) => {
@@ -206,7 +206,7 @@ describe("waiting for sub-agents", () => {
     expect(refused.hint).toContain(refused.key);
   });
 
-  test("an operator who acts as the session waits, too", async () => {
+  test("an operator who acts as the session can wait, too", async () => {
     const app = await openSpawnApp({ settings: settings(), play: play(() => "", worker) });
     await app.call(MAIN, "sessions_spawn", { task: "one" });
     expect(await app.call(MAIN, "subagents", { action: "wait" })).toMatchObject({
@@ -224,7 +224,7 @@ describe("a result that a wait returned", () => {
       return JSON.stringify(await waits(turn));
     };
 
-  test('with announce: "wake", the requester is not run with it again; its transcript has it once', async () => {
+  test('with announce: "wake", does not wake the requester again; its transcript has it once', async () => {
     const app = await openSpawnApp({ settings: settings(), play: play(bossOf("wake")) });
     await app.route(MAIN);
     expect((await ask(app)).results).toHaveLength(2);
@@ -233,7 +233,7 @@ describe("a result that a wait returned", () => {
     expect((await app.texts(MAIN)).filter((line) => line.startsWith("user: Status: ok"))).toHaveLength(2);
   });
 
-  test('with announce: "post", is posted and appended as announced', async () => {
+  test('with announce: "post", is posted and appended', async () => {
     const app = await openSpawnApp({ settings: settings(), play: play(bossOf("post")) });
     await app.route(MAIN);
     await ask(app);
@@ -242,7 +242,7 @@ describe("a result that a wait returned", () => {
     expect(app.sent.filter(({ text }) => text.startsWith("Status: ok"))).toHaveLength(2);
   });
 
-  test("a run that was stopped before its wait ended is woken with the results that came", async () => {
+  test("a run that was stopped before its wait ended is woken with the results that arrived", async () => {
     const held = gate();
     const app = await openSpawnApp({
       settings: settings(),
@@ -268,7 +268,7 @@ describe("a result that a wait returned", () => {
     ]);
   });
 
-  test("a sub-agent that waits for its own sub-agents answers once, with what it made of them", async () => {
+  test("a sub-agent that waits for its own sub-agents answers once, with their results combined", async () => {
     const app = await openSpawnApp({
       settings: settings({ maxSpawnDepth: 2 }),
       play: play(
@@ -299,7 +299,7 @@ describe("a result that a wait returned", () => {
 });
 
 describe("I7: waits for jobs are edges of the wait graph", () => {
-  /** The sub-agent has the tool to send, and sends to its requester while that waits for it. */
+  /** The sub-agent has the tool to send, and sends to its requester while the requester waits for it. */
   const withSend = (): Settings => {
     const base = settings({ maxSpawnDepth: 2 });
     const tools = {
@@ -322,7 +322,7 @@ describe("I7: waits for jobs are edges of the wait graph", () => {
   const askBoss = (turn: Turn) =>
     turn.tool("sessions_send", { sessionKey: MAIN, message: "and you?", timeoutSeconds: 30 });
 
-  test("a sub-agent at any depth can't wait for an answer of the requester that waits for the job above it", async () => {
+  test("a sub-agent at any depth can't wait for the requester that waits for the job above it", async () => {
     const told: Record<string, unknown>[] = [];
     const app = await openSpawnApp({
       settings: withSend(),

@@ -76,7 +76,7 @@ const changes = (stage: Stage, key: string): string[] =>
     event.kind === "session" && event.sessionKey === key ? [event.change] : [],
   );
 
-test("the main session of every configured agent exists, and is made once", async () => {
+test("makes the main session of every configured agent, once", async () => {
   const app = await open();
   const before = await app.session(RESEARCH);
   await ensureMainSessions(app);
@@ -184,7 +184,7 @@ test.each<[PatchRequest, string, string]>([
   expect(await app.session(MAIN)).toEqual(session);
 });
 
-test("the send policy of a session is an administrator's to change", async () => {
+test("only an administrator may change the send policy of a session", async () => {
   const app = await open();
   const session = await app.session(MAIN);
   const writer = operatorViewer(["operator.write"] satisfies TokenScope[]);
@@ -234,7 +234,7 @@ test("a reset gives a new transcript and zero counters; settings, label and rout
   expect(changes(app, before.key)).toEqual(["reset"]);
 });
 
-test("I2: a reset ends what was accepted before it, visibly, and nothing that comes later", async () => {
+test("I2: a reset ends all earlier runs, visibly, and no later one", async () => {
   const app = await open();
   const running = await app.held(MAIN);
   const queued = await accept(app, MAIN, "queued");
@@ -247,7 +247,7 @@ test("I2: a reset ends what was accepted before it, visibly, and nothing that co
   expect(await getRun(app.engine.store.db, later.runId)).not.toMatchObject({ state: "aborted" });
 });
 
-test("a reset ends the session's conversations, and what others accepted from it goes on", async () => {
+test("a reset ends the session's conversations; its messages that others accepted are still processed", async () => {
   const app = await open(turns(5));
   app.hold();
   const sent = await app.call(MAIN, "sessions_send", {
@@ -266,7 +266,7 @@ test("a reset ends the session's conversations, and what others accepted from it
   expect((await getRun(app.engine.store.db, sent.runId as string))?.state).toMatch(/queued|running/);
 });
 
-test("whoever waits for a session that is reset is told at once", async () => {
+test("a caller that waits for a session that is reset is answered at once", async () => {
   const app = await open();
   const running = app.held(RESEARCH);
   const waiting = running.then(() =>
@@ -313,7 +313,7 @@ test("a deletion ends the session's work and that of its descendants, and takes 
   expect(await deleteSession(app.ctx, second)).toMatchObject({ ok: false, code: "session_not_found" });
 });
 
-test("a deletion may keep the transcript", async () => {
+test("a deletion keeps the transcript if requested", async () => {
   const app = await open();
   const session = await app.add("agent:main:chat:kept");
   await app.say(session, message("kept words"));

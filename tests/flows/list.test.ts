@@ -1,4 +1,4 @@
-// I9: a list shows exactly the sessions that the gate admits one by one, page after page.
+// I9: a list shows exactly the sessions that the gate admits one by one, on every page.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -57,40 +57,48 @@ test.each(
     { mode, allow: [] as string[] },
     { mode, allow: ["main", "res*"] },
   ]),
-)("I9: a list in mode $mode, allow $allow, is what the gate admits row by row", async ({ mode, allow }) => {
-  const app = await openApp({ tools: { visibility: mode, agentToAgent: { enabled: true, allow } } });
-  const keys = await forest(app);
-  const ctx = { db: app.engine.store.db, settings: app.settings };
-  const viewers = fc.oneof(
-    fc.record({ key: fc.constantFrom(...keys), sandboxed: fc.boolean() }),
-    fc.record({ patterns: fc.subarray(["agent:main:*", "cron:*", "*telegram*", "agent:*:subagent:s1*"]) }),
-  );
-  await fc.assert(
-    fc.asyncProperty(viewers, fc.integer({ min: 1, max: 9 }), fc.boolean(), async (who, limit, archived) => {
-      const viewer: Viewer =
-        "key" in who
-          ? {
-              kind: "session",
-              ...who,
-              agentId: (await app.session(who.key)).agentId,
-              sandboxClamp: "spawned",
-            }
-          : operatorViewer(["operator.read"], who.patterns);
-      const expected: string[] = [];
-      for (const key of keys) {
-        const session = await app.session(key);
-        if (session.archivedAt !== undefined && !archived) continue;
-        if (await mayAccess(ctx, viewer, "list", session)) expected.push(key);
-      }
-      const listed = await listedKeys(app, viewer, limit, archived);
-      expect(listed.toSorted()).toEqual(expected.toSorted());
-    }),
-    { numRuns: 25 },
-  );
-  await app.close();
-});
+)(
+  "I9: a list in mode $mode, allow $allow, shows the sessions that the gate admits one by one",
+  async ({ mode, allow }) => {
+    const app = await openApp({ tools: { visibility: mode, agentToAgent: { enabled: true, allow } } });
+    const keys = await forest(app);
+    const ctx = { db: app.engine.store.db, settings: app.settings };
+    const viewers = fc.oneof(
+      fc.record({ key: fc.constantFrom(...keys), sandboxed: fc.boolean() }),
+      fc.record({ patterns: fc.subarray(["agent:main:*", "cron:*", "*telegram*", "agent:*:subagent:s1*"]) }),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        viewers,
+        fc.integer({ min: 1, max: 9 }),
+        fc.boolean(),
+        async (who, limit, archived) => {
+          const viewer: Viewer =
+            "key" in who
+              ? {
+                  kind: "session",
+                  ...who,
+                  agentId: (await app.session(who.key)).agentId,
+                  sandboxClamp: "spawned",
+                }
+              : operatorViewer(["operator.read"], who.patterns);
+          const expected: string[] = [];
+          for (const key of keys) {
+            const session = await app.session(key);
+            if (session.archivedAt !== undefined && !archived) continue;
+            if (await mayAccess(ctx, viewer, "list", session)) expected.push(key);
+          }
+          const listed = await listedKeys(app, viewer, limit, archived);
+          expect(listed.toSorted()).toEqual(expected.toSorted());
+        },
+      ),
+      { numRuns: 25 },
+    );
+    await app.close();
+  },
+);
 
-test("rows that tie on updatedAt are neither lost nor repeated between pages", async () => {
+test("rows with equal updatedAt are neither lost nor repeated between pages", async () => {
   const app = await openApp();
   const keys = Array.from({ length: 25 }, (_, index) => `agent:main:chat:${index}`);
   for (const key of keys) await app.add(key, { updatedAt: 7 });
@@ -99,14 +107,14 @@ test("rows that tie on updatedAt are neither lost nor repeated between pages", a
   await app.close();
 });
 
-test("what no page gave out is no cursor", () => {
+test("a cursor that no page returned is invalid", () => {
   const cursor = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
   expect(isSessionCursor(cursor([1, "agent:main:main"]))).toBe(true);
   for (const value of [[1.5, 99], [1e300, -5], [1, 0.5], ["1", "x"], [1], {}])
     expect(isSessionCursor(cursor(value)), JSON.stringify(value)).toBe(false);
 });
 
-test("I9: a cursor names no session that the reader does not see, however many stand before those that it sees", async () => {
+test("I9: a cursor never names a hidden session, even behind many of them", async () => {
   const app = await openApp();
   await app.add("agent:research:chat:seen", { updatedAt: 1 });
   const { store } = app.engine;

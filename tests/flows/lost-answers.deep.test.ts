@@ -1,4 +1,4 @@
-// Lost answers to commits of PostgreSQL: each story makes a schema of its own, which takes long.
+// Lost answers to commits of PostgreSQL. Slow, because each story makes its own schema.
 
 import { lostAnswersContract } from "./lost-answers.ts";
 

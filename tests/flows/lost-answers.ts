@@ -1,5 +1,5 @@
-// Checks that everything still happens once, and that each end is told once (I2, I4, I5), when the answer to each
-// commit is lost in turn and the process lives on.
+// Loses the answer to each commit in turn while the process stays alive. Checks that each step still happens
+// once and each end is published once (I2, I4, I5).
 
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../src/core/event.ts";
@@ -14,7 +14,7 @@ import { begin, checkFinished, scenario } from "./conversation-story.ts";
 import { fanOut } from "./fan-out-story.ts";
 
 const COMMITS_MAX = 120;
-/** Stories at once: most of the time they wait to ask the store again. */
+/** Stories in parallel: most of the time they wait to retry. */
 const AT_ONCE = 6;
 const PATIENCE_MS = 240_000;
 
@@ -28,7 +28,7 @@ interface App {
 
 interface Story<A extends App> {
   open(disk: Store, crash: { commit: number; when: "lost" }): Promise<A>;
-  /** Asks again as a client does that was not answered. */
+  /** Repeats the request like a client without an answer. */
   begin(app: A): Promise<unknown>;
   check(app: A): Promise<void>;
 }
@@ -56,7 +56,9 @@ const job: Story<Awaited<ReturnType<typeof openSpawnApp>>> = {
   },
 };
 
-/** Each end was told, and none twice. The last ones may be told a moment after everything is at rest. */
+/**
+ * Checks that each end was published, and none twice. The last ones may follow after everything is at rest.
+ */
 async function checkTold(app: App): Promise<void> {
   const rows = await app.store.db.selectFrom("runs").select("run_id").execute();
   const runIds = rows.map((row) => row.run_id).toSorted();
@@ -66,14 +68,14 @@ async function checkTold(app: App): Promise<void> {
   expect(told()).toEqual(runIds);
 }
 
-/** Tells a story in which one answer is lost. False: it was over before that commit. */
+/** Runs a story in which one answer is lost. False: it was over before that commit. */
 async function tell<A extends App>(kind: Store["kind"], story: Story<A>, commit: number): Promise<boolean> {
   const disk = await openStoreOn(kind, temporaryFolder());
   const app = await story.open(disk, { commit, when: "lost" }).catch((error: unknown) => {
     if (isInDoubt(error)) return undefined;
     throw error;
   });
-  // A start that was not answered fails, and is made again.
+  // A start without an answer fails, and is repeated.
   if (app === undefined) return true;
   await story.begin(app);
   await app.quiet();
@@ -94,7 +96,7 @@ async function loseEach<A extends App>(kind: Store["kind"], story: Story<A>): Pr
 }
 
 export function lostAnswersContract(kind: Store["kind"]): void {
-  test("I2, I4: a conversation takes each step once and tells each end once, whichever answer is lost", {
+  test("I2, I4: a conversation takes each step once and publishes each end once, whichever answer is lost", {
     timeout: PATIENCE_MS,
   }, async () => {
     expect(await loseEach(kind, conversation)).toBeGreaterThan(12);

@@ -1,5 +1,5 @@
-// A process dies in the middle of its work, and the store is moved: a gateway on the new place goes on where the
-// old one ended.
+// A process crashes during its work, and the store is moved: a gateway on the new store continues where the
+// old one stopped.
 
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -37,7 +37,9 @@ async function onDatabase(url: string): Promise<Store> {
   return store;
 }
 
-/** Lets main begin, with more work behind it, until the process dies at a commit. Returns the accepted runs. */
+/**
+ * Starts main, with more work behind it, until the process crashes at a commit. Returns the accepted runs.
+ */
 async function dieAt(commit: number, disk: Store): Promise<string[]> {
   const retry = { kind: "retry", error: "nobody answers" } as const;
   const options = { ...SCENARIO, disk, dies: true, channel: () => retry, maxConcurrent: 1 };
@@ -56,7 +58,7 @@ async function dieAt(commit: number, disk: Store): Promise<string[]> {
       accepted.push(text);
     }
   };
-  // Whoever was told nothing may have lost his message.
+  // Without an answer, the message may be lost.
   await begin().catch(() => {});
   await app.crashed();
   return accepted;
@@ -83,24 +85,30 @@ async function expectFinished(app: FlowApp, accepted: readonly string[]): Promis
 /** Commits of the scenario, from the acceptance of the first message to the announcement. */
 const COMMITS = [6, 9, 12, 15, 18, 21, 24];
 
-test.each(COMMITS)("from the embedded store to PostgreSQL, after a death at commit %i", async (commit) => {
-  const dir = temporaryFolder();
-  const accepted = await dieAt(commit, await embedded(dir));
-  const url = await freshUrl();
-  good(await migrateStore(jobOn(dir), url));
-  const disk = await onDatabase(url);
-  const app = await openFlowApp({ ...SCENARIO, disk, world: sharedWorld(disk, quietWorld()) });
-  await expectFinished(app, accepted);
-});
+test.each(COMMITS)(
+  "work continues on PostgreSQL after a crash at commit %i on the embedded store",
+  async (commit) => {
+    const dir = temporaryFolder();
+    const accepted = await dieAt(commit, await embedded(dir));
+    const url = await freshUrl();
+    good(await migrateStore(jobOn(dir), url));
+    const disk = await onDatabase(url);
+    const app = await openFlowApp({ ...SCENARIO, disk, world: sharedWorld(disk, quietWorld()) });
+    await expectFinished(app, accepted);
+  },
+);
 
-test.each(COMMITS)("from PostgreSQL to the embedded store, after a death at commit %i", async (commit) => {
-  const url = await emptyUrl();
-  const accepted = await dieAt(commit, await onDatabase(url));
-  const [file, dir] = [join(temporaryFolder(), "backup.sqlite"), temporaryFolder()];
-  good(await backupStore(jobOn({ url }), file));
-  good(await restoreStore(jobOn(dir), file));
-  const disk = await embedded(dir);
-  cleanup(() => disk.close());
-  const app = await openFlowApp({ ...SCENARIO, disk });
-  await expectFinished(app, accepted);
-});
+test.each(COMMITS)(
+  "work continues on the embedded store after a crash at commit %i on PostgreSQL",
+  async (commit) => {
+    const url = await emptyUrl();
+    const accepted = await dieAt(commit, await onDatabase(url));
+    const [file, dir] = [join(temporaryFolder(), "backup.sqlite"), temporaryFolder()];
+    good(await backupStore(jobOn({ url }), file));
+    good(await restoreStore(jobOn(dir), file));
+    const disk = await embedded(dir);
+    cleanup(() => disk.close());
+    const app = await openFlowApp({ ...SCENARIO, disk });
+    await expectFinished(app, accepted);
+  },
+);

@@ -1,4 +1,4 @@
-// How a stranger is let in: what is said to whom, how often, and how long a code is worth something.
+// How a stranger is let in: who gets which message, how often, and how long a code is valid.
 
 import { expect, test } from "vitest";
 import { notePrefix } from "../../src/flows/outbox.ts";
@@ -25,7 +25,7 @@ async function settle(app: FlowApp, world: FakeWorld): Promise<void> {
   while (!(await app.isQuiet())) await world.advance(1);
 }
 
-test("a stranger is told a code and whom to give it; nothing else is kept of the message", async () => {
+test("a stranger gets a code and where to give it; nothing else of the message is kept", async () => {
   const { app, chat, world, codes, receive } = await open();
   await receive(said("let me in", { name: "Eve\n[runtime]" }));
   await settle(app, world);
@@ -39,7 +39,7 @@ test("a stranger is told a code and whom to give it; nothing else is kept of the
   ]);
 });
 
-test("PR1: within ten minutes it is said once, and the code stays the same for an hour", async () => {
+test("PR1: the code is sent at most once in ten minutes, and stays the same for an hour", async () => {
   const { app, world, codes, receive } = await open();
   for (let at = 0; at < 5; at += 1) await receive(said("hello?"));
   await settle(app, world);
@@ -55,13 +55,13 @@ test("PR1: within ten minutes it is said once, and the code stays the same for a
   expect(new Set(codes("7")).size).toBe(2);
 });
 
-test("PR1: so many are open at once, and no more; those that are old make room", async () => {
+test("PR1: the number of open pairings is limited; old ones are dropped for new ones", async () => {
   const { app, chat, world, receive } = await open();
   for (let at = 0; at < 60; at += 1) await receive(said("hi", { from: `stranger-${at}` }));
   await settle(app, world);
   expect(chat.shown).toHaveLength(20);
   expect(await listPairings(app.store.db, world.clock.now())).toHaveLength(20);
-  // Whoever keeps all places keeps them for ten minutes, not as long as they like.
+  // Pairings that fill the limit keep others out for ten minutes at most.
   await world.advance(9 * MINUTE);
   await receive(said("hi", { from: "soon" }));
   await settle(app, world);
@@ -79,7 +79,7 @@ test("PR1: so many are open at once, and no more; those that are old make room",
   expect(rows).toEqual([{ peer_id: "late" }]);
 });
 
-test("PR2, PR3: who is approved is told, and answered from then on; the code is worth nothing any more", async () => {
+test("PR2, PR3: an approved person is notified and answered from then on; the code is used up", async () => {
   const { app, chat, world, codes, receive } = await open();
   await receive(said("hello"));
   await settle(app, world);
@@ -95,7 +95,7 @@ test("PR2, PR3: who is approved is told, and answered from then on; the code is 
   expect(await approvePairing(app, code)).toMatchObject({ ok: false, code: "pairing_not_found" });
 });
 
-test("PR2: a code that is unknown, decided on or an hour old is answered alike", async () => {
+test("PR2: an unknown, a used and an hour-old code get the same answer", async () => {
   const { app, world, codes, receive } = await open();
   await receive(said("hello"));
   await settle(app, world);
@@ -107,7 +107,7 @@ test("PR2: a code that is unknown, decided on or an hour old is answered alike",
   expect(await approvePairing(app, "'; drop table channel_peers; --")).toEqual(unknown);
 });
 
-test("who is rejected hears nothing, then or later; who is removed is a stranger again", async () => {
+test("a rejected person gets no message, then or later; a removed person is a stranger again", async () => {
   const { app, chat, world, codes, receive } = await open();
   await receive(said("hello"));
   await settle(app, world);
@@ -128,7 +128,7 @@ test("who is rejected hears nothing, then or later; who is removed is a stranger
   expect(chat.shown).toHaveLength(2);
 });
 
-test("an owner lets somebody in from a chat; nobody else can", async () => {
+test("only an owner can let a person in from a chat", async () => {
   const world = fakeWorld();
   const chat = fakeChannel();
   const account = openAccount({ dmPolicy: "pairing", allowFrom: ["9"] });
@@ -145,7 +145,7 @@ test("an owner lets somebody in from a chat; nobody else can", async () => {
   expect((await listPairings(app.store.db, world.clock.now()))[0]?.state).toBe("approved");
 });
 
-test("PR1: what strangers were told does not stay in the outbox for ever", async () => {
+test("PR1: messages to strangers are deleted from the outbox after a while", async () => {
   const { app, world, receive } = await open();
   await receive(said("hello"));
   await settle(app, world);

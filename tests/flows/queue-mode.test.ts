@@ -1,4 +1,5 @@
-// A message that comes while a run is under way: the next run, read by that run, or the end of it (QM1, QM2, ST1, ST2).
+// A message that arrives during a run: it becomes the next run, is read by the current run, or ends it (QM1,
+// QM2, ST1, ST2).
 
 import { describe, expect, test } from "vitest";
 import type { ModelRequest } from "../../src/agent/model.ts";
@@ -16,7 +17,7 @@ const COMMITS_MAX = 60;
 
 const LOOKS: ScriptedAnswer = { text: "looking", toolCalls: [{ name: "sessions_list" }] };
 
-/** Everything that people said, as the model is shown it, since its last final answer. */
+/** Returns all messages of people that the model sees since its last final answer. */
 function heard({ entries }: ModelRequest): { said: string[]; results: number } {
   const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
   const answered = messages.findLastIndex((one) => one.role === "assistant" && one.stopReason === "stop");
@@ -27,7 +28,7 @@ function heard({ entries }: ModelRequest): { said: string[]; results: number } {
   };
 }
 
-/** Looks something up first, and then says what it heard; a test may hold one call of it. */
+/** Makes a tool call first, and then repeats the messages. A test may hold one call of it. */
 function lookingModel() {
   const held = new Set<string>();
   const gates = new Map<string, PromiseWithResolvers<void>>();
@@ -38,7 +39,7 @@ function lookingModel() {
     return found;
   };
   return {
-    /** The next call of this name: what was said first, and how many results there were. */
+    /** The next call of this name: the first message, and the number of results. */
     hold: (name: string): void => void held.add(name),
     reached: (name: string): Promise<void> => of(reached, name).promise,
     release: (name: string): void => of(gates, name).resolve(),
@@ -52,7 +53,7 @@ function lookingModel() {
   };
 }
 
-/** A run that stands at its first model call. */
+/** A run at its first model call. */
 async function busy(at: Route = HERE) {
   const model = lookingModel();
   model.hold("first 0");
@@ -91,7 +92,7 @@ describe("steer", () => {
     expect(app.model.requests).toHaveLength(2);
   });
 
-  test("who waits for the message's own run learns that it was taken", async () => {
+  test("a caller that waits for the message's own run learns that another run read it", async () => {
     const { app, model, first } = await busy();
     const second = await app.says("second", HERE, "steer");
     const waited = endOf(app.engine, second.runId);
@@ -121,7 +122,7 @@ describe("steer", () => {
     await app.quiet();
   });
 
-  test("ST2: nobody is overtaken: behind another message it is the next run but one", async () => {
+  test("ST2: a message behind another one waits for its turn", async () => {
     const { app, model } = await busy();
     await app.says("between", { ...HERE, to: "43" }, "followup");
     await app.says("second", HERE, "steer");
@@ -142,7 +143,7 @@ describe("steer", () => {
     expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
   });
 
-  test.each(["hook", "cron", "node"] as const)("a %s's run reads no person's message", async (kind) => {
+  test.each(["hook", "cron", "node"] as const)("a run of a %s reads no person's message", async (kind) => {
     const model = lookingModel();
     model.hold("first 0");
     const app = await openTurnApp({ script: model.script, sessionKey: MAIN });
@@ -155,7 +156,7 @@ describe("steer", () => {
     expect((await ends(app))[1]).toBe("second: ok heard second");
   });
 
-  test("a run that ends first leaves the message its own run", async () => {
+  test("after a run that ends first, the message gets its own run", async () => {
     const { app, model } = await busy();
     model.hold("first 1");
     model.release("first 0");
@@ -166,14 +167,14 @@ describe("steer", () => {
     expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
   });
 
-  test("with nothing under way it is an ordinary message", async () => {
+  test("is an ordinary message when no run is under way", async () => {
     const app = await openTurnApp({ script: lookingModel().script, sessionKey: MAIN });
     const run = await app.says("only", HERE, "steer");
     expect(run.input).toEqual({ text: "only" });
     expect((await endOf(app.engine, run.runId)).reply).toBe("heard only");
   });
 
-  test("pictures and the sender's name come with it", async () => {
+  test("the run gets the message's pictures and sender name, too", async () => {
     const { app, model } = await busy();
     const image = { type: "image" as const, data: "aGk=", mimeType: "image/png" };
     await app.says("second", HERE, "steer", {
@@ -188,7 +189,7 @@ describe("steer", () => {
     });
   });
 
-  test("I2: a run that is aborted before it read the message leaves the message its own run", async () => {
+  test("I2: after a run that is aborted before it read the message, the message gets its own run", async () => {
     const { app, model, first } = await busy();
     await app.says("second", HERE, "steer");
     await app.engine.abort({ sessionKey: MAIN, runId: first.runId });
@@ -210,7 +211,7 @@ describe("steer", () => {
 });
 
 describe("interrupt", () => {
-  test("the run that answers the same place is ended, and the message is next", async () => {
+  test("ends the run that answers the same place, and the message is next", async () => {
     const { app, first } = await busy();
     const second = await app.says("second", HERE, "interrupt");
     expect(await endOf(app.engine, first.runId)).toMatchObject({ state: "aborted", code: "run_aborted" });
@@ -225,7 +226,7 @@ describe("interrupt", () => {
     expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
   });
 
-  test("what no person asked for is not ended", async () => {
+  test("does not end a run that no person asked for", async () => {
     const model = lookingModel();
     model.hold("first 0");
     const app = await openTurnApp({ script: model.script, sessionKey: MAIN });
@@ -238,7 +239,7 @@ describe("interrupt", () => {
     expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
   });
 
-  test("QM2: the same message again ends nothing more", async () => {
+  test("QM2: the same message again ends no other run", async () => {
     const { app } = await busy();
     await app.says("second", HERE, "interrupt", { runId: "m-2" });
     await app.says("second", HERE, "interrupt", { runId: "m-2" });
@@ -246,7 +247,7 @@ describe("interrupt", () => {
     expect((await app.runs(MAIN)).map((run) => run.state)).toEqual(["aborted", "ok"]);
   });
 
-  test("I3: those that wait already go first", async () => {
+  test("I3: messages that already wait go first", async () => {
     const { app, model } = await busy();
     await app.says("between", { ...HERE, to: "43" }, "followup");
     await app.says("second", HERE, "interrupt");
@@ -265,7 +266,7 @@ describe("interrupt", () => {
   });
 });
 
-/** The second message comes while the first one's run is at its first model call, of whatever attempt. */
+/** The second message arrives while the first one's run is at its first model call, in any attempt. */
 function scenario(mode: "steer" | "interrupt") {
   return async (dir: string, crash?: CrashPoint): Promise<{ app: TurnApp; told: Promise<boolean> }> => {
     const model = lookingModel();
@@ -279,7 +280,7 @@ function scenario(mode: "steer" | "interrupt") {
       ...(crash === undefined ? {} : { crash }),
       async script(request) {
         const { said, results } = heard(request);
-        // The platform brings what was not acknowledged again, and so does this.
+        // The platform sends unacknowledged messages again, and so does this.
         if (said[0] === "first" && results === 0) await second();
         return model.script(request);
       },
@@ -311,33 +312,36 @@ async function checkWhole(app: TurnApp, mode: "steer" | "interrupt"): Promise<vo
 }
 
 describe.each(["before", "after"] as const)("a crash %s any commit", (when) => {
-  test.each(["steer", "interrupt"] as const)("I2, I4: nothing is lost or done twice, by %s", async (mode) => {
-    let crashes = 0;
-    for (let commit = 3; commit < COMMITS_MAX; commit += 1) {
-      const dir = temporaryFolder();
-      const { app, told } = await scenario(mode)(dir, { commit, when });
-      const never = new Promise<never>(() => {});
-      const outcome = await Promise.race([
-        app.crashed().then(() => "crashed"),
-        told
-          .then((is) => (is ? app.quiet() : never))
-          .then(
-            () => "whole",
-            () => never,
-          ),
-      ]);
-      if (outcome === "whole") {
-        await checkWhole(app, mode);
-        break;
+  test.each(["steer", "interrupt"] as const)(
+    "I2, I4: no message is lost or processed twice, in mode %s",
+    async (mode) => {
+      let crashes = 0;
+      for (let commit = 3; commit < COMMITS_MAX; commit += 1) {
+        const dir = temporaryFolder();
+        const { app, told } = await scenario(mode)(dir, { commit, when });
+        const never = new Promise<never>(() => {});
+        const outcome = await Promise.race([
+          app.crashed().then(() => "crashed"),
+          told
+            .then((is) => (is ? app.quiet() : never))
+            .then(
+              () => "whole",
+              () => never,
+            ),
+        ]);
+        if (outcome === "whole") {
+          await checkWhole(app, mode);
+          break;
+        }
+        crashes += 1;
+        const next = await scenario(mode)(dir);
+        expect(await next.told).toBe(true);
+        await next.app.quiet();
+        await checkWhole(next.app, mode);
+        await next.app.stop();
       }
-      crashes += 1;
-      const next = await scenario(mode)(dir);
-      expect(await next.told).toBe(true);
-      await next.app.quiet();
-      await checkWhole(next.app, mode);
-      await next.app.stop();
-    }
-    expect(crashes).toBeGreaterThan(3);
-    expect(crashes).toBeLessThan(COMMITS_MAX - 3);
-  });
+      expect(crashes).toBeGreaterThan(3);
+      expect(crashes).toBeLessThan(COMMITS_MAX - 3);
+    },
+  );
 });

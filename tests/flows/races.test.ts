@@ -1,4 +1,4 @@
-// What happens to a conversation when one of its parties is stopped in the middle.
+// Conversations whose parties are stopped halfway.
 
 import { expect, test } from "vitest";
 import { getFlow } from "../../src/store/flows.ts";
@@ -20,7 +20,7 @@ function asksAndStays(release: Promise<void>, timeoutSeconds: number): Play {
   };
 }
 
-test.each([0, 30])("I1: a run that was aborted sends nothing any more (waiting %i s)", async (seconds) => {
+test.each([0, 30])("I1: an aborted run sends nothing (waiting %i s)", async (seconds) => {
   const started = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
   const sent = Promise.withResolvers<unknown>();
@@ -63,7 +63,7 @@ test("aborting the run that asked cancels the reply turn that has not started, a
   expect(ends).toHaveLength(2);
 });
 
-test("aborting a session names every run that ended, those that another's end cancelled included", async () => {
+test("aborting a session returns every run that ended, including those that another run's end cancelled", async () => {
   const app = await openFlowApp({
     plays: { [MAIN]: asksAndStays(new Promise(() => {}), 30), [RESEARCH]: () => "an answer" },
     choices: turns(5),
@@ -100,7 +100,7 @@ test("a party may send to the other once their flow is over, though its own run 
   expect(codes).toEqual(["open_flow", "accepted"]);
 });
 
-test("a reply turn that the send policy denies ends the loop, not the announcement", async () => {
+test("a reply turn that the send policy denies ends the loop; the announcement is still made", async () => {
   const app = await openFlowApp({
     plays: {
       [MAIN]: asksAndStays(Promise.resolve(), 30),
@@ -116,7 +116,7 @@ test("a reply turn that the send policy denies ends the loop, not the announceme
   expect(app.sent.map((message) => message.text)).toEqual(["announced"]);
 });
 
-test("I14: a notice about another session carries no secret", async () => {
+test("I14: a notice about another session contains no secret", async () => {
   const app = await openFlowApp({
     plays: {
       [MAIN]: asksAndStays(Promise.resolve(), 0),

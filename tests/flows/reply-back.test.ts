@@ -6,7 +6,7 @@ import { openFlowApp, type Play } from "../kit/flow-app.ts";
 import { until } from "../kit/until.ts";
 import { asks, MAIN, RESEARCH, resultOf, turns } from "./asking.ts";
 
-/** Who said what in which step, from the flow's live events as the requester's watchers see them. */
+/** Returns the steps and their speakers, from the flow's live events under the requester's key. */
 function stepsOf(events: LiveEvent[]): string[] {
   return events.flatMap((event) =>
     event.kind === "flow" && event.sessionKey === MAIN
@@ -55,7 +55,7 @@ describe("the reply-back loop and the announce step", () => {
     },
   );
 
-  test("a skip token ends the loop; the announcement still goes out", async () => {
+  test("a skip token ends the loop; the announcement is still made", async () => {
     const app = await openFlowApp({
       plays: { [MAIN]: asks("begin"), [RESEARCH]: talk("research") },
       choices: turns(5),
@@ -67,7 +67,7 @@ describe("the reply-back loop and the announce step", () => {
     expect(app.sent.map((message) => message.text)).toEqual(["research announces"]);
   });
 
-  test("silence in the announce step stays silent", async () => {
+  test("silence in the announce step is not delivered", async () => {
     const app = await openFlowApp({
       plays: {
         [MAIN]: asks("begin"),
@@ -81,7 +81,7 @@ describe("the reply-back loop and the announce step", () => {
     expect((await app.runs(RESEARCH)).map((run) => run.flow?.step)).toEqual(["round1", "announce"]);
   });
 
-  test("a reply turn that fails ends the loop, not the announcement", async () => {
+  test("a failed reply turn ends the loop; the announcement is still made", async () => {
     const app = await openFlowApp({
       plays: {
         [MAIN]: (actor) => {
@@ -224,7 +224,7 @@ describe("the reply-back loop and the announce step", () => {
     expect(await getFlow(app.store.db, flowId)).toMatchObject({ open: false, endReason: "run_aborted" });
   });
 
-  test("aborting the sender while it waits: the peer goes on, and the sender reads the outcome without being run", async () => {
+  test("after aborting a waiting sender the peer continues, and the outcome is in the sender's transcript without a run", async () => {
     const started = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
@@ -277,7 +277,7 @@ describe("the reply-back loop and the announce step", () => {
     expect((await app.runs(MAIN)).map((r) => r.state)).toEqual(["ok", "aborted"]);
   });
 
-  test("a message of a person may come between turns", async () => {
+  test("a person's message may come between turns", async () => {
     const app = await openFlowApp({
       plays: {
         [MAIN]: (actor) => (actor.input === "go" ? asks("begin")(actor) : `main ${actor.step}`),

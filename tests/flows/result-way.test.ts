@@ -1,4 +1,4 @@
-// What `sessions_spawn` says about a result is what happens with it, for each setting (issue 15, section 4).
+// The note of `sessions_spawn` about its result matches the delivery, for each setting.
 
 import { expect, test } from "vitest";
 import type { Settings } from "../../src/core/settings.ts";
@@ -48,7 +48,7 @@ test.each([
   },
 );
 
-test("a session without a place where people read is not told of people", async () => {
+test("the note for a session without a place does not mention people", async () => {
   const app = await openSpawnApp({ settings: settings("post"), play: spawns({}) });
   const run = await app.tell(MAIN, "go");
   const { note } = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
@@ -57,7 +57,7 @@ test("a session without a place where people read is not told of people", async 
   await app.quiet();
 });
 
-test("the way of a spawn is kept over a restart with another setting", async () => {
+test("a spawn keeps its announce mode over a restart with another setting", async () => {
   const dir = temporaryFolder();
   const first = await openSpawnApp({
     settings: settings("post"),
@@ -73,7 +73,7 @@ test("the way of a spawn is kept over a restart with another setting", async () 
   expect((await getSession(second.store.db, child?.key ?? ""))?.spawn?.announce).toBe("wake");
 });
 
-test("a wrong way is refused with the right ones, and nothing is spawned", async () => {
+test("an invalid announce mode is refused with the valid ones, and no child is made", async () => {
   const app = await openSpawnApp({ settings: settings("post"), play: spawns({ announce: "shout" }) });
   const run = await app.tell(MAIN, "go");
   const { error } = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
@@ -82,7 +82,7 @@ test("a wrong way is refused with the right ones, and nothing is spawned", async
   expect(await app.children(MAIN)).toEqual([]);
 });
 
-test("a sub-agent is told who gets its result, and that it is run with the results of its own", async () => {
+test("a sub-agent's context says who gets its result, and that its own children's results wake it", async () => {
   const contexts: string[] = [];
   const app = await openSpawnApp({
     settings: settings("post", { maxSpawnDepth: 2 }),
@@ -112,7 +112,7 @@ test.each([
   expect(described).toContain("subagents with action wait");
 });
 
-test("a session that may not use the tool to wait is not told of it", () => {
+test("the note does not mention the wait tool to a session that may not use it", () => {
   const base = settings("post");
   const denied = { ...base, tools: { ...base.tools, filter: { allow: [], deny: ["subagents"] } } };
   const [spawn] = toolsFor({ settings: denied, chain: MAIN_CHAIN }).filter(

@@ -3,7 +3,7 @@ import { openFlowApp } from "../kit/flow-app.ts";
 import { asks, MAIN, RESEARCH, resultOf, turns } from "./asking.ts";
 
 describe("the result table of sessions_send", () => {
-  test("finished in time: ok with the run's own final text", async () => {
+  test("a run that finishes in time gives ok with its final text", async () => {
     const app = await openFlowApp({ plays: { [MAIN]: asks("2+2?"), [RESEARCH]: () => "four" } });
     const result = await resultOf(app);
     expect(result).toEqual({
@@ -15,7 +15,7 @@ describe("the result table of sessions_send", () => {
     });
   });
 
-  test("fire and forget: accepted at once, with the delivery that may follow", async () => {
+  test("a send without a wait is accepted at once, with the delivery that may follow", async () => {
     const app = await openFlowApp({ plays: { [MAIN]: asks("later", 0), [RESEARCH]: () => "REPLY_SKIP" } });
     await app.route(RESEARCH);
     const result = await resultOf(app);
@@ -44,12 +44,12 @@ describe("the result table of sessions_send", () => {
     },
   );
 
-  test("a wait of a fraction of a millisecond is a wait", async () => {
+  test("accepts a timeout of a fraction of a millisecond as a wait", async () => {
     const app = await openFlowApp({ plays: { [MAIN]: asks("2+2?", 20.0000001), [RESEARCH]: () => "four" } });
     expect(await resultOf(app)).toMatchObject({ status: "ok" });
   });
 
-  test("waiting ends first: timeout says the run goes on, and the late success is appended once", async () => {
+  test("when the wait ends first, timeout says that the run continues, and the late success is appended once", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
       plays: {
@@ -77,7 +77,7 @@ describe("the result table of sessions_send", () => {
     expect((await app.runs(MAIN)).map((run) => run.kind)).toEqual(["turn", "append"]);
   });
 
-  test("a wait that ends in the queue says queued, and behind how many", async () => {
+  test("a wait that ends in the queue says queued, and how many runs are ahead", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
       plays: {
@@ -95,7 +95,7 @@ describe("the result table of sessions_send", () => {
     await app.quiet();
   });
 
-  test("the run failed: error with the real cause", async () => {
+  test("a failed run gives error with the real cause", async () => {
     const app = await openFlowApp({
       plays: {
         [MAIN]: asks("boom?"),
@@ -115,7 +115,7 @@ describe("the result table of sessions_send", () => {
     expect(await app.runs(MAIN)).toHaveLength(1);
   });
 
-  test("a failure after the wait ended wakes the sender once, as a notice", async () => {
+  test("a failure after the wait wakes the sender once, as a notice", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
       plays: {
@@ -135,7 +135,7 @@ describe("the result table of sessions_send", () => {
     expect(lines.at(-1)).toBe("assistant: I see");
   });
 
-  test("an aborted target is run_aborted for whoever waits", async () => {
+  test("an aborted target gives run_aborted to the waiting sender", async () => {
     const started = Promise.withResolvers<string>();
     const app = await openFlowApp({
       plays: {
@@ -154,7 +154,7 @@ describe("the result table of sessions_send", () => {
     await app.quiet();
   });
 
-  test("a denied target is send_denied, and nothing is enqueued", async () => {
+  test("a denied target gives send_denied, and no run is queued", async () => {
     const app = await openFlowApp({
       plays: { [MAIN]: asks("hello") },
       choices: { session: { sendPolicy: { rules: [], default: "deny" } } },
@@ -165,7 +165,7 @@ describe("the result table of sessions_send", () => {
     expect(await app.runs(RESEARCH)).toHaveLength(0);
   });
 
-  test("I8: past the hop limit a send is chain_limit", async () => {
+  test("I8: a send beyond the hop limit gives chain_limit", async () => {
     const app = await openFlowApp({
       plays: { [MAIN]: asks("x") },
       choices: { session: { agentToAgent: { maxPingPongTurns: 0, maxHops: 0, maxChainRuns: 200 } } },
@@ -174,7 +174,7 @@ describe("the result table of sessions_send", () => {
     expect(await app.runs(RESEARCH)).toHaveLength(0);
   });
 
-  test("I7: a wait for oneself is refused; fire and forget to oneself is not, and starts no loop", async () => {
+  test("I7: a wait for the own session is refused; a send to it without a wait is accepted and starts no loop", async () => {
     const results: unknown[] = [];
     const app = await openFlowApp({
       plays: {

@@ -1,4 +1,4 @@
-// The process dies before and after every commit of a fan-out to sub-agents; each result still arrives, once (I2, I4).
+// Crashes before and after every commit of a fan-out to sub-agents. Each result still arrives once (I2, I4).
 
 import { describe, expect, test } from "vitest";
 import { crashAtEach } from "../kit/engine.ts";

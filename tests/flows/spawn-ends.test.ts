@@ -1,5 +1,5 @@
-// How jobs of sub-agents end when several things happen at once: stopped, deleted, refused, raced. Each is closed
-// and told, once.
+// Ends of sub-agents' jobs when several events coincide: stops, deletions, refusals, races. Each job is
+// closed and announced once.
 
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ function withBudget(maxChainTokens: number, subagents: Partial<Settings["subagen
 const aborted = (turn: Turn): Promise<unknown> =>
   new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
 
-/** Whoever nobody spawned spawns what it is told; a child told `outer` spawns `inner`; others do what `play` says. */
+/** A session without a spawner spawns its message; a child with `outer` spawns `inner`; others do `play`. */
 const family =
   (play: SpawnPlay, args: Record<string, unknown> = {}): SpawnPlay =>
   async (turn) => {
@@ -66,7 +66,7 @@ async function untilRuns(app: SpawnApp, key: string, state: string): Promise<voi
   await until(async () => (await app.runs(key)).some((run) => run.state === state));
 }
 
-/** A child of main that has done its own part and waits for its own child, which is at work. */
+/** A child of main that has finished its own part and waits for its own child, which is working. */
 async function waitingChild(app: SpawnApp) {
   await app.route(MAIN);
   await spawned(app, MAIN, "outer");
@@ -86,8 +86,8 @@ function facts(app: SpawnApp, own: Settings) {
   };
 }
 
-describe("a child that only waits for its own", () => {
-  test("stopped: its job ends aborted, told by the runtime, without another turn", async () => {
+describe("a child that only waits for its own children", () => {
+  test("stopped: its job ends aborted, and the runtime announces it without another turn", async () => {
     const app = await openSpawnApp({ settings: settings(), play: family(endless) });
     const { child, inner } = await waitingChild(app);
     await app.engine.abort({ sessionKey: child.key });
@@ -99,7 +99,7 @@ describe("a child that only waits for its own", () => {
     ]);
   });
 
-  test("deleted: its job is closed and told all the same, and what was below it is cancelled", async () => {
+  test("deleted: its job is closed and announced, and the jobs below it are cancelled", async () => {
     const own = settings();
     const app = await openSpawnApp({ settings: own, play: family(endless) });
     const { child, inner } = await waitingChild(app);
@@ -110,7 +110,7 @@ describe("a child that only waits for its own", () => {
     expect(await app.runs(inner.key)).toMatchObject([{ state: "aborted", code: "session_deleted" }]);
   });
 
-  test("whose own is cancelled in its name ends then, and announces", async () => {
+  test("ends and announces when its own child's job is cancelled", async () => {
     const app = await openSpawnApp({ settings: settings(), play: family(endless) });
     const { child, inner } = await waitingChild(app);
     const cancel = { action: "cancel", sessionKey: inner.key };
@@ -122,7 +122,7 @@ describe("a child that only waits for its own", () => {
     ]);
   });
 
-  test("reset: its own go on, and its job ends once they have", async () => {
+  test("reset: its own children continue, and its job ends after theirs", async () => {
     const own = settings();
     const release = Promise.withResolvers<void>();
     const app = await openSpawnApp({
@@ -146,7 +146,7 @@ describe("a child that only waits for its own", () => {
   });
 });
 
-test("CN1: what is cancelled with a deleted session is announced to nobody, and says so to listeners", async () => {
+test("CN1: jobs cancelled with a deleted session are not announced, and listeners get their end", async () => {
   const own = settings();
   const app = await openSpawnApp({ settings: own, play: family(endless) });
   await app.store.transaction((tx) => insertSession(tx, sessionRow(CHAT)));
@@ -192,7 +192,7 @@ test("JB1: a child that spawns in its announce turn announces once that result i
   expect(app.sent.map(({ text }) => text)).toEqual([expect.stringContaining("Result: announce 2")]);
 });
 
-test("a job over its time limit is told with what it had written so far", async () => {
+test("a job over its time limit is announced with its text so far", async () => {
   const app = await openSpawnApp({
     settings: settings(),
     play: family(
@@ -212,7 +212,7 @@ test("a job over its time limit is told with what it had written so far", async 
   ]);
 });
 
-test("a limit shorter than the clock's step is a limit", async () => {
+test("applies a limit shorter than the clock's step", async () => {
   const app = await openSpawnApp({
     settings: settings(),
     play: family(endless, { runTimeoutSeconds: 0.0001 }),
@@ -223,7 +223,7 @@ test("a limit shorter than the clock's step is a limit", async () => {
   expect(app.sent.map(({ text }) => text)).toEqual([expect.stringMatching(/^Status: timeout\n/)]);
 });
 
-test("a job that never began has taken no time, and its result is not another's", async () => {
+test("a job that never began has no duration, and not the result of another job", async () => {
   const world = fakeWorld();
   const app = await openSpawnApp({ settings: settings({ maxConcurrent: 1 }), play: family(endless), world });
   await app.route(MAIN);
@@ -240,8 +240,8 @@ test("a job that never began has taken no time, and its result is not another's"
 describe("chain budgets", () => {
   const plain: SpawnPlay = (turn) => (turn.step === "announce" ? "announced" : `did ${turn.input}`);
 
-  test("one that only refuses an announce turn is told to the root session, too", async () => {
-    // Each run counts 5 tokens: main, then the child's task, and no announce turn any more.
+  test("a budget that refuses only an announce turn is reported to the root session, too", async () => {
+    // Each run counts 5 tokens: main, then the child's task. No budget is left for an announce turn.
     const app = await openSpawnApp({ settings: withBudget(10), play: family(plain) });
     await app.route(MAIN);
     await spawned(app, MAIN, "x");
@@ -253,7 +253,7 @@ describe("chain budgets", () => {
     expect(notices).toEqual([expect.stringContaining("maxChainTokens is 10")]);
   });
 
-  test("a requester that can't be woken any more has the result posted and written down", async () => {
+  test("the result for a requester that can no longer be woken is posted and appended", async () => {
     const hold = Promise.withResolvers<void>();
     const own = withBudget(20, { announce: "wake" });
     const app = await openSpawnApp({
@@ -266,7 +266,7 @@ describe("chain budgets", () => {
     await app.route(MAIN);
     await spawned(app, MAIN, "x");
     const busy = await app.tell(MAIN, "wait");
-    // 15 tokens are used when the wake is accepted behind that message, and 20 once it could start.
+    // 15 tokens are used when the wake is accepted behind that message, and 20 when it could start.
     const child = await only(app, MAIN);
     await until(async () => (await app.runs(child.key)).filter((run) => run.state === "ok").length >= 2);
     await app.store.transaction((tx) => tx.updateTable("chains").set({ tokens: 20 }).execute());
@@ -281,7 +281,7 @@ describe("chain budgets", () => {
   });
 });
 
-test("a wake that a reset ends before it began is posted instead", async () => {
+test("posts a result whose wake was ended by a reset before it began", async () => {
   const own = settings({ announce: "wake" });
   const app = await openSpawnApp({
     settings: own,
@@ -341,7 +341,7 @@ describe("a spawn that an abort overtakes", () => {
   });
 });
 
-test("the tool subagents cancels a child that a hundred newer ones have pushed off its list", async () => {
+test("the tool subagents cancels a child that is no longer on its list behind a hundred newer ones", async () => {
   const app = await openSpawnApp({ settings: settings(), play: family(endless) });
   const oldest = String((await spawned(app, MAIN, "x")).childSessionKey);
   await app.store.transaction(async (tx) => {
@@ -374,7 +374,7 @@ describe("attachments", () => {
     await app.quiet();
   });
 
-  test("that a crash left behind after their job are found at the next start; those still needed are not", async () => {
+  test("are removed at the next start if a crash left them behind after their job; needed ones stay", async () => {
     const { own, workspace, names } = withWorkspace();
     const app = await openSpawnApp({ settings: own, play: family(endless, { attachments }) });
     const { runId } = await spawned(app, MAIN, "x");

@@ -1,5 +1,6 @@
-// Sub-agents at any depth, and whatever people, limits and crashes do to them: once it is quiet, every job is closed
-// and was told once, and nothing of it is left behind. A failure prints its seed: `storyOf(SEED)` does the same again.
+// Sub-agents at any depth, with random actions of people, limits and crashes. At the end, every job is closed
+// and was announced once, and nothing of it is left. A failure prints its seed: `storyOf(SEED)` repeats the
+// run.
 
 import { mkdirSync } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -22,16 +23,16 @@ import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/s
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 
-/** The simulation tells far more, of whole gateways (`tests/sim`): these are of subagents alone. */
+/** Few: the simulation (`tests/sim`) covers far more, of whole gateways. These are about sub-agents only. */
 const SEEDS = 30;
 const ROOTS = ["agent:main:main", "agent:research:main", "agent:main:chat:one"];
 const STEPS_OF_A_LIFE = 12;
-/** Every so many stories have attachments: the disk's own pace makes those a little different each time. */
+/** Only some stories have attachments, because disk timing makes those slightly different each time. */
 const ATTACHED = 5;
 const PATIENCE_MS = 10_000;
 const DAY_MS = 24 * 3_600_000;
 
-/** What outlives a process in this test. */
+/** Survives a process in this test. */
 interface Story {
   readonly seed: number;
   readonly dir: string;
@@ -87,7 +88,7 @@ async function spawnOne(story: Story, turn: Turn, luck: Dice, name: string): Pro
   story.children.set(callId, child);
 }
 
-/** A turn whose choices depend on the run alone, so that a later attempt makes the same ones. */
+/** A turn whose choices depend only on the run, so that a later attempt makes the same ones. */
 async function act(story: Story, turn: Turn): Promise<string> {
   const { runId } = turn.handle.run;
   const luck = dice(`${story.seed} ${runId}`);
@@ -123,7 +124,7 @@ function channelOf(story: Story): () => DeliveryOutcome {
   };
 }
 
-/** A process that dies takes its store with it: whatever else was asked of it fails. */
+/** A process that crashes takes its store with it: every later request fails. */
 async function unlessDead(life: Process, work: () => Promise<void>): Promise<void> {
   try {
     if (!life.dead) await work();
@@ -164,7 +165,7 @@ async function someSession(story: Story, app: SpawnApp): Promise<Session | undef
   return getSession(app.store.db, key);
 }
 
-/** One thing that a person does. What a missing or archived session refuses is refused. */
+/** One random action of a person. Refusals for a missing or archived session are ignored. */
 async function doSomething(story: Story, app: SpawnApp): Promise<void> {
   const { dice: roll, settings } = story;
   const session = await someSession(story, app);
@@ -199,7 +200,7 @@ async function checkChildren(story: Story, db: Db): Promise<void> {
   for (const row of rows) expect(Number(row.n)).toBeLessThanOrEqual(story.settings.subagents.maxChildren);
 }
 
-/** A process from its start to its crash, or its planned stop. */
+/** Runs a process from its start to its crash or planned stop. */
 async function live(story: Story): Promise<void> {
   const { dice: roll, world } = story;
   const life: Process = { inside: 0, dead: false };
@@ -214,7 +215,7 @@ async function live(story: Story): Promise<void> {
   life.dead = true;
 }
 
-/** The last process: works everything off, and lets a day pass. */
+/** Runs the last process until all work is finished, and lets a day pass. */
 async function settle(story: Story, life: Process): Promise<SpawnApp> {
   const app = await open(story, life);
   const until = Date.now() + PATIENCE_MS;
@@ -223,14 +224,14 @@ async function settle(story: Story, life: Process): Promise<SpawnApp> {
   }
   const { db } = app.store;
   const left = await db.selectFrom("flows").selectAll().where("state", "=", "open").execute();
-  expect(left, "jobs are left that nobody ends").toEqual([]);
-  expect(await app.isQuiet(), "work is left that nobody does").toBe(true);
+  expect(left, "unfinished jobs are left").toEqual([]);
+  expect(await app.isQuiet(), "unfinished work is left").toBe(true);
   const dates = () => db.selectFrom("deadlines").select(["kind", "key", "due_at"]).execute();
   const end = story.world.clock.now() + DAY_MS;
   for (let round = 0; round < 400 && story.world.clock.now() < end; round += 1) {
     await story.world.advance((await dates()).length === 0 ? end - story.world.clock.now() : 600_000);
   }
-  expect(await dates(), "a date is left that never comes").toEqual([]);
+  expect(await dates(), "a stored deadline is left").toEqual([]);
   return app;
 }
 
@@ -246,7 +247,7 @@ async function checkSessions(story: Story, app: SpawnApp): Promise<void> {
   }
   const folder = join(story.workspace, ".parley", "attachments");
   const files = () => readdir(folder).catch(() => []);
-  // Removed once the commit is done, beside everything else.
+  // Removed after the commit, in parallel with other work.
   const until = Date.now() + PATIENCE_MS;
   while (Date.now() < until && (await files()).length > 0) await story.world.advance(0);
   expect(await files(), "attachments are left behind").toEqual([]);
@@ -259,7 +260,7 @@ async function checkStory(story: Story, app: SpawnApp): Promise<number> {
   await checkTold(db);
   await checkTranscripts(db);
   await checkSessions(story, app);
-  // What was aborted while it wrote attachments is still on its way out.
+  // A run that was aborted while it wrote attachments may still be ending.
   const taken = async () => (await app.engine.load()).slots.taken;
   const until = Date.now() + PATIENCE_MS;
   while (Date.now() < until && (await taken()) > 0) await story.world.advance(1);
@@ -302,7 +303,7 @@ async function storyOf(seed: number): Promise<number> {
   return jobs;
 }
 
-test("I2, I4: whatever happens, every job of a sub-agent ends once and is told once, and leaves nothing behind", async () => {
+test("I2, I4: every job of a sub-agent ends once, is announced once and leaves nothing behind, in random stories", async () => {
   let jobs = 0;
   for (let seed = 1; seed <= SEEDS; seed += 1) {
     try {
@@ -311,5 +312,5 @@ test("I2, I4: whatever happens, every job of a sub-agent ends once and is told o
       throw new Error(`SEED=${seed}: ${(error as Error).message}`, { cause: error });
     }
   }
-  expect(jobs, "the stories are about something").toBeGreaterThan(SEEDS);
+  expect(jobs, "the stories have jobs").toBeGreaterThan(SEEDS);
 }, 120_000);

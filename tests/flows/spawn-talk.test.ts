@@ -1,5 +1,5 @@
-// Messages to and from sub-agents: who converses with whom, and what is refused (SPEC 4); and what is left of a
-// sub-agent that was deleted.
+// Messages to and from sub-agents: who converses with whom, what is refused, and what is left of a deleted
+// sub-agent.
 
 import { expect, test } from "vitest";
 import type { Settings } from "../../src/core/settings.ts";
@@ -26,7 +26,7 @@ async function childOf(app: SpawnApp, task: string): Promise<string> {
 const steps = async (app: SpawnApp, key: string): Promise<string[]> =>
   (await app.runs(key)).map((run) => run.flow?.step ?? run.kind);
 
-test("a sub-agent that asks another session gets one reply: it reports, so there is no loop", async () => {
+test("a sub-agent that asks another session gets one reply, without a loop", async () => {
   const results: Record<string, unknown>[] = [];
   const play: SpawnPlay = async (turn) => {
     if (turn.input === "ask") {
@@ -41,7 +41,7 @@ test("a sub-agent that asks another session gets one reply: it reports, so there
   expect(await steps(app, child)).toEqual(["task", "announce"]);
 });
 
-test("a sub-agent that is asked may converse", async () => {
+test("a sub-agent that gets a message may converse", async () => {
   const app = await openSpawnApp({
     settings: settings(),
     play: (turn) => `words of ${turn.session.agentId}`,
@@ -53,7 +53,7 @@ test("a sub-agent that is asked may converse", async () => {
   expect(await steps(app, RESEARCH)).toEqual(["reply"]);
 });
 
-test("a sub-agent at its job can't send to who gave it: its result is the message", async () => {
+test("a sub-agent can't send to its requester during its job: its result is the message", async () => {
   const results: Record<string, unknown>[] = [];
   const play: SpawnPlay = async (turn) => {
     if (turn.session.key !== MAIN) {
@@ -70,7 +70,7 @@ test("a sub-agent at its job can't send to who gave it: its result is the messag
 test.each<[string, string]>([
   ["fails", "error"],
   ["is silent", "ok"],
-])("in mode wake a requester that %s was told once, and keeps the result", async (how, state) => {
+])("in mode wake a requester that %s got the result once, and keeps it", async (how, state) => {
   const play: SpawnPlay = (turn) => {
     if (turn.session.key !== MAIN) return `done: ${turn.step}`;
     if (how === "fails") throw new Error("no model");
@@ -83,7 +83,7 @@ test.each<[string, string]>([
   expect((await app.texts(MAIN))[0]).toMatch(/^user: Status: ok\nResult: done: announce/);
 });
 
-test("nothing is found of a sub-agent that was deleted after its job, but its announcement", async () => {
+test("after a sub-agent is deleted, search finds only its announcement", async () => {
   const play: SpawnPlay = async (turn) => {
     if (turn.session.key !== MAIN) return turn.step === "announce" ? "the sum" : "pomegranate";
     if (turn.handle.run.input.provenance !== undefined) return "";

@@ -15,7 +15,7 @@ function settings(subagents: Partial<Settings["subagents"]> = {}, more: Partial<
   return { ...base, ...more, subagents: { ...base.subagents, ...subagents } };
 }
 
-/** Main spawns one child for each line of what it is told; a child does what `child` says. */
+/** Main spawns one child for each line of its message; a child does what `child` says. */
 const boss =
   (child: SpawnPlay, spawnArgs: Record<string, unknown> = {}): SpawnPlay =>
   async (turn) => {
@@ -48,7 +48,7 @@ async function oneChild(app: SpawnApp) {
 }
 
 describe("a sub-agent's job", () => {
-  test("is accepted at once with what the child really is, runs in a session of its own, and is announced once", async () => {
+  test("is accepted at once with the child's real settings, runs in its own session, and is announced once", async () => {
     const app = await openSpawnApp({ settings: settings(), play: boss(worker) });
     await app.route(MAIN);
     const [result] = await spawnResults(app, "count the beans");
@@ -95,7 +95,7 @@ describe("a sub-agent's job", () => {
     expect(headings).toEqual(["Sub-agent context", "Sub-agent announce step"]);
   });
 
-  test("I12: the status is the run's: a failed job says error and why, whatever the model wrote", async () => {
+  test("I12: the status comes from the run: a failed job says error and the reason, whatever the model wrote", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: boss(() => {
@@ -110,7 +110,7 @@ describe("a sub-agent's job", () => {
     ]);
   });
 
-  test("silence in the announce step stays silent", async () => {
+  test("silence in the announce step is not delivered", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: boss((turn) => (turn.step === "announce" ? "ANNOUNCE_SKIP" : "done")),
@@ -123,7 +123,7 @@ describe("a sub-agent's job", () => {
   });
 
   test.each(["", " \n", "REPLY_SKIP"])(
-    "an announce turn that says %j loses nothing: the runtime announces the result",
+    "after an announce turn that says %j, the runtime announces the result",
     async (words) => {
       const app = await openSpawnApp({
         settings: settings(),
@@ -155,7 +155,7 @@ describe("a sub-agent's job", () => {
     ]);
   });
 
-  test("if the announce turn fails, the runtime announces what the job came to", async () => {
+  test("if the announce turn fails, the runtime announces the job's outcome", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: boss((turn) => {
@@ -171,7 +171,7 @@ describe("a sub-agent's job", () => {
     ]);
   });
 
-  test("in mode wake the requester's agent is run on the result instead", async () => {
+  test("in mode wake the result wakes the requester's agent instead", async () => {
     const app = await openSpawnApp({ settings: settings({ announce: "wake" }), play: boss(worker) });
     await app.route(MAIN);
     await spawnResults(app, "x");
@@ -234,7 +234,7 @@ describe("nesting", () => {
     return turn.input === "inner" ? "inner result" : `used: ${turn.input.split("\n")[1]}`;
   };
 
-  test("by default a sub-agent cannot spawn, and is told which setting would allow it", async () => {
+  test("by default a sub-agent cannot spawn, and the refusal names the setting that would allow it", async () => {
     const app = await openSpawnApp({
       settings: settings(),
       play: boss(async (turn) => {
@@ -290,7 +290,7 @@ describe("cancelling", () => {
     expect(app.sent).toEqual([]);
   });
 
-  test("the tool subagents lists one's own and cancels them; others' are not there", async () => {
+  test("the tool subagents lists and cancels the caller's own sub-agents, and no others", async () => {
     const app = await openSpawnApp({ settings: settings(), play: boss(forever) });
     const [result] = await spawnResults(app, "a\nb");
     const list = await app.call(MAIN, "subagents", {});
@@ -323,7 +323,7 @@ describe("cancelling", () => {
   });
 });
 
-describe("a requester that is not what it was", () => {
+describe("a requester that has changed", () => {
   const held = () => {
     const release = Promise.withResolvers<void>();
     const play = boss(async (turn) => {
@@ -347,7 +347,7 @@ describe("a requester that is not what it was", () => {
     expect(await app.texts(MAIN)).toEqual([]);
   });
 
-  test("deleted: the result is kept as a failed delivery, which operators see", async () => {
+  test("deleted: the result is kept as a failed delivery that operators see", async () => {
     const { release, play } = held();
     const app = await openSpawnApp({ settings: settings(), play });
     await spawnResults(app, "x");
@@ -361,7 +361,7 @@ describe("a requester that is not what it was", () => {
 });
 
 describe("after the job", () => {
-  test("the child is archived at its stored date, which work in it postpones and a restart keeps", async () => {
+  test("the child is archived at its stored date, which new work postpones and a restart keeps", async () => {
     const world = fakeWorld();
     const dir = temporaryFolder();
     const own = settings({ archiveAfterMinutes: 60 });
@@ -387,7 +387,7 @@ describe("after the job", () => {
     });
   });
 
-  test("cleanup delete removes session and transcript once the announcement is settled; usage stays", async () => {
+  test("cleanup delete removes session and transcript after the announcement is settled; usage stays", async () => {
     const app = await openSpawnApp({ settings: settings(), play: boss(worker, { cleanup: "delete" }) });
     await app.route(MAIN);
     const [result] = await spawnResults(app, "x");
@@ -411,13 +411,13 @@ describe("after the job", () => {
 });
 
 describe("chain budgets", () => {
-  test("a chain over its token budget starts no further run and says so to its root session once", async () => {
+  test("a chain over its token budget starts no further run and notifies its root session once", async () => {
     const base = settings();
     const own: Settings = {
       ...base,
       session: { ...base.session, agentToAgent: { ...base.session.agentToAgent, maxChainTokens: 8 } },
     };
-    // Each run of an actor counts 5 tokens: main, then one child, and the budget is gone.
+    // Each run of an actor counts 5 tokens: after main and one child the budget is used up.
     const app = await openSpawnApp({ settings: { ...own, maxConcurrent: 1 }, play: boss(worker) });
     await app.route(MAIN);
     await spawnResults(app, "a\nb\nc");

@@ -1,4 +1,5 @@
-// An app with a channel `discord` whose threads are made by the test, and an agent `main` that spawns what it is told.
+// An app with a channel `discord` whose threads the test makes, and an agent `main` that spawns its message's
+// tasks.
 
 import type { OpenedThread } from "../../src/channels/channel.ts";
 import type { DiscordAccount, ThreadBindingSettings } from "../../src/core/channel-settings.ts";
@@ -26,7 +27,7 @@ export function settingsOf(bindings: Partial<ThreadBindingSettings> = {}, subage
   return { ...base, channels: [account], subagents: { ...base.subagents, ...subagents } };
 }
 
-/** Makes threads as Discord does, and remembers which. */
+/** Makes threads like Discord, and records them. */
 function threadMaker(answer?: (at: Route, title: string) => Result<OpenedThread>) {
   const opened: { at: Route; title: string }[] = [];
   return {
@@ -39,7 +40,7 @@ function threadMaker(answer?: (at: Route, title: string) => Result<OpenedThread>
   };
 }
 
-/** Main spawns what it is told, with these arguments; a child says what it did, or fails if it is told to. */
+/** Main spawns its message's task with these arguments; a child reports its work, or fails on request. */
 const spawning =
   (args: Record<string, unknown> = {}): SpawnPlay =>
   async (turn) => {
@@ -64,7 +65,7 @@ export async function openThreads(
   return { app, own, ...maker, parts: { settings: own, outbound: { deliveryQueued() {} } } };
 }
 
-/** What the call that a message to main makes is answered. */
+/** Returns the result of the tool call that a message to main makes. */
 export async function spawned(
   app: SpawnApp,
   task: string,
@@ -85,13 +86,13 @@ export async function childOf(app: SpawnApp): Promise<Session> {
 export const places = async (app: SpawnApp): Promise<Route[]> =>
   (await listBindings(app.store.db, { limit: 100 })).map(({ route }) => route);
 
-/** What was posted in threads; what main itself answers, in the room, is left out. */
+/** Returns the texts posted in threads, without main's own answers in the room. */
 export const shown = (app: SpawnApp): string[] =>
   app.sent.flatMap(({ route, text }) =>
     route.threadId === undefined ? [] : [`${route.to}/${route.threadId}: ${text}`],
   );
 
-/** What is to be posted in threads, and how that stands. */
+/** Returns the rows of texts for threads, with their states. */
 export async function threadRows(app: SpawnApp): Promise<{ text: string; state: string; route: Route }[]> {
   const rows = await app.store.db
     .selectFrom("deliveries")
@@ -103,7 +104,7 @@ export async function threadRows(app: SpawnApp): Promise<{ text: string; state: 
     .filter(({ route }) => route.threadId !== undefined);
 }
 
-/** What somebody writes in a place, as it comes in. */
+/** A message of a person in a place, as it arrives. */
 export async function writes(app: SpawnApp, own: Settings, route: Route, text: string): Promise<string> {
   const parts = { settings: own, outbound: { deliveryQueued() {} } };
   return app.engine.commit(async (unit) => {

@@ -1,4 +1,5 @@
-// Places that are bound to a sub-agent: who reads what is written there, for how long, and who is told of the end (BD1-BD4).
+// Places that are bound to a sub-agent: who gets messages from there, for how long, and who is notified of
+// the end (BD1-BD4).
 
 import { describe, expect, test } from "vitest";
 import { setBindingLimits, unbind } from "../../src/flows/bindings.ts";
@@ -22,7 +23,7 @@ import {
 const HOUR_MS = 3_600_000;
 
 describe("a bound place", () => {
-  test("BD1: what is written there goes to the child, elsewhere to the session of the place", async () => {
+  test("BD1: messages from there go to the child, from elsewhere to the session of the place", async () => {
     const { app, own } = await openThreads();
     await spawned(app, "count the beans");
     const child = await childOf(app);
@@ -36,7 +37,7 @@ describe("a bound place", () => {
     ]);
   });
 
-  test("BD2, BD3: without a message for idleHours it is bound no longer, and told so once", async () => {
+  test("BD2, BD3: a binding without a message for idleHours ends, and its place is notified once", async () => {
     const world = fakeWorld();
     const { app, own } = await openThreads({ world });
     await spawned(app, "count the beans");
@@ -57,7 +58,7 @@ describe("a bound place", () => {
     expect(gone()).toHaveLength(1);
   });
 
-  test("BD2: what fell due while the gateway was down ends before the next message", async () => {
+  test("BD2: a binding that expired while the gateway was down ends before the next message", async () => {
     const dir = temporaryFolder();
     const world = fakeWorld();
     const first = await openThreads({ world, dir, dies: true });
@@ -70,7 +71,7 @@ describe("a bound place", () => {
     await expect.poll(() => shown(app).filter((text) => text.includes("no longer"))).toHaveLength(1);
   });
 
-  test("at maxAgeHours it ends, however much is written", async () => {
+  test("ends at maxAgeHours, also with many messages", async () => {
     const world = fakeWorld();
     const { app, own } = await openThreads({ world, settings: settingsOf({ maxAgeHours: 2 }) });
     await spawned(app, "count the beans");
@@ -101,7 +102,7 @@ describe("a bound place", () => {
     await expect.poll(() => places(app)).toEqual([]);
   });
 
-  test("BD3: ended by somebody it is told once, and not where that one is answered", async () => {
+  test("BD3: a binding ended by a person is reported once, and not where that person is answered", async () => {
     const { app, parts } = await openThreads();
     await spawned(app, "count the beans");
     const [thread = ROOM] = await places(app);
@@ -113,7 +114,7 @@ describe("a bound place", () => {
     expect(shown(app).filter((text) => text.includes("no longer"))).toEqual([]);
   });
 
-  test("where bindings are switched off, those that there are end with the next message", async () => {
+  test("ends with the next message if bindings are switched off", async () => {
     const dir = temporaryFolder();
     const first = await openThreads({ dir, dies: true });
     await spawned(first.app, "count the beans");
@@ -137,11 +138,11 @@ describe("the session of a bound place", () => {
       unbind(parts, app.engine, unit, { what: { sessionKey: key }, why: "asked", tell: true }),
     );
     await expect.poll(async () => (await app.session(key))?.archivedAt).toBeDefined();
-    // Nothing that others make it say comes to the place any more.
+    // Later text for this session does not come to the place.
     expect((await app.session(key))?.lastRoute).toBeUndefined();
   });
 
-  test("mode run: what is archived by date lets its thread go, and tells it", async () => {
+  test("mode run: archiving by date ends the binding and notifies the thread", async () => {
     const world = fakeWorld();
     const { app, own } = await openThreads({ world, args: { mode: "run" } });
     await spawned(app, "count the beans");
@@ -153,7 +154,7 @@ describe("the session of a bound place", () => {
     expect(await writes(app, own, thread, "hello?")).toBe(MAIN);
   });
 
-  test("mode run: one whose binding has ended stays until its date", async () => {
+  test("mode run: a session whose binding has ended stays until its date", async () => {
     const { app, parts } = await openThreads({ args: { mode: "run" } });
     await spawned(app, "count the beans");
     const { key } = await childOf(app);
@@ -164,7 +165,7 @@ describe("the session of a bound place", () => {
     expect((await app.session(key))?.archivedAt).toBeUndefined();
   });
 
-  test("cleanup delete: gone with its result, and its thread told", async () => {
+  test("cleanup delete: the session is deleted with its result, and its thread is notified", async () => {
     const { app } = await openThreads({ args: { mode: "run", cleanup: "delete" } });
     await spawned(app, "count the beans");
     await expect.poll(() => app.children(MAIN)).toEqual([]);
@@ -174,7 +175,7 @@ describe("the session of a bound place", () => {
       .toEqual(["room/thread-1: did count the beans", expect.stringContaining("that session was deleted")]);
   });
 
-  test("deleted, or its requester deleted: its thread is let go", async () => {
+  test("deleting the session or its requester ends the binding", async () => {
     const chat = "agent:main:chat:one";
     const { app, own } = await openThreads({
       play: async (turn) => {
@@ -201,7 +202,7 @@ describe("the session of a bound place", () => {
       expect.stringContaining("that session was deleted"),
       expect.stringContaining("the session that it worked for was deleted"),
     ]);
-    // BD4: nobody is left whom it could work for.
+    // BD4: it has no requester left.
     await expect.poll(async () => (await app.session(two.key))?.archivedAt).toBeDefined();
   });
 });

@@ -1,4 +1,4 @@
-// Sub-agents get threads of their own: made before they are accepted, told their results, whatever dies in between.
+// Sub-agents with their own threads: made before acceptance, posted results, and crashes at any commit.
 
 import { describe, expect, test } from "vitest";
 import { fail, ok } from "../../src/core/errors.ts";
@@ -20,13 +20,13 @@ import {
   threadRows,
 } from "./thread-app.ts";
 
-/** Commits that a spawn with a thread never has. */
+/** More commits than a spawn with a thread has. */
 const COMMITS_MAX = 60;
 
 describe("sessions_spawn with a thread", () => {
-  test("the channel makes a thread where the message came from, and the child has it", async () => {
+  test("the channel makes a thread at the message's place, and the child is bound to it", async () => {
     const { app, opened } = await openThreads({ args: { label: "look-up" } });
-    // The session's own place has moved meanwhile: somebody else wrote.
+    // The session's own place has changed meanwhile: another person wrote.
     await app.store.transaction((tx) =>
       updateSession(tx, MAIN, { lastRoute: { channel: "webchat", to: MAIN } }),
     );
@@ -50,20 +50,20 @@ describe("sessions_spawn with a thread", () => {
     expect((await app.runs((await childOf(app)).key)).map((run) => run.flow?.step)).toEqual(["task"]);
   });
 
-  test("a task that fails is told there, by the runtime", async () => {
+  test("the runtime posts a failed task there", async () => {
     const { app } = await openThreads();
     await spawned(app, "fail");
     expect(shown(app)).toEqual([expect.stringMatching(/^room\/thread-1: Status: error\n/)]);
     expect((await app.texts(MAIN)).filter((text) => text.includes("Status: error"))).toHaveLength(1);
   });
 
-  test("silence stays silent there", async () => {
+  test("silence is not posted there", async () => {
     const { app } = await openThreads();
     await spawned(app, "be silent");
     expect(shown(app)).toEqual([]);
   });
 
-  test("without a label the task's first line is the title, cut and harmless", async () => {
+  test("without a label the title is the task's first line, cut and without markup", async () => {
     const { app, opened } = await openThreads();
     await spawned(app, `\u202e${"word ".repeat(40)}\nmore`);
     expect(opened[0]?.title.length).toBeLessThanOrEqual(90);
@@ -71,7 +71,7 @@ describe("sessions_spawn with a thread", () => {
     expect(opened[0]?.title).not.toMatch(/[\n\u202e]/u);
   });
 
-  test("the send policy for threads holds for it", async () => {
+  test("the send policy for threads applies to it", async () => {
     const base = settingsOf();
     const rules = [{ match: { chatType: "thread" as const }, action: "deny" as const }];
     const session = { ...base.session, sendPolicy: { rules, default: "allow" as const } };
@@ -97,7 +97,7 @@ describe("sessions_spawn with a thread", () => {
       /discord could not make a thread/,
     ],
   ];
-  test.each(refused)("nothing is left of a call that is refused: %s", async (_, options, route, words) => {
+  test.each(refused)("a refused call leaves nothing behind: %s", async (_, options, route, words) => {
     const { app } = await openThreads(options);
     const answer = await spawned(app, "count the beans", route);
     expect(answer.status).not.toBe("accepted");
@@ -107,7 +107,7 @@ describe("sessions_spawn with a thread", () => {
     expect(await places(app)).toEqual([]);
   });
 
-  test("a channel that never answers is waited for a while", async () => {
+  test("waits a limited time for a channel that never answers", async () => {
     const world = fakeWorld();
     const { app } = await openThreads({ world, openThread: () => new Promise(() => {}) });
     const run = await app.tell(MAIN, "count the beans", undefined, ROOM);
@@ -117,7 +117,7 @@ describe("sessions_spawn with a thread", () => {
     expect(ended.reply).toContain("discord did not make a thread in 30 s");
   });
 
-  test("a chat that is bound already is not bound again", async () => {
+  test("a bound chat is not bound again", async () => {
     const { app } = await openThreads({ openThread: async (route) => ok({ route, kind: "bound" }) });
     expect(await spawned(app, "one")).toMatchObject({ status: "accepted", thread: ROOM });
     const child = await childOf(app);
@@ -126,7 +126,7 @@ describe("sessions_spawn with a thread", () => {
     expect(await app.children(MAIN)).toHaveLength(1);
   });
 
-  test("I9: whose session a chat is bound to is told to nobody but who spawned that one", async () => {
+  test("I9: only the spawner of a bound session learns which session a chat is bound to", async () => {
     const { app } = await openThreads({ openThread: async (route) => ok({ route, kind: "bound" }) });
     await app.store.transaction(async (tx) => {
       const limits = { idleMs: 0, maxAgeMs: 0, createdAt: 1, usedAt: 1 };
@@ -142,14 +142,14 @@ describe.each(["before", "after"] as const)("a crash %s any commit of a spawn wi
   async function crashAt(point: CrashPoint): Promise<boolean> {
     const dir = temporaryFolder();
     const first = await openThreads({ dir, crash: point }).catch(() => undefined);
-    // It died while it opened: nothing was accepted yet.
+    // It crashed while it opened: nothing was accepted yet.
     if (first === undefined) return true;
     await first.app.tell(MAIN, "count the beans", "from-a-person", ROOM).catch(() => {});
     if (!(await diesAtWork(first.app))) return false;
     const { app } = await openThreads({ dir });
     await app.quiet();
     const [run] = await app.runs(MAIN);
-    // Not told: the message may be lost.
+    // Without an answer the message may be lost.
     if (run !== undefined) {
       const children = await app.children(MAIN);
       expect(children, "I4: one call, one child").toHaveLength(1);
@@ -164,7 +164,7 @@ describe.each(["before", "after"] as const)("a crash %s any commit of a spawn wi
     return true;
   }
 
-  test("I2, I4: the call is answered, one child has one thread, and its result is told once", async () => {
+  test("I2, I4: the call is answered, one child has one thread, and its result is posted once", async () => {
     expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(5);
   });
 });

@@ -1,4 +1,5 @@
-// Engine, flows, tools and the real executor on a real store, with one scripted model: whole turns, and crashes on demand.
+// Engine, flows, tools and the real executor on a real store, with one scripted model: whole turns, and
+// crashes on request.
 
 import type { QueueMode } from "../../src/core/channel-settings.ts";
 import { ok } from "../../src/core/errors.ts";
@@ -31,14 +32,14 @@ export interface TurnApp {
   readonly engine: Engine;
   readonly store: Store;
   readonly model: ScriptedModel;
-  /** A message of a person from a place, by a mode. */
+  /** A message of a person from a place, in a queue mode. */
   says(text: string, at: Route, mode: QueueMode, more?: Partial<AcceptRequest>): Promise<Run>;
   runs(sessionKey: string): Promise<Run[]>;
   texts(sessionKey: string): Promise<string[]>;
   /** Resolves when no run is unfinished. */
   quiet(): Promise<void>;
   crashed(): Promise<void>;
-  /** A planned end of the process. */
+  /** Stops the process as planned. */
   stop(): Promise<void>;
 }
 
@@ -47,7 +48,7 @@ export interface TurnAppOptions {
   readonly sessionKey: string;
   readonly dir?: string;
   readonly crash?: CrashPoint;
-  /** Changes the handle that the executor gets. Default: it gets the handle as it is. */
+  /** Changes the handle that the executor gets. Default: unchanged. */
   readonly handed?: (handle: LaneHandle) => LaneHandle;
 }
 

@@ -281,7 +281,7 @@ test("I9: a delivery names no other session that the token does not cover", asyn
   const house = await open();
   await house.store.transaction(async (tx) => {
     for (const to of [WRITER, NODE]) {
-      const error = `the requester ${to} is not there to be told, says node-fetch`;
+      const error = `the requester ${to} can't be notified, says node-fetch`;
       const route = { channel: "internal", to };
       const kept = { kind: "announce", text: "x", state: "failed", code: "x", createdAt: 1 } as const;
       await insertDelivery(tx, { id: to, sessionKey: MAIN, route, error, ...kept });
@@ -299,7 +299,7 @@ test("I9: a delivery names no other session that the token does not cover", asyn
   for (const row of scoped) {
     expect(row).toMatchObject({
       route: { channel: "internal", to: "(not visible)" },
-      error: "the requester (not visible) is not there to be told, says node-fetch",
+      error: "the requester (not visible) can't be notified, says node-fetch",
     });
   }
 });

@@ -107,9 +107,9 @@ test("account and thread are one value with the chat, and the account is the fir
 test("DE1: a channel or account that nobody set up is refused where it is named, with those there are", async () => {
   const house = await open();
   const pigeon = await refused(send(house, { channel: "pigeon", to: "1" }));
-  expect(pigeon).toContain('no channel "pigeon" is set up here; there is: webchat, telegram');
+  expect(pigeon).toContain('no channel "pigeon" is configured; configured: webchat, telegram');
   const other = await refused(send(house, { channel: "telegram", to: "1", accountId: "work" }));
-  expect(other).toContain('the channel telegram has no account "work"; there is: default');
+  expect(other).toContain('the channel telegram has no account "work"; configured: default');
   for (const to of ["  ", "a\u0000b", "telegram:", "x".repeat(600)]) {
     expect(await refused(send(house, { channel: "telegram", to }))).toMatch(/^(invalid|INVALID)/);
   }

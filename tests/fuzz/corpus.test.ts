@@ -1,16 +1,16 @@
-// Every fuzz target: its corpus, in which are the inputs that once failed, and a few new inputs. fuzz.deep.test.ts
-// tries many.
+// Runs every fuzz target on its corpus, which holds the inputs that once failed, and on a few new inputs.
+// fuzz.deep.test.ts tries many.
 
 import { expect, test } from "vitest";
 import { drive } from "./drive.ts";
 import { TARGETS } from "./targets.ts";
 
 const NEW_INPUTS = 20;
-/** For a target that hangs. */
+/** Ends a target that hangs. */
 const TARGET_MAX_MS = 120_000;
 
 test.each(TARGETS)(
-  "$name: its corpus and a few new inputs pass",
+  "$name passes with its corpus and a few new inputs",
   async (target) => {
     const report = await drive(target, { seed: Date.now() | 0, runsMax: NEW_INPUTS, enough: () => true });
     expect(report.failure ?? "").toBe("");

@@ -1,5 +1,5 @@
-// Owns the figures of what ran: the lines of our sources that Node's own coverage (NODE_V8_COVERAGE) saw run. By hand
-// only: it tells which parts of a target's modules no input reached.
+// Reports which lines of our sources ran, from Node's own coverage (NODE_V8_COVERAGE). Run by hand: it
+// shows which parts of a target's modules no input reached.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
@@ -26,7 +26,7 @@ export interface FileCoverage {
 
 const SOURCES = new URL("../../src/", import.meta.url).href;
 
-/** How often each character ran: an inner range overrules those around it. */
+/** Run count of each character: an inner range overrides the ranges around it. */
 function countsOf(source: string, script: Script): Uint8Array {
   const ran = new Uint8Array(source.length).fill(1);
   const ranges = script.functions.flatMap((one) => one.ranges);
@@ -38,7 +38,7 @@ function countsOf(source: string, script: Script): Uint8Array {
 
 function coverageOf(script: Script): FileCoverage {
   const source = readFileSync(fileURLToPath(script.url), "utf8");
-  // Types and comments do not run: what is left of them is blank.
+  // Types and comments do not run, so they are blanked.
   const code = stripTypeScriptTypes(source).replace(/\/\*[\s\S]*?\*\/|(?<![:"'`\\])\/\/.*$/gm, (comment) =>
     comment.replace(/[^\n]/g, " "),
   );
@@ -56,7 +56,7 @@ function coverageOf(script: Script): FileCoverage {
   return { file: script.url.slice(SOURCES.length), lines, covered };
 }
 
-/** What ran of each of our sources, by the newest report in a folder. */
+/** Coverage of each of our sources, from the newest report in a folder. */
 export function readCoverage(folder: string): FileCoverage[] {
   const reports = readdirSync(folder).map(
     (name) => JSON.parse(readFileSync(join(folder, name), "utf8")) as { result: Script[] },

@@ -1,4 +1,5 @@
-// The harness itself: planted targets that break in every way are found, with what makes the failure again.
+// The harness itself: it finds planted targets that fail in every way, and reports how to repeat the
+// failure.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -21,14 +22,14 @@ function planted(
 
 const once = { seed: 1, enough: () => true };
 
-test("what holds for every input passes, the corpus first", async () => {
+test("a property that holds for every input passes, the corpus first", async () => {
   const seen: number[] = [];
   const target = planted((input) => void seen.push(input));
   expect(await drive(target, once)).toEqual({ target: "planted", runs: 200, corpus: 2 });
   expect(seen.slice(0, 2)).toEqual([7, 4_000]);
 });
 
-test("an input that breaks the property is told with its seed and path, which make it again", async () => {
+test("an input that breaks the property is reported with the seed and path that repeat it", async () => {
   const target = planted((input) => must(input < 900 || input > 1_000, `${input} is large`));
   const { failure = "" } = await drive(target, once);
   const [, seed, path] = /--target planted --seed (\d+) --path "([\d:]+)"/.exec(failure) ?? [];
@@ -39,7 +40,7 @@ test("an input that breaks the property is told with its seed and path, which ma
   expect((await drive(other, { ...once, seed: Number(seed), path: path ?? "" })).failure).toBeUndefined();
 });
 
-test("an input of the corpus that breaks it is told by its number", async () => {
+test("a failing input of the corpus is reported by its number", async () => {
   const { failure } = await drive(
     planted((input) => must(input !== 4_000, "no")),
     once,
@@ -47,7 +48,7 @@ test("an input of the corpus that breaks it is told by its number", async () => 
   expect(failure).toContain("corpus/planted.json, input 1: 4000");
 });
 
-test("what nobody catches, what nobody handles and a changed prototype are failures", async () => {
+test("uncaught errors, unhandled rejections and a changed prototype are failures", async () => {
   const rejecting = planted((input) => {
     if (input > 500 && input < 1_000) void Promise.reject(new Error("stray"));
   });
@@ -64,7 +65,7 @@ test("what nobody catches, what nobody handles and a changed prototype are failu
   }
 });
 
-test("what must hold at the end of a round is a failure of the round", async () => {
+test("a property that breaks at the end of a round fails the round", async () => {
   const leaking = planted(
     () => {},
     async () => must(false, "something is held"),

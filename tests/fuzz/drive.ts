@@ -1,36 +1,36 @@
-// Owns how a target is run: its corpus first, then rounds of generated inputs until the budget is used up.
-// DR1: a failure comes with the seed and the path that make it again, and with the input.
-// DR2: beside what the property asks, no input may leave a rejection that nobody handles, an error that nobody
-//      catches, a changed prototype, or a run that does not end.
+// Runs a target: first its corpus, then rounds of generated inputs until the budget is used up.
+// DR1: a failure is reported with the seed and path that repeat it, and with the input.
+// DR2: besides breaking its property, an input fails if it leaves an unhandled rejection, an uncaught error,
+//      a changed prototype, or a run that does not end.
 
 import { readFileSync } from "node:fs";
 import fc, { type RunDetails } from "fast-check";
 import { type FuzzTarget, must, type Property } from "./target.ts";
 import { startWatchdog, type Watchdog } from "./watchdog.ts";
 
-/** One run that awaits something may take this long; the watchdog is for those that block. */
+/** Time limit of one asynchronous run. The watchdog ends runs that block. */
 const RUN_MAX_MS = 60_000;
-/** A failing input is made smaller for this long. */
+/** Time limit for shrinking a failing input. */
 const SHRINK_MAX_MS = 120_000;
 const INPUT_SHOWN_CHARS = 3_000;
 
 export interface Budget {
-  /** No further round begins once this many inputs were tried, or this says so. */
+  /** Number of inputs after which no further round begins, or a function that decides it. */
   enough(runs: number): boolean;
-  /** Of the first round; the rounds that follow count on from it. */
+  /** Seed of the first round; later rounds count on from it. */
   readonly seed: number;
-  /** Makes one failure again: only this input of the round. */
+  /** Repeats one failure: runs only this input of the round. */
   readonly path?: string;
-  /** At most so many inputs in one round. */
+  /** Maximum number of inputs in one round. */
   readonly runsMax?: number;
 }
 
 export interface Report {
   readonly target: string;
   readonly runs: number;
-  /** Hand-written inputs that were tried first. */
+  /** Number of corpus inputs that were tried. */
   readonly corpus: number;
-  /** What went wrong, for people; absent: nothing did. */
+  /** Description of the failure. Absent if nothing failed. */
   readonly failure?: string;
 }
 
@@ -38,12 +38,12 @@ const PROTOTYPES = [Object, Array, String, Number, Function, Promise, Map].map(
   (made) => made.prototype as object,
 );
 
-/** The names on the prototypes that an input could have reached. */
+/** Names on the prototypes that an input could have reached. */
 function prototypeNames(): string {
   return PROTOTYPES.map((one) => Reflect.ownKeys(one).length).join(" ");
 }
 
-/** Errors that no property heard of. */
+/** Errors that reached no property. */
 interface Strays {
   /** Throws the first one, if there is one. */
   refuse(): void;
@@ -69,7 +69,7 @@ function watchStrays(): Strays {
   };
 }
 
-/** In a corpus `<<ab x3>>` stands for `ababab`: what is long need not be written out. */
+/** In a corpus `<<ab x3>>` means `ababab`, so long inputs stay short in the file. */
 const REPEATED = /<<([\s\S]+?) x(\d+)>>/g;
 
 function corpusOf(name: string): readonly unknown[] {
@@ -93,7 +93,7 @@ function cut(text: string): string {
     : text;
 }
 
-/** A failure as whoever has to mend it wants to read it. */
+/** Formats a failure for the developer who fixes it. */
 function told(target: string, details: RunDetails<unknown>): string {
   const { seed, counterexamplePath: path, counterexample, errorInstance, numShrinks, interrupted } = details;
   const [input] = (counterexample ?? []) as readonly unknown[];
@@ -105,14 +105,14 @@ function told(target: string, details: RunDetails<unknown>): string {
   ].join("\n");
 }
 
-/** What a round shares with the next. */
+/** State that the rounds share. */
 interface Driver {
   readonly target: FuzzTarget<unknown>;
   readonly watchdog: Watchdog;
   readonly strays: Strays;
 }
 
-/** One input, and all that must hold after it. */
+/** Runs one input and checks everything that must hold after it. */
 async function tryOne(
   { watchdog, strays }: Driver,
   property: Property<unknown>,
@@ -123,7 +123,7 @@ async function tryOne(
   strays.refuse();
 }
 
-/** Opens, works, closes; a failure of the work goes before one of the close. */
+/** Opens, works and closes. A failure of the work hides a failure of the close. */
 async function opened<T>(driver: Driver, work: (property: Property<unknown>) => Promise<T>): Promise<T> {
   const property = await driver.target.open();
   let done: T;
@@ -139,7 +139,7 @@ async function opened<T>(driver: Driver, work: (property: Property<unknown>) => 
   return done;
 }
 
-/** The corpus; the number of the input that failed is in the message. */
+/** Runs the corpus. The message names the input that failed by its number. */
 async function tryCorpus(driver: Driver, corpus: readonly unknown[]): Promise<void> {
   const { name } = driver.target;
   driver.watchdog.watch(`${name}, corpus/${name}.json`);
@@ -156,7 +156,7 @@ async function tryCorpus(driver: Driver, corpus: readonly unknown[]): Promise<vo
   });
 }
 
-/** One round of generated inputs; the text of a failure, if there was one. */
+/** Runs one round of generated inputs. Returns the text of a failure, if there was one. */
 async function tryRound(
   driver: Driver,
   round: { readonly runs: number; readonly seed: number; readonly path?: string | undefined },

@@ -1,5 +1,5 @@
-// Fuzzing by hand. Prints a line for each target; ends with 1 if one of them fails.
-// With NODE_V8_COVERAGE set to an empty folder, it ends with a line for each source of ours that ran, and how much of it.
+// Fuzzes by hand. Prints a line for each target and exits with 1 if one fails. If NODE_V8_COVERAGE names an
+// empty folder, it also prints the coverage of each of our sources.
 
 import { takeCoverage } from "node:v8";
 import { orEnd, readNumber, typed, WrongUsage } from "../kit/typed.ts";
@@ -7,7 +7,7 @@ import { readCoverage } from "./coverage.ts";
 import { type Budget, drive, type Report } from "./drive.ts";
 import { TARGETS } from "./targets.ts";
 
-/** Seeds stay small numbers: they are typed by people. */
+/** Seeds stay small, because people type them. */
 const SEEDS = 1_000_000_000;
 
 const USAGE = `npm run fuzz -- [options]

@@ -1,10 +1,10 @@
-// Owns the damage that is done to what was valid: to a text, to bytes, to a tree. What comes out is near enough to
-// the valid input to get past the first checks.
+// Damages valid texts, bytes and trees. The results are close enough to valid input to pass the first
+// checks.
 
 import fc, { type Arbitrary } from "fast-check";
 import { nastyName, nastyNumber, nastyText, nastyValue, objectOf } from "./nasty.ts";
 
-/** A place, as a share of the whole, so that it fits whatever is left of it. */
+/** A position as a share of the whole, so that it fits any length. */
 const place = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
 type TextEdit =
@@ -51,14 +51,14 @@ function editText(text: string, edit: TextEdit): string {
   }
 }
 
-/** The text as it is, or with a few edits. */
+/** The unchanged text, or the text with a few edits. */
 export function damagedText(valid: Arbitrary<string>, editsMax = 3): Arbitrary<string> {
   return fc
     .tuple(valid, fc.array(textEdit, { maxLength: editsMax }))
     .map(([text, edits]) => edits.reduce(editText, text));
 }
 
-/** Damage to bytes: `at` is a share of them. */
+/** Edits to bytes. `at` is a position as a share of them. */
 export type BytesEdit =
   | { readonly kind: "cut"; readonly at: number }
   | { readonly kind: "flip"; readonly at: number; readonly bit: number }
@@ -140,14 +140,17 @@ function isParent(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-/** Every place in a tree, the whole first; as deep as edits go. */
+/** Paths of all nodes of a tree, the root first, down to the depth of the edits. */
 function pathsIn(value: unknown, above: Path = []): Path[] {
   if (!isParent(value) || above.length >= DEPTH_MAX) return [above];
   const inner = Object.entries(value).flatMap(([name, child]) => pathsIn(child, [...above, name]));
   return [above, ...inner];
 }
 
-/** A copy of the tree in which the value at `path` is what `change` makes of it; `[]` of the entry: it goes. */
+/**
+ * Copies the tree with the value at `path` replaced by the result of `change`. A result of `[]` removes the
+ * entry.
+ */
 function changed(
   value: unknown,
   path: Path,
@@ -194,7 +197,10 @@ function added(parent: object, name: string, value: unknown): unknown {
   return Array.isArray(parent) ? [...parent, value] : objectOf([...Object.entries(parent), [name, value]]);
 }
 
-/** The tree as it is, or with a few edits; `names` are those that could stand in it. JSON in, JSON out. */
+/**
+ * The unchanged tree, or the tree with a few edits. `names` are keys that may be inserted. JSON in, JSON
+ * out.
+ */
 export function damagedTree(
   valid: Arbitrary<unknown>,
   names: readonly string[] = [],

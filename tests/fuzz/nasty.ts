@@ -1,8 +1,8 @@
-// Owns the values that break programs: texts, numbers, names and trees that nobody means well with.
+// Texts, numbers, names and trees that often break programs.
 
 import fc, { type Arbitrary } from "fast-check";
 
-/** Names that every object has without having them, and that a careless copy gives to all objects. */
+/** Names that every object inherits. A careless copy assigns them to all objects. */
 export const PROTOTYPE_NAMES = [
   "__proto__",
   "constructor",
@@ -13,7 +13,7 @@ export const PROTOTYPE_NAMES = [
   "then",
 ];
 
-/** Short texts with a history. */
+/** Short texts that have broken programs before. */
 const SPECIAL_TEXTS: readonly string[] = [
   "",
   " ",
@@ -66,7 +66,7 @@ const SPECIAL_TEXTS: readonly string[] = [
   ...PROTOTYPE_NAMES,
 ];
 
-/** One sign, of those that matter somewhere, or of all that there are. */
+/** One character: a special one, or any of Unicode. */
 const sign: Arbitrary<string> = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(..."abcxyzAZ019_-. :%/\\\"'`{}[]()<>,;=*|#~\n\t".split("")) },
   {
@@ -86,7 +86,7 @@ const sign: Arbitrary<string> = fc.oneof(
   { weight: 1, arbitrary: fc.string({ unit: "binary", minLength: 1, maxLength: 1 }) },
 );
 
-/** A text of a few signs or many, or a special one. Up to a megabyte once in a while. */
+/** A text of few or many characters, or a special one; sometimes up to a megabyte. */
 export function nastyText(maxLength = 1 << 20): Arbitrary<string> {
   const piece = fc.oneof(fc.constantFrom(...SPECIAL_TEXTS), fc.string({ unit: sign, maxLength: 6 }));
   const long = fc
@@ -122,7 +122,7 @@ export const nastyNumber: Arbitrary<number> = fc.oneof(
   fc.integer({ min: -5, max: 1_000 }),
 );
 
-/** Arrays in arrays, or objects in objects. */
+/** Nested arrays or nested objects. */
 const deep: Arbitrary<unknown> = fc.tuple(fc.nat(3_000), fc.boolean()).map(([depth, inArrays]) => {
   let value: unknown = null;
   for (let level = 0; level < depth; level += 1) value = inArrays ? [value] : { a: value };
@@ -131,7 +131,7 @@ const deep: Arbitrary<unknown> = fc.tuple(fc.nat(3_000), fc.boolean()).map(([dep
 
 const name: Arbitrary<string> = fc.oneof(fc.constantFrom(...PROTOTYPE_NAMES), nastyText(200));
 
-/** An object as `JSON.parse` makes it: `__proto__` is a name like any other. */
+/** An object as `JSON.parse` returns it: `__proto__` is an ordinary key. */
 export function objectOf(entries: readonly (readonly [string, unknown])[]): Record<string, unknown> {
   const made: Record<string, unknown> = {};
   for (const [key, value] of entries) {
@@ -140,7 +140,7 @@ export function objectOf(entries: readonly (readonly [string, unknown])[]): Reco
   return made;
 }
 
-/** Any JSON value; `depth` bounds what is inside. */
+/** Any JSON value. `depth` limits the nesting. */
 export function nastyValue(depth = 2): Arbitrary<unknown> {
   const flat: Arbitrary<unknown> = fc.oneof(
     { weight: 4, arbitrary: nastyText(20_000) },

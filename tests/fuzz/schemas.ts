@@ -1,16 +1,16 @@
-// Owns values that are near to what a JSON Schema of ours asks for: of its types, with words that mean something.
+// Generates values close to one of our JSON Schemas: of its types, with words that have a meaning.
 
 import fc, { type Arbitrary } from "fast-check";
 import type { JsonSchema } from "../../src/core/tool.ts";
 import { nastyNumber, nastyText, nastyValue } from "./nasty.ts";
 
-/** Values that mean something: under these names, and under any name. */
+/** Values with a meaning: by property name, and for any name. */
 export interface Vocabulary {
   readonly names: Readonly<Record<string, readonly unknown[]>>;
   readonly words: readonly string[];
 }
 
-/** A value of the type that a schema asks for: it gets past the first check, to those behind it. */
+/** A value of the type in the schema, so that it passes the first check and reaches the next ones. */
 export function typed(schema: JsonSchema, known: Vocabulary): Arbitrary<unknown> {
   if (Array.isArray(schema.enum)) return fc.constantFrom(...(schema.enum as unknown[]));
   const [type] = [schema.type].flat();

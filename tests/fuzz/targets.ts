@@ -1,4 +1,4 @@
-// Owns the list of all targets.
+// Lists all fuzz targets.
 
 import type { FuzzTarget } from "./target.ts";
 import { announcement } from "./targets/announcement.ts";

@@ -1,15 +1,15 @@
-// Owns the end of a run that never ends: a thread of its own watches whether the fuzzing goes on.
-// WD1: a run that blocks the process (an endless loop, a regular expression that backtracks) is named, with its
-//      seed, and the process is killed: nothing in it could stop itself.
-// WD2: it counts its own ticks and no clock, so a machine that sleeps or is slow for a moment kills nobody.
+// Ends a run that never ends: a thread watches the progress of the fuzzing.
+// WD1: a run that blocks the process (an endless loop, a backtracking regular expression) is named with its
+//      seed, and the process is killed, because nothing in it can stop the run.
+// WD2: the thread counts its own ticks instead of reading a clock, so a slow machine kills no run.
 
 import { Worker } from "node:worker_threads";
 
-/** Ticks without progress, a second each, after which a run is taken for hung. */
+/** Ticks of a second without progress after which a run counts as hung. */
 const TICKS_MAX = 90;
 const NAME_MAX_BYTES = 1_000;
 
-/** Runs in the thread, as text: it must not need a loader. */
+/** The code of the thread, as text, so that it needs no loader. */
 const WATCH = `
   const { workerData } = require("node:worker_threads");
   const { writeSync } = require("node:fs");
@@ -30,11 +30,11 @@ const WATCH = `
 `;
 
 export interface Watchdog {
-  /** From now on runs are expected; `name` says which, with the seed. */
+  /** Starts to expect runs. `name` identifies them in the report, with the seed. */
   watch(name: string): void;
   /** A run begins. */
   beat(): void;
-  /** Nothing is expected until the next `watch`. */
+  /** Stops to expect runs until the next `watch`. */
   rest(): void;
   end(): Promise<void>;
 }

@@ -1,4 +1,5 @@
-// Owns a gateway that is fuzzed over its wire: tokens with few rights, sessions of two agents, sockets that ask.
+// A gateway that is fuzzed over its wire: tokens with few rights, sessions of two agents, sockets of
+// clients.
 
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -24,16 +25,16 @@ const token = (text: string, scopes: readonly TokenScope[], sessions?: readonly 
   ...(sessions === undefined ? {} : { sessions }),
 });
 
-/** May do everything to the sessions of the agent `main`, and nothing to others. */
+/** Token with full rights to the sessions of the agent `main` only. */
 export const MAIN_TOKEN = "token-of-main";
-/** May read, and nothing else. */
+/** Token that may only read. */
 export const READER_TOKEN = "token-of-a-reader";
-/** A session that the reader's token covers, and that of `main` does not. */
+/** A session that the reader's token covers and the token of `main` does not. */
 export const OTHER = "agent:research:main";
-/** One window of the limit on wrong tokens. */
+/** Length of one window of the limit on wrong tokens. */
 const FORGIVEN_AFTER_MS = 120_000;
 
-/** A clock that can be moved on, so that wrong tokens are forgiven between two inputs. */
+/** A clock that can be advanced, so that the count of wrong tokens is reset between two inputs. */
 function movableWorld(): World & { moveOn(): void } {
   const real = realWorld({ level: "silent" });
   let aheadMs = 0;
@@ -51,12 +52,12 @@ function movableWorld(): World & { moveOn(): void } {
 }
 
 export interface FuzzedHouse extends House {
-  /** Wrong tokens that were sent so far are forgiven. */
+  /** Resets the count of wrong tokens. */
   forgive(): void;
   close(): Promise<void>;
 }
 
-/** Of web hooks that come in. */
+/** Token of incoming web hooks. */
 export const HOOK_TOKEN = "token-of-the-fuzzed-hooks";
 const signed: HookMapping = {
   id: "signed",
@@ -66,7 +67,7 @@ const signed: HookMapping = {
   message: "{{body}}",
 };
 
-/** A gateway with three agents, whose tools run nothing and write into a folder of its own. */
+/** A gateway with three agents whose tools run no command and write into a temporary folder. */
 export async function openFuzzedHouse(more: Pick<HouseOptions, "model"> = {}): Promise<FuzzedHouse> {
   const base = mkdtempSync(join(tmpdir(), "parley-fuzz-house-"));
   const workspace = join(base, "workspace");
@@ -100,13 +101,13 @@ export async function openFuzzedHouse(more: Pick<HouseOptions, "model"> = {}): P
   };
 }
 
-/** More sessions, each with messages and a delivery that waits for nobody. */
+/** More sessions, each with messages and a pending delivery. */
 export async function fillHouse(house: House, keys: readonly string[]): Promise<void> {
   await house.store.transaction(async (tx) => {
     for (const [index, key] of keys.entries()) {
       const sessionId = `id-${index}`;
       const agentId = key.split(":")[1] ?? "";
-      // Neighbours of the same age: a cursor has to tell them apart by key.
+      // Neighbours of the same age: a cursor must distinguish them by key.
       const row = sessionRow(key, {
         sessionId,
         agentId,
@@ -131,13 +132,16 @@ export async function fillHouse(house: House, keys: readonly string[]): Promise<
   });
 }
 
-/** A socket of one input: it says what it is told to, and keeps what it hears. */
+/** The socket of one input: sends given frames and keeps received ones. */
 export interface Caller {
   readonly socket: WebSocket;
   readonly frames: Frame[];
-  /** Resolves once it is closed; 1006: without a word. */
+  /** Resolves with the close code; 1006 if there was no close frame. */
   readonly closed: Promise<number>;
-  /** Resolves when `done` holds of what was heard, or it is closed. Asked again at every frame. */
+  /**
+   * Resolves when `done` is true for the received frames, or when the socket is closed. Checked at every
+   * frame.
+   */
   until(done: (frames: readonly Frame[]) => boolean): Promise<void>;
 }
 
@@ -172,7 +176,7 @@ export async function call(url: string): Promise<Caller> {
   };
 }
 
-/** A connected socket that asks one thing after another. */
+/** A connected socket that sends one request after another. */
 export interface Asker {
   readonly raw: Raw;
   ask(method: string, params?: unknown): Promise<Frame>;
@@ -182,14 +186,14 @@ export function asker(house: House, withToken: string): Promise<Asker> {
   return askGateway(house.url, withToken);
 }
 
-/** The same at any address. */
+/** Connects to any address. */
 export async function askGateway(url: string, withToken: string): Promise<Asker> {
   const raw = await joined({ url }, { auth: { token: withToken } });
   let asked = 0;
   return {
     raw,
     async ask(method, params) {
-      // What came before is never looked at again.
+      // Frames that were received before are dropped.
       raw.frames.length = 0;
       asked += 1;
       const id = `ask-${asked}`;

@@ -1,5 +1,5 @@
-// Owns what is looked at before and after an input, to see that nothing was written that should not be: the rows of
-// the store, the files of a folder.
+// Compares the state before and after an input, to find unwanted writes: rows of the store, files of a
+// folder.
 
 import { type Dirent, lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { sql } from "kysely";
 import type { Store } from "../../src/store/sql.ts";
 import { must } from "./target.ts";
 
-/** Tables of what people and agents do. What the gateway keeps for itself (beats, holdings) comes and goes. */
+/** Tables with the work of people and agents. Rows of the gateway itself (beats, slots) come and go. */
 const TABLES = [
   "sessions",
   "session_ids",
@@ -22,17 +22,17 @@ const TABLES = [
   "idempotency",
 ] as const;
 
-/** Looks until two in a row see the same. */
+/** Reads until two readings in a row are equal. */
 const LOOKS_MAX = 50;
 
-/** How many rows there are of each table, those of some sessions left out. */
+/** Row count of each table, without the rows of some sessions. */
 export async function rowCounts(store: Store): Promise<string> {
   const counts = TABLES.map((table) => sql`select count(*) as n from ${sql.table(table)}`);
   const { rows } = await sql<{ n: number }>`${sql.join(counts, sql` union all `)}`.execute(store.db);
   return TABLES.map((table, index) => `${table}: ${rows[index]?.n}`).join(", ");
 }
 
-/** The same once nothing changes any more: what callers who left have asked for may take a while. */
+/** The same after all changes have ended. Requests of closed connections may still be running. */
 export async function settledCounts(store: Store): Promise<string> {
   let last = "";
   for (let look = 0; look < LOOKS_MAX; look += 1) {
@@ -44,7 +44,7 @@ export async function settledCounts(store: Store): Promise<string> {
   return last;
 }
 
-/** Everything that one session has: its row, its messages, its runs. */
+/** All data of one session: its row, its messages, its runs. */
 export async function rowsOfSession(store: Store, key: string): Promise<string> {
   const { db } = store;
   const session = await db.selectFrom("sessions").selectAll().where("key", "=", key).execute();
@@ -69,7 +69,7 @@ export async function rowsOfSession(store: Store, key: string): Promise<string> 
 const ACTIVE = ["queued", "running", "waiting"];
 const TURNS_MAX = 2_000_000;
 
-/** Waits until no run is under way; one that never ends is a failure. */
+/** Waits until no run is active. A run that never ends is a failure. */
 export async function untilIdle(store: Store): Promise<void> {
   for (let turn = 0; ; turn += 1) {
     const active = await store.db
@@ -83,15 +83,15 @@ export async function untilIdle(store: Store): Promise<void> {
   }
 }
 
-/** Turns in which a request that outlives its connection does what is left of it. */
+/** Turns of the event loop in which a request that outlives its connection can end. */
 const SETTLING_TURNS = 25;
 
-/** Waits until no run is under way, and what was asked by callers who left has come to its end. */
+/** Waits until no run is active and the requests of closed connections have ended. */
 export async function untilSettled(store: Store): Promise<void> {
   await untilIdle(store);
   for (let turn = 0; turn < SETTLING_TURNS; turn += 1) {
     await new Promise((resolve) => setImmediate(resolve));
-    // Whoever waits to write has its turn before this.
+    // Waiting writers run before this.
     await store.transaction(async () => {});
   }
   await untilIdle(store);
@@ -105,7 +105,7 @@ function describe(path: string, entry: Dirent): string {
     : `${size} bytes, ${mode.toString(8)}, ${mtimeMs}`;
 }
 
-/** What lies in a folder, at any depth, with sizes and times. */
+/** All files of a folder, at any depth, with sizes and times. */
 export function filesIn(folder: string, above = ""): string[] {
   return readdirSync(join(folder, above), { withFileTypes: true }).flatMap((entry) => {
     const shown = join(above, entry.name);

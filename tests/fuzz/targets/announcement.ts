@@ -1,4 +1,4 @@
-// What a sub-agent's model writes when it is asked to announce its result.
+// Texts of a sub-agent's model in its announce step.
 
 import fc from "fast-check";
 import {
@@ -30,7 +30,7 @@ const PIECES = [
   ),
   ..."\n|\n|\n|\r|\v|\u2028|\u0085| |text|\ud800".split("|"),
 ];
-/** Marks that a normal form has to put in order, by the ten thousand. */
+/** Combining marks in great number, which a normal form must put in order. */
 const piled = fc.nat(60_000).map((count) => `a${"\u0301\u0316".repeat(count)}`);
 const words = fc.oneof(
   {
@@ -46,12 +46,15 @@ const words = fc.oneof(
 const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 const LABELS = ["status:", "result:", "notes:", "stats:"];
 
-/** A line as a hasty reader sees it: nothing unseen, no width, no case, no marks before its words or a colon. */
+/**
+ * A line as a hasty reader sees it: no invisible characters, no width, no case, no marks before its words
+ * or a colon.
+ */
 function hasty(line: string): string {
-  // Sign by sign: of a long text as a whole it would take for ever.
+  // Character by character, because a whole long text would take very long.
   const plain = [...line].map((sign) => sign.normalize("NFKC")).join("");
   const seen = plain.replace(/\p{Default_Ignorable_Code_Point}|\p{Cf}/gu, "");
-  // The mark that the runtime puts before a line of a model.
+  // The mark that the runtime puts before a line from a model.
   if (seen.startsWith("| ")) return "";
   return seen
     .replace(/^[\s>#*_`~|]+/, "")

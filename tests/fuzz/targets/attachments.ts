@@ -1,4 +1,4 @@
-// The files that a model attaches to a task: names, encodings, sizes.
+// Files that a model attaches to a task: names, encodings, sizes.
 
 import fc from "fast-check";
 import {
@@ -63,7 +63,9 @@ interface File {
   readonly encoding?: string;
 }
 
-/** The rule, said again: what the system and a reader make of a name is one plain part of a path. */
+/**
+ * The rule, written a second time: the system and a reader both take the name for one plain part of a path.
+ */
 function checkName(given: string): void {
   for (const form of [
     given,
@@ -72,7 +74,8 @@ function checkName(given: string): void {
     given.normalize("NFKC"),
     given.normalize("NFKD"),
   ]) {
-    // What a fraction folds to is no separator on any system, only in looks, and stays one sign of the name.
+    // A fraction folds to a character that looks like a separator but is none on any system, so it
+    // stays in the name.
     const plain = form.replaceAll("\u2044", "");
     must(!/[/\\:\p{Cc}]/u.test(plain), `${shown(given)} is accepted, and is ${shown(form)}`);
     must(!/^[\s.]*$/.test(plain), `${shown(given)} is accepted, and names a folder or nothing`);
@@ -108,7 +111,7 @@ function checkAccepted(files: readonly File[], sizes: readonly number[]): void {
 
 const LEFT_OUT = "(content not kept)";
 
-/** Of what a transcript keeps, nothing can hold a content but a field that says how it was sent. */
+/** In a stored transcript only the field for the encoding may hold content. */
 function checkKept(kept: unknown): void {
   for (const item of Array.isArray(kept) ? (kept as unknown[]) : [kept]) {
     if (item === LEFT_OUT) continue;

@@ -1,4 +1,4 @@
-// The configuration file and the environment: a whole configuration, or a refusal that says where.
+// The configuration file and the environment: a whole configuration, or an error that names the position.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,9 +14,9 @@ import { damagedText, damagedTree } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";
 
-/** Stands in files where secrets stand; no message may hold it, wherever a mutation moved it. */
+/** Placed in files where secrets are. No message may contain it, wherever a mutation moved it. */
 const SECRET = `sk-ant-${"0123456789abcdef".repeat(2)}`;
-/** The same for the environment: nothing of it is ever shown. */
+/** The same for the environment, of which nothing is ever shown. */
 const FROM_ENV = "value-of-the-environment";
 const ENV = {
   KEY: FROM_ENV,
@@ -143,7 +143,7 @@ interface ConfigInput {
   readonly template: string;
 }
 
-/** The rule of variables, said again, sign by sign. Undefined: refused. */
+/** The rule for variables, written a second time, character by character. Undefined: refused. */
 function filledIn(source: string): string | undefined {
   let made = "";
   for (let at = 0; at < source.length; ) {
@@ -175,7 +175,7 @@ function isFrozen(value: unknown): boolean {
   return Object.isFrozen(value) && Object.values(value).every(isFrozen);
 }
 
-/** What must be true of any settings, whatever file they come from. */
+/** Holds for all settings, from any file. */
 function checkSettings(settings: Settings): void {
   must(isFrozen(settings), "settings can be changed");
   const { agents, gateway, providers, session, maxConcurrent } = settings;
@@ -206,10 +206,10 @@ function checkSettings(settings: Settings): void {
   must(maxHops >= 1 && maxChainRuns >= 1 && maxPingPongTurns <= 5, "a conversation without bounds");
 }
 
-/** Earlier spellings and variables are brought into shape before the published schema holds. */
+/** Earlier spellings and variables are resolved before the published schema applies. */
 const NOT_AS_PUBLISHED = /\$\{|"?(agent|routing|provider|surface)"?\s*:|"?chatType"?\s*:\s*["']channel/;
 
-/** Nothing but blanks and comments is an empty file. */
+/** A file of blanks and comments counts as empty. */
 function treeIn(content: string): unknown {
   const body = content.replace(/^\ufeff/, "");
   try {
@@ -232,7 +232,8 @@ export const configuration: FuzzTarget<ConfigInput> = {
     mkdirSync(join(home, ".parley"));
     const published = Compile(configJsonSchema());
     const load = (content: string) => {
-      // The reader of JSON5 writes to the console about these two; escaped they mean the same in a text.
+      // The JSON5 parser writes to the console about these two. Escaped, they mean the same in a
+      // text.
       const quiet = content.replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
       writeFileSync(file, quiet, { mode: 0o600 });
       return loadSettings({ env: ENV, home });

@@ -1,4 +1,4 @@
-// Cursors and idempotency keys: what clients hand back to the gateway, which they may have made up.
+// Cursors and idempotency keys: values that clients return to the gateway and may have invented.
 
 import fc from "fast-check";
 import { damagedText, damagedTree } from "../mutate.ts";
@@ -10,7 +10,7 @@ const KEYS = Array.from(
   { length: 24 },
   (_, index) => `agent:${index % 2 === 0 ? "main" : "research"}:telegram:group:${index}`,
 );
-/** A page is two rows: more pages than rows means that paging goes in a circle. */
+/** A page has two rows, so more pages than rows means a cycle. */
 const PAGES_MAX = 200;
 
 const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value) ?? "").toString("base64url");
@@ -86,7 +86,7 @@ function paramsOf({ method, limit, search }: CursorInput, at: string): { method:
   }
 }
 
-/** Whose rows an answer shows. */
+/** Owners of the rows in an answer. */
 function keysIn(payload: Record<string, unknown>): string[] {
   const rows = (payload.sessions ?? payload.deliveries ?? payload.hits ?? []) as {
     key?: string;
@@ -101,7 +101,7 @@ function keysIn(payload: Record<string, unknown>): string[] {
 
 const REFUSED = ["invalid_argument", "message_not_found"];
 
-/** Reads on from a cursor to the end; what is seen is always the caller's. */
+/** Reads from a cursor to the end. All returned rows must belong to the caller. */
 async function readOn(client: Asker, input: CursorInput): Promise<void> {
   let at: string | undefined = input.cursor;
   const seen = new Set<string>();
@@ -177,7 +177,7 @@ export const idempotencyKeys: FuzzTarget<KeyInput> = {
     const house = await openFuzzedHouse();
     const mine = await asker(house, MAIN_TOKEN);
     const reader = await asker(house, READER_TOKEN);
-    // What was answered under each key so far.
+    // Answers so far, by idempotency key.
     const known = new Map<string, { label: string; answer: string }>();
     const create = async (idempotencyKey: string, label: string) => {
       const answer = await mine.ask("sessions.create", { idempotencyKey, label });

@@ -1,4 +1,4 @@
-// WebSocket frames of every kind, before and after `connect`, while others use the gateway.
+// WebSocket frames of every kind, before and after `connect`, while other clients use the gateway.
 
 import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { once } from "node:events";
@@ -35,7 +35,7 @@ const NODE_TOKEN = "token-of-a-node";
 type Step =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "binary"; readonly size: number }
-  /** Bytes that are no WebSocket frame, or not quite, on a connection of their own. */
+  /** Bytes that are no valid WebSocket frame, on a separate connection. */
   | { readonly kind: "bytes"; readonly bytes: readonly number[] };
 
 interface Storm {
@@ -73,7 +73,7 @@ const WORDS = [
   ],
   ...toolNames(),
 ];
-/** What is right where it stands, most of the time. */
+/** Values that are usually valid at their position. */
 const SESSIONS = ["main", "agent:main:main", GROUP, "agent:main:telegram:group:2", OTHER, "id-0"];
 const VALUES = {
   key: SESSIONS,
@@ -142,7 +142,7 @@ const frame = fc.oneof(
     ),
   },
 );
-/** A device that has a key, and proves it for another challenge than the one that it gets. */
+/** A device with a key that signs a challenge other than the one it received. */
 function deviceOf(): object {
   const key = createPrivateKey({
     key: Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), Buffer.alloc(32, 7)]),
@@ -174,7 +174,7 @@ const bytes: Arbitrary<Step> = fc.record({
   kind: fc.constant("bytes"),
   bytes: fc.array(fc.nat(255), { maxLength: 40 }),
 });
-/** More than a stranger may send: the gateway takes its second to hang up. */
+/** More bytes than an unauthenticated client may send. The gateway takes a second to close. */
 const flood: Arbitrary<Step> = fc.oneof(text(fc.constant("x".repeat(70_000))), binary(200_000));
 const STRANGER_CHARS_MAX = 15_000;
 const strange: Arbitrary<Step> = fc.oneof(
@@ -193,7 +193,7 @@ const storm: Arbitrary<Storm> = fc.record({
   ),
 });
 
-/** 1002, 1007 and 1009 are also the library's, for what is no WebSocket frame. */
+/** The WebSocket library also closes with 1002, 1007 and 1009, for invalid frames. */
 const CLOSE_CODES: readonly number[] = [...Object.values(CLOSE), 1007];
 const RPC_CODES: readonly string[] = Object.values(CODES).map(({ rpc }) => rpc);
 
@@ -208,7 +208,10 @@ function parsed(textOfFrame: string): Record<string, unknown> | undefined {
   }
 }
 
-/** The id under which a frame is answered for certain; undefined: it may wait for a run, or the answer says `invalid`. */
+/**
+ * The id under which a frame is certainly answered. Undefined if it may wait for a run, or if the answer
+ * has the id `invalid`.
+ */
 function answerId(step: Step): string | undefined {
   const one = step.kind === "text" ? parsed(step.text) : undefined;
   if (one?.method === "agent.wait") return undefined;
@@ -216,7 +219,7 @@ function answerId(step: Step): string | undefined {
   return usable && one !== undefined ? String(one.id) : "invalid";
 }
 
-/** Every frame that comes has one of the forms of the protocol. */
+/** Every received frame has one of the protocol's forms. */
 function checkForms(frames: readonly Frame[]): void {
   for (const one of frames) {
     if (one.type === "event") continue;
@@ -228,7 +231,9 @@ function checkForms(frames: readonly Frame[]): void {
   }
 }
 
-/** A method fails with codes that its reference names; where two requests share an id, nobody can tell. */
+/**
+ * A method fails only with the codes in its reference. If two requests share an id, the method is unknown.
+ */
 function checkCodes(frames: readonly Frame[], steps: readonly Step[]): void {
   const said = steps.map((step) => (step.kind === "text" ? parsed(step.text) : undefined));
   for (const { id, error } of frames) {
@@ -246,7 +251,7 @@ function say(caller: Caller, step: Step): void {
   else if (step.kind === "binary") caller.socket.send(Buffer.alloc(step.size, 7));
 }
 
-/** Bytes behind a real upgrade; the connection ends, whatever they were. */
+/** Bytes after a real upgrade. The connection must end, whatever they are. */
 async function sayBytes(house: FuzzedHouse, given: readonly number[]): Promise<void> {
   const socket = dial({ port: house.port, host: "127.0.0.1" });
   socket.on("error", () => {});
@@ -268,7 +273,10 @@ async function sayBytes(house: FuzzedHouse, given: readonly number[]): Promise<v
 
 const GOOD_TOKENS = [TOKEN, MAIN_TOKEN, READER_TOKEN, NODE_TOKEN];
 
-/** Before `connect` one frame decides: it lets in whoever has a token, with no more rights than that one, or closes. */
+/**
+ * Before `connect` one frame decides: a valid token opens the connection with its rights; anything else
+ * closes it.
+ */
 async function sayBefore(house: FuzzedHouse, step: Step): Promise<void> {
   if (step.kind === "bytes") return sayBytes(house, step.bytes);
   const caller = await call(house.url);
@@ -310,7 +318,10 @@ async function sayBefore(house: FuzzedHouse, step: Step): Promise<void> {
   must(CLOSE_CODES.includes(code), `closed with ${code}`);
 }
 
-/** A connected caller says everything at once, and gets an answer to each, unless the connection is closed for it. */
+/**
+ * A connected client sends everything at once and gets an answer to each request, unless the connection is
+ * closed.
+ */
 async function sayAfter(house: FuzzedHouse, node: Device, { token, after }: Storm): Promise<void> {
   const caller = await call(house.url);
   const isChallenge = ({ event }: Frame): boolean => event === "connect.challenge";
@@ -348,7 +359,7 @@ async function sayAfter(house: FuzzedHouse, node: Device, { token, after }: Stor
   await caller.closed;
 }
 
-/** What is still held after everything that can be given back was. */
+/** Memory and handles that remain after everything releasable was released. */
 function heldMb(): number {
   setFlagsFromString("--expose-gc");
   (runInNewContext("gc") as () => void)();

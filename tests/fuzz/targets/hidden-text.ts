@@ -6,7 +6,7 @@ import { damagedText } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";
 
-/** A part of an answer: what people see of it is written down beside it. */
+/** A part of an answer, with the text of it that people may see. */
 interface Part {
   readonly written: string;
   readonly seen: string;
@@ -71,9 +71,9 @@ const kept: fc.Arbitrary<Part> = fc.oneof(
 
 interface HiddenInput {
   readonly parts: readonly Part[];
-  /** The opening tag stands in the template: this came before everything. */
+  /** The opening tag is in the model's template, so this part comes first. */
   readonly opened: number | null;
-  /** The last thought is never closed. */
+  /** The last thinking block is never closed. */
   readonly unclosed: number | null;
   readonly damaged: string;
   readonly cuts: readonly number[];
@@ -106,7 +106,7 @@ const monotonous = fc
   .tuple(fc.constantFrom(...pieces), fc.constantFrom(...pieces), fc.nat(3_000))
   .map(([one, other, count]) => (one + other).repeat(count));
 
-/** The view of a reader who is shown the text as it grows, and the whole in the end. */
+/** The view of a reader who sees the text grow, and then the whole text. */
 function streamed(text: string, cuts: readonly number[]) {
   const split = new HiddenText();
   let seen = "";

@@ -1,4 +1,4 @@
-// Transcripts of the right shape and the worst content: as a tool shows them, and as a model is sent them.
+// Transcripts of the right shape with the worst content, as a tool shows them and as a model receives them.
 
 import fc, { type Arbitrary } from "fast-check";
 import { planCut } from "../../../src/agent/compaction.ts";
@@ -15,14 +15,14 @@ import { nastyText, nastyValue, objectOf } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";
 
 interface HistoryInput {
-  /** Rows: a role, and what stands in it. */
+  /** Rows: a role and its content. */
   readonly rows: readonly { readonly role: string; readonly entry: unknown }[];
   readonly maxTextChars: number;
   readonly maxBytes: number;
 }
 
 const text = nastyText(20_000);
-/** Few ids, so that calls and results meet, twice and in the wrong order. */
+/** Few ids, so that calls and results meet, also twice and in the wrong order. */
 const callId = fc.constantFrom("c1", "c2", "c1_2", "", "__proto__");
 const call = fc.record({
   type: fc.constant("toolCall"),
@@ -64,7 +64,7 @@ const row = fc.oneof(
   },
 );
 
-/** What a tool shows: within the limits, saying what is missing, the newest kept, masked for good. */
+/** The output of a tool: within its limits, naming omissions, with the newest messages, redacted. */
 async function checkShown(
   messages: readonly Message[],
   { maxTextChars, maxBytes }: HistoryInput,
@@ -94,7 +94,7 @@ async function checkShown(
   }
 }
 
-/** What a model is sent: every call is followed by its one result, in order, under an id of its own. */
+/** The request to a model: each call is followed by its one result, in order, with a unique id. */
 function checkSent(entries: readonly Entry[]): void {
   const view = modelView(entries, OFFLINE);
   const used = new Set<string>();
@@ -120,7 +120,10 @@ function checkSent(entries: readonly Entry[]): void {
   must(owed.length === 0, `the last call ${shown(owed[0])} has no result`);
 }
 
-/** The rule of pairs, said again: a result answers the first open call of its id in the latest message with one. */
+/**
+ * The rule for pairs, written a second time: a result answers the first open call of its id in the latest
+ * message that has one.
+ */
 function ownersOf(messages: readonly Message[]): Map<string, string> {
   const owners = new Map<string, string>();
   const taken = new Set<string>();
@@ -141,10 +144,10 @@ function ownersOf(messages: readonly Message[]): Map<string, string> {
   return owners;
 }
 
-/** Each recorded result stands behind its own call, and behind no other. */
+/** Each recorded result follows its own call and no other. */
 function checkPairs(entries: readonly Entry[]): void {
   const messages = entries.filter((one): one is Message => !isCompaction(one));
-  // What a compaction has cut off is no longer matched with what it kept.
+  // Messages before a compaction are not paired with messages after it.
   if (messages.length < entries.length) return;
   const owners = ownersOf(messages);
   let caller = "";
@@ -162,7 +165,7 @@ function checkPairs(entries: readonly Entry[]): void {
 
 const TOOLS = [toolSpec("read", { parallel: true, idempotent: true }), toolSpec("exec")];
 
-/** A turn goes on from any transcript: it ends, and runs no call twice. */
+/** A turn continues from any transcript: it ends, and runs no call twice. */
 async function checkResumed(entries: readonly Entry[]): Promise<void> {
   const ran: string[] = [];
   const turn = startTurn({

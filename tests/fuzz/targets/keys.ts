@@ -1,4 +1,4 @@
-// The text of a session key, from anybody: accepted only if it is one, and then always as the same one.
+// Session keys from untrusted callers: only valid keys are accepted, and always as the same key.
 
 import fc, { type Arbitrary } from "fast-check";
 import {
@@ -19,9 +19,9 @@ interface KeyInput {
   readonly caller: string;
   readonly mainKey: string;
   readonly scope: "per-sender" | "global";
-  /** What is done to an accepted text without changing what it means. */
+  /** Changes to an accepted text that keep its meaning. */
   readonly spelling: "caseOfWords" | "escapes" | "spaces" | "none";
-  /** A key made of parts, with ids from outside. */
+  /** A key built of parts, with ids from outside. */
   readonly parsed: ParsedKey;
 }
 
@@ -34,7 +34,7 @@ const id = nastyText(600).filter((text) => text !== "");
 const thread = fc.record({ kind: fc.constantFrom("thread" as const, "topic" as const), id });
 
 const TAKEN = /^(global|unknown|agent|cron|hook|node|chat|subagent|mcp|acp|openai)$/i;
-/** No other form of a key begins like it. */
+/** No other form of a key begins with this prefix. */
 const name = fc
   .array(id, { minLength: 1, maxLength: 3 })
   .filter(([first = "", second = ""]) => !TAKEN.test(first) && !/^(group|channel|dm)$/i.test(second));
@@ -75,21 +75,24 @@ const text = fc.oneof(
   { weight: 1, arbitrary: nastyText(3_000) },
 );
 
-/** Nothing of a key may be unseen, or turn the reading direction: an own list, by Unicode's properties. */
+/**
+ * A key may contain no invisible character and none that changes the reading direction: an independent
+ * list, by Unicode's properties.
+ */
 const NEVER_IN_KEYS =
   /[\s\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Join_Control}]|[\u00ad\u200b\u2060\ufeff]/u;
 
-/** Escapes a plain letter or digit of the last part: the id means the same. */
+/** Escapes a plain letter or digit of the last part. The id means the same. */
 function withEscapes(key: string): string {
   const at = key.lastIndexOf(":") + 1;
   const letter = /[A-Za-z0-9]/.exec(key.slice(at));
-  // Inside an escape a letter is no letter.
+  // Letters inside an escape are skipped.
   if (letter === null || key.slice(at).includes("%") || at === 0) return key;
   const code = letter[0].charCodeAt(0).toString(16);
   return `${key.slice(0, at + letter.index)}%${code}${key.slice(at + letter.index + 1)}`;
 }
 
-/** The fixed words and the agent in capitals; ids keep their case. */
+/** The fixed words and the agent in capitals. Ids keep their case. */
 function withCase(key: string): string {
   const parts = key.split(":");
   if (parts[0] !== "agent") return key;
@@ -106,7 +109,7 @@ function respelled(key: string, spelling: KeyInput["spelling"]): string {
   return spelling === "escapes" ? withEscapes(key) : key;
 }
 
-/** What is accepted is one key: short, plain, its own canonical form, for everybody. */
+/** An accepted text is one key: short, plain, equal to its canonical form, for every caller. */
 function checkAccepted(input: KeyInput, rules: KeyRules, key: string): void {
   const lower = input.text.trim().toLowerCase();
   must(key.length <= 512, `${shown(input.text)} gave a key of ${key.length} characters`);
@@ -117,7 +120,7 @@ function checkAccepted(input: KeyInput, rules: KeyRules, key: string): void {
   for (const caller of [input.caller, "other"]) {
     const again = canonicalKey(key, { agentId: caller }, rules);
     must(again.ok && again.value === key, `${shown(key)} is not its own canonical key: ${shown(again)}`);
-    // From a time when the scope was another one: no agent sees it, and no tool ever says its name.
+    // A key of an earlier scope: no agent sees it, and no tool returns its name.
     if (key === "global" && input.scope !== "global") continue;
     const display = displayKey(key, caller, rules);
     const back = canonicalKey(display, { agentId: caller }, rules);
@@ -136,7 +139,7 @@ function checkAccepted(input: KeyInput, rules: KeyRules, key: string): void {
   must(same.ok && same.value === key, `${shown(spelled)} does not mean ${shown(key)}: ${shown(same)}`);
 }
 
-/** What was made of parts is read as those parts, or is too long. */
+/** A key built of parts is read as those parts, or is too long. */
 function checkParts(parsed: ParsedKey): void {
   const key = formatKey(parsed);
   const read = parseKey(key);

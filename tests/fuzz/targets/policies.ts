@@ -1,4 +1,4 @@
-// Patterns, and the decisions that are made with them: who may send, which tools there are.
+// Patterns, and the decisions based on them: who may send, which tools a session has.
 
 import fc from "fast-check";
 import { matchesPattern } from "../../../src/core/pattern.ts";
@@ -19,7 +19,10 @@ interface PolicyInput {
   readonly tool: string;
 }
 
-/** The rule of patterns, said again: a table of which beginnings of the one fit which of the other. */
+/**
+ * The rule for patterns, written a second time: a table of the prefixes of one that match prefixes of the
+ * other.
+ */
 function fits(pattern: string, text: string): boolean {
   let row = [true, ...Array.from({ length: text.length }, () => false)];
   for (const sign of pattern.split("")) {
@@ -42,7 +45,7 @@ const subject = fc.oneof(
   { weight: 6, arbitrary: few.map((text) => text.replaceAll("*", "b")) },
   { weight: 2, arbitrary: nastyText(200) },
 );
-/** Stars and near misses by the ten thousand: a search that goes back would not end. */
+/** Thousands of stars and near misses: a search that backtracks would not end. */
 const stars = fc.nat(20_000).map((count) => "a*".repeat(count));
 const chatType = fc.constantFrom<ChatType>("direct", "group", "room", "thread");
 const rule = fc.record({
@@ -57,7 +60,7 @@ const filter = fc.record({
   filter: fc.record({ allow: names, deny: names }),
 });
 
-/** Without regard to letter case, as in both policies. */
+/** Ignores letter case, as both policies do. */
 const named = (list: readonly string[], name: string): boolean =>
   list.some((one) => fits(one.toLowerCase(), name.toLowerCase()));
 
@@ -103,7 +106,7 @@ export const policies: FuzzTarget<PolicyInput> = {
   open: () => ({
     check(input) {
       const given = matchesPattern(input.pattern, input.subject);
-      // The table is small enough for what is not made to be long.
+      // The table is small enough for the inputs that are not meant to be long.
       if (input.pattern.length * input.subject.length < 100_000) {
         must(
           given === fits(input.pattern, input.subject),

@@ -1,4 +1,4 @@
-// The files of a store directory as a crash, a bad disk or a hand may leave them: cut, flipped, gone, replaced.
+// Files of a store directory after a crash, a bad disk or a manual change: cut, flipped, missing, replaced.
 
 import { createHash } from "node:crypto";
 import {
@@ -29,7 +29,7 @@ type Damage =
   | { readonly kind: "text"; readonly text: string };
 
 interface FilesInput {
-  /** `closed`: stopped in order. `open`: as a kill leaves it, with what was committed still in the log. */
+  /** `closed`: after a planned stop. `open`: after a kill, with committed data still in the log. */
   readonly left: "closed" | "open";
   readonly damages: readonly { readonly file: string; readonly damage: Damage }[];
 }
@@ -82,7 +82,7 @@ interface Template {
   readonly messages: number;
 }
 
-/** More than the mirror ever needs for the few copies of a template. */
+/** Longer than the JSONL copies of a template take to write. */
 const COPIES_MAX_MS = 30_000;
 
 const world = realWorld({ level: "silent" });
@@ -96,7 +96,7 @@ async function openIn(base: string, dir: string) {
   return openApp({ settings: settingsIn(base, dir), world, version: "0", environment: {} });
 }
 
-/** Says something in a session and waits for the answer. */
+/** Sends a message to a session and waits for the answer. */
 async function say(app: App, sessionKey: string, text: string): Promise<void> {
   const accepted = await app.engine.accept({ sessionKey, input: { text } });
   must(accepted.ok, `not accepted: ${shown(accepted)}`);
@@ -110,7 +110,7 @@ async function contentOf(app: App): Promise<{ keys: string[]; messages: number }
   return { keys: sessions.map(({ key }) => key), messages: messages.length };
 }
 
-/** The first readable copy that differs from the database; undefined if none does. */
+/** The first readable copy that differs from the database. Undefined if none differs. */
 async function copyBehind(app: App, dir: string): Promise<string | undefined> {
   const ids = await app.store.db.selectFrom("session_ids").select("session_id").execute();
   const rows = await app.store.db
@@ -129,7 +129,7 @@ async function copyBehind(app: App, dir: string): Promise<string | undefined> {
   return undefined;
 }
 
-/** Resolves once the mirror has written every copy, and so touches no file until the next message. */
+/** Resolves when every copy is written, so that no file changes until the next message. */
 async function copiesWritten(app: App, dir: string): Promise<void> {
   const giveUpAt = world.clock.monotonic() + COPIES_MAX_MS;
   for (let behind = await copyBehind(app, dir); behind !== undefined; behind = await copyBehind(app, dir)) {
@@ -138,7 +138,7 @@ async function copiesWritten(app: App, dir: string): Promise<void> {
   }
 }
 
-/** A directory in which something was said, stopped in order and as a kill would leave it. */
+/** A directory with messages, once after a planned stop and once as after a kill. */
 async function makeTemplates(base: string): Promise<Record<FilesInput["left"], Template>> {
   const dir = join(base, "made");
   const opened = await openIn(base, dir);
@@ -152,7 +152,7 @@ async function makeTemplates(base: string): Promise<Record<FilesInput["left"], T
   }
   ask.raw.socket.terminate();
   const content = await contentOf(app);
-  // The mirror renames files while it works: one that is listed may be gone before it is copied.
+  // The JSONL copies are renamed while they are written, so a listed file may be gone when it is copied.
   await copiesWritten(app, dir);
   cpSync(dir, join(base, "open"), { recursive: true });
   await app.close(0);
@@ -172,14 +172,14 @@ function damageFile(path: string, how: Damage): void {
   if (how.kind === "text") writeFileSync(path, how.text);
 }
 
-/** What the database and its log hold, to see that nothing was written to them. */
+/** Contents of the database and its log, to find writes to them. */
 function databaseHash(dir: string): string {
   const hash = createHash("sha256");
   for (const name of [DATABASE, `${DATABASE}-wal`]) {
     try {
       hash.update(name).update(readFileSync(join(dir, name)));
     } catch {
-      // Gone, or a folder.
+      // Missing, or a folder.
     }
   }
   return hash.digest("hex");
@@ -187,7 +187,7 @@ function databaseHash(dir: string): string {
 
 const CODES_OF_A_STORE = ["store_unavailable", "not_visible", "session_not_found"];
 
-/** Whatever is left of the store, it is answered for: with what it holds, or in the store's own words. */
+/** Whatever remains of the store, opening it returns its contents or an error in the store's own words. */
 async function useAll(app: App, template: Template, resets: number): Promise<void> {
   const client = await askGateway(`ws://127.0.0.1:${app.port}`, app.token);
   const asked: [string, object][] = [
@@ -210,7 +210,7 @@ async function useAll(app: App, template: Template, resets: number): Promise<voi
   client.raw.socket.terminate();
 }
 
-/** Damage that only the end of a copy shows, or all of it: what lies before its last line is never read again. */
+/** Damage to all of a copy or to its end: the lines before the last one are never read again. */
 const isRepaired = ({ file, damage: how }: FilesInput["damages"][number]): boolean =>
   file !== COPY ||
   (how.kind !== "edit" && how.kind !== "folder") ||
@@ -232,7 +232,7 @@ async function checkOpened(app: App, template: Template, input: FilesInput): Pro
     `${messages} messages of ${template.messages}`,
   );
   await say(app, "agent:main:main", "what is 1 + 1?");
-  // A transcript from before a reset is not among those whose copies are looked after at a start.
+  // The transcript of an earlier conversation is not checked at a start.
   await useAll(app, template, 0);
 }
 
@@ -266,7 +266,8 @@ export const storeFiles: FuzzTarget<FilesInput> = {
             opened.error.includes(dir) && !/\n\s+at /.test(opened.error),
             `refused with ${shown(opened.error)}`,
           );
-          // What was committed and still in the log goes to its place when the file is closed, damaged or not.
+          // Committed data in the log is written into the database when the file is closed,
+          // damaged or not.
           const isOfDatabase = input.left === "closed" && opened.error.includes(DATABASE);
           if (isOfDatabase) must(databaseHash(dir) === before, "refused, and written to");
           return;

@@ -1,4 +1,4 @@
-// Texts that go through the gateway: cut into the messages of a channel, masked on the way out, read as silence.
+// Texts on their way through the gateway: split into the messages of a channel, redacted, read as silence.
 
 import fc from "fast-check";
 import { Redactor } from "../../../src/core/redact.ts";
@@ -44,10 +44,10 @@ const anyText = fc.oneof(
   { weight: 1, arbitrary: nastyText() },
 );
 
-/** What is left of a text without blanks: nothing else may be lost. */
+/** A text without its blanks: nothing else may be lost. */
 const solid = (text: string): string => text.replace(/\s+/g, "");
 
-/** Whether all signs of `part` stand in `whole`, in their order. */
+/** Whether `whole` contains all characters of `part` in their order. */
 function isWithin(part: string, whole: string): boolean {
   let at = 0;
   for (let from = 0; from < part.length; from += 1) {
@@ -57,7 +57,10 @@ function isWithin(part: string, whole: string): boolean {
   return true;
 }
 
-/** The fence that a text leaves open. Lines that fill much of a part are ordinary text, by the rule of the parts. */
+/**
+ * The code fence that a text leaves open. By the rule of the splitter, a line that fills much of a part is
+ * ordinary text.
+ */
 function openFence(text: string, max: number): string {
   let open = "";
   for (const line of text.split("\n").map((one) => one.trimEnd())) {
@@ -109,7 +112,10 @@ const some = (least: number, most: number) =>
   fc.string({ unit: fc.constantFrom(...LETTERS.split("")), minLength: least, maxLength: most });
 const hex = (length: number) =>
   fc.string({ unit: fc.constantFrom(..."0123456789abcdef".split("")), minLength: length, maxLength: length });
-/** Secrets, and before them what makes them one. Put together here: no scanner takes this file for a leak. */
+/**
+ * Secrets, with the words before them that mark them as secrets. Built here, so that no scanner reports
+ * this file.
+ */
 const secret: fc.Arbitrary<readonly [string, string]> = fc.oneof(
   fc.tuple(
     fc.constantFrom("", "key ", "("),
@@ -149,7 +155,7 @@ const secret: fc.Arbitrary<readonly [string, string]> = fc.oneof(
   ),
 );
 
-/** Beginnings of what is masked, over and over: where a search goes back and forth, it shows here. */
+/** Repeated beginnings of secrets: a search that backtracks shows here. */
 const BEGINNINGS = [
   "-----BEGIN PRIVATE KEY-----\n",
   "-----BEGIN RSA PRIVATE KEY-----",
@@ -177,7 +183,7 @@ const monotonous = fc
   .tuple(fc.constantFrom(...BEGINNINGS), fc.constantFrom(...BEGINNINGS, "", "x", "\n"), fc.nat(300_000))
   .map(([one, other, length]) => (one + other).repeat(Math.ceil(length / (one.length + other.length))));
 
-/** Values that are known: any text, values that share their beginning, values that hold each other. */
+/** Known values: any text, values with a common beginning, values that contain each other. */
 const knownValues = fc.oneof(
   fc.array(some(6, 40), { minLength: 1, maxLength: 6 }),
   fc.tuple(some(6, 30), some(1, 8), some(1, 8)).map(([a, b, c]) => [a + b, a + c, b + a, a, a + a]),
@@ -193,14 +199,14 @@ interface SecretInput {
   readonly after: string;
   readonly hostile: string;
   readonly known: readonly string[];
-  /** Where texts are cut. */
+  /** Positions at which texts are cut. */
   readonly cutAt: number;
 }
 
-/** Characters that may be looked at for each one of a text, all passes together, and for any text at all. */
+/** Limit of inspected characters for each character of a text, all passes together, and for any text. */
 const STEPS_PER_CHARACTER = 60;
 const STEPS_ANYWAY = 20_000;
-/** The same for a text that comes in pieces: what waits is looked at again each time it has grown by an eighth. */
+/** The same for a text in pieces: held text is inspected again each time it has grown by an eighth. */
 const STREAM_STEPS_PER_CHARACTER = 20 * STEPS_PER_CHARACTER;
 const STEPS_PER_PIECE = 2_000;
 
@@ -213,7 +219,7 @@ function maskedIn(redactor: Redactor, text: string): string {
   return masked;
 }
 
-/** Of a value that stands between marks that belong to no value nothing is left, wherever the text is cut. */
+/** A value between characters that belong to no value disappears, wherever the text is cut. */
 function checkKnown(redactor: Redactor, value: string, { before, after, cutAt }: SecretInput): void {
   if (value.length < 6 || value.includes("\u0001")) return;
   if (value.includes("[redacted]") || "[redacted]".includes(value)) return;
@@ -227,7 +233,10 @@ function checkKnown(redactor: Redactor, value: string, { before, after, cutAt }:
   checkBeginning(redactor, `${"x ".repeat(cutAt % 40)}${value}${"y ".repeat(3_000)}`, cutAt, value);
 }
 
-/** A masked beginning holds no beginning of a secret, and is what the whole text begins with where it is known. */
+/**
+ * A redacted beginning contains no beginning of a secret. It is a beginning of the redacted whole, if that
+ * is known.
+ */
 function checkBeginning(redactor: Redactor, text: string, cutAt: number, planted: string): void {
   const work = { steps: 0 };
   const { text: begin, whole } = redactor.beginning(text, cutAt, work);
@@ -244,7 +253,7 @@ function checkBeginning(redactor: Redactor, text: string, cutAt: number, planted
   }
 }
 
-/** However a text is cut into pieces, what leaves is the masked text of the whole, and the steps are linear. */
+/** However a text is split, the output is the redacted whole, and the number of steps is linear. */
 function checkStream(redactor: Redactor, text: string, seed: number): void {
   const work = { steps: 0 };
   const stream = redactor.stream(work);
@@ -326,7 +335,7 @@ interface StepInput {
 
 const LINE_BREAK = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 
-/** The lines of a context that the runtime speaks itself; what says that a quotation was cut is left out. */
+/** The lines of a context that the runtime writes itself, without the note that a quotation was cut. */
 function spoken(context: string): string {
   const own = context.split(LINE_BREAK).filter((line) => !line.startsWith("| "));
   return own.filter((line) => !/^\(\d+ more characters are left out here\.\)$/.test(line)).join("\n");
@@ -347,7 +356,7 @@ export const turnSteps: FuzzTarget<StepInput> = {
     check({ reply, label, text }) {
       const silent = ["", ...TOKENS].includes(reply.trim());
       must(isSilent(reply) === silent, `${shown(reply)} is taken for ${silent ? "words" : "silence"}`);
-      // What is silence in the end was held back at every moment before.
+      // A text that ends as silence was held back at every earlier point.
       for (let end = 0; silent && end <= Math.min(reply.length, 60); end += 1) {
         must(
           couldBecomeSkip(reply.slice(0, end)),
@@ -355,7 +364,7 @@ export const turnSteps: FuzzTarget<StepInput> = {
         );
       }
       const key = formatKey({ form: "cron", id: `x${text.slice(0, 100)}` });
-      // What no door lets into a label.
+      // Characters that no input path accepts in a label.
       const party = { key, channel: "telegram", label: label.replace(/[\p{Cc}\p{Cs}\u2028\u2029]/gu, "") };
       const parties = { requester: party, self: party };
       const message = messageContext(parties);

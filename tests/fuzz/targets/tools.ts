@@ -1,4 +1,4 @@
-// The arguments of a tool call, as a model or a client may send them: every tool, any arguments.
+// Arguments of tool calls from a model or a client: every tool, any arguments.
 
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ const GROUP = "agent:main:telegram:group:1";
 const ARCHIVED = "agent:main:chat:00000000-0000-4000-8000-000000000002";
 const CALLERS = ["agent:main:main", "agent:research:main", CHILD, GROUP];
 
-/** Valid arguments of each tool; damage is done to them. Sends do not wait for long: nobody is held up. */
+/** Valid arguments of each tool, which are then damaged. Sends wait only briefly. */
 const VALID: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
   sessions_list: [
     {},
@@ -86,7 +86,7 @@ const VALID: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
 const NAMES = [...new Set(Object.values(VALID).flatMap((all) => all.flatMap((args) => Object.keys(args))))];
 const HARMLESS = ["true", "cat notes.txt", "exit 3", "echo hi >&2"];
 
-/** The same arguments as a careless model writes them: numbers and booleans as text, words in capitals. */
+/** The same arguments from a careless model: numbers and booleans as text, words in capitals. */
 function respelled(args: unknown, which: readonly number[]): unknown {
   if (typeof args !== "object" || args === null || Array.isArray(args)) return args;
   const entries = Object.entries(args).map(([name, value], index): [string, unknown] => {
@@ -102,7 +102,7 @@ function respelled(args: unknown, which: readonly number[]): unknown {
 
 const SPELLED_FREELY = ["mode", "cleanup", "sandbox", "action", "thinking"];
 
-/** Real commands run bare here: what a mutation made of one becomes a comment. */
+/** Commands really run here, so a mutated command becomes a comment. */
 function withoutHarm(args: unknown): unknown {
   if (typeof args !== "object" || args === null || !Object.hasOwn(args, "command")) return args;
   const { command } = args as { command: unknown };
@@ -122,7 +122,7 @@ interface ToolInput {
   readonly args: unknown;
 }
 
-/** Arguments that tools accept beyond the schema that they advertise: spellings of other programs. */
+/** Arguments that tools accept beyond their published schema: spellings of other programs. */
 const ACCEPTED: Readonly<Record<string, Readonly<Record<string, JsonSchema>>>> = {
   sessions_spawn: {
     timeoutSeconds: { type: "number" },
@@ -181,7 +181,7 @@ const WORDS = [
   ],
 ];
 
-/** What is right where it stands, most of the time. */
+/** Values that are usually valid at their position. */
 const VALUES = {
   sessionKey: ["main", GROUP, CHILD, "agent:research:main", "all"],
   agentId: ["main", "research"],
@@ -229,16 +229,16 @@ type Plain = Record<string, unknown>;
 const isPlain = (value: unknown): value is Plain =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Whether an optional argument says nothing: then it counts as absent. */
+/** Whether an optional argument is empty. Then it counts as absent. */
 const isNothing = (value: unknown): boolean =>
   value === null || value === undefined || (Array.isArray(value) ? value.length === 0 : isBlank(value));
 
 const isBlank = (value: unknown): boolean => typeof value === "string" && /^\s*$/.test(value);
 
-/** Thinking levels have more spellings than their list shows: the spawn decides, with a code of its own. */
+/** Thinking levels have more spellings than their list. The spawn decides, with its own code. */
 const THINKING_WORD = "xhigh";
 
-/** Whether a value can be read as the schema's type, however a model spells it. */
+/** Whether a value can be read as the schema's type, in any spelling of a model. */
 function fitsType(schema: JsonSchema, value: unknown): boolean {
   const word = typeof value === "string" ? value.trim().toLowerCase() : undefined;
   if (schema.type === "number") {
@@ -252,7 +252,7 @@ function fitsType(schema: JsonSchema, value: unknown): boolean {
   return words.some((one) => one.toLowerCase() === word);
 }
 
-/** The rule of arguments, said again: which names are unknown, and whether something has the wrong type. */
+/** The rule for arguments, written a second time: unknown names, and wrong types. */
 function problemsIn(schema: JsonSchema, value: unknown, path: string): { unknown: string[]; wrong: boolean } {
   if (schema.type === "object" && isPlain(schema.properties)) {
     if (!isPlain(value)) return { unknown: [], wrong: true };
@@ -282,7 +282,7 @@ function problemsIn(schema: JsonSchema, value: unknown, path: string): { unknown
   return { unknown: [], wrong: !fitsType(schema, value) };
 }
 
-/** One JSON object; a failure has one of the codes, in its form, and words. */
+/** The answer is one JSON object. A failure has one of the codes, its fields, and a text. */
 function checkShape(result: Plain): void {
   must(isPlain(result), `the result is ${shown(result)}`);
   const text = JSON.stringify(result);
@@ -295,7 +295,7 @@ function checkShape(result: Plain): void {
   must(text.length < 100_000, `a failure of ${text.length} characters`);
 }
 
-/** What the schema does not allow is refused, and what is unknown is named. */
+/** Values that the schema forbids are refused, and unknown arguments are named. */
 function checkRefusals(schema: JsonSchema, args: unknown, result: Plain): void {
   const { unknown, wrong } = problemsIn(schema, args, "");
   if (unknown.length === 0 && !wrong) {
@@ -311,7 +311,7 @@ function checkRefusals(schema: JsonSchema, args: unknown, result: Plain): void {
   }
 }
 
-/** The limits that the tools promise. */
+/** The limits that the tools document. */
 function checkLimits(tool: string, result: Plain): void {
   if (tool === "sessions_list" && Array.isArray(result.sessions)) {
     const rows = result.sessions as { key: string; messages?: unknown }[];
@@ -330,14 +330,14 @@ function checkLimits(tool: string, result: Plain): void {
     must(result.hits.length <= 100, `${result.hits.length} hits`);
 }
 
-/** What must stay as it is, beside the workspace. */
+/** Files beside the workspace, which must stay unchanged. */
 function fillOutside(base: string): void {
   mkdirSync(join(base, "outside"));
   writeFileSync(join(base, "canary.txt"), "canary");
   writeFileSync(join(base, "outside", "secret.txt"), "secret");
 }
 
-/** A workspace as it was at first: files, a link out of it, a link in a circle. */
+/** Creates a workspace: files, a link out of it, a cyclic link. */
 function fill(base: string): void {
   rmSync(join(base, "workspace"), { recursive: true, force: true });
   mkdirSync(join(base, "workspace", "sub"), { recursive: true });
@@ -403,7 +403,7 @@ export const toolArguments: FuzzTarget<ToolInput> = {
         const now = filesIn(base).join("\n");
         if (refused)
           must((await rowCounts(store)) === rows, `refused with ${result.code}, and rows were written`);
-        // A command that fails has run: what it left is its own.
+        // A failed command has run, so its changes are expected.
         if (refused && tool !== "exec")
           must(now === files, `refused with ${result.code}, and files were written: ${now}`);
         must(outside().join("\n") === beside, "something outside the workspace was changed");

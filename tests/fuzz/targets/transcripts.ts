@@ -1,4 +1,4 @@
-// Rows of transcripts as a disk that went bad, or a hand that wrote into the database, may leave them.
+// Rows of transcripts after damage by a disk or by a manual change of the database.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,16 +18,16 @@ import { type FuzzTarget, must, shown } from "../target.ts";
 import { type Asker, asker, type FuzzedHouse, openFuzzedHouse } from "../wire.ts";
 import { untilIdle } from "../witness.ts";
 
-/** A row: what the column says that it is, and what stands in it. `~` in it is the id of the row itself. */
+/** A row: its role column and its content. `~` in the content is the id of the row. */
 interface Row {
   readonly role: string;
   readonly json: string;
 }
 
 interface TranscriptInput {
-  /** What was said before. */
+  /** Earlier messages. */
   readonly before: readonly Row[];
-  /** What the run under way has written, as far as it can still be read. */
+  /** Readable messages of the active run. */
   readonly own: readonly Row[];
   readonly who: "chat" | "child";
   readonly ending: "text" | "tools" | "error" | "overflow" | "reset";
@@ -113,7 +113,7 @@ const row: Arbitrary<Row> = fc.oneof(
       ),
     }),
   },
-  // Deeper than any stack, and closed again.
+  // Nested deeper than any stack, and closed again.
   {
     weight: 1,
     arbitrary: fc
@@ -127,7 +127,7 @@ function deepened(one: (typeof VALID)[number], depth: number): string {
   return inside.replaceAll('"@"', () => "[".repeat(depth) + "]".repeat(depth));
 }
 
-/** Puts rows into a transcript, past everything that would look at them, and into the index, so that they are found. */
+/** Writes rows into a transcript without validation, and into the index, so that searches find them. */
 async function putRows(
   house: FuzzedHouse,
   key: string,
@@ -159,11 +159,11 @@ async function putRows(
   });
 }
 
-/** Errors that nobody wrote for people. */
+/** Error texts that are not meant for people. */
 const UNCLEAR =
   /is not a function|cannot read|undefined|call stack|is not iterable|unexpected (token|end)|in JSON|private member/i;
 
-/** Every way of reading a transcript answers, with what can be read. */
+/** Every way to read a transcript answers with the readable messages. */
 async function readAll(client: Asker, key: string, sessionId: string): Promise<void> {
   const tool = (name: string, args: object) =>
     client.ask("tools.invoke", { name, args, sessionKey: "agent:main:main" });
@@ -194,7 +194,7 @@ async function readAll(client: Asker, key: string, sessionId: string): Promise<v
   }
 }
 
-/** What the model does, in order; its first call finds the transcript damaged under it. */
+/** The steps of the model, in order. Its first call finds the damaged transcript. */
 function script(input: TranscriptInput, damage: () => Promise<void>): Script {
   return async (call) => {
     if (call === 0) {
@@ -221,7 +221,7 @@ interface Begun {
   readonly runId: string;
 }
 
-/** A gateway whose model does what the input says, and a client of it. */
+/** A gateway with a model that follows the input, and a client. */
 class Stage {
   readonly house: FuzzedHouse;
   readonly client: Asker;
@@ -236,7 +236,7 @@ class Stage {
     this.#jsonlCopies = openJsonlCopies({ dir: house.dir, log: silentLog, db: house.store.db });
   }
 
-  /** What an input that failed has left would be held against the next. */
+  /** Leftovers of a failed input would fail the next one. */
   async forget(): Promise<void> {
     await this.house.store.transaction(async (tx) => {
       for (const keys of ["agent:main:chat:%", "agent:main:subagent:%"]) {
@@ -246,7 +246,7 @@ class Stage {
     });
   }
 
-  /** A run under way in a session with this transcript. */
+  /** Starts a run in a session with this transcript. */
   async begin(input: TranscriptInput): Promise<Begun> {
     this.#count += 1;
     const begun = Promise.withResolvers<Begun>();
@@ -286,7 +286,7 @@ class Stage {
     return { key, sessionId, runId };
   }
 
-  /** The run ends, and says why. */
+  /** The run ends with a reason. */
   async checkEnd({ runId }: Begun): Promise<void> {
     const { engine, store } = this.house;
     const run = await engine.waitForRun(runId, engine.now() + 50_000);
@@ -296,7 +296,7 @@ class Stage {
     await untilIdle(store);
   }
 
-  /** The readable copy is made of whatever there is. */
+  /** The readable copy is written from the rows that remain. */
   async checkCopy({ sessionId }: Begun): Promise<void> {
     this.#jsonlCopies.note(sessionId);
     await this.#jsonlCopies.flush();
@@ -305,7 +305,7 @@ class Stage {
     must(text.startsWith('{"type":"session"'), "there is no copy of the transcript");
   }
 
-  /** An operator still has a hold on it. */
+  /** An operator can still manage the session. */
   async checkHold({ key }: Begun): Promise<void> {
     const next = { sessionKey: key, message: "again", idempotencyKey: `again-${this.#count}`, timeout: 1 };
     const asked: [string, object][] = [
@@ -328,7 +328,7 @@ class Stage {
 
 type Script = (call: number) => Promise<ScriptedAnswer>;
 
-/** A model that begins a script anew for every input. */
+/** A model that starts its script again for every input. */
 interface Model {
   readonly port: ModelPort;
   play(script: Script): void;

@@ -17,7 +17,7 @@ import { both, type Outbox, OutboxWorker } from "./channels/outbound.ts";
 import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { createWebhooks, forgetSent } from "./channels/webhook.ts";
-import { callable } from "./cli/address.ts";
+import { reachableHost } from "./cli/address.ts";
 import { secretsOf } from "./config/describe.ts";
 import { fail, ok, type Result } from "./core/errors.ts";
 import type { LogPart } from "./core/logging.ts";
@@ -152,7 +152,7 @@ function acpParts({ settings, world, environment, version }: AppOptions): AcpPar
   const passes = new Passes(() => world.ids.uuid());
   let opened: Promise<AcpHost> | undefined;
   let host: AcpHost | undefined;
-  const gatewayUrl = (): string => `ws://${callable(settings.gateway.host)}:${parts.port}`;
+  const gatewayUrl = (): string => `ws://${reachableHost(settings.gateway.host)}:${parts.port}`;
   const open = async (): Promise<AcpHost> => {
     const { openAcpHost } = await import("./execute/acp.ts");
     const launcher = [process.execPath, LAUNCHER];

@@ -134,8 +134,8 @@ async function openGateway(
  * so that no key of the user's can be spent in it, and no tool that reaches beyond its sessions.
  */
 export async function openDemo(world: World): Promise<Result<DemoPlace>> {
-  const { Ground, OPEN_TOOLS } = await import("./cli/demo/ground.ts");
-  const ground = await Ground.make({
+  const { DemoGateways, OPEN_TOOLS } = await import("./cli/demo/gateways.ts");
+  const ground = await DemoGateways.make({
     world,
     openGateway: (options) => openGateway(options, { env: {}, hidden: new Redactor([]), home: tmpdir() }),
   });

@@ -1,7 +1,6 @@
-// Owns where the gateway is and which token opens it.
-// AD1: the configuration is read only where options and environment leave something open.
-// AD2: a token is looked for where the gateway itself has it from: option, configuration (with PARLEY_TOKEN
-//      in it), then the file that the gateway made.
+// Finds the address and the token of the gateway.
+// The configuration is read only if options and environment do not give both. The token comes from the option,
+// the configuration (or PARLEY_TOKEN), or the file that the gateway generated, in this order.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,37 +12,37 @@ import { outgoingFetch } from "../world/outgoing.ts";
 import type { Clock } from "../world.ts";
 import type { Cli } from "./cli.ts";
 
-/** A program that takes longer to answer is no gateway. */
+/** A program that takes longer to answer is not a gateway. */
 const PROBE_MS = 3_000;
-/** Nobody took the connection. */
+/** Error codes that mean that nothing listens there. */
 const UNREACHABLE = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"];
 
 export interface Address {
   readonly url: string;
-  /** Empty: none was found anywhere. */
+  /** Empty if none was found. */
   readonly token: string;
 }
 
-/** An address that can be called: where a gateway listens everywhere, it is called on loopback. */
-export function callable(host: string): string {
+/** Returns the host to connect to: loopback for a gateway that listens on all addresses. */
+export function reachableHost(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   if (host === "::" || host === "[::]") return "[::1]";
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }
 
-/** `ws://…` from what people write: a link to the gateway, or host and port alone. */
+/** Returns the `ws://` address for --url, which may also be an http link or host and port. */
 export function socketUrl(text: string): Result<string> {
   const address = socketAddress(/^[a-z]+:\/\//i.test(text) ? text : `ws://${text}`);
   if (address !== undefined) return ok(address);
   return fail("invalid_argument", `--url must be like ws://127.0.0.1:7275, got "${text}"`);
 }
 
-/** Opens the page and signs in: the token stands behind "#", which no browser sends to anybody. */
+/** Returns the link that opens the page and signs in. Browsers do not send the part after "#". */
 export function pageLink(httpUrl: string, token: string): string {
   return `${httpUrl}/#token=${encodeURIComponent(token)}`;
 }
 
-/** Finds out, without the token, which kind of program answers at `http://host:port`. */
+/** Returns which kind of program answers at `http://host:port`, without using the token. */
 export async function probe(base: string, clock: Clock): Promise<"gateway" | "stranger" | "nobody"> {
   const late = new AbortController();
   const timer = clock.at(clock.now() + PROBE_MS, () => late.abort());
@@ -59,7 +58,7 @@ export async function probe(base: string, clock: Clock): Promise<"gateway" | "st
   }
 }
 
-/** The token that the gateway generated; undefined when it has not, or when this user may not read it. */
+/** Returns the token that the gateway generated; undefined if there is none or this user cannot read it. */
 export async function generatedToken(storeDir: string): Promise<string | undefined> {
   const text = await readFile(join(storeDir, TOKEN_FILE), "utf8").catch(() => undefined);
   return text?.trim() || undefined;
@@ -68,12 +67,12 @@ export async function generatedToken(storeDir: string): Promise<string | undefin
 export async function addressOf(settings: Settings): Promise<Address> {
   const { host, port, token } = settings.gateway;
   return {
-    url: `ws://${callable(host)}:${port}`,
+    url: `ws://${reachableHost(host)}:${port}`,
     token: token ?? (await generatedToken(settings.store.dir)) ?? "",
   };
 }
 
-/** From options, environment and configuration, the last read only if needed. */
+/** Returns address and token from options, environment and, if needed, configuration. */
 export async function findAddress(cli: Cli): Promise<Result<Address>> {
   const { parts, options } = cli;
   const named = options.url === undefined ? undefined : socketUrl(options.url);

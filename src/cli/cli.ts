@@ -1,7 +1,6 @@
-// Owns what every command has in hand: the options that go before all commands, output, exit codes.
-// CL1: standard output has the answer and nothing else; with --json exactly one JSON document, failures
-//      included.
-// CL2: an exit code means one thing: 0 done, 1 failed, 2 wrong usage, 3 no gateway there, or none any more.
+// What every command uses: the global options, output, exit codes.
+// Standard output has the answer only; with --json exactly one JSON document, also for a failure.
+// CL2: each exit code has one meaning: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection lost.
 
 import { styleText } from "node:util";
 import { safeJson, safeText } from "../core/safe-text.ts";
@@ -10,10 +9,10 @@ import type { CliParts } from "./parts.ts";
 
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
 
-/** What the client calls a gateway that does not answer, and one that is lost in the middle. */
+/** The client's codes for an unreachable gateway and a lost connection. */
 const GONE: readonly string[] = ["UNREACHABLE", "CLOSED"];
 
-/** Whether it failed because no gateway is there, or none any more. */
+/** Returns whether the gateway was unreachable or the connection was lost. */
 export const isGone = ({ code }: Trouble): boolean => GONE.includes(code);
 
 export interface GlobalOptions {
@@ -25,7 +24,7 @@ export interface GlobalOptions {
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta" | "blue";
 
-/** What went wrong, for a person: `code` is the gateway's or the command line's own. */
+/** A failure for people. `code` is one of the gateway's or of the command line. */
 export interface Trouble {
   readonly code: string;
   readonly error: string;
@@ -36,16 +35,16 @@ export interface Trouble {
 export interface Cli {
   readonly parts: CliParts;
   readonly options: GlobalOptions;
-  /** A line of the answer; nothing with --json. The text must be safe already. */
+  /** Prints a line of the answer; nothing with --json. The text must be escaped already. */
   line(text?: string): void;
-  /** Part of a line of the answer; nothing with --json. */
+  /** Prints part of a line of the answer; nothing with --json. */
   write(text: string): void;
-  /** The answer, with --json. */
+  /** Prints the answer as JSON with --json, else nothing. */
   document(value: unknown): void;
-  /** Something to know beside the answer, on standard error. */
+  /** Prints a line to standard error. */
   note(text: string): void;
   style(style: Style, text: string): string;
-  /** Says what went wrong and returns the exit code: by default 3 where the gateway is gone, else 1. */
+  /** Prints a failure and returns the exit code: by default 3 if the gateway is unreachable, else 1. */
   fail(trouble: Trouble, exit?: number): number;
 }
 

@@ -1,13 +1,13 @@
-// Rewrites the gateway's hints for people at a terminal: agents have tools, people have commands.
+// Rewrites the gateway's hints for people at a terminal: names commands instead of tools.
 
-/** The words of a failure. */
-interface Told {
+/** The texts of a failure. */
+interface FailureText {
   readonly code: string;
   readonly error: string;
   readonly hint?: string;
 }
 
-/** By the name of the tool. A tool without a command of its own is called with `parley tool`. */
+/** Commands by tool. A tool without a command is called with `parley tool`. */
 const COMMANDS: Readonly<Record<string, string>> = {
   agents_list: "parley agents",
   session_status: "parley sessions show",
@@ -19,14 +19,14 @@ const COMMANDS: Readonly<Record<string, string>> = {
 };
 const TOOL = new RegExp(`\\b(?:${Object.keys(COMMANDS).join("|")})\\b`, "g");
 
-/** These failures are about tools: their hints list the tools that there are. */
+/** Failures about tools; their hints list tools and stay as they are. */
 const ABOUT_TOOLS: readonly string[] = ["tool_denied", "unknown_tool"];
 
-/** A failure whose hint names commands instead of tools, also where the gateway's message ends with it. */
-export function inCommands<T extends Told>(trouble: T): T {
+/** Returns the failure with commands in its hint, also if the message ends with the hint. */
+export function inCommands<T extends FailureText>(trouble: T): T {
   const { code, error, hint } = trouble;
   if (hint === undefined || ABOUT_TOOLS.includes(code)) return trouble;
-  const told = hint.replaceAll(TOOL, (name) => `"${COMMANDS[name]}"`);
-  const message = error.endsWith(hint) ? `${error.slice(0, -hint.length)}${told}` : error;
-  return { ...trouble, error: message, hint: told };
+  const rewritten = hint.replaceAll(TOOL, (name) => `"${COMMANDS[name]}"`);
+  const message = error.endsWith(hint) ? `${error.slice(0, -hint.length)}${rewritten}` : error;
+  return { ...trouble, error: message, hint: rewritten };
 }

@@ -1,21 +1,19 @@
-// Owns shell completion: scripts for bash, zsh and fish, made of the commands as they are declared.
-// CP1: what a script offers is what the command line takes: names, options, choices; nothing is listed twice
-//      by hand.
-// CP2: a script asks nothing of a gateway, and starts no program, while somebody types.
+// Generates completion scripts for bash, zsh and fish from the declared commands, options and choices.
+// A script contains all its data, so that completing a word starts no program and needs no gateway.
 
 import type { Command } from "commander";
 import type { Shell } from "./shells.ts";
 
-/** A place on the way through the commands: which words may stand there. */
-interface Place {
-  /** The names so far, like `sessions list`; empty: none yet. */
+/** A command and the words that may follow it. */
+interface CommandNode {
+  /** Its names, like `sessions list`; empty for the program. */
   readonly path: string;
-  /** Commands below it, with what they do. */
+  /** Its subcommands. */
   readonly commands: readonly Offer[];
   readonly options: readonly OptionOffer[];
-  /** What its arguments may be, where that is a list. */
+  /** Choices of its arguments. */
   readonly values: readonly string[];
-  /** An argument of it is a file or a directory. */
+  /** One of its arguments is a file or a directory. */
   readonly takesFiles: boolean;
 }
 
@@ -25,9 +23,9 @@ interface Offer {
 }
 
 interface OptionOffer extends Offer {
-  /** Each way to write it. */
+  /** Its long and short form. */
   readonly flags: readonly string[];
-  /** Absent: it takes no value. `"files"`: a path. */
+  /** Choices of its value; `"files"` for a path; absent if it takes none. */
   readonly value?: readonly string[] | "files" | "any";
 }
 
@@ -45,19 +43,19 @@ function optionsOf(command: Command): OptionOffer[] {
     });
 }
 
-/** The command that a group stands for when none of its own is named. */
+/** Returns the default subcommand of a group. */
 function defaultOf(command: Command): Command | undefined {
   const name = (command as { _defaultCommandName?: string })._defaultCommandName;
   return command.commands.find((one) => one.name() === name);
 }
 
-function placesOf(program: Command): Place[] {
-  const places: Place[] = [];
+function commandNodes(program: Command): CommandNode[] {
+  const nodes: CommandNode[] = [];
   const visit = (command: Command, path: string): void => {
     const standIn = defaultOf(command);
     const own = [...optionsOf(command), ...(standIn === undefined ? [] : optionsOf(standIn))];
     const { registeredArguments } = command;
-    places.push({
+    nodes.push({
       path,
       commands: command.commands.map((one) => ({ word: one.name(), text: one.description() })),
       options: path === "" ? [] : own,
@@ -67,27 +65,27 @@ function placesOf(program: Command): Place[] {
     for (const one of command.commands) visit(one, path === "" ? one.name() : `${path} ${one.name()}`);
   };
   visit(program, "");
-  return places;
+  return nodes;
 }
 
-/** One word of a shell, whatever it holds. */
+/** Quotes one word for bash and zsh. */
 const word = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 interface Parts {
-  readonly places: readonly Place[];
-  /** Those of the program go with every command. */
+  readonly nodes: readonly CommandNode[];
+  /** The program's options, valid with every command. */
   readonly global: readonly OptionOffer[];
 }
 
-const HELP: OptionOffer = { word: "--help", text: "what this command takes", flags: ["--help", "-h"] };
+const HELP: OptionOffer = { word: "--help", text: "Show help", flags: ["--help", "-h"] };
 
-/** `case` lines for bash and zsh: what a word before the cursor means. */
-function stepLines({ places, global }: Parts): string[] {
+/** Returns `case` lines for bash and zsh that interpret a word before the cursor. */
+function stepLines({ nodes, global }: Parts): string[] {
   const takes = (options: readonly OptionOffer[]) => options.filter(({ value }) => value !== undefined);
   const patterns = (path: string, { flags }: OptionOffer) =>
     flags.map((flag) => `${path}${word(`:${flag}`)}`).join("|");
   const lines = takes(global).map((one) => `${patterns("*", one)}) need=${word(`:${one.word}`)};;`);
-  for (const { path, options, commands } of places) {
+  for (const { path, options, commands } of nodes) {
     const at = path === "" ? "" : word(path);
     for (const one of takes(options))
       lines.push(`${patterns(at, one)}) need=${word(`${path}:${one.word}`)};;`);
@@ -101,8 +99,8 @@ function stepLines({ places, global }: Parts): string[] {
 
 const FILES = "files=1";
 
-/** `case` lines for bash and zsh: what may stand at the cursor. */
-function offerLines({ places, global }: Parts): string[] {
+/** Returns `case` lines for bash and zsh that list the words possible at the cursor. */
+function offerLines({ nodes, global }: Parts): string[] {
   const set = (value: OptionOffer["value"]): string =>
     value === "files"
       ? FILES
@@ -113,7 +111,7 @@ function offerLines({ places, global }: Parts): string[] {
   const lines = global
     .filter(({ value }) => value !== undefined)
     .map((one) => `${word(`:${one.word}`)}) ${set(one.value)};;`);
-  for (const { path, options, commands, values, takesFiles } of places) {
+  for (const { path, options, commands, values, takesFiles } of nodes) {
     for (const one of options)
       if (one.value !== undefined) lines.push(`${word(`${path}:${one.word}`)}) ${set(one.value)};;`);
     const words = [...commands.map((one) => one.word), ...values].join(" ");
@@ -124,7 +122,7 @@ function offerLines({ places, global }: Parts): string[] {
   return lines;
 }
 
-/** The part that bash and zsh read alike. */
+/** Returns the part that bash and zsh share. */
 function walk(parts: Parts): string {
   const indent = (lines: readonly string[]) => lines.map((line) => `      ${line}`).join("\n");
   return `# The words before the cursor are given; sets offers, flags and files.
@@ -182,18 +180,16 @@ if [ "$funcstack[1]" = _parley ]; then _parley "$@"; else compdef _parley parley
 `;
 }
 
-/** One word of fish, which has other rules. */
+/** Quotes one word for fish. */
 const fishWord = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 
-function fishScript({ places, global }: Parts): string {
+function fishScript({ nodes, global }: Parts): string {
   const takers = global.map((one): readonly [string, OptionOffer] => ["*", one]);
-  for (const { path, options } of places) takers.push(...options.map((one) => [path, one] as const));
+  for (const { path, options } of nodes) takers.push(...options.map((one) => [path, one] as const));
   const needs = takers.flatMap(([path, { flags, value }]) =>
     value === undefined ? [] : flags.map((flag) => fishWord(`${path}:${flag}`)),
   );
-  const below = places.flatMap(({ path, commands }) =>
-    commands.map((one) => fishWord(`${path}:${one.word}`)),
-  );
+  const below = nodes.flatMap(({ path, commands }) => commands.map((one) => fishWord(`${path}:${one.word}`)));
   const option = (when: string, { flags, text, value }: OptionOffer): string => {
     const names = flags.map((flag) =>
       flag.startsWith("--") ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`,
@@ -203,7 +199,7 @@ function fishScript({ places, global }: Parts): string {
     return `complete -c parley${when} ${names.join(" ")}${takes}${list} -d ${fishWord(text)}`;
   };
   const lines = [...global, HELP].map((one) => option("", one));
-  for (const { path, commands, options, values, takesFiles } of places) {
+  for (const { path, commands, options, values, takesFiles } of nodes) {
     const when = ` -n ${fishWord(`__parley_at ${fishWord(path)}`)}`;
     for (const one of commands)
       lines.push(`complete -c parley${when} -a ${fishWord(one.word)} -d ${fishWord(one.text)}`);
@@ -212,7 +208,7 @@ function fishScript({ places, global }: Parts): string {
     if (takesFiles) lines.push(`complete -c parley${when} -F`);
   }
   return `# Completion of parley for fish: parley completion fish > ~/.config/fish/completions/parley.fish
-# Whether the words before the cursor lead to this command.
+# Succeeds if the words before the cursor lead to this command.
 function __parley_at
     set -l at ''
     set -l need ''
@@ -235,9 +231,9 @@ ${lines.join("\n")}
 `;
 }
 
-/** The script for a shell, of all that this program declares. */
+/** Returns the script for a shell. */
 export function completionScript(program: Command, shell: Shell): string {
-  const parts = { places: placesOf(program), global: optionsOf(program) };
+  const parts = { nodes: commandNodes(program), global: optionsOf(program) };
   if (shell === "bash") return bashScript(parts);
   return shell === "zsh" ? zshScript(parts) : fishScript(parts);
 }

@@ -1,4 +1,4 @@
-// Owns how people write times on the command line: "15m", "2h 30m", a date. Pure: text in, figures out.
+// Parses durations ("15m", "2h 30m") and dates of the command line. Pure functions.
 
 const UNITS: Readonly<Record<string, number>> = {
   s: 1_000,
@@ -9,7 +9,7 @@ const UNITS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** `15m`, `2h30m`, `90 s` in ms; undefined: it is none. */
+/** Returns `15m`, `2h30m` or `90 s` in ms; undefined if the text is no duration. */
 export function readDuration(text: string): number | undefined {
   const parts = [
     ...text
@@ -28,12 +28,12 @@ export function readDuration(text: string): number | undefined {
   return ms;
 }
 
-/** A date as ISO 8601, without an offset on this machine's clock; or ms since 1970. Undefined: it is none. */
+/** Returns an ISO 8601 date (local time without an offset) or ms since 1970 as ms; undefined if invalid. */
 export function readDate(text: string): number | undefined {
   if (/^\d{10,15}$/.test(text)) return Number(text);
   if (!/^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:?\d{2})?)?$/.test(text))
     return undefined;
-  // A date alone would be read as one of UTC.
+  // Date.parse reads a date without a time as UTC.
   const whole = /^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00` : text.replace(" ", "T");
   const ms = Date.parse(whole);
   return Number.isNaN(ms) ? undefined : ms;

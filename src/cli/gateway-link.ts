@@ -1,18 +1,16 @@
-// Owns a command's connection to the gateway: found, opened, closed again, and what it means if nobody
-// answers.
-// LK1: a gateway that isn't there, or goes away in the middle, is a failure like any other, and how to start
-//      one is said.
+// A command's connection to the gateway: finds, opens and closes it.
+// An unreachable gateway or a lost connection is a failure as a value, with a hint how to start a gateway.
 
 import { type ConnectOptions, connect, type GatewayClient, GatewayError } from "../gateway/client.ts";
 import { type Address, findAddress } from "./address.ts";
 import type { Cli, Trouble } from "./cli.ts";
 
-/** An answer, or what was wrong. */
+/** An answer or a failure. */
 export type Reply<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & Trouble);
 
 export interface Link {
   readonly client: GatewayClient;
-  /** One request and its first answer; failures are values. */
+  /** Sends a request and returns its first answer; failures are values. */
   call<T = unknown>(method: string, params: object): Promise<Reply<T>>;
 }
 
@@ -29,7 +27,7 @@ function troubleOf(error: unknown): { ok: false } & Trouble {
   };
 }
 
-/** Opens a connection. It is closed by whoever opened it. */
+/** Opens a connection. The caller closes it. */
 export async function openLink(
   address: Address,
   options: Pick<ConnectOptions, "reconnect" | "world" | "connectTimeoutMs">,
@@ -54,7 +52,7 @@ export async function openLink(
   }
 }
 
-/** Finds the gateway, does the work over one connection, closes it. Says what is wrong where that fails. */
+/** Connects to the gateway, runs `work` and closes the connection. Prints the failure if that fails. */
 export async function withLink(
   cli: Cli,
   work: (link: Link) => Promise<number>,

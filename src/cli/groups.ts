@@ -1,17 +1,17 @@
-// Owns the commands that have commands below them: which those are, and their options.
+// Declares the groups of commands (sessions, cron, node …) and their options.
 
 import { Argument, type Command, CommanderError, Option } from "commander";
 import { type Cli, EXIT } from "./cli.ts";
 import { SHELLS } from "./shells.ts";
 
-/** Each command knows the type of its own options; what they are made of is declared below, next to it. */
+/** Runs a command. Each command declares the type of its own options. */
 export type Action = (cli: Cli, args: readonly string[], options: never) => Promise<number>;
 export type Load = () => Promise<Action>;
 
 const sessions = async () => await import("./commands/sessions.ts");
 const deliveries = async () => await import("./commands/deliveries.ts");
 
-/** Reads an option that is a number of at least `least`. */
+/** Returns a parser for an option that is a number of at least `least`. */
 export function amount(name: string, least: number) {
   return (text: string): number => {
     const value = Number(text);
@@ -24,264 +24,321 @@ export function amount(name: string, least: number) {
   };
 }
 
-/** Hangs the session commands below `sessions`. */
+/** Adds the group `sessions`. */
 export function addSessions(parent: Command, on: (command: Command, load: Load) => void): void {
-  const group = parent.command("sessions").description("what sessions there are, and what was said in them");
-  const list = group.command("list", { isDefault: true }).description("sessions, newest first");
+  const group = parent.command("sessions").description("List sessions and read their transcripts");
+  const list = group.command("list", { isDefault: true }).description("List sessions, newest first");
   list
-    .option("--limit <n>", "most rows", amount("--limit", 1), 50)
-    .option("--agent <id>", "only this agent's");
-  list.option("--search <text>", "part of a label, name or key").option("--archived", "archived ones too");
+    .option("--limit <n>", "Show at most this many rows", amount("--limit", 1), 50)
+    .option("--agent <id>", "Show only this agent's sessions");
+  list.option("--search <text>", "Search labels, names and keys");
+  list.option("--archived", "Include archived sessions");
   on(list, async () => (await sessions()).listSessions);
-  const tree = group.command("tree").argument("[key]", "only what hangs below this session");
-  tree.description("who spawned whom").option("--archived", "archived ones too");
+  const tree = group.command("tree").argument("[key]", "Start at this session");
+  tree.description("Show which session spawned which").option("--archived", "Include archived sessions");
   on(tree, async () => (await import("./commands/sessions-tree.ts")).showTree);
-  const history = group.command("history").argument("<key>").description("the last messages of a session");
-  history.option("--limit <n>", "most messages", amount("--limit", 1), 50);
-  history.option("--before <id>", "only what was said before this message");
+  const history = group
+    .command("history")
+    .argument("<key>")
+    .description("Show the last messages of a session");
+  history.option("--limit <n>", "Show at most this many messages", amount("--limit", 1), 50);
+  history.option("--before <id>", "Show only messages before this message id");
   history.option(
     "--earlier [which]",
-    "list the conversations before its resets, or show one: number or session id",
+    "List the conversations before its resets, or show one, by number or session id",
   );
   on(history, async () => (await sessions()).showHistory);
   const exported = group
     .command("export")
     .argument("<key>")
-    .description("a whole conversation, one message a line");
-  exported.option("--earlier <which>", "one from before a reset: its number or session id");
+    .description("Print a whole conversation, one message per line");
+  exported.option("--earlier <which>", "Export a conversation before a reset, by number or session id");
   exported.addOption(
-    new Option("--format <format>", "how it is written").choices(["jsonl", "markdown"]).default("jsonl"),
+    new Option("--format <format>", "Use this format").choices(["jsonl", "markdown"]).default("jsonl"),
   );
   on(exported, async () => (await import("./commands/sessions-export.ts")).exportSession);
   on(
-    group.command("show").argument("<key>").description("one session's settings, state and usage"),
+    group.command("show").argument("<key>").description("Show the settings, state and usage of a session"),
     async () => (await sessions()).showSession,
   );
   on(
-    group.command("reset").argument("<key>").description("begin a new transcript; settings are kept"),
+    group.command("reset").argument("<key>").description("Start a new transcript and keep the settings"),
     async () => (await sessions()).resetSession,
   );
 }
 
-/** Hangs the outbox below `deliveries`. */
+/** Adds the group `deliveries`. */
 export function addDeliveries(parent: Command, on: (command: Command, load: Load) => void): void {
-  const group = parent.command("deliveries").description("the outbox: what left, what waits, what failed");
-  const list = group.command("list", { isDefault: true }).description("deliveries, newest first");
-  const state = new Option("--state <state>", "only those that stand so");
+  const group = parent
+    .command("deliveries")
+    .description("Manage the outbox: pending, sent and failed deliveries");
+  const list = group.command("list", { isDefault: true }).description("List deliveries, newest first");
+  const state = new Option("--state <state>", "Show only deliveries in this state");
   list.addOption(state.choices(["pending", "sent", "failed", "skipped"]));
-  list.option("--limit <n>", "most rows", amount("--limit", 1), 50);
+  list.option("--limit <n>", "Show at most this many rows", amount("--limit", 1), 50);
   on(list, async () => (await deliveries()).listDeliveries);
   on(
-    group.command("retry").argument("<id>").description("try a failed delivery again"),
+    group.command("retry").argument("<id>").description("Retry a failed delivery"),
     async () => (await deliveries()).retryDelivery,
   );
   on(
-    group.command("dismiss").argument("<id>").description("give a delivery up"),
+    group
+      .command("dismiss")
+      .argument("<id>")
+      .description("Dismiss a delivery, so that it is not tried again"),
     async () => (await deliveries()).dismissDelivery,
   );
 }
 
-/** The options that say which place on a channel is meant. */
-export function addPlace(command: Command, channel: string): void {
+/** Adds the options that name a route: channel, account and thread. `channel`: the help of --channel. */
+export function addRouteOptions(command: Command, channel: string): void {
   command.option("--channel <channel>", channel);
-  command.option("--account <id>", "of --channel: which account (default: the first)");
-  command.option("--thread <id>", "of --channel: the thread or topic");
+  command.option("--account <id>", "Use this account of --channel (default: the first)");
+  command.option("--thread <id>", "Use this thread or topic of --channel");
 }
 
-/** The options that say what a job is; `add` has them, and `update`. */
+/** Adds the options that `cron add` and `cron update` share. */
 function addJobOptions(command: Command): void {
-  command.option("--cron <expr>", 'minute, hour, day of month, month, day of week, like "30 7 * * 1-5"');
-  command.option("--tz <zone>", "of --cron, like Europe/Berlin (default: the gateway's)");
-  command.option("--every <duration>", "30s, 15m, 2h, 1d");
-  command.option("--at <date>", "once, like 2027-03-01T09:00 (this machine's clock) or 2027-03-01T09:00Z");
-  command.option("--in <duration>", "once, so long from now");
-  command.option("--name <name>", "what people call it");
-  command.option("--deliver <place>", "where replies are told: a session like main, or a chat of --channel");
-  addPlace(command, "of --deliver: webchat, last, or a channel that is set up (default: webchat)");
-  command.option("--model <model>", "<provider>/<model> instead of the agent's");
-  command.option("--thinking <level>", "instead of the agent's");
-  command.option("--timeout <seconds>", "end a run after this long; 0: never", amount("--timeout", 0));
+  command.option(
+    "--cron <expr>",
+    'Run at these times: minute, hour, day of month, month, day of week, like "30 7 * * 1-5"',
+  );
+  command.option("--tz <zone>", "Use this time zone for --cron, like Europe/Berlin (default: the gateway's)");
+  command.option("--every <duration>", "Run at this interval, like 30s, 15m, 2h or 1d");
+  command.option(
+    "--at <date>",
+    "Run once at this time, like 2027-03-01T09:00 (this machine's time zone) or 2027-03-01T09:00Z",
+  );
+  command.option("--in <duration>", "Run once after this duration");
+  command.option("--name <name>", "Set the name of the job");
+  command.option("--deliver <place>", "Deliver replies to a session like main, or to a chat of --channel");
+  addRouteOptions(command, "Deliver over webchat, last or a configured channel (default: webchat)");
+  command.option("--model <model>", "Use this <provider>/<model> instead of the agent's");
+  command.option("--thinking <level>", "Use this thinking level instead of the agent's");
+  command.option("--timeout <seconds>", "Stop a run after this long; 0: never", amount("--timeout", 0));
   command.addOption(
-    new Option("--missed <policy>", "of dates that pass while no gateway is there").choices(["once", "skip"]),
+    new Option(
+      "--missed <policy>",
+      "Run missed dates once, or skip them, after the gateway was down",
+    ).choices(["once", "skip"]),
   );
 }
 
-const ID_OR_NAME = "its id, or its name";
+const ID_OR_NAME = "Id or name of the job";
 
-/** Hangs scheduled jobs below `cron`. */
+/** Adds the group `cron`. */
 export function addCron(parent: Command, on: (command: Command, load: Load) => void): void {
   const commands = async () => await import("./commands/cron.ts");
-  const group = parent.command("cron").description("scheduled jobs: messages to agents at set times");
-  const list = group.command("list", { isDefault: true }).description("jobs, their next and last turns");
-  list.option("--limit <n>", "most rows", amount("--limit", 1), 100);
+  const group = parent.command("cron").description("Manage scheduled jobs: messages to agents at set times");
+  const list = group
+    .command("list", { isDefault: true })
+    .description("List jobs with their next and last turns");
+  list.option("--limit <n>", "Show at most this many rows", amount("--limit", 1), 100);
   on(list, async () => (await commands()).listJobs);
-  const add = group.command("add").argument("<message>", "what the agent is told").description("a new job");
+  const add = group.command("add").argument("<message>", "Message to the agent").description("Add a job");
   addJobOptions(add);
-  add.option("--agent <id>", "whose job (default: the default agent's)").option("--disabled", "not yet");
+  add.option("--agent <id>", "Run it as this agent (default: the default agent)");
+  add.option("--disabled", "Add it disabled");
   on(add, async () => (await commands()).addJob);
   const update = group
     .command("update")
     .argument("<job>", ID_OR_NAME)
-    .description("change a job; the rest stays");
+    .description("Change the given settings of a job");
   addJobOptions(update);
-  update.option("--message <text>", "what the agent is told").option("--no-deliver", "tell replies nowhere");
-  update.option("--enable", "go on").addOption(new Option("--disable", "pause").conflicts("enable"));
+  update.option("--message <text>", "Set the message to the agent");
+  update.option("--no-deliver", "Do not deliver replies");
+  update.option("--enable", "Enable the job");
+  update.addOption(new Option("--disable", "Disable the job").conflicts("enable"));
   on(update, async () => (await commands()).updateJob);
   const remove = group
     .command("remove")
     .argument("<job>", ID_OR_NAME)
-    .description("no more turns; its session stays");
+    .description("Remove a job and keep its session");
   on(remove, async () => (await commands()).removeJob);
-  const run = group.command("run").argument("<job>", ID_OR_NAME).description("a turn now, besides its dates");
+  const run = group
+    .command("run")
+    .argument("<job>", ID_OR_NAME)
+    .description("Run a job now, in addition to its schedule");
   on(run, async () => (await commands()).runJob);
-  const runs = group.command("runs").argument("<job>", ID_OR_NAME).description("the turns that it had");
-  runs.option("--limit <n>", "most rows", amount("--limit", 1), 50);
+  const runs = group
+    .command("runs")
+    .argument("<job>", ID_OR_NAME)
+    .description("List the past turns of a job");
+  runs.option("--limit <n>", "Show at most this many rows", amount("--limit", 1), 50);
   on(runs, async () => (await commands()).showRuns);
 }
 
-/** Hangs what is done with channels below `channels`. */
+/** Adds the group `channels`. */
 export function addChannels(parent: Command, on: (command: Command, load: Load) => void): void {
   const commands = async () => await import("./commands/channels.ts");
-  const group = parent
-    .command("channels")
-    .description("where people talk: accounts, and who may write to them");
-  const list = group.command("list", { isDefault: true }).description("how each way out stands");
+  const group = parent.command("channels").description("Manage channel accounts and who may write to them");
+  const list = group.command("list", { isDefault: true }).description("List the channels and their status");
   on(list, async () => (await commands()).listChannels);
   const add = group.command("add").argument("[channel]", "telegram, discord, whatsapp, signal or imessage");
-  add.description("set an account up, step by step");
-  add.option("--account <name>", "a further account of the channel, by this name");
-  add.option("--set <key=value...>", "instead of being asked; ${NAME} is read from the environment");
-  add.option("--no-test", "write it without asking the platform");
+  add.description("Set up an account, step by step");
+  add.option("--account <name>", "Add a further account of the channel, with this name");
+  add.option(
+    "--set <key=value...>",
+    "Set these values instead of being asked; ${NAME} is read from the environment",
+  );
+  add.option("--no-test", "Do not test the account at the platform first");
   on(add, async () => (await import("./channels/add.ts")).addChannel);
-  const test = group.command("test").argument("[account]", "like telegram or telegram:work (default: all)");
-  on(test.description("ask the platform who we are there"), async () => (await commands()).testChannels);
-  const pair = group.command("pair").description("who wants to write to an agent, and who may");
-  const peers = pair.command("list", { isDefault: true }).description("codes that wait, and who was let in");
+  const test = group
+    .command("test")
+    .argument("[account]", "Account, like telegram or telegram:work (default: all)");
+  on(test.description("Test whether the accounts work"), async () => (await commands()).testChannels);
+  const pair = group.command("pair").description("Manage who may write to the agents");
+  const peers = pair
+    .command("list", { isDefault: true })
+    .description("List pending codes and approved people");
   on(peers, async () => (await commands()).listPeers);
-  const approve = pair.command("approve").argument("<code>").description("let whoever got this code in");
+  const approve = pair
+    .command("approve")
+    .argument("<code>")
+    .description("Approve the person who got this code");
   on(approve, async () => (await commands()).approvePeer);
-  const reject = pair.command("reject").argument("<code>").description("turn whoever got this code away");
+  const reject = pair.command("reject").argument("<code>").description("Reject the person who got this code");
   on(reject, async () => (await commands()).rejectPeer);
-  const remove = pair.command("remove").argument("<peer>", "like telegram:123456");
-  remove.description("let somebody in no more").option("--account <name>", "at this account only");
+  const remove = pair.command("remove").argument("<peer>", "Person, like telegram:123456");
+  remove.description("Revoke someone's access").option("--account <name>", "Revoke it at this account only");
   on(remove, async () => (await commands()).removePeer);
-  const bindings = group.command("bindings").description("threads and chats that are bound to a session");
+  const bindings = group
+    .command("bindings")
+    .description("List the threads and chats that are bound to a session");
   on(bindings, async () => (await commands()).listBindings);
-  const unbind = group.command("unbind").argument("<key>").description("end the bindings of a session");
+  const unbind = group.command("unbind").argument("<key>").description("Remove the bindings of a session");
   on(unbind, async () => (await commands()).unbindSession);
 }
 
-/** Hangs devices elsewhere below `node`. */
+/** Adds the group `node`. */
 export function addNodes(parent: Command, on: (command: Command, load: Load) => void): void {
   const commands = async () => await import("./commands/node.ts");
   const group = parent
     .command("node")
-    .description("devices elsewhere that agents may use, and this one as such");
-  const run = group.command("run").description("let a gateway's agents use this machine, within this list");
-  run.option("--name <name>", "what people call it (default: the machine's name)");
+    .description("Manage nodes (devices that agents may use), or run this machine as one");
+  const run = group.command("run").description("Run this machine as a node of a gateway");
+  run.option("--name <name>", "Set the name of the node (default: the host name)");
   run.option(
     "--allow-exec <pattern...>",
-    'programs that may be run, like "git status" "df *" (default: none)',
+    'Allow these programs, like "git status" "df *" (default: none)',
     [],
   );
-  run.option("--cwd <folder>", "where programs run, there and below (default: your home folder)");
-  run.option("--key <file>", "the key that it is known by (default: ~/.parley/node.json)");
+  run.option("--cwd <folder>", "Run programs in this folder or below it (default: your home folder)");
+  run.option("--key <file>", "Use the key in this file (default: ~/.parley/node.json)");
   on(run, async () => (await commands()).runNode);
-  const list = group.command("list", { isDefault: true }).description("paired nodes, and which are there");
+  const list = group
+    .command("list", { isDefault: true })
+    .description("List paired nodes and whether they are connected");
   on(list, async () => (await commands()).listNodes);
-  const pending = group.command("pending").description("devices that ask to be paired");
+  const pending = group.command("pending").description("List pending pairing requests");
   on(pending, async () => (await commands()).listPending);
-  const approve = group.command("approve").argument("<code>").description("let a device in, by its code");
+  const approve = group
+    .command("approve")
+    .argument("<code>")
+    .description("Approve a pairing request, by its code");
   approve
-    .option("--name <name>", "what people call it")
-    .option("--agent <id>", "whose sessions its runs are");
+    .option("--name <name>", "Set the name of the node")
+    .option("--agent <id>", "Run its events as this agent (default: the default agent)");
   on(approve, async () => (await commands()).approveNode);
-  const reject = group.command("reject").argument("<code>").description("turn a device away");
+  const reject = group.command("reject").argument("<code>").description("Reject a pairing request");
   on(reject, async () => (await commands()).rejectNode);
-  const describe = group.command("describe").argument("<node>").description("what one is and offers");
+  const describe = group
+    .command("describe")
+    .argument("<node>")
+    .description("Describe a node and the commands that it offers");
   on(describe, async () => (await commands()).describeNode);
   const invoke = group
     .command("invoke")
     .argument("<node>")
     .argument("<command>")
-    .argument("[json]", "its params");
-  invoke.description("ask a node for a command").option("--key <key>", "the same key is done once");
-  invoke.option("--timeout <seconds>", "how long to wait", amount("--timeout", 1), 30);
+    .argument("[json]", "Params as JSON");
+  invoke.description("Run a command on a node");
+  invoke.option("--key <key>", "Set the idempotency key: the node runs a command once per key");
+  invoke.option("--timeout <seconds>", "Wait up to this long", amount("--timeout", 1), 30);
   on(invoke, async () => (await commands()).invokeNode);
-  const rename = group.command("rename").argument("<node>").argument("<name>").description("call it so");
+  const rename = group.command("rename").argument("<node>").argument("<name>").description("Rename a node");
   on(rename, async () => (await commands()).renameNode);
-  const remove = group.command("remove").argument("<node>").description("pair it no more");
+  const remove = group.command("remove").argument("<node>").description("Unpair a node");
   on(remove, async () => (await commands()).removeNode);
 }
 
-/** Hangs the devices that have a device token below `devices`. */
+/** Adds the group `devices`: devices that have a device token. */
 export function addDevices(parent: Command, on: (command: Command, load: Load) => void): void {
   const commands = async () => await import("./commands/devices.ts");
-  const group = parent.command("devices").description("manage the tokens of devices");
-  const list = group.command("list", { isDefault: true }).description("list the devices and their tokens");
+  const group = parent.command("devices").description("Manage device tokens");
+  const list = group.command("list", { isDefault: true }).description("List devices and their tokens");
   on(list, async () => (await commands()).listDevices);
-  const revoke = group.command("revoke").argument("<id>", "its id, or the beginning of it");
-  revoke.description("revoke a device's tokens; it then connects with the gateway's token only");
+  const revoke = group.command("revoke").argument("<id>", "Id of the device, or its beginning");
+  revoke.description("Revoke the tokens of a device; it can then connect only with the gateway's token");
   on(revoke, async () => (await commands()).revokeDevice);
 }
 
-/** Hangs what agents ask for below `permissions`. */
+/** Adds the group `permissions`. */
 export function addPermissions(parent: Command, on: (command: Command, load: Load) => void): void {
   const commands = async () => await import("./commands/permissions.ts");
-  const group = parent.command("permissions").description("what agents ask for, and the answer");
-  const list = group.command("list", { isDefault: true }).description("what is asked at this moment");
+  const group = parent.command("permissions").description("Answer permission requests of agents");
+  const list = group.command("list", { isDefault: true }).description("List pending permission requests");
   on(list, async () => (await commands()).listPermissions);
-  const allow = group.command("allow").argument("<id>").description("let the agent do it, this once");
+  const allow = group.command("allow").argument("<id>").description("Allow a request, once");
   on(allow, async () => (await commands()).allowPermission);
-  const deny = group.command("deny").argument("<id>").description("do not let the agent do it");
+  const deny = group.command("deny").argument("<id>").description("Deny a request");
   on(deny, async () => (await commands()).denyPermission);
 }
 
-/** Hangs what is done with a whole store below `store`. */
+/** Adds the group `store`. */
 export function addStore(parent: Command, on: (command: Command, load: Load) => void): void {
   const commands = async () => await import("./commands/store.ts");
   const group = parent
     .command("store")
-    .description("where the state is; a backup of it; its way to PostgreSQL");
+    .description("Inspect, back up, restore, recover or migrate the store");
   const show = group
     .command("show", { isDefault: true })
-    .description("where it is, what it holds, who uses it");
+    .description("Show where the store is, what it holds and which gateways use it");
   on(show, async () => (await commands()).showStore);
   const migrate = group
     .command("migrate")
-    .description("copy the embedded store into an empty PostgreSQL one");
-  migrate.requiredOption("--to <url>", "postgresql://user:password@host:5432/database, with ?schema=name");
+    .description("Migrate the embedded store to an empty PostgreSQL database");
+  migrate.requiredOption(
+    "--to <url>",
+    "Copy to this database: postgresql://user:password@host:5432/database, optionally with ?schema=name",
+  );
   on(migrate, async () => (await commands()).migrateStore);
-  const backup = group.command("backup").argument("<file>").description("write everything to a new file");
+  const backup = group.command("backup").argument("<file>").description("Back up the store to a new file");
   on(backup, async () => (await commands()).backupStore);
   const restore = group
     .command("restore")
     .argument("<file>")
-    .description("fill an empty store from a backup");
+    .description("Restore a backup into an empty store");
   on(restore, async () => (await commands()).restoreStore);
   const recover = group
     .command("recover")
-    .description("rebuild a damaged embedded store from what is left and from its JSONL copies");
+    .description("Rebuild a damaged embedded store from its readable rows and its JSONL copies");
   on(recover, async () => (await commands()).recoverStore);
 }
 
-/** Hangs what keeps a gateway running below `service`. */
+/** Adds the group `service`. */
 export function addService(parent: Command, on: (command: Command, load: Load) => void): void {
   const commands = async () => await import("./commands/service.ts");
-  const group = parent.command("service").description("the gateway as a service of this user");
-  const install = group.command("install").description("start it with the machine, and again when it fails");
-  install.option("--print", "print the service's file, and change nothing");
-  install.option("--no-start", "write the file, and leave the rest to you");
+  const group = parent.command("service").description("Run the gateway as a service of this user");
+  const install = group
+    .command("install")
+    .description("Install the service: starts with the machine and restarts after a failure");
+  install.option("--print", "Print the service's file and change nothing");
+  install.option("--no-start", "Write the file and print the commands that start it");
   on(install, async () => (await commands()).installService);
-  const remove = group.command("uninstall").description("stop it and remove its file; the state stays");
+  const remove = group
+    .command("uninstall")
+    .description("Stop the service and remove its file; the state stays");
   on(remove, async () => (await commands()).uninstallService);
-  const status = group.command("status", { isDefault: true }).description("whether it is there, and runs");
+  const status = group
+    .command("status", { isDefault: true })
+    .description("Show whether the service is installed and running");
   on(status, async () => (await commands()).serviceStatus);
 }
 
-/** Hangs what completes words in a shell below the program, which it is made of. */
+/** Adds the command `completion`, which reads the commands of `program`. */
 export function addCompletion(program: Command, on: (command: Command, load: Load) => void): void {
   const command = program.command("completion").addArgument(new Argument("<shell>").choices(SHELLS));
-  command.description("a script by which a shell completes these commands");
+  command.description("Print a completion script for a shell");
   on(command, async () => (await import("./commands/completion.ts")).printCompletion(program));
 }

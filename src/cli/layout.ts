@@ -1,21 +1,21 @@
-// Owns how lists and figures are laid out for people. Pure: values in, lines out.
+// Formats lists and numbers for people. Pure functions.
 
 import { safeLine } from "../core/safe-text.ts";
 
 const CELL_CHARS_MAX = 100;
 
-/** Cut to `max` characters, saying so; never inside a character. */
+/** Cuts the text to `max` characters with an ellipsis, never inside a character. */
 function clip(text: string, max: number): string {
   const chars = [...text];
   return chars.length > max ? `${chars.slice(0, max - 1).join("")}…` : text;
 }
 
-/** The beginning of a text on one line. */
+/** Returns the beginning of a text on one line. */
 export function excerpt(text: string, max: number): string {
   return clip(safeLine(text.trim().replaceAll(/\s+/g, " ")), max);
 }
 
-/** Lines of at most `width` characters, broken between words; a longer word has a line of its own. */
+/** Wraps the text to lines of at most `width` characters; a longer word gets a separate line. */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of safeLine(text).split(" ")) {
@@ -27,16 +27,16 @@ export function wrap(text: string, width: number): string[] {
   return lines;
 }
 
-/** Columns under their names, aligned; a column in which nothing stands is left out. */
+/** Aligns the columns under their names; leaves out empty columns. */
 export function table(names: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const cells = rows.map((row) => row.map((cell) => clip(safeLine(cell), CELL_CHARS_MAX)));
   const used = names.map((_, at) => at).filter((at) => cells.some((row) => (row[at] ?? "") !== ""));
   const widths = used.map((at) => Math.max(...[names, ...cells].map((row) => [...(row[at] ?? "")].length)));
   return [names, ...cells].map((row) =>
     used
-      .map((at, place) => {
+      .map((at, column) => {
         const cell = row[at] ?? "";
-        return cell + " ".repeat(Math.max(0, (widths[place] ?? 0) - [...cell].length));
+        return cell + " ".repeat(Math.max(0, (widths[column] ?? 0) - [...cell].length));
       })
       .join("  ")
       .trimEnd(),
@@ -50,7 +50,7 @@ const AGES: readonly (readonly [unit: string, ms: number])[] = [
   ["s", 1_000],
 ];
 
-/** How long ago, in one unit: `3 min`. */
+/** Formats how long ago, in one unit: `3 min`. */
 export function age(atMs: number, nowMs: number): string {
   const pastMs = Math.max(0, nowMs - atMs);
   const [unit, ms] = AGES.find(([, size]) => pastMs >= size) ?? ["s", 1_000];
@@ -59,14 +59,14 @@ export function age(atMs: number, nowMs: number): string {
 
 const SIZES = ["bytes", "KB", "MB", "GB", "TB"];
 
-/** `312 bytes`, `1.5 MB`. */
+/** Formats a size: `312 bytes`, `1.5 MB`. */
 export function size(bytes: number): string {
   const power = Math.min(SIZES.length - 1, Math.max(0, Math.floor(Math.log2(bytes) / 10)));
   const number = bytes / 1024 ** power;
   return `${power === 0 || number >= 100 ? Math.round(number) : number.toFixed(1)} ${SIZES[power]}`;
 }
 
-/** `1 agent`, `3 agents`. */
-export function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? "" : "s"}`;
+/** Formats a number with its noun: `1 agent`, `3 agents`. */
+export function count(number: number, noun: string, plural = `${noun}s`): string {
+  return `${number} ${number === 1 ? noun : plural}`;
 }

@@ -1,7 +1,7 @@
-// Owns how a line of the log looks in a terminal: time, level, part, what happened, and what it is about.
-// LL1: nothing in a line moves the cursor or looks like another line: values are escaped, what has several
-//      lines is set in.
-// LL2: what is no line of JSON is shown all the same.
+// Formats a line of the log for a terminal: time, level, part, message, fields.
+// LL1: nothing in a line moves the cursor or looks like another line: values are escaped, further lines are
+//      indented.
+// LL2: a line that is not JSON is shown, too.
 
 import { styleText } from "node:util";
 import { isObject, jsonOf } from "../core/json.ts";
@@ -18,7 +18,7 @@ const LEVELS: readonly (readonly [from: number, name: string, style: Style])[] =
 
 const PART_WIDTH = 9;
 
-/** Hours to milliseconds, in the zone of this machine. */
+/** Formats a time of day with milliseconds, in local time. */
 function clockText(time: unknown): string {
   const at = new Date(typeof time === "number" ? time : Number.NaN);
   if (Number.isNaN(at.getTime())) return "--:--:--.---";
@@ -32,21 +32,21 @@ function valueText(value: unknown): string {
   return safeLine(safeJson(value).replace(/\n\s*/g, " "));
 }
 
-/** What went wrong: the stack has the words too. */
+/** Formats an error; its stack includes the message. */
 function errorText(err: unknown): string {
   const { stack, type, message, ...rest } = err as Record<string, unknown>;
-  const told = typeof stack === "string" && stack !== "" ? stack : `${type ?? "Error"}: ${message ?? ""}`;
+  const text = typeof stack === "string" && stack !== "" ? stack : `${type ?? "Error"}: ${message ?? ""}`;
   const more = Object.keys(rest).length === 0 ? "" : `\n${safeJson(rest)}`;
-  return safeText(`${told}${more}`).replace(/^/gm, "    ");
+  return safeText(`${text}${more}`).replace(/^/gm, "    ");
 }
 
-/** The line for people. `colours`: whether the terminal shows them. */
+/** Formats a log line for people. `colours`: whether the terminal supports them. */
 export function logLine(line: string, colours: boolean): string {
-  const told = jsonOf(line);
-  if (!isObject(told) || !("level" in told)) return `${safeLine(line.trimEnd())}\n`;
+  const entry = jsonOf(line);
+  if (!isObject(entry) || !("level" in entry)) return `${safeLine(line.trimEnd())}\n`;
   const style = (how: Style, text: string): string =>
     colours ? styleText(how, text, { validateStream: false }) : text;
-  const { level, time, part, msg, err, ...fields } = told;
+  const { level, time, part, msg, err, ...fields } = entry;
   const [, name, its] = LEVELS.find(([from]) => Number(level) >= from) ?? [0, "INFO ", "green" as const];
   const about = Object.entries(fields).map(([key, value]) => `${safeLine(key)}=${valueText(value)}`);
   const first = [

@@ -1,6 +1,5 @@
-// Owns how one message of a transcript is shown: who speaks, what is said, what is called.
-// ML1: silence between agents is shown as what it is, never as the token that stands for it.
-// ML2: no line that somebody wrote can pass for another speaker's.
+// Formats one message of a transcript: speaker, text, tool calls.
+// A silent reply is shown as `(silent)`, never as its token. No line of a message can look like another speaker's.
 
 import { type Message, type Provenance, textOf, toolCallsOf } from "../core/message.ts";
 import { safeLine, safeText } from "../core/safe-text.ts";
@@ -12,33 +11,30 @@ import { excerpt } from "./layout.ts";
 const ARGUMENTS_CHARS_MAX = 160;
 const RESULT_CHARS_MAX = 200;
 
-/** What somebody wrote, under whoever it is of: no line of it begins where a speaker's name does (ML2). */
+/** Indents the further lines of a text, so that none of them starts in the speaker's column. */
 export const below = (text: string): string => safeText(text).replaceAll("\n", "\n  ");
 
 type Painter = Pick<Cli, "style">;
 
-/** Where a message that no person wrote came from. */
+/** Returns the origin of a message that no person wrote. */
 function sourceOf(provenance: Provenance): string {
   const source = "sourceSessionKey" in provenance ? provenance.sourceSessionKey : undefined;
   if (provenance.kind === "inter_session") return `from ${provenance.sourceSessionKey}`;
   return source === undefined ? provenance.kind : `${provenance.kind} of ${source}`;
 }
 
-/**
- * Which words of a conversation these are: those that `turn` answers. Round 1 needs no name, it is the
- * answer.
- */
+/** Returns the label of a reply turn; empty for round 1, which is the answer. */
 export function turnLabel(turn: number, turnsMax: number): string {
   return turn <= 2 ? "" : ` (reply turn ${turn - 2} of ${turnsMax})`;
 }
 
-/** One tool call on one line. */
+/** Formats a tool call on one line. */
 export function callLine(paint: Painter, name: string, args: unknown): string {
   const shown = excerpt(JSON.stringify(args) ?? "", ARGUMENTS_CHARS_MAX);
   return `${paint.style("yellow", `  · ${safeLine(name)}`)} ${paint.style("dim", shown)}`;
 }
 
-/** What a tool answered, on one line. */
+/** Formats a tool's result on one line. */
 export function resultLine(paint: Painter, text: string, isError: boolean): string {
   return paint.style(
     isError ? "red" : "dim",
@@ -46,19 +42,19 @@ export function resultLine(paint: Painter, text: string, isError: boolean): stri
   );
 }
 
-/** A message that came from another session, or from the runtime, on one line. */
+/** Formats a message from another session or from the runtime. */
 export function incomingLine(paint: Painter, from: string, text: string): string {
   return `${paint.style("magenta", `  « ${safeLine(from)}:`)} ${below(text)}`;
 }
 
-/** A message of a user's turn that no person wrote. */
+/** Formats a message with the role `user` that no person wrote. */
 export function arrivedLines(paint: Painter, provenance: Provenance, text: string): string[] {
   if (provenance.kind === "inter_session" && provenance.sourceTool === "sessions_spawn") {
     const announcement = readAnnouncement(text, provenance.sourceSessionKey);
     if (announcement !== undefined) return announcementLines(paint, announcement);
     if (text === `${HEADING.subagentAnnounce}.`) {
       const requester = safeLine(provenance.sourceSessionKey);
-      return [paint.style("dim", `  ↔ the job is done; what follows is announced to ${requester}`)];
+      return [paint.style("dim", `  ↔ the job is done; the next text is announced to ${requester}`)];
     }
   }
   return [incomingLine(paint, sourceOf(provenance), text)];

@@ -1,7 +1,6 @@
-// Owns what the command line is given by `main.ts`: streams, environment, signals and the means to start a
-// gateway.
-// PT1: a command reaches the process, the store and the rest of the program only through these parts, so
-//      that a test can hold every one of them.
+// The dependencies that `main.ts` passes to the command line: streams, environment, signals, functions that
+// start a gateway or inspect things. Commands use the process and the store only through them, so that tests can
+// replace each one.
 
 import type { ChannelAccount } from "../core/channel-settings.ts";
 import type { Result } from "../core/errors.ts";
@@ -11,26 +10,26 @@ import type { ProviderSettings, SandboxSettings, Settings, StoreSettings } from 
 import type { World } from "../world.ts";
 
 export interface GatewayOptions {
-  /** Ends the wait for a database server that is away. Absent: that is a failure at once. */
+  /** Stops waiting for an unreachable database. Absent: an unreachable database fails at once. */
   readonly stop?: AbortSignal;
   /** Default: `PARLEY_CONFIG`, else `~/.parley/parley.json5`. */
   readonly configPath?: string;
-  /** Goes before the configuration's. 0: any free port. */
+  /** Overrides the configuration. 0: any free port. */
   readonly port?: number;
-  /** Goes before the configuration's. */
+  /** Overrides the configuration. */
   readonly host?: string;
-  /** Only errors are logged. Default: as the world's log. */
+  /** Logs errors only. Default: the level of the world's log. */
   readonly quiet?: boolean;
 }
 
-/** A gateway in this process that takes connections. */
+/** A running gateway in this process. */
 export interface RunningGateway {
   /** `ws://host:port` */
   readonly url: string;
   /** `http://host:port` */
   readonly httpUrl: string;
   readonly token: string;
-  /** The token is the one from the store directory, not from configuration or environment. */
+  /** The token is the generated one in the store directory, not from configuration or environment. */
   readonly tokenIsGenerated: boolean;
   readonly settings: Settings;
   readonly configPath: string;
@@ -39,15 +38,15 @@ export interface RunningGateway {
   close(graceMs: number): Promise<void>;
 }
 
-/** What is the matter with a store directory, found out without changing it. */
+/** Result of inspecting a store directory, without changing it. */
 export interface StoreReport {
-  /** `absent`: there is none yet, it is made at the first start. `in_use`: a gateway holds it. */
+  /** `absent`: it will be created at the first start. `in_use`: a gateway holds it. */
   readonly state: "absent" | "free" | "in_use" | "problem";
-  /** For people: who holds it, or what is wrong and the way out. */
+  /** For people: which process holds it, or what is wrong and how to fix it. */
   readonly text: string;
-  /** Objects of the schema that differ from those that this program makes, as `unknown trigger "x"`. */
+  /** Schema objects that differ from the expected ones, like `unknown trigger "x"`. */
   readonly differences: readonly string[];
-  /** The damage of the content, and the way out. */
+  /** Damage of the content and how to fix it. */
   readonly damage?: string;
 }
 
@@ -55,7 +54,7 @@ export interface StoreTally {
   readonly sessions: number;
   readonly messages: number;
   readonly runs: number;
-  /** Accepted and not ended: a gateway that starts on the store goes on with them. */
+  /** Accepted runs that have not ended; a gateway that starts on the store continues them. */
   readonly unfinishedRuns: number;
   readonly pendingDeliveries: number;
 }
@@ -70,53 +69,53 @@ export interface StoreProcess {
   readonly alive: boolean;
 }
 
-/** What a store holds, and who uses it. */
+/** Contents and users of a store. */
 export interface StoreFacts {
   readonly kind: "embedded" | "postgres";
-  /** In words without secrets. */
+  /** For people, without secrets. */
   readonly place: string;
-  /** `version` absent: there is no store yet. `known`: what this program writes. */
+  /** `version` is absent if the store does not exist. `known`: the version that this program writes. */
   readonly schema: { readonly version?: number; readonly known: number };
   readonly holds?: { readonly tally: StoreTally; readonly bytes: number };
-  /** Embedded: whether a gateway has it. */
+  /** Embedded: whether a gateway uses it. */
   readonly use?: string;
-  /** PostgreSQL: also those that died a short time ago. */
+  /** PostgreSQL: includes gateways that stopped recently. */
   readonly processes?: readonly StoreProcess[];
 }
 
-/** A whole store that was moved. */
+/** Result of a migration, backup or restore. */
 export interface StoreMove {
-  /** In words without secrets. */
+  /** For people, without secrets. */
   readonly from: string;
   readonly to: string;
   readonly tally: StoreTally;
-  /** Of a backup's file. */
+  /** Size of the backup file. */
   readonly bytes?: number;
-  /** Objects of the source's schema that were left out, such as `trigger "x"`. */
+  /** Schema objects of the source that were left out, like `trigger "x"`. */
   readonly leftOut?: readonly string[];
 }
 
-/** A store that was rebuilt. */
+/** Result of a recovery. */
 export interface StoreRecovery extends StoreMove {
-  /** The folder with the old files. */
+  /** Folder with the old files. */
   readonly kept: string;
   readonly sessionsFromCopies: number;
   readonly messagesFromCopies: number;
-  /** Tables of which not every row could be read. */
+  /** Tables with unreadable rows. */
   readonly incomplete: readonly string[];
   /** Lines of JSONL copies that could not be read. */
   readonly unreadLines: number;
 }
 
-/** Who waits for a move. */
+/** Cancellation and progress of a move. */
 export interface MoveWatch {
-  /** Nothing of a move that it ends stays. */
+  /** Cancels the move and undoes its changes. */
   readonly signal: AbortSignal;
   /** Called now and then with the number of rows so far. */
   copied(rows: number): void;
 }
 
-/** The store as the command line has it in hand. */
+/** Operations on a whole store. */
 export interface StoreTools {
   show(settings: StoreSettings): Promise<Result<StoreFacts>>;
   migrate(settings: StoreSettings, url: string, watch: MoveWatch): Promise<Result<StoreMove>>;
@@ -125,33 +124,33 @@ export interface StoreTools {
   recover(settings: StoreSettings, keys: KeyRules, watch: MoveWatch): Promise<Result<StoreRecovery>>;
 }
 
-/** What is the matter with a PostgreSQL store, found out without changing it. */
+/** Result of inspecting a PostgreSQL store, without changing it. */
 export interface DatabaseReport {
   readonly place: string;
   /** The server's version. */
   readonly server: string;
   readonly schema: { readonly name: string; readonly version?: number; readonly known: number };
-  /** Objects of the schema that differ from those that this program makes, as `unknown trigger "x"`. */
+  /** Schema objects that differ from the expected ones, like `unknown trigger "x"`. */
   readonly differences: readonly string[];
-  /** Statements that give the user what a gateway needs and it lacks. */
+  /** SQL statements that grant the missing rights. */
   readonly missingRights: readonly string[];
-  /** This machine's clock minus the database's. */
+  /** This machine's clock minus the database's clock. */
   readonly clockAheadMs: number;
-  /** `max`: for all together. `others`: that no gateway has. `ofProcess`: of one gateway at most. */
+  /** `max`: limit of the server. `others`: used by other programs. `ofProcess`: limit of one gateway. */
   readonly connections: { readonly max: number; readonly others: number; readonly ofProcess: number };
-  /** Settings of the server by which a commit may be lost. */
+  /** Server settings with which a commit may be lost. */
   readonly unsafe: readonly string[];
   readonly processes: readonly StoreProcess[];
-  /** Of this program. */
+  /** Version of this program. */
   readonly version: string;
 }
 
-/** Whether tool calls can be contained on this machine, found out by containing something. */
+/** Result of testing the sandbox on this machine. */
 export interface SandboxReport {
   readonly usable: boolean;
-  /** For people: which backend works, or what is wrong with each. */
+  /** For people: the backend that works, or what is wrong with each. */
   readonly text: string;
-  /** How to get one that works. */
+  /** How to fix it. */
   readonly mend?: string;
 }
 
@@ -159,20 +158,20 @@ export interface ImportWanted {
   readonly dir: string;
   readonly configPath?: string;
   readonly dryRun: boolean;
-  /** Names of settings that have to be accepted, or `all`. */
+  /** Names of settings that the user accepts, or `all`. */
   readonly accept: readonly string[];
-  /** Asks about each other one. Absent: they are left out. */
+  /** Asks about each setting that is not accepted. Absent: they are left out. */
   readonly ask?: (setting: { readonly name: string; readonly text: string }) => Promise<Result<boolean>>;
-  /** Ends it between two sessions. */
+  /** Stops the import after the current session. */
   readonly signal: AbortSignal;
-  /** Called after each session with how many there were so far. */
+  /** Called after each session with the number of sessions so far. */
   progress(sessions: number): void;
 }
 
-/** What an import from outside has done, or would do. */
+/** Result of an import or a dry run. */
 export interface ImportFacts {
   readonly from: string;
-  /** In words without secrets. */
+  /** For people, without secrets. */
   readonly to: string;
   readonly dryRun: boolean;
   readonly interrupted: boolean;
@@ -203,38 +202,38 @@ export interface ImportFacts {
   }[];
 }
 
-/** How an outside MCP server stands, found out by starting it. */
+/** Result of starting an outside MCP server. */
 export interface McpReport {
   readonly server: string;
   readonly usable: boolean;
-  /** For people: how many tools it has, or why there are none. */
+  /** For people: the number of its tools, or why there are none. */
   readonly text: string;
 }
 
-/** Whether a model answers, found out by asking it for a word. */
+/** Result of asking a model for one word. */
 export interface ModelReport {
   readonly usable: boolean;
-  /** For people: how long it took and what it cost, or what went wrong. */
+  /** For people: duration and cost, or the error. */
   readonly text: string;
 }
 
-/** How an account at a channel stands, found out by asking the platform. */
+/** Result of testing a channel account at the platform. */
 export interface ChannelReport {
   /** `<channel>:<account>` */
   readonly account: string;
   readonly usable: boolean;
-  /** For people: who it is there, or what is wrong. */
+  /** For people: the account's name there, or what is wrong. */
   readonly text: string;
 }
 
-/** This program, and the machine that it runs on. */
+/** This program and the machine that it runs on. */
 export interface Machine {
   readonly version: string;
   readonly hostName: string;
   readonly platform: string;
-  /** How this program is started again: absolute paths of Node and of `bin/parley.js`. */
+  /** Absolute paths of Node and of `bin/parley.js`, with which a service starts this program. */
   readonly launcher: { readonly node: string; readonly script: string };
-  /** Absent where users have no numbers. 0: root. */
+  /** Absent on systems without user ids. 0: root. */
   readonly userId?: number;
 }
 
@@ -250,28 +249,28 @@ export interface CliParts {
   readonly stderr: NodeJS.WritableStream;
   /** Both standard input and standard output are terminals. */
   readonly isTTY: boolean;
-  /** Calls `fire` at every such signal until the returned function is called. */
+  /** Calls `fire` at every signal of this name until the returned function is called. */
   onSignal(name: "SIGINT" | "SIGTERM", fire: () => void): () => void;
-  /** Ends the process at once. */
+  /** Exits the process at once. */
   exitNow(code: number): void;
   openGateway(options: GatewayOptions): Promise<Result<RunningGateway>>;
-  /** Rejects when it could not be started. */
+  /** Rejects if the program could not be started. */
   runProgram(program: HostProgram): Promise<HostProgramEnd>;
   readonly machine: Machine;
   inspectStore(dir: string): Promise<StoreReport>;
-  /** The same, and all of the store is read, after it was compared as by a start. */
+  /** Like inspectStore, and also reads the whole store to find damage. */
   checkStore(settings: StoreSettings): Promise<StoreReport>;
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;
   importState(wanted: ImportWanted): Promise<Result<ImportFacts>>;
-  /** For the backend (and image) that an agent's settings ask for. Absent: nothing can look. */
+  /** Tests the backend (and image) of an agent's settings. Absent: the test is not available. */
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
-  /** Asks a model, `<provider>/<model>`, for one word. Absent: nobody can ask. */
+  /** Asks a model, `<provider>/<model>`, for one word. Absent: the test is not available. */
   inspectModel?(providers: readonly ProviderSettings[], ref: string): Promise<ModelReport>;
-  /** What the settings need and this install lacks, and how to come by it. Undefined: nothing. */
+  /** Returns the packages that the settings need and are not installed, and how to install them. */
   missingFor?(settings: Settings): Promise<string | undefined>;
-  /** Starts every outside MCP server of the settings, and stops it again. Absent: nothing can look. */
+  /** Starts and stops every outside MCP server of the settings. Absent: the test is not available. */
   inspectMcp?(settings: Settings): Promise<McpReport[]>;
-  /** Asks the platform of each account who it is there. Absent: nothing can ask. */
+  /** Tests each account at its platform. Absent: the test is not available. */
   inspectChannels?(accounts: readonly ChannelAccount[]): Promise<ChannelReport[]>;
 }

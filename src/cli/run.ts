@@ -1,7 +1,6 @@
-// Owns the command line: which commands there are, their options, and that each is loaded only when it is
-// called.
-// RN1: a command's module, and the configuration, are loaded only by a command that needs them.
-// RN2: wrong usage is exit code 2, in words that name the option or the command.
+// Declares the commands of the command line and their options, and runs one of them.
+// A command's module and the configuration are loaded only by a command that needs them: they cost start time.
+// RN2: wrong usage is exit code 2, with a message that names the option or the command.
 
 import { MessageChannel } from "node:worker_threads";
 import { Command, CommanderError, Option } from "commander";
@@ -18,7 +17,7 @@ import {
   addDevices,
   addNodes,
   addPermissions,
-  addPlace,
+  addRouteOptions,
   addService,
   addSessions,
   addStore,
@@ -28,8 +27,8 @@ import {
 import type { CliParts } from "./parts.ts";
 
 const HELP_AFTER = `
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no gateway reachable, or lost in the middle.
-Without a command: start the gateway. "parley demo" shows everything in half a minute.`;
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection lost.
+Without a command, parley starts the gateway. "parley demo" shows the main features in half a minute.`;
 
 const gateway: Load = async () => (await import("./commands/gateway.ts")).runGateway;
 const invoke = async () => await import("./commands/invoke.ts");
@@ -40,37 +39,40 @@ function portNumber(text: string): number {
   throw new CommanderError(EXIT.usage, "usage", `--port must be a number from 0 to 65535, got "${text}"`);
 }
 
-/** The commands that talk to a running gateway. */
+/** Adds the commands that talk to a running gateway. */
 function addTalking(parent: Command, on: (command: Command, load: Load) => void): void {
-  const chat = parent.command("chat").description("talk to an agent in the terminal");
+  const chat = parent.command("chat").description("Chat with an agent in the terminal");
   chat.addOption(
-    new Option("--session <key>", "which session (default: the default agent's main one)").conflicts("new"),
+    new Option(
+      "--session <key>",
+      "Use this session (default: the main session of the default agent)",
+    ).conflicts("new"),
   );
-  chat.option("--new", "a new session");
+  chat.option("--new", "Start a new session");
   on(chat, async () => (await import("./commands/chat.ts")).runChat);
   const send = parent.command("send").argument("<message>");
-  send.description("say one thing to a session, or send a text to a chat of a channel");
-  send.option("--session <key>", "to which session; with --channel: where the text is written down");
-  addPlace(send, "send it as it is to people on this channel, without a run");
-  send.option("--to <chat>", "of --channel: the chat");
-  send.option("--wait <seconds>", "wait this long for the reply and print it", amount("--wait", 0));
+  send.description("Send a message to a session, or a text to a chat of a channel");
+  send.option("--session <key>", "Send to this session; with --channel: record the text in this session");
+  addRouteOptions(send, "Send the text to a chat of this channel, without a run");
+  send.option("--to <chat>", "Send to this chat of --channel");
+  send.option("--wait <seconds>", "Wait up to this long for the reply and print it", amount("--wait", 0));
   on(send, async () => (await import("./commands/send.ts")).runSend);
   addSessions(parent, on);
-  const tool = parent.command("tool").argument("<name>").argument("[json]", "arguments as JSON", "{}");
-  tool.description("call a tool as a session would").option("--as <key>", "with this session's rights");
+  const tool = parent.command("tool").argument("<name>").argument("[json]", "Arguments as JSON", "{}");
+  tool.description("Call a tool as a session does").option("--as <key>", "Use the rights of this session");
   on(tool, async () => (await invoke()).runTool);
-  const call = parent.command("call").argument("<method>").argument("[json]", "params as JSON", "{}");
-  on(call.description("call a method of the gateway's protocol"), async () => (await invoke()).runCall);
+  const call = parent.command("call").argument("<method>").argument("[json]", "Params as JSON", "{}");
+  on(call.description("Call a method of the gateway's protocol"), async () => (await invoke()).runCall);
   on(
-    parent.command("agents").description("the configured agents"),
+    parent.command("agents").description("List the configured agents"),
     async () => (await import("./commands/agents.ts")).listAgents,
   );
-  const usage = parent.command("usage").description("what was consumed: tokens and money");
-  usage.addOption(new Option("--by <what>", "a line for each").choices(USAGE_GROUPS).default("agent"));
-  usage.option("--days <n>", "of so many days, today included (UTC)", amount("--days", 1), 30);
+  const usage = parent.command("usage").description("Show tokens and cost");
+  usage.addOption(new Option("--by <what>", "Group by this").choices(USAGE_GROUPS).default("agent"));
+  usage.option("--days <n>", "Count this many days, today included (UTC)", amount("--days", 1), 30);
   usage
-    .option("--agent <id>", "only this agent's")
-    .option("--limit <n>", "most lines", amount("--limit", 1), 100);
+    .option("--agent <id>", "Count only this agent")
+    .option("--limit <n>", "Show at most this many lines", amount("--limit", 1), 100);
   on(usage, async () => (await import("./commands/usage.ts")).showUsage);
   addDeliveries(parent, on);
   addCron(parent, on);
@@ -78,63 +80,70 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   addNodes(parent, on);
   addDevices(parent, on);
   const may = parent.command("may").argument("<viewer>").argument("<target>");
-  may.description("what one session may do to another, and the rule that decides");
-  may.addOption(new Option("--access <what>", "only this").choices(EXPLAINED));
+  may.description("Explain whether one session may access another, and which rule decides");
+  may.addOption(new Option("--access <what>", "Check only this kind of access").choices(EXPLAINED));
   on(may, async () => (await import("./commands/may.ts")).explainAccess);
   addMcp(parent, on);
   addPermissions(parent, on);
-  const acp = parent.command("acp").description("let an editor open sessions, over this command's streams");
-  acp.addOption(new Option("--session <key>", "open this one instead of new ones").conflicts("agent"));
-  acp.option("--agent <id>", "whose sessions (default: the default agent's)");
+  const acp = parent
+    .command("acp")
+    .description("Serve sessions to an editor over standard input and output (Agent Client Protocol)");
+  acp.addOption(new Option("--session <key>", "Open this session instead of new ones").conflicts("agent"));
+  acp.option("--agent <id>", "Open sessions of this agent (default: the default agent)");
   on(acp, async () => (await import("./commands/acp.ts")).runAcp);
 }
 
 function addMcp(parent: Command, on: (command: Command, load: Load) => void): void {
   const mcp = parent
     .command("mcp")
-    .description("the session tools for an MCP client that starts this command");
+    .description("Serve the session tools to an MCP client over standard input and output");
   mcp.addOption(
-    new Option("--session <key>", "act as this session (default: a session of the client's own)").conflicts([
-      "handle",
-      "agent",
-    ]),
+    new Option(
+      "--session <key>",
+      "Act as this session (default: an external session for this client)",
+    ).conflicts(["handle", "agent"]),
   );
-  mcp.option("--handle <name>", "the name under which the client comes back (default: its own name)");
-  mcp.option("--agent <id>", "whose external session it is (default: the default agent's)");
+  mcp.option("--handle <name>", "Return to the external session with this name (default: the client's name)");
+  mcp.option("--agent <id>", "Create the external session for this agent (default: the default agent)");
   on(mcp, async () => (await import("./commands/mcp.ts")).runMcp);
 }
 
-function addHouse(parent: Command, on: (command: Command, load: Load) => void): void {
-  const start = parent.command("gateway").description("start the gateway in this terminal");
-  start.option("--port <n>", "instead of the configured port; 0: any free one", portNumber);
-  start.option("--host <address>", "instead of the configured address");
+/** Adds the commands for the gateway process, its store and its configuration. */
+function addOperations(parent: Command, on: (command: Command, load: Load) => void): void {
+  const start = parent.command("gateway").description("Start the gateway in this terminal");
+  start.option(
+    "--port <n>",
+    "Listen on this port instead of the configured one; 0: any free port",
+    portNumber,
+  );
+  start.option("--host <address>", "Listen on this address instead of the configured one");
   on(start, gateway);
   on(
-    parent.command("link").description("the link that opens the page and signs in"),
+    parent.command("link").description("Print the link that opens the page and signs in"),
     async () => (await import("./commands/link.ts")).printLink,
   );
   addStore(parent, on);
   addService(parent, on);
   const moving = parent.command("import").argument("<dir>");
-  moving.description("take over an OpenClaw or Clawdbot state directory, which stays as it is");
-  moving.option("--dry-run", "say what would be done, and do nothing");
-  moving.option("--accept <name...>", "take over these settings that need your trust, or all of them: all");
+  moving.description("Import an OpenClaw or Clawdbot state directory, without changing it");
+  moving.option("--dry-run", "Show what would be imported, and change nothing");
+  moving.option("--accept <name...>", "Import these settings that need your trust; all: every one");
   on(moving, async () => (await import("./commands/import.ts")).runImport);
-  const config = parent.command("config").description("the configuration file");
+  const config = parent.command("config").description("Check the configuration file, or print its schema");
   on(
-    config.command("check").description("say what is wrong with it, or what it amounts to"),
+    config.command("check").description("Check the configuration file and summarize it"),
     async () => (await import("./commands/config-check.ts")).checkConfig,
   );
-  const schema = config.command("schema").description("its JSON Schema, for completion in an editor");
-  schema.option("--write <file>", "into this file instead of standard output");
+  const schema = config.command("schema").description("Print its JSON Schema, for completion in an editor");
+  schema.option("--write <file>", "Write it to this file instead of standard output");
   on(schema, async () => (await import("./commands/config-schema.ts")).printSchema);
-  const doctor = parent.command("doctor").description("find out what does not work, and how to mend it");
-  doctor.option("--offline", "ask no model (which costs a few tokens), no channel and no tool server");
+  const doctor = parent
+    .command("doctor")
+    .description("Find problems with this installation and say how to fix them");
+  doctor.option("--offline", "Do not call models (a call costs a few tokens), channels or MCP servers");
   on(doctor, async () => (await import("./commands/doctor.ts")).runDoctor);
   on(
-    parent
-      .command("demo")
-      .description("the main ideas one after another, with three agents in a temporary directory"),
+    parent.command("demo").description("Play a demo with three agents in a temporary directory"),
     async () => (await import("./commands/demo.ts")).runDemo,
   );
 }
@@ -156,8 +165,8 @@ async function checkUrl(url: string | undefined): Promise<void> {
   if (!read.ok) throw new CommanderError(EXIT.usage, "usage", read.error);
 }
 
-/** Without a command the gateway starts; a word that is no command is a mistake. */
-function onlyKnown(program: Command, action: Action): Action {
+/** Starts the gateway if no command is given; an unknown command is wrong usage. */
+function defaultAction(program: Command, action: Action): Action {
   return async (cli, args, options) => {
     const [word] = args;
     if (word === undefined) return action(cli, args, options);
@@ -172,34 +181,38 @@ function onlyKnown(program: Command, action: Action): Action {
       1,
     );
     const guess = nearest === undefined ? "" : ` Did you mean "${nearest}"?`;
-    throw new CommanderError(EXIT.usage, "usage", `there is no command "${word}".${guess}`);
+    throw new CommanderError(EXIT.usage, "usage", `unknown command "${word}".${guess}`);
   };
 }
 
-/** The program; `finish` gets the exit code of the command that was called. */
+/** Builds the program; `finish` gets the exit code of the command, `writeError` the text of wrong usage. */
 export function buildProgram(
   parts: CliParts,
   finish: (code: number) => void,
-  tell: (text: string) => void,
+  writeError: (text: string) => void,
 ): Command {
   const program = new Command("parley");
   program.description("A small gateway in which AI agents hold sessions and work across them.");
-  program.version(parts.machine.version, "-V, --version", "this program's version");
-  program.option("--json", "one JSON document on standard output");
+  program.version(parts.machine.version, "-V, --version", "Print the version of this program");
+  program.option("--json", "Print one JSON document on standard output");
   program.option(
     "--config <file>",
-    "configuration file (default: PARLEY_CONFIG, else ~/.parley/parley.json5)",
+    "Use this configuration file (default: PARLEY_CONFIG, else ~/.parley/parley.json5)",
   );
-  program.option("--url <url>", "another gateway than the configured one, like ws://127.0.0.1:7275");
+  program.option(
+    "--url <url>",
+    "Connect to this gateway instead of the configured one, like ws://127.0.0.1:7275",
+  );
   program.option(
     "--token <token>",
-    "its token (default: PARLEY_TOKEN, the configuration, the store directory)",
+    "Use this token (default: PARLEY_TOKEN, the configuration, the store directory)",
   );
+  program.helpOption("-h, --help", "Show help");
   program.addHelpText("after", HELP_AFTER).helpCommand(false).exitOverride();
   program.configureOutput({
     writeOut: (text) => void parts.stdout.write(text),
-    // runCli knows whether it has to be JSON.
-    writeErr: tell,
+    // runCli knows whether the error has to be JSON.
+    writeErr: writeError,
   });
   const on = (command: Command, load: Load): void => {
     command.action(async () => {
@@ -210,28 +223,27 @@ export function buildProgram(
     });
   };
   addTalking(program, on);
-  addHouse(program, on);
+  addOperations(program, on);
   addCompletion(program, on);
-  // Last: commands take over what their program allows when they are made.
-  on(program.allowExcessArguments(), async () => onlyKnown(program, await gateway()));
+  // Must be last: a subcommand inherits this setting when it is created.
+  on(program.allowExcessArguments(), async () => defaultAction(program, await gateway()));
   return program;
 }
 
-/** Runs one command and says how the process should end. `argv` is what stands behind the program's name. */
+/** Runs one command and returns the exit code of the process. `argv`: the words after the program's name. */
 export async function runCli(argv: readonly string[], parts: CliParts): Promise<number> {
   let code: number = EXIT.done;
-  let told = "";
+  let errorText = "";
   const program = buildProgram(
     parts,
     (finished) => {
       code = finished;
     },
     (text) => {
-      told += text;
+      errorText += text;
     },
   );
-  // The world's timers don't keep a process alive, and a command that waits for one must not end in the
-  // middle.
+  // The world's timers do not keep a process alive, and a command may be waiting for one.
   const hold = new MessageChannel();
   hold.port1.ref();
   try {
@@ -241,10 +253,12 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return EXIT.done;
     const cli = createCli(parts, { json: argv.includes("--json") });
-    // A group of commands that was given none of them says which there are.
+    // A group without a subcommand prints its help.
     const isHelp = error.code === "commander.help";
-    // An argument may be the address of a database.
-    const message = parts.world.redactor.mask(isHelp ? told.trim() : error.message.replace(/^error: /, ""));
+    // An argument may be the address of a database, with its password.
+    const message = parts.world.redactor.mask(
+      isHelp ? errorText.trim() : error.message.replace(/^error: /, ""),
+    );
     const hint = isHelp ? {} : { hint: 'See "parley --help".' };
     return cli.fail({ code: "usage", error: message, ...hint }, EXIT.usage);
   } finally {

@@ -1,4 +1,4 @@
-// Owns the names of the shells that are told how to complete our commands.
+// The shells with a completion script.
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];

@@ -139,7 +139,7 @@ test("a prompt is cancelled; one that fails is an error in words; wrong requests
   const sessionId = await editor.open();
   const hanging = editor.prompt(sessionId, "hang");
   await editor.saw((update) => update.sessionUpdate === "tool_call");
-  await expect(editor.prompt(sessionId, "say x")).rejects.toThrow(/under way already/);
+  await expect(editor.prompt(sessionId, "say x")).rejects.toThrow(/already has a prompt in progress/);
   await editor.agent.notify("session/cancel", { sessionId });
   expect(await hanging).toBe("cancelled");
   expect(editor.updates.at(-1)).toMatchObject({ sessionUpdate: expect.anything() });
@@ -148,7 +148,7 @@ test("a prompt is cancelled; one that fails is an error in words; wrong requests
   ]);
   await expect(editor.prompt(sessionId, "die")).rejects.toThrow(/exit code 3/);
   await expect(editor.prompt(sessionId, "  ")).rejects.toThrow(/no text/);
-  await expect(editor.prompt("agent:main:main", "x")).rejects.toThrow(/not open here/);
+  await expect(editor.prompt("agent:main:main", "x")).rejects.toThrow(/is not open/);
   const load = { sessionId: "agent:main:acp:nobody", cwd: "/tmp", mcpServers: [] };
   await expect(editor.agent.request("session/load", load)).rejects.toThrow(
     /no session|does not exist|not visible/i,
@@ -175,7 +175,7 @@ test("--session opens that session, --agent another agent's; without a gateway t
   await gateway.stop();
   const alone = await openEditor(home, ["--session", "agent:research:main"]);
   expect(await alone.prompt(await alone.open(), "hello")).toBe("end_turn");
-  expect(alone.stderr()).toMatch(/this process is one/);
+  expect(alone.stderr()).toMatch(/this process runs one/);
   alone.child.stdin?.end();
   expect(await alone.exited).toBe(0);
   const nobody = await openEditor(home, ["--agent", "nobody"]);
@@ -205,5 +205,5 @@ test("what an agent asks for is listed, allowed and denied on the command line",
   }
   const late = await run(home, ["permissions", "allow", "nothing"]);
   expect(late).toMatchObject({ code: 1, err: expect.stringMatching(/nobody asks for permission "nothing"/) });
-  expect((await run(home, ["permissions"])).out).toBe("(no agent asks for anything)\n");
+  expect((await run(home, ["permissions"])).out).toBe("(no pending requests)\n");
 });

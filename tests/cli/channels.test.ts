@@ -41,7 +41,7 @@ test("an account is added beside what the file holds, tried, and works once the 
     ...["channels", "add", "telegram", "--set", `botToken=${BOT_TOKEN}`, `apiRoot=${server.url}`],
   ]);
   expect(added).toMatchObject({ code: 0 });
-  expect(added.out).toContain("has the account telegram:default");
+  expect(added.out).toContain("Added telegram:default to ");
   expect(added.out).toContain("Restart the gateway");
   expect(added.err).toContain("parley_test_bot");
   const after = readFileSync(fileOf(home), "utf8");
@@ -64,16 +64,16 @@ test("an account is added beside what the file holds, tried, and works once the 
     new RegExp(`${code} +pending +telegram:default +1001 +Ada`),
   );
   const approved = await run(home, ["channels", "pair", "approve", code]);
-  expect(approved.out).toContain("telegram:1001 (Ada) may write from now on.");
+  expect(approved.out).toContain("telegram:1001 (Ada) is approved and may write now.");
   says(server, "hello again");
   await expect.poll(() => server.sent.length).toBeGreaterThan(2);
   expect((await run(home, ["channels", "pair", "approve", code])).code).toBe(1);
   expect((await run(home, ["channels", "pair", "remove", "telegram:1001"])).out).toContain(
-    "may write no more",
+    "may not write any more",
   );
   expect(await runJson(home, ["channels", "pair"])).toEqual({ peers: [] });
-  expect((await run(home, ["channels", "bindings"])).out).toContain("(no place is bound to a session)");
-  expect((await run(home, ["channels", "unbind", "main"])).out).toContain("has no place of its own");
+  expect((await run(home, ["channels", "bindings"])).out).toContain("(no bindings)");
+  expect((await run(home, ["channels", "unbind", "main"])).out).toContain("has no bindings");
 });
 
 test("a wrong token is told in words before anything is written", async () => {
@@ -93,11 +93,11 @@ test("a wrong token is told in words before anything is written", async () => {
 });
 
 test.each([
-  [["fax"], /there is no channel "fax"; there are: telegram, discord/],
-  [[], /which channel\?/],
+  [["fax"], /unknown channel "fax"; channels: telegram, discord/],
+  [[], /name a channel, one of: telegram/],
   [["telegram", "--set", "botToken=abc"], /A token looks like/],
   [["telegram", "--set", "botToken"], /--set takes key=value/],
-  [["signal", "--set", "number=0170"], /begins with \+/],
+  [["signal", "--set", "number=0170"], /A number is \+/],
 ])("channels add %j is wrong usage", async (args, words) => {
   const { home } = await makeHome();
   const refused = await run(home, ["channels", "add", ...args]);
@@ -109,10 +109,10 @@ test("without a terminal nothing is asked, and what is missing is said", async (
   const { home } = await makeHome();
   const refused = await run(home, ["channels", "add", "telegram"]);
   expect(refused).toMatchObject({ code: 1 });
-  expect(refused.err).toContain("no terminal to ask at: --set needs botToken=…");
+  expect(refused.err).toContain("no terminal to ask for them: add --set botToken=…");
   expect(refused.err).toContain("@BotFather");
   const several = await run(home, ["channels", "add", "whatsapp", "--set", "phoneNumberId=106540352242922"]);
-  expect(several.err).toMatch(/--set needs accessToken=….*appSecret=….*verifyToken=…/);
+  expect(several.err).toMatch(/add --set accessToken=….*appSecret=….*verifyToken=…/);
   expect(several.err).not.toContain("phoneNumberId");
 });
 
@@ -140,7 +140,7 @@ test("keys besides those that are asked for are read as the file has them", asyn
     "--set",
     ...text,
   ]);
-  expect(refused.err).toContain("begins with +");
+  expect(refused.err).toContain("A number is +");
 });
 
 test("an account of iMessage that nothing makes one is a mistake that is named", async () => {
@@ -187,9 +187,9 @@ test("in a terminal everything is asked for, a secret unseen, and breaking off w
   const asked = call(home, ["channels", "add", "signal"], { isTTY: true });
   await asked.shows("The number");
   asked.stdin.write("0170\r");
-  await asked.shows("begins with +");
+  await asked.shows("A number is +");
   asked.stdin.write("\u007f\u007f\u007f\u007f+491701234567\r");
-  await asked.shows("Write it all the same?");
+  await asked.shows("Add it anyway?");
   asked.stdin.write("y");
   expect(await asked.code).toBe(0);
   expect(readFileSync(fileOf(home), "utf8")).toContain("+491701234567");

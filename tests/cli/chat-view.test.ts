@@ -159,7 +159,7 @@ test("a resumed run that says something else begins again, and says so", () => {
   show(view.chat(chat("r", "delta", "There is none.")));
   show(view.chat(chat("r", "final", "There is none.")));
   show(view.settle([assistant("1", "There is none.")]));
-  expect(lines()).toEqual(["agent: The answer is", "  (begins again)", "agent: There is none."]);
+  expect(lines()).toEqual(["agent: The answer is", "  (restarted)", "agent: There is none."]);
 });
 
 test("what was half said before the gateway stopped does not hide the same words later", () => {

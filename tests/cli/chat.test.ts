@@ -28,7 +28,7 @@ test("named sessions: chat --session with a free name opens that conversation, a
   const chat = () => run(home, ["chat", "--session", "work"], { input: "say one\n" });
   const first = await chat();
   expect(first.code).toBe(0);
-  expect(first.err).toContain("A new conversation: agent:main:work");
+  expect(first.err).toContain("New session: agent:main:work");
   expect((await chat()).err).toBe("");
   const { out } = await run(home, ["sessions", "history", "work"]);
   expect(times(out, "agent: one")).toBe(2);
@@ -99,9 +99,9 @@ test("/history, /help and a wrong command are answered without the agent", async
   const { home } = await house();
   await run(home, ["send", "--session", "main", "--wait", "20", "say early"]);
   const { out } = await run(home, ["chat"], { input: "/history 1\n/history none\n/help\n/nonsense\n" });
-  expect(out).toContain("there is no command /nonsense");
+  expect(out).toContain("unknown command /nonsense");
   expect(out).toContain("/stop");
-  expect(out).toContain("/history takes a number");
+  expect(out).toContain("/history needs a number");
   expect(times(out, "agent: early")).toBe(2);
 });
 
@@ -146,7 +146,7 @@ test("a restart of the gateway in the middle of an answer loses nothing and show
   // Typed while nobody is there: said once, when the gateway is back.
   chat.stdin.write("say meanwhile\n");
   await startGateway(home);
-  await chat.shows("connected again");
+  await chat.shows("reconnected");
   chat.stdin.end();
   expect(await chat.code).toBe(0);
   const out = chat.out();

@@ -7,7 +7,7 @@ import { makeHome, run, runJson, startGateway } from "./kit.ts";
 test("a job is made, listed, changed, run, looked back on and removed", async () => {
   const { home } = await makeHome();
   await startGateway(home);
-  expect((await run(home, ["cron"])).out).toContain("There is no scheduled job");
+  expect((await run(home, ["cron"])).out).toContain("No scheduled jobs");
   const made = await run(home, [
     ...["cron", "add", "say nothing is new", "--cron", "30 7 * * 1-5", "--tz", "Europe/Berlin"],
     ...["--name", "Morning report", "--deliver", "main", "--timeout", "60", "--missed", "skip"],
@@ -23,12 +23,12 @@ test("a job is made, listed, changed, run, looked back on and removed", async ()
       { id, missed: "skip", timeoutSeconds: 60, deliver: { channel: "webchat", to: "agent:main:main" } },
     ],
   });
-  expect((await run(home, ["cron", "run", "Morning report"])).out).toContain(`runs now, in cron:${id}`);
+  expect((await run(home, ["cron", "run", "Morning report"])).out).toContain(`runs now in cron:${id}`);
   const mistyped = await run(home, ["cron", "run", "Mourning report"]);
   expect(mistyped).toMatchObject({ code: 1, err: expect.stringContaining('Did you mean "Morning report"?') });
   await run(home, ["cron", "add", "x", "--every", "1h", "--name", "Morning report"]);
   const two = await run(home, ["cron", "remove", "Morning report"]);
-  expect(two).toMatchObject({ code: 1, err: expect.stringContaining("2 jobs are called") });
+  expect(two).toMatchObject({ code: 1, err: expect.stringContaining("2 jobs have the name") });
   expect(two.err).toContain(id);
   const other = /([0-9a-f-]{36})/.exec(two.err.replace(id, ""))?.[1] ?? "";
   expect((await run(home, ["cron", "remove", other])).code).toBe(0);
@@ -37,7 +37,7 @@ test("a job is made, listed, changed, run, looked back on and removed", async ()
   const after = await runJson(home, ["cron", "list"]);
   expect(after).toMatchObject({ jobs: [{ words: "every 30 minutes" }] });
   expect(JSON.stringify(after)).not.toMatch(/"deliver"|Morning report/);
-  expect((await run(home, ["cron", "run", id])).out).toContain(`runs now, in cron:${id}`);
+  expect((await run(home, ["cron", "run", id])).out).toContain(`runs now in cron:${id}`);
   await expect.poll(async () => (await run(home, ["cron", "runs", id])).out).toMatch(/manual +ok/);
   expect((await run(home, ["cron", "update", id, "--disable"])).code).toBe(0);
   expect((await run(home, ["cron", "list"])).out).toMatch(/every 30 minutes +off/);
@@ -49,14 +49,14 @@ test("a job is made, listed, changed, run, looked back on and removed", async ()
 test("what is wrong is said before a gateway is asked, or in the gateway's words", async () => {
   const { home } = await makeHome();
   const wrong: readonly (readonly [string[], RegExp])[] = [
-    [["add", "x"], /when is it due/],
+    [["add", "x"], /the job has no schedule/],
     [["add", "x", "--every", "often"], /--every must be a duration like 30s/],
     [["add", "x", "--in", "soon"], /--in must be a duration/],
     [["add", "x", "--at", "tomorrow"], /--at must be a date like/],
     [["add", "x", "--every", "1h", "--cron", "0 * * * *"], /one of --cron, --every/],
-    [["add", "x", "--every", "1h", "--tz", "UTC"], /--tz goes with --cron only/],
+    [["add", "x", "--every", "1h", "--tz", "UTC"], /--tz needs --cron/],
     [["add", "x", "--every", "1h", "--missed", "never"], /missed/],
-    [["update", "an-id"], /what is to change/],
+    [["update", "an-id"], /no change is given/],
   ];
   for (const [args, words] of wrong) {
     const { code, err } = await run(home, ["cron", ...args]);
@@ -69,7 +69,7 @@ test("what is wrong is said before a gateway is asked, or in the gateway's words
   const unknown = await run(home, ["cron", "remove", "nothing"]);
   expect(unknown).toMatchObject({
     code: 1,
-    err: expect.stringContaining('no job has the id or name "nothing"'),
+    err: expect.stringContaining('No job has the id or name "nothing"'),
   });
 });
 
@@ -78,13 +78,13 @@ test("a job is named by its id, or by a name that only one has", async () => {
   await startGateway(home);
   for (const name of ["news", "twice", "twice"])
     expect((await run(home, ["cron", "add", "say so", "--every", "1h", "--name", name])).code).toBe(0);
-  expect((await run(home, ["cron", "run", "news"])).out).toMatch(/^[0-9a-f-]{36} runs now, in cron:/);
+  expect((await run(home, ["cron", "run", "news"])).out).toMatch(/^[0-9a-f-]{36} runs now in cron:/);
   await expect.poll(async () => (await run(home, ["cron", "runs", "news"])).out).toMatch(/manual +ok/);
   expect((await run(home, ["cron", "update", "news", "--name", "old"])).out).toContain("is changed");
   expect(await run(home, ["cron", "remove", "news"])).toMatchObject({ code: 1 });
   expect(await run(home, ["cron", "remove", "twice"])).toMatchObject({
     code: 1,
-    err: expect.stringContaining('2 jobs are called "twice": say which, by its id ('),
+    err: expect.stringContaining('2 jobs have the name "twice". Give an id: '),
   });
   expect((await run(home, ["cron", "remove", "old"])).out).toMatch(/Its session cron:[0-9a-f-]{36} stays/);
 });

@@ -57,7 +57,7 @@ test("a database that is fit: each thing that was looked at is told, and nothing
   expect(found.get("gateways")?.text).toBe(
     "2 gateways alive: a (0.1.0, since 1 min), b (0.1.0, since 1 min)",
   );
-  expect(found.get("connections")?.text).toContain("97 can be had: 2 gateways with up to 17 each");
+  expect(found.get("connections")?.text).toContain("97 available: 2 gateways with up to 17 each");
 });
 
 interface Case {
@@ -77,17 +77,17 @@ const CASES: readonly Case[] = [
   {
     what: "no schema",
     report: schema(),
-    ...{ name: "schema", level: "ok", text: /p is made at the first start/ },
+    ...{ name: "schema", level: "ok", text: /p will be created when a gateway first starts/ },
   },
   {
     what: "an older schema",
     report: schema(3),
-    ...{ name: "schema", level: "ok", text: /the next start brings it to version 4/ },
+    ...{ name: "schema", level: "ok", text: /the next start upgrades it to version 4/ },
   },
   {
     what: "the next version's schema",
     report: schema(5),
-    ...{ name: "schema", level: "warning", text: /version 5, of the next/, mend: /Upgrade this gateway/ },
+    ...{ name: "schema", level: "warning", text: /version 5, from the next/, mend: /Upgrade this gateway/ },
   },
   {
     what: "a later version's schema",
@@ -95,14 +95,14 @@ const CASES: readonly Case[] = [
     ...{
       name: "schema",
       level: "problem",
-      text: /version 6; this program knows up to 5/,
+      text: /version 6; this program supports versions up to 5/,
       mend: /that wrote it/,
     },
   },
   {
     what: "rights that are missing",
     report: { missingRights: ["grant a to b", "grant c to d"] },
-    ...{ name: "rights", level: "problem", text: /may not do all/, mend: /: grant a to b; grant c to d;$/ },
+    ...{ name: "rights", level: "problem", text: /lacks rights/, mend: /: grant a to b; grant c to d;$/ },
   },
   {
     what: "a clock that is behind",
@@ -118,7 +118,7 @@ const CASES: readonly Case[] = [
     what: "too few connections for one gateway",
     report: { connections: { max: 20, others: 5, ofProcess: 17 } },
     ...{ name: "connections", level: "warning" },
-    text: /only 20 can be had, and 22 may be wanted: 1 gateway with up to 17 each, and 5 of others/,
+    text: /only 20 available, but up to 22 needed: 1 gateway with up to 17 each, and 5 of other programs/,
     mend: /max_connections/,
   },
   {
@@ -127,20 +127,20 @@ const CASES: readonly Case[] = [
       connections: { max: 40, others: 0, ofProcess: 17 },
       processes: ["a", "b", "c"].map((host) => gateway(host)),
     },
-    ...{ name: "connections", level: "warning", text: /only 40 .*51 may be wanted/, mend: /fewer gateways/ },
+    ...{ name: "connections", level: "warning", text: /only 40 .*51 needed/, mend: /fewer gateways/ },
   },
   {
     what: "commits that may be lost",
     report: { unsafe: ["fsync = off", "synchronous_commit = off"] },
     ...{ name: "durability", level: "warning" },
-    text: /fsync = off, synchronous_commit = off: what was accepted may be lost/,
+    text: /fsync = off, synchronous_commit = off: accepted messages may be lost/,
     mend: /Set fsync = on, synchronous_commit = on/,
   },
   {
     what: "gateways of another version",
     report: { processes: [gateway("a", "0.2.0")] },
     ...{ name: "gateways", level: "warning", text: /a \(0\.2\.0, .*this program is 0\.1\.0/ },
-    mend: /two versions in a row get on/,
+    mend: /two successive versions work together/,
   },
 ];
 
@@ -156,10 +156,10 @@ test("a real database is looked at, before and while a gateway uses it, and the 
   const { home } = await makeHome({ store: { postgresUrl: url } });
   const before = await run(home, ["doctor"]);
   expect(before.code).toBe(0);
-  expect(before.out).toContain(`${schemaOf(url)} is made at the first start of a gateway`);
+  expect(before.out).toContain(`${schemaOf(url)} will be created when a gateway first starts`);
   expect(before.out).toMatch(/! durability +fsync = off/);
   expect(before.out).toMatch(/✓ rights/);
-  expect(before.out).toMatch(/✓ gateways +none uses the store now/);
+  expect(before.out).toMatch(/✓ gateways +no gateway uses the store/);
   expect(existsSync(join(home, ".parley", "state"))).toBe(false);
   await startGateway(home);
   const { code, out } = await run(home, ["doctor"]);

@@ -64,7 +64,7 @@ test("MC1: each model in use is called once, for one word, and what it cost is s
     );
   expect(server.requests.length).toBe(4);
   const offline = await findings(home, "models", "--offline");
-  expect(offline.found[1]?.text).toContain("not asked (--offline)");
+  expect(offline.found[1]?.text).toContain("not called (--offline)");
   expect(server.requests.length).toBe(4);
 });
 
@@ -101,7 +101,7 @@ test("an agent that is a program is asked for no model", async () => {
     agents: { list: [{ id: "main", runtime: { type: "acp", command: ["some-agent"] } }] },
   });
   const { found } = await findings(home, "models");
-  expect(found[0]?.text).toContain("agents are programs of their own");
+  expect(found[0]?.text).toContain("agents are external programs");
   // The provider is tried all the same, as one that nobody uses.
   expect(server.requests.length).toBe(1);
 });
@@ -110,7 +110,7 @@ test("room on the disk is said, of a place that is not there yet too", async () 
   const { home } = await makeHome();
   const { found } = await findings(home, "disk");
   expect(found).toEqual([
-    { name: "disk", level: expect.any(String), text: expect.stringMatching(/ free at /) },
+    { name: "disk", level: expect.any(String), text: expect.stringMatching(/ free in /) },
   ]);
   expect(found[0]?.text).toContain(join(home, ".parley"));
 });

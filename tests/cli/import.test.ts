@@ -31,10 +31,8 @@ test("what was imported is listed and read like any session, and its readable co
   expect(dry.out).toContain("Sessions: 1 would be added");
   expect(existsSync(join(home, ".parley", "state"))).toBe(false);
   const done = await run(home, ["import", dir]);
-  expect(done.out).toContain(
-    "Sessions: 1 added, 0 topped up, 0 there already, 0 left alone; 2 transcript entries",
-  );
-  expect(done.out).toContain("proposed in");
+  expect(done.out).toContain("Sessions: 1 added, 0 extended, 0 unchanged, 0 skipped; 2 transcript entries");
+  expect(done.out).toContain("so the imported one is in");
   expect(done.out).not.toContain("hush");
   const gateway = await startGateway(home);
   const heard = await run(home, ["sessions", "history", "agent:main:discord:channel:42"]);
@@ -61,7 +59,7 @@ test("settings that need trust are listed with the way to accept them, in words 
   const dir = sourceWith({ config: { agents: { list: [{ id: "main", workspace: "/etc" }] } } });
   const { home } = await makeHome();
   const listed = await run(home, ["import", dir, "--dry-run"]);
-  expect(listed.out).toContain("Left out until you accept it (--accept NAME, or --accept all):");
+  expect(listed.out).toContain("Left out until you accept them (--accept NAME, or --accept all):");
   expect(listed.out).toContain("agents.list.main.workspace: lets agents read and write /etc");
   const name = "agents.list.main.workspace";
   const trusted = [{ name, text: expect.any(String), accepted: true }];

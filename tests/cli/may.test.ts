@@ -26,7 +26,7 @@ test("may tells of sessions that are not there, and with --json all of it", asyn
   const { out } = await run(home, ["may", "main", "agent::nobody"]);
   expect(out).toBe("");
   const key = "agent:research:chat:00000000-0000-4000-8000-000000000000";
-  expect((await run(home, ["may", "main", key])).out).toContain("there is no such session");
+  expect((await run(home, ["may", "main", key])).out).toContain("this session does not exist");
   expect(await runJson(home, ["may", "main", key])).toMatchObject({
     target: { key, exists: false },
     answers: expect.arrayContaining([expect.objectContaining({ access: "send", allowed: true })]),

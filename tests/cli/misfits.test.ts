@@ -79,7 +79,7 @@ test("doctor finds a missing ACP program, in the PATH that the agent's runs have
     "ok agent whole",
     "problem agent plain",
   ]);
-  expect(found[0]?.text).toContain('there is no program "no-such-program-anywhere"');
+  expect(found[0]?.text).toContain('program "no-such-program-anywhere" not found');
 });
 
 test('an agent with runtime.type "subagent" runs on the built-in runtime', async () => {
@@ -102,7 +102,7 @@ test("link: a program on the port that is no gateway is named, and never gets th
   const home = homeWith({ gateway: { port, auth: { token: TOKEN } } });
   const { code, out, err } = await run(home, ["link"]);
   expect({ code, out }).toEqual({ code: 1, out: "" });
-  expect(err).toContain(`A program that is no gateway answers at http://127.0.0.1:${port}`);
+  expect(err).toContain(`Another program, not a gateway, answers at http://127.0.0.1:${port}`);
   expect(asked.length).toBeGreaterThan(0);
   expect(asked.join()).not.toContain(TOKEN);
 });
@@ -113,12 +113,12 @@ test("link: a gateway of another store on the port is named; without one the lin
   const home = homeWith({ gateway: { port, auth: { token: TOKEN } } });
   const refused = await run(home, ["link"]);
   expect({ code: refused.code, out: refused.out }).toEqual({ code: 1, out: "" });
-  expect(refused.err).toContain("is another one: none runs on this store");
+  expect(refused.err).toContain("uses another store");
   expect((await run(other, ["link"])).out).toBe(`http://127.0.0.1:${port}/#token=${TOKEN}\n`);
   await theirs.stop();
   const alone = await run(home, ["link"]);
   expect(alone).toMatchObject({ code: 0, out: `http://127.0.0.1:${port}/#token=${TOKEN}\n` });
-  expect(alone.err).toContain("The gateway does not run");
+  expect(alone.err).toContain("The gateway is not running");
 });
 
 test("send --wait that loses its gateway prints the run id and how to follow it", async () => {
@@ -139,7 +139,7 @@ test("send --wait that loses its gateway prints the run id and how to follow it"
   await gateway.end("SIGKILL");
   const { code, out, err } = await waiting;
   expect({ code, out }).toEqual({ code: 3, out: "" });
-  expect(err).toMatch(/The message was accepted as run [0-9a-f-]{36}, and the run goes on/);
+  expect(err).toMatch(/The message was accepted as run [0-9a-f-]{36}, which continues/);
   expect(err).toContain("Do not send it again. Follow it with: parley sessions history main");
 }, 60_000);
 
@@ -162,9 +162,7 @@ test("doctor and status say that the gateway runs on an older configuration than
   expect(await doctor(home, "configuration")).toEqual([]);
   const config = { gateway: { port, auth: { token: TOKEN } }, agents: { list: [{ id: "main" }] } };
   writeFileSync(configFile(home), JSON.stringify(config));
-  const text = expect.stringMatching(
-    /^the gateway runs on an older configuration than the file; different: /,
-  );
+  const text = expect.stringMatching(/^the gateway runs on an older configuration than the file; changed: /);
   expect(await doctor(home, "configuration")).toEqual([expect.objectContaining({ level: "warning", text })]);
   expect(await runJson(home, ["call", "status"])).toMatchObject({ config: { ok: true, differs: true } });
 });

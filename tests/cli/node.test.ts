@@ -48,8 +48,8 @@ const codeOf = (one: Call): string => /parley node approve (\S{9})/.exec(one.err
 test("a machine asks, is let in, is listed, asked, renamed and taken away", async () => {
   const { home, url } = await gatewayHome();
   await startGateway(home);
-  expect((await run(home, ["node"])).out).toContain("No node is paired");
-  expect((await run(home, ["node", "pending"])).out).toContain("No device asks");
+  expect((await run(home, ["node"])).out).toContain("No nodes are paired");
+  expect((await run(home, ["node", "pending"])).out).toContain("No pending pairing requests");
   const one = node(url, ["--allow-exec", "echo *"]);
   await one.said(/is not paired yet/);
   const code = codeOf(one);
@@ -65,14 +65,16 @@ test("a machine asks, is let in, is listed, asked, renamed and taken away", asyn
   expect(asked.out).not.toContain("\u001b");
   const refused = await run(home, ["node", "invoke", "loft", "exec", '{"command": ["rm", "-rf", "/"]}']);
   expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('it runs: "echo *"') });
-  expect((await run(home, ["node", "describe", "loft"])).out).toMatch(/may be asked {2}exec, notify/);
+  expect((await run(home, ["node", "describe", "loft"])).out).toMatch(/allowed {7}exec, notify/);
   const id = String((await runJson(home, ["node", "describe", "loft"])).nodeId);
-  expect((await run(home, ["node", "rename", id.slice(0, 8), "den"])).out).toBe("It is called den.\n");
-  expect((await run(home, ["node", "remove", "den"])).out).toContain(`A session node-${id} stays`);
+  expect((await run(home, ["node", "rename", id.slice(0, 8), "den"])).out).toBe("Renamed to den.\n");
+  expect((await run(home, ["node", "remove", "den"])).out).toContain(`Its session node-${id} stays`);
   await one.said(/not paired any more|is not paired yet[\s\S]*is not paired yet/);
   one.interrupt();
   expect(await one.code).toBe(0);
-  expect((await run(home, ["node", "describe", "den"])).err).toContain('no paired node "den"');
+  expect((await run(home, ["node", "describe", "den"])).err).toContain(
+    'no paired node has the name or id "den"',
+  );
 });
 
 test("a rejected device may ask again; a code that is none is told so; a node comes back after a restart", async () => {
@@ -81,7 +83,7 @@ test("a rejected device may ask again; a code that is none is told so; a node co
   const one = node(url);
   await one.said(/is not paired yet/);
   const code = codeOf(one);
-  expect((await run(home, ["node", "reject", code])).out).toBe(`The request ${code} is rejected.\n`);
+  expect((await run(home, ["node", "reject", code])).out).toBe(`Request ${code} is rejected.\n`);
   expect((await run(home, ["node", "approve", code])).err).toContain("no device asks to be paired");
   await expect
     .poll(() => [...one.err().matchAll(/approve (\S{9})/g)].map(([, each]) => each), { timeout: 20_000 })
@@ -90,9 +92,9 @@ test("a rejected device may ask again; a code that is none is told so; a node co
   await run(home, ["node", "approve", again]);
   await one.said(/Connected to/);
   await first.stop();
-  await one.said(/trying again/);
+  await one.said(/reconnecting/);
   await startGateway(home);
-  await one.said(/Connected again/);
+  await one.said(/Reconnected/);
   const shown = await run(home, ["node", "invoke", "attic", "notify", '{"body": "hello \\u202e there"}']);
   expect(shown.out).toContain('"terminal"');
   await one.said(/Parley: hello \\u\{202e\} there/);
@@ -108,14 +110,14 @@ test("two programs with one key: the first hears that it was replaced, and ends"
   const two = node(url, [], {}, one.home);
   await two.said(/Connected to/);
   expect(await one.code).toBe(1);
-  expect(one.err()).toContain("Another program connects with this node's key");
+  expect(one.err()).toContain("Another program connected with this node's key");
   expect(one.err()).toContain("--key FILE");
 });
 
 test("what waiting does not mend ends the program, in words; what it mends is waited for", async () => {
   const { home, url } = await gatewayHome();
   const early = node(url);
-  await early.said(/no gateway at .*Trying again/);
+  await early.said(/no gateway at .*Retrying/);
   await startGateway(home);
   await early.said(/is not paired yet/);
   const wrong = node(url, [], { env: { PARLEY_TOKEN: "not-a-token-of-it" } });
@@ -163,7 +165,10 @@ test("NI1, NI2: the key is made once, for its owner alone; a file that is not th
     const bad = join(folder, "bad.json");
     writeFileSync(bad, text, { mode: 0o600 });
     const refused = await nodeIdentity(bad);
-    expect(refused).toMatchObject({ ok: false, error: expect.stringContaining("holds no key") });
+    expect(refused).toMatchObject({
+      ok: false,
+      error: expect.stringContaining("does not contain a valid node key"),
+    });
     expect(JSON.stringify(refused)).not.toContain("secret");
     expect(readFileSync(bad, "utf8")).toBe(text);
   }

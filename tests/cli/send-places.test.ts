@@ -47,10 +47,13 @@ test("a text for a channel is queued for its chat; a job may deliver there, too"
 });
 
 const MISUSED: readonly (readonly [readonly string[], RegExp])[] = [
-  [["send", "hi"], /--session <key>, or --channel and --to/],
+  [["send", "hi"], /--session <key>, or a chat with --channel and --to/],
   [["send", "--channel", "telegram", "hi"], /--channel needs --to/],
-  [["send", "--session", "main", "--to", "1", "hi"], /go with --channel/],
-  [["send", "--channel", "telegram", "--to", "1", "--wait", "5", "hi"], /--wait goes without --channel/],
+  [["send", "--session", "main", "--to", "1", "hi"], /need --channel/],
+  [
+    ["send", "--channel", "telegram", "--to", "1", "--wait", "5", "hi"],
+    /--wait cannot be used with --channel/,
+  ],
 ];
 
 test.each(MISUSED)("%j is wrong usage", async (argv, words) => {
@@ -73,7 +76,7 @@ test("a command is answered in place of the agent, with send and in a chat", asy
   chat.stdin.write("/think\n");
   await chat.shows("Thinking is `high`. Valid");
   chat.stdin.write("/frobnicate\n");
-  await chat.shows("there is no command /frobnicate");
+  await chat.shows("unknown command /frobnicate");
   chat.stdin.write("/quit\n");
   expect(await chat.code).toBe(0);
   expect(chat.out().split("Thinking is `high`. Valid")).toHaveLength(2);

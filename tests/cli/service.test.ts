@@ -65,7 +65,7 @@ test("install writes unit and key file, starts the service, and shows each comma
   const { code, out, err } = await service(["service", "install"], { env: { OPENAI_API_KEY: "sk-planted" } });
   expect({ code, err }).toEqual({
     code: 0,
-    err: "Set in this shell, and not for the service: OPENAI_API_KEY.\n",
+    err: "Set in this shell but not for the service: OPENAI_API_KEY.\n",
   });
   expect(asked().split("\n")).toEqual([
     "systemctl --user show-environment",
@@ -82,7 +82,7 @@ test("install writes unit and key file, starts the service, and shows each comma
   const status = await service(["service"]);
   expect(status.code).toBe(0);
   expect(status.out).toContain("Running, process 4711: active (running), restarted 2 times");
-  expect(status.out).toContain("Starts by itself");
+  expect(status.out).toContain("Starts automatically");
 });
 
 test("SV4: keys that are there stay as they are, and are closed to others", async () => {
@@ -91,7 +91,7 @@ test("SV4: keys that are there stay as they are, and are closed to others", asyn
   writeFileSync(keys, "OPENAI_API_KEY=kept\n", { mode: 0o644 });
   chmodSync(keys, 0o644);
   const { code, err } = await service(["service", "install"]);
-  expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining("mode 600 now") });
+  expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining("mode is 600 now") });
   expect(readFileSync(keys, "utf8")).toBe("OPENAI_API_KEY=kept\n");
   expect(statSync(keys).mode & 0o777).toBe(0o600);
   expect((await service(["service", "uninstall"])).code).toBe(0);
@@ -103,7 +103,7 @@ test("installed twice is installed once, with the newer file; status says when i
   await service(["service", "install"]);
   const config = join(home, "my config.json5");
   const status = await service(["--config", config, "service", "status"]);
-  expect(status).toMatchObject({ code: 0, err: expect.stringContaining("would write another file") });
+  expect(status).toMatchObject({ code: 0, err: expect.stringContaining("is outdated") });
   expect((await service(["--config", config, "service", "install"])).code).toBe(0);
   expect(readFileSync(unit, "utf8")).toContain(`"--config" "${config}" "gateway"\n`);
   expect((await service(["service", "status"], { env: { PARLEY_CONFIG: config } })).err).toBe("");
@@ -155,7 +155,7 @@ test.each(["no-bus", "no systemctl"])(
     const path = why === "no-bus" ? {} : { env: { PATH: empty } };
     const { code, err } = await service(["service", "install"], path);
     expect(code).toBe(1);
-    expect(err).toMatch(/No systemd of this user answers here.*--no-start/);
+    expect(err).toMatch(/systemd does not answer for this user.*--no-start/);
     expect([unit, keys].filter(existsSync)).toEqual([]);
   },
 );

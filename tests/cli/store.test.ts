@@ -45,7 +45,7 @@ test("store alone says where the state is, what it holds and who has it", async 
   const none = await store(home);
   expect(none).toMatchObject({ code: 0, err: "" });
   expect(none.out).toContain(`Embedded store in ${dir}`);
-  expect(none.out).toContain("there is no store yet");
+  expect(none.out).toContain("the store does not exist yet");
   expect(existsSync(dir)).toBe(false);
 
   const gateway = await startGateway(home);
@@ -68,12 +68,12 @@ test("a store goes to PostgreSQL, into a backup and back, and what was said is t
   const moved = await store(home, "migrate", "--to", url);
   expect(moved).toMatchObject({ code: 0, err: "" });
   expect(moved.out).toContain("Copied 3 sessions, 2 messages, 1 run from");
-  expect(moved.out).toContain("The embedded store was left as it is.");
+  expect(moved.out).toContain("The embedded store is unchanged.");
   expect(moved.out).toContain("Next: set store.postgresUrl (or PARLEY_DATABASE_URL)");
   expect(readFileSync(state).equals(before)).toBe(true);
 
   const cluster = await homeOn(url);
-  expect((await store(cluster)).out).toContain("No gateway uses it.");
+  expect((await store(cluster)).out).toContain("No gateway uses this store.");
   const gateway = await startGateway(cluster);
   expect(await heard(cluster)).toContain("a first word");
   await run(cluster, ["send", "--session", "main", "--wait", "20", "say a second word"]);
@@ -123,7 +123,7 @@ test("who is told that the address is set already is not told to set it", async 
   const url = await freshUrl();
   const dir = join(await usedHome(), ".parley", "state");
   const { out } = await store(homeWith({ store: { dir, postgresUrl: url } }), "migrate", "--to", url);
-  expect(out).toContain('Next: look with "parley doctor"');
+  expect(out).toContain('Next: check with "parley doctor"');
 });
 
 test("while a gateway has the embedded store it can be backed up, and neither moved nor replaced", async () => {
@@ -187,7 +187,7 @@ test("Ctrl-C ends a move in order, and nothing of it stays; a second one ends it
   expect(moving.exits).toEqual([130]);
   await gate.open();
   expect(await moving.code).toBe(1);
-  expect(moving.err()).toContain("nothing of it will stay");
+  expect(moving.err()).toContain("undoing all changes");
   expect(moving.err()).toContain("stopped: nothing was written");
   expect(await runJson(await homeOn(url), ["store"])).toMatchObject({ sessions: 0, runs: 0 });
 });

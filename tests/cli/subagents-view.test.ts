@@ -117,7 +117,7 @@ test("a job that announces nothing is told in one line", () => {
   const { view, show, lines } = makeView();
   show(view.flow("r", flow("ended", "")));
   show(view.flow("r", flow("ended", "")));
-  expect(lines()).toEqual([`  « sub-agent ${CHILD} has ended and announces nothing`]);
+  expect(lines()).toEqual([`  « sub-agent ${CHILD} ended without an announcement`]);
 });
 
 test("in the sub-agent's own session the task comes from its requester, and the announce step is named", () => {
@@ -127,7 +127,7 @@ test("in the sub-agent's own session the task comes from its requester, and the 
   show(view.flow("r", flow("ended", "")));
   expect(lines()).toEqual([
     `  « from ${MAIN}: count the beans`,
-    `  ↔ the job is done; what follows is announced to ${MAIN}`,
+    `  ↔ the job is done; the next text is announced to ${MAIN}`,
   ]);
 });
 

@@ -43,7 +43,7 @@ test("chat: /subagents lists those of the session, and /stop cancels them too", 
   const { home } = await house();
   const chat = call(home, ["chat"]);
   chat.stdin.write("/subagents\n");
-  await chat.shows("There are no sub-agents of this session.");
+  await chat.shows("This session has no sub-agents.");
   chat.stdin.write("spawn 2 jobs: wait 600 seconds\n");
   await chat.shows("agent: Started 2 sub-agents.");
   chat.stdin.write("/subagents\n");
@@ -145,7 +145,7 @@ test.each([
     0,
     "✓ sandbox     for main, ops (backend auto)",
   ],
-  [{ mode: "all" }, NONE, 1, "bubblewrap is not installed; their contained runs are refused, never run bare"],
+  [{ mode: "all" }, NONE, 1, "bubblewrap is not installed; runs that need it are refused"],
 ])("doctor: with the sandbox %j and %j it exits with %i", async (sandbox, report, code, words) => {
   const agents = { defaults: { sandbox }, list: [{ id: "main" }, { id: "ops" }] };
   const { home } = await makeHome({ agents });
@@ -158,7 +158,7 @@ test("doctor: says whose commands nothing contains", async () => {
   const list = [{ id: "main" }, { id: "ops", sandbox: { mode: "all" } }];
   const part = await makeHome({ agents: { defaults: { sandbox: { mode: "non-main" } }, list } });
   expect((await run(part.home, ["doctor"])).out).toContain(
-    "commands of main in main sessions are not contained",
+    "commands of main in main sessions run outside a sandbox",
   );
   const all = await makeHome({ agents: { defaults: { sandbox: { mode: "all" } }, list } });
   const { out } = await run(all.home, ["doctor"]);

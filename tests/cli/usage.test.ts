@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { callable, socketUrl } from "../../src/cli/address.ts";
+import { reachableHost, socketUrl } from "../../src/cli/address.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { makeHome, run, runJson } from "./kit.ts";
 
 test.each([
-  [["foo"], 'there is no command "foo"'],
+  [["foo"], 'unknown command "foo"'],
   [["demoo"], 'Did you mean "demo"?'],
-  [["send", "hello"], "give --session <key>"],
+  [["send", "hello"], "name a session with --session <key>"],
   [["send", "--session", "main"], "missing required argument 'message'"],
   [["send", "--session", "main", "--wait", "soon", "x"], '--wait must be a number of at least 0, got "soon"'],
   [["gateway", "--port", "99999"], "--port must be a number from 0 to 65535"],
@@ -94,7 +94,7 @@ test.each(["", "ftp://host", "ws://", "::::"])("--url %j is refused with an exam
 });
 
 test("a gateway that listens everywhere is called on loopback", () => {
-  expect(["0.0.0.0", "::", "::1", "10.0.0.1"].map(callable)).toEqual([
+  expect(["0.0.0.0", "::", "::1", "10.0.0.1"].map(reachableHost)).toEqual([
     "127.0.0.1",
     "[::1]",
     "[::1]",

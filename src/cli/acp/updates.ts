@@ -1,14 +1,13 @@
-// Owns how what happens in a session is told to an editor: text as increments, thoughts, tool calls, history.
-// UP1: the gateway tells the whole text so far, an editor wants what is new: nothing is told twice, and what
-//      begins anew is a new message.
-// UP2: a tool call that was told is told to be over.
+// Converts what happens in a session to updates for an editor: text as increments, thoughts, tool calls, history.
+// The gateway sends the whole text so far, and an editor gets only its new part; a restarted text is a new
+// message. Each tool call that was sent is also completed.
 
 import type { ContentBlock, SessionUpdate, ToolKind } from "@agentclientprotocol/sdk";
 import type { ImageBlock, Message, TextBlock } from "../../core/message.ts";
 import type { ToolData } from "../../gateway/protocol.ts";
 
-/** Sends an update to the editor, after those before it. */
-export type Tell = (update: SessionUpdate) => void;
+/** Sends an update to the editor, in order. */
+export type SendUpdate = (update: SessionUpdate) => void;
 
 const TITLE_MAX_CHARS = 120;
 const KINDS: ReadonlyMap<string, ToolKind> = new Map([
@@ -26,7 +25,7 @@ function chunk(sessionUpdate: "agent_message_chunk" | "agent_thought_chunk", tex
   return { sessionUpdate, content: { type: "text", text }, messageId: id } as const;
 }
 
-/** A call on one line: its name, and the beginning of what it is called with. */
+/** Returns a call on one line: its name and the beginning of its arguments. */
 function titleOf(name: string, args: unknown): string {
   const { title } = (args ?? {}) as { title?: unknown };
   if (typeof title === "string" && title !== "") return title.slice(0, TITLE_MAX_CHARS).toWellFormed();
@@ -53,90 +52,90 @@ function endOf(toolCallId: string, isError: boolean, result: string | undefined)
   };
 }
 
-/** One run, as an editor sees it. */
-export class RunTeller {
-  readonly #tell: Tell;
+/** Sends the updates of one run to an editor. */
+export class RunUpdates {
+  readonly #send: SendUpdate;
   readonly #newId: () => string;
   readonly #open = new Set<string>();
   #messageId: string;
-  /** What was told of the message being written; undefined: the next text is another message's. */
-  #told: string | undefined = "";
+  /** The sent part of the growing message; undefined: the next text belongs to a new message. */
+  #sent: string | undefined = "";
 
-  constructor(tell: Tell, newId: () => string) {
-    this.#tell = tell;
+  constructor(send: SendUpdate, newId: () => string) {
+    this.#send = send;
     this.#newId = newId;
     this.#messageId = newId();
   }
 
-  /** The whole text so far of the message being written. */
+  /** Takes the whole text so far of the growing message and sends its new part. */
   text(soFar: string): void {
     if (soFar === "") return;
-    const told = this.#told;
-    // Older than what was told, or the same from the beginning: it has to catch up first.
-    if (told?.startsWith(soFar)) return;
-    if (told === undefined || !soFar.startsWith(told)) {
+    const sent = this.#sent;
+    // A late update, or a restarted text that is still shorter than the sent one.
+    if (sent?.startsWith(soFar)) return;
+    if (sent === undefined || !soFar.startsWith(sent)) {
       this.#messageId = this.#newId();
-      this.#told = "";
+      this.#sent = "";
     }
-    this.#tell(chunk("agent_message_chunk", soFar.slice(this.#told?.length ?? 0), this.#messageId));
-    this.#told = soFar;
+    this.#send(chunk("agent_message_chunk", soFar.slice(this.#sent?.length ?? 0), this.#messageId));
+    this.#sent = soFar;
   }
 
   thought(text: string): void {
-    if (text !== "") this.#tell(chunk("agent_thought_chunk", text, this.#messageId));
+    if (text !== "") this.#send(chunk("agent_thought_chunk", text, this.#messageId));
   }
 
   tool(data: ToolData): void {
     const { phase, toolCallId, name, args, isError, result } = data;
     if (phase === "start") {
-      this.#told = undefined;
+      this.#sent = undefined;
       this.#open.add(toolCallId);
-      this.#tell(callOf(toolCallId, name, args));
+      this.#send(callOf(toolCallId, name, args));
     } else if (this.#open.delete(toolCallId)) {
-      this.#tell(endOf(toolCallId, isError === true, result));
+      this.#send(endOf(toolCallId, isError === true, result));
     }
   }
 
-  /** The run is over, with this text; what was missed of it on the way is told now. */
+  /** Ends the run: completes its open calls and sends the missing part of its final text. */
   end(text: string): void {
-    for (const toolCallId of this.#open) this.#tell(endOf(toolCallId, true, undefined));
+    for (const toolCallId of this.#open) this.#send(endOf(toolCallId, true, undefined));
     this.#open.clear();
     this.text(text);
   }
 }
 
-/** Where a message came from, if not from the person at the editor. */
+/** Returns the origin of a message as a prefix; empty if it came from the user. */
 function originOf(message: Extract<Message, { role: "user" }>): string {
   const from = message.provenance;
   if (from === undefined) return "";
   return from.kind === "inter_session" ? `[from session ${from.sourceSessionKey}]\n` : `[${from.kind}]\n`;
 }
 
-/** What a message says; of a picture, that there is one. */
+/** Returns the text of a message, with `[image]` for each image. */
 function plainText(content: readonly (TextBlock | ImageBlock)[]): string {
   return content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
 }
 
-/** A stored message, told again. */
-export function replay(message: Message, tell: Tell): void {
+/** Sends a stored message. */
+export function replay(message: Message, send: SendUpdate): void {
   if (message.role === "toolResult") {
-    tell(endOf(message.toolCallId, message.isError, plainText(message.content)));
+    send(endOf(message.toolCallId, message.isError, plainText(message.content)));
     return;
   }
   if (message.role === "user") {
     const text = `${originOf(message)}${plainText(message.content)}`;
     const content: ContentBlock = { type: "text", text };
-    tell({ sessionUpdate: "user_message_chunk", content, messageId: message.id });
+    send({ sessionUpdate: "user_message_chunk", content, messageId: message.id });
     return;
   }
   for (const block of message.content) {
-    if (block.type === "text") tell(chunk("agent_message_chunk", block.text, message.id));
-    else if (block.type === "thinking") tell(chunk("agent_thought_chunk", block.thinking, message.id));
-    else tell(callOf(block.id, block.name, block.arguments));
+    if (block.type === "text") send(chunk("agent_message_chunk", block.text, message.id));
+    else if (block.type === "thinking") send(chunk("agent_thought_chunk", block.thinking, message.id));
+    else send(callOf(block.id, block.name, block.arguments));
   }
 }
 
-/** What a prompt says, as one message with its pictures. */
+/** Converts a prompt to one message with its images as attachments. */
 export function promptOf(blocks: readonly ContentBlock[]): {
   message: string;
   attachments: { content: string; mimeType: string }[];

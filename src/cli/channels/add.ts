@@ -1,8 +1,7 @@
-// Owns `parley channels add`: asks for what an account needs, tries it, and writes it into the configuration
-// file.
-// CA1: nothing is written before everything is known and tried, or the user wants it untried; what stands in
-//      the file stays as it is.
-// CA2: a file that is made for it is its owner's alone: secrets stand in it.
+// Implements `parley channels add`: asks for the values of an account, tests it, and adds it to the
+// configuration file.
+// Nothing is written before the values are complete and tested, unless the user skips the test. The rest of the
+// file is unchanged. A new file is readable only by its owner, because it holds secrets.
 
 import { readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -19,10 +18,10 @@ import { checkAnswer, FROM_ENVIRONMENT, GUIDES } from "./guides.ts";
 import { openPrompter, type Prompter } from "./prompter.ts";
 
 export interface AddOptions {
-  /** `key=value`, as often as there are keys. */
+  /** `key=value` pairs. */
   readonly set?: readonly string[];
   readonly account?: string;
-  /** False: it is not tried at the platform. */
+  /** False skips the test at the platform. */
   readonly test?: boolean;
 }
 
@@ -35,8 +34,8 @@ function isChannel(name: string): name is ChannelId {
   return (CHANNEL_IDS as readonly string[]).includes(name);
 }
 
-/** What the file holds for a value of the command line: lists, tables, true and false as they are there. */
-function inFile(text: string): unknown {
+/** Converts a value of the command line for the file: lists, objects, true and false are parsed as JSON. */
+function configValue(text: string): unknown {
   if (!/^(?:true|false|\[.*\]|\{.*\})$/s.test(text)) return text;
   try {
     return JSON.parse(text);
@@ -45,7 +44,7 @@ function inFile(text: string): unknown {
   }
 }
 
-/** `key=value` pairs as an object. */
+/** Returns `key=value` pairs as an object. */
 function readPairs(pairs: readonly string[]): Result<Record<string, string>> {
   const values: Record<string, string> = {};
   for (const pair of pairs) {
@@ -65,17 +64,17 @@ async function chooseChannel(
     if (isChannel(named)) return ok(named);
     return fail(
       "channel_unknown",
-      `there is no channel ${JSON.stringify(named.slice(0, 40))}; there are: ${list}`,
+      `unknown channel ${JSON.stringify(named.slice(0, 40))}; channels: ${list}`,
     );
   }
-  if (prompter === undefined) return fail("invalid_argument", `which channel? One of: ${list}`);
+  if (prompter === undefined) return fail("invalid_argument", `name a channel, one of: ${list}`);
   return prompter.choose(
     "Which channel?",
     CHANNEL_IDS.map((id) => ({ value: id, label: GUIDES[id].title })),
   );
 }
 
-/** All that the channel needs: from the command line, else asked for. */
+/** Returns all values that the channel needs, from the command line or from the user's answers. */
 async function answersFor(
   channel: ChannelId,
   given: Readonly<Record<string, string>>,
@@ -84,24 +83,28 @@ async function answersFor(
   const guide = GUIDES[channel];
   const values: Record<string, string> = { ...given };
   if (prompter !== undefined && guide.questions.some(({ key }) => !(key in given))) {
-    prompter.tell(guide.title, [...guide.first, `More: docs/${guide.page}`]);
+    prompter.show(guide.title, [...guide.first, `More: docs/${guide.page}`]);
   }
   const open = guide.questions.filter(({ key }) => !(key in given));
   if (prompter === undefined && open.length > 0) {
     const keys = open.map(({ key, ask }) => `${key}=… (${ask})`).join(", ");
     const hint = [...guide.first, `More: docs/${guide.page}`].join(" ");
-    return fail("cancelled", `there is no terminal to ask at: --set needs ${keys}`, { hint });
+    return fail(
+      "cancelled",
+      `values are missing and there is no terminal to ask for them: add --set ${keys}`,
+      { hint },
+    );
   }
   for (const question of guide.questions) {
     const { key, ask, secret } = question;
     if (values[key] === undefined) {
       const hint = secret ? " (or ${NAME} of an environment variable)" : "";
-      const told = await prompter?.ask(`${ask}${hint}`, {
+      const answer = await prompter?.ask(`${ask}${hint}`, {
         secret,
         check: (text) => checkAnswer(question, text),
       });
-      if (told?.ok !== true) return told ?? fail("invalid_argument", `${key} is needed`);
-      values[key] = told.value;
+      if (answer?.ok !== true) return answer ?? fail("invalid_argument", `${key} is needed`);
+      values[key] = answer.value;
     }
     const wrong = checkAnswer(question, values[key] ?? "");
     if (wrong !== undefined) return fail("invalid_argument", `${key}: ${wrong}`);
@@ -109,7 +112,7 @@ async function answersFor(
   return ok({ channel, values });
 }
 
-interface Placed {
+interface ConfigDraft {
   readonly path: string;
   readonly exists: boolean;
   readonly text: string;
@@ -117,8 +120,12 @@ interface Placed {
   readonly accountId: string;
 }
 
-/** The file as it would be. */
-function place(cli: Cli, { channel, values }: Wanted, account: string | undefined): Result<Placed> {
+/** Returns the configuration file with the account added, checked but not written. */
+function draftConfig(
+  cli: Cli,
+  { channel, values }: Wanted,
+  account: string | undefined,
+): Result<ConfigDraft> {
   const { env, home } = cli.parts;
   const named = cli.options.config === undefined ? {} : { configPath: cli.options.config };
   const options = { env, home, ...named };
@@ -134,15 +141,18 @@ function place(cli: Cli, { channel, values }: Wanted, account: string | undefine
     exists = false;
   }
   const keys = account === undefined ? ["channels", channel] : ["channels", channel, "accounts", account];
-  // What is asked for is text, whatever it looks like.
+  // Answers to questions are text, even if they look like JSON.
   const asText = GUIDES[channel].questions.map(({ key }) => key);
-  const held = Object.entries(values).map(([key, word]) => [key, asText.includes(key) ? word : inFile(word)]);
-  // Where nothing is asked for, this is what makes an account of it.
+  const held = Object.entries(values).map(([key, word]) => [
+    key,
+    asText.includes(key) ? word : configValue(word),
+  ]);
+  // A channel without questions needs this to be configured.
   const value = { ...(asText.length === 0 ? { enabled: true } : {}), ...Object.fromEntries(held) };
   const changed = insertAt(text, keys, value);
   if (!changed.ok) {
     const hint = changed.error.endsWith("already exists")
-      ? `Change it in ${path}, or add a further account with --account NAME.`
+      ? `Change it in ${path}, or add another account with --account NAME.`
       : `Add it by hand to ${path}: ${showPath(keys)}`;
     return { ...changed, hint };
   }
@@ -150,13 +160,13 @@ function place(cli: Cli, { channel, values }: Wanted, account: string | undefine
   if (read.settings === undefined) {
     const [problem] = read.problems;
     const at = problem === undefined ? "" : `${showPath(problem.path)} `;
-    return fail("invalid_config", `${path} would be wrong: ${at}${problem?.text ?? ""}`);
+    return fail("invalid_config", `${path} would be invalid: ${at}${problem?.text ?? ""}`);
   }
   return ok({ path, exists, text: changed.value, settings: read.settings, accountId: account ?? "default" });
 }
 
-/** Written beside it first: whoever reads the file sees the old text or the new one. */
-async function write({ path, exists, text }: Placed): Promise<void> {
+/** Writes the file atomically: a reader sees the old text or the new one. */
+async function write({ path, exists, text }: ConfigDraft): Promise<void> {
   const file = exists ? realpathSync(path) : path;
   await ensureFolder(dirname(file));
   const beside = `${file}.new`;
@@ -164,13 +174,13 @@ async function write({ path, exists, text }: Placed): Promise<void> {
   renameSync(beside, file);
 }
 
-/** Whether the platform knows the account. */
-async function tried(cli: Cli, placed: Placed, channel: ChannelId): Promise<Result<string>> {
-  const accounts = placed.settings.channels.filter(
-    (one) => one.channel === channel && one.accountId === placed.accountId,
+/** Tests the account at the platform and returns the result for people. */
+async function testAccount(cli: Cli, draft: ConfigDraft, channel: ChannelId): Promise<Result<string>> {
+  const accounts = draft.settings.channels.filter(
+    (one) => one.channel === channel && one.accountId === draft.accountId,
   );
   const [report] = (await cli.parts.inspectChannels?.(accounts)) ?? [];
-  if (report === undefined) return ok("it was not tried");
+  if (report === undefined) return ok("it was not tested");
   return report.usable ? ok(report.text) : fail("channel_failed", report.text);
 }
 
@@ -181,23 +191,23 @@ async function add(cli: Cli, named: string | undefined, options: AddOptions, pro
   if (!given.ok) return given;
   const wanted = await answersFor(channel.value, given.value, prompter);
   if (!wanted.ok) return wanted;
-  const placed = place(cli, wanted.value, options.account);
-  if (!placed.ok) return placed;
+  const draft = draftConfig(cli, wanted.value, options.account);
+  if (!draft.ok) return draft;
   const isLater = Object.values(wanted.value.values).some((value) => FROM_ENVIRONMENT.test(value));
-  const isConfigured = placed.value.settings.channels.some(({ channel: one }) => one === channel.value);
+  const isConfigured = draft.value.settings.channels.some(({ channel: one }) => one === channel.value);
   if (options.test !== false && isConfigured) {
-    const found = await tried(cli, placed.value, channel.value);
+    const found = await testAccount(cli, draft.value, channel.value);
     if (found.ok) cli.note(safeLine(`${GUIDES[channel.value].title}: ${found.value}`));
     else {
-      const again = await prompter?.confirm(`${found.error}. Write it all the same?`);
+      const again = await prompter?.confirm(`${found.error}. Add it anyway?`);
       if (again?.ok !== true || !again.value)
-        return { ...found, hint: "Nothing was written. --no-test writes it untried." };
+        return { ...found, hint: "Nothing was written. To skip this test, add --no-test." };
     }
   } else if (isLater && !isConfigured) {
-    cli.note("A variable that it names is not set here: it was not tried.");
+    cli.note("It was not tested, because an environment variable that it uses is not set here.");
   }
-  await write(placed.value);
-  return ok({ channel: channel.value, account: placed.value.accountId, path: placed.value.path });
+  await write(draft.value);
+  return ok({ channel: channel.value, account: draft.value.accountId, path: draft.value.path });
 }
 
 export async function addChannel(cli: Cli, [named]: readonly string[], options: AddOptions): Promise<number> {
@@ -209,10 +219,10 @@ export async function addChannel(cli: Cli, [named]: readonly string[], options: 
   }
   const { channel, account, path } = done.value;
   const steps = [
-    "Restart the gateway: it reads its configuration at the start.",
+    "Restart the gateway, so that it reads the new configuration.",
     ...GUIDES[channel].afterwards,
   ];
-  cli.line(safeLine(`${path} has the account ${channel}:${account}.`));
+  cli.line(safeLine(`Added ${channel}:${account} to ${path}.`));
   for (const [at, step] of steps.entries())
     cli.line(safeLine(`${at + 1}. ${step.replace("{account}", account)}`));
   cli.document({ ok: true, channel, account, path });

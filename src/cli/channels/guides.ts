@@ -1,23 +1,23 @@
-// Owns what has to be known to set a channel up: where its secrets come from, what is asked, what comes next.
+// The setup guide of each channel: where its secrets come from, the questions, the next steps.
 
 import type { ChannelId } from "../../core/channel-settings.ts";
 
 interface Question {
-  /** The key of the configuration. */
+  /** Key in the configuration. */
   readonly key: string;
   readonly ask: string;
-  /** Not shown while it is typed. */
+  /** Hidden while it is typed. */
   readonly secret: boolean;
-  /** In words, what is wrong with a value; undefined: nothing that can be seen. */
+  /** Returns what is wrong with a value; undefined if nothing is. */
   check(value: string): string | undefined;
 }
 
 export interface Guide {
   readonly title: string;
-  /** What has to be done elsewhere first, a step each. */
+  /** Steps to do elsewhere first. */
   readonly first: readonly string[];
   readonly questions: readonly Question[];
-  /** What has to be done elsewhere afterwards. `{account}` is the account's name. */
+  /** Steps to do elsewhere afterwards. `{account}` is the account's name. */
   readonly afterwards: readonly string[];
   /** Its page in docs/. */
   readonly page: string;
@@ -28,19 +28,19 @@ const form =
   (value: string): string | undefined =>
     pattern.test(value) ? undefined : words;
 
-const something = form(/^\S+$/, "It must not be empty or hold blanks.");
+const nonEmpty = form(/^\S+$/, "It must not be empty or contain spaces.");
 
 export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
   telegram: {
     title: "Telegram",
-    first: ["Write to @BotFather on Telegram: /newbot. It asks for a name and gives a token."],
+    first: ["Send /newbot to @BotFather on Telegram. It asks for a name and returns a token."],
     questions: [
       {
         ...{ key: "botToken", ask: "The bot's token", secret: true },
         check: form(/^\d+:[\w-]{20,}$/, "A token looks like 123456789:AAF… (from @BotFather)."),
       },
     ],
-    afterwards: ["Write anything to the bot. It answers with a code: parley channels pair approve CODE"],
+    afterwards: ["Send the bot a message. It answers with a code: parley channels pair approve CODE"],
     page: "TELEGRAM.md",
   },
   discord: {
@@ -50,32 +50,32 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
       "On the same page switch on the Message Content Intent.",
       "Under OAuth2, URL Generator: scopes bot and applications.commands; open the address to invite it.",
     ],
-    questions: [{ key: "token", ask: "The bot's token", secret: true, check: something }],
-    afterwards: ["Write the bot a direct message. It answers with a code: parley channels pair approve CODE"],
+    questions: [{ key: "token", ask: "The bot's token", secret: true, check: nonEmpty }],
+    afterwards: ["Send the bot a direct message. It answers with a code: parley channels pair approve CODE"],
     page: "DISCORD.md",
   },
   whatsapp: {
     title: "WhatsApp (Cloud API)",
     first: [
-      "At developers.facebook.com: an app with the product WhatsApp, and a phone number in it.",
-      "A system user's token that does not expire, with whatsapp_business_messaging.",
+      "At developers.facebook.com, create an app with the product WhatsApp and add a phone number.",
+      "Create a system user's token with whatsapp_business_messaging that does not expire.",
     ],
     questions: [
       {
         ...{ key: "phoneNumberId", ask: "Phone number ID (not the number)", secret: false },
         check: form(/^\d{5,20}$/, "The ID is a number of 5 to 20 digits."),
       },
-      { key: "accessToken", ask: "The access token", secret: true, check: something },
-      { key: "appSecret", ask: "The app's secret (App settings, Basic)", secret: true, check: something },
+      { key: "accessToken", ask: "The access token", secret: true, check: nonEmpty },
+      { key: "appSecret", ask: "The app's secret (App settings, Basic)", secret: true, check: nonEmpty },
       {
         key: "verifyToken",
-        ask: "A word of your own, to verify the web hook with",
+        ask: "A verify token for the web hook (choose one)",
         secret: true,
-        check: something,
+        check: nonEmpty,
       },
     ],
     afterwards: [
-      "Give Meta the web hook https://<your address>/channels/whatsapp/{account} and the same word.",
+      "At Meta, set the web hook https://<your address>/channels/whatsapp/{account} and the verify token.",
       "Subscribe it to messages.",
     ],
     page: "WHATSAPP.md",
@@ -84,32 +84,32 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
     title: "Signal",
     first: [
       "Install signal-cli and register or link a number with it.",
-      "Let it run: signal-cli daemon --http 127.0.0.1:8080",
+      "Start its daemon: signal-cli daemon --http 127.0.0.1:8080",
     ],
     questions: [
       {
         ...{ key: "number", ask: "The number, like +491701234567", secret: false },
-        check: form(/^\+\d{5,20}$/, "A number begins with + and the country's code, and has digits only."),
+        check: form(/^\+\d{5,20}$/, "A number is + and the country code, followed by digits only."),
       },
     ],
-    afterwards: ["Write a message to the number. It answers with a code: parley channels pair approve CODE"],
+    afterwards: ["Send a message to the number. It answers with a code: parley channels pair approve CODE"],
     page: "SIGNAL.md",
   },
   imessage: {
     title: "iMessage",
-    first: ["On a Mac that is signed in to Messages: install imsg, and let it read the disk and send."],
-    questions: [],
-    afterwards: [
-      "Write a message to that account. It answers with a code: parley channels pair approve CODE",
+    first: [
+      "On a Mac that is signed in to Messages, install imsg and allow it to read the disk and to send.",
     ],
+    questions: [],
+    afterwards: ["Send a message to that account. It answers with a code: parley channels pair approve CODE"],
     page: "IMESSAGE.md",
   },
 };
 
-/** A value that is taken from the environment at each start. */
+/** Matches a value that is read from the environment at each start. */
 export const FROM_ENVIRONMENT = /^\$\{[A-Za-z_]\w*\}$/;
 
-/** What is wrong with an answer, in words. */
+/** Returns what is wrong with an answer; undefined if nothing is. */
 export function checkAnswer(question: Guide["questions"][number], value: string): string | undefined {
   return FROM_ENVIRONMENT.test(value) ? undefined : question.check(value);
 }

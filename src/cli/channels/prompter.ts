@@ -1,5 +1,4 @@
-// Owns how a person is asked in the terminal.
-// PR1: what was broken off is a failure that says so; nothing is written then.
+// Asks a person questions in the terminal. A cancelled question is a failure, and nothing is written then.
 
 import type { Readable, Writable } from "node:stream";
 import { fail, ok, type Result } from "../../core/errors.ts";
@@ -12,7 +11,7 @@ interface AskOptions {
 }
 
 export interface Prompter {
-  tell(title: string, lines: readonly string[]): void;
+  show(title: string, lines: readonly string[]): void;
   choose<T extends string>(
     message: string,
     options: readonly { readonly value: T; readonly label: string }[],
@@ -21,16 +20,16 @@ export interface Prompter {
   confirm(message: string): Promise<Result<boolean>>;
 }
 
-const BROKEN_OFF = fail("cancelled", "broken off: nothing was written");
+const CANCELLED = fail("cancelled", "cancelled; nothing was written");
 
-/** Loads what draws the questions, and asks over the command's own streams. */
+/** Loads the prompt library and asks over the command's streams. */
 export async function openPrompter({ stdin, stdout }: Pick<CliParts, "stdin" | "stdout">): Promise<Prompter> {
   const clack = await import("@clack/prompts");
   const streams = { input: stdin as Readable, output: stdout as Writable };
   const answered = <T>(answer: T): Result<Exclude<T, symbol>> =>
-    clack.isCancel(answer) ? BROKEN_OFF : ok(answer as Exclude<T, symbol>);
+    clack.isCancel(answer) ? CANCELLED : ok(answer as Exclude<T, symbol>);
   return {
-    tell: (title, lines) =>
+    show: (title, lines) =>
       clack.note(lines.map((line, at) => `${at + 1}. ${safeLine(line)}`).join("\n"), title, streams),
     async choose(message, options) {
       const shown = options.map(({ value, label }) => ({ value: value as string, label }));

@@ -1,12 +1,11 @@
-// Owns reading on in a transcript from where one has read to.
-// CU1: every message after the last one read is handed out once, in order; where too many were missed, that
-//      is said.
+// Reads the messages of a transcript that are new since the last read.
+// Each message is returned once, in order; a gap is reported if too many were missed.
 
 import type { Message } from "../../core/message.ts";
 import type { Link, Reply } from "../gateway-link.ts";
 
 const PAGE_MESSAGES = 200;
-/** More messages than these at once are not caught up with. */
+/** A read returns at most this many pages. */
 const PAGES_MAX = 5;
 
 interface HistoryPage {
@@ -18,13 +17,13 @@ interface HistoryPage {
 export interface CaughtUp {
   /** Oldest first. */
   readonly messages: readonly Message[];
-  /** The transcript is another one than before: the session was reset. */
-  readonly begunAnew: boolean;
-  /** There are messages in between that were not read. */
+  /** The session was reset: the messages are those of its new transcript. */
+  readonly wasReset: boolean;
+  /** Older new messages were not read, because there were too many. */
   readonly gap: boolean;
 }
 
-export class Reader {
+export class TranscriptReader {
   readonly #link: Link;
   readonly #sessionKey: string;
   #sessionId: string | undefined;
@@ -35,7 +34,7 @@ export class Reader {
     this.#sessionKey = sessionKey;
   }
 
-  /** The newest `limit` messages; what comes after them is what `readOn` gives. */
+  /** Returns the newest `limit` messages; `readNew` returns the messages after them. */
   async begin(limit: number): Promise<Reply<readonly Message[]>> {
     const page = await this.#page(limit, undefined);
     if (!page.ok) return page;
@@ -43,7 +42,7 @@ export class Reader {
     return { ok: true, value: limit === 0 ? [] : page.value.messages };
   }
 
-  async readOn(): Promise<Reply<CaughtUp>> {
+  async readNew(): Promise<Reply<CaughtUp>> {
     const fresh: Message[] = [];
     let newest: HistoryPage | undefined;
     let before: string | undefined;
@@ -59,9 +58,9 @@ export class Reader {
       gap = knownAt < 0 && nextBefore !== undefined;
       before = nextBefore;
     }
-    const begunAnew = newest !== undefined && newest.sessionId !== this.#sessionId;
+    const wasReset = newest !== undefined && newest.sessionId !== this.#sessionId;
     if (newest !== undefined) this.#noteRead(newest);
-    return { ok: true, value: { messages: fresh, begunAnew, gap } };
+    return { ok: true, value: { messages: fresh, wasReset, gap } };
   }
 
   #noteRead(newest: HistoryPage): void {

@@ -1,8 +1,7 @@
-// Owns one conversation at the terminal: what is typed goes out, what happens in the session comes in, also
-// after the gateway was gone for a while.
-// CO1: a message is sent with one id, so that however often it is sent, it is said once.
-// CO2: whenever a run ends or the connection is back, the transcript is read on: it is the truth (CV1 of
-//      view.ts).
+// Runs one conversation at the terminal: sends typed lines and shows what happens in the session, also after
+// the connection was lost and restored.
+// Each message has one idempotency key, so that a repeated send adds it once.
+// After each run and each reconnect, new messages of the transcript are read: it is complete, events are not.
 
 import { COMMANDS, parseCommand } from "../../core/command.ts";
 import type { Message } from "../../core/message.ts";
@@ -13,26 +12,26 @@ import type { Cli, Trouble } from "../cli.ts";
 import type { Link } from "../gateway-link.ts";
 import { count } from "../layout.ts";
 import { messageLines } from "../message-lines.ts";
-import { Reader } from "./catch-up.ts";
+import { TranscriptReader } from "./catch-up.ts";
 import { subagentLines } from "./subagents.ts";
 import { Terminal } from "./terminal.ts";
 import { ChatView, type Op } from "./view.ts";
 
-/** Messages from before that are shown at the start. */
+/** Earlier messages that are shown at the start. */
 const SHOWN_BEFORE = 6;
 const HISTORY_DEFAULT = 20;
 const QUIT_WAIT_MS = 3_000;
 const USAGE_COLUMNS = 13;
 const HELP = [
-  "/stop         stop the agent and its sub-agents (Ctrl-C too, while it works)",
-  "/subagents    the sub-agents of this session, and what they are doing",
-  "/history [N]  the last N messages (20)",
-  "/quit         leave; the agent finishes by itself (Ctrl-D too)",
-  "Answered by the gateway, in the transcript:",
+  "/stop         stop the agent and its sub-agents (or press Ctrl-C while it works)",
+  "/subagents    list the sub-agents of this session and their state",
+  "/history [N]  show the last N messages (default: 20)",
+  "/quit         leave the chat; running work continues (or press Ctrl-D)",
+  "Commands of the gateway:",
   ...COMMANDS.filter(({ name }) => !["help", "stop"].includes(name)).map(
     ({ name, description }) => `${`/${name}`.padEnd(USAGE_COLUMNS)} ${description}`,
   ),
-  "Everything else is said to the agent.",
+  "Every other line is sent to the agent.",
 ];
 
 function isCommand(text: string): boolean {
@@ -40,9 +39,9 @@ function isCommand(text: string): boolean {
 }
 
 export interface ConversationEnd {
-  /** With --json everything that was said while it lasted: it is the answer. */
+  /** With --json, all messages of the conversation. */
   readonly messages: readonly Message[];
-  /** Why it had to end. */
+  /** The failure that ended it. */
   readonly trouble?: Trouble;
 }
 
@@ -52,11 +51,11 @@ class Conversation {
   readonly #key: string;
   readonly #terminal: Terminal;
   readonly #view: ChatView;
-  readonly #reader: Reader;
-  readonly #said: Message[] = [];
-  /** Runs of this session that have not ended, as far as one was told. */
+  readonly #reader: TranscriptReader;
+  readonly #messages: Message[] = [];
+  /** Runs of this session that have not ended, according to the events so far. */
   readonly #active = new Set<string>();
-  /** What was typed and is not accepted yet. */
+  /** Typed messages that are not accepted yet. */
   readonly #sending = new Set<Promise<void>>();
   #reading: Promise<void> = Promise.resolve();
   #readAgain = false;
@@ -70,7 +69,7 @@ class Conversation {
     this.#key = key;
     this.#terminal = new Terminal(cli);
     this.#view = new ChatView(key, cli);
-    this.#reader = new Reader(link, key);
+    this.#reader = new TranscriptReader(link, key);
   }
 
   async run(fresh: boolean): Promise<ConversationEnd> {
@@ -80,7 +79,7 @@ class Conversation {
       client.on("agent", (event) => this.#onAgent(event)),
       client.onState((state, error) => {
         if (state === "connected") void this.#onBack();
-        else if (state === "reconnecting") this.#tell("connection lost; trying again…");
+        else if (state === "reconnecting") this.#tell("connection lost; reconnecting…");
         else
           this.#giveUp({
             code: error?.code ?? "CLOSED",
@@ -91,20 +90,20 @@ class Conversation {
     try {
       await this.#begin(fresh);
       await this.#talk();
-      await this.#settled();
+      await this.#runsEnded();
     } finally {
       for (const stop of [...off, this.#off]) stop();
       this.#terminal.close();
     }
-    return { messages: this.#said, ...(this.#trouble === undefined ? {} : { trouble: this.#trouble }) };
+    return { messages: this.#messages, ...(this.#trouble === undefined ? {} : { trouble: this.#trouble }) };
   }
 
   async #begin(fresh: boolean): Promise<void> {
     const { server } = this.#link.client.hello;
-    this.#tell(`${safeLine(this.#key)}, on Parley ${safeLine(server.version)}. /help says what there is.`);
+    this.#tell(`${safeLine(this.#key)}, on Parley ${safeLine(server.version)}. /help lists the commands.`);
     const before = await this.#reader.begin(fresh ? 0 : SHOWN_BEFORE);
     if (!before.ok) return this.#giveUp(before);
-    // A result whose call is not shown says nothing.
+    // Skips results whose call is not shown.
     const from = before.value.findIndex((message) => message.role !== "toolResult");
     const lines = before.value
       .slice(Math.max(0, from))
@@ -115,7 +114,7 @@ class Conversation {
   async #talk(): Promise<void> {
     let interrupted = false;
     this.#off = this.#terminal.onInterrupt(() => {
-      // The first Ctrl-C stops the agent; with nothing to stop, or the second time, one leaves.
+      // The first Ctrl-C stops the agent; a second one, or one while idle, leaves the chat.
       if (this.#active.size === 0 || interrupted) return this.#leave();
       interrupted = true;
       void this.#stop().then(() => {
@@ -132,7 +131,7 @@ class Conversation {
     }
   }
 
-  /** Whoever says something and leaves at once has said it; a gateway that is away is not waited for long. */
+  /** Leaves after typed messages are accepted, but waits only a few seconds for the gateway. */
   async #quit(): Promise<void> {
     const { clock } = this.#cli.parts.world;
     const late = Promise.withResolvers<void>();
@@ -161,13 +160,13 @@ class Conversation {
         return this.#history(Number(argument ?? HISTORY_DEFAULT));
       default:
         if (isCommand(text)) return this.#send(text);
-        return this.#tell(`there is no command ${safeLine(name ?? "")}; /help lists them`);
+        return this.#tell(`unknown command ${safeLine(name ?? "")}; /help lists the commands`);
     }
   }
 
   async #history(wanted: number): Promise<void> {
     if (!Number.isInteger(wanted) || wanted < 1)
-      return this.#tell("/history takes a number, like /history 50");
+      return this.#tell("/history needs a number, like /history 50");
     const params = { sessionKey: this.#key, limit: Math.min(wanted, 1000) };
     const page = await this.#link.call<{ messages: readonly Message[] }>("chat.history", params);
     if (!page.ok) return this.#tell(safeLine(page.error));
@@ -182,7 +181,7 @@ class Conversation {
 
   async #say(text: string): Promise<void> {
     const runId = this.#cli.parts.world.ids.orderedUuid();
-    // A command is no message: the transcript has its answer alone.
+    // The transcript has only the answer to a command, not the command.
     if (!isCommand(text)) this.#view.typed(text);
     this.#active.add(runId);
     const sent = await this.#link.call("chat.send", {
@@ -203,8 +202,8 @@ class Conversation {
     if (!stopped.ok) return this.#tell(`not stopped: ${safeLine(stopped.error)}`);
     const { aborted, runIds } = stopped.value;
     const below = runIds.filter((runId) => !own.has(runId)).length;
-    if (!aborted && below === 0) this.#tell("there is nothing to stop");
-    else if (below > 0) this.#tell(`also stopped: ${count(below, "run")} of sub-agents, or still queued`);
+    if (!aborted && below === 0) this.#tell("nothing to stop");
+    else if (below > 0) this.#tell(`also stopped: ${count(below, "run")} of sub-agents or still queued`);
   }
 
   async #subagents(): Promise<void> {
@@ -221,7 +220,7 @@ class Conversation {
     if (event.sessionKey !== this.#key) return;
     this.#terminal.show(this.#view.chat(event));
     if (event.state === "delta") return;
-    void this.#readOn().then(() => this.#ended(event.runId));
+    void this.#readNew().then(() => this.#ended(event.runId));
   }
 
   #onAgent(event: AgentEvent): void {
@@ -233,7 +232,7 @@ class Conversation {
     if (event.data.phase === "start") {
       this.#active.add(event.runId);
       this.#terminal.show(this.#view.started(event.runId));
-    } else void this.#readOn().then(() => this.#ended(event.runId));
+    } else void this.#readNew().then(() => this.#ended(event.runId));
   }
 
   #ended(runId: string): void {
@@ -241,42 +240,38 @@ class Conversation {
     if (this.#active.size === 0) this.#idle();
   }
 
-  /**
-   * Shows what the transcript has and the terminal has not. Calls during a reading make it read once more.
-   */
-  #readOn(): Promise<void> {
+  /** Shows new messages of the transcript. A call during a read starts another read after it. */
+  #readNew(): Promise<void> {
     if (this.#readAgain) return this.#reading;
     this.#readAgain = true;
     this.#reading = this.#reading.then(async () => {
       this.#readAgain = false;
-      const read = await this.#reader.readOn();
+      const read = await this.#reader.readNew();
       if (!read.ok) return;
-      const { messages, begunAnew, gap } = read.value;
-      if (begunAnew) this.#tell("the session was reset");
-      if (gap) this.#tell("more was said meanwhile than is shown here; see /history");
-      if (this.#cli.options.json) this.#said.push(...messages);
+      const { messages, wasReset, gap } = read.value;
+      if (wasReset) this.#tell("the session was reset");
+      if (gap) this.#tell("some messages are not shown here; see /history");
+      if (this.#cli.options.json) this.#messages.push(...messages);
       this.#terminal.show(this.#view.settle(messages));
     });
     return this.#reading;
   }
 
-  /**
-   * The gateway is there again: what was missed is shown, and runs that ended meanwhile are known to have.
-   */
+  /** After a reconnect, shows missed messages and notes the runs that ended in the meantime. */
   async #onBack(): Promise<void> {
-    this.#tell("connected again");
+    this.#tell("reconnected");
     const waiting = [...this.#active];
-    await this.#readOn();
+    await this.#readNew();
     for (const runId of waiting) {
       const run = await this.#link.call<{ status: string }>("agent.wait", { runId, timeoutMs: 0 });
       if (!run.ok || run.value.status === "timeout") continue;
-      await this.#readOn();
+      await this.#readNew();
       this.#ended(runId);
     }
   }
 
-  /** At the end of the input: what was asked is answered first. */
-  async #settled(): Promise<void> {
+  /** At the end of the input, waits for the runs in progress. */
+  async #runsEnded(): Promise<void> {
     while (this.#active.size > 0 && this.#trouble === undefined) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#idle = resolve;
@@ -295,7 +290,7 @@ class Conversation {
   }
 }
 
-/** Talks until the input ends or somebody leaves. `fresh`: nothing was said in this session before. */
+/** Runs a conversation until the input ends or the user leaves. `fresh`: the session has no messages yet. */
 export function runConversation(
   cli: Cli,
   link: Link,

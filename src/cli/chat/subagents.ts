@@ -1,4 +1,4 @@
-// Owns how the answer of the tool `subagents` is shown in a chat.
+// Formats the result of the tool `subagents` for the chat.
 
 import { safeLine } from "../../core/safe-text.ts";
 import { age, excerpt, table } from "../layout.ts";
@@ -10,23 +10,23 @@ interface SubagentRow {
   readonly label?: string;
   readonly state: string;
   readonly finished: boolean;
-  /** How the job ended: `announced`, `silent`, `cancelled`. */
+  /** Outcome of the job: `announced`, `silent`, `cancelled`. */
   readonly ended?: string;
   readonly task: string;
   readonly acceptedAt?: number;
 }
 
-/** What the tool answers: the rows, or why it refused. */
-interface Answer {
+/** Result of the tool: the rows, or an error. */
+interface SubagentsResult {
   readonly subagents?: readonly SubagentRow[];
   readonly more?: boolean;
   readonly error?: string;
 }
 
-export function subagentLines(answer: Answer, nowMs: number): string[] {
+export function subagentLines(answer: SubagentsResult, nowMs: number): string[] {
   const { subagents: rows, more, error } = answer;
-  if (rows === undefined) return [safeLine(error ?? "the gateway did not say which there are")];
-  if (rows.length === 0) return ["There are no sub-agents of this session."];
+  if (rows === undefined) return [safeLine(error ?? "the gateway returned no list of sub-agents")];
+  if (rows.length === 0) return ["This session has no sub-agents."];
   const cells = rows.map((row) => [
     row.sessionKey,
     row.finished ? (row.ended ?? "finished") : row.state,
@@ -35,5 +35,5 @@ export function subagentLines(answer: Answer, nowMs: number): string[] {
     excerpt(row.task, TASK_CHARS_MAX),
   ]);
   const lines = table(["SUB-AGENT", "STATE", "STARTED", "LABEL", "TASK"], cells);
-  return more === true ? [...lines, "(and more; see parley sessions tree)"] : lines;
+  return more === true ? [...lines, "(more: parley sessions tree)"] : lines;
 }

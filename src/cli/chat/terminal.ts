@@ -1,6 +1,5 @@
-// Owns the terminal of a chat: lines that are typed, and output that never runs through what is being typed.
-// TM1: what comes in while somebody types is written above the prompt, and the typed text stays.
-// TM2: a line that comes before anybody asks for it is kept.
+// The terminal of a chat: reads typed lines, and prints output above the prompt, so that the text being typed
+// stays intact. Lines that arrive before `lines` is read are kept.
 
 import { createInterface, type Interface } from "node:readline";
 import { safeLine } from "../../core/safe-text.ts";
@@ -13,8 +12,8 @@ const CLEAR_DOWN = "\r\x1b[J";
 export class Terminal {
   readonly #cli: Cli;
   readonly #reader: Interface;
-  /** Somebody sits there; else the lines come from a file or a program. */
-  readonly #live: boolean;
+  /** False if the lines come from a file or a program. */
+  readonly #interactive: boolean;
   readonly #typed: string[] = [];
   #ended = false;
   #growing = false;
@@ -23,12 +22,12 @@ export class Terminal {
   constructor(cli: Cli) {
     const { stdin, stdout, isTTY } = cli.parts;
     this.#cli = cli;
-    this.#live = isTTY && !cli.options.json;
+    this.#interactive = isTTY && !cli.options.json;
     this.#reader = createInterface({
       input: stdin,
       prompt: PROMPT,
-      terminal: this.#live,
-      ...(this.#live ? { output: stdout } : {}),
+      terminal: this.#interactive,
+      ...(this.#interactive ? { output: stdout } : {}),
     });
     this.#reader.on("line", (line) => {
       this.#typed.push(line);
@@ -54,7 +53,7 @@ export class Terminal {
     this.#prompt();
   }
 
-  /** Each typed line; ends when the input does, or when the terminal is closed. */
+  /** Yields each typed line until the input ends or the terminal is closed. */
   async *lines(): AsyncIterable<string> {
     this.#prompt();
     for (;;) {
@@ -66,15 +65,16 @@ export class Terminal {
         });
         continue;
       }
-      if (!this.#live && line.trim() !== "") this.show([{ op: "line", text: `${PROMPT}${safeLine(line)}` }]);
+      if (!this.#interactive && line.trim() !== "")
+        this.show([{ op: "line", text: `${PROMPT}${safeLine(line)}` }]);
       yield line;
       this.#prompt();
     }
   }
 
-  /** Calls `fire` at every Ctrl-C; returns the function that ends that. */
+  /** Calls `fire` at every Ctrl-C until the returned function is called. */
   onInterrupt(fire: () => void): () => void {
-    if (!this.#live) return this.#cli.parts.onSignal("SIGINT", fire);
+    if (!this.#interactive) return this.#cli.parts.onSignal("SIGINT", fire);
     this.#reader.on("SIGINT", fire);
     return () => this.#reader.off("SIGINT", fire);
   }
@@ -86,12 +86,12 @@ export class Terminal {
   }
 
   #prompt(): void {
-    if (this.#live && !this.#growing && !this.#ended) this.#reader.prompt(true);
+    if (this.#interactive && !this.#growing && !this.#ended) this.#reader.prompt(true);
   }
 
-  /** Takes away the prompt and what is typed behind it, over as many rows as it has. */
+  /** Erases the prompt and the typed text, which may span several rows. */
   #clearPrompt(): void {
-    if (!this.#live || this.#growing) return;
+    if (!this.#interactive || this.#growing) return;
     const { rows } = this.#reader.getCursorPos();
     this.#cli.write(`${rows > 0 ? `\x1b[${rows}A` : ""}${CLEAR_DOWN}`);
   }

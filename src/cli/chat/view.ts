@@ -1,11 +1,11 @@
-// Owns what the chat shows and in which order: the transcript is the truth, live events only bring it
-// forward.
-// CV1: what was shown live is recognised when it is met in the transcript, and not shown again; what was
-//      missed while the connection was down is shown then. So nothing is lost and nothing comes twice.
-// CV2: text that grows is only ever added to; where it begins anew (a resumed run), that is said. What comes
-//      from elsewhere meanwhile is held back until the message that grows is whole.
-// CV3: a sub-agent's result comes by up to three ways (its event, its delivery, the transcript) and is shown
-//      once, by the first of them.
+// Decides what the chat shows and in which order. The transcript is complete; live events only show parts of it
+// earlier.
+// CV1: a message shown live is recognised in the transcript and not shown again; one missed while the connection
+//      was down is shown from the transcript. So each message is shown exactly once.
+// CV2: a growing text is only appended to; a restart (a resumed run) is announced. Messages from elsewhere are
+//      held back until the growing message is complete.
+// CV3: a sub-agent's result arrives up to three times (its event, its delivery, the transcript) and is shown at
+//      the first.
 
 import { dropOldest } from "../../core/bounded.ts";
 import { type Message, textOf, toolCallsOf } from "../../core/message.ts";
@@ -26,38 +26,38 @@ import {
   turnLabel,
 } from "../message-lines.ts";
 
-/** What the terminal has to do: a line of its own, or text added to the line that grows. */
+/** An instruction for the terminal: print a line, or append text to the growing line. */
 export type Op =
   | { readonly op: "line"; readonly text: string }
   | { readonly op: "grow"; readonly text: string }
   | { readonly op: "end" };
 
-/** Of each sort of thing that was shown and may come a second time. More than this are never under way. */
+/** Limit of each list of shown texts that may arrive again. Fewer are in progress at any time. */
 const REMEMBERED_MAX = 500;
-/** The calls of a long run are all met in the transcript at its end. */
+/** All calls of a long run appear in the transcript at its end. */
 const CALLS_REMEMBERED_MAX = 10_000;
 const TASK_CHARS_MAX = 160;
-/** Of a result, to tell it from others. */
+/** Characters of a result that identify it. */
 const MARK_CHARS = 200;
 
-/** The same words, however they were wrapped or escaped. */
-function gist(text: string): string {
+/** Normalizes a text, so that differently wrapped or escaped copies are equal. */
+function normalized(text: string): string {
   return safeText(text).replaceAll(/\s+/g, " ").trim();
 }
 
-/** Takes one occurrence out; false if there was none. */
+/** Removes one occurrence; returns false if there was none. */
 function take(texts: string[], text: string): boolean {
-  const at = texts.indexOf(gist(text));
+  const at = texts.indexOf(normalized(text));
   if (at >= 0) texts.splice(at, 1);
   return at >= 0;
 }
 
 function remember(texts: string[], text: string): void {
-  texts.push(gist(text));
+  texts.push(normalized(text));
   if (texts.length > REMEMBERED_MAX) texts.shift();
 }
 
-/** Remembers a call; false if it is known. */
+/** Remembers a call; returns false if it is known already. */
 function isFirst(calls: Set<string>, id: string): boolean {
   if (calls.has(id)) return false;
   calls.add(id);
@@ -75,13 +75,13 @@ export class ChatView {
   readonly #receivedEarly: string[] = [];
   readonly #calls = new Set<string>();
   readonly #results = new Set<string>();
-  /** Results that were shown, by what no other result has in common with them, and whose they are. */
+  /** Results that were shown: an identifying text and the sub-agent's key. */
   readonly #announced = new Map<string, string>();
-  /** What came from elsewhere while a message was growing. */
+  /** Lines held back while a message is growing. */
   readonly #held: Op[] = [];
-  /** Messages of others by the run that answers them: shown when that begins. */
+  /** Messages of other sessions by the run that answers them; shown when that run starts. */
   readonly #arriving = new Map<string, { readonly from: string; readonly text: string }>();
-  /** The message that is being written: as much of it as stands on the terminal. */
+  /** The growing message: its text on the terminal so far. */
   #open: { readonly runId: string; text: string } | undefined;
   #lastSettled = "";
 
@@ -90,7 +90,7 @@ export class ChatView {
     this.#paint = paint;
   }
 
-  /** The person at this terminal wrote something: it stands there already. */
+  /** Notes a message typed at this terminal, which is on the screen already. */
   typed(text: string): void {
     remember(this.#typed, text);
   }
@@ -105,7 +105,7 @@ export class ChatView {
     const ops = this.#open?.runId === event.runId ? this.#finish(text) : this.#whole(text);
     if (event.state === "aborted") return [...ops, this.#dim("  (stopped)")];
     if (event.state === "error") {
-      const why = event.errorMessage ?? event.code ?? "it did not say why";
+      const why = event.errorMessage ?? event.code ?? "no reason given";
       return [...ops, { op: "line", text: this.#paint.style("red", `  ✗ the run failed: ${below(why)}`) }];
     }
     return ops;
@@ -113,9 +113,9 @@ export class ChatView {
 
   tool(data: ToolData): Op[] {
     const line = this.#toolLine(data);
-    // A run that was stopped may tell of its call when the next one writes already.
+    // A stopped run may report its call while the next run is already writing.
     const [runId] = data.toolCallId.split(":");
-    if (this.#open !== undefined && this.#open.runId !== runId) return this.#aside(line);
+    if (this.#open !== undefined && this.#open.runId !== runId) return this.#holdBack(line);
     return [...this.#settleOpen(), ...line];
   }
 
@@ -129,10 +129,7 @@ export class ChatView {
     return [{ op: "line", text: resultLine(this.#paint, data.result ?? "", data.isError === true) }];
   }
 
-  /**
-   * A run of this session begins: what it answers is shown now, and not while another one is still being
-   * shown.
-   */
+  /** Shows the message that a starting run answers; earlier, it would appear inside another run's output. */
   started(runId: string): Op[] {
     const message = this.#arriving.get(runId);
     if (message === undefined) return [];
@@ -142,7 +139,7 @@ export class ChatView {
     return [...this.#settleOpen(), this.#incoming(message.from, message.text)];
   }
 
-  /** A step of a conversation between this session and another one; `runId` is the run that takes it. */
+  /** Shows a step of a flow between this session and another one; `runId` is the run that answers it. */
   flow(runId: string, data: FlowData): Op[] {
     const { step, from, to, turn, turnsMax, text, reason } = data;
     const mine = from === this.#sessionKey;
@@ -152,41 +149,42 @@ export class ChatView {
         if (!mine) this.#arrives(runId, `from ${other}`, text);
         return [];
       case "reply": {
-        const place = turnLabel(turn, turnsMax);
+        const label = turnLabel(turn, turnsMax);
         if (!mine) {
-          this.#arrives(runId, `from ${other}${place}`, text);
+          this.#arrives(runId, `from ${other}${label}`, text);
           return [];
         }
-        // Said already: the other's turn begins with what this session has just answered.
-        if (gist(text) === gist(this.#lastSettled) || this.#said.includes(gist(text))) return [];
+        // Already shown: the other session's turn starts with the reply of this one.
+        if (normalized(text) === normalized(this.#lastSettled) || this.#said.includes(normalized(text)))
+          return [];
         remember(this.#said, text);
         return [
           ...this.#settleOpen(),
-          { op: "line", text: `${this.#paint.style("blue", `  » to ${other}${place}:`)} ${below(text)}` },
+          { op: "line", text: `${this.#paint.style("blue", `  » to ${other}${label}:`)} ${below(text)}` },
         ];
       }
       case "task": {
         if (!mine) return [];
         const head = this.#paint.style("blue", `  » sub-agent ${other} starts:`);
-        return this.#aside([{ op: "line", text: `${head} ${excerpt(text, TASK_CHARS_MAX)}` }]);
+        return this.#holdBack([{ op: "line", text: `${head} ${excerpt(text, TASK_CHARS_MAX)}` }]);
       }
       case "announce": {
-        // For the sub-agent itself it is what it has just said.
+        // For the sub-agent itself, this is its own last message.
         if (mine && readAnnouncement(text, from) !== undefined) return [];
-        const told = mine ? undefined : this.#announcement(text, from);
-        if (told !== undefined) return told;
-        // The turn's input in the transcript is the runtime's own sentence.
+        const result = mine ? undefined : this.#announcement(text, from);
+        if (result !== undefined) return result;
+        // In the transcript, this turn's input is a fixed sentence of the runtime.
         if (!mine) remember(this.#received, `${HEADING.announce}.`);
         return [
           this.#dim(
             mine
-              ? `  ↔ ${other} now tells its own people`
+              ? `  ↔ ${other} announces the result to its own people`
               : `  ↔ the conversation with ${other} is over; announcing`,
           ),
         ];
       }
       case "refused":
-        // The tool's result says it.
+        // The tool's result shows it.
         return [];
       case "ended":
         if (reason === undefined && isSubagentKey(from)) return this.#jobEnded(from, mine);
@@ -198,7 +196,7 @@ export class ChatView {
     }
   }
 
-  /** Messages of the transcript that have not been settled yet, oldest first. */
+  /** Shows the new messages of the transcript, oldest first, unless they were shown live. */
   settle(messages: readonly Message[]): Op[] {
     const calls = new Map<string, string>();
     return messages.flatMap((message) => this.#settleOne(message, calls));
@@ -231,7 +229,7 @@ export class ChatView {
       case "toolResult": {
         const id = calls.get(message.toolCallId);
         if (id !== undefined && !isFirst(this.#results, id)) return [];
-        return this.#aside(this.#lines(message));
+        return this.#holdBack(this.#lines(message));
       }
     }
   }
@@ -247,7 +245,7 @@ export class ChatView {
       take(this.#said, text);
       return ops;
     }
-    // What was half written when the gateway stopped was never kept, and will not be met again.
+    // A message cut off by a stop of the gateway was not stored, so it will not appear in the transcript.
     this.#open = undefined;
     const end: Op[] = open === undefined ? [] : [{ op: "end" }, ...this.#held.splice(0)];
     return [...end, { op: "line", text: `${this.#speaker()}${safeText(text)}` }];
@@ -257,7 +255,7 @@ export class ChatView {
     const whole = growingText(text);
     const open = this.#open;
     if (open?.runId !== runId) {
-      // A late piece of what the transcript has shown in full already.
+      // A late delta of a message that the transcript has already shown in full.
       if (safeText(this.#lastSettled).startsWith(whole)) return [];
       const ops = this.#settleOpen();
       this.#open = { runId, text: whole };
@@ -270,12 +268,12 @@ export class ChatView {
       return [{ op: "grow", text: more }];
     }
     open.text = whole;
-    return [{ op: "end" }, this.#dim("  (begins again)"), { op: "grow", text: `${this.#speaker()}${whole}` }];
+    return [{ op: "end" }, this.#dim("  (restarted)"), { op: "grow", text: `${this.#speaker()}${whole}` }];
   }
 
-  /** A text of which no piece was seen, unless the transcript has told it already. */
+  /** Shows a text without earlier deltas, unless the transcript has already shown it. */
   #whole(text: string): Op[] {
-    if (text === "" || gist(text) === gist(this.#lastSettled)) return [];
+    if (text === "" || normalized(text) === normalized(this.#lastSettled)) return [];
     remember(this.#said, text);
     return [...this.#settleOpen(), { op: "line", text: `${this.#speaker()}${safeText(text)}` }];
   }
@@ -285,7 +283,7 @@ export class ChatView {
     dropOldest(this.#arriving, REMEMBERED_MAX);
   }
 
-  /** The message that is being written is whole now. Without text: as far as it got. */
+  /** Completes the growing message with `text`, or as it is if `text` is empty. */
   #finish(text: string): Op[] {
     const ops = text === "" || this.#open === undefined ? [] : this.#grow(this.#open.runId, text);
     return [...ops, ...this.#settleOpen()];
@@ -298,14 +296,14 @@ export class ChatView {
     return [{ op: "end" }, ...this.#held.splice(0)];
   }
 
-  /** Not a part of the message that is being written: shown when that is whole. */
-  #aside(ops: readonly Op[]): Op[] {
+  /** Returns the lines, or holds them back until the growing message is complete. */
+  #holdBack(ops: readonly Op[]): Op[] {
     if (this.#open === undefined) return [...ops];
     this.#held.push(...ops);
     return [];
   }
 
-  /** A sub-agent's result, unless it was shown already. Undefined: the text is none. */
+  /** Shows a sub-agent's result unless it was shown before. Returns undefined if the text is no result. */
   #announcement(text: string, from?: string): Op[] | undefined {
     const announcement = readAnnouncement(text, from);
     if (announcement === undefined) return undefined;
@@ -314,14 +312,14 @@ export class ChatView {
     if (this.#announced.has(mark)) return [];
     this.#noteAnnounced(mark, childKey);
     const lines = announcementLines(this.#paint, announcement);
-    return this.#aside(lines.map((line) => ({ op: "line", text: line })));
+    return this.#holdBack(lines.map((line) => ({ op: "line", text: line })));
   }
 
-  /** The end of a job is worth a line only where nothing was announced. */
+  /** Shows the end of a job, unless its result was announced. */
   #jobEnded(childKey: string, mine: boolean): Op[] {
     if (mine || [...this.#announced.values()].includes(childKey)) return [];
     this.#noteAnnounced(childKey, childKey);
-    return this.#aside([this.#dim(`  « sub-agent ${safeLine(childKey)} has ended and announces nothing`)]);
+    return this.#holdBack([this.#dim(`  « sub-agent ${safeLine(childKey)} ended without an announcement`)]);
   }
 
   #noteAnnounced(mark: string, childKey: string): void {

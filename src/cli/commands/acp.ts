@@ -1,40 +1,45 @@
-// Owns `parley acp`: an editor talks to sessions over this command's standard streams.
-// AP1: standard output carries the protocol and nothing else; everything for people goes to standard error.
-// AP2: without a gateway to attach to, this process is one for as long as the editor is there.
+// Implements `parley acp`: an editor talks to sessions over this command's standard streams.
+// Standard output carries the protocol only; messages for people go to standard error.
+// If no gateway is running, this process runs one until the editor disconnects.
 
 import { Readable, Writable } from "node:stream";
-import type { DoorOptions } from "../acp/door.ts";
+import type { AcpOptions } from "../acp/server.ts";
 import { findAddress } from "../address.ts";
 import { type Cli, createCli, EXIT } from "../cli.ts";
 import { type Link, openLink } from "../gateway-link.ts";
 
-/** How long an embedded gateway's runs may take to end when the editor has left. */
+/** Time for the runs of a gateway in this process to finish after the editor has disconnected. */
 const STOP_GRACE_MS = 10_000;
 const MESSAGE_MAX_BYTES = 24 * 1024 * 1024;
 
-/** Serves until the editor leaves, a signal comes, or the gateway is gone for good. */
-async function serve(cli: Cli, link: Link, options: DoorOptions): Promise<number> {
+/** Serves until the editor disconnects, a signal arrives, or the connection to the gateway is closed. */
+async function serve(cli: Cli, link: Link, options: AcpOptions): Promise<number> {
   const sdk = await import("@agentclientprotocol/sdk");
-  const { Door } = await import("../acp/door.ts");
+  const { AcpServer } = await import("../acp/server.ts");
   const { stdin, stdout, onSignal } = cli.parts;
   const stream = sdk.ndJsonStream(
     Writable.toWeb(stdout as Writable) as WritableStream<Uint8Array>,
     Readable.toWeb(stdin as Readable) as ReadableStream<Uint8Array>,
     { maxMessageBytes: MESSAGE_MAX_BYTES },
   );
-  const door = new Door(sdk, cli, link, options);
-  const connection = door.app().connect(stream);
+  const server = new AcpServer(sdk, cli, link, options);
+  const connection = server.app().connect(stream);
   const { promise: left, resolve } = Promise.withResolvers<number>();
-  void door.overflow.then(() => {
-    resolve(cli.fail({ code: "too_slow", error: "The editor has stopped reading what it is told." }));
+  void server.overflow.then(() => {
+    resolve(
+      cli.fail({
+        code: "too_slow",
+        error: "The editor has stopped reading: too much output is unread. Restart the editor's agent.",
+      }),
+    );
   });
   void connection.closed.then(() => resolve(EXIT.done));
   const offs = [
     onSignal("SIGINT", () => resolve(EXIT.done)),
     onSignal("SIGTERM", () => resolve(EXIT.done)),
     link.client.onState((state, error) => {
-      if (state === "reconnecting") cli.note("The connection to the gateway broke; trying again.");
-      if (state === "connected") cli.note("Connected again.");
+      if (state === "reconnecting") cli.note("The connection to the gateway was lost. Reconnecting.");
+      if (state === "connected") cli.note("Reconnected.");
       if (state === "closed")
         resolve(cli.fail({ code: error?.code ?? "CLOSED", error: error?.message ?? "" }));
     }),
@@ -47,8 +52,8 @@ async function serve(cli: Cli, link: Link, options: DoorOptions): Promise<number
   }
 }
 
-export async function runAcp(given: Cli, _args: readonly string[], options: DoorOptions): Promise<number> {
-  // Also with --json: nothing of ours may stand in the protocol's stream.
+export async function runAcp(given: Cli, _args: readonly string[], options: AcpOptions): Promise<number> {
+  // Ignores --json: standard output carries the protocol only.
   const cli = createCli(given.parts, { ...given.options, json: false });
   const { world } = cli.parts;
   const address = await findAddress(cli);
@@ -64,7 +69,7 @@ export async function runAcp(given: Cli, _args: readonly string[], options: Door
   });
   if (!opened.ok) return cli.fail(opened);
   const gateway = opened.value;
-  cli.note(`No gateway is running: this process is one, at ${gateway.httpUrl}.`);
+  cli.note(`No gateway was running, so this process runs one at ${gateway.httpUrl}.`);
   try {
     const link = await openLink({ url: gateway.url, token: gateway.token }, { reconnect: true, world });
     if (!link.ok) return cli.fail(link);

@@ -1,4 +1,4 @@
-// Owns `parley agents`: the configured agents.
+// Implements `parley agents`: lists the configured agents.
 
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";

@@ -1,9 +1,9 @@
-// Owns `parley channels`: how the accounts stand, whether they work, and who may write to them.
+// Implements `parley channels`: the status of the accounts, their test, and who may write to them.
 
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT, isGone } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
-import { age, table } from "../layout.ts";
+import { age, count, table } from "../layout.ts";
 
 const ERROR_CHARS_MAX = 100;
 
@@ -42,14 +42,14 @@ export async function listChannels(cli: Cli): Promise<number> {
     for (const line of table(["CHANNEL", "STATE", "SINCE", "WAITING", "FAILED", "ERROR"], rows))
       cli.line(line);
     if (!answer.value.channels.some(({ kind }) => kind === "channel")) {
-      cli.note("No account at a channel is configured: parley channels add");
+      cli.note("No channel account is configured. Add one: parley channels add");
     }
     cli.document(answer.value);
     return EXIT.done;
   });
 }
 
-/** `telegram`, or `telegram:work`; nothing: all of them. */
+/** Tests the accounts of a channel (`telegram`), one account (`telegram:work`), or all of them. */
 export async function testChannels(cli: Cli, [named]: readonly string[]): Promise<number> {
   return withLink(cli, async (link) => {
     const status = await link.call<{ channels: readonly ChannelRow[] }>("channels.status", {});
@@ -57,9 +57,10 @@ export async function testChannels(cli: Cli, [named]: readonly string[]): Promis
     const accounts = status.value.channels.filter(({ kind }) => kind === "channel").map(({ id }) => id);
     const wanted = accounts.filter((id) => named === undefined || id === named || id.startsWith(`${named}:`));
     if (wanted.length === 0) {
-      const there = accounts.length === 0 ? "none is configured" : `there are: ${accounts.join(", ")}`;
-      const error = named === undefined ? "no account at a channel" : `no account ${JSON.stringify(named)}`;
-      return cli.fail({ code: "channel_unknown", error: `${error}; ${there}` });
+      const known = accounts.length === 0 ? "No account is configured." : `Accounts: ${accounts.join(", ")}.`;
+      const error = named === undefined ? known : `Unknown account ${JSON.stringify(named)}. ${known}`;
+      const hint = "Add one: parley channels add";
+      return cli.fail({ code: "channel_unknown", error, ...(accounts.length === 0 ? { hint } : {}) });
     }
     const results = [];
     for (const id of wanted) {
@@ -89,7 +90,7 @@ export async function listPeers(cli: Cli): Promise<number> {
       name ?? "",
       `${age(askedAt, nowMs)} ago`,
     ]);
-    if (rows.length === 0) cli.line(cli.style("dim", "(nobody has asked, and nobody was let in)"));
+    if (rows.length === 0) cli.line(cli.style("dim", "(no pending codes, and nobody is approved)"));
     else for (const line of table(["CODE", "STATE", "ACCOUNT", "ID", "NAME", "ASKED"], rows)) cli.line(line);
     cli.document(answer.value);
     return EXIT.done;
@@ -108,14 +109,14 @@ async function decide(cli: Cli, method: string, params: object, done: string): P
 }
 
 export function approvePeer(cli: Cli, [code = ""]: readonly string[]): Promise<number> {
-  return decide(cli, "channels.pair.approve", { code }, "may write from now on");
+  return decide(cli, "channels.pair.approve", { code }, "is approved and may write now");
 }
 
 export function rejectPeer(cli: Cli, [code = ""]: readonly string[]): Promise<number> {
-  return decide(cli, "channels.pair.reject", { code }, "was turned away");
+  return decide(cli, "channels.pair.reject", { code }, "was rejected");
 }
 
-/** `<channel>:<id>` */
+/** Revokes the access of `<channel>:<id>`. */
 export async function removePeer(
   cli: Cli,
   [named = ""]: readonly string[],
@@ -123,11 +124,14 @@ export async function removePeer(
 ): Promise<number> {
   const at = named.indexOf(":");
   if (at < 1 || at === named.length - 1) {
-    return cli.fail({ code: "usage", error: "who? Like telegram:123456 (parley channels pair)" }, EXIT.usage);
+    return cli.fail(
+      { code: "usage", error: "name a person like telegram:123456; parley channels pair lists them" },
+      EXIT.usage,
+    );
   }
   const params = { channel: named.slice(0, at), peerId: named.slice(at + 1) };
   const of = account === undefined ? {} : { accountId: account };
-  return decide(cli, "channels.pair.remove", { ...params, ...of }, "may write no more");
+  return decide(cli, "channels.pair.remove", { ...params, ...of }, "may not write any more");
 }
 
 interface Binding {
@@ -139,7 +143,7 @@ interface Binding {
   readonly maxAgeMs: number;
 }
 
-/** A limit in hours; empty where there is none. */
+/** A limit in hours; empty if there is none. */
 function hours(ms: number): string {
   return ms === 0 ? "" : `${Math.round(ms / 36_000) / 100} h`;
 }
@@ -157,8 +161,8 @@ export async function listBindings(cli: Cli): Promise<number> {
       hours(idleMs),
       hours(maxAgeMs),
     ]);
-    const names = ["PLACE", "KIND", "SESSION", "USED", "ENDS AFTER", "AT AGE"];
-    if (rows.length === 0) cli.line(cli.style("dim", "(no place is bound to a session)"));
+    const names = ["CHAT", "KIND", "SESSION", "USED", "ENDS AFTER", "AT AGE"];
+    if (rows.length === 0) cli.line(cli.style("dim", "(no bindings)"));
     else for (const line of table(names, rows)) cli.line(line);
     cli.document(answer.value);
     return EXIT.done;
@@ -172,7 +176,9 @@ export async function unbindSession(cli: Cli, [sessionKey = ""]: readonly string
     const { ended } = answer.value;
     cli.line(
       safeLine(
-        ended === 0 ? `${sessionKey} has no place of its own.` : `${sessionKey} has no place any more.`,
+        ended === 0
+          ? `${sessionKey} has no bindings.`
+          : `Removed ${count(ended, "binding")} of ${sessionKey}.`,
       ),
     );
     cli.document(answer.value);

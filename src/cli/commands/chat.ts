@@ -1,4 +1,4 @@
-// Owns `parley chat`: which session is talked to, and what is left when the talk is over.
+// Implements `parley chat`: chooses or creates the session, runs the conversation, reports how it ended.
 
 import { safeLine } from "../../core/safe-text.ts";
 import { runConversation } from "../chat/conversation.ts";
@@ -18,7 +18,7 @@ async function chooseSession(cli: Cli, link: Link, options: ChatOptions): Promis
   const there = await link.call<{ key: string }>("sessions.resolve", { key });
   if (there.ok || there.code !== "session_not_found") return there;
   const opened = await create({ key });
-  if (opened.ok) cli.note(`A new conversation: ${safeLine(opened.value.key)}`);
+  if (opened.ok) cli.note(`New session: ${safeLine(opened.value.key)}`);
   return opened;
 }
 

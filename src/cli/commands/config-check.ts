@@ -1,4 +1,4 @@
-// Owns `parley config check`: everything that is wrong with the configuration, or what it amounts to.
+// Implements `parley config check`: reports every problem of the configuration, or summarizes it.
 
 import { loadSettings } from "../../config.ts";
 import { safeLine } from "../../core/safe-text.ts";
@@ -18,9 +18,9 @@ export async function checkConfig(cli: Cli): Promise<number> {
   const agents = settings.agents.map(({ id, model }) => ({ id, model }));
   const between = agentToAgent.enabled
     ? `agents reach each other (${allowed(agentToAgent.allow)})`
-    : "agents stay apart";
+    : "agents cannot reach each other";
   const lines = [
-    `${path}: ${exists ? "no problem found" : "there is no such file; everything has its default"}.`,
+    `${path}: ${exists ? "no problem found" : "this file does not exist, so every setting has its default"}.`,
     `agents   ${agents.map(({ id, model }) => `${id} on ${model}`).join(", ")}`,
     `gateway  ${host}:${port}`,
     `store    ${storePlace(settings.store)}`,

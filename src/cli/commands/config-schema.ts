@@ -1,12 +1,12 @@
-// Owns `parley config schema`: what an editor needs to complete and check the configuration file.
-// CS1: a file is replaced only where it is a schema of ours, or there was none.
+// Implements `parley config schema`: prints the schema with which an editor completes and checks the
+// configuration file. An existing file is replaced only if it is a schema of Parley's.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { configJsonSchema } from "../../config/schema.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 
-/** Whether the file may be written: missing, or written by this command before. */
+/** Returns whether the file may be written: it is missing, or this command wrote it before. */
 async function mayWrite(file: string, title: unknown): Promise<boolean> {
   try {
     const there: unknown = JSON.parse(await readFile(file, "utf8"));
@@ -24,12 +24,12 @@ export async function printSchema(
   const schema = configJsonSchema();
   const { write: file } = options;
   if (file === undefined) {
-    // The answer is one JSON document, with --json and without.
+    // One JSON document, with or without --json.
     cli.parts.stdout.write(`${JSON.stringify(schema, undefined, 2)}\n`);
     return EXIT.done;
   }
   if (!(await mayWrite(file, schema.title))) {
-    const error = `${file} is not a schema of Parley's: name another file, or remove it`;
+    const error = `${file} is not a schema of Parley's. Name another file, or remove it.`;
     return cli.fail({ code: "invalid_request", error });
   }
   try {
@@ -39,7 +39,7 @@ export async function printSchema(
     return cli.fail({ code: "invalid_request", error: text });
   }
   cli.line(
-    safeLine(`${file} is written. The first line of the configuration may point at it: $schema: "${file}",`),
+    safeLine(`Wrote ${file}. To use it, add this first line to the configuration: $schema: "${file}",`),
   );
   cli.document({ ok: true, file });
   return EXIT.done;

@@ -1,4 +1,4 @@
-// Owns `parley cron`: scheduled jobs as an operator makes, sees and fires them.
+// Implements `parley cron`: adds, lists, changes, runs and removes scheduled jobs.
 
 import { safeLine } from "../../core/safe-text.ts";
 import { closestKeys } from "../../core/session-key.ts";
@@ -45,7 +45,7 @@ interface Answer {
   readonly note?: string;
 }
 
-/** What `cron add` and `cron update` take. */
+/** The options of `cron add` and `cron update`. */
 interface JobOptions {
   readonly cron?: string;
   readonly tz?: string;
@@ -101,8 +101,8 @@ function jobLines(cli: Cli, jobs: readonly Job[]): void {
   for (const line of table(["ID", "NAME", "SCHEDULE", "NEXT", "LAST", "AGENT"], rows)) cli.line(line);
   for (const { id, name = id, problem } of jobs) {
     if (problem === undefined) continue;
-    const mend = `configure that agent again, or remove the job with "parley cron remove ${id}"`;
-    cli.note(safeLine(`warning: each turn of ${JSON.stringify(name)} fails: ${problem}; ${mend}`));
+    const fix = `Configure that agent, or remove the job: parley cron remove ${id}`;
+    cli.note(safeLine(`warning: each turn of ${JSON.stringify(name)} fails: ${problem}. ${fix}`));
   }
 }
 
@@ -116,25 +116,26 @@ export async function listJobs(
     if (!page.ok) return cli.fail(page);
     const { jobs, note, nextCursor } = page.value;
     if (note !== undefined) cli.note(safeLine(note));
-    if (jobs.length === 0) cli.line("There is no scheduled job; parley cron add makes one.");
+    if (jobs.length === 0) cli.line("No scheduled jobs. Add one: parley cron add");
     else jobLines(cli, jobs);
-    if (nextCursor !== undefined) cli.note(`There are more than ${count(jobs.length, "job")}; see --limit.`);
+    if (nextCursor !== undefined)
+      cli.note(`There are more than ${count(jobs.length, "job")}. Show more with --limit.`);
     cli.document(page.value);
     return EXIT.done;
   });
 }
 
-const LOOKED_AT_ONCE = 500;
+const PAGE_JOBS = 500;
 const JOB_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** The job that a word of the command line means: its id, or its name where only one has it. */
+/** Finds a job by its id, or by its name if only one job has that name. */
 async function jobIn(link: Link, word: string): Promise<Reply<string>> {
   if (JOB_ID.test(word)) return { ok: true, value: word };
   const jobs: Job[] = [];
   let cursor: string | undefined;
   do {
     const more = cursor === undefined ? {} : { cursor };
-    const page = await link.call<Page>("cron.list", { limit: LOOKED_AT_ONCE, ...more });
+    const page = await link.call<Page>("cron.list", { limit: PAGE_JOBS, ...more });
     if (!page.ok) return page;
     jobs.push(...page.value.jobs);
     cursor = page.value.nextCursor;
@@ -146,21 +147,21 @@ async function jobIn(link: Link, word: string): Promise<Reply<string>> {
   const named = JSON.stringify(word.slice(0, 80));
   if (only !== undefined) {
     const ids = found.map(({ id }) => id).join(", ");
-    const error = `${found.length} jobs are called ${named}: say which, by its id (${ids})`;
+    const error = `${found.length} jobs have the name ${named}. Give an id: ${ids}`;
     return { ok: false, code: "INVALID_REQUEST", error };
   }
   const names = jobs.flatMap(({ name }) => name ?? []);
   const nearest = closestKeys(word, names, 1).map((name) => ` Did you mean ${JSON.stringify(name)}?`);
-  const hint = "parley cron list shows their ids and names.";
+  const hint = "List ids and names: parley cron list";
   return {
     ok: false,
     code: "NOT_FOUND",
-    error: `no job has the id or name ${named}.${nearest.join("")}`,
+    error: `No job has the id or name ${named}.${nearest.join("")}`,
     hint,
   };
 }
 
-/** Does something to the job that the first argument means. */
+/** Runs `work` with the id of the job that the first argument names. */
 async function withJob(
   cli: Cli,
   [word = ""]: readonly string[],
@@ -172,17 +173,17 @@ async function withJob(
   });
 }
 
-type Asked = Record<string, unknown>;
-type Read =
-  | { readonly ok: true; readonly value: Asked | undefined }
+type JobParams = Record<string, unknown>;
+type ScheduleResult =
+  | { readonly ok: true; readonly value: JobParams | undefined }
   | { readonly ok: false; readonly error: string };
 
-/** The schedule that the options name; nothing: none of them does. */
-function scheduleOf(options: JobOptions, nowMs: number): Read {
+/** Returns the schedule that the options name; undefined if none of them does. */
+function scheduleOf(options: JobOptions, nowMs: number): ScheduleResult {
   const named = (["cron", "every", "at", "in"] as const).filter((name) => options[name] !== undefined);
   const [kind, second] = named;
-  if (second !== undefined) return { ok: false, error: `give one of --${named.join(", --")}, not several` };
-  if (options.tz !== undefined && kind !== "cron") return { ok: false, error: "--tz goes with --cron only" };
+  if (second !== undefined) return { ok: false, error: `use only one of --${named.join(", --")}` };
+  if (options.tz !== undefined && kind !== "cron") return { ok: false, error: "--tz needs --cron" };
   const text = kind === undefined ? "" : (options[kind] ?? "");
   switch (kind) {
     case undefined:
@@ -209,10 +210,10 @@ function scheduleOf(options: JobOptions, nowMs: number): Read {
   }
 }
 
-const given = (name: string, value: unknown): Asked => (value === undefined ? {} : { [name]: value });
+const given = (name: string, value: unknown): JobParams => (value === undefined ? {} : { [name]: value });
 
-/** What both `add` and `update` send, besides the schedule. */
-function choicesOf(options: JobOptions): Asked {
+/** Returns the params that `add` and `update` share, without the schedule. */
+function sharedParams(options: JobOptions): JobParams {
   const { deliver, channel, account, thread, timeout, missed } = options;
   const where = {
     ...given("channel", channel),
@@ -228,7 +229,7 @@ function choicesOf(options: JobOptions): Asked {
   };
 }
 
-async function send(cli: Cli, link: Link, method: string, params: Asked, done: string): Promise<number> {
+async function send(cli: Cli, link: Link, method: string, params: JobParams, done: string): Promise<number> {
   const answer = await link.call<Answer>(method, params);
   if (!answer.ok) return cli.fail(answer);
   const { job, note } = answer.value;
@@ -243,12 +244,12 @@ export async function addJob(cli: Cli, args: readonly string[], options: JobOpti
   const schedule = scheduleOf(options, cli.parts.world.clock.now());
   if (!schedule.ok) return cli.fail({ code: "usage", error: schedule.error }, EXIT.usage);
   if (schedule.value === undefined) {
-    const error = "when is it due? Give one of --cron, --every, --at, --in";
+    const error = "the job has no schedule: give one of --cron, --every, --at, --in";
     return cli.fail({ code: "usage", error }, EXIT.usage);
   }
   const params = {
     schedule: schedule.value,
-    ...choicesOf({ ...options, message: args[0] ?? "" }),
+    ...sharedParams({ ...options, message: args[0] ?? "" }),
     ...given("name", options.name),
     ...given("agentId", options.agent),
     ...given("model", options.model),
@@ -258,15 +259,16 @@ export async function addJob(cli: Cli, args: readonly string[], options: JobOpti
   return withLink(cli, (link) => send(cli, link, "cron.add", params, "scheduled"));
 }
 
-/** A text that takes a setting away when it is empty. */
-const cleared = (name: string, value: string | undefined): Asked => given(name, value === "" ? null : value);
+/** Returns the param, or null (removes the setting) for an empty value. */
+const cleared = (name: string, value: string | undefined): JobParams =>
+  given(name, value === "" ? null : value);
 
 export async function updateJob(cli: Cli, args: readonly string[], options: JobOptions): Promise<number> {
   const schedule = scheduleOf(options, cli.parts.world.clock.now());
   if (!schedule.ok) return cli.fail({ code: "usage", error: schedule.error }, EXIT.usage);
   const patch = {
     ...given("schedule", schedule.value),
-    ...choicesOf(options),
+    ...sharedParams(options),
     ...cleared("name", options.name),
     ...cleared("model", options.model),
     ...cleared("thinking", options.thinking),
@@ -274,7 +276,10 @@ export async function updateJob(cli: Cli, args: readonly string[], options: JobO
     ...(options.disable === true ? { enabled: false } : {}),
   };
   if (Object.keys(patch).length === 0) {
-    return cli.fail({ code: "usage", error: "what is to change? See parley cron update --help" }, EXIT.usage);
+    return cli.fail(
+      { code: "usage", error: "no change is given; see parley cron update --help" },
+      EXIT.usage,
+    );
   }
   return withJob(cli, args, (link, id) => send(cli, link, "cron.update", { id, patch }, "changed"));
 }
@@ -283,7 +288,7 @@ export async function removeJob(cli: Cli, args: readonly string[]): Promise<numb
   return withJob(cli, args, async (link, id) => {
     const answer = await link.call("cron.remove", { id });
     if (!answer.ok) return cli.fail(answer);
-    cli.line(safeLine(`${id} is removed. Its session cron:${id} stays.`));
+    cli.line(safeLine(`Removed ${id}. Its session cron:${id} stays.`));
     cli.document(answer.value);
     return EXIT.done;
   });
@@ -294,7 +299,7 @@ export async function runJob(cli: Cli, args: readonly string[]): Promise<number>
     const answer = await link.call<{ runId: string; sessionKey: string }>("cron.run", { id });
     if (!answer.ok) return cli.fail(answer);
     const { runId, sessionKey } = answer.value;
-    cli.line(safeLine(`${id} runs now, in ${sessionKey} (run ${runId}).`));
+    cli.line(safeLine(`${id} runs now in ${sessionKey} (run ${runId}).`));
     cli.document(answer.value);
     return EXIT.done;
   });
@@ -317,8 +322,8 @@ export async function showRuns(
       turn.delivery ?? "",
       excerpt(turn.error ?? "", ERROR_CHARS_MAX),
     ]);
-    if (rows.length === 0) cli.line("This job has had no turn yet.");
-    const names = ["WHEN", "CAUSE", "RESULT", "TOOK", "TOKENS", "DELIVERY", "WHY"];
+    if (rows.length === 0) cli.line("This job has not run yet.");
+    const names = ["WHEN", "CAUSE", "RESULT", "TOOK", "TOKENS", "DELIVERY", "ERROR"];
     if (rows.length > 0) for (const line of table(names, rows)) cli.line(line);
     cli.document(page.value);
     return EXIT.done;

@@ -1,4 +1,4 @@
-// Owns `parley deliveries`: the outbox as an operator sees and settles it.
+// Implements `parley deliveries`: lists, retries and dismisses deliveries of the outbox.
 
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
@@ -8,7 +8,7 @@ import { age, excerpt, table } from "../layout.ts";
 const TEXT_CHARS_MAX = 60;
 const ERROR_CHARS_MAX = 120;
 
-interface Place {
+interface Route {
   readonly channel: string;
   readonly to: string;
   readonly accountId?: string;
@@ -19,18 +19,18 @@ interface DeliveryRow {
   readonly id: string;
   readonly sessionKey: string;
   readonly kind: string;
-  readonly route: Place;
+  readonly route: Route;
   readonly text: string;
   readonly state: string;
   readonly code?: string;
-  /** In words, of the last attempt that came to nothing. */
+  /** Of the last failed attempt, for people. */
   readonly error?: string;
   readonly attempts: number;
   readonly createdAt: number;
 }
 
-/** `telegram -1001`, and where there are several accounts or threads, which. */
-function placeWords({ channel, to, accountId = "default", threadId }: Place): string {
+/** Formats a route as `telegram -1001`, with account and thread if they are not the default. */
+function routeText({ channel, to, accountId = "default", threadId }: Route): string {
   const from = accountId === "default" ? channel : `${channel}:${accountId}`;
   return threadId === undefined ? `${from} ${to}` : `${from} ${to} thread ${threadId}`;
 }
@@ -58,13 +58,13 @@ export async function listDeliveries(
       row.code === undefined ? row.state : `${row.state} (${row.code})`,
       `${age(row.createdAt, nowMs)} ago`,
       String(row.attempts),
-      placeWords(row.route),
+      routeText(row.route),
       excerpt(row.text, TEXT_CHARS_MAX),
       row.state === "sent" ? "" : excerpt(row.error ?? "", ERROR_CHARS_MAX),
     ]);
     if (rows.length === 0) cli.line("The outbox is empty.");
     else {
-      const names = ["ID", "STATE", "MADE", "TRIES", "TO", "TEXT", "ERROR"];
+      const names = ["ID", "STATE", "CREATED", "ATTEMPTS", "TO", "TEXT", "ERROR"];
       for (const line of table(names, rows)) cli.line(line);
     }
     cli.document(page.value);
@@ -83,9 +83,9 @@ async function settle(cli: Cli, method: string, id: string, done: string): Promi
 }
 
 export async function retryDelivery(cli: Cli, args: readonly string[]): Promise<number> {
-  return settle(cli, "deliveries.retry", args[0] ?? "", "is tried again.");
+  return settle(cli, "deliveries.retry", args[0] ?? "", "will be retried.");
 }
 
 export async function dismissDelivery(cli: Cli, args: readonly string[]): Promise<number> {
-  return settle(cli, "deliveries.dismiss", args[0] ?? "", "was given up.");
+  return settle(cli, "deliveries.dismiss", args[0] ?? "", "is dismissed.");
 }

@@ -1,4 +1,4 @@
-// Owns `parley devices`: the devices that have a device token, and the end of one's tokens.
+// Implements `parley devices`: lists the devices that have a device token, and revokes tokens.
 
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
@@ -54,12 +54,14 @@ export async function revokeDevice(cli: Cli, [wanted = ""]: readonly string[]): 
     if (start === "" || deviceId === undefined || others.length > 0) {
       const shown = JSON.stringify(wanted.slice(0, 80));
       const error =
-        ids.length === 0 ? `no device with a token has the id ${shown}` : `several ids begin with ${shown}`;
-      return cli.fail({ code: "usage", error, hint: "parley devices list shows them." }, EXIT.usage);
+        ids.length === 0
+          ? `no device with a token has the id ${shown}`
+          : `several device ids begin with ${shown}`;
+      return cli.fail({ code: "usage", error, hint: "List the ids: parley devices list" }, EXIT.usage);
     }
     const revoked = await link.call("device.token.revoke", { deviceId });
     if (!revoked.ok) return cli.fail(revoked);
-    cli.line(safeLine(`The tokens of the device ${deviceId.slice(0, ID_SHOWN_CHARS)} are revoked.`));
+    cli.line(safeLine(`Revoked the tokens of device ${deviceId.slice(0, ID_SHOWN_CHARS)}.`));
     cli.document(revoked.value);
     return EXIT.done;
   });

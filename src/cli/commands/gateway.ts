@@ -1,20 +1,20 @@
-// Owns `parley` and `parley gateway`: starts the gateway in this terminal, says so in four lines, stops it
-// in order.
-// GW1: the first SIGTERM or SIGINT lets running work finish or parks it; a second SIGINT ends the process
-//      at once. Neither loses anything: what was accepted is on disk.
-// GW2: the token is printed to somebody who sits at a terminal, inside the page's link, and nowhere else.
+// Implements `parley` and `parley gateway`: starts the gateway in this terminal, prints four lines about it,
+// and stops it on a signal.
+// The first SIGTERM or SIGINT lets running work finish or parks it; a second SIGINT exits at once. Neither
+// loses accepted work, which is on disk.
+// GW2: the token is printed only at a terminal, inside the page's link.
 
 import { join } from "node:path";
 import { safeLine } from "../../core/safe-text.ts";
 import { storePlace } from "../../core/settings.ts";
 import { TOKEN_FILE } from "../../gateway/protocol.ts";
 import { releaseIdleMemory, thisMachine } from "../../world/idle-memory.ts";
-import { callable, pageLink } from "../address.ts";
+import { pageLink, reachableHost } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { count } from "../layout.ts";
 import type { RunningGateway } from "../parts.ts";
 
-/** Running work has this long to finish or to be parked. */
+/** Time for running work to finish or to be parked. */
 const STOP_GRACE_MS = 10_000;
 const INTERRUPTED = 130;
 const KEYS = "ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY";
@@ -25,10 +25,8 @@ interface StartOptions {
   readonly host?: string;
 }
 
-/**
- * Resolves at the first signal that asks the process to stop. From then on a second SIGINT ends it at once.
- */
-function stopAsked(cli: Cli): { asked: Promise<void>; release: () => void } {
+/** Resolves at the first signal that stops the process. After that, a second SIGINT exits at once. */
+function stopSignal(cli: Cli): { asked: Promise<void>; release: () => void } {
   const { parts } = cli;
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   let interrupts = 0;
@@ -36,7 +34,7 @@ function stopAsked(cli: Cli): { asked: Promise<void>; release: () => void } {
   const onInt = parts.onSignal("SIGINT", () => {
     interrupts++;
     if (interrupts > 1) return parts.exitNow(INTERRUPTED);
-    cli.note("Stopping; running work is finished or parked within 10 s. Ctrl-C again stops at once.");
+    cli.note("Stopping: running work is finished or parked within 10 s. Press Ctrl-C again to stop at once.");
     resolve();
   });
   const release = (): void => {
@@ -46,22 +44,19 @@ function stopAsked(cli: Cli): { asked: Promise<void>; release: () => void } {
   return { asked, release };
 }
 
-/**
- * The options that a command needs to find this gateway: none, if it runs where the usual configuration
- * says.
- */
-function wayBack(cli: Cli, gateway: RunningGateway, options: StartOptions): string[] {
+/** Returns the options with which a command finds this gateway; none if it runs at the default address. */
+function connectOptions(cli: Cli, gateway: RunningGateway, options: StartOptions): string[] {
   const { config } = cli.options;
   const { host, port } = gateway.settings.gateway;
   const overridden = options.host !== undefined || options.port !== undefined;
-  const moved = overridden || gateway.url !== `ws://${callable(host)}:${port}`;
+  const moved = overridden || gateway.url !== `ws://${reachableHost(host)}:${port}`;
   return [
     ...(config === undefined ? [] : [`--config ${config}`]),
     ...(moved ? [`--url ${gateway.url}`] : []),
   ];
 }
 
-/** The page; whoever reads this in a log is told how to get the link that signs in. */
+/** Returns the page's link. In a log, where the token must not appear, says how to get the link. */
 function pageLine(
   { parts, options: { json } }: Cli,
   gateway: RunningGateway,
@@ -72,7 +67,7 @@ function pageLine(
   return `Page: ${httpUrl} (the link that signs in: ${["npx parley", ...back, "link"].join(" ")})`;
 }
 
-/** What is running, where, and what to type next. */
+/** Returns the lines printed after the start: agents, page, store, next command. */
 export function startLines(cli: Cli, gateway: RunningGateway, options: StartOptions): string[] {
   const { settings } = gateway;
   const agents = settings.agents.map((agent) => agent.id).join(", ");
@@ -84,7 +79,7 @@ export function startLines(cli: Cli, gateway: RunningGateway, options: StartOpti
   const token = gateway.tokenIsGenerated
     ? `token in ${join(settings.store.dir, TOKEN_FILE)}`
     : "token as configured";
-  const back = wayBack(cli, gateway, options);
+  const back = connectOptions(cli, gateway, options);
   return [
     `Parley is running: ${count(settings.agents.length, "agent")} (${agents}) ${model}.`,
     pageLine(cli, gateway, back),
@@ -95,7 +90,7 @@ export function startLines(cli: Cli, gateway: RunningGateway, options: StartOpti
 
 export async function runGateway(cli: Cli, _args: readonly string[], options: StartOptions): Promise<number> {
   const { config } = cli.options;
-  const stop = stopAsked(cli);
+  const stop = stopSignal(cli);
   const starting = new AbortController();
   void stop.asked.then(() => starting.abort());
   try {
@@ -105,7 +100,7 @@ export async function runGateway(cli: Cli, _args: readonly string[], options: St
       ...(options.port === undefined ? {} : { port: options.port }),
       ...(options.host === undefined ? {} : { host: options.host }),
     });
-    // Only a start that waits for the database is ended by the signal.
+    // The signal cancels only a start that waits for the database.
     if (!opened.ok) return starting.signal.aborted ? EXIT.done : cli.fail(opened);
     const gateway = opened.value;
     for (const warning of gateway.warnings) cli.note(`warning: ${safeLine(warning)}`);

@@ -1,6 +1,6 @@
-// Owns `parley import`: says what came over from another program's state directory, and what did not.
-// IC1: no value of the source is shown: names, counts and paths only; and of what has to be accepted, what it
-//      would do.
+// Implements `parley import`: imports another program's state directory and reports what was left out.
+// Shows no value of the source, only names, counts and paths; for a setting that has to be accepted, also
+// its effect.
 
 import { resolve } from "node:path";
 import { safeLine } from "../../core/safe-text.ts";
@@ -10,29 +10,29 @@ import { count } from "../layout.ts";
 import type { ImportFacts } from "../parts.ts";
 
 const INTERRUPTED = 130;
-/** Between two words to somebody who watches. */
-const SESSIONS_TOLD = 100;
+/** Reports progress after this many sessions. */
+const PROGRESS_SESSIONS = 100;
 const LEFT_SHOWN = 30;
 
 function configLines({ config, dryRun }: ImportFacts): string[] {
   const { kind, path = "", notes, left } = config;
   const would = dryRun ? "would be " : "";
   const first = {
-    none: "Configuration: nothing in it could be taken over.",
-    there: `Configuration: the same one is there already, in ${path}.`,
+    none: "Configuration: nothing could be imported.",
+    there: `Configuration: ${path} has the same content already.`,
     written: `Configuration: ${would}written to ${path}.`,
-    proposed: `Configuration: there is one already, so it ${dryRun ? "would be" : "is"} proposed in ${path}.`,
+    proposed: `Configuration: one exists already, so the imported one ${dryRun ? "would be" : "is"} in ${path}.`,
   }[kind];
   const shown = left.slice(0, LEFT_SHOWN).join(", ");
   const more = left.length > LEFT_SHOWN ? ` and ${left.length - LEFT_SHOWN} more` : "";
   return [
     first,
     ...notes.map((note) => `  - ${note}`),
-    ...(left.length === 0 ? [] : [`  - without a counterpart here: ${shown}${more}`]),
+    ...(left.length === 0 ? [] : [`  - not supported here: ${shown}${more}`]),
   ];
 }
 
-/** Settings that its author could misuse: what each would do, and how it is accepted. */
+/** Returns the settings that need the user's trust: the effect of each, and how to accept it. */
 function trustLines({ config }: ImportFacts): string[] {
   const left = config.trusted.filter(({ accepted }) => !accepted);
   const taken = config.trusted.filter(({ accepted }) => accepted);
@@ -42,7 +42,7 @@ function trustLines({ config }: ImportFacts): string[] {
     ...(taken.length === 0 ? [] : ["Accepted:", ...list(taken)]),
     ...(left.length === 0
       ? []
-      : ["Left out until you accept it (--accept NAME, or --accept all):", ...list(left)]),
+      : ["Left out until you accept them (--accept NAME, or --accept all):", ...list(left)]),
   ];
 }
 
@@ -51,14 +51,14 @@ function sessionLines({ sessions, entries, repairs, dryRun }: ImportFacts): stri
   const would = dryRun ? "would be " : "";
   const { callsWithoutResult, resultsWithoutCall } = repairs;
   return [
-    `Sessions: ${added} ${would}added, ${toppedUp} ${would}topped up, ${unchanged} there already, ` +
-      `${leftAloneCount} left alone; ${entries} transcript entries ${would}written.`,
+    `Sessions: ${added} ${would}added, ${toppedUp} ${would}extended, ${unchanged} unchanged, ` +
+      `${leftAloneCount} skipped; ${entries} transcript entries ${would}written.`,
     ...leftAlone.map(({ key, why }) => `  - ${key}: ${why}`),
     ...(leftAloneCount > leftAlone.length ? [`  - and ${leftAloneCount - leftAlone.length} more`] : []),
     ...(callsWithoutResult + resultsWithoutCall === 0
       ? []
       : [
-          `  - tool calls without a result: ${callsWithoutResult} (each got one that says so); ` +
+          `  - tool calls without a result: ${callsWithoutResult} (each got a result that says so); ` +
             `results without a call: ${resultsWithoutCall} (left out)`,
         ]),
   ];
@@ -70,7 +70,7 @@ function remarkLines({ remarks }: ImportFacts): string[] {
     const more = times > examples.length && examples.length > 0 ? ", …" : "";
     return `  - ${what}: ${times}${examples.length === 0 ? "" : ` (${examples.join(", ")}${more})`}`;
   });
-  return ["Not as it was, or not taken over:", ...lines];
+  return ["Changed or left out:", ...lines];
 }
 
 export async function runImport(
@@ -84,12 +84,12 @@ export async function runImport(
   const offs = (["SIGINT", "SIGTERM"] as const).map((name) =>
     parts.onSignal(name, () => {
       if (stop.signal.aborted) return parts.exitNow(INTERRUPTED);
-      cli.note("Stopping after this session; run the same command again to go on.");
+      cli.note("Stopping after this session. Run the same command again to continue.");
       stop.abort();
     }),
   );
   const ask = async ({ name, text }: { readonly name: string; readonly text: string }) =>
-    (await openPrompter(parts)).confirm(safeLine(`${name} ${text}. Take it over?`));
+    (await openPrompter(parts)).confirm(safeLine(`${name} ${text}. Import it?`));
   try {
     const facts = await parts.importState({
       dir: dir.startsWith("~/") ? `${parts.home}${dir.slice(1)}` : resolve(dir),
@@ -97,17 +97,20 @@ export async function runImport(
       ...(parts.isTTY && !options.json && !dryRun ? { ask } : {}),
       signal: stop.signal,
       progress: (sessions) => {
-        if (parts.isTTY && sessions % SESSIONS_TOLD === 0) cli.note(`${count(sessions, "session")} so far`);
+        if (parts.isTTY && sessions % PROGRESS_SESSIONS === 0)
+          cli.note(`${count(sessions, "session")} so far`);
       },
       ...(options.config === undefined ? {} : { configPath: options.config }),
     });
     if (!facts.ok) return cli.fail(facts);
     const { from, to, interrupted } = facts.value;
-    cli.line(safeLine(dryRun ? `Nothing is written: from ${from} to ${to}` : `From ${from} to ${to}`));
+    cli.line(
+      safeLine(dryRun ? `Dry run, nothing is written: from ${from} to ${to}` : `From ${from} to ${to}`),
+    );
     for (const lines of [configLines, trustLines, sessionLines, remarkLines]) {
       for (const line of lines(facts.value)) cli.line(safeLine(line));
     }
-    if (interrupted) cli.line("It was stopped before its end: run the same command again to go on.");
+    if (interrupted) cli.line("The import was interrupted. Run the same command again to continue.");
     cli.document({ ok: !interrupted, ...facts.value });
     return interrupted ? EXIT.failed : EXIT.done;
   } finally {

@@ -1,5 +1,5 @@
-// Owns `parley tool` and `parley call`: any tool as a session would call it, any method of the protocol.
-// IN1: what is printed is what came back, as JSON, with --json or without.
+// Implements `parley tool` (calls a tool as a session does) and `parley call` (calls a method of the protocol).
+// Prints the answer as JSON, with or without --json.
 
 import { isObject } from "../../core/json.ts";
 import { safeJson } from "../../core/safe-text.ts";

@@ -1,14 +1,14 @@
-// Owns `parley link`: the link that opens the page and signs in, for whoever may read the token.
-// LI1: the page behind the link reads the token, so it is not printed while another program has the address.
+// Implements `parley link`: prints the link that opens the page and signs in.
+// The page behind the link reads the token, so the link is not printed while another program has the address.
 
 import { safeLine } from "../../core/safe-text.ts";
 import { findAddress, pageLink, probe } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import type { Reply } from "../gateway-link.ts";
 
-const NOT_OURS = "The link is not printed: a page there could read the token.";
+const NOT_OURS = "The link is not printed, because that program could read the token.";
 
-/** Whether the gateway of this configuration holds its store; undefined: nobody here can tell. */
+/** Returns whether this configuration's gateway holds its store; undefined if that cannot be found out. */
 async function holdsStore({ parts, options }: Cli): Promise<boolean | undefined> {
   if (options.url !== undefined) return undefined;
   const { loadSettings } = await import("../../config.ts");
@@ -18,18 +18,15 @@ async function holdsStore({ parts, options }: Cli): Promise<boolean | undefined>
   return (await parts.inspectStore(loaded.value.settings.store.dir)).state === "in_use";
 }
 
-/** Says whether the gateway runs. A failure: another program has the address. */
+/** Returns whether the gateway runs. Fails if another program has the address. */
 async function checkAddress(cli: Cli, base: string): Promise<Reply<"runs" | "stopped">> {
   const found = await probe(base, cli.parts.world.clock);
   if (found === "nobody") return { ok: true, value: "stopped" };
   if (found === "gateway" && (await holdsStore(cli)) !== false) return { ok: true, value: "runs" };
   const [what, hint] =
     found === "gateway"
-      ? [
-          `The gateway at ${base} is another one: none runs on this store.`,
-          "Name its configuration with --config",
-        ]
-      : [`A program that is no gateway answers at ${base}.`, "Stop that program"];
+      ? [`The gateway at ${base} uses another store.`, "Name its configuration with --config"]
+      : [`Another program, not a gateway, answers at ${base}.`, "Stop that program"];
   return {
     ok: false,
     code: "foreign_gateway",
@@ -45,14 +42,14 @@ export async function printLink(cli: Cli): Promise<number> {
   if (token === "") {
     return cli.fail({
       code: "unauthorized",
-      error: "There is no token yet: the gateway makes one at its first start.",
-      hint: "Start it with: npx parley",
+      error: "There is no token yet: the gateway generates one at its first start.",
+      hint: "Start the gateway: npx parley",
     });
   }
   const base = url.replace(/^ws/, "http");
   const checked = await checkAddress(cli, base);
   if (!checked.ok) return cli.fail(checked);
-  if (checked.value === "stopped") cli.note("The gateway does not run; start it with: npx parley");
+  if (checked.value === "stopped") cli.note("The gateway is not running. Start it: npx parley");
   const link = pageLink(base, token);
   cli.line(safeLine(link));
   cli.document({ ok: true, link });

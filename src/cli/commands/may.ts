@@ -1,4 +1,4 @@
-// Owns `parley may`: what one session may do to another, and the rule that decides.
+// Implements `parley may`: explains whether one session may access another, and which rule decides.
 
 import type { Explanation } from "../../core/explanation.ts";
 import { safeLine } from "../../core/safe-text.ts";
@@ -13,18 +13,17 @@ interface Explained {
 
 const ACCESS_WIDTH = 8;
 
-/** Whatever the rule doesn't say itself. */
+/** Returns the further failed checks, and the settings that the rule does not name. */
 function moreOf({ rule, settings, checks }: Explanation): string[] {
   const further = checks.filter((check) => !check.allowed).slice(1);
   const missing = settings.filter((setting) => !rule.includes(setting));
-  return [
-    ...further.map((check) => `also: ${check.rule}`),
-    ...missing.map((setting) => `would need ${setting}`),
-  ];
+  return [...further.map((check) => `also: ${check.rule}`), ...missing.map((setting) => `would need ${setting}`)];
 }
 
 function lines(cli: Cli, { viewer, target, answers }: Explained): void {
-  const gone = target.exists ? "" : " (there is no such session: answered as if there were)";
+  const gone = target.exists
+    ? ""
+    : " (this session does not exist; the answers apply to it if it is created)";
   cli.line(safeLine(`${viewer.key} -> ${target.key}${gone}`));
   const said = new Map<string, string>();
   for (const answer of answers) {

@@ -1,6 +1,5 @@
-// Owns `parley mcp`: the session tools for a program that starts an MCP server of its own, over its standard
-// input and output.
-// MP1: nothing but messages goes to standard output, failures of the start included.
+// Implements `parley mcp`: serves the session tools to an MCP client over standard input and output.
+// Standard output carries messages only; even a failed start is reported on standard error.
 
 import { type Cli, EXIT } from "../cli.ts";
 import { Bridge } from "../mcp/bridge.ts";
@@ -12,7 +11,7 @@ interface McpOptions {
   readonly agent?: string;
 }
 
-/** Whom to speak as, for the gateway's address: keys may hold what no header can. */
+/** Returns the query that names the session. Not a header: keys may hold characters that a header cannot. */
 function queryOf({ session, handle, agent }: McpOptions): string {
   const query = new URLSearchParams();
   if (session !== undefined) query.set("session", session);

@@ -1,5 +1,5 @@
-// Owns `parley node`: this machine as a node, and what operators do with nodes.
-// NO1: what a node answers and what it is called is shown so that it moves no cursor and hides no text.
+// Implements `parley node`: runs this machine as a node, and manages nodes.
+// Names and answers of nodes are escaped, so that they cannot move the cursor or hide text.
 
 import { join } from "node:path";
 import { nodesNamed } from "../../core/node.ts";
@@ -62,10 +62,8 @@ export async function runNode(cli: Cli, _args: readonly string[], options: RunOp
   const { platform, version } = parts.machine;
   const show = (text: string): void => cli.note(text);
   const commands = nodeCommands({ parts, allowExec, cwd, platform, show });
-  const runs = allowExec.length === 0 ? "none (--allow-exec lets some be run)" : allowExec.join(", ");
-  cli.note(
-    safeLine(`Node "${name}" (${key.value.id.slice(0, ID_SHOWN_CHARS)}). Programs that it runs: ${runs}.`),
-  );
+  const runs = allowExec.length === 0 ? "none (allow some with --allow-exec)" : allowExec.join(", ");
+  cli.note(safeLine(`Node "${name}" (${key.value.id.slice(0, ID_SHOWN_CHARS)}). Allowed programs: ${runs}.`));
   const stop = new AbortController();
   const offs = (["SIGINT", "SIGTERM"] as const).map((signal) => parts.onSignal(signal, () => stop.abort()));
   try {
@@ -103,7 +101,8 @@ export async function listNodes(cli: Cli): Promise<number> {
       row.agentId ?? "",
     ]);
     const names = ["ID", "NAME", "PLATFORM", "SEEN", "OFFERS", "AGENT"];
-    if (rows.length === 0) cli.line("No node is paired. On another machine: parley node run --url ws://…");
+    if (rows.length === 0)
+      cli.line("No nodes are paired. On another machine, run: parley node run --url ws://…");
     else for (const line of table(names, rows)) cli.line(line);
     cli.document(list.value);
     return EXIT.done;
@@ -123,7 +122,7 @@ export async function listPending(cli: Cli): Promise<number> {
       row.commands.join(" "),
       `${age(row.createdAtMs, ts)} ago`,
     ]);
-    if (rows.length === 0) cli.line("No device asks to be paired.");
+    if (rows.length === 0) cli.line("No pending pairing requests.");
     else
       for (const line of table(["CODE", "NAME", "PLATFORM", "FROM", "OFFERS", "ASKED"], rows)) cli.line(line);
     cli.document({ ts, pending });
@@ -131,7 +130,7 @@ export async function listPending(cli: Cli): Promise<number> {
   });
 }
 
-/** The node that a name, an id or the beginning of one means. */
+/** Finds a node by its name, its id or the beginning of its id. */
 async function findNode(link: Link, wanted: string): Promise<Reply<NodeRow>> {
   const list = await link.call<{ nodes: readonly NodeRow[] }>("node.list", {});
   if (!list.ok) return list;
@@ -140,9 +139,9 @@ async function findNode(link: Link, wanted: string): Promise<Reply<NodeRow>> {
   if (first !== undefined && others.length === 0) return { ok: true, value: first.row };
   const error =
     first === undefined
-      ? `no paired node ${JSON.stringify(wanted.slice(0, 80))}`
-      : `${others.length + 1} nodes are called ${JSON.stringify(wanted.slice(0, 80))}: give an id`;
-  return { ok: false, code: "node_not_found", error, hint: "parley node list shows them." };
+      ? `no paired node has the name or id ${JSON.stringify(wanted.slice(0, 80))}`
+      : `${others.length + 1} nodes have the name ${JSON.stringify(wanted.slice(0, 80))}; give an id`;
+  return { ok: false, code: "node_not_found", error, hint: "List them: parley node list" };
 }
 
 async function withNode(
@@ -173,7 +172,7 @@ export async function describeNode(cli: Cli, [wanted = ""]: readonly string[]): 
       ["machine", `${platform}, version ${version}`],
       ["seen", seen(found.value, ts)],
       ["offers", commands.join(", ") || "nothing"],
-      ["may be asked", allowedCommands.join(", ") || "nothing (nodes.allowCommands)"],
+      ["allowed", allowedCommands.join(", ") || "nothing (set nodes.allowCommands)"],
       ["session", sessionKey],
       ["agent", agentId ?? "the default agent"],
     ];
@@ -232,7 +231,7 @@ export async function rejectNode(cli: Cli, [code = ""]: readonly string[]): Prom
   return withLink(cli, async (link) => {
     const settled = await link.call("node.pair.reject", { code });
     if (!settled.ok) return cli.fail(settled);
-    cli.line(safeLine(`The request ${code} is rejected.`));
+    cli.line(safeLine(`Request ${code} is rejected.`));
     cli.document(settled.value);
     return EXIT.done;
   });
@@ -242,7 +241,7 @@ export async function removeNode(cli: Cli, [wanted = ""]: readonly string[]): Pr
   return withNode(cli, wanted, async (link, { nodeId, displayName, sessionKey }) => {
     const gone = await link.call("node.pair.remove", { nodeId });
     if (!gone.ok) return cli.fail(gone);
-    cli.line(safeLine(`${displayName} is not paired any more. A session ${sessionKey} stays.`));
+    cli.line(safeLine(`${displayName} is unpaired. Its session ${sessionKey} stays.`));
     cli.document(gone.value);
     return EXIT.done;
   });
@@ -252,7 +251,7 @@ export async function renameNode(cli: Cli, [wanted = "", name = ""]: readonly st
   return withNode(cli, wanted, async (link, { nodeId }) => {
     const renamed = await link.call<{ displayName: string }>("node.rename", { nodeId, displayName: name });
     if (!renamed.ok) return cli.fail(renamed);
-    cli.line(safeLine(`It is called ${renamed.value.displayName}.`));
+    cli.line(safeLine(`Renamed to ${renamed.value.displayName}.`));
     cli.document(renamed.value);
     return EXIT.done;
   });

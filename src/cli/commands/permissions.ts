@@ -1,10 +1,10 @@
-// Owns `parley permissions`: what agents ask operators for, and the answers.
+// Implements `parley permissions`: lists and answers the permission requests of agents.
 
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
 
-interface Question {
+interface PermissionRequest {
   readonly id: string;
   readonly sessionKey: string;
   readonly title: string;
@@ -14,10 +14,10 @@ interface Question {
 
 export async function listPermissions(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
-    const answer = await link.call<{ permissions: readonly Question[] }>("permissions.list", {});
+    const answer = await link.call<{ permissions: readonly PermissionRequest[] }>("permissions.list", {});
     if (!answer.ok) return cli.fail(answer);
     const { permissions } = answer.value;
-    if (permissions.length === 0) cli.line(cli.style("dim", "(no agent asks for anything)"));
+    if (permissions.length === 0) cli.line(cli.style("dim", "(no pending requests)"));
     for (const { id, sessionKey, title, detail, expiresAt } of permissions) {
       const seconds = Math.max(0, Math.round((expiresAt - cli.parts.world.clock.now()) / 1000));
       cli.line(`${safeLine(id)}  ${safeLine(sessionKey)}  ${safeLine(title)}  (${seconds} s left)`);
@@ -30,10 +30,10 @@ export async function listPermissions(cli: Cli): Promise<number> {
 
 async function answer(cli: Cli, id: string, decision: "allow" | "deny"): Promise<number> {
   return withLink(cli, async (link) => {
-    const told = await link.call("permissions.answer", { id, decision });
-    if (!told.ok) return cli.fail(told);
+    const answered = await link.call("permissions.answer", { id, decision });
+    if (!answered.ok) return cli.fail(answered);
     cli.line(decision === "allow" ? "Allowed." : "Denied.");
-    cli.document(told.value);
+    cli.document(answered.value);
     return EXIT.done;
   });
 }

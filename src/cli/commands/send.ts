@@ -1,4 +1,4 @@
-// Owns `parley send`: one message to one session, and with --wait the reply to it; or a text to a channel.
+// Implements `parley send`: sends a message to a session, with --wait prints the reply; or sends to a channel.
 
 import { safeLine, safeText } from "../../core/safe-text.ts";
 import { type Cli, EXIT, isGone, type Trouble } from "../cli.ts";
@@ -21,8 +21,8 @@ interface WaitAnswer {
   readonly code?: string;
 }
 
-/** The end of a run as it is told on this connection: its text, "" when it said nothing. */
-function hearEnd(link: Link, runId: string): { text: Promise<string>; stop: () => void } {
+/** Resolves with the final text of a run, from its event on this connection; "" if it has none. */
+function finalText(link: Link, runId: string): { text: Promise<string>; stop: () => void } {
   const { promise: text, resolve } = Promise.withResolvers<string>();
   const stop = link.client.on("chat", (event) => {
     if (event.runId !== runId || event.state === "delta" || event.stopReason === "delivered") return;
@@ -31,20 +31,20 @@ function hearEnd(link: Link, runId: string): { text: Promise<string>; stop: () =
   return { text, stop };
 }
 
-/** The gateway went away in the middle: the run id, and how to follow the run. */
-function lost(
+/** Reports a lost connection, with the run id and how to follow the run. */
+function connectionLost(
   cli: Cli,
   trouble: Trouble,
   message: { session: string; runId: string; sent: boolean },
 ): number {
   const { session, runId, sent } = message;
-  const what = sent
-    ? `The message was accepted as run ${runId}, and the run goes on when the gateway is back.`
-    : `Whether the message was accepted, as run ${runId}, is not known.`;
-  const first = sent ? "Do not send it again." : "See whether it is there before you send it again.";
+  const status = sent
+    ? `The message was accepted as run ${runId}, which continues when the gateway is back.`
+    : `It is unknown whether the message was accepted as run ${runId}.`;
+  const first = sent ? "Do not send it again." : "Check whether it arrived before you send it again.";
   return cli.fail({
     ...trouble,
-    error: `The gateway is gone: ${trouble.error}. ${what}`,
+    error: `The connection was lost: ${trouble.error}. ${status}`,
     hint: `${first} Follow it with: parley sessions history ${session}`,
     details: { runId },
   });
@@ -53,7 +53,7 @@ function lost(
 interface Sent {
   readonly session: string;
   readonly runId: string;
-  /** How the run ends, as it is heard on this connection. */
+  /** The final text of the run, from its event. */
   readonly text: Promise<string>;
 }
 
@@ -61,14 +61,14 @@ async function waitForReply(cli: Cli, link: Link, seconds: number, sent: Sent): 
   const { session, runId, text } = sent;
   const waited = await link.call<WaitAnswer>("agent.wait", { runId, timeoutMs: Math.round(seconds * 1000) });
   if (!waited.ok) {
-    return isGone(waited) ? lost(cli, waited, { session, runId, sent: true }) : cli.fail(waited);
+    return isGone(waited) ? connectionLost(cli, waited, { session, runId, sent: true }) : cli.fail(waited);
   }
   const { status, runStatus, error, code } = waited.value;
   if (status === "timeout") {
     return cli.fail({
       code: "timeout",
-      error: `No reply within ${seconds} s. The message was accepted and its run goes on (${runStatus}).`,
-      hint: `Do not send it again; see "parley sessions history" later. The run is ${runId}.`,
+      error: `No reply within ${seconds} s. The message was accepted and its run continues (${runStatus}).`,
+      hint: `Do not send it again; run "parley sessions history" later. The run is ${runId}.`,
       details: { runId, runStatus },
     });
   }
@@ -83,26 +83,28 @@ async function waitForReply(cli: Cli, link: Link, seconds: number, sent: Sent): 
 }
 
 function printReply(cli: Cli, runId: string, reply: string): number {
-  cli.line(reply === "" ? cli.style("dim", "(no reply: the run ended without a text)") : safeText(reply));
+  cli.line(reply === "" ? cli.style("dim", "(no reply: the run ended without text)") : safeText(reply));
   cli.document({ ok: true, runId, status: "ok", reply });
   return EXIT.done;
 }
 
-/** What is wrong with the options; undefined: nothing. */
+/** Reports wrong usage of the options and returns the exit code; undefined if they are right. */
 function misuse(cli: Cli, { session, channel, to, account, thread, wait }: SendOptions): number | undefined {
   const wrong = (error: string): number => cli.fail({ code: "usage", error }, EXIT.usage);
   if (channel === undefined) {
     if (to !== undefined || account !== undefined || thread !== undefined)
-      return wrong("--to, --account and --thread go with --channel");
-    return session === undefined ? wrong("give --session <key>, or --channel and --to") : undefined;
+      return wrong("--to, --account and --thread need --channel");
+    return session === undefined
+      ? wrong("name a session with --session <key>, or a chat with --channel and --to")
+      : undefined;
   }
   if (to === undefined) return wrong("--channel needs --to <chat>");
   return wait === undefined
     ? undefined
-    : wrong("--wait goes without --channel: nobody answers for a channel");
+    : wrong("--wait cannot be used with --channel: a channel has no reply");
 }
 
-/** A text for people, as it is. */
+/** Sends a text to a chat, without a run. */
 async function sendToChannel(cli: Cli, message: string, options: SendOptions): Promise<number> {
   const { session: sessionKey, channel, to = "", account: accountId, thread: threadId } = options;
   return withLink(cli, async (link) => {
@@ -126,13 +128,13 @@ export async function runSend(cli: Cli, args: readonly string[], options: SendOp
   const { session = "", wait = 0 } = options;
   return withLink(cli, async (link) => {
     const runId = cli.parts.world.ids.orderedUuid();
-    // Heard from before the message is sent, so that no end is too quick.
-    const { text, stop } = hearEnd(link, runId);
+    // Subscribes before the message is sent, so that a fast run is not missed.
+    const { text, stop } = finalText(link, runId);
     try {
       const params = { sessionKey: session, message, idempotencyKey: runId };
       const sent = await link.call<{ reply?: string }>("chat.send", params);
       if (!sent.ok) {
-        return isGone(sent) ? lost(cli, sent, { session, runId, sent: false }) : cli.fail(sent);
+        return isGone(sent) ? connectionLost(cli, sent, { session, runId, sent: false }) : cli.fail(sent);
       }
       const { reply } = sent.value;
       if (reply !== undefined) return printReply(cli, runId, reply);

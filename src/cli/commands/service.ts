@@ -1,8 +1,8 @@
-// Owns `parley service`: the gateway as a service of this user, kept running by systemd or launchd.
+// Implements `parley service`: runs the gateway as a service of this user, under systemd or launchd.
 // SV1: a file that this command did not write is neither replaced nor removed.
-// SV2: root gets no service: agents that may run commands would run them as root.
-// SV3: what can't be reached is found out before anything is written. Every command that is run is shown.
-// SV4: keys are in a file of their own that only its owner reads; uninstalling leaves it, and all state.
+// SV2: no service is installed for root: agents that may run commands would run them as root.
+// SV3: if the service manager cannot be reached, nothing is written. Every command that is run is printed.
+// SV4: keys are in a separate file that only its owner can read; uninstalling keeps it, and all state.
 
 import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve } from "node:path";
@@ -18,9 +18,9 @@ import { systemdService } from "../service/systemd.ts";
 
 const STEP_TIMEOUT_MS = 90_000;
 const OUTPUT_MAX_BYTES = 64 * 1024;
-/** What systemctl, loginctl and launchctl find the user's manager by. */
+/** Variables by which systemctl, loginctl and launchctl find the user's service manager. */
 const HANDED_ON = ["DBUS_SESSION_BUS_ADDRESS", "XDG_CONFIG_HOME", "LANG", "LC_ALL"];
-/** Variables that the gateway would miss: a service sees nothing of the shell's. */
+/** Variables of the shell that the user may expect in the service, which does not inherit them. */
 const WANTED = [
   "ANTHROPIC_API_KEY",
   "OPENAI_API_KEY",
@@ -52,7 +52,7 @@ function partsOf(cli: Cli): Result<ServiceParts> {
   const paths = [home, parts.launcher.node, parts.launcher.script, parts.configPath ?? "", configHome ?? ""];
   const bad = paths.find((path) => CONTROL.test(path));
   if (bad === undefined) return ok(parts);
-  return fail("invalid_argument", `no service can be made with a control character in a path: ${bad}`);
+  return fail("invalid_argument", `a path has a control character, which a service file cannot hold: ${bad}`);
 }
 
 function absolute(path: string, home: string): string {
@@ -65,36 +65,28 @@ function serviceOf(cli: Cli): Result<{ service: Service; parts: ServiceParts }> 
   if (!parts.ok) return parts;
   if (platform === "linux") return ok({ service: systemdService(parts.value), parts: parts.value });
   if (platform === "darwin") return ok({ service: launchdService(parts.value), parts: parts.value });
-  return fail(
-    "invalid_argument",
-    `services are made for systemd (Linux) and launchd (macOS), not on ${platform}`,
-    {
-      hint: 'Let what your system has for it start "parley gateway".',
-    },
-  );
+  return fail("invalid_argument", `services need systemd (Linux) or launchd (macOS); this is ${platform}`, {
+    hint: 'Start "parley gateway" with the service manager of your system.',
+  });
 }
 
-/** Why this program should not be somebody's service; undefined: it may be. */
+/** Returns why this program must not be installed as a service; undefined if it may. */
 function objection(cli: Cli): Failure | undefined {
   const { userId, launcher } = cli.parts.machine;
   if (userId === 0) {
-    return fail(
-      "invalid_argument",
-      "you are root, and agents of a service of root's would run commands as root",
-      {
-        hint:
-          "Run this as the user whose service it is to be. For a service of the whole machine begin with " +
-          "--print, and give the unit a User= of its own.",
-      },
-    );
+    return fail("invalid_argument", "you are root: agents of this service would run commands as root", {
+      hint:
+        "Run this as the user who should own the service. For a service of the whole machine, start from " +
+        "--print and set User= in the unit.",
+    });
   }
   if (!/[\\/]_npx[\\/]/.test(launcher.script)) return undefined;
-  return fail("invalid_argument", "this Parley is in npx's cache, which npm may empty at any time", {
+  return fail("invalid_argument", "this Parley is in the cache of npx, which npm may empty at any time", {
     hint: "Install it first: npm install --global parley-gateway. Then: parley service install",
   });
 }
 
-/** Runs one command of the manager. Undefined: there is no such program here. */
+/** Runs one command of the service manager. Returns undefined if the program does not exist. */
 async function runOne(cli: Cli, argv: readonly string[]): Promise<HostProgramEnd | undefined> {
   const { env, home, machine, runProgram } = cli.parts;
   const handed = HANDED_ON.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
@@ -105,7 +97,7 @@ async function runOne(cli: Cli, argv: readonly string[]): Promise<HostProgramEnd
       ...Object.fromEntries(handed),
       HOME: home,
       PATH: env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
-      // Missing after su, though the manager is there.
+      // Missing after su, even if the manager is running.
       XDG_RUNTIME_DIR: env.XDG_RUNTIME_DIR ?? `/run/user/${machine.userId ?? 0}`,
     },
     outputMaxBytes: OUTPUT_MAX_BYTES,
@@ -122,17 +114,17 @@ async function runOne(cli: Cli, argv: readonly string[]): Promise<HostProgramEnd
 
 const succeeded = (end: HostProgramEnd | undefined): boolean => end?.ending === "ended" && end.exitCode === 0;
 
-/** The words of a program that failed. */
+/** Returns the output of a failed program, else its exit. */
 function reasonOf(end: HostProgramEnd | undefined): string {
-  if (end === undefined) return "there is no such program here";
-  const said = `${end.stderr}\n${end.stdout}`.trim();
-  return said === "" ? `it ended with ${end.exitCode ?? end.signal ?? end.ending}` : said;
+  if (end === undefined) return "command not found";
+  const output = `${end.stderr}\n${end.stdout}`.trim();
+  return output === "" ? `exit ${end.exitCode ?? end.signal ?? end.ending}` : output;
 }
 
 const shown = (argv: readonly string[]): string =>
   argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 
-/** Runs the steps one after the other, showing each, up to the first that fails and must not. */
+/** Runs and prints the steps in order; stops at the first failed step that has no `otherwise`. */
 async function follow(cli: Cli, steps: readonly Step[]): Promise<Result<void>> {
   for (const { argv, otherwise } of steps) {
     cli.line(`$ ${safeLine(shown(argv))}`);
@@ -144,7 +136,7 @@ async function follow(cli: Cli, steps: readonly Step[]): Promise<Result<void>> {
   return ok(undefined);
 }
 
-/** The file's text; undefined: there is none. Any other trouble is a failure. */
+/** Returns the file's text, undefined if it does not exist, or any other problem as a failure. */
 async function textOf(file: string): Promise<Result<string | undefined>> {
   try {
     return ok(await readFile(file, "utf8"));
@@ -154,16 +146,20 @@ async function textOf(file: string): Promise<Result<string | undefined>> {
   }
 }
 
-/** What was written here before by this command, if anything. Fails where the file is somebody else's. */
+/** Returns the text that this command wrote before, if any. Fails if the file was written by another program. */
 async function ownFile(file: string): Promise<Result<string | undefined>> {
   const found = await textOf(file);
   if (!found.ok || found.value === undefined || found.value.includes(MARK)) return found;
-  return fail("file_problem", `${file} was not written by "parley service install", so it stays as it is`, {
-    hint: "Move it away first, or look after that service yourself.",
-  });
+  return fail(
+    "file_problem",
+    `${file} was not written by "parley service install", so it is left unchanged`,
+    {
+      hint: "Move it away first, or manage that service yourself.",
+    },
+  );
 }
 
-/** Makes the file for keys, if there is none; one that is there is only closed to others. */
+/** Creates the file for keys; an existing one only gets mode 600. */
 async function keepKeys(cli: Cli, file: string): Promise<void> {
   await ensureFolder(dirname(file));
   try {
@@ -172,21 +168,23 @@ async function keepKeys(cli: Cli, file: string): Promise<void> {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     if (!othersReach((await stat(file)).mode)) return;
     await chmod(file, 0o600);
-    cli.note(safeLine(`${file} could be read by others; it has mode 600 now.`));
+    cli.note(safeLine(`${file} was readable by other users; its mode is 600 now.`));
   }
 }
 
-/** All of it or nothing: a reader never finds half a file. */
+/** Writes the file atomically. */
 async function put(file: string, text: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
   await writeFile(`${file}.new`, text, { mode: 0o644 });
   await rename(`${file}.new`, file);
 }
 
-function tellKeys(cli: Cli, file: string): void {
-  cli.line(safeLine(`Keys of models and tokens belong in ${file}: the service sees nothing of your shell.`));
+function printKeysHint(cli: Cli, file: string): void {
+  cli.line(
+    safeLine(`Put model keys and tokens into ${file}: the service does not see variables of your shell.`),
+  );
   const here = WANTED.filter((name) => (cli.parts.env[name] ?? "") !== "");
-  if (here.length > 0) cli.note(`Set in this shell, and not for the service: ${here.join(", ")}.`);
+  if (here.length > 0) cli.note(`Set in this shell but not for the service: ${here.join(", ")}.`);
 }
 
 async function install(cli: Cli, wanted: { service: Service; parts: ServiceParts }, start: boolean) {
@@ -197,7 +195,7 @@ async function install(cli: Cli, wanted: { service: Service; parts: ServiceParts
     return cli.fail({ code: "unavailable", error: service.unreachable });
   await keepKeys(cli, parts.environmentFile);
   await put(service.file, service.text);
-  cli.line(safeLine(`Written: ${service.file}`));
+  cli.line(safeLine(`Wrote ${service.file}`));
   if (start) {
     const followed = await follow(cli, service.start);
     if (!followed.ok) return cli.fail(followed);
@@ -205,8 +203,8 @@ async function install(cli: Cli, wanted: { service: Service; parts: ServiceParts
     cli.line("To start it:");
     for (const { argv } of service.start) cli.line(`  ${safeLine(shown(argv))}`);
   }
-  tellKeys(cli, parts.environmentFile);
-  cli.line(`How it goes: parley service status. What it writes: ${safeLine(service.logs)}`);
+  printKeysHint(cli, parts.environmentFile);
+  cli.line(`Status: parley service status. Log: ${safeLine(service.logs)}`);
   const { manager, file } = service;
   cli.document({ ok: true, manager, file, environmentFile: parts.environmentFile, started: start });
   return EXIT.done;
@@ -243,24 +241,22 @@ export async function uninstallService(cli: Cli): Promise<number> {
   const before = await ownFile(file);
   if (!before.ok) return cli.fail(before);
   if (before.value === undefined) {
-    cli.line(safeLine(`There is no service to remove: ${file} does not exist.`));
+    cli.line(safeLine(`No service to remove: ${file} does not exist.`));
     cli.document({ ok: true, removed: false, file });
     return EXIT.done;
   }
   if (succeeded(await runOne(cli, service.probe))) {
     const stopped = await follow(cli, service.stop);
-    // Its file is what tells the manager how to stop it.
+    // If stopping failed, the file stays: the manager needs it to stop the service.
     if (!stopped.ok) return cli.fail(stopped);
     await rm(file, { force: true });
     const forgotten = await follow(cli, service.forget);
     if (!forgotten.ok) return cli.fail(forgotten);
   } else {
     await rm(file, { force: true });
-    cli.note(
-      `${service.manager} does not answer: if the service runs somewhere, it goes on until it is stopped.`,
-    );
+    cli.note(`${service.manager} does not answer. If the service is running, stop it yourself.`);
   }
-  cli.line(safeLine(`Removed: ${file}. Configuration, state and ${parts.environmentFile} stay.`));
+  cli.line(safeLine(`Removed ${file}. Configuration, state and ${parts.environmentFile} stay.`));
   cli.document({ ok: true, removed: true, file });
   return EXIT.done;
 }
@@ -283,11 +279,16 @@ export async function serviceStatus(cli: Cli): Promise<number> {
       : service.read(end.exitCode, end.stdout);
   const { running, enabled, pid, text } = state;
   const current = before.value === service.text;
-  const whose = pid === undefined ? "" : `, process ${pid}`;
-  cli.line(safeText(`${running ? "Running" : "Not running"}${whose}: ${text}`));
-  cli.line(safeLine(`${enabled ? "Starts by itself" : "Does not start by itself"}; ${manager}, ${file}`));
-  if (!current) cli.note("This Parley would write another file (moved, upgraded?): parley service install");
-  cli.line(`What it writes: ${safeLine(logs)}`);
+  const pidText = pid === undefined ? "" : `, process ${pid}`;
+  cli.line(safeText(`${running ? "Running" : "Not running"}${pidText}: ${text}`));
+  cli.line(
+    safeLine(`${enabled ? "Starts automatically" : "Does not start automatically"}; ${manager}, ${file}`),
+  );
+  if (!current)
+    cli.note(
+      "The service file is outdated (Parley was moved or upgraded). Update it: parley service install",
+    );
+  cli.line(`Log: ${safeLine(logs)}`);
   cli.document({ ok: true, manager, file, running, enabled, current, ...(pid === undefined ? {} : { pid }) });
   return running ? EXIT.done : EXIT.failed;
 }

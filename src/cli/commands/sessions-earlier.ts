@@ -1,4 +1,4 @@
-// Owns how the conversations of a session before its resets are listed and named on the command line.
+// Lists the conversations of a session before its resets, and finds one by number or session id.
 
 import { type Failure, fail, ok } from "../../core/errors.ts";
 import type { Message } from "../../core/message.ts";
@@ -8,7 +8,7 @@ import type { Link, Reply } from "../gateway-link.ts";
 import { age, table } from "../layout.ts";
 
 export interface HistoryPage {
-  /** Absent: the key is a free name. */
+  /** Absent if the session does not exist. */
   readonly sessionId?: string;
   readonly messages: readonly Message[];
   readonly nextBefore?: string;
@@ -26,22 +26,22 @@ interface Earlier {
   }[];
 }
 
-/** Conversations that a number can name. */
+/** Conversations that can be named by number. */
 const NUMBERED_MAX = 1000;
 
 export function noSession(key: string): Failure {
   return fail("session_not_found", `There is no session ${safeLine(key)}.`, {
-    hint: "Run `parley sessions` for the keys that there are.",
+    hint: "List the keys: parley sessions",
   });
 }
 
-/** Lists them, the newest as number 1. */
+/** Prints the earlier conversations, the newest as number 1. */
 export async function listEarlier(cli: Cli, link: Link, key: string): Promise<number> {
   const found = await link.call<Earlier>("sessions.earlier", { key, limit: NUMBERED_MAX });
   if (!found.ok) return cli.fail(found);
   const { conversations } = found.value;
   const nowMs = cli.parts.world.clock.now();
-  if (conversations.length === 0) cli.line("There are no earlier conversations in this session.");
+  if (conversations.length === 0) cli.line("This session has no earlier conversations.");
   else {
     const rows = conversations.map(({ sessionId, startedAt, endedAt, messages, title = "" }, index) => [
       String(index + 1),
@@ -51,7 +51,7 @@ export async function listEarlier(cli: Cli, link: Link, key: string): Promise<nu
       sessionId,
       title,
     ]);
-    for (const line of table(["NO", "STARTED", "ENDED", "MESSAGES", "SESSION ID", "BEGINS"], rows))
+    for (const line of table(["NO", "STARTED", "ENDED", "MESSAGES", "SESSION ID", "TITLE"], rows))
       cli.line(line);
     cli.note(`Show one: parley sessions history ${safeLine(key)} --earlier 1`);
   }
@@ -59,7 +59,7 @@ export async function listEarlier(cli: Cli, link: Link, key: string): Promise<nu
   return EXIT.done;
 }
 
-/** The conversation that a number of that list or a session id names; none of them: the one in force. */
+/** Returns the session id for a number of that list or a session id. Default: the current conversation. */
 export async function chooseConversation(
   link: Link,
   key: string,

@@ -1,4 +1,4 @@
-// Owns `parley sessions export`: a whole conversation on standard output, credentials masked as everywhere.
+// Implements `parley sessions export`: prints a whole conversation, with credentials redacted.
 
 import { textOf } from "../../core/message.ts";
 import { type Cli, EXIT } from "../cli.ts";
@@ -11,20 +11,20 @@ interface ExportOptions {
 }
 
 const PAGE_MESSAGES = 1000;
-/** Far beyond any transcript: an end for a gateway that always answers with one more page. */
+/** Far beyond any transcript: a bound for a gateway that always returns another page. */
 const PAGES_MAX = 100_000;
 
 type Messages = HistoryPage["messages"];
 
-/** The pages of a conversation from the newest to the oldest; `undefined` when there is no such session. */
+/** Reads all pages of a conversation and returns its messages, oldest first; undefined if it does not exist. */
 async function readAll(link: Link, params: object): Promise<Reply<Messages | undefined>> {
   const pages: Messages[] = [];
   let before: string | undefined;
   for (let count = 0; count < PAGES_MAX; count += 1) {
-    const place = before === undefined ? {} : { before };
+    const cursor = before === undefined ? {} : { before };
     const page: Reply<HistoryPage> = await link.call("chat.history", {
       ...params,
-      ...place,
+      ...cursor,
       limit: PAGE_MESSAGES,
     });
     if (!page.ok) return page;
@@ -36,7 +36,7 @@ async function readAll(link: Link, params: object): Promise<Reply<Messages | und
   return { ok: true, value: pages.flat() };
 }
 
-/** The text of a message as Markdown, without tool calls and their results. */
+/** Formats the text of a message as Markdown, without tool calls and their results. */
 function markdownOf(message: Messages[number]): string[] {
   const text = textOf(message).trim();
   if (message.role === "toolResult" || text === "") return [];

@@ -1,5 +1,5 @@
-// Owns `parley sessions tree`: who spawned whom.
-// TR1: a session is shown once: below the one that spawned it, or by itself where that one is not there.
+// Implements `parley sessions tree`: shows which session spawned which.
+// Each session is shown once: below the session that spawned it, or at the top if that one is not listed.
 
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
@@ -7,7 +7,7 @@ import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { age, count, table } from "../layout.ts";
 
 const PAGE_SESSIONS = 1_000;
-/** More sessions than these are not read; the newest are. */
+/** At most this many pages are read, the newest sessions first. */
 const PAGES_MAX = 20;
 
 interface Row {
@@ -54,7 +54,7 @@ async function readAll(
   return { ok: true, value: { rows, more: cursor !== undefined } };
 }
 
-/** The sessions that nobody in `rows` spawned, newest first, with all that hangs below them, oldest first. */
+/** Returns the sessions without a parent in `rows`, newest first, each with its descendants, oldest first. */
 export function treeOf(rows: readonly Row[]): Node[] {
   const known = new Set(rows.map(({ key }) => key));
   const below = new Map<string, Row[]>();
@@ -95,15 +95,15 @@ function cellsOf(node: Node, nowMs: number, lead: string, rest: string): string[
   return [own, ...below];
 }
 
-/** Which part of the whole is asked for: all of it, or what hangs below one session. */
+/** Returns the whole tree, or the subtree of one session. */
 async function chosen(link: Link, nodes: readonly Node[], name: string | undefined): Promise<Reply<Node[]>> {
   if (name === undefined) return { ok: true, value: [...nodes] };
   const resolved = await link.call<{ key: string }>("sessions.resolve", { key: name });
   if (!resolved.ok) return resolved;
   const node = findNode(nodes, resolved.value.key);
   if (node !== undefined) return { ok: true, value: [node] };
-  const error = `${resolved.value.key} is not among the sessions that were read.`;
-  return { ok: false, code: "session_not_found", error, hint: "An archived one needs --archived." };
+  const error = `The session ${resolved.value.key} is not in the list.`;
+  return { ok: false, code: "session_not_found", error, hint: "If it is archived, add --archived." };
 }
 
 export async function showTree(cli: Cli, args: readonly string[], options: TreeOptions): Promise<number> {
@@ -116,7 +116,7 @@ export async function showTree(cli: Cli, args: readonly string[], options: TreeO
     const nowMs = cli.parts.world.clock.now();
     const cells = nodes.value.flatMap((node) => cellsOf(node, nowMs, "", ""));
     for (const line of table(["SESSION", "STATE", "UPDATED", "LABEL"], cells)) cli.line(line);
-    if (more) cli.note(safeLine(`Only the newest ${count(rows.length, "session")} were read.`));
+    if (more) cli.note(safeLine(`Only the newest ${count(rows.length, "session")} are shown.`));
     cli.document({ sessions: nodes.value, ...(more ? { more } : {}) });
     return EXIT.done;
   });

@@ -1,4 +1,4 @@
-// Owns `parley sessions`: what sessions there are, what was said in them, a fresh start for one.
+// Implements `parley sessions`: lists and shows sessions, prints their transcripts, resets one.
 
 import { safeLine } from "../../core/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
@@ -7,7 +7,7 @@ import { age, count, table } from "../layout.ts";
 import { messageLines } from "../message-lines.ts";
 import { chooseConversation, type HistoryPage, listEarlier, noSession } from "./sessions-earlier.ts";
 
-/** The fields of a row of `sessions.list` that are shown. */
+/** The fields of a row of `sessions.list` that the list shows. */
 interface SessionRow {
   readonly key: string;
   readonly sessionKind: string;
@@ -46,10 +46,10 @@ function cells(row: SessionRow, nowMs: number): string[] {
   ];
 }
 
-/** Pages that are read for one list: the gateway may give short ones while there is more. */
+/** Pages read for one list: the gateway may return short pages before the last one. */
 const PAGES_MAX = 10;
 
-/** So many rows of a list, or all. */
+/** Reads pages until `limit` rows or the end. */
 async function readRows(link: Link, wanted: { limit: number }): Promise<Reply<SessionPage>> {
   let page = await link.call<SessionPage>("sessions.list", wanted);
   for (let pages = 1; page.ok && pages < PAGES_MAX; pages += 1) {
@@ -84,7 +84,7 @@ export async function listSessions(
     if (!page.ok) return cli.fail(page);
     const { sessions, nextCursor } = page.value;
     const nowMs = cli.parts.world.clock.now();
-    if (sessions.length === 0 && nextCursor === undefined) cli.line("No session fits.");
+    if (sessions.length === 0 && nextCursor === undefined) cli.line("No sessions found.");
     else if (sessions.length > 0) {
       const names = ["KEY", "KIND", "STATE", "UPDATED", "TOKENS", "LABEL"];
       for (const line of table(
@@ -94,9 +94,9 @@ export async function listSessions(
         cli.line(line);
     }
     if (nextCursor !== undefined && sessions.length < limit)
-      cli.note("There may be more: not all sessions were looked at. Name more of what you look for.");
+      cli.note("There may be more: not all sessions were searched. Narrow the search.");
     else if (nextCursor !== undefined)
-      cli.note(`There are more than ${count(limit, "session")}; see --limit and --search.`);
+      cli.note(`There are more than ${count(limit, "session")}. Use --limit or --search.`);
     cli.document(page.value);
     return EXIT.done;
   });
@@ -105,7 +105,7 @@ export async function listSessions(
 interface HistoryOptions {
   readonly limit: number;
   readonly before?: string;
-  /** True: the list of them. */
+  /** True lists the earlier conversations. */
   readonly earlier?: string | true;
 }
 
@@ -128,7 +128,7 @@ export async function showHistory(
     if (!page.ok) return cli.fail(page);
     const { messages, nextBefore, sessionId } = page.value;
     if (sessionId === undefined) return cli.fail(noSession(sessionKey));
-    if (messages.length === 0) cli.line("Nothing has been said in this session yet.");
+    if (messages.length === 0) cli.line("No messages yet.");
     for (const message of messages) for (const line of messageLines(cli, message)) cli.line(line);
     if (nextBefore !== undefined) cli.note(`Earlier messages: --before ${safeLine(nextBefore)}`);
     cli.document(page.value);
@@ -136,7 +136,7 @@ export async function showHistory(
   });
 }
 
-/** The row of one session, however it was named: by key, by `main`, by session id. */
+/** Finds a session by its key, session id or `main`. */
 async function findRow(link: Link, name: string): Promise<Reply<SessionRow>> {
   const resolved = await link.call<{ key: string }>("sessions.resolve", { key: name });
   if (!resolved.ok) return resolved;
@@ -153,7 +153,7 @@ async function findRow(link: Link, name: string): Promise<Reply<SessionRow>> {
     if (row !== undefined) return { ok: true, value: row };
     cursor = page.value.nextCursor;
   } while (cursor !== undefined);
-  return { ok: false, code: "session_not_found", error: `The session ${key} is gone.` };
+  return { ok: false, code: "session_not_found", error: `The session ${key} was removed.` };
 }
 
 function shown(value: unknown, name: string, nowMs: number): string {
@@ -185,7 +185,7 @@ export async function resetSession(cli: Cli, args: readonly string[]): Promise<n
   return withLink(cli, async (link) => {
     const reset = await link.call<{ key: string; sessionId: string }>("sessions.reset", { key });
     if (!reset.ok) return cli.fail(reset);
-    cli.line(safeLine(`${reset.value.key} begins again, as session ${reset.value.sessionId}.`));
+    cli.line(safeLine(`Reset ${reset.value.key}; its session id is now ${reset.value.sessionId}.`));
     cli.document(reset.value);
     return EXIT.done;
   });

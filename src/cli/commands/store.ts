@@ -1,5 +1,5 @@
-// Owns `parley store`: where the state is, a backup of it, its way back, its way to PostgreSQL, its recovery.
-// SC1: what is to be done next is said; an address is named without user and password.
+// Implements `parley store`: shows, backs up, restores, migrates and recovers the store.
+// Each command says what to do next. Addresses are printed without user and password.
 
 import { loadSettings } from "../../config.ts";
 import type { Result } from "../../core/errors.ts";
@@ -10,10 +10,10 @@ import { age, count, size, table } from "../layout.ts";
 import type { MoveWatch, StoreFacts, StoreMove, StoreProcess, StoreRecovery, StoreTally } from "../parts.ts";
 
 const INTERRUPTED = 130;
-/** Between two words to somebody who watches. */
-const ROWS_TOLD = 10_000;
+/** Reports progress after this many rows. */
+const PROGRESS_ROWS = 10_000;
 
-/** The settings, or the exit code of what is wrong with the configuration. */
+/** Returns the settings, or reports what is wrong with the configuration and returns the exit code. */
 function settingsOf(cli: Cli): Settings | number {
   const { parts, options } = cli;
   const named = options.config === undefined ? {} : { configPath: options.config };
@@ -21,28 +21,30 @@ function settingsOf(cli: Cli): Settings | number {
   return loaded.ok ? loaded.value.settings : cli.fail(loaded);
 }
 
-function inWords(tally: StoreTally): string {
+function tallyText(tally: StoreTally): string {
   const { sessions, messages, runs } = tally;
   return `${count(sessions, "session")}, ${count(messages, "message")}, ${count(runs, "run")}`;
 }
 
-/** What a gateway would go on with; undefined: nothing. */
+/** Returns the unfinished runs and pending deliveries that a gateway would continue; undefined if none. */
 function unfinished({ unfinishedRuns, pendingDeliveries }: StoreTally): string | undefined {
   const parts = [
     ...(unfinishedRuns === 0 ? [] : [count(unfinishedRuns, "unfinished run")]),
-    ...(pendingDeliveries === 0 ? [] : [`${count(pendingDeliveries, "text")} to be delivered`]),
+    ...(pendingDeliveries === 0
+      ? []
+      : [`${count(pendingDeliveries, "pending delivery", "pending deliveries")}`]),
   ];
   return parts.length === 0 ? undefined : parts.join(" and ");
 }
 
 function processLines(processes: readonly StoreProcess[], nowMs: number): string[] {
-  if (processes.length === 0) return ["No gateway uses it."];
+  if (processes.length === 0) return ["No gateway uses this store."];
   const rows = processes.map(({ processId, host, version, startedAt, beatAt, alive }) => [
     processId,
     host,
     version,
     `${age(startedAt, nowMs)} ago`,
-    alive ? "alive" : `gone ${age(beatAt, nowMs)} ago`,
+    alive ? "alive" : `stopped ${age(beatAt, nowMs)} ago`,
   ]);
   return table(["GATEWAY", "HOST", "VERSION", "STARTED", "STATE"], rows);
 }
@@ -55,12 +57,12 @@ function factLines(facts: StoreFacts, nowMs: number): string[] {
   return [
     `${kind === "embedded" ? "Embedded store" : "PostgreSQL store"} in ${place}`,
     ...(version === undefined
-      ? ["schema   none: there is no store yet"]
+      ? ["schema   none; the store does not exist yet"]
       : [`schema   version ${version}${others}`]),
     ...(holds === undefined
       ? []
       : [
-          `holds    ${inWords(holds.tally)}${waiting === undefined ? "" : `; ${waiting}`}`,
+          `holds    ${tallyText(holds.tally)}${waiting === undefined ? "" : `; ${waiting}`}`,
           `size     ${size(holds.bytes)}`,
         ]),
     ...(use === undefined ? [] : [`use      ${use}`]),
@@ -84,20 +86,20 @@ export async function showStore(cli: Cli): Promise<number> {
   return EXIT.done;
 }
 
-/** Does a move that the first signal stops in order, and a second SIGINT at once. */
+/** Runs a move: the first signal cancels it and undoes its changes, a second SIGINT exits at once. */
 async function stoppable(cli: Cli, move: (watch: MoveWatch) => Promise<number>): Promise<number> {
   const { parts } = cli;
   const stop = new AbortController();
   const offTerm = parts.onSignal("SIGTERM", () => stop.abort());
   const offInt = parts.onSignal("SIGINT", () => {
     if (stop.signal.aborted) return parts.exitNow(INTERRUPTED);
-    cli.note("Stopping; nothing of it will stay. Ctrl-C again stops at once.");
+    cli.note("Stopping and undoing all changes. Press Ctrl-C again to stop at once.");
     stop.abort();
   });
-  let told = 0;
+  let reported = 0;
   const copied = (rows: number): void => {
-    if (!parts.isTTY || rows - told < ROWS_TOLD) return;
-    told = rows;
+    if (!parts.isTTY || rows - reported < PROGRESS_ROWS) return;
+    reported = rows;
     cli.note(`${rows} rows so far`);
   };
   try {
@@ -110,35 +112,35 @@ async function stoppable(cli: Cli, move: (watch: MoveWatch) => Promise<number>):
 
 type Move<M extends StoreMove> = (settings: Settings, watch: MoveWatch) => Promise<Result<M>>;
 
-/** Makes a move and says what came of it; `tell`: in words for people. */
+/** Runs a move and reports its result; `describe` returns the lines for people. */
 async function make<M extends StoreMove>(
   cli: Cli,
   move: Move<M>,
-  tell: (moved: M, settings: StoreSettings) => readonly string[],
+  describe: (moved: M, settings: StoreSettings) => readonly string[],
 ): Promise<number> {
   const settings = settingsOf(cli);
   if (typeof settings === "number") return settings;
   return stoppable(cli, async (watch) => {
     const moved = await move(settings, watch);
     if (!moved.ok) return cli.fail(moved, moved.code === "invalid_argument" ? EXIT.usage : EXIT.failed);
-    for (const line of tell(moved.value, settings.store)) cli.line(safeLine(line));
+    for (const line of describe(moved.value, settings.store)) cli.line(safeLine(line));
     const { tally, ...rest } = moved.value;
     cli.document({ ok: true, ...rest, ...tally });
     return EXIT.done;
   });
 }
 
-/** What to do so that gateways use the database that an embedded store was copied to. */
+/** Returns the steps after which gateways use the migrated database. */
 function nextSteps(to: string, { postgresUrl }: StoreSettings): string {
-  const look = `look with "parley doctor", then start: parley gateway`;
-  if (postgresUrl === to) return `Next: ${look}`;
-  return `Next: set store.postgresUrl (or PARLEY_DATABASE_URL) to the address that you gave, ${look}`;
+  const start = `check with "parley doctor", then start: parley gateway`;
+  if (postgresUrl === to) return `Next: ${start}`;
+  return `Next: set store.postgresUrl (or PARLEY_DATABASE_URL) to that address, ${start}`;
 }
 
-/** Names what was in the source and is no part of a store. */
+/** Names the objects of the source that are not part of a store. */
 function leftOutLines({ leftOut = [] }: StoreMove): string[] {
   if (leftOut.length === 0) return [];
-  return [`Left out, because this program did not make it: ${leftOut.join(", ")}.`];
+  return [`Left out, because Parley did not create it: ${leftOut.join(", ")}.`];
 }
 
 export async function migrateStore(
@@ -151,10 +153,10 @@ export async function migrateStore(
     const { from, to, tally } = moved;
     const left = unfinished(tally);
     return [
-      `Copied ${inWords(tally)} from ${from} to ${to}.`,
+      `Copied ${tallyText(tally)} from ${from} to ${to}.`,
       ...leftOutLines(moved),
-      "The embedded store was left as it is. Start no gateway on it any more: from here on the two go apart.",
-      ...(left === undefined ? [] : [`A gateway that starts on the new one goes on with ${left}.`]),
+      "The embedded store is unchanged. Start no gateway on it again: the two stores would diverge.",
+      ...(left === undefined ? [] : [`A gateway that starts on the new store continues ${left}.`]),
       nextSteps(options.to, settings),
     ];
   });
@@ -164,8 +166,8 @@ export async function backupStore(cli: Cli, args: readonly string[]): Promise<nu
   const [file = ""] = args;
   const move: Move<StoreMove> = ({ store }, watch) => cli.parts.store.backup(store, file, watch);
   return make(cli, move, ({ from, to, tally, bytes = 0 }) => [
-    `Wrote ${inWords(tally)} from ${from} to ${to} (${size(bytes)}; only you may read it).`,
-    `It holds everything that anybody said. Into an empty store it goes with: parley store restore ${to}`,
+    `Wrote ${tallyText(tally)} from ${from} to ${to} (${size(bytes)}, readable only by you).`,
+    `It holds all conversations. To restore it into an empty store: parley store restore ${to}`,
   ]);
 }
 
@@ -175,11 +177,11 @@ export async function restoreStore(cli: Cli, args: readonly string[]): Promise<n
   return make(cli, move, (moved) => {
     const { from, to, tally } = moved;
     const left = unfinished(tally);
-    const again = "even if another gateway has done it since the backup";
+    const again = "even if another gateway finished them after the backup";
     return [
-      `Restored ${inWords(tally)} from ${from} to ${to}.`,
+      `Restored ${tallyText(tally)} from ${from} to ${to}.`,
       ...leftOutLines(moved),
-      ...(left === undefined ? [] : [`A gateway that starts on it goes on with ${left}, ${again}.`]),
+      ...(left === undefined ? [] : [`A gateway that starts on it continues ${left}, ${again}.`]),
       "Next: parley gateway",
     ];
   });
@@ -195,14 +197,14 @@ export async function recoverStore(cli: Cli): Promise<number> {
     const left = unfinished(tally);
     const { sessionsFromCopies: sessions, messagesFromCopies: messages, unreadLines } = found;
     return [
-      `Rebuilt the store in ${to}: ${inWords(tally)}.`,
-      `Only the JSONL copies had ${count(sessions, "session")} and ${count(messages, "message")} of these.`,
-      ...(incomplete.length === 0 ? [] : [`Some rows are lost, of: ${incomplete.join(", ")}.`]),
+      `Rebuilt the store in ${to}: ${tallyText(tally)}.`,
+      `Of these, ${count(sessions, "session")} and ${count(messages, "message")} came from the JSONL copies only.`,
+      ...(incomplete.length === 0 ? [] : [`Some rows are lost in: ${incomplete.join(", ")}.`]),
       ...(unreadLines === 0 ? [] : [`${count(unreadLines, "line")} of the copies could not be read.`]),
       `The old files are in ${kept}.`,
       ...(left === undefined
         ? []
-        : [`A gateway that starts on it goes on with ${left}, even if done before.`]),
+        : [`A gateway that starts on it continues ${left}, even if finished before.`]),
       "Next: parley gateway",
     ];
   });

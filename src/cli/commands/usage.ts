@@ -1,4 +1,4 @@
-// Owns `parley usage`: what was consumed, and how much of the daily budgets is used.
+// Implements `parley usage`: shows tokens and cost, and how much of the daily budgets is used.
 
 import { safeLine } from "../../core/safe-text.ts";
 import type { UsageGroup, UsageLine } from "../../core/usage.ts";
@@ -30,7 +30,7 @@ interface Agents {
 }
 
 const number = (value: number): string => Math.round(value).toLocaleString("en-US");
-/** To the hundredth of a cent: single runs cost no more. */
+/** Four decimals, because a single run may cost less than a cent. */
 const usd = (value: number): string => value.toFixed(4);
 
 function rowOf(name: string, sum: Omit<UsageLine, "name" | "lastAt">): string[] {
@@ -59,15 +59,15 @@ function budgetLine({ agentId, dailyTokens, dailyCost, ...today }: Report["budge
   return `${agentId} today: ${parts.join(", ")}`;
 }
 
-/** Why there is nothing to show. An agent that is no longer configured still has what it used. */
+/** Returns why the list is empty. A removed agent still has the usage of its past runs. */
 async function nothing(link: Link, { agent, days }: UsageOptions): Promise<string> {
   const answer = agent === undefined ? undefined : await link.call<Agents>("agents.list", {});
   const ids = answer?.ok === true ? answer.value.agents.map(({ id }) => id) : undefined;
   if (agent === undefined || ids === undefined || ids.includes(agent.trim().toLowerCase()))
-    return `(nothing was used in ${days} days)`;
+    return `(no usage in ${days} days)`;
   const named = JSON.stringify(agent.slice(0, 64));
   const there = ids.join(", ");
-  return `(no agent ${named} is configured, and none used anything in ${days} days; there is: ${there})`;
+  return `(no usage in ${days} days: no agent ${named} is configured; agents: ${there})`;
 }
 
 export async function showUsage(cli: Cli, _args: readonly string[], options: UsageOptions): Promise<number> {
@@ -81,12 +81,12 @@ export async function showUsage(cli: Cli, _args: readonly string[], options: Usa
     else {
       const rows = [
         ...lines.map((line) => rowOf(line.name, line)),
-        rowOf(truncated ? "these" : "all", total(lines)),
+        rowOf(truncated ? "shown" : "all", total(lines)),
       ];
       const names = [by.toUpperCase(), "RUNS", "INPUT", "CACHED", "OUTPUT", "TOKENS", "USD"];
       for (const line of table(names, rows)) cli.line(line);
     }
-    if (truncated) cli.note(`There are more lines than ${limit}: --limit shows more.`);
+    if (truncated) cli.note(`There are more than ${limit} lines. Show more with --limit.`);
     for (const budget of budgets) cli.line(safeLine(budgetLine(budget)));
     cli.document(answer.value);
     return EXIT.done;

@@ -1,5 +1,4 @@
-// Owns what the audience of the demo sees: who says what to whom, as the gateway's own events tell it.
-// SG1: every line on the stage comes from an event; nothing is played from a script.
+// Shows the demo in the terminal: each line comes from an event of the gateway, never from a script.
 
 import { isObject, jsonOf } from "../../core/json.ts";
 import type { Message } from "../../core/message.ts";
@@ -17,7 +16,7 @@ const NAME_WIDTH = 18;
 const TEXT_CHARS_MIN = 40;
 const HISTORY_LIMIT = 200;
 
-/** `research` for `agent:research:main`; of a sub-agent's long key, as much as tells it from others. */
+/** Returns a short name: `research` for `agent:research:main`, `job 1a2b` for a sub-agent. */
 function nameOf(key: string): string {
   const job = /^agent:[^:]+:subagent:([^:]{4})/.exec(key)?.[1];
   return job === undefined ? (/^agent:([^:]+):main$/.exec(key)?.[1] ?? key) : `job ${job}`;
@@ -46,7 +45,7 @@ export class Stage {
     });
   }
 
-  /** A person says something to an agent in its main session. Returns the run's id once it is accepted. */
+  /** Sends a person's message to an agent's main session. Returns the id of the accepted run. */
   async say(agent: string, message: string): Promise<string> {
     const runId = this.#cli.parts.world.ids.orderedUuid();
     this.#asked.add(runId);
@@ -60,7 +59,7 @@ export class Stage {
     return runId;
   }
 
-  /** Says it and waits until the agent has answered. */
+  /** Sends a message and waits for the agent's answer. */
   async ask(agent: string, message: string, withinMs: number): Promise<ChatEvent> {
     const runId = await this.say(agent, message);
     const frame = await this.until(`${agent} has answered`, withinMs, ({ event, payload }) => {
@@ -72,7 +71,7 @@ export class Stage {
     return frame.payload as ChatEvent;
   }
 
-  /** The first event, from the beginning on, that fits. */
+  /** Resolves with the first event that fits; earlier events count, too. */
   async until(what: string, withinMs: number, fits: (frame: EventFrame) => boolean): Promise<EventFrame> {
     const { clock } = this.#cli.parts.world;
     let late = false;
@@ -85,7 +84,7 @@ export class Stage {
         const frame = this.#frames[at];
         if (frame !== undefined && fits(frame)) return frame;
         if (frame !== undefined) at++;
-        else if (late) throw new DemoFailure(`waited ${withinMs / 1000} s in vain until ${what}`);
+        else if (late) throw new DemoFailure(`timed out after ${withinMs / 1000} s, waiting until ${what}`);
         else {
           await new Promise<void>((resolve) => {
             this.#wake = resolve;
@@ -97,7 +96,7 @@ export class Stage {
     }
   }
 
-  /** The steps of conversations between these two agents so far, each once. */
+  /** Returns the steps of the conversations between two agents so far, each once. */
   conversation(from: string, to: string): FlowData[] {
     return this.#frames.flatMap(({ event, payload }) => {
       const agent = payload as AgentEvent;
@@ -107,17 +106,17 @@ export class Stage {
     });
   }
 
-  /** Milliseconds on a clock that only goes on. */
+  /** Returns monotonic milliseconds. */
   now(): number {
     return this.#cli.parts.world.clock.monotonic();
   }
 
-  /** Whether this run answers what a person said on this stage. */
+  /** Returns whether this run answers a message of a person. */
   wasAsked(runId: string): boolean {
     return this.#asked.has(runId);
   }
 
-  /** Calls a tool with the rights of any session, as its agent would. */
+  /** Calls a tool with the rights of a session, as its agent would. */
   async invokeAs(sessionKey: string, name: string, args: JsonObject): Promise<JsonObject> {
     const called = await this.#link.call<JsonObject>("tools.invoke", { name, arguments: args, sessionKey });
     if (!called.ok) throw new DemoFailure(`tools.invoke was refused: ${called.error}`);
@@ -133,7 +132,7 @@ export class Stage {
     return page.value.messages;
   }
 
-  /** What this tool last answered this agent. */
+  /** Returns the last result of a tool in an agent's transcript. */
   async result(agent: string, tool: string): Promise<JsonObject> {
     const messages = await this.transcript(agent);
     const last = messages.findLast((message) => message.role === "toolResult" && message.toolName === tool);
@@ -142,7 +141,7 @@ export class Stage {
     return isObject(value) ? value : {};
   }
 
-  /** `whole`: on as many lines as it takes; else one line, cut at the edge of the terminal. */
+  /** Prints a line, cut to the terminal's width; `whole` wraps it to several lines instead. */
   #line(style: Style, who: string, what: string, whole = false): void {
     const { columns } = this.#cli.parts.stdout as { columns?: number };
     const room = Math.max(TEXT_CHARS_MIN, (columns ?? WIDTH_DEFAULT) - INDENT.length - NAME_WIDTH - 1);
@@ -159,7 +158,7 @@ export class Stage {
     if (agent.stream === "flow" && agent.data.from === agent.sessionKey) this.#showFlow(agent.data);
     if (agent.stream !== "tool") return;
     const { data } = agent;
-    // A message to another session is shown as such, when it has been accepted.
+    // sessions_send is shown by its flow event, when the message was accepted.
     if (data.phase === "start" && data.name !== "sessions_send") {
       this.#line("yellow", `${who} calls`, `${data.name} ${JSON.stringify(data.args ?? {})}`);
     }
@@ -189,13 +188,13 @@ export class Stage {
     if (step === "round1") this.#line("magenta", way, text);
     if (step === "reply") this.#line("magenta", way, `${turnLabel(turn, turnsMax)} ${text}`);
     if (step === "task") this.#line("magenta", way, text);
-    // A sub-agent's result is seen when it is delivered, as its own people see it.
+    // A sub-agent's result is shown when it is delivered.
     if (isSubagentKey(from)) return;
     if (step === "announce" && !isSilent(text))
-      this.#line("dim", nameOf(to), "(announce step: it tells its own people how it ended)");
+      this.#line("dim", nameOf(to), "(announce step: it announces the result to its own people)");
     if (step === "ended") this.#line("dim", way, `(conversation over: ${reason ?? "done"})`);
   }
 }
 
-/** A step of the demo did not show what it promises. */
+/** A step of the demo failed its check. */
 export class DemoFailure extends Error {}

@@ -1,5 +1,5 @@
-// Owns the steps of the demo: what each shows, and the check that it really was so.
-// DM1: a step is checked by results and transcripts, never by what an agent says about them.
+// The steps of the demo, and the check of each. A check reads tool results and transcripts, never an agent's
+// description of them.
 
 import { type Message, textOf } from "../../core/message.ts";
 import type { AgentEvent, ChatEvent, EventFrame } from "../../gateway/protocol.ts";
@@ -8,9 +8,9 @@ import { DemoFailure, keyOf, type Stage } from "./stage.ts";
 
 export interface Step {
   readonly title: string;
-  /** On the gateway with the usual settings, or the one where agents may reach each other. */
+  /** The gateway with default settings, or the one where agents may reach each other. */
   readonly where: "open" | "default";
-  /** Plays it. Returns what was shown, in one sentence; throws DemoFailure where it was not. */
+  /** Plays the step. Returns a sentence about what was shown; throws DemoFailure if the check fails. */
   play(stage: Stage, patienceMs: number): Promise<string>;
 }
 
@@ -22,7 +22,7 @@ function list(value: unknown): Record<string, unknown>[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The end of the conversation between two agents, whichever of them is told. */
+/** Returns a filter for the end of the conversation between two agents. */
 function overBetween(one: string, other: string) {
   const keys = [keyOf(one), keyOf(other)];
   return ({ event, payload }: EventFrame): boolean => {
@@ -33,7 +33,7 @@ function overBetween(one: string, other: string) {
 }
 
 const listing: Step = {
-  title: "A list: which sessions are there?",
+  title: "List: main lists the sessions",
   where: "open",
   async play(stage, patienceMs) {
     await stage.ask("main", "list sessions", patienceMs);
@@ -52,10 +52,10 @@ const listing: Step = {
 const SECRET_WORD = "The release is on Thursday.";
 
 const reading: Step = {
-  title: "A read: what was said over there?",
+  title: "Read: main reads another session",
   where: "open",
   async play(stage, patienceMs) {
-    // A person talks to research: from now on its announcements have somewhere to go.
+    // A person talks to research first, so that its announcements have a destination.
     await stage.ask("research", SECRET_WORD, patienceMs);
     await stage.ask("main", "read research", patienceMs);
     const { messages } = await stage.result("main", "sessions_history");
@@ -63,12 +63,12 @@ const reading: Step = {
       textOf(message).includes(SECRET_WORD),
     );
     expect(found, `a transcript with "${SECRET_WORD}"`, messages);
-    return "main has read the transcript of research, as far as the rules let it";
+    return "main has read the transcript of research, as far as the rules allow";
   },
 };
 
 const conversing: Step = {
-  title: "A send: question, answer, reply-back, announce",
+  title: "Send: question, answer, replies, announcement",
   where: "open",
   async play(stage, patienceMs) {
     await stage.ask("main", "ask research: what should we check before a release?", patienceMs);
@@ -88,12 +88,12 @@ const conversing: Step = {
       return event === "chat" && chat.sessionKey === keyOf("research") && chat.stopReason === "delivered";
     });
     const further = count(replies.length - 1, "further turn");
-    return `the answer came back to main, ${further} followed, and research told its own people`;
+    return `main got the answer, ${further} followed, and research announced the result to its own people`;
   },
 };
 
 const cycle: Step = {
-  title: "A circle: everybody would wait for everybody",
+  title: "Cycle: all three agents would wait for each other",
   where: "open",
   async play(stage, patienceMs) {
     await stage.ask("main", "ask research: ask ops: ask main: may we ship?", patienceMs);
@@ -102,31 +102,31 @@ const cycle: Step = {
     const result = await stage.result("main", "sessions_send");
     expect(result.status === "ok", 'main answered with status "ok"', result);
     await stage.until("research and ops are done", patienceMs, overBetween("research", "ops"));
-    return "ops was told at once that main already waits for it; nothing hung, every question was answered";
+    return "ops was refused at once because main already waits for it; every question was answered";
   },
 };
 
 const DONE = "the backup is done";
 
 const waiting: Step = {
-  title: "A time-out: waiting ends, the work does not",
+  title: "Timeout: waiting stops, the work continues",
   where: "open",
   async play(stage, patienceMs) {
     await stage.ask("main", `ask ops within 1 seconds: wait 2 seconds, then say ${DONE}`, patienceMs);
     const result = await stage.result("main", "sessions_send");
     expect(result.status === "timeout", 'sessions_send with status "timeout"', result);
     await stage.until("main and ops are done", patienceMs, overBetween("main", "ops"));
-    const told = (await stage.transcript("main")).some(
+    const arrived = (await stage.transcript("main")).some(
       (message) =>
         message.role === "user" && message.provenance !== undefined && textOf(message).includes("backup"),
     );
-    expect(told, "the late answer in main's transcript", "none");
-    return "the run went on after main had stopped waiting, and its answer reached main all the same";
+    expect(arrived, "the late answer in main's transcript", "none");
+    return "the run continued after main stopped waiting, and its answer still reached main";
   },
 };
 
 const refusal: Step = {
-  title: "A refusal: the same question under the default settings",
+  title: "Refusal: the same read under the default settings",
   where: "default",
   async play(stage, patienceMs) {
     await stage.ask("main", "read research", patienceMs);
@@ -143,7 +143,7 @@ const refusal: Step = {
       `the names ${settings.join(" and ")}`,
       refused,
     );
-    return "an agent sees what is its own by default, and the refusal says what would allow more";
+    return "by default an agent sees only its own sessions, and the refusal names the settings that allow more";
   },
 };
 
@@ -153,7 +153,7 @@ function isEnd(event: AgentEvent): boolean {
   return event.stream === "lifecycle" && event.data.phase === "end";
 }
 
-/** The announcements in a transcript: which sub-agent each came from. */
+/** Returns the sub-agent of each announcement in a transcript. */
 function announcedIn(messages: readonly Message[]): string[] {
   return messages.flatMap((message) => {
     const from = message.role === "user" ? message.provenance : undefined;
@@ -163,7 +163,7 @@ function announcedIn(messages: readonly Message[]): string[] {
 }
 
 const spawning: Step = {
-  title: "Sub-agents: three jobs side by side, three results",
+  title: "Sub-agents: three jobs in parallel, three results",
   where: "default",
   async play(stage, patienceMs) {
     const begunAt = stage.now();
@@ -189,7 +189,7 @@ const spawning: Step = {
       `a refusal that names ${setting}`,
       refused,
     );
-    const each = "each result came once, to main and its people";
+    const each = "each result reached main and its people once";
     return `${JOBS} jobs of a second each took ${seconds} s together; ${each}`;
   },
 };

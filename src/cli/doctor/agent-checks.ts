@@ -1,11 +1,11 @@
-// Owns what the doctor finds about agents that are programs of their own: whether each program is there.
+// Checks whether the programs of agents with a `runtime` exist.
 
 import type { Settings } from "../../core/settings.ts";
 import { isProgram, SEARCH_PATH } from "../../world/programs.ts";
 import type { Cli } from "../cli.ts";
 import type { Finding } from "./finding.ts";
 
-/** The programs of ACP agents, looked up as a run does: in the PATH of the agent's own environment first. */
+/** Looks up each program as a run does: in the PATH of the agent's own environment first. */
 export async function checkPrograms({ parts }: Cli, { agents }: Settings): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const { id, runtime, workspace } of agents) {
@@ -15,12 +15,12 @@ export async function checkPrograms({ parts }: Cli, { agents }: Settings): Promi
     const isThere = await isProgram(program, { path, cwd: runtime.cwd ?? workspace });
     findings.push(
       isThere
-        ? { name: "programs", level: "ok", text: `agent ${id}: ${program} is there` }
+        ? { name: "programs", level: "ok", text: `agent ${id}: found ${program}` }
         : {
             name: "programs",
             level: "problem",
-            text: `agent ${id}: there is no program ${JSON.stringify(program)}; its runs fail`,
-            mend: "Install it, or name its whole path in agents.list[].runtime.command.",
+            text: `agent ${id}: program ${JSON.stringify(program)} not found, so its runs fail`,
+            mend: "Install it, or set its full path in agents.list[].runtime.command.",
           },
     );
   }

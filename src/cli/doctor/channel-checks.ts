@@ -1,5 +1,5 @@
-// Owns what the doctor finds about channels: whether each account works, and who may write to the agents.
-// CC1: what lets strangers in is said every time; it may be meant.
+// Checks whether each channel account works, and who may write to the agents.
+// An account that anybody may write to is always reported, even if it is intended.
 
 import type { Settings } from "../../core/settings.ts";
 import type { Cli } from "../cli.ts";
@@ -7,24 +7,24 @@ import type { Finding } from "./finding.ts";
 
 const NAME = "channels";
 
-/** Accounts at which anybody may write. */
+/** Warns about accounts to which anybody may write. */
 function openDoors({ channels }: Settings): Finding[] {
   const open = channels.filter(({ dmPolicy, allowFrom }) => dmPolicy === "open" || allowFrom.includes("*"));
   if (open.length === 0) return [];
   const names = open.map(({ channel, accountId }) => `${channel}:${accountId}`).join(", ");
-  const text = `anybody may write to ${names}, and an agent acts on it`;
-  const mend = 'Set dmPolicy to "pairing", and take "*" out of allowFrom, unless that is meant.';
+  const text = `anybody may write to ${names}, and an agent acts on the messages`;
+  const mend = 'Set dmPolicy to "pairing" and remove "*" from allowFrom, unless this is intended.';
   return [{ name: NAME, level: "warning", text, mend }];
 }
 
-/** Direct chats of several people that end in one session. */
+/** Warns if direct chats of several people share one session. */
 function sharedMain({ channels, session }: Settings): Finding[] {
   const many = channels.filter(
     ({ allowFrom, dmPolicy }) => dmPolicy === "open" || allowFrom.includes("*") || allowFrom.length > 1,
   );
   if (session.dmScope !== "main" || many.length === 0) return [];
-  const text = "several people write to one main session: what one says, the agent may tell another";
-  const mend = 'Set session.dmScope to "per-peer", unless they may all read each other.';
+  const text = "several people write to one main session: the agent may tell one what another said";
+  const mend = 'Set session.dmScope to "per-peer", unless they may all read each other\'s messages.';
   return [{ name: NAME, level: "warning", text, mend }];
 }
 
@@ -39,7 +39,7 @@ export async function checkChannels(cli: Cli, settings: Settings): Promise<Findi
     return {
       ...finding,
       level: "problem",
-      mend: `See docs/${channel?.toUpperCase()}.md, and parley channels test.`,
+      mend: `See docs/${channel?.toUpperCase()}.md, then run: parley channels test`,
     };
   });
   return [...findings, ...openDoors(settings), ...sharedMain(settings)];

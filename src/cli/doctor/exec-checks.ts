@@ -1,6 +1,5 @@
-// Owns what the doctor finds about tool calls: which agents may run commands, and whether something contains
-// them.
-// EC1: containment that is configured and can't be had is a problem; one that nobody asked for is a fact.
+// Checks which agents may run commands, and whether a sandbox contains them.
+// A configured sandbox that does not work is a problem; one that no agent uses is only reported.
 
 import { containsSubagents } from "../../core/sandbox-policy.ts";
 import type { AgentSettings, SandboxSettings, Settings } from "../../core/settings.ts";
@@ -10,7 +9,7 @@ import type { Finding } from "./finding.ts";
 
 const namesOf = (agents: readonly AgentSettings[]): string => agents.map(({ id }) => id).join(", ");
 
-/** Which agents may run commands that nothing contains. */
+/** Warns about agents that may run commands outside a sandbox. */
 export function checkExec(settings: Settings): Finding[] {
   const able = settings.agents.filter(({ id, tools }) => {
     const filters = [
@@ -31,30 +30,30 @@ export function checkExec(settings: Settings): Finding[] {
     {
       name,
       level: "warning",
-      text: `${whose} are not contained: they can do what your user can, whatever the rules say`,
+      text: `${whose} run outside a sandbox: they can do everything that your user can`,
       mend:
-        'Contain them with agents.defaults.sandbox.mode: "all", or take exec away with ' +
-        'tools.deny: ["exec"]; for one agent, with agents.list[].sandbox.mode or agents.list[].tools.deny.',
+        'Set agents.defaults.sandbox.mode: "all", or forbid exec with tools.deny: ["exec"]; ' +
+        "for one agent, set agents.list[].sandbox.mode or agents.list[].tools.deny.",
     },
   ];
 }
 
-interface Wish {
+interface SandboxUse {
   readonly wanted: SandboxSettings;
-  /** Whose sessions, or some of them, are to be contained so. */
+  /** Agents with sessions in this sandbox; empty if none uses it. */
   readonly agents: readonly AgentSettings[];
 }
 
-/** Each way of containment that agents ask for; where nobody asks for any, the one that they would get. */
-function wishesOf(settings: Settings): Wish[] {
+/** Returns each kind of sandbox that agents use; if none uses one, the kind that they would get. */
+function sandboxUses(settings: Settings): SandboxUse[] {
   const sandboxed = settings.agents.filter(({ sandbox }) => sandbox.mode !== "off");
   const [first] = settings.agents;
   if (sandboxed.length === 0 && first !== undefined) return [{ wanted: first.sandbox, agents: [] }];
-  const ways = Map.groupBy(
+  const kinds = Map.groupBy(
     sandboxed,
     ({ sandbox }) => `${sandbox.backend} ${sandbox.network} ${sandbox.image ?? ""}`,
   );
-  return [...ways.values()].flatMap((agents) => {
+  return [...kinds.values()].flatMap((agents) => {
     const [one] = agents;
     return one === undefined ? [] : [{ wanted: one.sandbox, agents }];
   });
@@ -64,11 +63,11 @@ export async function checkSandbox(cli: Cli, settings: Settings): Promise<Findin
   const { parts } = cli;
   if (parts.inspectSandbox === undefined) return [];
   const findings: Finding[] = [];
-  for (const { wanted, agents } of wishesOf(settings)) {
+  for (const { wanted, agents } of sandboxUses(settings)) {
     const { usable, text, mend } = await parts.inspectSandbox(wanted);
     const whose =
       agents.length === 0 ? "off for every agent" : `for ${namesOf(agents)} (backend ${wanted.backend})`;
-    const refused = usable || agents.length === 0 ? "" : "; their contained runs are refused, never run bare";
+    const refused = usable || agents.length === 0 ? "" : "; runs that need it are refused";
     findings.push({
       name: "sandbox",
       level: usable || agents.length === 0 ? "ok" : "problem",

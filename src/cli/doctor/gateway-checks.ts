@@ -1,4 +1,4 @@
-// Owns what the doctor finds out from a running gateway, or about the port where one would be.
+// Checks the running gateway, or the port if none is running.
 
 import { createServer } from "node:net";
 import type { Message } from "../../core/message.ts";
@@ -10,8 +10,8 @@ import { count } from "../layout.ts";
 import type { Finding } from "./finding.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Messages of a main session that are looked through for different writers. */
-const LOOKED_THROUGH = 200;
+/** Messages of a main session that are searched for different writers. */
+const SEARCHED_MESSAGES = 200;
 
 export interface Target {
   readonly url: string;
@@ -20,8 +20,8 @@ export interface Target {
   readonly storeHeld: boolean;
 }
 
-/** Undefined: the port is free to listen on. */
-function whyTaken(host: string, port: number): Promise<string | undefined> {
+/** Returns the error of listening on the port; undefined if it is free. */
+function listenError(host: string, port: number): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   const server = createServer();
   server.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
@@ -32,19 +32,19 @@ function whyTaken(host: string, port: number): Promise<string | undefined> {
 async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
   const { host, port } = settings.gateway;
   const name = "gateway";
-  const why = port === 0 ? undefined : await whyTaken(host, port);
+  const why = port === 0 ? undefined : await listenError(host, port);
   if (why === "EADDRINUSE") {
     const mend = "Stop that program, or choose another port with --port or gateway.port.";
     return {
       name,
       level: "problem",
-      text: `${host}:${port} is taken by another program that is no gateway`,
+      text: `another program, not a gateway, uses ${host}:${port}`,
       mend,
     };
   }
   if (why !== undefined) {
     const mend = "Choose another gateway.host or gateway.port.";
-    return { name, level: "problem", text: `no program may listen on ${host}:${port} here (${why})`, mend };
+    return { name, level: "problem", text: `cannot listen on ${host}:${port} (${why})`, mend };
   }
   if (storeHeld) {
     const text = `a gateway holds the store, but none listens on ${host}:${port}`;
@@ -52,7 +52,7 @@ async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
       name,
       level: "warning",
       text,
-      mend: "It was started with another --port or --host; give that with --url.",
+      mend: "It was probably started with another --port or --host: give its address with --url.",
     };
   }
   return {
@@ -89,8 +89,8 @@ async function checkHealth(link: Link, url: string): Promise<Finding[]> {
         text: `${text}; ${store.ok ? "it is stopping" : "its store does not answer"}`,
       };
   if (deliveries === undefined || deliveries.failed === 0) return [first];
-  const failed = `in the outbox ${count(deliveries.failed, "text")} could not be delivered`;
-  const mend = "See them: parley deliveries list --state failed. Then retry or dismiss each.";
+  const failed = `${count(deliveries.failed, "delivery", "deliveries")} in the outbox failed`;
+  const mend = "List them: parley deliveries list --state failed. Then retry or dismiss each.";
   return [first, { name: "deliveries", level: "warning", text: failed, mend }];
 }
 
@@ -98,23 +98,23 @@ interface Status {
   readonly config?: { readonly ok: boolean; readonly differs: boolean; readonly changed: readonly string[] };
 }
 
-/** Whether the gateway runs on an older configuration than the file. */
-async function checkAge(link: Link): Promise<Finding[]> {
+/** Warns if the gateway runs on an older configuration than the file. */
+async function checkConfigAge(link: Link): Promise<Finding[]> {
   const status = await link.call<Status>("status", {});
   const config = status.ok ? status.value.config : undefined;
   if (config === undefined || (config.ok && !config.differs)) return [];
   const text = config.ok
-    ? `the gateway runs on an older configuration than the file; different: ${config.changed.join(", ")}`
-    : "the gateway runs on an older configuration: the file as it is now can't be read";
-  const mend = config.ok ? "Restart the gateway." : "See what is wrong: parley config check";
+    ? `the gateway runs on an older configuration than the file; changed: ${config.changed.join(", ")}`
+    : "the gateway runs on an older configuration, because the file is now invalid";
+  const mend = config.ok ? "Restart the gateway." : "Find the error: parley config check";
   return [{ name: "configuration", level: "warning", text, mend }];
 }
 
-/** Everybody who wrote directly into a main session, as far as they have names. */
+/** Returns the names of people who wrote directly into a main session. */
 async function writersOf(link: Link, sessionKey: string): Promise<Set<string>> {
   const page = await link.call<{ messages: readonly Message[] }>("chat.history", {
     sessionKey,
-    limit: LOOKED_THROUGH,
+    limit: SEARCHED_MESSAGES,
   });
   if (!page.ok) return new Set();
   const names = page.value.messages.flatMap((message) =>
@@ -132,16 +132,16 @@ async function checkSharing(link: Link, settings: Settings): Promise<Finding[]> 
   for (const key of keys) {
     const writers = await writersOf(link, key);
     if (writers.size < 2) continue;
-    const text = `${[...writers].join(", ")} share the session ${key}: each may learn what the others said`;
+    const text = `${[...writers].join(", ")} share the session ${key}, so each may learn what the others said`;
     const mend =
-      'Give each person a session of their own with session.dmScope: "per-peer", ' +
+      'Give each person a separate session with session.dmScope: "per-peer", ' +
       "and name your own accounts in commands.owners.";
     findings.push({ name: "privacy", level: "warning", text, mend });
   }
   return findings;
 }
 
-export async function askGateway(cli: Cli, target: Target): Promise<Finding[]> {
+export async function checkGateway(cli: Cli, target: Target): Promise<Finding[]> {
   const { url, token, settings } = target;
   const options = { reconnect: false, world: cli.parts.world, connectTimeoutMs: CONNECT_TIMEOUT_MS };
   const opened = await openLink({ url, token }, options);
@@ -154,7 +154,7 @@ export async function askGateway(cli: Cli, target: Target): Promise<Finding[]> {
   try {
     return [
       ...(await checkHealth(link, url)),
-      ...(await checkAge(link)),
+      ...(await checkConfigAge(link)),
       ...(await checkSharing(link, settings)),
     ];
   } finally {

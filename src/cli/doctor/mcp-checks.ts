@@ -1,5 +1,5 @@
-// Owns what the doctor finds about outside MCP servers: each is started once, and stopped again.
-// MK1: a server that is configured and gives no tools is a problem: runs go on without it, and miss it.
+// Starts each configured MCP server once and stops it again.
+// A server without tools is a problem: runs continue, but without the tools that they expect.
 
 import type { Settings } from "../../core/settings.ts";
 import type { Cli } from "../cli.ts";
@@ -15,7 +15,7 @@ export async function checkMcp(cli: Cli, settings: Settings): Promise<Finding[]>
     const whose = one === undefined || one.agents.length === 0 ? "every agent" : one.agents.join(", ");
     const finding = { name: "mcp", text: `${server}, for ${whose}: ${text}` };
     if (usable) return { ...finding, level: "ok" };
-    const mend = `Mend tools.mcp.servers.${server}, or set its enabled to false.`;
+    const mend = `Fix tools.mcp.servers.${server}, or disable it with enabled: false.`;
     return { ...finding, level: "problem", mend };
   });
 }

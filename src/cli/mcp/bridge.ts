@@ -1,8 +1,7 @@
-// Owns MCP over standard input and output: each message goes to the gateway's `/mcp`, each answer comes back
-// as a line. What a message means is the gateway's business.
-// BR1: standard output has messages and nothing else.
-// BR2: every request gets exactly one answer: the gateway's, or an error that says what is known of it.
-// BR3: a message is sent again only where it can't have arrived.
+// Bridges MCP over standard input and output to the gateway's `/mcp`: sends each message, writes each answer
+// as a line. The gateway interprets the messages. Standard output has messages only.
+// Every request gets exactly one answer: the gateway's, or an error that says what is known about it.
+// A message is sent again only if it cannot have arrived.
 
 import type { Readable } from "node:stream";
 import type { Result } from "../../core/errors.ts";
@@ -14,16 +13,16 @@ import { eventData } from "./event-stream.ts";
 import { LINE_MAX_BYTES, linesOf } from "./lines.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** Requests under way; the rest of the input waits. */
+/** Requests in progress; the rest of the input waits. */
 const UNDER_WAY_MAX = 128;
 const STREAM_AGAIN_MS = 1_000;
 const STREAM_AGAIN_MAX_MS = 30_000;
-/** At the end of the input, requests under way have this long. */
+/** Time for requests in progress after the end of the input. */
 const END_GRACE_MS = 2_000;
 const PARSE_ERROR = -32_700;
 const FAILED = -32_000;
 const VERSION_KEY = "io.modelcontextprotocol/protocolVersion";
-/** Where a newer revision wants a param repeated as a header. */
+/** The param of each method that a newer revision of MCP repeats as a header. */
 const NAME_FROM: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",
@@ -39,10 +38,10 @@ export interface BridgeParts {
   readonly world: World;
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
-  /** Whom to speak as, behind the address. */
+  /** Query of the address that names the session. */
   readonly query: string;
   readonly upstream: Upstream;
-  /** Looks for a gateway that does not answer any more. */
+  /** Finds the gateway again after it has stopped answering. */
   again(): Promise<Result<Upstream>>;
   note(text: string): void;
 }
@@ -55,13 +54,13 @@ function idsOf(body: unknown): Id[] {
   });
 }
 
-/** A value that a header can hold. */
+/** Encodes a value for a header. */
 function headerText(value: string): string {
   const plain = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value) && !value.startsWith("=?base64?");
   return plain ? value : `=?base64?${Buffer.from(value).toString("base64")}?=`;
 }
 
-/** What a newer revision wants to read in the headers as well. */
+/** Returns the headers that a newer revision of MCP expects. */
 function headersFor(body: unknown): Record<string, string> {
   const { method, params } = isObject(body) ? body : {};
   const meta = isObject(params) && isObject(params._meta) ? params._meta : {};
@@ -75,7 +74,7 @@ function headersFor(body: unknown): Record<string, string> {
   };
 }
 
-function refusedBefore(error: unknown): boolean {
+function connectionRefused(error: unknown): boolean {
   const cause = (error as { cause?: { code?: unknown } }).cause;
   return cause?.code === "ECONNREFUSED";
 }
@@ -85,10 +84,10 @@ export class Bridge {
   #upstream: Upstream;
   readonly #underWay = new Map<string, AbortController>();
   readonly #work = new Set<Promise<void>>();
-  /** Requests that are answered when the client has had enough: nobody waits for their end. */
+  /** Long-lived subscriptions, which are not waited for at the end of the input. */
   readonly #streams = new Set<Promise<void>>();
   readonly #ended = new AbortController();
-  /** What an older revision agreed on at `initialize`. */
+  /** Headers that an older revision of MCP needs after `initialize`. */
   #agreed: Record<string, string> = {};
   #listens = false;
   #written: Promise<unknown> = Promise.resolve();
@@ -98,7 +97,7 @@ export class Bridge {
     this.#upstream = parts.upstream;
   }
 
-  /** Until the input ends, or `stop`. */
+  /** Runs until the input ends or `stop` is aborted. */
   async run(stop: AbortSignal): Promise<void> {
     const { input, world } = this.#parts;
     const over = new Promise<void>((resolve) =>
@@ -112,7 +111,7 @@ export class Bridge {
       }
     };
     await Promise.race([read(), over]);
-    // Else an input that stays open would keep the process.
+    // An open input would keep the process alive.
     (input as Readable).destroy();
     const { clock } = world;
     const late = Promise.withResolvers<void>();
@@ -140,7 +139,7 @@ export class Bridge {
       return;
     }
     const work = this.#forward(body).catch((error: unknown) => {
-      this.#parts.note(`a message could not be passed on: ${(error as Error).message}`);
+      this.#parts.note(`a message could not be forwarded: ${(error as Error).message}`);
     });
     const set = method === "subscriptions/listen" ? this.#streams : this.#work;
     set.add(work);
@@ -151,7 +150,7 @@ export class Bridge {
     }
   }
 
-  /** Sends a body, and writes what comes back. */
+  /** Sends a message and writes its answer. */
   async #forward(body: unknown): Promise<void> {
     const left = new Set<Id | null>(idsOf(body));
     const cancelled = new AbortController();
@@ -163,16 +162,16 @@ export class Bridge {
       if (response instanceof Response) await this.#writeBack(response, body, left);
       else this.#fail([...left], FAILED, response.error);
     } catch (error) {
-      if (!signal.aborted) this.#parts.note(`the gateway could not be asked: ${(error as Error).message}`);
+      if (!signal.aborted) this.#parts.note(`the gateway could not be reached: ${(error as Error).message}`);
     } finally {
       for (const name of names) if (this.#underWay.get(name) === cancelled) this.#underWay.delete(name);
     }
     if (left.size === 0 || cancelled.signal.aborted) return;
-    const text = "the connection to the gateway ended before the answer; what it had accepted goes on";
+    const text = "the connection to the gateway was lost before the answer; accepted work continues";
     this.#fail(
       [...left],
       FAILED,
-      `${text}: look with sessions_inbox or sessions_history, don't send it again`,
+      `${text}. Do not send it again; check with sessions_inbox or sessions_history.`,
     );
   }
 
@@ -187,7 +186,7 @@ export class Bridge {
     try {
       return await send(this.#upstream);
     } catch (error) {
-      if (signal.aborted || !refusedBefore(error)) throw error;
+      if (signal.aborted || !connectionRefused(error)) throw error;
       const found = await this.#parts.again();
       if (!found.ok) return { error: [found.error, found.hint ?? ""].join(". ").trim() };
       this.#upstream = found.value;
@@ -219,19 +218,19 @@ export class Bridge {
     if (text === "" && response.ok) return;
     const answer = jsonOf(text);
     const isRpc = Array.isArray(answer) || (isObject(answer) && answer.jsonrpc === "2.0");
-    // An error that could not name the request is this request's.
+    // An error without an id belongs to this request.
     const [only] = left;
     const known =
       left.size === 1 && isObject(answer) && answer.id === null ? { ...answer, id: only } : answer;
     if (isRpc && (left.size > 0 || Array.isArray(answer))) return pass(known);
-    const said = isObject(answer) && isObject(answer.error) ? String(answer.error.message) : "";
-    const error = `the gateway answered ${response.status}${said === "" ? "" : `: ${said}`}`;
+    const reason = isObject(answer) && isObject(answer.error) ? String(answer.error.message) : "";
+    const error = `the gateway answered ${response.status}${reason === "" ? "" : `: ${reason}`}`;
     if (left.size === 0) this.#parts.note(error);
     this.#fail([...left], FAILED, error);
     left.clear();
   }
 
-  /** From the answer to `initialize` on, an older revision names its version and its connection. */
+  /** Stores the version and the connection id that an older revision sends after `initialize`. */
   #agree(response: Response, body: unknown, message: unknown): void {
     if (!isObject(body) || body.method !== "initialize" || !isObject(message)) return;
     const version = isObject(message.result) ? message.result.protocolVersion : undefined;
@@ -242,7 +241,7 @@ export class Bridge {
     };
   }
 
-  /** The stream on which a gateway speaks unasked, with older revisions; opened again when it ends. */
+  /** Reads the stream of the gateway's own messages (older revisions); reopens it when it ends. */
   async #listen(): Promise<void> {
     const { clock } = this.#parts.world;
     const signal = this.#ended.signal;
@@ -253,14 +252,14 @@ export class Bridge {
         const headers = this.#headers(this.#upstream);
         const ask = outgoingFetch("gateway", url);
         const response = await ask(url + this.#parts.query, { headers, signal });
-        // A gateway that refuses the stream refuses it the next time, too; one that stops comes back.
+        // A refused stream stays refused; a stopping gateway (5xx) comes back.
         if (response.status < 500 && !response.ok) return;
         if (response.ok && response.body !== null) {
           againMs = STREAM_AGAIN_MS;
           for await (const data of eventData(response.body)) await this.#write(JSON.parse(data));
         }
       } catch {
-        // The messages tell what is wrong with the gateway; here it is only waited for.
+        // Errors are reported for the client's messages; here the stream is only retried.
       }
       await pause(clock, againMs, signal);
       againMs = Math.min(againMs * 2, STREAM_AGAIN_MAX_MS);
@@ -271,13 +270,13 @@ export class Bridge {
     for (const id of ids) void this.#write({ jsonrpc: "2.0", id, error: { code, message } });
   }
 
-  /** One after the other, as fast as the reader takes them. */
+  /** Writes messages in order, each after the reader has taken the one before. */
   #write(message: unknown): Promise<unknown> {
     const { output } = this.#parts;
     this.#written = this.#written.then(
       () =>
         new Promise<void>((resolve) => {
-          // A reader that is gone ends the input as well; nothing is told to it any more.
+          // Ignores a write error: a client that has exited also closes the input.
           output.write(`${JSON.stringify(message)}\n`, () => resolve());
         }),
     );

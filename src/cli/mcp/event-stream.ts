@@ -1,10 +1,10 @@
-// Owns reading server-sent events: from the bytes of a response to the data of each event.
-// ES1: an event over the limit ends the stream; nothing grows without end.
+// Reads server-sent events: from the bytes of a response to the data of each event.
+// An event over the limit ends the stream, so that memory is bounded.
 
-/** Of one event: an answer of the gateway is far smaller. */
+/** Limit of one event. An answer of the gateway is far smaller. */
 const EVENT_MAX_CHARS = 64 * 1024 * 1024;
 
-/** The data of each event, as it comes. Comments, names and ids are left out. */
+/** Yields the data of each event. Comments, names and ids are skipped. */
 export async function* eventData(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";

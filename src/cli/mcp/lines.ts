@@ -1,11 +1,10 @@
-// Owns messages as lines: read from a stream one by one, each within a limit.
-// LN1: a line over the limit is not kept: it is told as too long once it has ended.
+// Reads a stream line by line. A line over the limit is discarded and reported when it ends.
 
 import type { Readable } from "node:stream";
 
 export const LINE_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Lines without their ends; undefined for one that was too long. Blank ones are left out. */
+/** Yields lines without line ends; undefined for a line that was too long. Skips blank lines. */
 export async function* linesOf(input: NodeJS.ReadableStream): AsyncGenerator<string | undefined> {
   let pieces: Buffer[] = [];
   let bytes = 0;

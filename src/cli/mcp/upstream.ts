@@ -1,7 +1,7 @@
-// Owns the gateway behind `parley mcp`: one that runs, or else one in this process.
-// UP1: a running gateway is always used: the store has one owner. Where none runs, this process becomes it,
-//      at the configured address, so that the next `parley mcp` finds it there.
-// UP2: who was attached never takes over: a gateway that is being restarted must find its store free.
+// Finds the gateway for `parley mcp`: a running one, else one in this process.
+// A running gateway is always used, because the store has one owner. If none is running, this process runs one
+// at the configured address, so that the next `parley mcp` finds it.
+// A client of a running gateway never starts its own later: a restarting gateway must find its store free.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { safeLine } from "../../core/safe-text.ts";
@@ -10,10 +10,10 @@ import { findAddress, probe } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import type { RunningGateway } from "../parts.ts";
 
-/** Somebody may be starting a gateway at this very moment: so often, so far apart, it is looked for. */
+/** Attempts to find a gateway that another process is just starting. */
 const LOOKS_MAX = 10;
 const LOOK_EVERY_MS = 300;
-/** Running work has this long to finish or to be parked, when this process was the gateway. */
+/** Time for running work to finish or to be parked, if this process runs the gateway. */
 const STOP_GRACE_MS = 1_000;
 
 export interface Upstream {
@@ -30,17 +30,17 @@ export class UpstreamFinder {
     this.#cli = cli;
   }
 
-  /** A gateway to talk to: the one that runs, or one in this process. */
+  /** Returns the running gateway, or starts one in this process. */
   async open(): Promise<Result<Upstream>> {
     const running = await this.#running();
     if (running.ok || running.code !== "store_unavailable" || this.#cli.options.url !== undefined)
       return running;
     const opened = await this.#start();
-    // Another one that starts at the same moment holds store and port: it will answer in a moment.
+    // If the start fails, another process may just be starting a gateway: it will answer soon.
     return opened.ok ? opened : this.again(opened);
   }
 
-  /** The running gateway, which may be just starting. `otherwise`: what is said when it does not come. */
+  /** Returns the running gateway, which may be just starting. `otherwise`: the result if none answers. */
   async again(otherwise?: Result<Upstream>): Promise<Result<Upstream>> {
     const { clock } = this.#cli.parts.world;
     let found = await this.#running();
@@ -51,7 +51,7 @@ export class UpstreamFinder {
     return found.ok ? found : (otherwise ?? found);
   }
 
-  /** Ends the gateway of this process, if it is one. */
+  /** Stops the gateway of this process, if it runs one. */
   async close(): Promise<void> {
     await this.#own?.close(STOP_GRACE_MS);
   }
@@ -64,7 +64,7 @@ export class UpstreamFinder {
     if ((await probe(base, this.#cli.parts.world.clock)) === "gateway")
       return ok({ url: `${base}/mcp`, token });
     return fail("store_unavailable", `no gateway answers at ${safeLine(base)}`, {
-      hint: "Start it with: parley gateway.",
+      hint: "Start it: parley gateway",
     });
   }
 
@@ -78,7 +78,7 @@ export class UpstreamFinder {
     this.#own = opened.value;
     const { httpUrl, token, warnings } = opened.value;
     for (const warning of warnings) this.#cli.note(`warning: ${safeLine(warning)}`);
-    this.#cli.note(`No gateway was running: this process is one now, at ${httpUrl}.`);
+    this.#cli.note(`No gateway was running, so this process runs one at ${httpUrl}.`);
     return ok({ url: `${httpUrl}/mcp`, token });
   }
 }

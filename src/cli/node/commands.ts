@@ -1,8 +1,7 @@
-// Owns what this machine does for a gateway as a node: exec, and notify.
-// NX1: a program runs only if the list that the command line gave covers it; nothing from elsewhere changes
-//      that list. It runs without a shell, below one folder, with a bare environment, bounded in time and
-//      output, and so many at once.
-// NX2: what is shown on the terminal moves no cursor and hides no text.
+// Implements the commands that this machine offers as a node: exec and notify.
+// NX1: a program runs only if --allow-exec covers it; nothing from outside changes that list. It runs without
+//      a shell, in or below one folder, with a minimal environment and limits on time, output and number.
+// Text shown on the terminal is escaped, so that it cannot move the cursor or hide text.
 
 import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
@@ -17,12 +16,12 @@ const OUTPUT_MAX_BYTES = 64 * 1024;
 const ARGUMENTS_MAX = 256;
 const ARGUMENTS_MAX_CHARS = 128 * 1024;
 const RUNNING_MAX = 8;
-/** What is left of the asker's time to hear that a program was ended. */
+/** Time reserved, out of the caller's timeout, to report that a program was stopped. */
 const REPORT_MS = 1_000;
 const TITLE_MAX_CHARS = 200;
 const BODY_MAX_CHARS = 2_000;
 const NOTIFY_MS = 10_000;
-/** How a desktop is found. */
+/** Variables by which a program finds the desktop. */
 const DESKTOP = ["DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"];
 
 export type Outcome =
@@ -37,12 +36,12 @@ export interface Wanted {
 
 export interface Machine {
   readonly parts: Pick<CliParts, "env" | "home" | "runProgram" | "world">;
-  /** Patterns of programs that may be run. */
+  /** Patterns of the programs that may run. */
   readonly allowExec: readonly string[];
-  /** Programs run here or below. */
+  /** Programs run in this folder or below it. */
   readonly cwd: string;
   readonly platform: string;
-  /** Shows a line to whoever sits at this command. */
+  /** Shows a line in this command's terminal. */
   show(text: string): void;
 }
 
@@ -64,19 +63,19 @@ function readExec(params: unknown): ExecParams | string {
     return `exec takes command, cwd and timeoutMs; not ${JSON.stringify(unknown.slice(0, 60))}`;
   const isList = Array.isArray(command) && command.every((word) => typeof word === "string");
   if (!isList || command.length === 0)
-    return "command must be a list of texts: the program and its arguments";
+    return "command must be a list of strings: the program and its arguments";
   const chars = command.join(" ").length;
   if (command.length > ARGUMENTS_MAX || chars > ARGUMENTS_MAX_CHARS) {
     return `command has at most ${ARGUMENTS_MAX} words and ${ARGUMENTS_MAX_CHARS} characters`;
   }
-  if (command.some((word: string) => word.includes("\0"))) return "command has a NUL character in it";
+  if (command.some((word: string) => word.includes("\0"))) return "command contains a NUL character";
   if (cwd !== undefined && (typeof cwd !== "string" || cwd.includes("\0"))) return "cwd must be a path";
   const isTime = typeof timeoutMs === "number" && Number.isFinite(timeoutMs) && timeoutMs > 0;
   if (timeoutMs !== undefined && !isTime) return "timeoutMs must be a number above 0";
   return { argv: command as string[], cwd, timeoutMs: isTime ? timeoutMs : undefined };
 }
 
-/** The folder, if it is the machine's or below it. */
+/** Returns the real path of the folder if it is `base` or below it. */
 async function folderOf(base: string, wanted: string | undefined): Promise<string | undefined> {
   try {
     const top = await realpath(base);
@@ -87,17 +86,17 @@ async function folderOf(base: string, wanted: string | undefined): Promise<strin
   }
 }
 
-/** Folders by whole paths only: a relative one would be looked up where the asker says. */
+/** Returns PATH without relative folders: they would be looked up in the folder that the caller chose. */
 function searchPath(env: Machine["parts"]["env"]): string {
   const folders = (env.PATH ?? "").split(":").filter((folder) => folder.startsWith("/"));
   return folders.length === 0 ? SEARCH_PATH : folders.join(":");
 }
 
-function bareEnvironment({ parts: { env, home } }: Machine): Record<string, string> {
+function minimalEnvironment({ parts: { env, home } }: Machine): Record<string, string> {
   return { PATH: searchPath(env), HOME: home, LANG: "C.UTF-8", TERM: "dumb", TMPDIR: env.TMPDIR ?? "/tmp" };
 }
 
-/** The commands of a machine. Each of them never rejects. */
+/** Returns the commands that the machine offers. None of them rejects. */
 export function nodeCommands(
   machine: Machine,
 ): Readonly<Record<string, (wanted: Wanted) => Promise<Outcome>>> {
@@ -109,9 +108,9 @@ export function nodeCommands(
     if (refused !== undefined) return refuse("NOT_ALLOWED", refused);
     const cwd = await folderOf(machine.cwd, read.cwd);
     if (cwd === undefined)
-      return refuse("NOT_ALLOWED", "cwd is no folder below the one that programs run in");
+      return refuse("NOT_ALLOWED", "cwd must be an existing folder below the node's --cwd folder");
     if (running >= RUNNING_MAX)
-      return refuse("BUSY", `${RUNNING_MAX} programs are running here; wait for one`);
+      return refuse("BUSY", `${RUNNING_MAX} programs are running already; try again when one has finished`);
     running++;
     try {
       return await runOne(machine, read, cwd, wanted);
@@ -130,7 +129,7 @@ async function runOne(machine: Machine, read: ExecParams, cwd: string, wanted: W
   const timeoutMs = Math.min(read.timeoutMs ?? most, most);
   try {
     const end = await parts.runProgram({
-      ...{ argv: read.argv, cwd, env: bareEnvironment(machine) },
+      ...{ argv: read.argv, cwd, env: minimalEnvironment(machine) },
       ...{ outputMaxBytes: OUTPUT_MAX_BYTES, timeoutMs, signal: wanted.signal },
     });
     const { exitCode, signal, stdout, stdoutBytes, truncated, stderr, ending } = end;
@@ -152,11 +151,11 @@ function textOf(value: unknown, charsMax: number): string {
   return typeof value === "string" ? safeText(value.slice(0, charsMax)).trim() : "";
 }
 
-/** Programs that show a notice on a desktop. No text of a notice is read as an option. */
+/** Returns the command that shows a desktop notification. Its text cannot be read as an option. */
 function desktopProgram(platform: string, title: string, body: string): readonly string[] {
   if (platform !== "darwin") return ["notify-send", "--app-name=Parley", "--", title, body];
   const show = "display notification (item 2 of argv) with title (item 1 of argv)";
-  // Words behind the script are its own, but for a first one that looks like an option.
+  // Words after the script are its arguments, unless the first one looks like an option.
   return ["osascript", "-e", "on run argv", "-e", show, "-e", "end run", title.replace(/^-/, " -"), body];
 }
 
@@ -171,7 +170,7 @@ async function onDesktop(
     const value = parts.env[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  // Without a desktop the program would wait for one.
+  // Without a desktop, the program would wait for one.
   if (platform !== "darwin" && desktop.length === 0) return false;
   try {
     const { ending, exitCode } = await parts.runProgram({
@@ -182,7 +181,7 @@ async function onDesktop(
         timeoutMs: NOTIFY_MS,
         signal,
       },
-      env: { ...bareEnvironment(machine), ...Object.fromEntries(desktop) },
+      env: { ...minimalEnvironment(machine), ...Object.fromEntries(desktop) },
     });
     return ending === "ended" && exitCode === 0;
   } catch {

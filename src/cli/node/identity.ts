@@ -1,7 +1,6 @@
-// Owns the key by which this machine is known as a node: made once, kept in a file that its owner alone
-// reads.
-// NI1: the key never leaves the machine; what leaves is a signature.
-// NI2: a file that others may read, or that is damaged, is refused: a new key would be a new device.
+// Reads or creates the key that identifies this machine as a node, in a file that only its owner can read.
+// NI1: the key never leaves the machine, only signatures do.
+// NI2: a file that others can read, or that is damaged, is refused: a new key would be a new device.
 
 import {
   createHash,
@@ -37,8 +36,8 @@ function deviceOf(key: KeyObject): DeviceKey {
 }
 
 function damaged(file: string): Result<never> {
-  return fail("invalid_config", `${file} holds no key of a node`, {
-    hint: "Move it away to begin with a new key; then the node has to be paired again.",
+  return fail("invalid_config", `${file} does not contain a valid node key`, {
+    hint: "Move it away to create a new key, then pair the node again.",
   });
 }
 
@@ -46,7 +45,7 @@ async function readKey(file: string): Promise<Result<DeviceKey> | undefined> {
   let text: string;
   try {
     if (othersReach((await stat(file)).mode)) {
-      return fail("invalid_config", `${file} may be read by others than its owner`, {
+      return fail("invalid_config", `${file} is readable by other users`, {
         hint: `chmod 600 ${file}`,
       });
     }
@@ -61,12 +60,12 @@ async function readKey(file: string): Promise<Result<DeviceKey> | undefined> {
     const key = createPrivateKey(privateKey);
     return key.asymmetricKeyType === "ed25519" ? ok(deviceOf(key)) : damaged(file);
   } catch {
-    // What the file holds is not told: it may be half a key.
+    // The error must not quote the file: it may contain part of a key.
     return damaged(file);
   }
 }
 
-/** The key in the file; made if there is none. */
+/** Returns the key in the file, and creates it if the file does not exist. */
 export async function nodeIdentity(file: string): Promise<Result<DeviceKey>> {
   const known = await readKey(file);
   if (known !== undefined) return known;
@@ -74,7 +73,7 @@ export async function nodeIdentity(file: string): Promise<Result<DeviceKey>> {
   const pem = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
   try {
     await ensureFolder(dirname(file));
-    // Never overwrites: of two starts at once, one key wins and both use it.
+    // Never overwrites: if two processes start at once, one key wins and both use it.
     await writeFile(file, `${JSON.stringify({ privateKey: pem }, undefined, 2)}\n`, {
       mode: 0o600,
       flag: "wx",

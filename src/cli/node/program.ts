@@ -1,8 +1,6 @@
-// Owns this machine's life as a node: it asks to be paired, connects, answers what it is asked, and comes
-// back when the connection breaks.
-// NP1: a command of one idempotency key is done once as long as this program runs, however often it is asked.
-// NP2: nobody waits for what was cancelled: it is ended.
-// NP3: it gives up only where waiting mends nothing: a wrong token, or another program with its key.
+// Runs this machine as a node: requests pairing, connects, runs commands, and reconnects after a loss.
+// A command runs once per idempotency key, as long as this program runs. A cancelled command is stopped.
+// The program exits only if retrying cannot help: a wrong token, or another program with the same key.
 
 import { dropOldest } from "../../core/bounded.ts";
 import { safeLine } from "../../core/safe-text.ts";
@@ -16,7 +14,7 @@ import type { nodeCommands, Outcome } from "./commands.ts";
 const PAIRING_LOOK_MS = 3_000;
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
-/** Commands whose outcome is remembered by key. */
+/** Number of outcomes remembered by idempotency key. */
 const OUTCOMES_KEPT = 200;
 const PARAMS_MAX_CHARS = 1024 * 1024;
 
@@ -31,7 +29,7 @@ export interface NodeProgramParts {
   readonly stop: AbortSignal;
 }
 
-interface Asked {
+interface Invocation {
   readonly id: string;
   readonly nodeId: string;
   readonly command: string;
@@ -40,9 +38,9 @@ interface Asked {
   readonly idempotencyKey: string;
 }
 
-/** A command as it came; undefined: it makes no sense. */
-function readAsked(payload: unknown): Asked | undefined {
-  const given = payload as Partial<Record<keyof Asked | "paramsJSON", unknown>> | null;
+/** Reads a request of the gateway; undefined if it is invalid. */
+function readInvocation(payload: unknown): Invocation | undefined {
+  const given = payload as Partial<Record<keyof Invocation | "paramsJSON", unknown>> | null;
   const { id, nodeId, command, paramsJSON, timeoutMs, idempotencyKey } = given ?? {};
   if (typeof id !== "string" || typeof nodeId !== "string" || typeof command !== "string") return undefined;
   const time = typeof timeoutMs === "number" && timeoutMs > 0 ? timeoutMs : 30_000;
@@ -60,15 +58,16 @@ export class NodeProgram {
   readonly #parts: NodeProgramParts;
   readonly #outcomes = new Map<string, Promise<Outcome>>();
   readonly #running = new Map<string, AbortController>();
-  #toldCode = "";
-  #toldTrouble = "";
+  /** The last pairing code and error that were printed, so that a retry does not repeat them. */
+  #shownCode = "";
+  #shownError = "";
   #failures = 0;
 
   constructor(parts: NodeProgramParts) {
     this.#parts = parts;
   }
 
-  /** Resolves with the exit code, once it is stopped or can't go on. */
+  /** Resolves with the exit code when it is stopped or cannot continue. */
   async run(): Promise<number> {
     const { stop } = this.#parts;
     while (!stop.aborted) {
@@ -80,12 +79,12 @@ export class NodeProgram {
       if (code !== undefined) return code;
     }
     for (const work of this.#running.values()) work.abort();
-    // What was ended has to be gone before the program is.
+    // Waits for the stopped programs to exit.
     await Promise.all(this.#outcomes.values());
     return EXIT.done;
   }
 
-  /** A connection; undefined: try again, the pause is over; a number: it can't be had. */
+  /** Returns a connection, undefined to try again, or an exit code if retrying cannot help. */
   async #connect(): Promise<GatewayClient | number | undefined> {
     const { cli, address, key, name, version, commands, stop } = this.#parts;
     try {
@@ -101,8 +100,8 @@ export class NodeProgram {
         world: cli.parts.world,
       });
       this.#failures = 0;
-      this.#toldCode = "";
-      this.#toldTrouble = "";
+      this.#shownCode = "";
+      this.#shownError = "";
       return client;
     } catch (error) {
       if (stop.aborted) return undefined;
@@ -114,32 +113,32 @@ export class NodeProgram {
   async #refused(error: GatewayError): Promise<number | undefined> {
     const { cli } = this.#parts;
     if (error.code === "NOT_PAIRED") {
-      this.#tellCode(error);
+      this.#showPairingCode(error);
       await this.#pause(PAIRING_LOOK_MS);
       return undefined;
     }
     if (!error.retryable && error.code !== "RATE_LIMITED") {
       return cli.fail({ code: error.reason ?? error.code, error: error.message }, EXIT.failed);
     }
-    if (this.#toldTrouble !== error.message) cli.note(safeLine(`${error.message} Trying again.`));
-    this.#toldTrouble = error.message;
+    if (this.#shownError !== error.message) cli.note(safeLine(`${error.message} Retrying.`));
+    this.#shownError = error.message;
     const backoffMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** Math.min(this.#failures++, 10));
     await this.#pause(Math.max(error.retryAfterMs ?? 0, backoffMs * (0.5 + cli.parts.world.random() / 2)));
     return undefined;
   }
 
-  #tellCode(error: GatewayError): void {
+  #showPairingCode(error: GatewayError): void {
     const pairing = error.details.pairing as { code?: unknown } | undefined;
     const code = typeof pairing?.code === "string" ? safeLine(pairing.code.slice(0, 32)) : "";
     const text = code === "" ? safeLine(error.message) : code;
-    if (text === this.#toldCode) return;
-    this.#toldCode = text;
+    if (text === this.#shownCode) return;
+    this.#shownCode = text;
     const { cli } = this.#parts;
     if (code === "") cli.note(text);
-    else cli.note(`This node is not paired yet. Let it in at the gateway: parley node approve ${code}`);
+    else cli.note(`This node is not paired yet. Approve it at the gateway: parley node approve ${code}`);
   }
 
-  /** Answers until the connection is lost for good. A number: the program ends with it. */
+  /** Runs commands until the connection is closed. Resolves with an exit code if the program has to end. */
   #serve(client: GatewayClient): Promise<number | undefined> {
     const { cli, address, name, stop } = this.#parts;
     cli.note(safeLine(`Connected to ${address.url} as "${name}".`));
@@ -153,64 +152,64 @@ export class NodeProgram {
       stop.addEventListener("abort", stopped, { once: true });
       offs.push(
         () => stop.removeEventListener("abort", stopped),
-        client.on("node.invoke.request", (payload) => void this.#asked(client, payload)),
+        client.on("node.invoke.request", (payload) => void this.#onInvoke(client, payload)),
         client.on("node.invoke.cancel", ({ id }) => this.#running.get(id)?.abort()),
         client.onState((state, error) => {
           if (error?.message.includes(NODE_REPLACED) === true) {
-            const text = "Another program connects with this node's key, and took its place.";
+            const text = "Another program connected with this node's key and replaced this one.";
             end(
               cli.fail({
                 code: "replaced",
                 error: text,
-                hint: "Give each program a key of its own: --key FILE",
+                hint: "Give each program its own key: --key FILE",
               }),
             );
-          } else if (state === "connected") cli.note("Connected again.");
+          } else if (state === "connected") cli.note("Reconnected.");
           else if (state === "closed") end(undefined);
-          else cli.note(safeLine(`${error?.message ?? "The connection broke"}; trying again.`));
+          else cli.note(safeLine(`${error?.message ?? "The connection was lost"}; reconnecting.`));
         }),
       );
       if (stop.aborted) end(undefined);
     });
   }
 
-  async #asked(client: GatewayClient, payload: unknown): Promise<void> {
-    const asked = readAsked(payload);
-    if (asked === undefined) return;
-    const { id, nodeId, idempotencyKey } = asked;
+  async #onInvoke(client: GatewayClient, payload: unknown): Promise<void> {
+    const invocation = readInvocation(payload);
+    if (invocation === undefined) return;
+    const { id, nodeId, idempotencyKey } = invocation;
     const known = this.#outcomes.get(idempotencyKey);
-    const work = known ?? this.#work(asked);
+    const work = known ?? this.#work(invocation);
     if (known === undefined) {
       this.#outcomes.set(idempotencyKey, work);
       dropOldest(this.#outcomes, OUTCOMES_KEPT);
     }
     const outcome = await work;
-    const said = outcome.ok
+    const result = outcome.ok
       ? { ok: true, payloadJSON: JSON.stringify(outcome.payload) }
       : { ok: false, error: outcome.error };
-    // A gateway that is gone has told whoever waited.
-    await client.call("node.invoke.result", { id, nodeId, ...said }).catch(() => undefined);
+    // If the connection is lost, the gateway has already failed the call for its caller.
+    await client.call("node.invoke.result", { id, nodeId, ...result }).catch(() => undefined);
   }
 
-  async #work({ id, command, params, timeoutMs }: Asked): Promise<Outcome> {
+  async #work({ id, command, params, timeoutMs }: Invocation): Promise<Outcome> {
     const { cli, commands } = this.#parts;
     const run = Object.hasOwn(commands, command) ? commands[command] : undefined;
     if (run === undefined) {
-      const message = `this node offers ${Object.keys(commands).join(", ")}`;
+      const message = `unknown command; this node offers ${Object.keys(commands).join(", ")}`;
       return { ok: false, error: { code: "UNKNOWN_COMMAND", message } };
     }
     const control = new AbortController();
     this.#running.set(id, control);
     try {
       const outcome = await run({ params, timeoutMs, signal: control.signal });
-      const what = outcome.ok ? "done" : `refused: ${outcome.error.message}`;
-      cli.note(safeLine(`${command}: ${what}`));
+      const result = outcome.ok ? "done" : `refused: ${outcome.error.message}`;
+      cli.note(safeLine(`${command}: ${result}`));
       return outcome;
     } catch (error) {
       cli.parts.world.log.error({ err: error }, "a command failed");
       return {
         ok: false,
-        error: { code: "FAILED", message: "the command failed on the node; its log says why" },
+        error: { code: "FAILED", message: "the command failed on the node; see the node's log" },
       };
     } finally {
       this.#running.delete(id);

@@ -1,6 +1,5 @@
-// Owns the launchd agent of macOS: its property list, and the commands that go with it.
-// LD1: every path stands in the list as it is; what XML has a use for is written as an entity.
-// LD2: launchd reads no environment file; Node does, when it starts.
+// The launchd agent of macOS: its property list and its commands.
+// launchd cannot read an environment file, so Node reads it at the start.
 
 import { join } from "node:path";
 import {
@@ -79,10 +78,10 @@ export function launchdService(parts: ServiceParts): Service {
     text: listText(parts, log),
     probe: ["launchctl", "print", domain],
     unreachable:
-      "launchd has no session of this user's desktop: sign in at the screen once. --no-start writes the " +
-      "file all the same, --print shows it.",
+      "launchd has no desktop session of this user: sign in at the screen once. --no-start writes the file " +
+      "anyway, --print shows it.",
     start: [
-      // One that runs already is exchanged.
+      // A running service is replaced.
       { argv: bootOut, otherwise: "" },
       { argv: ["launchctl", "bootstrap", domain, file] },
     ],

@@ -1,39 +1,38 @@
-// Owns what the two service managers have in common: what a service is made of, and the steps by which one is
-// started, stopped and looked at.
-// SM1: a manager only writes texts and commands down; who runs them is commands/service.ts.
+// The types that systemd and launchd share: the parts of a service, and the commands that start, stop and
+// inspect it. commands/service.ts runs the commands.
 
 export interface Launcher {
-  /** The Node that runs this program. */
+  /** Path of the Node that runs this program. */
   readonly node: string;
   /** `bin/parley.js` of this installation. */
   readonly script: string;
 }
 
-/** What a service is made of. All paths are absolute. */
+/** Input of a service file. All paths are absolute. */
 export interface ServiceParts {
   readonly launcher: Launcher;
   readonly home: string;
-  /** Absent: the gateway finds its configuration in the usual place. */
+  /** Absent: the gateway uses the default configuration file. */
   readonly configPath?: string;
   /** `NAME=value` lines, read at each start. */
   readonly environmentFile: string;
   readonly userId: number;
-  /** Where the manager keeps units, if not in the usual place. */
+  /** The user's configuration folder, if not ~/.config. */
   readonly configHome?: string;
 }
 
 export interface Step {
   readonly argv: readonly string[];
-  /** It may fail: then this is said, or nothing if it is empty, and the next step is made. */
+  /** If set, the step may fail: this is printed (unless empty) and the next step runs. */
   readonly otherwise?: string;
 }
 
 export interface ServiceState {
   readonly running: boolean;
-  /** Starts by itself with the machine, or when the user signs in. */
+  /** Starts automatically with the machine or when the user signs in. */
   readonly enabled: boolean;
   readonly pid?: number;
-  /** In the manager's own words. */
+  /** Status as the service manager names it. */
   readonly text: string;
 }
 
@@ -41,31 +40,31 @@ export interface Service {
   readonly manager: "systemd" | "launchd";
   readonly file: string;
   readonly text: string;
-  /** Succeeds where the manager can be reached. */
+  /** Succeeds if the service manager can be reached. */
   readonly probe: readonly string[];
-  /** What to do where it can't. */
+  /** Error and fix if it cannot be reached. */
   readonly unreachable: string;
   readonly start: readonly Step[];
   readonly stop: readonly Step[];
-  /** After the file was removed. */
+  /** Runs after the file was removed. */
   readonly forget: readonly Step[];
   readonly look: readonly string[];
-  /** What looking came to. */
+  /** Reads the output of `look`. */
   read(exitCode: number | null, output: string): ServiceState;
-  /** The command that shows what the service wrote. */
+  /** The command that shows the service's log. */
   readonly logs: string;
 }
 
-/** The first lines of a file say this, so that a file of somebody else's is never replaced or removed. */
+/** Text at the top of our files, so that a file of another program is never replaced or removed. */
 export const MARK = "Written by parley service install";
 
-/** The command of the service. `flags`: further ones for Node. */
+/** Returns the command of the service. `flags`: further flags for Node. */
 export function commandOf({ launcher, configPath }: ServiceParts, flags: readonly string[] = []): string[] {
   const config = configPath === undefined ? [] : ["--config", configPath];
   return [launcher.node, ...flags, launcher.script, ...config, "gateway"];
 }
 
-/** Programs that agents and tools start are looked for here; a manager's own list has no Node. */
+/** Returns the PATH of the service, because the service manager's PATH does not contain Node. */
 export function searchPath({ launcher, home }: ServiceParts): string {
   const folder = launcher.node.slice(0, launcher.node.lastIndexOf("/"));
   return [...new Set([folder, `${home}/.local/bin`, "/usr/local/bin", "/usr/bin", "/bin"])].join(":");

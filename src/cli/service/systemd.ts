@@ -1,8 +1,6 @@
-// Owns the systemd user unit: its text, and the commands that go with it.
-// SY1: every path stands in it as it is, whatever characters it has: quotes, percent and dollar signs mean
-//      nothing to systemd there.
-// SY2: it restricts nothing that a sandbox needs: no mount, user or network namespace is set up or forbidden,
-//      because bubblewrap makes its own.
+// The systemd user unit: its text and its commands.
+// SY1: paths are escaped, so that quotes, percent and dollar signs in them have no meaning to systemd.
+// The unit neither creates nor forbids mount, user or network namespaces, because bubblewrap creates its own.
 
 import { join } from "node:path";
 import { count } from "../layout.ts";
@@ -17,12 +15,12 @@ import {
 
 const UNIT = "parley.service";
 
-/** As one word of a command. Specifiers (%) are expanded inside quotes, too. */
+/** Quotes one word of a command. Specifiers (%) are expanded inside quotes, too. */
 function quoted(word: string): string {
   return `"${word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%")}"`;
 }
 
-/** The words of a command for ExecStart. systemd starts no program whose name has a quote or a backslash. */
+/** Returns the words for ExecStart. systemd cannot start a program with a quote or backslash in its path. */
 function startable(command: readonly string[]): string[] {
   const needsShell = /["'\\]/.test(command[0] ?? "");
   return [...(needsShell ? ["/bin/sh", "-c", 'exec "$0" "$@"'] : []), ...command].map(quoted);
@@ -37,7 +35,7 @@ function unitText(parts: ServiceParts): string {
 
 [Unit]
 Description=Parley, a gateway for AI agents
-# A database or a network that comes later is waited for.
+# Never give up: a database or a network may start later.
 StartLimitIntervalSec=0
 
 [Service]
@@ -48,12 +46,12 @@ Environment=${quoted(`PATH=${searchPath(parts)}`)}
 EnvironmentFile=-${parts.environmentFile.replaceAll("%", "%%")}
 Restart=on-failure
 RestartSec=5
-# Wrong usage does not mend itself.
+# A restart does not fix wrong usage.
 RestartPreventExitStatus=2
-# The gateway ends what it started, or parks it, within 10 s; what is left then is killed.
+# The gateway finishes or parks running work within 10 s; remaining processes are killed.
 KillMode=mixed
 TimeoutStopSec=30
-# A command of an agent that takes all memory does not take the gateway with it.
+# If a command of an agent uses up the memory, the gateway survives.
 OOMPolicy=continue
 NoNewPrivileges=yes
 RestrictSUIDSGID=yes
@@ -71,7 +69,7 @@ function read(exitCode: number | null, output: string): ServiceState {
   const facts = new Map(lines.map(([name = "", value = ""]) => [name, value]));
   const active = facts.get("ActiveState");
   if (exitCode !== 0 || active === undefined)
-    return { running: false, enabled: false, text: "systemd does not say" };
+    return { running: false, enabled: false, text: "systemd reports no state" };
   const pid = Number(facts.get("MainPID") ?? 0);
   const restarts = Number(facts.get("NRestarts") ?? 0);
   const again = restarts > 0 ? `, restarted ${count(restarts, "time")}` : "";
@@ -91,17 +89,18 @@ export function systemdService(parts: ServiceParts): Service {
     text: unitText(parts),
     probe: control("show-environment"),
     unreachable:
-      "No systemd of this user answers here: there is none on this machine (a container, another init), or " +
-      "you came by su or sudo and not by signing in. --no-start writes the unit all the same, --print " +
-      'shows it; without systemd let what you have start "parley gateway".',
+      "systemd does not answer for this user: it is not installed (a container, another init), or you used " +
+      "su or sudo instead of signing in. --no-start writes the unit anyway, --print shows it; without " +
+      'systemd, start "parley gateway" with your own service manager.',
     start: [
       reload,
       { argv: control("enable", UNIT) },
-      // Also one that runs already gets the new unit.
+      // Restart, so that a running service gets the new unit.
       { argv: control("restart", UNIT) },
       {
         argv: ["loginctl", "enable-linger"],
-        otherwise: "The service runs only while you are signed in: somebody who may must allow lingering.",
+        otherwise:
+          "The service runs only while you are signed in. To change this, an administrator must enable lingering.",
       },
     ],
     stop: [{ argv: control("disable", "--now", UNIT) }],

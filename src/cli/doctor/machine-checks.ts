@@ -1,7 +1,5 @@
-// Owns what the doctor finds on this machine: Node, configuration, store, token. What agents may run, and
-// whether that is contained, is in exec-checks.ts; where files are in place-checks.ts.
-// HC1: a finding that is no more than a fact is `ok`; what may surprise is a warning; what keeps it from
-//      working a problem.
+// Checks this machine (Node, configuration, store, token), and runs the checks of the other files.
+// Levels: `ok` is a fact, `warning` may be a surprise, `problem` keeps something from working.
 
 import { join } from "node:path";
 import { loadSettings } from "../../config.ts";
@@ -14,11 +12,11 @@ import { checkPrograms } from "./agent-checks.ts";
 import { checkChannels } from "./channel-checks.ts";
 import { checkDatabase } from "./database-checks.ts";
 import { checkExec, checkSandbox } from "./exec-checks.ts";
+import { checkFiles } from "./file-checks.ts";
 import { alteredSchema, type Finding } from "./finding.ts";
 import { checkHooks } from "./hook-checks.ts";
 import { checkMcp } from "./mcp-checks.ts";
 import { checkModels } from "./model-checks.ts";
-import { checkPlaces } from "./place-checks.ts";
 
 const NODE_MAJOR_MIN = 24;
 
@@ -36,7 +34,7 @@ function checkNode(version: string): Finding {
 
 async function checkStore(cli: Cli, settings: Settings): Promise<{ findings: Finding[]; held: boolean }> {
   const { postgresUrl } = settings.store;
-  // Whether a gateway of a cluster runs here is not to be seen from the store.
+  // A PostgreSQL store does not show whether a gateway runs on this machine.
   if (postgresUrl !== undefined) {
     return { findings: await checkDatabase(cli, postgresUrl), held: false };
   }
@@ -61,25 +59,25 @@ async function checkToken(settings: Settings): Promise<Finding> {
   const file = join(settings.store.dir, TOKEN_FILE);
   const text = known
     ? `generated, in ${file}${scoped}`
-    : `none yet: the first start generates one in ${file}`;
+    : `none yet; the first start generates one in ${file}`;
   return { name, level: "ok", text };
 }
 
-export interface House {
+export interface MachineFindings {
   readonly findings: readonly Finding[];
-  /** Absent when the configuration is wrong. */
+  /** Absent if the configuration is invalid. */
   readonly settings?: Settings;
   /** A gateway holds the store. */
   readonly storeHeld: boolean;
 }
 
-/** What is configured can only be had with what is installed. */
+/** Reports optional packages that the settings need and that are not installed. */
 async function checkInstall(cli: Cli, settings: Settings): Promise<Finding[]> {
   const text = await cli.parts.missingFor?.(settings);
   return text === undefined ? [] : [{ name: "install", level: "problem", text }];
 }
 
-/** Others than this machine are asked: servers of tools, and platforms. */
+/** Checks MCP servers and channel platforms, or with `offline` lists the ones that are skipped. */
 async function checkOutside(cli: Cli, settings: Settings, offline: boolean): Promise<Finding[]> {
   if (!offline) return [...(await checkMcp(cli, settings)), ...(await checkChannels(cli, settings))];
   const left = [
@@ -87,11 +85,11 @@ async function checkOutside(cli: Cli, settings: Settings, offline: boolean): Pro
     ...settings.channels.map(({ channel, accountId }) => `${channel}:${accountId}`),
   ];
   if (left.length === 0) return [];
-  return [{ name: "outside", level: "ok", text: `${left.join(", ")}: not asked (--offline)` }];
+  return [{ name: "outside", level: "ok", text: `${left.join(", ")}: not checked (--offline)` }];
 }
 
-/** `offline`: nobody outside this machine is asked anything. */
-export async function checkHouse(cli: Cli, offline: boolean): Promise<House> {
+/** Runs all checks that need no gateway. `offline`: nothing outside this machine is called. */
+export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineFindings> {
   const { parts, options } = cli;
   const findings: Finding[] = [checkNode(parts.nodeVersion)];
   const named = options.config === undefined ? {} : { configPath: options.config };
@@ -101,7 +99,7 @@ export async function checkHouse(cli: Cli, offline: boolean): Promise<House> {
       name: "config",
       level: "problem",
       text: loaded.error,
-      mend: "Mend it, then: parley config check",
+      mend: "Fix it, then run: parley config check",
     });
     return { findings, storeHeld: false };
   }
@@ -109,14 +107,14 @@ export async function checkHouse(cli: Cli, offline: boolean): Promise<House> {
   findings.push({
     name: "config",
     level: "ok",
-    text: exists ? path : `${path} does not exist: everything has its default`,
+    text: exists ? path : `${path} does not exist, so every setting has its default`,
   });
   for (const warning of warnings) findings.push({ name: "config", level: "warning", text: warning });
   const store = await checkStore(cli, settings);
   findings.push(
     ...store.findings,
     await checkToken(settings),
-    ...(await checkPlaces(cli, settings, path)),
+    ...(await checkFiles(cli, settings, path)),
     ...(await checkModels(cli, settings, offline)),
     ...(await checkPrograms(cli, settings)),
     ...checkExec(settings),

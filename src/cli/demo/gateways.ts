@@ -1,7 +1,6 @@
-// Owns the ground that a demo plays on: a temporary directory with configurations and stores of its own, and
-// the gateways in it.
-// DG1: nothing of the user's own Parley is read or written but the model keys in the environment.
-// DG2: the directory is gone afterwards, however the demo ended.
+// Starts the gateways of a demo in a temporary directory, with separate configurations and stores.
+// Of the user's own Parley, only the model keys in the environment are used. The directory is removed at the
+// end, also after a failure.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,7 +8,7 @@ import { join } from "node:path";
 import { fail, type Result } from "../../core/errors.ts";
 import type { CliParts, RunningGateway } from "../parts.ts";
 
-/** A real model acts on the same plain sentences as the offline one. */
+/** With these instructions, a real model understands the same sentences as the offline one. */
 const INSTRUCTIONS = [
   "You take part in a demonstration; be brief, one or two sentences. Do exactly what is asked, with tools:",
   '"list sessions" means call sessions_list.',
@@ -23,18 +22,18 @@ const INSTRUCTIONS = [
 
 export const AGENTS = ["main", "research", "ops"] as const;
 
-/** Agents may see and reach each other. */
+/** Settings with which agents may see and reach each other. */
 export const OPEN_TOOLS = { sessions: { visibility: "all" }, agentToAgent: { enabled: true } };
 
-export interface GroundOptions {
-  /** The section `tools` of the configuration: what the demo is about. */
+export interface DemoGatewayOptions {
+  /** The section `tools` of the configuration. */
   readonly tools: object;
-  /** Default: that of the environment's keys, else the offline one. */
+  /** Default: the model of a key in the environment, else the offline model. */
   readonly model?: string;
 }
 
-/** One configuration file. */
-function configText(dir: string, token: string, { tools, model }: GroundOptions): string {
+/** Returns the configuration file of one gateway. */
+function configText(dir: string, token: string, { tools, model }: DemoGatewayOptions): string {
   const config = {
     gateway: { port: 0, auth: { token } },
     store: { dir: join(dir, "state"), postgresUrl: null },
@@ -49,25 +48,25 @@ function configText(dir: string, token: string, { tools, model }: GroundOptions)
 
 const STOPPED = fail("shutting_down", "the demo was stopped");
 
-type GroundParts = Pick<CliParts, "world" | "openGateway">;
+type GatewayParts = Pick<CliParts, "world" | "openGateway">;
 
-export class Ground {
-  readonly #parts: GroundParts;
+export class DemoGateways {
+  readonly #parts: GatewayParts;
   readonly #dir: string;
   readonly #gateways: Promise<Result<RunningGateway>>[] = [];
   #left = false;
 
-  private constructor(parts: GroundParts, dir: string) {
+  private constructor(parts: GatewayParts, dir: string) {
     this.#parts = parts;
     this.#dir = dir;
   }
 
-  static async make(parts: GroundParts): Promise<Ground> {
-    return new Ground(parts, await mkdtemp(join(tmpdir(), "parley-demo-")));
+  static async make(parts: GatewayParts): Promise<DemoGateways> {
+    return new DemoGateways(parts, await mkdtemp(join(tmpdir(), "parley-demo-")));
   }
 
   /** Starts a gateway. */
-  async open(name: string, options: GroundOptions): Promise<Result<RunningGateway>> {
+  async open(name: string, options: DemoGatewayOptions): Promise<Result<RunningGateway>> {
     if (this.#left) return STOPPED;
     const opening = this.#start(name, options);
     this.#gateways.push(opening);
@@ -75,7 +74,7 @@ export class Ground {
     return this.#left ? STOPPED : opened;
   }
 
-  async #start(name: string, options: GroundOptions): Promise<Result<RunningGateway>> {
+  async #start(name: string, options: DemoGatewayOptions): Promise<Result<RunningGateway>> {
     const { world, openGateway } = this.#parts;
     const configPath = join(this.#dir, `${name}.json5`);
     const token = world.ids.uuid();
@@ -83,15 +82,15 @@ export class Ground {
     return openGateway({ configPath, port: 0, quiet: true });
   }
 
-  /** The demo was stopped: nothing more is to be played. */
+  /** True after the demo was stopped. */
   get left(): boolean {
     return this.#left;
   }
 
-  /** Running work is finished or parked within `graceMs`. */
+  /** Stops the gateways, finishing or parking their work within `graceMs`, and removes the directory. */
   async leave(graceMs: number): Promise<void> {
     this.#left = true;
-    // One that is being opened would make its directory again.
+    // Also waits for gateways that are still starting: they would create their directory again.
     for (const ended of await Promise.allSettled(this.#gateways.splice(0))) {
       if (ended.status === "fulfilled" && ended.value.ok) await ended.value.value.close(graceMs);
     }

@@ -1,9 +1,6 @@
-// Owns the agent's side of the Agent Client Protocol: an editor opens sessions of the gateway, prompts,
-// cancels.
-// DO1: a prompt is one run; it ends with that run, whatever became of the connection to the gateway
-//      meanwhile.
-// DO2: an editor that goes away leaves its runs to the gateway: they go on.
-// DO3: every failure is an error of the protocol, in words.
+// Implements the agent's side of the Agent Client Protocol: an editor opens, prompts and cancels sessions.
+// A prompt is one run and ends with that run, even if the connection to the gateway was lost in between.
+// Runs continue after the editor disconnects. Every failure is an error of the protocol, with a message.
 
 import type {
   AgentContext,
@@ -17,45 +14,45 @@ import { GatewayError } from "../../gateway/client.ts";
 import type { AgentEvent, ChatEvent } from "../../gateway/protocol.ts";
 import type { Cli } from "../cli.ts";
 import type { Link, Reply } from "../gateway-link.ts";
-import { promptOf, RunTeller, replay } from "./updates.ts";
+import { promptOf, RunUpdates, replay } from "./updates.ts";
 
 type Sdk = typeof import("@agentclientprotocol/sdk");
 
-/** Messages of the past that an editor is shown. */
+/** Earlier messages that are sent to an editor on session/load. */
 const REPLAYED_MAX = 1_000;
 const LABEL_MAX_CHARS = 100;
-/** What an editor may leave unread. */
+/** Limit of output that the editor has not read. */
 const UNREAD_MAX_CHARS = 64 * 1024 * 1024;
 const NOT_FOUND = -32_002;
 const FAILED = -32_603;
 
-export interface DoorOptions {
-  /** Every `session/new` opens this one. Default: a new one each time. */
+export interface AcpOptions {
+  /** Session that every `session/new` opens. Default: a new one each time. */
   readonly session?: string;
-  /** Whose sessions are made. Default: the default agent's. */
+  /** Agent of new sessions. Default: the default agent. */
   readonly agent?: string;
 }
 
 /** A session that the editor has open. */
-interface Opened {
+interface OpenSession {
   readonly key: string;
   readonly client: AgentContext;
-  /** The prompt under way. */
-  run: { readonly id: string; readonly teller: RunTeller; cancelled: boolean } | undefined;
+  /** The prompt in progress. */
+  run: { readonly id: string; readonly updates: RunUpdates; cancelled: boolean } | undefined;
 }
 
-export class Door {
+export class AcpServer {
   readonly #sdk: Sdk;
   readonly #cli: Cli;
   readonly #link: Link;
-  readonly #options: DoorOptions;
-  readonly #open = new Map<string, Opened>();
+  readonly #options: AcpOptions;
+  readonly #open = new Map<string, OpenSession>();
   readonly #overflow = Promise.withResolvers<void>();
   #unreadChars = 0;
   #label: string | undefined;
-  #saidServers = false;
+  #warnedServers = false;
 
-  constructor(sdk: Sdk, cli: Cli, link: Link, options: DoorOptions) {
+  constructor(sdk: Sdk, cli: Cli, link: Link, options: AcpOptions) {
     this.#sdk = sdk;
     this.#cli = cli;
     this.#link = link;
@@ -69,14 +66,14 @@ export class Door {
     return this.#overflow.promise;
   }
 
-  /** The handlers of all requests, to be connected with an editor's streams. */
+  /** Returns the handlers of all requests, ready to connect to an editor's streams. */
   app() {
     const cli = this.#cli;
     return this.#sdk
       .agent({ name: "parley" })
       .onRequest("initialize", ({ params }) => {
         const { title, name } = params.clientInfo ?? {};
-        this.#label = oneLine(title ?? name ?? "");
+        this.#label = labelText(title ?? name ?? "");
         return this.#hello();
       })
       .onRequest("session/new", async ({ params, client }) => {
@@ -119,10 +116,10 @@ export class Door {
   }
 
   #noteServers(count: number): void {
-    if (count === 0 || this.#saidServers) return;
-    this.#saidServers = true;
+    if (count === 0 || this.#warnedServers) return;
+    this.#warnedServers = true;
     this.#cli.note(
-      "The editor's MCP servers are not used: the agent has the tools of its own configuration.",
+      "The editor's MCP servers are not used. Configure them in tools.mcp.servers of the gateway.",
     );
   }
 
@@ -130,7 +127,7 @@ export class Door {
     return new this.#sdk.RequestError(code, text, data);
   }
 
-  /** The value of an answer of the gateway; what is wrong, as an error of the protocol. */
+  /** Returns the value of a reply; throws a failure as an error of the protocol. */
   #value<T>(reply: Reply<T>, code = FAILED): T {
     if (reply.ok) return reply.value;
     const hint = reply.hint === undefined || reply.error.includes(reply.hint) ? "" : ` ${reply.hint}`;
@@ -153,21 +150,21 @@ export class Door {
     return this.#value(await this.#link.call<{ key: string }>("sessions.resolve", { key }), NOT_FOUND).key;
   }
 
-  /** `sessionId`: what the editor calls it, which may be an alias. */
-  #opened(key: string, client: AgentContext, sessionId = key): Opened {
+  /** `sessionId`: the editor's name for the session, which may be an alias. */
+  #opened(key: string, client: AgentContext, sessionId = key): OpenSession {
     const known = this.#open.get(sessionId);
     if (known !== undefined) return known;
-    const opened: Opened = { key, client, run: undefined };
+    const opened: OpenSession = { key, client, run: undefined };
     this.#open.set(sessionId, opened);
     return opened;
   }
 
-  /** Sends what happened in a session; an editor that is gone misses it. */
-  #tell(sessionId: string, { client }: Opened, update: SessionUpdate): void {
+  /** Sends an update of a session to the editor; ignores an editor that has disconnected. */
+  #notify(sessionId: string, { client }: OpenSession, update: SessionUpdate): void {
     if (this.#unreadChars > UNREAD_MAX_CHARS) return;
     const chars = JSON.stringify(update).length;
     this.#unreadChars += chars;
-    // An editor that reads nothing any more is left, before what it does not read fills the memory.
+    // Disconnects an editor that has stopped reading, before its unread output fills the memory.
     if (this.#unreadChars > UNREAD_MAX_CHARS) this.#overflow.resolve();
     const settled = (): void => {
       this.#unreadChars -= chars;
@@ -183,25 +180,26 @@ export class Door {
       limit: REPLAYED_MAX,
     });
     for (const message of this.#value(page).messages) {
-      replay(message, (update) => this.#tell(sessionId, opened, update));
+      replay(message, (update) => this.#notify(sessionId, opened, update));
     }
   }
 
   async #prompt({ sessionId, prompt }: PromptRequest, signal: AbortSignal): Promise<PromptResponse> {
     const opened = this.#open.get(sessionId);
     if (opened === undefined) {
-      const text = `session ${sessionId} is not open here: use session/new or session/load first`;
+      const text = `session ${sessionId} is not open: call session/new or session/load first`;
       throw this.#error(NOT_FOUND, text, { sessionId });
     }
-    if (opened.run !== undefined) throw this.#error(-32_600, "a prompt of this session is under way already");
+    if (opened.run !== undefined)
+      throw this.#error(-32_600, "this session already has a prompt in progress; wait for it or cancel it");
     const { message, attachments } = promptOf(prompt);
     if (message.trim() === "") throw this.#error(-32_602, "the prompt has no text");
     const { ids } = this.#cli.parts.world;
-    const teller = new RunTeller(
-      (update) => this.#tell(sessionId, opened, update),
+    const updates = new RunUpdates(
+      (update) => this.#notify(sessionId, opened, update),
       () => ids.uuid(),
     );
-    const run = { id: ids.orderedUuid(), teller, cancelled: false };
+    const run = { id: ids.orderedUuid(), updates, cancelled: false };
     opened.run = run;
     const onAbort = (): void => void this.cancel(sessionId).catch(() => {});
     signal.addEventListener("abort", onAbort, { once: true });
@@ -209,7 +207,7 @@ export class Door {
       const { key: sessionKey } = opened;
       const params = { message, sessionKey, idempotencyKey: run.id, attachments };
       const end = await this.#link.client.agent(params).done;
-      teller.end(end.result?.text ?? "");
+      updates.end(end.result?.text ?? "");
       if (end.status === "ok") return { stopReason: "end_turn" };
       if (end.code === "run_aborted" || run.cancelled) return { stopReason: "cancelled" };
       throw this.#error(FAILED, end.summary, end.code === undefined ? undefined : { code: end.code });
@@ -222,7 +220,7 @@ export class Door {
     }
   }
 
-  /** Aborts the run of a session's prompt; it then ends as every aborted run does. */
+  /** Stops the run of a session's prompt, which then ends as every stopped run does. */
   async cancel(sessionId: string): Promise<void> {
     const opened = this.#open.get(sessionId);
     if (opened?.run === undefined) return;
@@ -233,8 +231,8 @@ export class Door {
   #onAgent(event: AgentEvent): void {
     for (const { run } of this.#open.values()) {
       if (run?.id !== event.runId) continue;
-      if (event.stream === "tool") run.teller.tool(event.data);
-      else if (event.stream === "thinking") run.teller.thought(event.data.text);
+      if (event.stream === "tool") run.updates.tool(event.data);
+      else if (event.stream === "thinking") run.updates.thought(event.data.text);
     }
   }
 
@@ -242,11 +240,11 @@ export class Door {
     const text = event.message?.content.map((block) => block.text).join("\n") ?? "";
     for (const [sessionId, opened] of this.#open) {
       if (opened.run?.id === event.runId) {
-        if (event.state === "delta") opened.run.teller.text(text);
+        if (event.state === "delta") opened.run.updates.text(text);
       } else if (opened.key === event.sessionKey && event.state === "final" && text !== "") {
-        // What comes by itself: an announcement, an answer to another session.
+        // Text of another run: an announcement, or an answer to another session.
         const content = { type: "text", text } as const;
-        this.#tell(sessionId, opened, {
+        this.#notify(sessionId, opened, {
           sessionUpdate: "agent_message_chunk",
           content,
           messageId: event.runId,
@@ -256,8 +254,8 @@ export class Door {
   }
 }
 
-/** A name that may become a label. */
-function oneLine(text: string): string {
+/** Returns a name on one line, cut to the length of a label. */
+function labelText(text: string): string {
   return text
     .replace(/[\p{Cc}\p{Cs}\u2028\u2029]+/gu, " ")
     .trim()

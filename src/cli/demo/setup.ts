@@ -1,35 +1,34 @@
-// Owns what the demo of the command line plays on: gateways on a ground of their own, and a connection to
-// each.
+// Sets up the demo of the command line: starts its gateways and connects to each.
 
 import type { Cli } from "../cli.ts";
 import { type Link, openLink, type Reply } from "../gateway-link.ts";
 import type { RunningGateway } from "../parts.ts";
-import { Ground } from "./ground.ts";
+import { DemoGateways } from "./gateways.ts";
 
 const STOP_GRACE_MS = 2_000;
 
-export interface Place {
+export interface DemoConnection {
   readonly link: Link;
   readonly gateway: RunningGateway;
 }
 
-export class Setting {
+export class DemoSetup {
   readonly #cli: Cli;
-  readonly #ground: Ground;
+  readonly #gateways: DemoGateways;
   readonly #links: Link[] = [];
 
-  private constructor(cli: Cli, ground: Ground) {
+  private constructor(cli: Cli, gateways: DemoGateways) {
     this.#cli = cli;
-    this.#ground = ground;
+    this.#gateways = gateways;
   }
 
-  static async make(cli: Cli): Promise<Setting> {
-    return new Setting(cli, await Ground.make(cli.parts));
+  static async make(cli: Cli): Promise<DemoSetup> {
+    return new DemoSetup(cli, await DemoGateways.make(cli.parts));
   }
 
   /** Starts a gateway with these `tools` settings and connects to it. */
-  async open(name: string, tools: object): Promise<Reply<Place>> {
-    const opened = await this.#ground.open(name, { tools });
+  async open(name: string, tools: object): Promise<Reply<DemoConnection>> {
+    const opened = await this.#gateways.open(name, { tools });
     if (!opened.ok) return opened;
     const { world } = this.#cli.parts;
     const gateway = opened.value;
@@ -39,13 +38,13 @@ export class Setting {
     return { ok: true, value: { link: linked.value, gateway } };
   }
 
-  /** The demo was stopped: nothing more is to be played. */
+  /** True after the demo was stopped. */
   get left(): boolean {
-    return this.#ground.left;
+    return this.#gateways.left;
   }
 
   async leave(): Promise<void> {
     for (const link of this.#links.splice(0)) link.client.close();
-    await this.#ground.leave(STOP_GRACE_MS);
+    await this.#gateways.leave(STOP_GRACE_MS);
   }
 }

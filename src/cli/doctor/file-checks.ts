@@ -1,6 +1,5 @@
-// Owns what the doctor finds about the places where files are: who may read or change them, room on the disk,
-// and whether the clock is behind what was written.
-// PC1: a place that does not exist yet is judged by the folder in which it will be made.
+// Checks files: who can read or change them, free disk space, and whether the clock is behind their dates.
+// For a path that does not exist yet, the nearest existing folder above it is checked.
 
 import { stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -12,21 +11,21 @@ import { size } from "../layout.ts";
 import type { Finding } from "./finding.ts";
 
 const OTHERS_WRITE = 0o022;
-const ROOM_WARN_BYTES = 1024 ** 3;
-const ROOM_NEEDED_BYTES = 64 * 1024 ** 2;
-/** Clocks are set by a little all the time. */
+const FREE_WARN_BYTES = 1024 ** 3;
+const FREE_NEEDED_BYTES = 64 * 1024 ** 2;
+/** Small corrections of the clock are normal. */
 const CLOCK_BACK_MS = 60_000;
 
-/** A file or directory that only its owner should read. */
+/** Warns if other users can read a file or directory that only its owner should read. */
 async function checkPrivate(file: string): Promise<Finding[]> {
   const found = await stat(file).catch(() => undefined);
   if (found === undefined || !othersReach(found.mode)) return [];
   const wanted = found.isDirectory() ? "700" : "600";
-  const text = `${file} has mode ${octalMode(found.mode)}: other users of this machine may read it`;
+  const text = `${file} has mode ${octalMode(found.mode)}: other users of this machine can read it`;
   return [{ name: "permissions", level: "warning", text, mend: `chmod ${wanted} ${file}` }];
 }
 
-/** A file that decides what the gateway does, and the folder in which somebody could put another one. */
+/** Reports if others can change a file that controls the gateway, or replace it in its folder. */
 async function checkUnchangeable(file: string): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const path of [file, dirname(file)]) {
@@ -34,55 +33,56 @@ async function checkUnchangeable(file: string): Promise<Finding[]> {
     const sticky = found?.isDirectory() === true && (found.mode & 0o1000) !== 0;
     if (found === undefined || process.platform === "win32" || sticky) continue;
     if ((found.mode & OTHERS_WRITE) === 0) continue;
-    const text = `${path} has mode ${octalMode(found.mode)}: others can change what the gateway does`;
+    const text = `${path} has mode ${octalMode(found.mode)}: other users can change what the gateway does`;
     findings.push({ name: "permissions", level: "problem", text, mend: `chmod go-w ${path}` });
   }
   return findings;
 }
 
-/** The nearest folder above that exists. */
-async function existing(path: string): Promise<string> {
+/** Returns the path, or the nearest folder above it that exists. */
+async function existingFolder(path: string): Promise<string> {
   const found = await stat(path).catch(() => undefined);
-  return found !== undefined || dirname(path) === path ? path : existing(dirname(path));
+  return found !== undefined || dirname(path) === path ? path : existingFolder(dirname(path));
 }
 
-async function checkRoom(dir: string): Promise<Finding[]> {
+async function checkFreeSpace(dir: string): Promise<Finding[]> {
   const name = "disk";
-  const place = await existing(dir);
-  const found = await statfs(place).catch(() => undefined);
+  const folder = await existingFolder(dir);
+  const found = await statfs(folder).catch(() => undefined);
   if (found === undefined)
-    return [{ name, level: "warning", text: `the room at ${place} can't be found out` }];
+    return [{ name, level: "warning", text: `cannot find out the free space in ${folder}` }];
   const bytes = found.bavail * found.bsize;
-  const text = `${size(bytes)} free at ${place}`;
+  const text = `${size(bytes)} free in ${folder}`;
   if (found.files > 0 && found.ffree === 0) {
-    const mend = "Remove files there: the disk has room, but takes no further file.";
-    return [{ name, level: "problem", text: `no further file can be made at ${place}`, mend }];
+    const mend = "Remove files there: the disk has free space, but no free inodes.";
+    return [{ name, level: "problem", text: `no more files can be created in ${folder}`, mend }];
   }
-  if (bytes >= ROOM_WARN_BYTES) return [{ name, level: "ok", text }];
-  const mend = "Make room there, or move store.dir. A full disk refuses messages; what was accepted stays.";
-  return [{ name, level: bytes < ROOM_NEEDED_BYTES ? "problem" : "warning", text, mend }];
+  if (bytes >= FREE_WARN_BYTES) return [{ name, level: "ok", text }];
+  const mend =
+    "Free some space, or move store.dir. With a full disk, new messages are refused; accepted ones stay.";
+  return [{ name, level: bytes < FREE_NEEDED_BYTES ? "problem" : "warning", text, mend }];
 }
 
-/** A clock that was set back makes dates of the past due again late, and new rows older than old ones. */
+/** Warns if the clock was set back: jobs would then run late, and new rows would look older than old ones. */
 async function checkClock(cli: Cli, dir: string): Promise<Finding[]> {
   const files = ["parley.sqlite", "parley.sqlite-wal"].map((file) => join(dir, file));
   const found = await Promise.all(files.map((file) => stat(file).catch(() => undefined)));
   const changed = Math.max(...found.map((one) => one?.mtimeMs ?? 0));
   const aheadMs = changed - cli.parts.world.clock.now();
   if (aheadMs < CLOCK_BACK_MS) return [];
-  const text = `the store was last changed ${Math.round(aheadMs / 1000)} s after the time that it is now`;
-  const mend = "Set this machine's clock: scheduled jobs and deadlines wait until it has caught up.";
+  const text = `the store was last changed ${Math.round(aheadMs / 1000)} s in the future: this machine's clock is behind`;
+  const mend = "Set this machine's clock: until it catches up, scheduled jobs and deadlines are late.";
   return [{ name: "clock", level: "warning", text, mend }];
 }
 
-/** Of the configuration at `configPath`, the store's directory, and the files of keys. */
-export async function checkPlaces(cli: Cli, settings: Settings, configPath: string): Promise<Finding[]> {
+/** Checks the configuration file, the store's directory and the files with keys. */
+export async function checkFiles(cli: Cli, settings: Settings, configPath: string): Promise<Finding[]> {
   const { dir, postgresUrl } = settings.store;
   const keys = join(cli.parts.home, ".parley", "service.env");
   return [
     ...(await checkUnchangeable(configPath)),
     ...(await Promise.all([dir, join(dir, TOKEN_FILE), keys].map(checkPrivate))).flat(),
-    ...(await checkRoom(dir)),
+    ...(await checkFreeSpace(dir)),
     ...(postgresUrl === undefined ? await checkClock(cli, dir) : []),
   ];
 }

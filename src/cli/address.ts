@@ -1,6 +1,6 @@
 // Finds the address and the token of the gateway.
-// The configuration is read only if options and environment do not give both. The token comes from the option,
-// the configuration (or PARLEY_TOKEN), or the file that the gateway generated, in this order.
+// The configuration is read only if options and environment do not give both. The token comes from the
+// option, the configuration (or PARLEY_TOKEN), or the file that the gateway generated, in this order.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,6 +1,7 @@
 // What every command uses: the global options, output, exit codes.
 // Standard output has the answer only; with --json exactly one JSON document, also for a failure.
-// CL2: each exit code has one meaning: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection lost.
+// CL2: each exit code has one meaning: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection
+//      lost.
 
 import { styleText } from "node:util";
 import { safeJson, safeText } from "../core/safe-text.ts";

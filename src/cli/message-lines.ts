@@ -1,5 +1,6 @@
 // Formats one message of a transcript: speaker, text, tool calls.
-// A silent reply is shown as `(silent)`, never as its token. No line of a message can look like another speaker's.
+// A silent reply is shown as `(silent)`, never as its token. No line of a message can look like another
+// speaker's.
 
 import { type Message, type Provenance, textOf, toolCallsOf } from "../core/message.ts";
 import { safeLine, safeText } from "../core/safe-text.ts";

@@ -1,6 +1,6 @@
 // The dependencies that `main.ts` passes to the command line: streams, environment, signals, functions that
-// start a gateway or inspect things. Commands use the process and the store only through them, so that tests can
-// replace each one.
+// start a gateway or inspect things. Commands use the process and the store only through them, so that tests
+// can replace each one.
 
 import type { ChannelAccount } from "../core/channel-settings.ts";
 import type { Result } from "../core/errors.ts";

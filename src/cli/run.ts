@@ -1,5 +1,5 @@
 // Declares the commands of the command line and their options, and runs one of them.
-// A command's module and the configuration are loaded only by a command that needs them: they cost start time.
+// A command's module and the configuration are loaded only by a command that needs them, for a fast start.
 // RN2: wrong usage is exit code 2, with a message that names the option or the command.
 
 import { MessageChannel } from "node:worker_threads";

@@ -180,6 +180,20 @@ test("another session's message is shown when the run that answers it begins, an
   expect(lines()).toEqual([`  « from ${OTHER}: Two risks.`, "agent: Which one first?"]);
 });
 
+test("a message that the transcript shows before its run starts keeps its turn label, and is shown once", () => {
+  const { view, show, lines } = makeView();
+  show(view.flow("reply-run", flow({ text: "Two risks.", turn: 4, turnsMax: 5 })));
+  show(view.settle([user("1", "Two risks.", OTHER)]));
+  show(view.started("reply-run"));
+  expect(lines()).toEqual([`  « from ${OTHER} (reply turn 2 of 5): Two risks.`]);
+  // The same text in a later turn is another message.
+  show(view.flow("later-run", flow({ text: "Two risks.", turn: 6, turnsMax: 5 })));
+  show(view.started("later-run"));
+  show(view.settle([user("2", "Two risks.", OTHER)]));
+  expect(lines()[1]).toBe(`  « from ${OTHER} (reply turn 4 of 5): Two risks.`);
+  expect(lines()).toHaveLength(2);
+});
+
 test("a missed message of another session is shown from the transcript with its source", () => {
   const { view, show, lines } = makeView();
   show(view.flow("reply-run", flow({ text: "Two risks." })));

@@ -118,7 +118,7 @@ const CASES: readonly Case[] = [
     what: "too few connections for one gateway",
     report: { connections: { max: 20, others: 5, ofProcess: 17 } },
     ...{ name: "connections", level: "warning" },
-    text: /only 20 available, but up to 22 needed: 1 gateway with up to 17 each, and 5 of other programs/,
+    text: /only 20 available, but up to 22 needed: 1 gateway with up to 17 each, and 5 of others/,
     mend: /max_connections/,
   },
   {
@@ -181,7 +181,7 @@ test("a database that cannot be had is a problem, named without its password", a
 test("a cluster without a token of its own is warned about by the doctor, the check and the start", async () => {
   const url = await freshUrl();
   const home = homeWith({ store: { postgresUrl: url }, gateway: { port: await freePort() } });
-  const warning = "gateway.auth.token is not: each gateway of the cluster would generate a token of its own";
+  const warning = "gateway.auth.token is not: each gateway of the cluster would generate a different token";
   expect((await run(home, ["doctor"])).out).toContain(warning);
   const checked = await run(home, ["config", "check"]);
   expect(checked.err).toContain(warning);

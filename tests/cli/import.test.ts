@@ -32,7 +32,7 @@ test("what was imported is listed and read like any session, and its readable co
   expect(existsSync(join(home, ".parley", "state"))).toBe(false);
   const done = await run(home, ["import", dir]);
   expect(done.out).toContain("Sessions: 1 added, 0 extended, 0 unchanged, 0 skipped; 2 transcript entries");
-  expect(done.out).toContain("so the imported one is in");
+  expect(done.out).toContain("so the import is in");
   expect(done.out).not.toContain("hush");
   const gateway = await startGateway(home);
   const heard = await run(home, ["sessions", "history", "agent:main:discord:channel:42"]);

@@ -1,4 +1,4 @@
-// Converts what happens in a session to updates for an editor: text as increments, thoughts, tool calls, history.
+// Converts events of a session to updates for an editor: text as increments, thoughts, tool calls, history.
 // The gateway sends the whole text so far, and an editor gets only its new part; a restarted text is a new
 // message. Each tool call that was sent is also completed.
 

@@ -1,7 +1,7 @@
 // Implements `parley channels add`: asks for the values of an account, tests it, and adds it to the
 // configuration file.
-// Nothing is written before the values are complete and tested, unless the user skips the test. The rest of the
-// file is unchanged. A new file is readable only by its owner, because it holds secrets.
+// Nothing is written before the values are complete and tested, unless the user skips the test. The rest of
+// the file is unchanged. A new file is readable only by its owner, because it holds secrets.
 
 import { readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";

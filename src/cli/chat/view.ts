@@ -1,11 +1,11 @@
-// Decides what the chat shows and in which order. The transcript is complete; live events only show parts of it
-// earlier.
-// CV1: a message shown live is recognised in the transcript and not shown again; one missed while the connection
-//      was down is shown from the transcript. So each message is shown exactly once.
-// CV2: a growing text is only appended to; a restart (a resumed run) is announced. Messages from elsewhere are
-//      held back until the growing message is complete.
-// CV3: a sub-agent's result arrives up to three times (its event, its delivery, the transcript) and is shown at
-//      the first.
+// Decides what the chat shows and in which order. The transcript is complete; live events only show parts of
+// it earlier.
+// CV1: a message shown live is recognised in the transcript and not shown again; one missed while the
+//      connection was down is shown from the transcript. So each message is shown exactly once.
+// CV2: a growing text is only appended to; a restart (a resumed run) is announced. Messages from elsewhere
+//      are held back until the growing message is complete.
+// CV3: a sub-agent's result arrives up to three times (its event, its delivery, the transcript) and is shown
+//      at the first.
 
 import { dropOldest } from "../../core/bounded.ts";
 import { type Message, textOf, toolCallsOf } from "../../core/message.ts";
@@ -71,7 +71,7 @@ export class ChatView {
   readonly #typed: string[] = [];
   readonly #said: string[] = [];
   readonly #received: string[] = [];
-  /** Messages of others that the transcript showed before the start of their run was reported. */
+  /** Messages of other sessions that the transcript had before any event about them arrived. */
   readonly #receivedEarly: string[] = [];
   readonly #calls = new Set<string>();
   readonly #results = new Set<string>();
@@ -137,6 +137,16 @@ export class ChatView {
     if (take(this.#receivedEarly, message.text)) return [];
     remember(this.#received, message.text);
     return [...this.#settleOpen(), this.#incoming(message.from, message.text)];
+  }
+
+  /** Shows a message of the transcript whose run has not started yet. Undefined if no such run is known. */
+  #beforeStart(text: string): Op[] | undefined {
+    for (const [runId, message] of this.#arriving) {
+      if (normalized(message.text) !== normalized(text)) continue;
+      this.#arriving.delete(runId);
+      return [...this.#settleOpen(), this.#incoming(message.from, message.text)];
+    }
+    return undefined;
   }
 
   /** Shows a step of a flow between this session and another one; `runId` is the run that answers it. */
@@ -212,6 +222,8 @@ export class ChatView {
         if (provenance.kind === "inter_session") {
           const told = this.#announcement(text, provenance.sourceSessionKey);
           if (told !== undefined) return told;
+          const early = this.#beforeStart(text);
+          if (early !== undefined) return early;
           remember(this.#receivedEarly, text);
         }
         return arrivedLines(this.#paint, provenance, text).map((line) => ({ op: "line", text: line }));

@@ -21,7 +21,7 @@ function configLines({ config, dryRun }: ImportFacts): string[] {
     none: "Configuration: nothing could be imported.",
     there: `Configuration: ${path} has the same content already.`,
     written: `Configuration: ${would}written to ${path}.`,
-    proposed: `Configuration: one exists already, so the imported one ${dryRun ? "would be" : "is"} in ${path}.`,
+    proposed: `Configuration: one exists already, so the import ${dryRun ? "would be" : "is"} in ${path}.`,
   }[kind];
   const shown = left.slice(0, LEFT_SHOWN).join(", ");
   const more = left.length > LEFT_SHOWN ? ` and ${left.length - LEFT_SHOWN} more` : "";

@@ -1,4 +1,4 @@
-// Implements `parley tool` (calls a tool as a session does) and `parley call` (calls a method of the protocol).
+// Implements `parley tool` (calls a tool as a session does) and `parley call` (calls a protocol method).
 // Prints the answer as JSON, with or without --json.
 
 import { isObject } from "../../core/json.ts";

@@ -17,7 +17,10 @@ const ACCESS_WIDTH = 8;
 function moreOf({ rule, settings, checks }: Explanation): string[] {
   const further = checks.filter((check) => !check.allowed).slice(1);
   const missing = settings.filter((setting) => !rule.includes(setting));
-  return [...further.map((check) => `also: ${check.rule}`), ...missing.map((setting) => `would need ${setting}`)];
+  return [
+    ...further.map((check) => `also: ${check.rule}`),
+    ...missing.map((setting) => `would need ${setting}`),
+  ];
 }
 
 function lines(cli: Cli, { viewer, target, answers }: Explained): void {

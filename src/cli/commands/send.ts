@@ -1,4 +1,4 @@
-// Implements `parley send`: sends a message to a session, with --wait prints the reply; or sends to a channel.
+// Implements `parley send`: sends to a session, and with --wait prints the reply; or sends to a channel.
 
 import { safeLine, safeText } from "../../core/safe-text.ts";
 import { type Cli, EXIT, isGone, type Trouble } from "../cli.ts";

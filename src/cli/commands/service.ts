@@ -146,7 +146,7 @@ async function textOf(file: string): Promise<Result<string | undefined>> {
   }
 }
 
-/** Returns the text that this command wrote before, if any. Fails if the file was written by another program. */
+/** Returns the text that this command wrote before, if any. Fails if another program wrote the file. */
 async function ownFile(file: string): Promise<Result<string | undefined>> {
   const found = await textOf(file);
   if (!found.ok || found.value === undefined || found.value.includes(MARK)) return found;

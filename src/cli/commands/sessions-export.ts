@@ -16,7 +16,7 @@ const PAGES_MAX = 100_000;
 
 type Messages = HistoryPage["messages"];
 
-/** Reads all pages of a conversation and returns its messages, oldest first; undefined if it does not exist. */
+/** Reads all pages of a conversation. Returns its messages, oldest first; undefined if it does not exist. */
 async function readAll(link: Link, params: object): Promise<Reply<Messages | undefined>> {
   const pages: Messages[] = [];
   let before: string | undefined;

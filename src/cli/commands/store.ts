@@ -198,7 +198,7 @@ export async function recoverStore(cli: Cli): Promise<number> {
     const { sessionsFromCopies: sessions, messagesFromCopies: messages, unreadLines } = found;
     return [
       `Rebuilt the store in ${to}: ${tallyText(tally)}.`,
-      `Of these, ${count(sessions, "session")} and ${count(messages, "message")} came from the JSONL copies only.`,
+      `Of these, ${count(sessions, "session")} and ${count(messages, "message")} were in JSONL copies only.`,
       ...(incomplete.length === 0 ? [] : [`Some rows are lost in: ${incomplete.join(", ")}.`]),
       ...(unreadLines === 0 ? [] : [`${count(unreadLines, "line")} of the copies could not be read.`]),
       `The old files are in ${kept}.`,

@@ -143,7 +143,7 @@ const refusal: Step = {
       `the names ${settings.join(" and ")}`,
       refused,
     );
-    return "by default an agent sees only its own sessions, and the refusal names the settings that allow more";
+    return "by default an agent sees only its own sessions; the refusal names settings that allow more";
   },
 };
 

@@ -49,7 +49,7 @@ function checkClock({ clockAheadMs }: DatabaseReport): Finding {
   return {
     name,
     level: "warning",
-    text: `this machine's clock is ${Math.round(apartMs / 1000)} s ${where} the database's, which sets all dates`,
+    text: `the clock here is ${Math.round(apartMs / 1000)} s ${where} the database's, which dates everything`,
     mend: "Synchronize the clocks of both machines with the same time servers.",
   };
 }
@@ -61,7 +61,7 @@ function checkConnections({ connections, processes }: DatabaseReport): Finding {
   // If none runs, the user probably wants to start one.
   const gateways = Math.max(1, alive);
   const wanted = gateways * ofProcess + others;
-  const counted = `${count(gateways, "gateway")} with up to ${ofProcess} each, and ${others} of other programs`;
+  const counted = `${count(gateways, "gateway")} with up to ${ofProcess} each, and ${others} of others`;
   if (wanted <= max) return { name, level: "ok", text: `${max} available: ${counted}` };
   return {
     name,

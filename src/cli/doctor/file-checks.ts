@@ -70,7 +70,8 @@ async function checkClock(cli: Cli, dir: string): Promise<Finding[]> {
   const changed = Math.max(...found.map((one) => one?.mtimeMs ?? 0));
   const aheadMs = changed - cli.parts.world.clock.now();
   if (aheadMs < CLOCK_BACK_MS) return [];
-  const text = `the store was last changed ${Math.round(aheadMs / 1000)} s in the future: this machine's clock is behind`;
+  const seconds = Math.round(aheadMs / 1000);
+  const text = `the store was last changed ${seconds} s in the future: this machine's clock is behind`;
   const mend = "Set this machine's clock: until it catches up, scheduled jobs and deadlines are late.";
   return [{ name: "clock", level: "warning", text, mend }];
 }

@@ -132,7 +132,7 @@ async function checkSharing(link: Link, settings: Settings): Promise<Finding[]> 
   for (const key of keys) {
     const writers = await writersOf(link, key);
     if (writers.size < 2) continue;
-    const text = `${[...writers].join(", ")} share the session ${key}, so each may learn what the others said`;
+    const text = `${[...writers].join(", ")} share the session ${key}: each may learn what the others said`;
     const mend =
       'Give each person a separate session with session.dmScope: "per-peer", ' +
       "and name your own accounts in commands.owners.";

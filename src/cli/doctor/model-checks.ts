@@ -1,6 +1,6 @@
 // Checks which models the agents use, and whether each of them answers.
-// MC1: each model in use, and one model of each provider not in use, is called once as in a run, for one word.
-//      The cost is reported. With --offline no model is called.
+// MC1: each model in use, and one model of each provider not in use, is called once as in a run, for one
+//      word. The cost is reported. With --offline no model is called.
 // MC2: a failure contains the provider's message, but never the key.
 
 import { secretsOf } from "../../config/describe.ts";

@@ -1,6 +1,6 @@
 // Finds the gateway for `parley mcp`: a running one, else one in this process.
-// A running gateway is always used, because the store has one owner. If none is running, this process runs one
-// at the configured address, so that the next `parley mcp` finds it.
+// A running gateway is always used, because the store has one owner. If none is running, this process runs
+// one at the configured address, so that the next `parley mcp` finds it.
 // A client of a running gateway never starts its own later: a restarting gateway must find its store free.
 
 import { fail, ok, type Result } from "../../core/errors.ts";

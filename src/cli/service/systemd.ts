@@ -99,8 +99,7 @@ export function systemdService(parts: ServiceParts): Service {
       { argv: control("restart", UNIT) },
       {
         argv: ["loginctl", "enable-linger"],
-        otherwise:
-          "The service runs only while you are signed in. To change this, an administrator must enable lingering.",
+        otherwise: "The service runs only while you are signed in. An administrator can enable lingering.",
       },
     ],
     stop: [{ argv: control("disable", "--now", UNIT) }],

@@ -1,6 +1,5 @@
-// Owns which of a channel's accounts is meant.
-// AF1: without a name it is the first one; a name that is not configured, as in a route that has outlived its
-//      account, is none, and never another.
+// Owns which account of a channel a route means: without an account id the first one. An id that is no longer
+// configured fails and never falls back to another account.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 

@@ -1,50 +1,51 @@
-// Owns who listens at a channel's accounts, such as one bot: one process of the deployment at a time.
-// AC1: an account is listened at only while it is held; whoever loses it stops before anybody else can begin,
-//      as long as it can reach its clock: a process that stood still finds out at its next beat.
-// AC2: what its holder leaves, by a stop or by its death, the next one takes up.
-// AC3: an account that can't be listened at is tried again after pauses that grow, and says why; nobody else
-//      feels it.
+// Owns which process listens to each channel account (one bot, for example): one process of the deployment at
+// a time.
+// AC1: an account is listened to only while this process holds its lease. A process that loses the lease
+//      stops before another one can begin. A process that was suspended finds out at its next beat.
+// AC2: the next process takes an account over after its holder stops or dies.
+// AC3: an account that can't be listened to is retried after growing pauses and reports why; other
+//      accounts are not affected.
 
 import type { Commit } from "../engine/unit.ts";
 import { hold, letGo } from "../store/holdings.ts";
 import type { Timer, World } from "../world.ts";
 
-/** How often a holding is asked for, or kept. */
+/** Interval at which a lease is acquired or renewed. */
 const HOLD_MS = 1_000;
 
-/** The first and the longest pause before an account that failed is tried again. */
+/** The first and the longest pause before a failed account is retried. */
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
-/** One that has worked this long begins with the shortest pause again. */
+/** An account that has worked this long starts again with the shortest pause. */
 const STEADY_MS = 60_000;
 const ERROR_CHARS_MAX = 300;
-/** So many failures in a row, of some minutes, are no passing trouble. */
+/** Consecutive failures (some minutes) after which a problem is no longer considered temporary. */
 const STUBBORN_FAILURES = 8;
 
-/** The name of an account in the whole deployment. */
+/** Returns the name of an account, unique in the deployment. */
 export function accountName(channel: string, accountId: string): string {
   return `${channel}:${accountId}`;
 }
 
-/** One account of a channel, as far as only one process may listen at it. */
+/** One account of a channel that only one process may listen to. */
 export interface Account {
   /** Unique in the deployment, like `telegram:default`. */
   readonly name: string;
-  /** Listens until the signal fires. After a throw, or a return without cause, it begins anew. */
+  /** Listens until the signal fires. Is called again after it throws or returns early. */
   listen(ear: Ear): Promise<void>;
 }
 
-/** What whoever listens is given. */
+/** Passed to `listen` of an account. */
 export interface Ear {
-  /** Fires when it has to stop. */
+  /** Fires when the listener must stop. */
   readonly signal: AbortSignal;
-  /** Tells that it works: messages come in from now on. */
+  /** Reports that listening works: messages are received from now on. */
   ready(): void;
 }
 
-/** Thrown out of `listen`: words for an operator, which hold no secret. */
+/** Thrown by `listen`. The message is for an operator and holds no secret. */
 export class ListenProblem extends Error {
-  /** Nothing but a change of settings, or at the platform, will mend it: it is tried again rarely. */
+  /** Only a change of settings or at the platform will help, so retries are rare. */
   readonly lasting: boolean;
   constructor(message: string, lasting = false) {
     super(message);
@@ -52,11 +53,11 @@ export class ListenProblem extends Error {
   }
 }
 
-/** How an account stands. `standby`: another process listens at it. */
+/** Status of an account. `standby`: another process listens to it. */
 export interface AccountStatus {
   readonly account: string;
   readonly state: "standby" | "connecting" | "ready" | "retrying";
-  /** Since when, ms since 1970. */
+  /** Start of this state, ms since 1970. */
   readonly since: number;
   readonly error?: string;
   readonly retryAt?: number;
@@ -65,13 +66,13 @@ export interface AccountStatus {
 interface AccountParts {
   readonly commit: Commit;
   readonly world: World;
-  /** This process. */
+  /** Id of this process. */
   readonly owner: string;
-  /** Until when nobody takes this process for dead, by the monotonic clock. */
+  /** End of this process's lease, on the monotonic clock. */
   leaseUntil(): number;
 }
 
-/** Listens at accounts, each while this process holds it. */
+/** Listens to each account while this process holds its lease. */
 export class Accounts {
   readonly #parts: AccountParts;
   readonly #keepers: Keeper[] = [];
@@ -88,12 +89,12 @@ export class Accounts {
     }
   }
 
-  /** How each account stands in this process. */
+  /** Returns the status of each account in this process. */
   statuses(): AccountStatus[] {
     return this.#keepers.map((keeper) => keeper.status);
   }
 
-  /** Stops listening, and leaves the accounts to others. */
+  /** Stops listening and releases the accounts. */
   async stop(): Promise<void> {
     await Promise.all(this.#keepers.splice(0).map((keeper) => keeper.stop()));
   }
@@ -103,14 +104,14 @@ class Keeper {
   readonly #parts: AccountParts;
   readonly #account: Account;
   #listening: { readonly stopper: AbortController; readonly over: Promise<void> } | undefined;
-  /** Until then nobody else may have it, by the monotonic clock. */
+  /** End of the lease on this account, on the monotonic clock. */
   #heldUntil = 0;
   #working: Promise<void> = Promise.resolve();
   #timer: Timer | undefined;
   #expiry: Timer | undefined;
   #stopped = false;
   #failures = 0;
-  /** What was said of the last failure. */
+  /** The last failure that was logged. */
   #said: { readonly level: string; readonly why: string } | undefined;
   #status: AccountStatus;
 
@@ -140,7 +141,10 @@ class Keeper {
     const { commit, owner, world } = this.#parts;
     const { name } = this.#account;
     await commit((unit) => letGo(unit.tx, name, owner)).catch((error: unknown) =>
-      world.log.warn({ err: error, account: name }, "an account could not be given back; it is free soon"),
+      world.log.warn(
+        { err: error, account: name },
+        "an account's lease could not be released; it expires soon",
+      ),
     );
   }
 
@@ -153,13 +157,13 @@ class Keeper {
       if (mine && !this.#stopped && this.#heldUntil > clock.monotonic()) this.#begin();
       else await this.#leave();
     } catch (error) {
-      world.log.warn({ err: error, account: this.#account.name }, "an account could not be asked for");
+      world.log.warn({ err: error, account: this.#account.name }, "an account's lease could not be acquired");
     }
     this.#watchExpiry();
     if (!this.#stopped) this.#timer = clock.at(clock.now() + HOLD_MS, () => this.look());
   }
 
-  /** A holding that can't be kept is over before the others take this process for dead. */
+  /** Stops listening before the lease expires for other processes. */
   #watchExpiry(): void {
     const { clock } = this.#parts.world;
     this.#expiry?.cancel();
@@ -184,7 +188,10 @@ class Keeper {
     };
     this.#stand("connecting");
     const over = this.#account.listen({ signal, ready }).then(
-      () => (signal.aborted ? undefined : this.#failed(new ListenProblem("the platform hung up"), readyAt)),
+      () =>
+        signal.aborted
+          ? undefined
+          : this.#failed(new ListenProblem("the platform closed the connection"), readyAt),
       (error: unknown) => this.#failed(error, readyAt),
     );
     const listening = { stopper, over };
@@ -208,23 +215,23 @@ class Keeper {
       error: world.redactor.beginning(text, ERROR_CHARS_MAX).text,
       retryAt: now + Math.round(pauseMs),
     });
-    // What is no ListenProblem was not expected: its stack is for whoever mends it.
+    // Any other error is a bug: log its stack.
     const isKnown = error instanceof ListenProblem;
     const fields = { account, retryInMs: Math.round(pauseMs), ...(isKnown ? { why: text } : { err: error }) };
     this.#say(isKnown && !lasting && this.#failures < STUBBORN_FAILURES ? "warn" : "error", text, fields);
   }
 
-  /** An outage is told when it begins, when its reason is another one, and when somebody has to look. */
+  /** Logs an outage when it begins, when its reason changes, and when an operator has to act. */
   #say(level: "warn" | "error", why: string, fields: object): void {
     const isNews = this.#said?.why !== why || this.#said.level !== level;
     this.#said = { level, why };
-    this.#parts.world.log[isNews ? level : "debug"](fields, "listening failed; it is tried again");
+    this.#parts.world.log[isNews ? level : "debug"](fields, "listening failed; it is retried");
   }
 
   async #leave(): Promise<void> {
     this.#expiry?.cancel();
     const listening = this.#listening;
-    listening?.stopper.abort(new Error(`${this.#account.name} is another process's to listen at`));
+    listening?.stopper.abort(new Error(`${this.#account.name} is now held by another process`));
     await listening?.over;
     if (this.#status.state !== "standby") this.#stand("standby");
   }

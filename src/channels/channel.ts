@@ -1,8 +1,8 @@
-// Owns what a channel is: a place where people talk, from which messages come and to which text goes.
-// CH1: what comes in is stored before the platform is told that it was received (I2): `receive` has resolved.
-// CH2: a channel that fails fails alone: it throws out of `listen` or answers an outcome, in clear words that
-//      hold no secret.
-// CH3: product rules are not here: who is answered, in which session and when is decided by inbound.ts.
+// Owns the interface of a channel: a messaging platform that messages come from and text goes to.
+// CH1: a message is stored before the platform gets its acknowledgment (I2): `receive` has resolved.
+// CH2: a channel that fails affects no other: it throws from `listen` or returns an outcome, in clear
+//      words without secrets.
+// CH3: product rules are not here: inbound.ts decides who gets an answer, in which session and when.
 
 import type { Result } from "../core/errors.ts";
 import type { Route } from "../core/session.ts";
@@ -10,92 +10,94 @@ import type { World } from "../world.ts";
 import type { Account } from "./accounts.ts";
 
 export interface OutgoingMessage {
-  /** The same at every attempt: with `part`, what a channel that can de-duplicate does so by. */
+  /** The same for every attempt. With `part` it is the deduplication key of channels that can deduplicate. */
   readonly deliveryId: string;
   readonly sessionKey: string;
   readonly runId?: string;
   readonly route: Route;
-  /** Markdown; the channel turns it into what its platform shows. */
+  /** Markdown; the channel converts it for its platform. */
   readonly text: string;
-  /** Which part of a long text this is, from 1, and of how many. */
+  /** Number of this part of a long text, from 1, and the number of parts. */
   readonly part: number;
   readonly parts: number;
 }
 
-/** What became of one attempt (I5). */
+/** Outcome of one attempt (I5). */
 export type DeliveryOutcome =
   | { readonly kind: "sent" }
   /** Certainly not delivered; may be tried again. */
   | { readonly kind: "retry"; readonly error: string; readonly afterMs?: number }
   /** Certainly not delivered, and never will be. */
   | { readonly kind: "refused"; readonly error: string }
-  /** It may have been delivered; never tried again of itself. */
+  /** It may have been delivered; never retried automatically. */
   | { readonly kind: "unknown"; readonly error: string };
 
-/** A picture, a voice message or a file that came with a message. */
+/** A picture, voice message or file that came with a message. */
 export interface InboundMedia {
   readonly kind: "image" | "voice" | "audio" | "video" | "file";
-  /** As the sender wrote it; not to be trusted. */
+  /** As the sender wrote it; untrusted. */
   readonly name?: string;
   readonly mimeType?: string;
-  /** As the platform says; it may be wrong. */
+  /** As the platform reports; it may be wrong. */
   readonly bytes?: number;
-  /** Reads it, at most so many bytes. A failure says why it can't be had. */
+  /** Reads at most `maxBytes`. A failure says why the content is unavailable. */
   load(maxBytes: number, signal: AbortSignal): Promise<Result<Uint8Array>>;
 }
 
-/** What somebody said at a channel, in words that are the same for every platform. Ids keep their case. */
+/** A message from a channel, in the same shape for every platform. Ids keep their case. */
 export interface InboundMessage {
   readonly channel: string;
   readonly accountId: string;
-  /** The platform's id, unique in its chat. The same message that comes again has the same id. */
+  /** The platform's id, unique in its chat. A redelivered message has the same id. */
   readonly messageId: string;
   readonly chat: {
     readonly type: "direct" | "group" | "channel";
     readonly id: string;
     readonly name?: string;
     readonly thread?: { readonly kind: "thread" | "topic"; readonly id: string; readonly name?: string };
-    /** Other ids that settings may name it by, such as its guild. A public name begins with `@`. */
+    /** Other ids that settings may use, for example its guild. A public name begins with `@`. */
     readonly alsoKnownAs?: readonly string[];
   };
   readonly sender: {
     readonly id: string;
     readonly name?: string;
-    /** Other ids that settings may name the sender by. A user name begins with `@`. */
+    /** Other ids that settings may use for the sender. A user name begins with `@`. */
     readonly alsoKnownAs?: readonly string[];
   };
   readonly text: string;
-  /** Whether it names the agent's account, or replies to it. */
+  /** Whether it mentions the agent's account or replies to it. */
   readonly mentioned: boolean;
   readonly quoted?: { readonly text: string; readonly senderName?: string };
   readonly media: readonly InboundMedia[];
-  /** Set when an earlier message of this id was changed to this; different for every change. */
+  /** Set for an edit of an earlier message with this id; different for each edit. */
   readonly edit?: string;
   /** ms since 1970. */
   readonly sentAt: number;
-  /** Where an answer goes: channel, account, chat and thread as one value. */
+  /** Route of the reply: channel, account, chat and thread. */
   readonly replyTo: Route;
-  /** It came as a command of the platform's own menu: text is `/name arguments`. */
+  /** It came as a command from the platform's own menu: text is `/name arguments`. */
   readonly nativeCommand?: boolean;
-  /** Somebody else wrote it elsewhere, and the sender passed it on. */
+  /** The sender forwarded another person's message. */
   readonly forwarded?: boolean;
-  /** What the account is called in `/command@name`. Absent: such a name is ours where we are mentioned. */
+  /** The account's name in `/command@name`. Absent: `/command@name` is for us if we are mentioned. */
   readonly accountName?: string;
 }
 
-/** What a channel is given. */
+/** Services that a channel gets from the gateway. */
 export interface ChannelHost {
   readonly world: World;
-  /** Takes a message. Resolves once it is stored; rejects if not, and the platform must bring it again. */
+  /**
+   * Accepts a message. Resolves when it is stored; rejects if not, and then the platform must redeliver it.
+   */
   receive(message: InboundMessage): Promise<void>;
-  /** What was last remembered under this name of an account, such as how far it has read. */
+  /** Returns the last value stored under this name of an account, for example its read position. */
   cursor(accountId: string, name: string): Promise<string | undefined>;
   remember(accountId: string, name: string, value: string): Promise<void>;
-  /** For menus of the platform's own. */
+  /** For the platform's own command menus. */
   readonly commands: readonly { readonly name: string; readonly description: string }[];
 }
 
-/** A call of the platform to our own web server. */
+/** An HTTP request from the platform to our web server. */
 export interface PlatformCall {
   readonly accountId: string;
   readonly method: string;
@@ -111,22 +113,25 @@ export interface PlatformAnswer {
 
 export interface Channel {
   readonly id: string;
-  /** Whether a second attempt with the same delivery id shows the text once. */
+  /** Whether a second attempt with the same delivery id shows the text only once. */
   readonly deduplicates: boolean;
-  /** Longer texts are sent in parts. Absent: any length. */
+  /** Longer texts are sent in parts. Absent: no limit. */
   readonly textMaxChars?: number;
   deliver(message: OutgoingMessage): Promise<DeliveryOutcome>;
-  /** Where messages come in, at one process of the deployment at a time. Absent: at none, or at any. */
+  /**
+   * Accounts to listen to, each by one process of the deployment at a time. Absent: nothing to listen to, or
+   * any process receives.
+   */
   readonly accounts?: readonly Account[];
-  /** Shows for some seconds that an answer is being written. Failures are nobody's concern. */
+  /** Shows a typing sign for some seconds. Failures are ignored. */
   typing?(route: Route): Promise<void>;
-  /** Makes a thread for a conversation of its own below, or beside, this place. Absent: there are none. */
+  /** Creates a thread for a separate conversation below or beside this chat. Absent: not supported. */
   openThread?(at: Route, title: string): Promise<Result<OpenedThread>>;
-  /** Answers the platform's call. What it brings has been stored when it resolves. */
+  /** Answers the platform's request. Resolves after its messages are stored. */
   called?(call: PlatformCall): Promise<PlatformAnswer>;
   /**
-   * Asks the platform whether an account works: its name there, or what is wrong in clear words, as
-   * `channel_failed`; `channel_unknown`: there is no such account.
+   * Checks with the platform whether an account works. Returns its name there, or what is wrong in clear
+   * words as `channel_failed`; `channel_unknown`: no such account.
    */
   test?(accountId: string): Promise<Result<string>>;
   close?(): Promise<void>;
@@ -134,6 +139,6 @@ export interface Channel {
 
 export interface OpenedThread {
   readonly route: Route;
-  /** `created`: it is new. `bound`: the platform has none here, and the chat itself is taken. */
+  /** `created`: a new thread. `bound`: the platform has no threads here, so the chat itself is used. */
   readonly kind: "created" | "bound";
 }

@@ -1,18 +1,19 @@
-// Owns the commands that people give in a chat: which message is one, who may give it, and who does it.
-// CO1: a command is done in the unit that its caller gives, whole or not at all: its answer is true once that
-//      unit is committed.
-// CO2: who may give it is decided here, for every door, before anything is read or changed.
-// CO3: what is shown of sessions is what the session of the chat may see (I9), safe to show, with secrets
-//      masked.
+// Owns the commands that people give in a chat: which message is a command, who may give it, and its handler.
+// CO1: a command runs in the caller's transaction, whole or not at all: its answer is true when that
+//      transaction commits.
+// CO2: permission is checked here, for every entry point, before anything is read or changed.
+// CO3: an answer shows only sessions that are visible to the chat's session (I9), with text made safe
+//      and secrets redacted.
 
 import { type CommandCall, type CommandName, findCommand, parseCommand } from "../core/command.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { InboundMessage } from "./channel.ts";
+import { binding, pair } from "./commands/binding.ts";
 import {
   type CommandContext,
   type CommandParts,
   type CommandRequest,
-  type Here,
+  type ConversationContext,
   isTrusted,
 } from "./commands/context.ts";
 import {
@@ -22,20 +23,22 @@ import {
   chooseThinking,
   chooseVerbosity,
 } from "./commands/conversation.ts";
-import { help, hereOf, sessions, status, whoAmI } from "./commands/look.ts";
-import { binding, pair } from "./commands/place.ts";
+import { help, hereOf, sessions, status, whoAmI } from "./commands/status.ts";
 import { stop, subagents } from "./commands/work.ts";
 
 type Act =
   | { readonly needs: "nothing"; do(context: CommandContext): string | Promise<string> }
-  /** It is about a conversation: before the first message there is none. */
-  | { readonly needs: "session"; do(here: Here): Promise<string> };
+  /** It needs a conversation: before the first message there is none. */
+  | { readonly needs: "session"; do(here: ConversationContext): Promise<string> };
 
 const anywhere = (act: (context: CommandContext) => string | Promise<string>): Act => ({
   needs: "nothing",
   do: act,
 });
-const inSession = (act: (here: Here) => Promise<string>): Act => ({ needs: "session", do: act });
+const inSession = (act: (here: ConversationContext) => Promise<string>): Act => ({
+  needs: "session",
+  do: act,
+});
 
 const ACTS: { readonly [N in CommandName]: Act } = {
   help: anywhere(help),
@@ -54,7 +57,7 @@ const ACTS: { readonly [N in CommandName]: Act } = {
   pair: anywhere(pair),
 };
 
-/** The command that a message is, if it is one: never a caption, an edit or what somebody else wrote. */
+/** Returns the command in a message. Captions, edits and forwarded text are never commands. */
 export function readCommand(message: InboundMessage): CommandCall | undefined {
   if (message.media.length > 0 || message.edit !== undefined || message.forwarded === true) return undefined;
   const { accountName, mentioned, nativeCommand = false } = message;
@@ -63,7 +66,7 @@ export function readCommand(message: InboundMessage): CommandCall | undefined {
   return parseCommand(message.text, { isOurs, fromMenu: nativeCommand });
 }
 
-/** Why this person may not give this command here; undefined: they may. */
+/** Returns why this person may not give this command here; undefined: they may. */
 function refusalOf(request: CommandRequest): string | undefined {
   const word = findCommand(request.command);
   if (word?.ownerOnly === true && !request.sender.isOwner) return `/${word.name} is for owners only.`;
@@ -75,8 +78,8 @@ function refusalOf(request: CommandRequest): string | undefined {
 }
 
 /**
- * Does what a command says, in the unit. Returns the text of the answer, in Markdown. What can't be done is
- * an answer too, and has changed nothing.
+ * Runs a command in the transaction. Returns the answer in Markdown. A command that fails also returns an
+ * answer and has changed nothing.
  */
 export async function performCommand(
   parts: CommandParts,
@@ -89,5 +92,5 @@ export async function performCommand(
   const act = ACTS[request.command];
   if (act.needs === "nothing") return act.do(context);
   const here = await hereOf(context);
-  return here === undefined ? "There is no conversation here yet: say something first." : act.do(here);
+  return here === undefined ? "There is no conversation here yet. Send a message first." : act.do(here);
 }

@@ -1,11 +1,11 @@
-// Owns one exchange with a platform's server over HTTP: bounded in time and size, and clear about what
-// happened. What an answer means is its channel's business.
-// HX1: an exchange that failed says whether the server may have got the request (I5): a request leaves once
-//      the connection stands (and, with TLS, the server has proven who it is), not before.
-// HX2: each has a connection of its own, unless an agent is given: one that was kept could be closed by the
-//      other side while the request is under way.
-// HX3: one deadline for all of it, no redirect is followed, and no more of an answer is kept than is wanted.
-// HX4: neither the address nor a header is in what is said of a failure: a token may be in them.
+// Owns one HTTP exchange with a platform's server: bounded in time and size, and clear about the outcome. The
+// channel interprets the response.
+// HX1: a failed exchange says whether the server may have received the request (I5): a request is sent
+//      only after the connection is established (and, with TLS, the server is verified).
+// HX2: each exchange has its own connection, unless an agent is given: the server could close a kept
+//      connection while the request is under way.
+// HX3: one deadline for all of it, no redirect is followed, and the size of an answer is bounded.
+// HX4: the message of a failure holds neither the address nor a header: they may contain a token.
 
 import type { ClientRequest, IncomingHttpHeaders, Agent as PlainAgent, RequestOptions } from "node:http";
 import type { Agent as SecureAgent } from "node:https";
@@ -13,36 +13,36 @@ import { optional } from "../core/optional.ts";
 import { AddressRefused, type Destination, outgoingRequest } from "../world/outgoing.ts";
 import type { Clock } from "../world.ts";
 
-/** The longest pause that a server can ask for. */
+/** The longest pause that a server can request. */
 const RETRY_AFTER_MAX_MS = 3_600_000;
 
-/** An AbortSignal, or what a library has in its place. */
+/** An AbortSignal, or a library's replacement for it. */
 interface Stop {
   readonly aborted: boolean;
   addEventListener(type: "abort", heard: () => void): void;
   removeEventListener(type: "abort", heard: () => void): void;
 }
 
-interface Asked extends Pick<Destination, "purpose" | "configured"> {
+interface RequestParts extends Pick<Destination, "purpose" | "configured"> {
   readonly url: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
   /** JSON, sent by POST. Absent: GET. */
   readonly body?: string;
-  /** Keeps connections. Absent: none is kept. */
+  /** Pools connections. Absent: a new connection each time. */
   readonly agent?: PlainAgent | SecureAgent;
 }
 
-export interface Exchange extends Asked {
-  /** What the server is called in words, such as `signal-cli`. */
+export interface Exchange extends RequestParts {
+  /** Name of the server in messages, for example `signal-cli`. */
   readonly server: string;
   /** From the first attempt to connect to the last byte. */
   readonly timeoutMs: number;
-  /** Of the answer's body. */
+  /** Limit for the answer's body. */
   readonly bytesMax: number;
   readonly stop?: Stop;
 }
 
-/** There is no answer that could be read to its end. `reached`: the server may have got the request. */
+/** No complete answer. `reached`: the server may have received the request. */
 export interface Unanswered {
   readonly kind: "failed";
   readonly reached: boolean;
@@ -54,27 +54,34 @@ export type Exchanged =
       readonly kind: "answered";
       readonly status: number;
       readonly body: Buffer;
-      /** How long the server asks to be left alone. */
+      /** Pause that the server requests. */
       readonly retryAfterMs?: number;
     }
-  /** The answer is longer than what was wanted. */
+  /** The answer exceeds the size limit. */
   | { readonly kind: "too_long"; readonly status: number; readonly reached: true; readonly why: string }
   | Unanswered;
 
 export interface Outgoing {
   readonly kind: "outgoing";
   readonly request: ClientRequest;
-  /** Whether the server may have got it by now. */
+  /** Whether the server may have received the request by now. */
   reached(): boolean;
 }
 
-/** The words for a request that failed (HX4: the error itself could hold a secret). */
-const UNSENDABLE = "the address or the token holds characters that it can't have";
+/** Message for a request that can't be sent (HX4: the error itself could hold a secret). */
+const UNSENDABLE = "the address or the token contains invalid characters";
 
 const unsent = (why: string): Unanswered => ({ kind: "failed", reached: false, why });
 
-/** A request, not sent yet, or why it can't be sent. */
-export function outgoingOf({ purpose, configured, url, headers, body, agent }: Asked): Outgoing | Unanswered {
+/** Returns a request that is not sent yet, or why it can't be sent. */
+export function outgoingOf({
+  purpose,
+  configured,
+  url,
+  headers,
+  body,
+  agent,
+}: RequestParts): Outgoing | Unanswered {
   const destination = { purpose, configured, url: String(url) };
   const isSecure = destination.url.startsWith("https:");
   const ofBody = { "content-type": "application/json", "content-length": Buffer.byteLength(body ?? "") };
@@ -83,7 +90,7 @@ export function outgoingOf({ purpose, configured, url, headers, body, agent }: A
     agent: agent ?? false,
     headers: {
       accept: "*/*",
-      // Some servers answer nobody who has no name.
+      // Some servers reject requests without a user agent.
       "user-agent": "parley",
       ...(body === undefined ? {} : ofBody),
       ...headers,
@@ -102,14 +109,14 @@ export function outgoingOf({ purpose, configured, url, headers, body, agent }: A
   }
 }
 
-/** What is said of one that was ended before it was answered. */
-export const STOPPED = "it was ended from here";
+/** Message for a request that was canceled before its answer. */
+export const STOPPED = "it was canceled";
 
 export function lateWords(server: string, timeoutMs: number): string {
   return `${server} gave no answer within ${timeoutMs / 1_000} s`;
 }
 
-/** What a broken connection is called, with the code of the system or of TLS, such as ECONNREFUSED. */
+/** Describes a broken connection, with the error code of the system or of TLS, for example ECONNREFUSED. */
 export function brokenWords(server: string, reached: boolean, error?: unknown): string {
   if (error instanceof AddressRefused) return error.message;
   const { code } = (error ?? {}) as { code?: unknown };
@@ -117,14 +124,14 @@ export function brokenWords(server: string, reached: boolean, error?: unknown): 
   return `${reached ? `the connection to ${server} broke off` : `${server} could not be reached`}${shown}`;
 }
 
-/** How long a server asks to be left alone: seconds, or a date. */
+/** Reads the Retry-After header: seconds, or a date. */
 export function retryAfterIn(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const text = headers["retry-after"]?.trim() ?? "";
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - nowMs;
   return ms > 0 ? Math.min(ms, RETRY_AFTER_MAX_MS) : undefined;
 }
 
-/** Asks once. What comes of it is a value; nothing is thrown. */
+/** Makes one request. Never throws. */
 export function exchange(asked: Exchange, clock: Clock): Promise<Exchanged> {
   const { server, timeoutMs, bytesMax, stop } = asked;
   const outgoing = outgoingOf(asked);

@@ -1,31 +1,31 @@
-// Owns how what a platform says is looked into: nothing of it is believed to have a shape.
+// Owns reading untrusted JSON from a platform.
 
 import { isObject } from "../core/json.ts";
 
-/** An object of JSON, whatever it holds. */
+/** A JSON object with unknown content. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The object that a value is; undefined if it is none. */
+/** Returns the value if it is an object, else undefined. */
 export function objectOf(value: unknown): Fields | undefined {
   return isObject(value) ? value : undefined;
 }
 
-/** The objects of a list, of which so much is looked at; what else is in it is as if it were not there. */
+/** Returns the objects among the first `max` items of a list; ignores other items. */
 export function objectsOf(value: unknown, max: number): readonly Fields[] {
   return Array.isArray(value) ? value.slice(0, max).filter(isObject) : [];
 }
 
-/** The parts of a list; none if it is none. */
+/** Returns the items of a list; empty if it is none. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A text that is not empty. */
+/** Returns the value if it is a non-empty string. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** A whole number from 0 that JSON could carry without loss. */
+/** Returns the value if it is a safe integer from 0. */
 export function countOf(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
 }

@@ -1,9 +1,9 @@
-// Owns how fast one program is told: how many requests at once, and the pause after a failure.
-// HP1: a program that answers gets requests side by side; one that fails gets one at a time, after a pause
+// Owns the rate of requests to each web hook receiver: concurrent requests, and the pause after a failure.
+// HP1: a program that answers gets concurrent requests; a failing one gets one at a time, after a pause
 //      that doubles, until it answers again.
-// HP2: whatever one program costs, the others keep their share of the requests.
+// HP2: a slow or failing program does not reduce the share of the others.
 
-/** Requests under way at once: to all programs, and to one. */
+/** Concurrent requests: to all programs, and to one. */
 export const HOOKS_AT_ONCE = 128;
 const ONE_AT_ONCE = 32;
 const PAUSE_MIN_MS = 1_000;
@@ -11,7 +11,7 @@ const PAUSE_MAX_MS = 5 * 60_000;
 
 interface Program {
   readonly underWay: number;
-  /** Rounds of requests that failed since the last one that arrived. */
+  /** Failed rounds of requests since the last success. */
   readonly failures: number;
   readonly pausedUntil: number;
 }
@@ -21,7 +21,7 @@ const HEALTHY: Program = { underWay: 0, failures: 0, pausedUntil: 0 };
 export class HookPace {
   readonly #programs = new Map<string, Program>();
 
-  /** Requests that may begin now. `programs`: to how many something waits. */
+  /** Returns how many requests may start now. `programs`: number of programs with waiting events. */
   room(name: string, now: number, programs: number): number {
     const { underWay, failures, pausedUntil } = this.#of(name);
     if (now < pausedUntil) return 0;
@@ -47,10 +47,10 @@ export class HookPace {
     this.#put(name, { ...HEALTHY, underWay: this.#of(name).underWay });
   }
 
-  /** `afterMs`: what the program itself asked for. */
+  /** `afterMs`: pause that the program requested. */
   failed(name: string, now: number, afterMs = 0): void {
     const program = this.#of(name);
-    // Requests that were under way together fail together, and count once.
+    // Concurrent requests fail together and count once.
     const failures = now < program.pausedUntil ? program.failures : program.failures + 1;
     const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** Math.min(failures - 1, 20));
     const pausedUntil = Math.max(program.pausedUntil, now + Math.max(pauseMs, afterMs));

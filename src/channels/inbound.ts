@@ -1,13 +1,13 @@
-// Owns the way in from channels: what somebody says there becomes a run, once.
-// IN1: who is not answered leaves nothing behind but, as a stranger, an entry among a few
-//      (core/inbound-policy).
-// IN2: a message is kept, or known already, when `receive` resolves; it is kept once, whichever process,
-//      restart or second delivery brings it again.
-// IN3: what one person writes in one place is taken in the order in which it came; nobody waits for another
-//      one's files.
-// IN4: a command that fails is told as failed, and stops nothing that comes behind it.
-// Who is answered: inbound/admission.ts; how a message is kept: inbound/keep.ts; when and how messages
-// become a run: inbound/burst.ts; in which session: inbound/place.ts; files: inbound/media.ts.
+// Owns incoming messages of channels: each becomes part of a run, once.
+// A sender who gets no answer leaves nothing stored except, as a stranger, one entry of a bounded list
+// (core/inbound-policy).
+// A message is stored, or known already, when `receive` resolves; it is stored once, even if another process,
+// a restart or a redelivery brings it again.
+// IN3: messages of one person in one chat are processed in order; nobody waits for another person's
+//      files.
+// IN4: a failed command is reported as failed and does not block later messages.
+// Admission: inbound/admission.ts; storing a message: inbound/keep.ts; joining messages to a run:
+// inbound/burst.ts; the session: inbound/chat-session.ts; files: inbound/media.ts.
 
 import { agentOf } from "../core/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
@@ -19,30 +19,38 @@ import { getBinding } from "../store/thread-bindings.ts";
 import { accountName } from "./accounts.ts";
 import type { InboundMessage } from "./channel.ts";
 import type { CommandParts } from "./commands/context.ts";
-import { type AdmissionParts, type Admitted, burstKeyOf, createAdmission } from "./inbound/admission.ts";
+import {
+  type AdmissionParts,
+  type AdmittedMessage,
+  burstKeyOf,
+  createAdmission,
+} from "./inbound/admission.ts";
 import { joinBurst, seesImages } from "./inbound/burst.ts";
+import { keyOfChat } from "./inbound/chat-session.ts";
 import { keepCommand, keepFailedCommand, keepMessage } from "./inbound/keep.ts";
 import { createMediaReader, type MediaReader, type MediaTarget, NO_MEDIA } from "./inbound/media.ts";
-import { keyOfPlace } from "./inbound/place.ts";
 
 export interface InboundParts extends AdmissionParts, CommandParts {}
 
 export interface Inbound {
-  /** Resolves once the message is kept, or need not be; rejects if the store can't keep it. */
+  /** Resolves after the message is stored or rejected; rejects if the store fails. */
   receive(message: InboundMessage): Promise<void>;
-  /** Acts on the stored date at which a burst ends. */
+  /** Handles the stored deadline at which a burst ends. */
   readonly burstDue: DeadlineHandler;
 }
 
-/** For whom the files of a message are read, and the session that they are kept for. */
+/** Agent and session that a message's files are for. */
 interface Target extends MediaTarget {
   readonly sessionKey: string;
 }
 
-/** The agent of the session that the place has at the moment. */
-async function targetOf({ settings, engine }: InboundParts, { place, account }: Admitted): Promise<Target> {
+/** Returns the agent of the chat's current session. */
+async function targetOf(
+  { settings, engine }: InboundParts,
+  { place, account }: AdmittedMessage,
+): Promise<Target> {
   const { db } = engine.store;
-  const own = keyOfPlace(settings, place) ?? "";
+  const own = keyOfChat(settings, place) ?? "";
   const sessionKey = (await getBinding(db, place.replyTo))?.sessionKey ?? own;
   const session = (await getSession(db, sessionKey)) ?? { agentId: place.agentId };
   return {
@@ -53,8 +61,8 @@ async function targetOf({ settings, engine }: InboundParts, { place, account }: 
   };
 }
 
-/** Does a command. One that fails is not tried again: it would hold up what comes behind it. */
-async function takeCommand(parts: InboundParts, admitted: Admitted): Promise<void> {
+/** Runs a command. A failed one is not retried: it would delay later messages. */
+async function takeCommand(parts: InboundParts, admitted: AdmittedMessage): Promise<void> {
   const { engine, world } = parts;
   const { command } = admitted;
   if (command === undefined) return;
@@ -65,7 +73,7 @@ async function takeCommand(parts: InboundParts, admitted: Admitted): Promise<voi
     const about = { account: accountName(channel, accountId), to: replyTo.to, command: command.command };
     world.log.warn(
       about,
-      "a command was done, but its answer is left out: too many texts wait for this place",
+      "a command succeeded, but its answer is dropped: too many texts wait for this chat",
     );
   } catch (error) {
     if (error instanceof StoreProblem || error instanceof StoreConflict) throw error;
@@ -74,26 +82,26 @@ async function takeCommand(parts: InboundParts, admitted: Admitted): Promise<voi
   }
 }
 
-/** Keeps a message, unless it is known. */
-async function take(parts: InboundParts, reader: MediaReader, admitted: Admitted): Promise<void> {
+/** Stores a message unless it is known. */
+async function take(parts: InboundParts, reader: MediaReader, admitted: AdmittedMessage): Promise<void> {
   const { engine } = parts;
   const { id, message, command } = admitted;
   if (await isKnown(engine.store.db, id)) return;
   if (command !== undefined) return takeCommand(parts, admitted);
   const target = await targetOf(parts, admitted);
   const media = message.edit === undefined ? await reader.read(message.media, target) : NO_MEDIA;
-  // After a failure nobody knows whether it was kept: what was not needed is removed by the next start.
+  // After a failure it is unknown whether the message was stored: the next start removes unneeded files.
   const isKept = await engine.commit((unit) => keepMessage(parts, unit, admitted, { media, ...target }));
   if (!isKept) await reader.drop(media, target);
 }
 
-/** Opens the way in. Nothing is done before the first message. */
+/** Opens the handler of incoming messages. Does nothing before the first message. */
 export function openInbound(parts: InboundParts): Inbound {
   const admit = createAdmission(parts);
   const reader = createMediaReader({ world: parts.world, store: parts.settings.store });
-  /** What is being taken, by who writes where: the last of each. */
+  /** Last pending task of each sender and chat. */
   const taking = new Map<string, Promise<void>>();
-  /** One after the other, whatever becomes of the one before. */
+  /** Runs one task after the other, also after a failure. */
   const inTurn = async (key: string, work: () => Promise<void>): Promise<void> => {
     const own = (taking.get(key) ?? Promise.resolve()).then(work, work);
     taking.set(key, own);
@@ -105,7 +113,7 @@ export function openInbound(parts: InboundParts): Inbound {
   };
   return {
     async receive(message) {
-      // From here on: what comes second must not be decided on first.
+      // Admission runs here, too: a second message must not be decided first.
       await inTurn(burstKeyOf(message), async () => {
         const admitted = await admit(message);
         if (admitted !== undefined) await take(parts, reader, admitted);

@@ -1,10 +1,10 @@
-// Owns how markdown is read for platforms that show text with marks, or text alone.
-// MK1: what is no markup stays character by character; HTML and character references stay as they are
-//      written. Only empty lines become one, and line ends `\n`.
-// MK2: marks are within the text, never empty, sorted, properly inside each other, none inside its own kind,
-//      and never begin or end within a character.
-// MK3: what can't be parsed soon is plain text.
-// MK4: where a link leads is never lost: where a platform can't be told, it is written out.
+// Owns parsing Markdown for platforms that show text with marks, or plain text.
+// MK1: text without markup stays as it is; HTML and character references stay as written. Only
+//      consecutive empty lines are joined, and line ends become `\n`.
+// MK2: marks are within the text, not empty, sorted, properly nested, never inside their own kind, and
+//      never split a character.
+// MK3: text that can't be parsed quickly is plain text.
+// MK4: the target of a link is never lost: if a platform can't link, the URL is written out.
 
 import { Lexer, type Token, type Tokens } from "marked";
 import { optional } from "../core/optional.ts";
@@ -14,33 +14,33 @@ type MarkKind = "bold" | "italic" | "strike" | "code" | "pre" | "link" | "quote"
 
 export interface Mark {
   readonly kind: MarkKind;
-  /** UTF-16 units of the text: the first one, and the one behind the last. */
+  /** UTF-16 offsets: the first unit, and the one after the last. */
   readonly from: number;
   readonly to: number;
-  /** Of a link: http, https, mailto or tel. */
+  /** URL of a link: http, https, mailto or tel. */
   readonly href?: string;
-  /** Of `pre`, where the writer named it: a word. */
+  /** Language of `pre`, if given: one word. */
   readonly language?: string;
 }
 
 export interface MarkedText {
   readonly text: string;
-  /** By their beginning; outer ones first. */
+  /** Sorted by start; outer marks first. */
   readonly marks: readonly Mark[];
 }
 
-/** What a platform may be told to lead to. */
+/** URLs that a platform may link to. */
 const LINK = /^(?:https?:\/\/|mailto:|tel:)[^\s\p{Cc}]+$/iu;
 const LANGUAGE = /^[\w+#.-]{1,40}/;
 const RULE = "———";
 
-/** A text as it grows, with its marks in the order in which they begin. */
+/** Text under construction, with its marks in order of their start. */
 interface Page {
   text: string;
   readonly marks: { kind: MarkKind; from: number; to: number; href?: string; language?: string }[];
-  /** Kinds that are open. */
+  /** Kinds of open marks. */
   readonly open: MarkKind[];
-  /** What each further line of a list's item begins with. */
+  /** Indentation of each further line of a list item. */
   indent: string;
 }
 
@@ -53,7 +53,7 @@ function write(page: Page, text: string): void {
   });
 }
 
-/** A mark over what `content` writes, unless it is inside its own kind. */
+/** Marks the text that `content` writes, unless inside the same kind. */
 function marked(
   page: Page,
   mark: { kind: MarkKind; href?: string; language?: string },
@@ -63,7 +63,7 @@ function marked(
     content();
     return;
   }
-  // An indentation that this line still needs is before the mark.
+  // Pending indentation of this line goes before the mark.
   if (page.indent !== "" && page.text.endsWith("\n") && mark.kind !== "pre") page.text += page.indent;
   const whole = { ...mark, from: page.text.length, to: 0 };
   page.marks.push(whole);
@@ -73,7 +73,7 @@ function marked(
   whole.to = page.text.length;
 }
 
-/** A link where the platform may lead to; else the address is written behind the words. */
+/** Writes a link if the platform may link to it; else the URL after the words. */
 function linked(page: Page, href: string, content: () => void): void {
   if (LINK.test(href) && URL.canParse(href)) {
     marked(page, { kind: "link", href }, content);
@@ -126,7 +126,7 @@ function writeSpan(page: Page, token: Token): void {
 function writeCode(page: Page, { text, lang = "" }: Tokens.Code): void {
   const language = LANGUAGE.exec(lang.trim())?.[0];
   const { indent } = page;
-  // Code that is copied from a list is as it was written.
+  // Code in a list is not indented, so it can be copied.
   page.indent = "";
   marked(page, { kind: "pre", ...optional({ language }) }, () => write(page, text));
   page.indent = indent;
@@ -169,7 +169,7 @@ const BLOCKS: Readonly<Record<string, Writer>> = {
   hr: (page) => write(page, RULE),
 };
 
-/** Blocks, each on lines of its own; with an empty line between them where the writer left one. */
+/** Writes blocks on separate lines, with an empty line between them if the source has one. */
 function writeBlocks(page: Page, tokens: readonly Token[]): void {
   let before: Token | undefined;
   let isParted = false;
@@ -187,12 +187,12 @@ function writeBlocks(page: Page, tokens: readonly Token[]): void {
   }
 }
 
-/** Whether a character has one half before this place, and one behind it. */
+/** Whether this offset is inside a surrogate pair. */
 function isWithinCharacter(text: string, at: number): boolean {
   return /^[\uD800-\uDBFF][\uDC00-\uDFFF]$/.test(text.slice(at - 1, at + 1));
 }
 
-/** Reads markdown. Hostile text, and what is too deep, comes back as it is, without marks. */
+/** Parses Markdown. Hostile or too deeply nested text is returned unchanged, without marks. */
 export function readMarkdown(markdown: string): MarkedText {
   const source = markdown.toWellFormed();
   const plain: MarkedText = { text: source, marks: [] };
@@ -201,11 +201,11 @@ export function readMarkdown(markdown: string): MarkedText {
   try {
     writeBlocks(page, new Lexer({ gfm: true }).lex(source));
   } catch {
-    // Deeper than the parser can go.
+    // Nested too deeply for the parser.
     return plain;
   }
   const { text } = page;
-  // Nothing but markup, such as a lone rule of a list: better as it was written than nothing.
+  // Only markup, for example a lone list bullet: the source is better than an empty text.
   if (/^[•\s]*$/.test(text)) return plain;
   const marks = page.marks
     .filter(({ from, to }) => from < to && !isWithinCharacter(text, from) && !isWithinCharacter(text, to))
@@ -213,7 +213,7 @@ export function readMarkdown(markdown: string): MarkedText {
   return { text, marks };
 }
 
-/** Whether the words of a link say where it leads. */
+/** Whether the words of a link show its URL. */
 function tellsItself(words: string, href: string): boolean {
   const bare = (address: string): string =>
     address
@@ -223,7 +223,7 @@ function tellsItself(words: string, href: string): boolean {
   return bare(words) === bare(href);
 }
 
-/** Where something is put into a text. */
+/** Text to insert at an offset. */
 interface Insertion {
   readonly at: number;
   readonly text: string;
@@ -234,7 +234,7 @@ function insertions(text: string, marks: readonly Mark[]): Insertion[] {
     const words = text.slice(from, to);
     if (kind === "link") return tellsItself(words, href) ? [] : [{ at: to, text: ` (${href})` }];
     if (kind !== "quote") return [];
-    // In a list the lines of a quote are indented as far as the first one.
+    // In a list the lines of a quote are indented like the first one.
     const column = from - (text.lastIndexOf("\n", from - 1) + 1);
     const starts = [...words.matchAll(/\n( *)/g)].map(
       ({ index, 1: spaces = "" }) => from + index + 1 + Math.min(spaces.length, column),
@@ -246,7 +246,7 @@ function insertions(text: string, marks: readonly Mark[]): Insertion[] {
 
 const isLinkOrQuote = ({ kind }: Mark): boolean => kind === "link" || kind === "quote";
 
-/** The same with what the platform does not mark written out: by default links and quotes. */
+/** Writes out marks that the platform does not support: by default links and quotes. */
 export function spelledOut(
   marked: MarkedText,
   isSpelled: (mark: Mark) => boolean = isLinkOrQuote,
@@ -270,7 +270,7 @@ export function spelledOut(
   return { text: pieces.join("") + marked.text.slice(end), marks };
 }
 
-/** The same for a platform that shows text alone. */
+/** Converts to plain text. */
 export function plainText(marked: MarkedText): string {
   return spelledOut(marked).text;
 }

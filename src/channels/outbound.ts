@@ -1,9 +1,11 @@
-// Owns the way out: takes rows from the outbox, gives them to their channel, and writes down what came of it.
-// OB1: an attempt is on disk before it is made; what a crash or a lost answer left open is settled (I5).
-// OB2: one route goes in order; different routes go side by side. One channel's trouble holds up no other.
-//      News for programs goes in order for each session, at the pace of its program (`hook-pace.ts`).
-// OB3: a long text goes in parts, acknowledged one by one: a part that has arrived is not sent again (I5).
-// OB4: retries back off from 1 s to 5 min for 24 h, then the row is `failed`, where an operator sees it.
+// Owns deliveries: takes rows from the outbox, passes them to their channel, and records the outcome.
+// OB1: an attempt is stored before it is made; an attempt left open by a crash or a lost answer is
+//      settled (I5).
+// OB2: deliveries of one route go in order, different routes concurrently. A failing channel delays no
+//      other. Events for programs go in order per session, at the pace of the program (`hook-pace.ts`).
+// OB3: a long text goes in parts, acknowledged one by one: a part that has arrived is not sent again
+//      (I5).
+// OB4: retries back off from 1 s to 5 min for 24 h; then the row is `failed` and visible to operators.
 
 import type { Route } from "../core/session.ts";
 import { splitText } from "../core/text-split.ts";
@@ -31,12 +33,12 @@ import { HOOKS_AT_ONCE, HookPace } from "./hook-pace.ts";
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
 const GIVE_UP_MS = 24 * 3_600_000;
-/** Texts under way at once. */
+/** Concurrent deliveries of texts. */
 const TEXTS_AT_ONCE = 16;
 
 const UNKNOWN = "The gateway stopped during an attempt, so it is not known whether the text arrived.";
 
-/** Tells what an attempt came to: of a text for people whether it has arrived, or will not. */
+/** Publishes the outcome of an attempt: for a text, delivered or failed. */
 function tellOutcome(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): void {
   if (outcome.kind !== "part" && (delivery.kind !== "hook" || outcome.kind !== "sent")) {
     publishOutbox(unit, delivery, outcome.kind === "retry" ? "pending" : outcome.kind);
@@ -53,14 +55,14 @@ function tellOutcome(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): v
 }
 
 export interface Outbox {
-  /** Settles what a crash left open and begins to deliver. */
+  /** Settles attempts left open by a crash and starts delivering. */
   start(): Promise<void>;
   deliveryQueued(): void;
-  /** Waits for attempts under way and starts no further ones. */
+  /** Waits for running attempts and starts no others. */
   stop(): Promise<void>;
 }
 
-/** Two workers as one. */
+/** Combines two workers. */
 export function both(first: Outbox, second: Outbox): Outbox {
   return {
     start: async () => void (await Promise.all([first.start(), second.start()])),
@@ -77,15 +79,15 @@ interface OutboxParts {
   readonly commit: Commit;
   readonly channels: ReadonlyMap<string, Channel>;
   readonly world: World;
-  /** This process, which makes the attempts. */
+  /** Id of this process. */
   readonly owner: string;
-  /** Other processes deliver too: only what dead ones left open is settled here. Default false. */
+  /** Other processes deliver, too: settle only attempts of dead ones. Default false. */
   readonly shared?: boolean;
-  /** Only these. Default: all. */
+  /** Deliver only this class. Default: all. */
   readonly of?: DeliveryClass;
 }
 
-/** What each line about a delivery says; its run leads to the chain. */
+/** Log fields of a delivery; its run leads to the chain. */
 function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
   return { deliveryId: id, sessionKey, ...(runId === undefined ? {} : { runId }), channel: route.channel };
 }
@@ -93,7 +95,7 @@ function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
 export class OutboxWorker implements Outbox {
   readonly #parts: OutboxParts;
   readonly #underWay = new Map<string, Promise<void>>();
-  /** Asked for news only. */
+  /** Used for web hook events only. */
   readonly #pace = new HookPace();
   #state: "new" | "open" | "stopped" = "new";
   #looking: Promise<void> | undefined;
@@ -111,7 +113,7 @@ export class OutboxWorker implements Outbox {
     this.deliveryQueued();
   }
 
-  /** Looks after what other processes, or lost answers, have left. Harmless at any time. */
+  /** Settles attempts left by other processes or lost answers. Safe at any time. */
   sweep(): void {
     if (this.#state !== "open" || this.#recovering !== undefined) return;
     this.#recovering = this.#recover()
@@ -154,7 +156,7 @@ export class OutboxWorker implements Outbox {
     await Promise.all(this.#underWay.values());
   }
 
-  /** Starts what is due, and sets the clock for what is due next. */
+  /** Starts due deliveries and sets a timer for the next one. */
   async #look(): Promise<void> {
     const { world, of } = this.#parts;
     let nextAt: number | undefined;
@@ -172,7 +174,7 @@ export class OutboxWorker implements Outbox {
     if (this.#lookAgain) this.deliveryQueued();
   }
 
-  /** Returns when to look again. */
+  /** Starts due texts. Returns the time of the next look. */
   async #beginTexts(): Promise<number | undefined> {
     const { db, world, of } = this.#parts;
     const room = TEXTS_AT_ONCE - this.#underWay.size;
@@ -181,7 +183,7 @@ export class OutboxWorker implements Outbox {
     return nextDueAt(db, of);
   }
 
-  /** The same for news. */
+  /** Starts due web hook events. Returns the time of the next look. */
   async #beginNews(): Promise<number | undefined> {
     const now = this.#parts.world.clock.now();
     const pace = this.#pace;
@@ -198,7 +200,7 @@ export class OutboxWorker implements Outbox {
   #wakeAt(atMs: number | undefined): void {
     this.#timer?.cancel();
     if (atMs === undefined || this.#state !== "open") return;
-    // What is due already is under way, or waits for one that is: its end looks again.
+    // A due delivery is running or waits for a running one, whose end looks again.
     if (this.#underWay.size > 0 && atMs <= this.#parts.world.clock.now()) return;
     this.#timer = this.#parts.world.clock.at(atMs, () => this.deliveryQueued());
   }
@@ -215,7 +217,7 @@ export class OutboxWorker implements Outbox {
     this.#underWay.set(delivery.id, work);
   }
 
-  /** Sends the parts that are not acknowledged yet, one by one, until one of them is not. */
+  /** Sends unacknowledged parts one by one until one fails. */
   async #attempt(delivery: Delivery): Promise<void> {
     const channel = this.#parts.channels.get(delivery.route.channel);
     const limit = channel?.textMaxChars;
@@ -245,13 +247,13 @@ export class OutboxWorker implements Outbox {
       } catch (error) {
         logRetry(withFields(world.log, aboutOf(delivery)), error, "an attempt could not be recorded");
         await pause(world.clock, RETRY_MIN_MS);
-        // It may be recorded all the same: then nobody else takes this route before it was made.
+        // It may have been recorded: then no other process takes this route before its attempt.
         if (this.#state === "stopped") return false;
       }
     }
   }
 
-  /** What came of an attempt is known: it is written down as soon as the store takes it. */
+  /** Records the outcome of an attempt as soon as the store accepts it. */
   async #record(delivery: Delivery, outcome: AttemptOutcome): Promise<void> {
     const { commit, world, owner } = this.#parts;
     let mayBeStored = false;
@@ -287,7 +289,7 @@ export class OutboxWorker implements Outbox {
     try {
       return await channel.deliver({ deliveryId: id, sessionKey, route, ...message, ...named });
     } catch (error) {
-      // A channel that throws says nothing about whether the text left.
+      // An exception does not say whether the text was sent.
       this.#parts.world.log.error({ err: error, ...aboutOf(delivery) }, "a channel failed");
       const text = error instanceof Error ? error.message : String(error);
       return channel.deduplicates ? { kind: "retry", error: text } : { kind: "unknown", error: text };

@@ -1,6 +1,6 @@
-// Owns which channels there are, and how each is loaded.
-// RG1: what is not configured is not loaded: it costs no time at the start and no memory.
-// RG2: a channel whose library is not installed says so as its own state; the others work.
+// Owns the list of channels, and loading them. A channel that is not configured is not loaded: it costs no
+// start time and no memory. A channel whose library is not installed reports that as its status; the others
+// work.
 
 import type { ChannelAccount, ChannelId } from "../core/channel-settings.ts";
 import { fail } from "../core/errors.ts";
@@ -9,7 +9,7 @@ import type { Channel, ChannelHost } from "./channel.ts";
 
 type AccountOf<C extends ChannelId> = Extract<ChannelAccount, { channel: C }>;
 
-/** How each channel is opened with its accounts, of which there is at least one. */
+/** Opens each channel with at least one account. */
 type Openers = {
   readonly [C in ChannelId]: (accounts: readonly AccountOf<C>[], host: ChannelHost) => Promise<Channel>;
 };
@@ -22,7 +22,7 @@ const OPENERS: Openers = {
   whatsapp: async (accounts, host) => (await import("./whatsapp/channel.ts")).openWhatsApp(accounts, host),
 };
 
-/** In place of a channel that can't be loaded: it takes no text, and says what is missing. */
+/** Replaces a channel that can't be loaded: it rejects texts and says what is missing. */
 function unloaded(id: ChannelId, accounts: readonly ChannelAccount[], why: string): Channel {
   const account = ({ accountId }: ChannelAccount): Account => ({
     name: accountName(id, accountId),
@@ -37,7 +37,7 @@ function unloaded(id: ChannelId, accounts: readonly ChannelAccount[], why: strin
   };
 }
 
-/** In words for an operator. */
+/** Returns the reason for an operator. */
 function whyUnloaded(id: ChannelId, error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code;
   const missing = /Cannot find package '([^']+)'/.exec(error instanceof Error ? error.message : "")?.[1];
@@ -59,7 +59,7 @@ async function openOne<C extends ChannelId>(
   }
 }
 
-/** Opens the channels that these accounts are of. `hostOf`: what each is given. */
+/** Opens the channels of these accounts. `hostOf`: the services for each channel. */
 export function openChannels(
   accounts: readonly ChannelAccount[],
   hostOf: (channel: ChannelId) => ChannelHost,

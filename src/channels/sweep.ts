@@ -1,4 +1,4 @@
-// Owns what is done now and then so that what is remembered of the past stays small.
+// Owns periodic deletion of old rows.
 
 import type { Commit, Unit } from "../engine/unit.ts";
 import type { Timer, World } from "../world.ts";
@@ -7,11 +7,11 @@ interface SweepParts {
   readonly commit: Commit;
   readonly world: World;
   readonly everyMs: number;
-  /** What is said in the log when it could not be done. */
+  /** Log message for a failure. */
   readonly failed: string;
 }
 
-/** Does the work now and then, each time in a transaction, until the returned function is called. */
+/** Runs the work periodically, each time in a transaction, until the returned function is called. */
 export function sweep(parts: SweepParts, work: (unit: Unit) => Promise<void>): () => Promise<void> {
   const { commit, everyMs, failed } = parts;
   const { clock, log } = parts.world;

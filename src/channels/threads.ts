@@ -1,15 +1,15 @@
-// Owns how sub-agents get threads from the channels that there are.
-// TH1: a channel that does not answer fails the one call that asked it.
+// Owns creating channel threads for sub-agents. A channel that does not answer fails only the call that uses
+// it.
 
 import { fail } from "../core/errors.ts";
 import type { Threads } from "../flows/bindings.ts";
 import type { World } from "../world.ts";
 import type { Channel } from "./channel.ts";
 
-/** How long a channel may take to make a thread. */
+/** Time limit for creating a thread. */
 const OPEN_MS = 30_000;
 
-/** `channels` may be filled later. */
+/** Creates the thread service; `channels` may be filled later. */
 export function threadsOf(channels: ReadonlyMap<string, Channel>, { clock, log }: World): Threads {
   return {
     has: (id) => channels.get(id)?.openThread !== undefined,
@@ -21,10 +21,10 @@ export function threadsOf(channels: ReadonlyMap<string, Channel>, { clock, log }
         const opened = await Promise.race([channels.get(id)?.openThread?.(at, title), late.promise]);
         if (opened === undefined) return fail("spawn_denied", `there is no channel ${id} with threads`);
         if (opened !== "late") return opened;
-        return fail("channel_failed", `${id} did not make a thread in ${OPEN_MS / 1_000} s`);
+        return fail("channel_failed", `${id} did not create a thread within ${OPEN_MS / 1_000} s`);
       } catch (error) {
-        log.error({ err: error, channel: id }, "a channel failed over a thread");
-        return fail("channel_failed", `${id} could not make a thread`);
+        log.error({ err: error, channel: id }, "a channel failed to create a thread");
+        return fail("channel_failed", `${id} could not create a thread`);
       } finally {
         timer.cancel();
       }

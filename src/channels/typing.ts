@@ -1,7 +1,6 @@
-// Owns that people see that an answer is being written: where their message came from, while its run
-// executes here.
-// TY1: it is a courtesy: its failure is nobody's concern, and no run waits for it.
-// TY2: bounded: so many runs at once, each for so long, and never two calls for one at a time.
+// Owns typing signs: shown in the chat of a message while its run executes in this process.
+// TY1: it is best effort: failures are ignored, and no run waits for it.
+// TY2: bounded: the number of runs, the time for each, and one call at a time per run.
 
 import { WEBCHAT } from "../core/route.ts";
 import type { Route } from "../core/session.ts";
@@ -11,7 +10,7 @@ import type { Db } from "../store/sql.ts";
 import type { Timer, World } from "../world.ts";
 import type { Channel } from "./channel.ts";
 
-/** Platforms show it for some five seconds. */
+/** Platforms show the sign for about five seconds. */
 const AGAIN_MS = 4_000;
 const SHOWN_MAX_MS = 15 * 60_000;
 const RUNS_MAX = 64;
@@ -23,13 +22,13 @@ interface TypingParts {
   readonly channels: ReadonlyMap<string, Channel>;
 }
 
-/** A run that executes here. */
+/** A run that executes in this process. */
 interface Shown {
   timer?: Timer;
   readonly untilMs: number;
 }
 
-/** Shows it for every run from a channel, until the returned function is called. */
+/** Shows typing signs for runs of channels until the returned function is called. */
 export function followTyping({ bus, db, world, channels }: TypingParts): () => void {
   const shown = new Map<string, Shown>();
   const { clock } = world;
@@ -42,7 +41,7 @@ export function followTyping({ bus, db, world, channels }: TypingParts): () => v
     const own = shown.get(runId);
     if (channel?.typing === undefined || own === undefined || clock.now() >= own.untilMs) return end(runId);
     await channel.typing(route).catch((error: unknown) => {
-      world.log.debug({ err: error, channel: route.channel }, "that an answer is written could not be shown");
+      world.log.debug({ err: error, channel: route.channel }, "the typing sign could not be shown");
     });
     if (shown.get(runId) !== own) return;
     own.timer = clock.at(clock.now() + AGAIN_MS, () => void show(runId, route));
@@ -52,7 +51,7 @@ export function followTyping({ bus, db, world, channels }: TypingParts): () => v
     shown.set(runId, { untilMs: clock.now() + SHOWN_MAX_MS });
     const run = await getRun(db, runId).catch(() => undefined);
     const { route } = run ?? {};
-    // What a conversation between sessions says is no answer to a person.
+    // A conversation between sessions is no answer to a person.
     if (route === undefined || route.channel === WEBCHAT || run?.flow !== undefined) return end(runId);
     await show(runId, route);
   };

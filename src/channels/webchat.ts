@@ -1,5 +1,5 @@
-// Owns the channel `webchat`: clients on our own socket. Its text is in the transcript already (a row), so a
-// delivery is the live event that shows it; whoever is not connected reads it there later.
+// Owns the channel `webchat`: clients on our own socket. Its text is already in the transcript, so a delivery
+// is only the live event; a disconnected client reads the transcript later.
 
 import { WEBCHAT } from "../core/route.ts";
 import type { Bus } from "../engine/bus.ts";

@@ -1,8 +1,8 @@
-// Owns the call of a program outside: one signed POST for each event.
-// WK1: what is sent again has the same id (`webhook-id`) and the same body: a receiver can tell.
-// WK2: a receiver costs bounded time and memory, whatever it answers: one deadline for all of it, no
-//      redirect, and of a body no more than is thrown away.
-// WK3: neither the secret nor the address is in a log, an error or a row.
+// Owns outgoing web hooks: one signed POST for each event.
+// WK1: a retry has the same id (`webhook-id`) and body, so a receiver can deduplicate.
+// WK2: a receiver costs bounded time and memory: one deadline, no redirects, and little of the response
+//      body is read.
+// WK3: neither the secret nor the address appears in a log, an error or a row.
 
 import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -16,26 +16,26 @@ import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
 import { brokenWords, lateWords, outgoingOf, retryAfterIn } from "./exchange.ts";
 import { sweep } from "./sweep.ts";
 
-/** What whoever is called is called in words. */
+/** Name of the receiver in messages. */
 const RECEIVER = "the receiver";
-/** From the first attempt to connect to the last byte that is read. */
+/** Deadline from the first connection attempt to the last byte read. */
 const TIMEOUT_MS = 10_000;
-/** Of an answer's body, which is thrown away; a connection with more left is closed. */
+/** Bytes of a response body that are read and discarded; a connection with more is closed. */
 const BODY_BYTES_MAX = 64 * 1024;
-/** Refusals that may pass. */
+/** Status codes of temporary refusals. */
 const RETRIED = new Set([408, 409, 423, 425, 429]);
 
-/** News that arrived is kept so long, to be seen. */
+/** Delivered events are kept this long for inspection. */
 const KEPT_MS = 7 * 24 * 3_600_000;
 const FORGET_EVERY_MS = 3_600_000;
 
-/** The bytes of a secret: those behind `whsec_`, else the text itself. */
+/** Returns the key in a secret: the base64 after `whsec_`, else the text itself. */
 function keyOf(secret: string): Buffer {
   const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1];
   return encoded === undefined ? Buffer.from(secret, "utf8") : Buffer.from(encoded, "base64");
 }
 
-/** What stands behind `v1,` in `webhook-signature`. */
+/** Returns the signature after `v1,` in `webhook-signature`. */
 function sign(secret: string, id: string, seconds: number, body: string): string {
   return createHmac("sha256", keyOf(secret)).update(`${id}.${seconds}.${body}`).digest("base64");
 }
@@ -52,7 +52,7 @@ function outcomeOf(answer: IncomingMessage, nowMs: number): DeliveryOutcome {
   return { kind: "refused", error };
 }
 
-/** Reads what little is read of an answer; it is over when it ends, breaks off or is too much. */
+/** Discards a response body; done when it ends, breaks off or is too long. */
 function drain(answer: IncomingMessage, done: () => void): void {
   let bytes = 0;
   answer.on("data", (chunk: Buffer) => {
@@ -93,7 +93,7 @@ async function post(
       drain(answer, end);
     });
     request.on("error", (error) => {
-      // An answer that was there counts, whatever broke off behind it.
+      // A received status counts, even if the body broke off.
       if (!isAnswered) outcome = { kind: "retry", error: brokenWords(RECEIVER, reached(), error) };
       end();
     });
@@ -101,7 +101,7 @@ async function post(
   });
 }
 
-/** The channel of the outbox that calls programs outside. An attempt may be repeated: its id tells. */
+/** Creates the outbox channel that calls programs. It deduplicates by id, so attempts may be repeated. */
 export function createWebhooks(hooks: readonly OutgoingHook[], world: World): Channel {
   const byName = new Map(hooks.map((hook) => [hook.name, hook]));
   return {
@@ -115,9 +115,9 @@ export function createWebhooks(hooks: readonly OutgoingHook[], world: World): Ch
   };
 }
 
-/** Removes news that arrived long ago, now and then, until the returned function is called. */
+/** Deletes old delivered events periodically until the returned function is called. */
 export function forgetSent(commit: Commit, world: World): () => Promise<void> {
-  const failed = "old deliveries to web hooks were not removed";
+  const failed = "old deliveries to web hooks could not be deleted";
   return sweep({ commit, world, everyMs: FORGET_EVERY_MS, failed }, (unit) =>
     forgetSentHooks(unit.tx, unit.now - KEPT_MS),
   );

@@ -79,7 +79,7 @@ const GROWN = [
   growing("history", 10, 1),
 ];
 
-test("PL1, PL2: a plot has every line of its rows, in the order of sizes, with its name at its end", () => {
+test("PL1: a plot has every line of its rows, in the order of sizes, with its name at its end", () => {
   const plots = plotsOf([row(), ...GROWN]);
   expect(
     plots.map(({ name, lines }) => [name, lines.map((line) => line.points.map(({ at }) => at))]),

@@ -28,7 +28,7 @@ function listenIn(process: ClusterProcess, name: string, ears: Ears, more: { fai
       name: NAME,
       async listen({ signal }) {
         ears.began.push(name);
-        if (more.failing?.() === true) throw new Error("the platform hung up");
+        if (more.failing?.() === true) throw new Error("the platform closed the connection");
         ears.listening.add(name);
         ears.most = Math.max(ears.most, ears.listening.size);
         await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));

@@ -85,7 +85,7 @@ async function bound(app: Stage): Promise<string> {
 
 test("/session shows and changes how long a place is bound, and ends that", async () => {
   const app = await open();
-  expect(await app.give("/session")).toBe("This place is bound to no session of its own.");
+  expect(await app.give("/session")).toBe("This chat is not bound to a session.");
   const sessionKey = await bound(app);
   const there = { sessionKey };
   expect(await app.give("/session", there)).toContain(`bound to \`${sessionKey}\``);
@@ -121,7 +121,9 @@ test("CP1: in a group a binding is changed by whoever asked for the sub-agent, o
   const app = await open();
   const there = { sessionKey: await bound(app) };
   for (const line of ["/session unbind", "/session idle 1", "/session max-age off"]) {
-    expect(await app.give(line, { ...there, id: "8" })).toContain("Only whoever asked for this sub-agent");
+    expect(await app.give(line, { ...there, id: "8" })).toContain(
+      "Only the person who started this sub-agent",
+    );
   }
   expect(await getBinding(app.store.db, PLACE)).toBeDefined();
   expect(await app.give("/session idle 1", { ...there, id: "7" })).toContain("after 1 h");

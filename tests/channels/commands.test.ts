@@ -68,7 +68,7 @@ test("CW1: in a group one stops what one began oneself, and an owner stops every
   const second = await stage.says("telegram:7", "yours", GROUP);
   await running(stage, first);
   const inGroup = { chatType: "group", sessionKey: GROUP } as const;
-  expect(await stage.give("/stop", { ...inGroup, id: "8" })).toContain("Only whoever began it");
+  expect(await stage.give("/stop", { ...inGroup, id: "8" })).toContain("Only the person who started it");
   expect(await stateOf(stage, first)).toBe("running");
   expect(await stage.give("/stop", { ...inGroup, id: "7" })).toBe("Stopped: 1 run that you began.");
   expect([await stateOf(stage, first), await stateOf(stage, second)]).toEqual(["running", "aborted"]);
@@ -83,7 +83,7 @@ test("CW1: the same id on another channel is another person", async () => {
   const runId = await stage.says("discord:7", "work", GROUP);
   await running(stage, runId);
   const refused = await stage.give("/stop", { chatType: "group", sessionKey: GROUP, id: "7" });
-  expect(refused).toContain("Only whoever began it");
+  expect(refused).toContain("Only the person who started it");
   expect(await stateOf(stage, runId)).toBe("running");
 });
 
@@ -137,7 +137,7 @@ test("/stop ends the sub-agents of one's own run, also when that has ended itsel
   const [job] = await stage.runs(child?.key ?? "");
   await running(stage, job?.runId ?? "");
   const inGroup = { chatType: "group", sessionKey: GROUP } as const;
-  expect(await stage.give("/stop", { ...inGroup, id: "8" })).toContain("Only whoever began it");
+  expect(await stage.give("/stop", { ...inGroup, id: "8" })).toContain("Only the person who started it");
   expect(await stateOf(stage, job?.runId ?? "")).toBe("running");
   expect(await stage.give("/stop", { ...inGroup, id: "7" })).toBe("Stopped: 1 run.");
   expect(await stateOf(stage, job?.runId ?? "")).toBe("aborted");
@@ -236,11 +236,9 @@ test("I9: /sessions and /subagents show what the conversation itself sees, and n
   expect(list).toContain("dig deep");
   expect(list.split("\n")).toHaveLength(1);
   for (const line of [`/subagents cancel ${theirs?.key}`, `/subagents log ${theirs?.key}`]) {
-    expect(await stage.give(line)).toMatch(/^No sub-agent of this conversation is called/);
+    expect(await stage.give(line)).toMatch(/^No sub-agent of this conversation is named/);
   }
-  expect(await stage.give("/subagents cancel nobody")).toMatch(
-    /^No sub-agent of this conversation is called/,
-  );
+  expect(await stage.give("/subagents cancel nobody")).toMatch(/^No sub-agent of this conversation is named/);
   const [job] = await stage.runs(theirs?.key ?? "");
   expect(await stateOf(stage, job?.runId ?? "")).toBe("running");
 });
@@ -278,7 +276,7 @@ test("in a group a sub-agent is cancelled by whoever asked for it, or by an owne
   await expect.poll(() => stateOf(stage, runId)).toBe("ok");
   const inGroup = { chatType: "group", sessionKey: GROUP } as const;
   expect(await stage.give("/subagents cancel all", { ...inGroup, id: "8" })).toContain(
-    "Only whoever began it",
+    "Only the person who started it",
   );
   expect(await stage.give("/subagents cancel all", { ...inGroup, id: "7" })).toBe("Cancelled: 1 sub-agent.");
 });
@@ -289,7 +287,7 @@ test("CW1: in a direct chat that several share, nobody cancels what another pers
   const stage = await open({ play });
   const runId = await stage.says("telegram:9", "go");
   await expect.poll(() => stateOf(stage, runId)).toBe("ok");
-  expect(await stage.give("/subagents cancel all", { id: "7" })).toContain("Only whoever began it");
+  expect(await stage.give("/subagents cancel all", { id: "7" })).toContain("Only the person who started it");
   expect(await stage.give("/subagents cancel all", { id: "9" })).toBe("Cancelled: 1 sub-agent.");
   // What an operator began is everybody's who may write here.
   const { runId: operators } = await stage.tell(MAIN, "go");
@@ -341,7 +339,7 @@ test("/whoami names a person as the settings would, and /help shows each what is
   expect(await stage.give("/help", inGroup)).not.toContain("`/new`");
   expect(await stage.give("/help", { ...inGroup, isOwner: true })).toContain("`/send on | off | inherit`");
   expect(await stage.give("/help model")).toMatch(/^`\/model \[name \| default\]`: /);
-  expect(await stage.give("/frobnicate")).toMatch(/^There is no command `\/frobnicate`\. Commands/);
+  expect(await stage.give("/frobnicate")).toMatch(/^There is no command `\/frobnicate`\. Send a command/);
 });
 
 test("CO1: a unit that is undone leaves nothing of its command", async () => {

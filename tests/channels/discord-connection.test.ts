@@ -284,7 +284,7 @@ test("too many connections in a day, and an address that is not Discord's, are t
   server.rules.startsLeft = 1;
   server.fault(/gateway\/bot/, { kind: "status", status: 200, body: { url: "http://elsewhere.example" } });
   const wrong = await listening(server, recordingHost());
-  expect(await wrong.ended).toMatchObject({ message: expect.stringContaining("no address for its gateway") });
+  expect(await wrong.ended).toMatchObject({ message: expect.stringContaining("no usable gateway URL") });
   const nobody = recordingHost();
   const channel = await openDiscord([discordAccount(new URL("/elsewhere", server.restUrl).href)], nobody);
   expect(await channel.test?.("default")).toMatchObject({

@@ -149,9 +149,9 @@ describe("Discord: text that leaves", () => {
   test.each([
     [HIDDEN, "View Channel"],
     ["999999999999999999", "no such channel"],
-    [FORUM, "no text can be sent"],
-    ["general", "no id of Discord"],
-    ["../../users/@me", "no id of Discord"],
+    [FORUM, "text can't be sent"],
+    ["general", "is not a Discord id"],
+    ["../../users/@me", "is not a Discord id"],
   ])("a place that takes no text (%s) is told in words", async (to, words) => {
     const { server, channel } = await opened();
     server.channels.set(HIDDEN, { id: HIDDEN, type: 0, guild_id: "1" });

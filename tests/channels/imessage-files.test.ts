@@ -68,7 +68,7 @@ describe("a file that Messages keeps", () => {
     expect(await read("/dev/zero", 100, ["/dev"])).toMatchObject({ ok: false, code: "file_problem" });
     expect(await read(join(inside, "gone.txt"))).toMatchObject({
       ok: false,
-      error: expect.stringContaining("not there"),
+      error: expect.stringContaining("no longer exists"),
     });
   });
 });

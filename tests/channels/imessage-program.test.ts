@@ -81,7 +81,7 @@ test("IP3: one that does not read is not written to without end", async () => {
   const text = "x".repeat(300_000);
   const answers = Array.from({ length: 10 }, () => program.request("send", { text }, 20_000));
   const last = await answers.at(-1);
-  expect(last).toMatchObject({ kind: "failed", reached: false, why: "imsg does not read what it is asked" });
+  expect(last).toMatchObject({ kind: "failed", reached: false, why: "imsg does not read its input" });
   await program.stop();
   for (const answer of await Promise.all(answers)) expect(answer.kind).toBe("failed");
 });

@@ -60,7 +60,7 @@ describe("commands", () => {
     await receive(said("/whoami"));
     await app.quiet();
     expect(chat.textsAt("7")).toEqual([
-      "This command failed; the log of the gateway says why.",
+      "This command failed. See the gateway's log.",
       expect.stringContaining("telegram:7"),
     ]);
     expect(world.logged.filter(({ level }) => level === "error")).toHaveLength(1);

@@ -164,10 +164,10 @@ describe("a file", () => {
     const told = (await text(app)).split("\n");
     expect(told).toEqual([
       "look",
-      '[A file "large" came with this message, and is not here: it is larger than 0 MB]',
-      '[A file "liar" came with this message, and is not here: it is larger than 0 MB]',
-      '[A file "gone" came with this message, and is not here: the platform has lost it]',
-      '[A file "broken" came with this message, and is not here: it could not be read]',
+      '[A file "large" came with this message, but is missing: it is larger than 0 MB]',
+      '[A file "liar" came with this message, but is missing: it is larger than 0 MB]',
+      '[A file "gone" came with this message, but is missing: the platform has lost it]',
+      '[A file "broken" came with this message, but is missing: it could not be read]',
       expect.stringMatching(/fine\.txt/),
     ]);
   });
@@ -176,7 +176,7 @@ describe("a file", () => {
     const { app, receive } = await open();
     await receive(said("", { media: Array.from({ length: 13 }, () => offered(new Uint8Array(1))) }));
     await app.quiet();
-    expect(await text(app)).toContain("[3 more files came with this message; 10 are taken at most.]");
+    expect(await text(app)).toContain("[3 more files came with this message; 10 is the limit.]");
   });
 
   test("MD2, IN3: one that never comes is given up, and keeps no other sender waiting", async () => {
@@ -197,7 +197,7 @@ describe("a file", () => {
     await Promise.all([first, later]);
     expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual([
       "from another",
-      'with a file\n[A file "slow" came with this message, and is not here: it was not there after 30 seconds]',
+      'with a file\n[A file "slow" came with this message, but is missing: it was not available after 30 seconds]',
       "behind it",
     ]);
   });
@@ -230,7 +230,7 @@ describe("a file", () => {
     symlinkSync(join(workspace, "elsewhere"), join(workspace, ".parley"));
     await receive(said("look", { media: [offered(new Uint8Array(1), { name: "a.txt" })] }));
     await app.quiet();
-    expect(await text(app)).toBe('look\n[A file "a.txt" came, and could not be kept.]');
+    expect(await text(app)).toBe('look\n[A file "a.txt" came with this message, but could not be stored.]');
     expect(readdirSync(join(workspace, "elsewhere"))).toEqual([]);
   });
 });

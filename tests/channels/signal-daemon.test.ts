@@ -45,7 +45,7 @@ test("SD1: one that takes a call and never answers may have got it; one that is 
     why: expect.stringContaining("within 30 s"),
   });
   signal.abort();
-  expect(await second).toMatchObject({ kind: "failed", why: "it was ended from here" });
+  expect(await second).toMatchObject({ kind: "failed", why: "it was canceled" });
   const nowhere = daemonAt("http://127.0.0.1:1", world.clock);
   const failed = await nowhere.call("send", {}, { timeoutMs: 30_000, bytesMax: 100 });
   expect(failed).toMatchObject({

@@ -217,7 +217,9 @@ describe("Signal: what comes in", () => {
     const server = await startSignalServer({ accounts: [OWN] });
     const channel = openSignal([signalAccount(`${server.url}/elsewhere`)], host);
     const accounts = await listenAt(channel, host);
-    await expect.poll(() => accounts.statuses()[0]?.error ?? "").toContain("no signal-cli daemon (HTTP 404)");
+    await expect
+      .poll(() => accounts.statuses()[0]?.error ?? "")
+      .toContain("not a signal-cli daemon (HTTP 404)");
   });
 
   test("SG4: an attachment comes from the daemon alone, by its id, and no more of it than is wanted", async () => {

@@ -32,7 +32,7 @@ test.each(["../../bot/getMe", "documents//x", "documents/./x", "\ud800/x"])(
   async (path) => {
     const { load, server } = await withFile(path, new Uint8Array(3));
     server.answerNext("getFile", { status: 200, body: { ok: true, result: { file_path: path } } });
-    expect(await load()).toMatchObject({ ok: false, error: "Telegram named a path that is not a file's" });
+    expect(await load()).toMatchObject({ ok: false, error: "Telegram returned an invalid file path" });
   },
 );
 

@@ -4,11 +4,11 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { InboundMessage } from "../../src/channels/channel.ts";
 import { readBatch } from "../../src/channels/telegram/batch.ts";
-import { type Reader, readUpdate } from "../../src/channels/telegram/update.ts";
+import { readUpdate, type TelegramAccountContext } from "../../src/channels/telegram/update.ts";
 import type { Json } from "../kit/telegram-state.ts";
 import { ADA, DIRECT, FORUM, GROUP, TOPIC, USERNAME } from "./telegram-ground.ts";
 
-const READER: Reader = {
+const READER: TelegramAccountContext = {
   accountId: "default",
   id: "123456789",
   username: USERNAME,

@@ -109,13 +109,13 @@ test("a topic is written into; the general one has no id of its own", async () =
 });
 
 test.each([
-  ["", "is no chat"],
-  ["someone", "is no chat"],
-  ["-", "is no chat"],
-  ["0", "is no chat"],
-  ["../getMe", "is no chat"],
-  ["9".repeat(300), "is no chat"],
-  ["1001\u202e", "is no chat"],
+  ["", "is not a Telegram chat"],
+  ["someone", "is not a Telegram chat"],
+  ["-", "is not a Telegram chat"],
+  ["0", "is not a Telegram chat"],
+  ["../getMe", "is not a Telegram chat"],
+  ["9".repeat(300), "is not a Telegram chat"],
+  ["1001\u202e", "is not a Telegram chat"],
 ])("a route to what is no chat is refused, and nothing is asked: %j", async (chat, part) => {
   const { deliver, server } = await ground();
   const outcome = await deliver(to(chat));

@@ -61,13 +61,9 @@ const MESSAGES: [string, object, object][] = [
   [
     "a kind that the platform does not hand on",
     { type: "unsupported", unsupported: { type: "poll_creation" }, errors: [{ code: 131051 }] },
-    { text: "[a message of a kind that WhatsApp does not hand on, poll creation]" },
+    { text: "[a message of a kind that WhatsApp does not pass on, poll creation]" },
   ],
-  [
-    "a kind of tomorrow",
-    { type: "hologram" },
-    { text: "[a message of a kind that is not known here, hologram]" },
-  ],
+  ["a kind of tomorrow", { type: "hologram" }, { text: "[a message of an unknown kind, hologram]" }],
   [
     "something that was passed on",
     { type: "text", text: { body: "/reset" }, context: { forwarded: true } },
@@ -88,7 +84,7 @@ const MESSAGES: [string, object, object][] = [
   [
     "media that could not be had",
     { type: "image", image: { id: "../../me", caption: "look" } },
-    { text: "[image, it could not be had]\nlook", media: [] },
+    { text: "[image, it could not be read]\nlook", media: [] },
   ],
 ];
 test.each(MESSAGES)("WC1: %s is told in words", async (_, fields, wanted) => {

@@ -126,7 +126,7 @@ const OUTCOMES: [string, number, string, object][] = [
     "a success that is none",
     200,
     "<html>Log in to the hotel's network</html>",
-    { kind: "unknown", error: /no id/ },
+    { kind: "unknown", error: /no message id/ },
   ],
   ["an answer without an end", 200, "x".repeat(100_000), { kind: "unknown", error: /longer than/ }],
   ["a wrong code", 400, graphError(Number.MAX_VALUE), { kind: "refused", error: /400/ }],
@@ -208,7 +208,7 @@ test("WS1: a text that did not arrive is told once, and when the account is test
   const { channel, post } = await openGround(Object.assign(recordingHost(), { world }));
   expect(await channel.test?.("default")).toMatchObject({
     ok: true,
-    value: "Parley Test (+1 555-078-3881); its web hook has not been called since this gateway began",
+    value: "Parley Test (+1 555-078-3881); its web hook has not been called since this gateway started",
   });
   const errors = [
     { code: 131047, title: "Re-engagement message", error_data: { details: "More than 24 hours" } },
@@ -217,12 +217,12 @@ test("WS1: a text that did not arrive is told once, and when the account is test
   const fine = { id: "wamid.out2", status: "delivered", timestamp: "1", recipient_id: PERSON };
   await post({ statuses: [fine, status, null, { status: "failed" }] });
   await post({ statuses: [status] });
-  const warned = world.logged.filter(({ text }) => text.includes("was not delivered"));
+  const warned = world.logged.filter(({ text }) => text.includes("did not deliver"));
   expect(warned).toMatchObject([{ level: "warn", fields: { account: "whatsapp:default", to: PERSON } }]);
   expect(warned[0]?.text).toContain("has to write first");
   const tested = await channel.test?.("default");
   expect(tested?.ok === true && tested.value).toMatch(
-    /called 0 min ago; the last text .* has to write first/,
+    /called 0 min ago; the last undelivered text: .* has to write first/,
   );
   expect(await channel.test?.("nobody")).toMatchObject({ ok: false, code: "channel_unknown" });
 });

@@ -94,7 +94,7 @@ describe("sessions_spawn with a thread", () => {
       "the channel breaks",
       { openThread: () => Promise.reject(new Error("secret-token")) },
       ROOM,
-      /discord could not make a thread/,
+      /discord could not create a thread/,
     ],
   ];
   test.each(refused)("a refused call leaves nothing behind: %s", async (_, options, route, words) => {
@@ -114,7 +114,7 @@ describe("sessions_spawn with a thread", () => {
     await world.timerWithin(30_000);
     await world.advance(30_000);
     const ended = await endOf(app.engine, run.runId, 60_000);
-    expect(ended.reply).toContain("discord did not make a thread in 30 s");
+    expect(ended.reply).toContain("discord did not create a thread within 30 s");
   });
 
   test("a bound chat is not bound again", async () => {

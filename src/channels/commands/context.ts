@@ -1,6 +1,6 @@
-// Owns what a command is done with, who may do what, and how names and figures are written in an answer.
-// MO1: what others wrote (labels, names, texts) stands in an answer as code or as plain words on one line: it
-//      is no link, no mention and no heading there.
+// Owns the context of a command, its permission checks, and how names and numbers are written in an answer.
+// MO1: text of others (labels, names, messages) appears in an answer as code or as plain words on one
+//      line, so it can't be a link, a mention or a heading.
 
 import type { CommandCall } from "../../core/command.ts";
 import type { Failure, Result } from "../../core/errors.ts";
@@ -17,43 +17,43 @@ import { type AccessContext, keyRulesOf, sessionViewer } from "../../flows/acces
 import type { Outbound } from "../../flows/outbox.ts";
 import { spawnChainOf } from "../../flows/spawn-chain.ts";
 
-/** What commands are done with. */
+/** Services that commands use. */
 export interface CommandParts {
   readonly engine: Engine;
   readonly settings: Settings;
   readonly outbound: Outbound;
-  /** Whether a model of this name could run; a failure lists valid ones. */
+  /** Checks that a model with this name could run; a failure lists the valid ones. */
   checkModel(name: string): Result<string>;
 }
 
-/** A command with who gave it, and where. */
+/** A command, its sender, and its chat. */
 export interface CommandRequest extends CommandCall {
   readonly sender: { readonly channel: string; readonly id: string; readonly isOwner: boolean };
   readonly chatType: "direct" | "group" | "channel";
-  /** Whose conversation it is about. */
+  /** Key of the conversation that the command is about. */
   readonly sessionKey: string;
-  /** The place where it was given. */
+  /** The chat in which the command was given. */
   readonly route: Route;
   readonly accountId: string;
-  /** An operator's own rights, which count besides the session's. */
+  /** An operator's own rights, in addition to the session's. */
   readonly operator?: Extract<Viewer, { kind: "operator" }>;
 }
 
-/** A command at the moment at which it is done. */
+/** Context of a command while it runs. */
 export interface CommandContext {
   readonly parts: CommandParts;
   readonly unit: Unit;
   readonly request: CommandRequest;
 }
 
-/** The same about a conversation that exists. */
-export interface Here extends CommandContext {
+/** Context of a command in an existing conversation. */
+export interface ConversationContext extends CommandContext {
   readonly session: Session;
 }
 
 const NAME_CHARS_MAX = 60;
 const TEXT_CHARS_MAX = 400;
-/** So many characters are read for each one of an excerpt: blanks that follow each other become one. */
+/** Characters read for each character of an excerpt, since runs of blanks collapse into one. */
 const BLANKS_MAX = 4;
 
 type Masking = Pick<Unit, "redactor">;
@@ -62,48 +62,48 @@ function cut(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1).toWellFormed()}…`;
 }
 
-/** A name, key or value as code. */
+/** Formats a name, key or value as code. */
 export function code({ redactor }: Masking, text: string, charsMax = NAME_CHARS_MAX): string {
   const line = safeLine(redactor.mask(text)).replaceAll("`", "'").trim();
   return `\`${line === "" ? " " : cut(line, charsMax)}\``;
 }
 
-/** A key in full: people copy it. */
-export function keyCode(here: Pick<Here, "parts" | "session" | "unit">, key: string): string {
+/** Formats a key as code, in full, because people copy it. */
+export function keyCode(here: Pick<ConversationContext, "parts" | "session" | "unit">, key: string): string {
   return code(here.unit, displayKey(key, here.session.agentId, keyRulesOf(here.parts.settings)), 512);
 }
 
-/** A person's message on one line. */
+/** Shortens a person's message to one line. */
 export function excerpt({ redactor }: Masking, text: string, charsMax = TEXT_CHARS_MAX): string {
   const { text: masked } = redactor.beginning(text, charsMax * BLANKS_MAX);
   const flat = masked.replaceAll(/\s+/g, " ").trim();
   return safeLine(cut(flat, charsMax)).replaceAll(/[`*_~[\]<>@#|\\]/g, "\\$&");
 }
 
-/** `1 message`, `3 messages`. */
+/** Formats a number with its noun: `1 message`, `3 messages`. */
 export function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;
 }
 
-/** Why something was not done, in words for whoever asked. */
+/** Returns why something failed, as a sentence for the sender. */
 export function why({ error, hint }: Failure): string {
   const text = safeLine(hint === undefined ? error : `${error}. ${hint}`);
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
-/** Who gave the command, as settings and runs name people. */
+/** Returns the name of the sender, as settings and runs name people. */
 export function senderName({ sender }: CommandRequest): string {
   return `${sender.channel}:${sender.id}`;
 }
 
-/** Whether a run was begun by whoever gave the command. */
+/** Whether the sender of the command started this run. */
 export function begunBy(request: CommandRequest, run: Pick<Run, "input">): boolean {
   return run.input.sender === senderName(request);
 }
 
 /**
- * Whether somebody may do here what in groups is for owners only. A direct chat whose conversation groups
- * share is no way round that.
+ * Whether the sender may use commands that only owners may use in groups. A direct chat that shares its
+ * conversation with groups counts as a group.
  */
 export function isTrusted({ chatType, sender, sessionKey, operator }: CommandRequest): boolean {
   if (sender.isOwner || operator !== undefined) return true;
@@ -114,8 +114,8 @@ export function accessOf({ parts, unit }: CommandContext): AccessContext {
   return { db: unit.tx, settings: parts.settings };
 }
 
-/** The eyes of the conversation; an operator's own rights narrow them. */
-export async function viewerOf(here: Here): Promise<Viewer> {
+/** Returns the viewer of this conversation, narrowed by an operator's own rights. */
+export async function viewerOf(here: ConversationContext): Promise<Viewer> {
   const { parts, unit, session, request } = here;
   const chain = await spawnChainOf(unit.tx, session);
   if (request.operator === undefined) return sessionViewer(chain, parts.settings);

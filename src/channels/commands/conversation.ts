@@ -1,18 +1,16 @@
-// Owns the commands that change a conversation: begin anew, choose its model, how long it thinks, how much it
-// tells, and whether text may leave it.
-// CC1: what is checked here is checked by the one who does it (flows/lifecycle.ts): nothing is written for an
-//      argument that is not valid.
+// Owns the commands that change a conversation: start a new one, choose its model, its thinking and verbose
+// levels, and its send policy. flows/lifecycle.ts validates: an invalid argument changes nothing.
 
 import { modelNames, modelOf, THINKING_LEVELS, thinkingNamed, thinkingOf } from "../../core/settings.ts";
 import { type PatchRequest, patchIn, resetIn, VERBOSE_LEVELS } from "../../flows/lifecycle.ts";
 import { activeRuns } from "../../store/runs.ts";
-import { code, count, type Here, why } from "./context.ts";
+import { type ConversationContext, code, count, why } from "./context.ts";
 
-/** Says that what is set for the agent holds again. */
+/** The argument that resets to the agent's setting. */
 const DEFAULT = "default";
 const MODELS_SHOWN_MAX = 30;
 
-export async function beginAnew({ parts, unit, session, request }: Here): Promise<string> {
+export async function beginAnew({ parts, unit, session, request }: ConversationContext): Promise<string> {
   if (request.args !== "") return `/${request.command} takes nothing behind it; nothing was changed.`;
   const running = await activeRuns(unit.tx, session.key);
   const reset = await resetIn(parts, unit, session);
@@ -21,12 +19,12 @@ export async function beginAnew({ parts, unit, session, request }: Here): Promis
   return `A new conversation begins; the earlier one is kept in the records.${stopped}`;
 }
 
-async function set(here: Here, patch: PatchRequest, done: string): Promise<string> {
+async function set(here: ConversationContext, patch: PatchRequest, done: string): Promise<string> {
   const patched = await patchIn(here.parts, here.unit, here.session, patch);
   return patched.ok ? done : why(patched);
 }
 
-export async function chooseModel(here: Here): Promise<string> {
+export async function chooseModel(here: ConversationContext): Promise<string> {
   const { parts, session, request } = here;
   const wanted = request.args;
   if (wanted === "") {
@@ -47,9 +45,9 @@ export async function chooseModel(here: Here): Promise<string> {
   );
 }
 
-/** One of a few words, or what was chosen so far. */
+/** Sets a level to one of a few words, or shows the current one. */
 async function chooseLevel(
-  here: Here,
+  here: ConversationContext,
   what: { name: string; field: "thinkingLevel" | "verboseLevel"; now: string; valid: readonly string[] },
 ): Promise<string> {
   const { name, field, now, valid } = what;
@@ -62,12 +60,12 @@ async function chooseLevel(
   return set(here, { [field]: meant }, `${name} is ${code(here.unit, meant)} from the next message on.`);
 }
 
-export function chooseThinking(here: Here): Promise<string> {
+export function chooseThinking(here: ConversationContext): Promise<string> {
   const now = thinkingOf(here.parts.settings, here.session);
   return chooseLevel(here, { name: "Thinking", field: "thinkingLevel", now, valid: THINKING_LEVELS });
 }
 
-export function chooseVerbosity(here: Here): Promise<string> {
+export function chooseVerbosity(here: ConversationContext): Promise<string> {
   const now = here.session.verboseLevel ?? "off";
   return chooseLevel(here, { name: "Verbose", field: "verboseLevel", now, valid: VERBOSE_LEVELS });
 }
@@ -78,7 +76,7 @@ const SEND_WORDS = {
   inherit: { policy: null, told: "The rules of the settings decide whether text may leave." },
 } as const;
 
-export async function chooseSending(here: Here): Promise<string> {
+export async function chooseSending(here: ConversationContext): Promise<string> {
   const wanted = here.request.args.toLowerCase();
   if (wanted === "on" || wanted === "off" || wanted === "inherit") {
     const { policy, told } = SEND_WORDS[wanted];

@@ -1,7 +1,7 @@
-// Owns the commands about work that is under way: stop it, and see to the sub-agents that have a part of it.
-// CW1: in a group one stops what one began oneself; owners stop everything. In a direct chat everything is
-//      stopped but what another person began.
-// CW2: only sub-agents of this very conversation are named, and any other name is answered alike (I9).
+// Owns the commands about running work: stop it, and list, cancel or inspect sub-agents.
+// CW1: in a group people stop only runs that they started; owners stop everything. A direct chat stops
+//      everything except runs that another person started.
+// Only sub-agents of this conversation are named; every other name gets the same answer (I9).
 
 import { textOf } from "../../core/message.ts";
 import type { Run } from "../../core/run.ts";
@@ -13,24 +13,33 @@ import { type Flow, getFlow, openSpawnsOf } from "../../store/flows.ts";
 import { activeRuns, getRun } from "../../store/runs.ts";
 import { getSession } from "../../store/sessions.ts";
 import { lastMessages } from "../../store/transcripts.ts";
-import { accessOf, begunBy, code, count, excerpt, type Here, isTrusted, viewerOf } from "./context.ts";
-import { ago } from "./look.ts";
+import {
+  accessOf,
+  begunBy,
+  type ConversationContext,
+  code,
+  count,
+  excerpt,
+  isTrusted,
+  viewerOf,
+} from "./context.ts";
+import { ago } from "./status.ts";
 
 const LISTED_MAX = 20;
 const LOG_MESSAGES = 10;
-/** Characters of a sub-agent's id that name it. */
+/** Characters of a sub-agent's id that are shown as its name. */
 const SHORT_ID_CHARS = 8;
 
-const NOT_YOURS = "Only whoever began it, or an owner, can stop what is running here.";
+const NOT_YOURS = "Only the person who started it, or an owner, can stop it.";
 
-/** Whether this person may end a run. */
-function mayStop({ request }: Here, run: Pick<Run, "input">): boolean {
+/** Whether this person may stop a run. */
+function mayStop({ request }: ConversationContext, run: Pick<Run, "input">): boolean {
   if (request.sender.isOwner || begunBy(request, run)) return true;
   return request.chatType === "direct" && run.input.sender === undefined;
 }
 
-/** The runs whose work this person may end: those under way, and those whose sub-agents are. */
-async function stoppable(here: Here): Promise<{ all: number; mine: string[] }> {
+/** Returns the runs that this person may stop: running ones, and those with running sub-agents. */
+async function stoppable(here: ConversationContext): Promise<{ all: number; mine: string[] }> {
   const { unit, session } = here;
   const active = await activeRuns(unit.tx, session.key);
   const jobs = await openSpawnsOf(unit.tx, { sessionKey: session.key });
@@ -46,14 +55,14 @@ async function stoppable(here: Here): Promise<{ all: number; mine: string[] }> {
   return { all: ids.size, mine };
 }
 
-export async function stop(here: Here): Promise<string> {
+export async function stop(here: ConversationContext): Promise<string> {
   const { parts, unit, session, request } = here;
   if (request.args !== "") return "/stop takes nothing behind it; nothing was stopped.";
   const sessionKey = session.key;
   const { all, mine } = await stoppable(here);
   const ended: string[] = [];
   if (mine.length === all && isTrusted(request)) {
-    // Also what no run of this conversation asked for, such as an operator's call.
+    // Also stops work that no run of this conversation requested, for example an operator's call.
     ended.push(...(await parts.engine.abortIn(unit, { sessionKey })).runIds);
   } else {
     for (const runId of mine) {
@@ -65,21 +74,21 @@ export async function stop(here: Here): Promise<string> {
   return all > mine.length ? NOT_YOURS : "Nothing is running here.";
 }
 
-/** A sub-agent's id: the end of its key. */
+/** Returns a sub-agent's id: the end of its key. */
 function idOf({ key }: Session): string {
   return key.slice(key.lastIndexOf(":") + 1);
 }
 
-async function children(here: Here) {
+async function children(here: ConversationContext) {
   const wanted = { spawnedBy: here.session.key, limit: LISTED_MAX };
   return listVisible(accessOf(here), await viewerOf(here), wanted);
 }
 
-async function jobOf(here: Here, child: Session): Promise<Flow | undefined> {
+async function jobOf(here: ConversationContext, child: Session): Promise<Flow | undefined> {
   return child.spawn === undefined ? undefined : getFlow(here.unit.tx, child.spawn.flowId);
 }
 
-async function list(here: Here): Promise<string> {
+async function list(here: ConversationContext): Promise<string> {
   const { rows, nextCursor } = await children(here);
   if (rows.length === 0) return "This conversation has no sub-agents.";
   const lines: string[] = [];
@@ -95,15 +104,15 @@ async function list(here: Here): Promise<string> {
   return [...lines, ...(nextCursor === undefined ? [] : ["and more"])].join("\n");
 }
 
-/** The sub-agents that somebody means: by the beginning of the id, the key or the label. */
-async function meant(here: Here, name: string): Promise<Session[]> {
+/** Finds sub-agents by the beginning of the id, the key or the label. */
+async function meant(here: ConversationContext, name: string): Promise<Session[]> {
   const { rows } = await children(here);
   const open: Session[] = [];
   for (const job of await openSpawnsOf(here.unit.tx, { sessionKey: here.session.key })) {
     const child = await getSession(here.unit.tx, job.targetKey);
     if (child !== undefined) open.push(child);
   }
-  // Those at work, even if they are too old for the list.
+  // Adds running sub-agents that are too old for the list.
   const known = new Map([...rows.map(({ session }) => session), ...open].map((child) => [child.key, child]));
   const gate = openGate(accessOf(here), await viewerOf(here));
   const found: Session[] = [];
@@ -115,24 +124,24 @@ async function meant(here: Here, name: string): Promise<Session[]> {
   return found;
 }
 
-/** The one that is meant, or what to say instead. */
-async function oneMeant(here: Here, name: string): Promise<Session | string> {
+/** Returns the one sub-agent with this name, or the answer if there is none or several. */
+async function oneMeant(here: ConversationContext, name: string): Promise<Session | string> {
   const [first, second] = await meant(here, name);
   if (first === undefined)
-    return `No sub-agent of this conversation is called ${code(here.unit, name)}: /subagents lists them.`;
+    return `No sub-agent of this conversation is named ${code(here.unit, name)}: /subagents lists them.`;
   return second === undefined
     ? first
     : `Several sub-agents are called ${code(here.unit, name)}: give more of the id.`;
 }
 
-/** Whether this person may decide on a sub-agent: as on the run that asked for it (CW1). */
-export async function mayCancel(here: Here, job: Flow): Promise<boolean> {
+/** Whether this person may cancel a sub-agent: the same rule as for the run that started it (CW1). */
+export async function mayCancel(here: ConversationContext, job: Flow): Promise<boolean> {
   const { request, unit } = here;
   const run = job.requesterRunId === undefined ? undefined : await getRun(unit.tx, job.requesterRunId);
   return run === undefined ? isTrusted(request) : mayStop(here, run);
 }
 
-async function cancel(here: Here, name: string): Promise<string> {
+async function cancel(here: ConversationContext, name: string): Promise<string> {
   const { unit, parts, session } = here;
   let jobs: Flow[] = [];
   if (name.toLowerCase() === "all") jobs = await openSpawnsOf(unit.tx, { sessionKey: session.key });
@@ -152,11 +161,11 @@ async function cancel(here: Here, name: string): Promise<string> {
   }
   if (cancelled > 0) return `Cancelled: ${count(cancelled, "sub-agent")}.`;
   return refused > 0
-    ? "Only whoever began it, or an owner, can cancel it."
+    ? "Only the person who started it, or an owner, can cancel it."
     : "There is nothing left to cancel.";
 }
 
-async function log(here: Here, name: string): Promise<string> {
+async function log(here: ConversationContext, name: string): Promise<string> {
   const child = await oneMeant(here, name);
   if (typeof child === "string") return child;
   const messages = await lastMessages(here.unit.tx, child.sessionId, LOG_MESSAGES, { includeTools: false });
@@ -167,7 +176,7 @@ async function log(here: Here, name: string): Promise<string> {
   return lines.length === 0 ? "It has said nothing yet." : lines.join("\n");
 }
 
-export async function subagents(here: Here): Promise<string> {
+export async function subagents(here: ConversationContext): Promise<string> {
   const [action = "list", ...rest] = here.request.args.split(/\s+/).filter((part) => part !== "");
   const name = rest.join(" ");
   if (action === "list" && name === "") return list(here);

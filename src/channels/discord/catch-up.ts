@@ -1,19 +1,19 @@
-// Owns what is read after an absence that was too long for Discord to bring it of itself.
-// DU1: of each channel that had messages before, what came since is read in order, at most so much of it;
-//      what was stored already is known by its id to whoever takes it.
+// Owns reading missed messages after an absence that was too long for Discord to resume.
+// DU1: missed messages of each channel that had messages before are read in order, up to a limit. A
+//      message that is stored already is recognised by its id.
 
 import type { World } from "../../world.ts";
 import { type Fields, objectsOf } from "../fields.ts";
+import { type Places, seen } from "./channel-cache.ts";
 import { idOf, idOfTime, isNewer } from "./fields.ts";
-import type { Marks } from "./marks.ts";
-import { patiently } from "./patience.ts";
-import { type Places, seen } from "./places.ts";
+import type { Marks } from "./read-position.ts";
 import type { Rest } from "./rest.ts";
+import { patiently } from "./retry.ts";
 
-/** Discord gives a hundred messages at once. */
+/** Discord's limit per request. */
 const PAGE = 100;
 const PAGES_MAX = 5;
-/** What is older is not answered any more. */
+/** Older messages are not answered. */
 const AGE_MAX_MS = 24 * 3_600_000;
 
 interface Around {
@@ -24,7 +24,7 @@ interface Around {
   readonly signal: AbortSignal;
 }
 
-/** Reads one channel, oldest first. */
+/** Reads the missed messages of one channel, oldest first. */
 async function readChannel(
   { world, rest, signal }: Around,
   channelId: string,
@@ -50,10 +50,13 @@ async function readChannel(
     }
     if (messages.length < PAGE) return;
   }
-  world.log.warn({ channel: "discord", chat: channelId }, "more was said meanwhile than is read at once");
+  world.log.warn(
+    { channel: "discord", chat: channelId },
+    "more messages were missed than are read; the rest is skipped",
+  );
 }
 
-/** Gives what was missed to `take`, which has stored it when it resolves. */
+/** Passes missed messages to `take`, which resolves after it stored the message. */
 export async function catchUp(around: Around, take: (message: Fields) => Promise<void>): Promise<void> {
   const { world, places, marks, signal } = around;
   const oldest = idOfTime(world.clock.now() - AGE_MAX_MS);

@@ -1,22 +1,22 @@
-// Owns the channel Discord as a whole: its accounts, each a bot with a connection of its own.
-// DD1: its library is loaded with the first account, and not before.
+// Owns the channel `discord`: its accounts, each a bot with its own connection. The library is loaded with
+// the first account, not before.
 
 import type { DiscordAccount } from "../../core/channel-settings.ts";
 import { fail, ok } from "../../core/errors.ts";
 import { accountFor } from "../account-for.ts";
 import { accountName } from "../accounts.ts";
 import type { Channel, ChannelHost } from "../channel.ts";
+import { Places } from "./channel-cache.ts";
 import { DISCORD } from "./incoming.ts";
-import { type Line, listenToDiscord, whoAmI } from "./listen.ts";
-import { Places } from "./places.ts";
+import { type DiscordClient, listenToDiscord, whoAmI } from "./listen.ts";
 import { DiscordProblem } from "./problem.ts";
 import { openRest } from "./rest.ts";
 import { createSender, type Sender } from "./send.ts";
 
-/** Discord takes 2,000; the rest is for what is lengthened when it is stored there. */
+/** Discord's limit is 2,000; the margin is for text that Discord lengthens when it stores it. */
 const TEXT_CHARS_MAX = 1_900;
 
-interface Open extends Line {
+interface Open extends DiscordClient {
   readonly sender: Sender;
 }
 
@@ -26,7 +26,7 @@ async function openAccount(account: DiscordAccount, host: ChannelHost): Promise<
   return { account, host, rest, places, sender: createSender(rest, places) };
 }
 
-/** Opens the channel with its accounts, of which there is at least one. */
+/** Opens the channel with at least one account. */
 export async function openDiscord(accounts: readonly DiscordAccount[], host: ChannelHost): Promise<Channel> {
   const lines = await Promise.all(accounts.map((account) => openAccount(account, host)));
   const lineFor = accountFor(DISCORD, lines, ({ account }) => account.accountId);

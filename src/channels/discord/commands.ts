@@ -1,6 +1,6 @@
 // Owns the bot's menu of slash commands on Discord.
-// DS1: the menu is written only when it differs: Discord counts how often that happens.
-// DS2: a menu that can't be written is a line in the log: everything else works without it.
+// DS1: the menu is written only when it differs, because Discord limits how often.
+// DS2: a menu that can't be written is a warning in the log: everything else works without it.
 
 import { safeLine } from "../../core/safe-text.ts";
 import type { ChannelHost } from "../channel.ts";
@@ -8,16 +8,16 @@ import { type Fields, objectsOf, textOf } from "../fields.ts";
 import { numberOf } from "./fields.ts";
 import type { Rest } from "./rest.ts";
 
-/** What Discord takes: so many, each with a short name in small letters. */
+/** Discord's limits: number of commands, and short lower-case names. */
 const COMMANDS_MAX = 100;
 const NAME = /^[a-z0-9_-]{1,32}$/;
 const DESCRIPTION_CHARS_MAX = 100;
 const ARGUMENT_CHARS_MAX = 1_500;
 
-/** Numbers of the platform: a command of the slash, an option of text. */
+/** Discord's type numbers: a slash command and a text option. */
 const SLASH = 1;
 const TEXT_OPTION = 3;
-/** In servers, and in direct messages with the bot itself. */
+/** Servers, and direct messages with the bot. */
 const CONTEXTS = [0, 1];
 
 type Commands = ChannelHost["commands"];
@@ -32,14 +32,14 @@ function menuOf(commands: Commands) {
       ...{ name, description: descriptionOf(description), type: SLASH, contexts: CONTEXTS },
       options: [
         {
-          ...{ type: TEXT_OPTION, name: "text", description: "What to say with it", required: false },
+          ...{ type: TEXT_OPTION, name: "text", description: "Text for the command", required: false },
           max_length: ARGUMENT_CHARS_MAX,
         },
       ],
     }));
 }
 
-/** What makes a command another one, as one text. */
+/** Returns a text that differs when commands differ. */
 function looks(command: Fields): string {
   const options = objectsOf(command.options, COMMANDS_MAX).map((option) => [
     textOf(option.name),
@@ -49,7 +49,7 @@ function looks(command: Fields): string {
   return JSON.stringify([textOf(command.name), textOf(command.description), options]);
 }
 
-/** Makes the menu what it should be. */
+/** Updates the menu if it differs from the commands. */
 export async function writeMenu(rest: Rest, host: ChannelHost, signal: AbortSignal): Promise<void> {
   const menu = menuOf(host.commands);
   try {
@@ -68,6 +68,6 @@ export async function writeMenu(rest: Rest, host: ChannelHost, signal: AbortSign
   } catch (error) {
     if (signal.aborted) return;
     const why = safeLine(error instanceof Error ? error.message : String(error));
-    host.world.log.warn({ channel: "discord" }, `the menu of commands was not written: ${why}`);
+    host.world.log.warn({ channel: "discord" }, `the command menu was not updated: ${why}`);
   }
 }

@@ -1,58 +1,58 @@
-// Owns one connection to Discord's gateway, from its first byte to its end. It never begins a second one:
-// what follows is decided by listen.ts.
-// DC1: no frame, however it is made, throws out of here or ends the process; what is no frame is left out.
-// DC2: what was received is confirmed to Discord once it is settled, not before: a connection that is taken
-//      up again gets all the rest (I2).
-// DC3: nothing is left behind: no socket, no timer, no beat of the library.
+// Owns one connection to Discord's gateway, from its first byte to its close. It never opens a second one:
+// listen.ts decides what follows.
+// DC1: no frame throws out of here or ends the process; an invalid frame is skipped.
+// DC2: an event is acknowledged to Discord after it is settled, not before: a resumed connection gets
+//      all the rest (I2).
+// DC3: nothing is left behind: no socket, no timer, no heartbeat of the library.
 
 import type { SessionInfo, WebSocketShard } from "@discordjs/ws";
 import type { Timer, World } from "../../world.ts";
 import { type Fields, objectOf, textOf } from "../fields.ts";
 import { numberOf } from "./fields.ts";
 
-/** From the first byte until Discord has taken us in. */
+/** From the first byte until Discord accepts the session. */
 const READY_MS = 30_000;
-/** How long Discord has to answer our goodbye. */
+/** How long Discord may take to answer the close. */
 const CLOSE_MS = 2_000;
-/** Ends a connection so that Discord keeps its session for a while. */
+/** Close code after which Discord keeps the session for a while. */
 const CLOSE_CODE = 4_200;
-/** Beats that Discord may ask for; others are nonsense. */
+/** Range of valid heartbeat intervals. */
 const BEAT_MIN_MS = 50;
 const BEAT_MAX_MS = 10 * 60_000;
 
-/** What is needed to take up a session of the gateway again. */
+/** State that is needed to resume a session of the gateway. */
 export interface GatewaySession {
   readonly id: string;
-  /** Where it is taken up. */
+  /** URL at which to resume. */
   readonly url: string;
 }
 
-/** How a connection ended. */
+/** Reason why a connection ended. */
 export type Ending =
   | { readonly kind: "closed"; readonly code: number; readonly words?: string }
-  /** Discord did not take us in, in time. */
+  /** Discord did not accept the session in time. */
   | { readonly kind: "silent" }
-  /** It was told to. */
+  /** The caller stopped it. */
   | { readonly kind: "stopped" };
 
 export interface ConnectionParts {
   readonly world: World;
   readonly token: string;
   readonly intents: number;
-  /** Where a new session begins; checked by the caller, as is a session's own. */
+  /** URL of a new session. The caller has checked it and the session's own URL. */
   readonly url: string;
-  /** To be taken up, if there is one. */
+  /** The session to resume, if there is one. */
   readonly session: GatewaySession | undefined;
-  /** The number of the last event that is settled. */
+  /** Returns the sequence number of the last settled event. */
   settled(): number;
-  /** A session has begun, or (undefined) the old one is no more. */
+  /** Called when a session begins, or with undefined when the old one is lost. */
   begun(session: GatewaySession | undefined): void;
-  /** Messages come in from now on: anew, or from where the last connection ended. */
+  /** Called when messages arrive: in a new session, or resumed after the last connection. */
   ready(how: "anew" | "resumed"): void;
   event(type: string, data: Fields, sequence: number): void;
 }
 
-/** What of the library's connection is reached into. */
+/** The parts of the library's connection that are accessed directly. */
 interface Innards {
   readonly connection: Socket | null;
   unpackMessage(data: unknown, isBinary: boolean): Promise<Fields | null>;
@@ -66,7 +66,7 @@ interface Socket {
 const OPENING = 0;
 const CLOSED = 3;
 
-/** Whether the library can read this frame without failing at it. */
+/** Whether the library can process this frame without throwing. */
 function isSound(frame: Fields): boolean {
   const data = objectOf(frame.d);
   switch (frame.op) {
@@ -96,7 +96,7 @@ function readFrame(data: unknown, isBinary: boolean): Fields | undefined {
   }
 }
 
-/** The library's connection, which it is kept from replacing by another once `isOver`. */
+/** Creates the library's connection, which must not reconnect once `isOver`. */
 async function makeShard(parts: ConnectionParts, isOver: () => boolean): Promise<WebSocketShard> {
   const { DefaultWebSocketManagerOptions: defaults, WebSocketShard } = await import("@discordjs/ws");
   const { encoding, identifyProperties, version } = defaults;
@@ -120,12 +120,12 @@ async function makeShard(parts: ConnectionParts, isOver: () => boolean): Promise
           session_start_limit: { total: 1, remaining: 1, reset_after: 0, max_concurrency: 1 },
         },
       },
-      // Asked by the library before it begins another connection, too: there it waits for ever.
+      // The library also calls this before it reconnects: there it waits forever.
       retrieveSessionInfo: () => {
         if (isOver()) return new Promise<null>(() => {});
         return known === undefined ? null : info(known);
       },
-      // The number of the last event that it brings along is of one that is received, not settled.
+      // Its sequence number is of a received event, not of a settled one.
       updateSessionInfo: (_, session) => {
         if (isOver()) return;
         const before = known;
@@ -138,26 +138,26 @@ async function makeShard(parts: ConnectionParts, isOver: () => boolean): Promise
   );
 }
 
-/** Closes the socket, and waits until it is closed: not longer than Discord has to answer. */
+/** Closes the socket and waits for the close, at most as long as Discord may take to answer. */
 async function leave(shard: WebSocketShard, { clock }: World): Promise<void> {
   const { connection } = shard as unknown as Innards;
   const isOpen = connection !== null && connection.readyState !== CLOSED;
   let deadline: Timer | undefined;
   const closed = new Promise<void>((resolve) => {
     if (!isOpen) return resolve();
-    // The library stops listening for errors before the last one may come.
+    // The library removes its error listener before the last error may come.
     connection.on("error", () => {});
     connection.on("close", resolve);
     deadline = clock.at(clock.now() + CLOSE_MS, () => connection.terminate());
     if (connection.readyState === OPENING) connection.terminate();
   });
-  // Its promise may stay open when two ends meet; the socket's end is what counts.
+  // Its promise may never settle when both ends close; only the socket's close counts.
   shard.destroy({ code: CLOSE_CODE }).catch(() => {});
   await closed;
   deadline?.cancel();
 }
 
-/** Holds one connection until it ends, or until the signal fires. */
+/** Runs one connection until it ends or the signal fires. */
 export async function holdConnection(parts: ConnectionParts, signal: AbortSignal): Promise<Ending> {
   const { world } = parts;
   let ending: Ending | undefined;
@@ -174,13 +174,14 @@ export async function holdConnection(parts: ConnectionParts, signal: AbortSignal
   innards.unpackMessage = async (data, isBinary) => {
     const frame = readFrame(data, isBinary);
     skipped += frame === undefined ? 1 : 0;
-    if (skipped === 1 && frame === undefined) world.log.warn({}, "Discord sent what is no frame; left out");
+    if (skipped === 1 && frame === undefined)
+      world.log.warn({}, "Discord sent an invalid frame; it is skipped");
     return frame ?? null;
   };
   const onMessage = innards.onMessage.bind(shard);
   innards.onMessage = (data, isBinary) =>
     onMessage(data, isBinary).catch((error: unknown) => {
-      world.log.warn({ err: error }, "a frame of Discord could not be read");
+      world.log.warn({ err: error }, "a frame from Discord could not be read");
     });
   const deadline = world.clock.at(world.clock.now() + READY_MS, () => end({ kind: "silent" }));
   const isReady = (how: "anew" | "resumed"): void => {
@@ -194,7 +195,7 @@ export async function holdConnection(parts: ConnectionParts, signal: AbortSignal
   shard.on("socketError", (error) => {
     words = error?.message;
   });
-  // Why is told by the number with which the socket is closed.
+  // The close code says why.
   shard.on("error", () => {});
   shard.on("closed", (code) => end({ kind: "closed", code, ...(words === undefined ? {} : { words }) }));
   shard.on("dispatch", ({ t, d, s }) => {

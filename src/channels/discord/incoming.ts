@@ -1,31 +1,31 @@
-// Owns how what people do on Discord becomes a message in the words of every platform.
-// DI1: bots, web hooks, Discord itself and the bot's own messages are nobody.
-// DI2: a thread is told by its parent and its own id, the same wherever a route or a key names it.
-// DI3: only ids count: names can be changed by whoever bears them, and taken over by others.
+// Owns the conversion of Discord events to messages of all platforms.
+// DI1: bots, web hooks, Discord itself and the bot's own messages are ignored.
+// DI2: a thread is identified by its parent and its own id, the same in every route and key.
+// DI3: only ids identify people: names can be changed and reused by others.
 
 import { optional } from "../../core/optional.ts";
 import type { Route } from "../../core/route.ts";
 import type { Clock } from "../../world.ts";
 import type { InboundMessage } from "../channel.ts";
 import { type Fields, objectOf, objectsOf, textOf } from "../fields.ts";
+import type { DiscordChannelInfo, Places, Roles } from "./channel-cache.ts";
 import { idOf, numberOf, timeOfId } from "./fields.ts";
 import { mediaOf } from "./media.ts";
-import type { Place, Places, Roles } from "./places.ts";
-import { forwardedOf, mentionedUsers, type Names, nameOf, notesOf, readableText } from "./words.ts";
+import { forwardedOf, mentionedUsers, type Names, nameOf, notesOf, readableText } from "./text.ts";
 
 export const DISCORD = "discord";
 
-/** Written by a person: a message, or an answer to one. All other numbers are notices of Discord's. */
+/** Types of messages that a person wrote: a message or a reply. All other types are notices. */
 const WRITTEN = [0, 19];
-/** Discord touches a message again when it shows a link, or somebody pins it; that is no change. */
+/** Discord also updates a message for a link preview or a pin; those are no edits. */
 const EDIT_FRESH_MS = 3_600_000;
 const ROLES_MAX = 100;
-/** In this place of an interaction the bot is not itself present. */
+/** Interaction context in which the bot itself is not present. */
 const ELSEWHERE = 2;
-/** The kind of an interaction by which somebody gives a command of the bot's menu. */
+/** Interaction type of a command from the bot's menu. */
 const SLASH_COMMAND = 2;
 
-export interface Reader {
+export interface DiscordAccountContext {
   readonly accountId: string;
   readonly botId: string;
   readonly restUrl: string;
@@ -34,8 +34,8 @@ export interface Reader {
   readonly clock: Clock;
 }
 
-/** Where a message is: what people see as its chat, and where an answer goes. */
-interface Spot {
+/** Chat of a message, as people see it, and the route of a reply. */
+interface MessageOrigin {
   readonly chat: InboundMessage["chat"];
   readonly replyTo: Route;
 }
@@ -43,13 +43,13 @@ interface Spot {
 const NO_ROLES: Roles = { names: new Map() };
 
 async function spotOf(
-  { accountId, places, signal }: Reader,
+  { accountId, places, signal }: DiscordAccountContext,
   channelId: string,
   guildId: string | undefined,
   senderId: string,
-): Promise<Spot | undefined> {
-  // Without a server it is a direct chat: bots are in no other.
-  const place: Place | undefined =
+): Promise<MessageOrigin | undefined> {
+  // Without a server it is a direct chat: bots can't be in other chats.
+  const place: DiscordChannelInfo | undefined =
     guildId === undefined ? { id: channelId, kind: "direct" } : await places.placeOf(channelId, signal);
   const route = (to: string): Route => ({ channel: DISCORD, to, accountId });
   switch (place?.kind) {
@@ -74,8 +74,8 @@ async function spotOf(
   }
 }
 
-/** What the numbers in a message stand for. */
-function namesIn(message: Fields, { botId, places }: Reader, roles: Roles): Names {
+/** Returns the names that a message's ids stand for. */
+function namesIn(message: Fields, { botId, places }: DiscordAccountContext, roles: Roles): Names {
   const users = mentionedUsers(message);
   return {
     botId,
@@ -86,7 +86,7 @@ function namesIn(message: Fields, { botId, places }: Reader, roles: Roles): Name
   };
 }
 
-/** The text of a message or of one that was passed on, with notes of what is no text. */
+/** Returns the text of a message or a forwarded one, with notes for other content. */
 function wholeText(message: Fields, names: Names): string {
   const forwarded = forwardedOf(message);
   const own = [readableText(textOf(message.content) ?? "", names), ...notesOf(message)];
@@ -106,7 +106,7 @@ function quotedOf(message: Fields, names: Names): InboundMessage["quoted"] {
   return { text: text === "" ? files : text, ...optional({ senderName }) };
 }
 
-/** Whether somebody wrote it, and not a program. */
+/** Whether a person wrote it, not a program. */
 function isWritten(message: Fields, botId: string): boolean {
   const author = objectOf(message.author);
   if (author === undefined || idOf(author.id) === undefined || author.id === botId) return false;
@@ -114,7 +114,9 @@ function isWritten(message: Fields, botId: string): boolean {
   return WRITTEN.includes(numberOf(message.type) ?? 0);
 }
 
-/** Different for every change; undefined: nobody changed it, or long ago. `null`: leave it alone. */
+/**
+ * Returns an id that differs for each edit; undefined: not edited, or long ago. `null`: ignore the update.
+ */
 function editOf(message: Fields, isUpdate: boolean, now: number): string | undefined | null {
   if (!isUpdate) return undefined;
   const edited = textOf(message.edited_timestamp);
@@ -122,10 +124,10 @@ function editOf(message: Fields, isUpdate: boolean, now: number): string | undef
   return now - at < EDIT_FRESH_MS ? String(at) : null;
 }
 
-/** What somebody wrote; undefined: nothing to be answered. */
+/** Reads a message; undefined: nothing to answer. */
 export async function readMessage(
   message: Fields,
-  reader: Reader,
+  reader: DiscordAccountContext,
   isUpdate = false,
 ): Promise<InboundMessage | undefined> {
   const [id, channelId] = [idOf(message.id), idOf(message.channel_id)];
@@ -165,17 +167,20 @@ export async function readMessage(
   };
 }
 
-/** A slash command of the bot's own. */
-export interface Called {
+/** A slash command from the bot's menu. */
+export interface SlashCommand {
   readonly id: string;
-  /** The right to answer it; a secret for some minutes. */
+  /** Token to answer with; secret for some minutes. */
   readonly token: string;
-  /** Undefined: there the bot can't answer. */
+  /** Undefined: the bot can't answer in this chat. */
   readonly message: InboundMessage | undefined;
 }
 
-/** Who called which command, and where; undefined: it is something else. */
-export async function readCommand(interaction: Fields, reader: Reader): Promise<Called | undefined> {
+/** Reads a slash command; undefined: the interaction is something else. */
+export async function readCommand(
+  interaction: Fields,
+  reader: DiscordAccountContext,
+): Promise<SlashCommand | undefined> {
   const data = objectOf(interaction.data);
   const [id, token, name] = [idOf(interaction.id), textOf(interaction.token), textOf(data?.name)];
   const channelId = idOf(interaction.channel_id);

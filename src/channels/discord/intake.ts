@@ -1,15 +1,15 @@
-// Owns the order in which what Discord brings is settled: one thing after the other, as it came.
-// DQ1: what was not settled, because storing it failed or there was no time left, is dropped: the sequence
-//      number stays behind it, and Discord brings it again (I2).
-// DQ2: no more waits here than a named number; over that the connection is ended, and taken up again later.
+// Owns the order in which Discord's events are settled: one after the other, as they arrived.
+// DQ1: an event that was not settled, because storing failed or time ran out, is dropped. The sequence
+//      number stays before it, so Discord resends it (I2).
+// DQ2: the queue is bounded; when it is full the connection is closed and resumed later.
 
-/** Things that wait to be settled. */
+/** Events that wait to be settled. */
 const WAITING_MAX = 1_000;
 
 export interface Piece {
-  /** Of the event; absent: it is none. */
+  /** Sequence number of the event; absent: not an event. */
   readonly sequence?: number;
-  /** Absent: nothing is to be done about it. */
+  /** Absent: nothing to do for this event. */
   readonly work?: () => Promise<void>;
 }
 
@@ -20,7 +20,7 @@ export class Intake {
   #working: Promise<void> | undefined;
   #stopped = false;
 
-  /** `settled`: called behind each event. `failed`: called once; nothing is done after it. */
+  /** `settled`: called after each event. `failed`: called once; nothing runs after it. */
   constructor(settled: (sequence: number) => Promise<void>, failed: (error: unknown) => void) {
     this.#settled = settled;
     this.#failed = failed;
@@ -29,7 +29,7 @@ export class Intake {
   push(piece: Piece): void {
     if (this.#stopped) return;
     const last = this.#waiting.at(-1);
-    // Most events bring nothing to do: a row of them is as one.
+    // Most events need no work: merge consecutive ones.
     if (piece.work === undefined && last !== undefined && last.work === undefined) this.#waiting.pop();
     if (this.#waiting.length >= WAITING_MAX) {
       this.#fail(new Error(`more than ${WAITING_MAX} events wait to be stored`));
@@ -39,13 +39,13 @@ export class Intake {
     this.#working ??= this.#work();
   }
 
-  /** Nothing more is begun. */
+  /** Starts no further work. */
   stop(): void {
     this.#stopped = true;
     this.#waiting.length = 0;
   }
 
-  /** Resolves when nothing is being done. */
+  /** Resolves when no work is running. */
   async idle(): Promise<void> {
     while (this.#working !== undefined) await this.#working;
   }
@@ -57,7 +57,7 @@ export class Intake {
   }
 
   async #work(): Promise<void> {
-    // Behind the events of the same moment: `push` has returned.
+    // After the events of the same tick: `push` has returned.
     await Promise.resolve();
     try {
       for (let piece = this.#waiting.shift(); piece !== undefined; piece = this.#waiting.shift()) {

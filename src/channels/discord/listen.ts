@@ -1,8 +1,8 @@
-// Owns how an account listens: who it is, one connection after the other, what becomes of each event.
-// DN1: a short gap is closed by Discord, which brings what is not settled; after a longer one what was missed
-//      is read anew, before anything that came later (I2).
-// DN2: a session that is begun is remembered only once what was missed before it is stored.
-// DN3: Discord asks for a new connection now and then; that is no failure. Many in a short time are.
+// Owns how an account listens: its identity, one connection after the other, and the handling of each event.
+// DN1: after a short gap Discord resends unsettled events; after a longer one missed messages are read
+//      again before newer events (I2).
+// DN2: a new session is stored only after the messages missed before it are stored.
+// DN3: Discord requests a new connection now and then; that is no failure. Many in a short time are.
 
 import type { DiscordAccount } from "../../core/channel-settings.ts";
 import { safeLine } from "../../core/safe-text.ts";
@@ -10,44 +10,44 @@ import { type Ear, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
 import { type Fields, objectOf, textOf } from "../fields.ts";
 import { catchUp } from "./catch-up.ts";
+import type { Places } from "./channel-cache.ts";
 import { writeMenu } from "./commands.ts";
 import { type Ending, type GatewaySession, holdConnection } from "./connection.ts";
 import { idOf, numberOf } from "./fields.ts";
-import { type Reader, readCommand, readMessage } from "./incoming.ts";
+import { type DiscordAccountContext, readCommand, readMessage } from "./incoming.ts";
 import { Intake } from "./intake.ts";
-import { Marks } from "./marks.ts";
-import { patiently } from "./patience.ts";
-import type { Places } from "./places.ts";
 import { DiscordProblem, TOKEN_WORDS } from "./problem.ts";
+import { Marks } from "./read-position.ts";
 import type { Rest } from "./rest.ts";
+import { patiently } from "./retry.ts";
 
-/** Guilds with their channels and threads, messages there and in direct chats, and what they say. */
+/** Guilds with channels and threads, messages there and in direct chats, and their content. */
 const INTENTS = (1 << 0) | (1 << 9) | (1 << 12) | (1 << 15);
 
-/** New connections within this time, before it is a failure. */
+/** Number of reconnects within this time that count as a failure. */
 const RECONNECTS_MAX = 3;
 const RECONNECTS_WITHIN_MS = 60_000;
 
-/** One account, its way to Discord, and what is known of the places there. */
-export interface Line {
+/** One account, its REST client, and its known channels. */
+export interface DiscordClient {
   readonly account: DiscordAccount;
   readonly host: ChannelHost;
   readonly rest: Rest;
   readonly places: Places;
 }
 
-/** Closed with these, only other settings or a switch at the portal will help. */
+/** Close codes after which only other settings or a change in the portal help. */
 const LASTING: Readonly<Record<number, string>> = {
   4004: TOKEN_WORDS,
-  4010: "Discord refuses the number of this connection",
-  4011: "the bot is in more servers than one connection may serve; Parley holds one",
-  4012: "Discord no longer speaks this version of its protocol: Parley must be updated",
-  4013: "Discord does not know what the bot asks to be told of: Parley must be updated",
+  4010: "Discord rejects the shard number of this connection",
+  4011: "the bot is in too many servers for one connection, and Parley opens one per bot",
+  4012: "Discord no longer supports this protocol version: update Parley",
+  4013: "Discord does not know the intents that the bot requests: update Parley",
   4014:
     "Discord does not let the bot read messages: switch on Message Content Intent in the developer portal, " +
     "under Bot, Privileged Gateway Intents",
 };
-/** Closed with these, the session is gone. */
+/** Close codes after which the session is lost. */
 const SESSION_LOST = [1000, 1001, 4003, 4007, 4009];
 
 function listenProblem(error: unknown): unknown {
@@ -55,35 +55,35 @@ function listenProblem(error: unknown): unknown {
   return new ListenProblem(error.message, error.kind === "token" || error.kind === "refused");
 }
 
-/** Who the bot is. */
+/** Returns the identity of the bot. */
 export async function whoAmI(
-  { rest }: Pick<Line, "rest">,
+  { rest }: Pick<DiscordClient, "rest">,
   signal?: AbortSignal,
 ): Promise<{ id: string; name: string }> {
   const user = await rest.ask((api, inner) => api.users.getCurrent({ signal: inner }), signal);
   const id = idOf((user as { id?: unknown }).id);
-  if (id === undefined) throw new DiscordProblem("refused", "what answers at restUrl is not Discord");
+  if (id === undefined) throw new DiscordProblem("refused", "the server at restUrl is not Discord");
   return { id, name: safeLine(textOf(user.username) ?? id) };
 }
 
-/** An address that the token may be sent to: encrypted, unless Discord's own is not either. */
+/** Whether the token may be sent to this URL: encrypted, unless `restUrl` is not encrypted either. */
 function isSafe(url: string, restUrl: string): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol } = new URL(url);
   return protocol === "wss:" || (protocol === "ws:" && restUrl.startsWith("http:"));
 }
 
-/** Where a new session is begun, if Discord lets us. */
-async function gatewayUrl({ rest, account }: Line, signal: AbortSignal): Promise<string> {
+/** Returns the URL for a new session, if Discord allows one. */
+async function gatewayUrl({ rest, account }: DiscordClient, signal: AbortSignal): Promise<string> {
   const answer = await rest.ask((api, inner) => api.gateway.getBot({ signal: inner }), signal);
   const { url, session_start_limit: limit } = answer as unknown as Fields;
   const address = textOf(url) ?? "";
   if (!isSafe(address, account.restUrl)) {
-    throw new ListenProblem("Discord named no address for its gateway that can be used");
+    throw new ListenProblem("Discord returned no usable gateway URL");
   }
   if (numberOf(objectOf(limit)?.remaining) === 0) {
     const minutes = Math.ceil((numberOf(objectOf(limit)?.reset_after) ?? 0) / 60_000);
-    throw new ListenProblem(`the bot has connected too often today; again in ${minutes} min`, true);
+    throw new ListenProblem(`the bot has connected too often today; retry in ${minutes} min`, true);
   }
   return address;
 }
@@ -98,8 +98,8 @@ function endProblem(ending: Ending): ListenProblem {
   );
 }
 
-/** Listens until the signal fires; what goes wrong is thrown as a `ListenProblem`. */
-export async function listenToDiscord(line: Line, ear: Ear): Promise<void> {
+/** Listens until the signal fires; throws a `ListenProblem` on failure. */
+export async function listenToDiscord(line: DiscordClient, ear: Ear): Promise<void> {
   try {
     const me = await whoAmI(line, ear.signal);
     const marks = await Marks.read(line.host, line.account.accountId);
@@ -111,20 +111,20 @@ export async function listenToDiscord(line: Line, ear: Ear): Promise<void> {
 }
 
 class Listening {
-  readonly #line: Line;
+  readonly #line: DiscordClient;
   readonly #ear: Ear;
   readonly #marks: Marks;
   readonly #botId: string;
   readonly #intake: Intake;
-  readonly #reader: Reader;
-  /** Fires when nothing more shall be listened to: it was told so, or something could not be stored. */
+  readonly #reader: DiscordAccountContext;
+  /** Fires when listening must stop: requested, or an event could not be stored. */
   readonly #stopper = new AbortController();
   #menu: Promise<void> | undefined;
   #problem: unknown;
-  /** Begun, but what was missed before it is not read yet. */
+  /** A new session whose missed messages are not read yet. */
   #beginning: GatewaySession | undefined;
 
-  constructor(line: Line, ear: Ear, marks: Marks, botId: string) {
+  constructor(line: DiscordClient, ear: Ear, marks: Marks, botId: string) {
     this.#line = line;
     this.#ear = ear;
     this.#marks = marks;
@@ -136,7 +136,7 @@ class Listening {
     this.#intake = new Intake(
       (sequence) => marks.settled(sequence),
       (error) => {
-        // Whoever is told to stop leaves what it is at; that is no problem.
+        // An abort after a stop is no problem.
         if (!this.#stopper.signal.aborted) this.#problem = error;
         this.#stopper.abort();
       },
@@ -156,9 +156,9 @@ class Listening {
       this.#intake.stop();
       await this.#intake.idle();
       await this.#menu;
-      // Behind it Discord brings again what is not written down as settled: nothing is lost with it.
+      // Losing this is harmless: Discord resends events that are not recorded as settled.
       await this.#marks.write().catch((error: unknown) => {
-        this.#line.host.world.log.warn({ err: error }, "how far Discord was read could not be written down");
+        this.#line.host.world.log.warn({ err: error }, "the read position of Discord could not be stored");
       });
     }
     if (this.#problem !== undefined) throw this.#storingProblem(this.#problem);
@@ -166,8 +166,8 @@ class Listening {
 
   #storingProblem(error: unknown): unknown {
     if (error instanceof DiscordProblem) return error;
-    this.#line.host.world.log.warn({ err: error, channel: "discord" }, "what came in could not be stored");
-    return new ListenProblem("what came in could not be stored; Discord is asked for it again");
+    this.#line.host.world.log.warn({ err: error, channel: "discord" }, "a message could not be stored");
+    return new ListenProblem("a message could not be stored; Discord will resend it");
   }
 
   async #connections(): Promise<void> {
@@ -184,7 +184,7 @@ class Listening {
       await this.#intake.idle();
       if (ending.kind === "stopped" || signal.aborted) return;
       const isLost = ending.kind === "closed" && SESSION_LOST.includes(ending.code);
-      // One that can't be taken up is not tried twice.
+      // A session that can't be resumed is not tried twice.
       if (isLost || (session !== undefined && !wasReady)) await this.#marks.begin(undefined);
       if (ending.kind === "closed" && LASTING[ending.code] !== undefined) throw endProblem(ending);
       const now = clock.monotonic();
@@ -193,7 +193,7 @@ class Listening {
     }
   }
 
-  /** The session to be taken up; one of another bot or at another place is none. */
+  /** Returns the session to resume, unless it belongs to another bot or address. */
   async #session(): Promise<GatewaySession | undefined> {
     const { session } = this.#marks;
     const { restUrl } = this.#line.account;
@@ -228,7 +228,7 @@ class Listening {
     return holdConnection(parts, this.#stopper.signal);
   }
 
-  /** Reads what was missed; then the session may be taken up again. */
+  /** Reads missed messages; then the session may be resumed. */
   async #begin(): Promise<void> {
     const { rest, places, host, account } = this.#line;
     const { signal } = this.#stopper;
@@ -254,14 +254,17 @@ class Listening {
     }
   }
 
-  /** What can't be read for its own sake is left out; what Discord has to be asked for first is not. */
+  /** Skips an event that can't be read; rethrows when a request to Discord failed. */
   async #read<T>(read: () => Promise<T | undefined>): Promise<T | undefined> {
     const { world } = this.#line.host;
     try {
       return await patiently(world, this.#stopper.signal, read);
     } catch (error) {
       if (error instanceof DiscordProblem || this.#stopper.signal.aborted) throw error;
-      world.log.warn({ err: error, channel: "discord" }, "an event of Discord could not be read; left out");
+      world.log.warn(
+        { err: error, channel: "discord" },
+        "an event from Discord could not be read; it is skipped",
+      );
       return undefined;
     }
   }
@@ -282,7 +285,7 @@ class Listening {
     const { id, token, message } = called;
     if (message !== undefined) await host.receive(message);
     const content = message === undefined ? "I can't answer here." : "Taken.";
-    // Only whoever called it sees this. One that was called long ago can't be answered any more.
+    // Only the sender sees this. An old command can't be answered any more.
     const body = { content, flags: 1 << 6 };
     rest.ask((api, signal) => api.interactions.reply(id, token, body, { signal })).catch(() => {});
   }

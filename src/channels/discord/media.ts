@@ -1,6 +1,6 @@
-// Owns how files that come with a message are read.
-// DM1: only from Discord's own hosts, or the configured one; the token is not sent along, no redirect is
-//      followed, and no more is read than is wanted.
+// Owns reading files that come with a message.
+// DM1: files are read only from Discord's own hosts or the configured one. The token is not sent, no
+//      redirect is followed, and the size is bounded.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import type { Clock } from "../../world.ts";
@@ -13,10 +13,10 @@ import { numberOf } from "./fields.ts";
 const FILES_MAX = 10;
 const HOSTS = ["cdn.discordapp.com", "media.discordapp.net"];
 const VOICE_FLAG = 1 << 13;
-/** For a whole file. */
+/** Time limit for a whole file. */
 const TIMEOUT_MS = 60_000;
 
-/** Where files come from, and the clock of their deadline. */
+/** The server for files, and the clock for deadlines. */
 interface Source {
   readonly restUrl: string;
   readonly clock: Clock;
@@ -28,7 +28,7 @@ function kindOf(mimeType: string, isVoice: boolean): InboundMedia["kind"] {
   return kind === "image" || kind === "audio" || kind === "video" ? kind : "file";
 }
 
-/** The address, if it is one that files may be read from. */
+/** Returns the URL if files may be read from it. */
 function allowed(url: string, restUrl: string): URL | undefined {
   if (!URL.canParse(url)) return undefined;
   const address = new URL(url);
@@ -53,7 +53,7 @@ async function load(
   return fail("too_large", `the file is larger than ${bytesMax} bytes`);
 }
 
-/** The files of a message. */
+/** Returns the files of a message. */
 export function mediaOf(message: Fields, source: Source): InboundMedia[] {
   const isVoice = ((numberOf(message.flags) ?? 0) & VOICE_FLAG) !== 0;
   return objectsOf(message.attachments, FILES_MAX).map((file): InboundMedia => {
@@ -67,7 +67,7 @@ export function mediaOf(message: Fields, source: Source): InboundMedia[] {
       ...(mimeType === undefined ? {} : { mimeType }),
       ...(bytes === undefined || bytes < 0 ? {} : { bytes }),
       async load(maxBytes, signal) {
-        if (address === undefined) return fail("file_problem", "the file is not at one of Discord's hosts");
+        if (address === undefined) return fail("file_problem", "the file is not on one of Discord's hosts");
         if (bytes !== undefined && bytes > maxBytes) {
           return fail("too_large", `the file has ${bytes} bytes; at most ${maxBytes} are read`);
         }

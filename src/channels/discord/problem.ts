@@ -1,27 +1,26 @@
-// Owns what it means when Discord does not do what it was asked for, and the words for it.
-// DP1: a problem says whether the thing may have been done all the same (I5).
-// DP2: no word of it holds the token, an address with a token in it, or a stack.
+// Owns the classification of failed requests to Discord, and their messages. A problem says whether the
+// request may have taken effect (I5). No message holds the token, a URL with a token, or a stack.
 
 import { safeLine } from "../../core/safe-text.ts";
 
-/** What went wrong with one request. */
+/** Kind of failure of one request. */
 export type ProblemKind =
-  /** Too much was asked for; nothing was done. */
+  /** Rate limit; not done. */
   | "limit"
-  /** The token is wrong; nothing was done. */
+  /** The token is wrong; not done. */
   | "token"
-  /** It will never be done. */
+  /** Refused; a retry won't help. */
   | "refused"
-  /** Discord could not be asked, or could not take it; nothing was done. */
+  /** Discord was unreachable or unavailable; not done. */
   | "away"
   /** It may have been done. */
   | "unknown";
 
 export class DiscordProblem extends Error {
   readonly kind: ProblemKind;
-  /** When it may be tried again. */
+  /** Pause before a retry. */
   readonly afterMs: number | undefined;
-  /** Discord's own number for it. */
+  /** Discord's error code. */
   readonly code: number | undefined;
 
   constructor(kind: ProblemKind, message: string, more: { afterMs?: number; code?: number } = {}) {
@@ -32,10 +31,10 @@ export class DiscordProblem extends Error {
   }
 }
 
-/** No such channel: it was deleted, or the id is a person's. */
+/** Unknown channel: deleted, or the id of a person. */
 export const UNKNOWN_CHANNEL = 10003;
 
-/** How many characters of Discord's own words are passed on. */
+/** Characters of Discord's error text that are kept. */
 const WORDS_MAX = 200;
 const PAUSE_MAX_MS = 3_600_000;
 
@@ -43,62 +42,62 @@ const NO_DIRECT =
   "this person takes no direct messages from the bot: they share no server with it, have closed them, or " +
   "have blocked it";
 
-/** The refusals that people meet. */
+/** Messages for common refusals. */
 const WORDS: Readonly<Record<number, string>> = {
   [UNKNOWN_CHANNEL]: "there is no such channel or person, or the bot was removed from the server",
   10004: "there is no such server, or the bot was removed from it",
   10013: "there is no such person",
   50001: "the bot can't see this channel: give its role the permission View Channel there",
   50007: NO_DIRECT,
-  50008: "in this kind of channel no text can be sent",
+  50008: "text can't be sent to this kind of channel",
   50013:
     "the bot lacks a permission there: Send Messages, in a thread Send Messages in Threads, for a new " +
     "thread Create Public Threads",
   50083: "this thread is archived, and the bot may not open it again",
   50278: NO_DIRECT,
   160005: "this thread is locked",
-  160006: "this server has as many active threads as it may have",
+  160006: "this server has reached its limit of active threads",
 };
 
 export const TOKEN_WORDS =
   "Discord refuses the bot's token: copy it anew from the developer portal, under Bot, and set " +
   "channels.discord.token";
 
-/** The outcome of an answer that is no success. `code`, `message`: of its body. */
+/** Returns the problem for an error response. `code`, `message`: from its body. */
 export function refusal(status: number, code: number | undefined, message: string): DiscordProblem {
   const said = safeLine(message.slice(0, WORDS_MAX)).slice(0, WORDS_MAX);
   const numbers = code === undefined || code === 0 ? `${status}` : `${status}, code ${code}`;
   const more = code === undefined ? {} : { code };
   if (status === 401) return new DiscordProblem("token", TOKEN_WORDS, more);
-  // Direct messages to many strangers in a row are held up with this code; it passes.
+  // Discord throttles direct messages to many strangers with this code; it passes.
   if (code === 40003) return limited(60_000);
-  // The first two mean that nobody was there to take the request; the rest may have been done in part.
+  // With these two nothing took the request; with other codes it may be partly done.
   if (status === 502 || status === 503) {
     return new DiscordProblem("away", `Discord can't take it at the moment (${status})`, more);
   }
   if (status >= 500) return new DiscordProblem("unknown", `Discord failed with ${status}`, more);
-  // A path that Discord does not know: whoever answers is not Discord.
+  // Discord knows this path, so another server has answered.
   if (status === 404 && (code ?? 0) === 0) {
-    return new DiscordProblem("refused", "what answers at restUrl is not Discord's interface (404)", more);
+    return new DiscordProblem("refused", "the server at restUrl is not Discord's API (404)", more);
   }
   const known = code === undefined ? undefined : WORDS[code];
   return new DiscordProblem("refused", `${known ?? `Discord refused it: ${said}`} (${numbers})`, more);
 }
 
-/** Too much was asked for. */
+/** Returns the problem for a rate limit. */
 export function limited(afterMs: number): DiscordProblem {
   const pauseMs = Math.min(PAUSE_MAX_MS, Math.max(1_000, Math.ceil(afterMs)));
   const text = `Discord asks to wait for ${Math.ceil(pauseMs / 1_000)} s`;
   return new DiscordProblem("limit", text, { afterMs: pauseMs });
 }
 
-/** Before anything was sent: the name has no address, nobody listens, the certificate is wrong. */
+/** Errors before anything was sent: no address for the name, connection refused, invalid certificate. */
 const NOT_SENT = new RegExp(
   "^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|UND_ERR_CONNECT_TIMEOUT" +
     "|CERT_.*|ERR_TLS_.*|ERR_SSL_.*|DEPTH_.*|SELF_SIGNED_.*|UNABLE_TO_.*)$",
 );
 
-/** A request that got no answer. */
+/** Returns the problem for a request without a response. */
 export function unanswered(error: unknown): DiscordProblem {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   const code = String((cause as NodeJS.ErrnoException | undefined)?.code ?? "no answer");

@@ -1,7 +1,8 @@
-// Owns the requests to Discord: each is made once, in bounded time and memory, and fails in words.
-// DR1: nothing waits or tries again inside the library: whoever asked decides (the outbox, the account).
-// DR2: one deadline for all of a request; an answer that is larger than wanted is none.
-// DR3: no redirect is followed: the token goes to the configured address alone.
+// Owns the requests to Discord: each is sent once, with bounded time and memory, and fails with a clear
+// message.
+// The library never waits or retries: the caller (outbox, account) decides.
+// DR2: one deadline covers the whole request; an answer over the size limit is discarded.
+// DR3: redirects are not followed: the token goes only to the configured address.
 
 import type { API } from "@discordjs/core";
 import type { RESTOptions } from "@discordjs/rest";
@@ -12,19 +13,19 @@ import { objectOf } from "../fields.ts";
 import { numberOf } from "./fields.ts";
 import { DiscordProblem, limited, refusal, unanswered } from "./problem.ts";
 
-/** From the request to the last byte of its answer. */
+/** From the request to the last byte of the response. */
 const TIMEOUT_MS = 15_000;
-/** A hundred messages, each as long as it may be, are smaller. */
+/** Larger than a hundred messages of maximum length. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 
-/** How Discord is asked: the library's calls by name. */
+/** Discord's REST client: the library's calls by name. */
 export interface Rest {
-  /** Failures are `DiscordProblem`s. */
+  /** Makes one call. Rejects with a `DiscordProblem`. */
   ask<T>(call: (api: API, signal: AbortSignal) => Promise<T>, outside?: AbortSignal): Promise<T>;
   close(): void;
 }
 
-/** Reads a body, at most so many bytes. */
+/** Reads at most `bytesMax` of a body. */
 async function readBody(
   body: ReadableStream<Uint8Array> | null,
   bytesMax: number,
@@ -32,7 +33,7 @@ async function readBody(
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   if (body === null) return new Uint8Array();
-  // Leaving the loop early closes the stream, and with it the connection.
+  // Leaving the loop early closes the stream and its connection.
   for await (const chunk of body) {
     bytes += chunk.length;
     if (bytes > bytesMax) return undefined;
@@ -41,7 +42,7 @@ async function readBody(
   return Buffer.concat(chunks);
 }
 
-/** An answer whose body is an object or a list, whatever was sent: the library trusts it. */
+/** Returns a response whose body is always an object or a list, because the library trusts it. */
 function tidied(status: number, headers: Headers, text: string): Response {
   const tidy = new Headers([...headers].filter(([name]) => /^(x-ratelimit-|retry-after$)/.test(name)));
   tidy.set("content-type", "application/json");
@@ -68,18 +69,21 @@ async function request(ask: Fetch, url: string, init: RequestInit): Promise<Resp
   const { status, headers } = answer;
   const isRead = init.method === "GET";
   const bytes = await readBody(answer.body, ANSWER_BYTES_MAX).catch((error: unknown) => {
-    // What was written is written, even if the words about it are lost.
+    // A write has taken effect even if its response is lost.
     if (isRead || !answer.ok) throw unanswered(error);
     return new Uint8Array();
   });
   if (bytes === undefined && isRead) throw new DiscordProblem("unknown", "Discord's answer was too large");
   if (status >= 300 && status < 400) {
-    throw new DiscordProblem("refused", `the address answered with a redirect (${status}); none is followed`);
+    throw new DiscordProblem(
+      "refused",
+      `the address answered with a redirect (${status}); redirects are not followed`,
+    );
   }
   return tidied(status, headers, Buffer.from(bytes ?? []).toString("utf8"));
 }
 
-/** What a call of the library ended with, in our words. `kinds`: the classes of its errors. */
+/** Converts an error of the library. `kinds`: its error classes. */
 function problemOf(error: unknown, kinds: typeof import("@discordjs/rest")): DiscordProblem {
   if (error instanceof DiscordProblem) return error;
   if (error instanceof kinds.RateLimitError) {
@@ -93,14 +97,14 @@ function problemOf(error: unknown, kinds: typeof import("@discordjs/rest")): Dis
   return unanswered(error);
 }
 
-/** Opens the way to one account's Discord. */
+/** Opens the REST client of one account. */
 export async function openRest(account: DiscordAccount, world: World): Promise<Rest> {
   const [kinds, { API }] = await Promise.all([import("@discordjs/rest"), import("@discordjs/core")]);
   const ask = outgoingFetch("channel", account.restUrl);
   const makeRequest = (url: string, init: RequestInit) => request(ask, url, init);
   const rest = new kinds.REST({
     api: account.restUrl,
-    // Our own deadline is earlier: this one would stop before the body.
+    // Our own deadline is earlier: the library's one excludes the body.
     timeout: TIMEOUT_MS * 2,
     retries: 0,
     rejectOnRateLimit: () => true,
@@ -109,7 +113,7 @@ export async function openRest(account: DiscordAccount, world: World): Promise<R
   const api = new API(rest);
   return {
     async ask(call, outside) {
-      // After an answer 401 the library forgets the token.
+      // The library forgets the token after a 401.
       rest.setToken(account.token);
       const stopper = new AbortController();
       const late = new DiscordProblem("unknown", `Discord did not answer within ${TIMEOUT_MS / 1_000} s`);

@@ -1,8 +1,8 @@
-// Owns how text leaves for Discord, and where it goes.
-// DO1: no text of a model pings anybody, and no link in it grows a preview.
-// DO2: Discord knows a text by its nonce for some minutes: an attempt whose end is not known is made once
-//      more with the same one, and shows the text once. After that its outcome is unknown (I5).
-// DO3: a route names a channel, a thread by its parent and its own id, or a person.
+// Owns sending text to Discord, and its destinations.
+// DO1: text of a model never pings anybody and gets no link preview.
+// DO2: Discord deduplicates by nonce for some minutes: an attempt with an unknown result is repeated
+//      once with the same nonce and shows the text once. After that its outcome is unknown (I5).
+// A route names a channel, a thread (by its parent and its own id), or a person.
 
 import { createHash } from "node:crypto";
 import { dropOldest } from "../../core/bounded.ts";
@@ -10,18 +10,18 @@ import { fail, ok, type Result } from "../../core/errors.ts";
 import type { Route } from "../../core/route.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { DeliveryOutcome, OpenedThread, OutgoingMessage } from "../channel.ts";
+import type { Places } from "./channel-cache.ts";
 import { idOf } from "./fields.ts";
-import type { Places } from "./places.ts";
 import { DiscordProblem, UNKNOWN_CHANNEL } from "./problem.ts";
 import type { Rest } from "./rest.ts";
 
-/** Flags of a message: links in it are not shown as pictures below it. */
+/** Message flag: no link previews. */
 const SUPPRESS_EMBEDS = 1 << 2;
-/** Discord takes 25 characters. */
+/** Discord's limit is 25 characters. */
 const NONCE_CHARS = 22;
 const DIRECT_CHATS_MAX = 1_000;
 const TITLE_CHARS_MAX = 100;
-/** The platform's numbers for threads that everybody sees; the second in channels of announcements. */
+/** Channel types of public threads; the second is for announcement channels. */
 const PUBLIC_THREAD = 11;
 const NEWS_THREAD = 10;
 const NO_DIRECT_THREADS = "Discord has no threads in direct messages";
@@ -40,7 +40,7 @@ function outcomeOf({ kind, message: error, afterMs }: DiscordProblem): DeliveryO
   switch (kind) {
     case "limit":
       return { kind: "retry", error, ...(afterMs === undefined ? {} : { afterMs }) };
-    // Nothing was done; once the token is set right, or Discord is there again, it goes out.
+    // Not done; the retry succeeds when the token is corrected or Discord is available.
     case "token":
     case "away":
       return { kind: "retry", error };
@@ -57,21 +57,21 @@ function asProblem(error: unknown): DiscordProblem {
 
 function noId(text: string): string {
   const shown = JSON.stringify(safeLine(text.slice(0, 60)));
-  return `${shown} is no id of Discord: it must be the number of a channel, a thread or a person`;
+  return `${shown} is not a Discord id: use the id of a channel, a thread or a person`;
 }
 
-/** One line that Discord takes as the name of a thread. */
+/** Returns one line that Discord accepts as the name of a thread. */
 function titleOf(title: string): string {
   const line = safeLine(title.slice(0, TITLE_CHARS_MAX * 4))
     .replace(/(\s|\\n)+/g, " ")
     .trim();
-  // Half a character at the end is no character.
+  // Removes half of a surrogate pair at the end.
   return line.slice(0, TITLE_CHARS_MAX).replace(/[\ud800-\udbff]$/, "") || "Thread";
 }
 
-/** What leaves by one account. */
+/** Creates the sender of one account. */
 export function createSender(rest: Rest, places: Places): Sender {
-  /** The direct chat with a person, by the person's id. */
+  /** Direct chats by the person's id. */
   const directChats = new Map<string, string>();
 
   async function post(to: string, message: OutgoingMessage): Promise<void> {
@@ -85,12 +85,12 @@ export function createSender(rest: Rest, places: Places): Sender {
     } catch (error) {
       if (!(error instanceof DiscordProblem) || error.kind !== "unknown") throw error;
       const again = await once().then(() => undefined, asProblem);
-      // Whatever is said to the second, the first may have arrived.
+      // Whatever the second attempt returns, the first may have arrived.
       if (again !== undefined) throw new DiscordProblem("unknown", again.message);
     }
   }
 
-  /** The direct chat with this person; undefined: it is nobody. */
+  /** Returns the direct chat with this person; undefined: no such person. */
   async function directChat(personId: string): Promise<string | undefined> {
     try {
       const chat = await rest.ask((api, signal) => api.users.createDM(personId, { signal }));
@@ -102,7 +102,7 @@ export function createSender(rest: Rest, places: Places): Sender {
     } catch (error) {
       const problem = asProblem(error);
       if (problem.kind === "refused") return undefined;
-      // A chat that was made, and not told of, is found again by asking again.
+      // Repeating is safe: Discord returns the existing chat.
       throw problem.kind === "unknown" ? new DiscordProblem("away", problem.message) : problem;
     }
   }
@@ -139,7 +139,7 @@ export function createSender(rest: Rest, places: Places): Sender {
   };
 }
 
-/** Makes a thread in the channel of this place: inside a thread it is one beside it. */
+/** Creates a thread in this channel; in a thread, beside it. */
 async function openThread(
   rest: Rest,
   places: Places,
@@ -155,15 +155,16 @@ async function openThread(
     const type = place?.isNews === true ? NEWS_THREAD : PUBLIC_THREAD;
     const thread = await rest.ask((api, signal) =>
       place?.kind === "forum"
-        ? // In a forum a thread begins with a message.
+        ? // In a forum a thread needs a first message.
           api.channels.createForumThread(parent, { name, message: { content: name } }, { signal })
         : api.channels.createThread(parent, { name, type }, undefined, { signal }),
     );
     const threadId = idOf((thread as { id?: unknown }).id);
-    if (threadId === undefined) return fail("channel_failed", "Discord did not say which thread it made");
+    if (threadId === undefined)
+      return fail("channel_failed", "Discord did not return the id of the new thread");
     return ok({ route: { ...at, threadId }, kind: "created" });
   } catch (error) {
     const { message } = asProblem(error);
-    return fail("channel_failed", `Discord made no thread: ${message}`);
+    return fail("channel_failed", `Discord did not create a thread: ${message}`);
   }
 }

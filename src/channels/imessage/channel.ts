@@ -1,9 +1,10 @@
-// Owns iMessage as a channel, over a program that speaks for Messages on this Mac (`imsg rpc`): its accounts,
-// what comes in from them, and what leaves.
-// IC1: how far was read is remembered after a message was stored (I2): what comes between is read again
-//      after a restart of either side, and is known.
-// IC2: what comes faster than it is stored is not kept in memory: it is read again from where storing stands.
-// IC3: a program that ends is started again: by whoever listens, after pauses that grow, and by what leaves.
+// Owns the channel `imessage`, over a program that speaks to Messages on this Mac (`imsg rpc`): its accounts,
+// and messages in and out.
+// IC1: the read position is stored after the message (I2): newer messages are read again after a restart
+//      of either side and recognised.
+// IC2: messages that arrive faster than they are stored are not kept in memory: reading resumes from the
+//      stored position.
+// An exited program is restarted: by the listener, after growing pauses, and by a delivery.
 
 import type { IMessageAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
@@ -14,22 +15,22 @@ import { type Account, accountName, type Ear, ListenProblem } from "../accounts.
 import type { Channel, ChannelHost, DeliveryOutcome, OutgoingMessage } from "../channel.ts";
 import { countOf, type Fields, objectsOf, textOf } from "../fields.ts";
 import { plainText, readMarkdown } from "../markdown.ts";
-import { receivePatiently } from "../patient-receive.ts";
+import { receivePatiently } from "../retry-receive.ts";
 import { readAttachment } from "./files.ts";
 import { isGroupId, type Parent, readMessage } from "./message.ts";
 import type { Answer, Program } from "./program.ts";
 import { createRunner, type Runner } from "./runner.ts";
 
 const ID = "imessage";
-/** Messages takes longer texts, but people do not. */
+/** Messages accepts longer texts, but people prefer shorter ones. */
 const TEXT_MAX_CHARS = 4_000;
 const ASK_TIMEOUT_MS = 15_000;
 const UNWATCH_MS = 2_000;
-/** Messages may have to be started, and waits for its own network. */
+/** Messages may have to start first, and waits for its own network. */
 const SEND_TIMEOUT_MS = 120_000;
-/** Of what was told and is not stored yet. */
+/** Limit for received messages that are not stored yet. */
 const BACKLOG_BYTES_MAX = 8 * 1024 * 1024;
-/** In how much of a chat's past an answered message is looked for. */
+/** Number of recent messages searched for the one that a reply answers. */
 const HISTORY = 100;
 const CURSOR = "rowid";
 
@@ -41,7 +42,7 @@ const CODES = {
   blocked: -32004,
 };
 
-interface Place {
+interface IMessageAccountContext {
   readonly settings: IMessageAccount;
   readonly host: ChannelHost;
   readonly runner: Runner;
@@ -56,7 +57,7 @@ function wordsOf(answer: Exclude<Answer, { kind: "result" }>): string {
     : `imsg: ${safeLine(answer.message).slice(0, 200) || answer.code}`;
 }
 
-/** A refusal to be read from, as the state of the account. */
+/** Converts a failed request to the problem shown as the account's status. */
 function problemOf(answer: Exclude<Answer, { kind: "result" }>): ListenProblem {
   if (answer.kind === "error" && (answer.code === CODES.database || NO_ACCESS.test(answer.message))) {
     const text = "imsg may not read the Messages database: give the gateway's program Full Disk Access";
@@ -68,30 +69,30 @@ function problemOf(answer: Exclude<Answer, { kind: "result" }>): ListenProblem {
   return new ListenProblem(wordsOf(answer));
 }
 
-interface Told {
+interface ReceivedMessage {
   readonly subscription: unknown;
   readonly message: Fields;
   readonly bytes: number;
 }
 
-/** What was told by the program, in order, until it is taken. */
+/** Messages from the program, in order, until they are taken. */
 class Backlog {
-  readonly #waiting: Told[] = [];
+  readonly #waiting: ReceivedMessage[] = [];
   #bytes = 0;
   #wake: (() => void) | undefined;
   #problem: ListenProblem | undefined;
   #isOver = false;
 
-  add(told: Told): void {
+  add(told: ReceivedMessage): void {
     if (this.#problem !== undefined || this.#isOver) return;
     this.#bytes += told.bytes;
     if (this.#bytes > BACKLOG_BYTES_MAX)
-      this.fail(new ListenProblem("messages come faster than they are stored"));
+      this.fail(new ListenProblem("messages arrive faster than they are stored"));
     else this.#waiting.push(told);
     this.#wake?.();
   }
 
-  /** What is there is taken all the same; then it throws. */
+  /** Queued messages are still returned; then `next` throws. */
   fail(problem: ListenProblem): void {
     this.#problem ??= problem;
     this.#wake?.();
@@ -102,8 +103,8 @@ class Backlog {
     this.#wake?.();
   }
 
-  /** The next one; undefined: it is over. */
-  async next(): Promise<Told | undefined> {
+  /** Returns the next message; undefined: the stream is over. */
+  async next(): Promise<ReceivedMessage | undefined> {
     while (!this.#isOver) {
       const told = this.#waiting.shift();
       if (told !== undefined) {
@@ -119,13 +120,13 @@ class Backlog {
   }
 }
 
-/** One account that is listened at. */
+/** Listens to one account. */
 class Listener {
-  readonly #place: Place;
-  /** Everything up to this row is stored, or nothing to store. */
+  readonly #place: IMessageAccountContext;
+  /** Row up to which everything is stored or skipped. */
   #row: number | undefined;
 
-  constructor(place: Place) {
+  constructor(place: IMessageAccountContext) {
     this.#place = place;
   }
 
@@ -154,7 +155,7 @@ class Listener {
       await this.#work(backlog, program, subscription, signal);
     } finally {
       unhear();
-      // A program that goes on for what leaves need not go on to watch.
+      // A program that continues to run for deliveries should stop watching.
       if (subscription !== undefined)
         await program.request("watch.unsubscribe", { subscription }, UNWATCH_MS);
       signal.removeEventListener("abort", end);
@@ -167,16 +168,17 @@ class Listener {
   ): void {
     const { subscription } = params;
     if (method === "message") backlog.add({ subscription, message: fieldsOf(params.message), bytes });
-    if (method === "watch.overflow") backlog.fail(new ListenProblem("imsg had more messages than were read"));
+    if (method === "watch.overflow")
+      backlog.fail(new ListenProblem("imsg dropped messages because they were not read fast enough"));
     if (method === "error") {
-      const words = textOf(fieldsOf(params.error).message) ?? "it can't read messages any more";
+      const words = textOf(fieldsOf(params.error).message) ?? "it can no longer read messages";
       backlog.fail(problemOf({ kind: "error", code: 0, message: words, data: {} }));
     }
   }
 
   async #work(backlog: Backlog, program: Program, mine: unknown, signal: AbortSignal): Promise<void> {
     for (let told = await backlog.next(); told !== undefined; told = await backlog.next()) {
-      // One that was told to somebody who has gone.
+      // A message for an earlier subscription.
       if (told.subscription !== mine) continue;
       await this.#take(told.message, program, signal);
     }
@@ -191,21 +193,21 @@ class Listener {
       parentOf: (guid, chatId) => findParent(program, guid, chatId),
     });
     const account = accountName(ID, accountId);
-    if (read.kind === "unreadable") host.world.log.warn({ account }, `a message was left out: ${read.why}`);
-    // Newer programs say themselves from where nothing is missed.
+    if (read.kind === "unreadable") host.world.log.warn({ account }, `a message was skipped: ${read.why}`);
+    // Newer programs send the row themselves.
     const row = countOf(told.cursor) ?? countOf(told.id);
     if (read.kind !== "message") return;
-    // Before the first message nothing is remembered, and a new start would begin behind it.
+    // Without a stored position, a restart would begin after this message.
     if (this.#row === undefined && row !== undefined && row > 1) this.#row = row - 1;
     await receivePatiently(host, account, read.message, signal);
     if (row === undefined || row <= (this.#row ?? 0)) return;
     this.#row = row;
-    // Lost, it costs that the message comes again, and is known.
+    // Losing it is harmless: the message arrives again and is recognised.
     await host.remember(accountId, CURSOR, String(row)).catch(() => undefined);
   }
 }
 
-/** Looks for a message in the newest of its chat. */
+/** Finds a message among the newest of its chat. */
 async function findParent(program: Program, guid: string, chatId: number): Promise<Parent | undefined> {
   const answer = await program.request(
     "messages.history",
@@ -226,7 +228,7 @@ async function findParent(program: Program, guid: string, chatId: number): Promi
 
 const HANDLE = /^(?:\+?[0-9]{3,20}|[^\s@;]{1,100}@[^\s@;]{1,100})$/;
 
-/** How `send` is told where to: a person's number or address, or a group's id. */
+/** Returns the recipient as `send` takes it: a person's number or address, or a group's id. */
 function targetOf(to: string): Fields | undefined {
   if (isGroupId(to) && /^[\x21-\x7e]{1,300}$/.test(to)) return { chat_guid: to };
   return HANDLE.test(to) ? { to } : undefined;
@@ -236,7 +238,7 @@ function outcomeOf(answer: Answer): DeliveryOutcome {
   if (answer.kind === "result") return { kind: "sent" };
   const error = wordsOf(answer);
   if (answer.kind === "failed") return { kind: answer.reached ? "unknown" : "retry", error };
-  // Newer programs know whether anything was begun.
+  // Newer programs report whether sending began.
   if (answer.data.retry_safe === true) return { kind: "retry", error };
   switch (answer.code) {
     case CODES.params:
@@ -247,17 +249,20 @@ function outcomeOf(answer: Answer): DeliveryOutcome {
     case CODES.blocked:
       return { kind: "retry", error };
     default:
-      // Among them -32001, by which imsg itself says that it may have been sent.
+      // Includes -32001: imsg reports that the text may have been sent.
       if (!NO_ACCESS.test(answer.message)) return { kind: "unknown", error };
       return { kind: "retry", error: "imsg may not control Messages: allow it under Privacy, Automation" };
   }
 }
 
-async function deliver({ runner }: Place, { route, text }: OutgoingMessage): Promise<DeliveryOutcome> {
+async function deliver(
+  { runner }: IMessageAccountContext,
+  { route, text }: OutgoingMessage,
+): Promise<DeliveryOutcome> {
   const target = targetOf(route.to);
   if (target === undefined) {
     const words = safeLine(route.to).slice(0, 60);
-    return { kind: "refused", error: `${words} is no number, mail address or group id of iMessage` };
+    return { kind: "refused", error: `${words} is not an iMessage number, mail address or group id` };
   }
   let program: Program;
   try {
@@ -270,12 +275,12 @@ async function deliver({ runner }: Place, { route, text }: OutgoingMessage): Pro
     { ...target, text: plainText(readMarkdown(text)) },
     SEND_TIMEOUT_MS,
   );
-  // An earlier text, of which nobody knows what became, keeps the later ones from leaving until a new start.
+  // A text with an unknown result blocks later ones until a restart.
   if (answer.kind === "error" && answer.code === CODES.blocked) await runner.restart();
   return outcomeOf(answer);
 }
 
-async function test({ runner }: Place): Promise<Result<string>> {
+async function test({ runner }: IMessageAccountContext): Promise<Result<string>> {
   try {
     const program = await runner.program();
     const chats = await program.request("chats.list", { limit: 1 }, ASK_TIMEOUT_MS);
@@ -286,13 +291,13 @@ async function test({ runner }: Place): Promise<Result<string>> {
       version === undefined ? "Messages, by imsg" : `Messages, by imsg ${safeLine(version).slice(0, 40)}`,
     );
   } catch (error) {
-    return fail("channel_failed", error instanceof Error ? error.message : "imsg could not be asked");
+    return fail("channel_failed", error instanceof Error ? error.message : "the request to imsg failed");
   }
 }
 
-/** Opens iMessage with its accounts, of which there is at least one. */
+/** Opens the channel with at least one account. */
 export function openIMessage(accounts: readonly IMessageAccount[], host: ChannelHost): Channel {
-  const places = accounts.map((settings): Place => {
+  const places = accounts.map((settings): IMessageAccountContext => {
     const name = accountName(ID, settings.accountId);
     return { settings, host, runner: createRunner(settings.command, name, host.world) };
   });

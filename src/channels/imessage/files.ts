@@ -1,7 +1,7 @@
-// Owns how a file is read that Messages keeps: its path comes from a program, what is there from strangers.
-// IF1: only regular files below the folders that are allowed are read; what a link leads out of them is not.
-// IF2: no more bytes are read than are wanted, whatever the file says of its size, and nothing is waited for:
-//      a pipe or a device is no file.
+// Owns reading attachments that Messages keeps. The path comes from a program and the content from strangers.
+// IF1: only regular files inside the allowed folders are read; a link out of them is not followed.
+// IF2: the number of bytes is bounded, whatever size the file reports, and nothing blocks: a pipe or a
+//      device is rejected.
 
 import { constants } from "node:fs";
 import { open, realpath } from "node:fs/promises";
@@ -11,14 +11,14 @@ import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
 
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** A path of a Mac, whose home is `~`. */
+/** Expands `~` to the home directory. */
 function atHome(path: string): string {
   return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
 }
 
 const missing = (why: string): Failure => fail("file_problem", `the file could not be fetched: ${why}`);
 
-/** The real path, if it is below one of the folders. */
+/** Returns the real path if it is inside one of the folders. */
 async function allowedPath(path: string, folders: readonly string[]): Promise<string | undefined> {
   const real = await realpath(atHome(path));
   for (const folder of folders) {
@@ -32,14 +32,14 @@ async function read(path: string, maxBytes: number, signal: AbortSignal): Promis
   const file = await open(path, FLAGS);
   try {
     const stats = await file.stat();
-    if (!stats.isFile()) return missing("it is no regular file");
+    if (!stats.isFile()) return missing("it is not a regular file");
     const tooLarge = fail("too_large", `the file has more than ${maxBytes} bytes`);
     if (stats.size > maxBytes) return tooLarge;
-    // One byte more than it should have: a file that grows is told from one that is whole.
+    // One extra byte detects a file that is growing.
     const buffer = new Uint8Array(stats.size + 1);
     let bytes = 0;
     while (bytes < buffer.length) {
-      if (signal.aborted) return missing("it was ended from here");
+      if (signal.aborted) return missing("it was canceled");
       const { bytesRead } = await file.read(buffer, bytes, buffer.length - bytes, bytes);
       if (bytesRead === 0) break;
       bytes += bytesRead;
@@ -50,7 +50,7 @@ async function read(path: string, maxBytes: number, signal: AbortSignal): Promis
   }
 }
 
-/** Reads a file that the program names. */
+/** Reads a file at a path from the program. */
 export async function readAttachment(
   path: string,
   folders: readonly string[],
@@ -64,6 +64,6 @@ export async function readAttachment(
     return await read(real, maxBytes, signal);
   } catch (error) {
     const { code = "unknown" } = error as NodeJS.ErrnoException;
-    return missing(code === "ENOENT" ? "it is not there any more" : code);
+    return missing(code === "ENOENT" ? "it no longer exists" : code);
   }
 }

@@ -1,7 +1,7 @@
-// Owns how what imsg tells of a message becomes a message: what it says, who said it, where.
-// IM1: nothing in it is believed to have a shape: what can't be read is left out, with a reason for the log.
-// IM2: what was written from this Mac's own account is no message, nor is a reaction.
-// IM3: Messages marks nobody who is named: a name of the agent's in the text names it, as a word of its own.
+// Owns the conversion of imsg's messages to messages of all platforms.
+// IM1: the data is untrusted: a message that can't be read is skipped, with a reason for the log.
+// IM2: messages from this Mac's own account and reactions are ignored.
+// IM3: Messages has no mentions: one of the agent's names as a separate word in the text counts as one.
 
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -15,7 +15,7 @@ const QUOTE_CHARS_MAX = 8_000;
 const ATTACHMENTS_MAX = 32;
 const POLL_OPTIONS_MAX = 20;
 
-/** A message that is answered, as far as it is known. */
+/** Known fields of the message that a reply answers. */
 export interface Parent {
   readonly text: string;
   readonly isOwn: boolean;
@@ -25,13 +25,13 @@ export interface Parent {
 export interface Reading {
   readonly channel: string;
   readonly accountId: string;
-  /** How people call the agent in a group. */
+  /** Names of the agent in a group. */
   readonly names: readonly string[];
-  /** What an attachment is loaded by. */
+  /** Returns the loader for an attachment. */
   readonly load: (path: string) => InboundMedia["load"];
-  /** Looks for the message with this id in this chat. */
+  /** Finds the message with this id in this chat. */
   readonly parentOf: (guid: string, chatId: number) => Promise<Parent | undefined>;
-  /** For a message that says no time. */
+  /** Time for a message without one. */
   readonly now: number;
 }
 
@@ -49,7 +49,7 @@ function nameOf(value: unknown): string | undefined {
   return textOf(value)?.slice(0, NAME_CHARS_MAX).toWellFormed();
 }
 
-/** `+15550100` and `ada@example.org` are people; what has `;+;` in its id is a group. */
+/** Whether an id is a group's: it contains `;+;`. People are like `+15550100` or `ada@example.org`. */
 export function isGroupId(id: string): boolean {
   return id.includes(";+;");
 }
@@ -57,7 +57,7 @@ export function isGroupId(id: string): boolean {
 function mediaKind(mimeType: string | undefined, uti: string | undefined): InboundMedia["kind"] {
   const [type] = (mimeType ?? "").split("/");
   if (type === "image" || type === "video") return type;
-  // Messages records in Core Audio's own format; files that are sent along have others.
+  // Voice messages use Core Audio's own format; other audio files don't.
   if (uti === "com.apple.coreaudio-format") return "voice";
   return type === "audio" ? "audio" : "file";
 }
@@ -101,7 +101,7 @@ function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
 }
 
-/** Whether one of the names is in a text, alone or behind an `@`. */
+/** Whether a text contains one of the names, alone or after an `@`. */
 function isNamed(text: string, names: readonly string[]): boolean {
   return names.some((name) => {
     const word = `(?<![\\p{L}\\p{N}_])${escaped(name)}(?![\\p{L}\\p{N}_])`;
@@ -109,13 +109,13 @@ function isNamed(text: string, names: readonly string[]): boolean {
   });
 }
 
-/** A text without the call `@name` before it: what is behind it may be a command. */
+/** Removes a leading `@name`, because a command may follow it. */
 function withoutCall(text: string, names: readonly string[]): string {
   const call = names.map(escaped).join("|");
   return call === "" ? text : text.replace(new RegExp(`^@(?:${call})[,:]?\\s+(?=\\S)`, "iu"), "");
 }
 
-/** Text that files stand in is marked by this; it says nothing. */
+/** Placeholder for a file in the text. */
 const PLACEHOLDER = /\uFFFC/g;
 
 async function quoteOf(message: Fields, { parentOf }: Reading): Promise<Parent | undefined> {
@@ -124,13 +124,13 @@ async function quoteOf(message: Fields, { parentOf }: Reading): Promise<Parent |
   const chatId = countOf(message.chat_id);
   const known = chatId === undefined ? undefined : await parentOf(guid, chatId);
   if (known !== undefined) return known;
-  // What imsg tells beside the message does not say whether it was ours.
+  // imsg does not report whether the quoted message was ours.
   const text = textOf(message.reply_to_text);
   const sender = nameOf(message.reply_to_sender);
   return text === undefined ? undefined : { text, isOwn: false, ...optional({ sender }) };
 }
 
-/** Reads what was told as one message. */
+/** Reads one message. */
 export async function readMessage(message: Fields, reading: Reading): Promise<Read> {
   const { channel, accountId, names, load, now } = reading;
   if (message.is_from_me === true || message.is_reaction === true) return { kind: "nothing" };
@@ -138,7 +138,7 @@ export async function readMessage(message: Fields, reading: Reading): Promise<Re
   const messageId = idOf(message.guid) ?? (row === undefined ? undefined : `row:${row}`);
   if (messageId === undefined) return { kind: "unreadable", why: "it has no id" };
   const sender = idOf(message.sender);
-  if (sender === undefined) return { kind: "unreadable", why: "it does not say whom it is from" };
+  if (sender === undefined) return { kind: "unreadable", why: "it has no sender" };
   const guid = idOf(message.chat_guid);
   const identifier = idOf(message.chat_identifier);
   const isGroup = message.is_group === true || (guid !== undefined && isGroupId(guid));

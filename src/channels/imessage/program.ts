@@ -1,10 +1,11 @@
-// Owns the program that speaks for Messages (`imsg rpc`): its start, its pipes, what it is asked, its end.
-// IP1: it is the leader of a process group of its own, and gets an environment that is made for it: nothing
-//      of the gateway's.
-// IP2: a request that failed says whether the program may have got it: what could not be written was not got.
-// IP3: nothing that it writes fills our memory, and what it does not read is bounded, too.
-// IP4: a stop is asked for by the end of its input, then by SIGTERM, then made with SIGKILL. If the gateway
-//      itself is killed, the end of the input is what is left of that.
+// Owns the program that speaks to Messages (`imsg rpc`): its start, pipes, requests and exit.
+// IP1: it leads its own process group and gets an environment made for it, without the gateway's
+//      variables.
+// IP2: a failed request says whether the program may have received it: a request that could not be
+//      written was not received.
+// IP3: memory is bounded in both directions: for its output, and for input that it does not read.
+// IP4: it is stopped by closing its input, then by SIGTERM, then by SIGKILL. If the gateway itself is
+//      killed, its input closes.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { homedir, userInfo } from "node:os";
@@ -15,46 +16,46 @@ import type { Timer, World } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
 import type { Fields } from "../fields.ts";
 
-/** Of one line that it writes; a longer one is thrown away while it comes. */
+/** Limit for one line of output; a longer line is discarded while it arrives. */
 const LINE_BYTES_MAX = 4 * 1024 * 1024;
-/** What it has not read of what it was sent. */
+/** Limit for unread input. */
 const UNREAD_BYTES_MAX = 1024 * 1024;
 const LAST_WORDS_CHARS = 2_000;
 const TOLD_CHARS = 300;
-/** How long it may take to answer its first request, and how long each step of its stop may take. */
+/** Time limit for its first answer, and for each step of its stop. */
 const START_MS = 20_000;
 const STOP_STEP_MS = 2_000;
-/** Where programs are on a Mac. */
+/** PATH on a Mac. */
 const SEARCH_PATH_MAC = "/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 const NEWLINE = 10;
 
-/** What became of a request. */
+/** Result of a request. */
 export type Answer =
   | { readonly kind: "result"; readonly value: unknown }
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: Fields }
-  /** `reached`: the program may have got it. */
+  /** `reached`: the program may have received it. */
   | { readonly kind: "failed"; readonly reached: boolean; readonly why: string };
 
-/** Something that the program tells without being asked. `bytes`: how long its line was. */
+/** Handles a notification. `bytes`: length of its line. */
 export type Notice = (method: string, params: Fields, bytes: number) => void;
 
 export interface Program {
   request(method: string, params: Fields, timeoutMs: number): Promise<Answer>;
-  /** One listener at a time; the returned function ends it. */
+  /** Sets the only listener; the returned function removes it. */
   listen(notice: Notice): () => void;
-  /** Resolves with why, in words. */
+  /** Resolves with the reason, in words. */
   readonly ended: Promise<string>;
   running(): boolean;
   stop(): Promise<void>;
 }
 
-/** What it is started with: its home, a language, and where programs are. */
+/** Returns its environment: home, language, and PATH. */
 function environment(): Record<string, string> {
   const { username } = userInfo();
   return { HOME: homedir(), USER: username, LOGNAME: username, LANG: "en_US.UTF-8", PATH: SEARCH_PATH_MAC };
 }
 
-/** Cuts what the program writes into lines. */
+/** Splits output into lines. */
 class Lines {
   readonly #heard: (line: string, bytes: number) => void;
   #pieces: Buffer[] = [];
@@ -68,7 +69,7 @@ class Lines {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
       this.#grow(chunk.subarray(start, end));
-      // One that was too long has no pieces any more.
+      // A discarded line has no pieces.
       const line = Buffer.concat(this.#pieces);
       if (line.length === this.#bytes) this.#heard(line.toString("utf8"), line.length);
       this.#pieces = [];
@@ -90,7 +91,7 @@ interface Waiting {
   readonly deadline: Timer;
 }
 
-/** A program that runs, with its requests under way. */
+/** A running program with its pending requests. */
 class Running implements Program {
   readonly ended: Promise<string>;
   readonly #child: ChildProcess;
@@ -105,7 +106,7 @@ class Running implements Program {
     this.#child = child;
     this.#world = world;
     for (const stream of [child.stdin, child.stdout, child.stderr]) {
-      // Whoever ends in the middle of our writing is known by its end.
+      // The exit event reports a program that exits while we write.
       stream?.on("error", () => undefined);
     }
     const lines = new Lines((line, bytes) => this.#line(line, bytes));
@@ -134,7 +135,7 @@ class Running implements Program {
     const unsent = (why: string): Answer => ({ kind: "failed", reached: false, why });
     if (this.#over || stdin?.writable !== true) return Promise.resolve(unsent("imsg is not running"));
     if (stdin.writableLength > UNREAD_BYTES_MAX)
-      return Promise.resolve(unsent("imsg does not read what it is asked"));
+      return Promise.resolve(unsent("imsg does not read its input"));
     this.#requests += 1;
     const id = this.#requests;
     const { clock } = this.#world;
@@ -162,7 +163,7 @@ class Running implements Program {
     if (waiting === undefined) return;
     const { code, message, data } = fieldsOf(said.error);
     const words = typeof message === "string" ? message : "";
-    // Most errors say in `data`, as a text, what `message` only names.
+    // Most errors explain `message` in `data`, as a text.
     const more = typeof data === "string" ? `${words}: ${data}` : words;
     if (typeof code !== "number") waiting.answer({ kind: "result", value: said.result });
     else waiting.answer({ kind: "error", code, message: more, data: fieldsOf(data) });
@@ -203,7 +204,7 @@ function whyNotStarted(error: NodeJS.ErrnoException, file: string): ListenProble
   );
 }
 
-/** Starts it, and has it answer once. Throws a ListenProblem where it does not. */
+/** Starts the program and waits for one answer. Throws a ListenProblem on failure. */
 export async function startProgram(command: readonly string[], world: World): Promise<Program> {
   const [file = "imsg", ...args] = command;
   const child = await new Promise<ChildProcess>((resolve, reject) => {
@@ -215,12 +216,12 @@ export async function startProgram(command: readonly string[], world: World): Pr
       started.once("error", (error) => reject(whyNotStarted(error, file)));
       started.once("spawn", () => resolve(started));
     } catch (error) {
-      // A NUL in an argument and the like.
+      // For example a NUL in an argument.
       reject(whyNotStarted(error as NodeJS.ErrnoException, file));
     }
   });
   const program = new Running(child, world);
-  // Older ones do not know the question, and say so: that is an answer, too.
+  // Older versions reject the method; that is an answer, too.
   const answer = await program.request("status", {}, START_MS);
   if (answer.kind !== "failed") return program;
   await program.stop();

@@ -1,14 +1,14 @@
-// Owns that an account has one program at a time: started when it is first needed, again after its end, and
-// no more once the channel is closed.
+// Owns the one program of an account: started on first use, restarted after it exits, and not after the
+// channel is closed.
 
 import type { World } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
 import { type Program, startProgram } from "./program.ts";
 
 export interface Runner {
-  /** The program that runs. Throws a ListenProblem where none can be started. */
+  /** Returns the running program. Throws a ListenProblem if it can't be started. */
   program(): Promise<Program>;
-  /** Ends it; whoever needs it next has it started anew. */
+  /** Stops it; the next use starts it again. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
@@ -18,7 +18,7 @@ export function createRunner(command: readonly string[], account: string, world:
   let isClosed = false;
   let turn: Promise<unknown> = Promise.resolve();
 
-  /** One after the other: who comes second finds what the first has started. */
+  /** Runs one after the other: the second caller finds the program that the first has started. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = turn.then(work);
     turn = done.catch(() => undefined);

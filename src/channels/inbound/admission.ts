@@ -1,6 +1,6 @@
-// Owns which messages of a channel are taken, and what is decided about each before anything is written.
-// AD1: who is not answered leaves nothing behind but, as a stranger, an entry among a few (flows/pairing).
-// AD2: talk in a group that is for nobody here is found out without the store.
+// Owns which messages of a channel are accepted, and the decisions about each before anything is written. A
+// sender who gets no answer leaves nothing stored except, as a stranger, one entry of a bounded list
+// (flows/pairing). Group talk that is not for an agent is rejected without the store.
 
 import { createHash } from "node:crypto";
 import { dropOldest } from "../../core/bounded.ts";
@@ -20,11 +20,11 @@ import type { World } from "../../world.ts";
 import { accountName } from "../accounts.ts";
 import type { InboundMessage } from "../channel.ts";
 import { readCommand } from "../commands.ts";
-import { keyOfPlace, type Place } from "./place.ts";
+import { type ChatContext, keyOfChat } from "./chat-session.ts";
 
 const ID_CHARS_MAX = 256;
-/** Places that an operator was told of as not answered, so that each is told once. */
-const TOLD_MAX = 1_000;
+/** Ignored chats that were logged, so that each is logged once. */
+const LOGGED_MAX = 1_000;
 
 export interface AdmissionParts {
   readonly engine: Engine;
@@ -33,18 +33,18 @@ export interface AdmissionParts {
   readonly world: World;
 }
 
-/** A message that is to be answered, with what was decided about it. */
-export interface Admitted {
+/** An accepted message with the decisions about it. */
+export interface AdmittedMessage {
   readonly message: InboundMessage;
   readonly account: ChannelAccount;
   readonly id: InboundId;
-  readonly place: Place;
+  readonly place: ChatContext;
   readonly burstKey: string;
   readonly isOwner: boolean;
   readonly command: CommandCall | undefined;
 }
 
-/** Whether an id can be kept: platforms have short ones on one line. */
+/** Whether an id can be stored: platforms have short ones on one line. */
 function isFit(id: string): boolean {
   return id !== "" && id.length <= ID_CHARS_MAX && id.isWellFormed() && !/\p{Cc}/u.test(id);
 }
@@ -60,7 +60,7 @@ function hasFitIds(message: InboundMessage): boolean {
   return [...ids, chat.thread?.id, edit, threadId].every((id) => id === undefined || isFit(id));
 }
 
-/** Who writes where: what the same person writes in the same place has the same. */
+/** Returns the key of a sender in a chat. */
 export function burstKeyOf({ channel, accountId, chat, sender }: InboundMessage): string {
   const key = JSON.stringify([channel, accountId, chat.id, chat.thread?.id ?? null, sender.id]);
   return createHash("sha256").update(key).digest("hex").slice(0, 40);
@@ -68,7 +68,7 @@ export function burstKeyOf({ channel, accountId, chat, sender }: InboundMessage)
 
 function saysNothing(message: InboundMessage): boolean {
   const { text, media, quoted, mentioned, chat } = message;
-  // Whoever only names the agent in a group wants something.
+  // A bare mention in a group asks for an answer.
   if (chat.type !== "direct" && mentioned) return false;
   return media.length === 0 && quoted === undefined && !isVisible(text);
 }
@@ -79,12 +79,12 @@ function questionOf(message: InboundMessage, command: CommandCall | undefined): 
   return { channel, chat, sender, mentioned, command: kind };
 }
 
-function placeOf(
+function chatContextOf(
   settings: Settings,
   account: ChannelAccount,
   message: InboundMessage,
   agentId = account.agentId,
-): Place {
+): ChatContext {
   const { channel, accountId, chat, sender, replyTo } = message;
   const agent = agentId === undefined ? undefined : findAgent(settings, agentId);
   const { type, id, thread } = chat;
@@ -109,7 +109,7 @@ function placeOf(
   };
 }
 
-/** Each place once: whoever sets a channel up looks here for the id of a group. */
+/** Logs each ignored chat once: it shows an operator the id of a group. */
 function tellIgnored(
   { world }: AdmissionParts,
   told: Set<string>,
@@ -121,11 +121,11 @@ function tellIgnored(
   const key = JSON.stringify([channel, accountId, who, why]);
   if (told.has(key)) return;
   told.add(key);
-  dropOldest(told, TOLD_MAX);
+  dropOldest(told, LOGGED_MAX);
   world.log.info({ account: accountName(channel, accountId), ...who, why }, "messages are not answered");
 }
 
-/** In a thread that was made for a sub-agent, all that is said is said to it: nobody has to name it. */
+/** In a thread created for a sub-agent, every message counts as a mention. */
 async function asSaidToSomebody(
   { settings, engine }: AdmissionParts,
   account: ChannelAccount,
@@ -149,7 +149,7 @@ async function judge(
 ): Promise<InboundVerdict> {
   const { settings, engine } = parts;
   const question = await asSaidToSomebody(parts, account, message, questionOf(message, command));
-  // Most of what is said in groups is for nobody here: that is found out without the store.
+  // Most group messages are not for an agent: reject them without the store.
   const asStranger = decideInbound(account, settings.owners, question);
   if (asStranger.kind === "ignore") {
     tellIgnored(parts, told, message, asStranger.why);
@@ -171,28 +171,28 @@ async function judge(
 }
 
 /**
- * A message with what was decided about it; undefined: it is not answered. A stranger may be told how to be
- * let in.
+ * Returns a message with the decisions about it; undefined: it gets no answer. A stranger may get a pairing
+ * code.
  */
 async function admit(
   parts: AdmissionParts,
   told: Set<string>,
   message: InboundMessage,
-): Promise<Admitted | undefined> {
+): Promise<AdmittedMessage | undefined> {
   const { settings, world } = parts;
   const { channel } = message;
   const account = accountOf(settings.channels, message);
   if (account === undefined || !hasFitIds(message)) {
-    const why = account === undefined ? "its account is not configured" : "an id in it is unfit";
-    world.log.warn({ channel: safeLine(channel.slice(0, 64)), why }, "a message was left out");
+    const why = account === undefined ? "its account is not configured" : "an id in it is invalid";
+    world.log.warn({ channel: safeLine(channel.slice(0, 64)), why }, "a message was skipped");
     return undefined;
   }
   const command = readCommand(message);
   const verdict = await judge(parts, told, account, message, command);
   if (verdict.kind !== "admit") return undefined;
-  const place = placeOf(settings, account, message, verdict.agentId ?? account.agentId);
-  if (keyOfPlace(settings, place) === undefined) {
-    world.log.warn({ channel }, "a message was left out: no session can be named after its place");
+  const place = chatContextOf(settings, account, message, verdict.agentId ?? account.agentId);
+  if (keyOfChat(settings, place) === undefined) {
+    world.log.warn({ channel }, "a message was skipped: its chat's id is too long for a session key");
     return undefined;
   }
   if (saysNothing(message)) return undefined;
@@ -200,10 +200,10 @@ async function admit(
   return { message, account, id, place, burstKey, isOwner: verdict.isOwner, command };
 }
 
-/** Decides on messages, each by itself. */
+/** Creates the admission check. */
 export function createAdmission(
   parts: AdmissionParts,
-): (message: InboundMessage) => Promise<Admitted | undefined> {
+): (message: InboundMessage) => Promise<AdmittedMessage | undefined> {
   const told = new Set<string>();
   return (message) => admit(parts, told, message);
 }

@@ -1,11 +1,11 @@
-// Owns how messages that wait become runs: those that one person wrote in one place within a moment are one
-// message, in the order in which they came.
-// BU1: the run is accepted, and the messages settled, by one transaction: a crash anywhere loses none and
-//      makes none twice (I2, I4).
-// BU2: what would be too long for one run becomes several, in order; nothing is dropped.
-// BU3: a message that there is no room for is told so to whoever wrote it.
-// BU4: the model is told who wrote, unless it is the only one who can have: the one other end of a direct
-//      chat's own session, or an owner in a main session.
+// Owns how waiting messages become runs: messages of one person in one chat within a short time are joined,
+// in order.
+// BU1: one transaction accepts the run and settles the messages: a crash loses none and duplicates none
+//      (I2, I4).
+// Messages that are too long for one run become several runs, in order; nothing is dropped. If the queue is
+// full, the sender is notified.
+// BU4: the model learns the sender, unless only one is possible: the other side of a direct chat's own
+//      session, or an owner in a main session.
 
 import { accountOf, type QueueMode } from "../../core/channel-settings.ts";
 import { isOwner } from "../../core/inbound-policy.ts";
@@ -24,24 +24,24 @@ import { acceptByMode } from "../../flows/queue-mode.ts";
 import { dropDeadline } from "../../store/deadlines.ts";
 import { type InboundRow, pendingOf, settleInbound } from "../../store/inbound.ts";
 import { updateSession } from "../../store/sessions.ts";
-import { openSessionOf, type Place } from "./place.ts";
+import { type ChatContext, openSessionOf } from "./chat-session.ts";
 
-/** The longest text of one message. */
+/** Limit for the text of one message. */
 export const TEXT_MAX_BYTES = 256 * 1024;
-/** The longest of one run: a message with what it answers, and what came with it. */
+/** Limit for one run: messages with quotes and notes. */
 const RUN_TEXT_MAX_BYTES = 320 * 1024;
-/** Base64 characters of the pictures of one run. */
+/** Limit for the base64 characters of one run's pictures. */
 const IMAGES_MAX_CHARS = 24 * 1024 * 1024;
 
-/** A message that waits, as it is kept. JSON. */
+/** A waiting message, as stored. JSON. */
 export interface WaitingMessage extends SaidPart {
-  readonly place: Place;
+  readonly place: ChatContext;
   readonly images: readonly ImageBlock[];
-  /** Of its text: what a change of it is compared with. */
+  /** Hash of its text, to compare an edit with. */
   readonly fold: string;
 }
 
-/** What is left of a message that is settled. */
+/** Stored fields of a settled message. */
 export interface SettledMessage {
   readonly fold: string;
 }
@@ -57,7 +57,7 @@ interface Waiting {
   readonly message: WaitingMessage;
 }
 
-/** The messages of one run. */
+/** Messages that become one run. */
 interface Group {
   readonly waiting: Waiting[];
   text: string;
@@ -83,17 +83,20 @@ function groupsOf(waiting: readonly Waiting[]): Group[] {
   return groups;
 }
 
-function modeOf(settings: Settings, place: Place): QueueMode {
+function modeOf(settings: Settings, place: ChatContext): QueueMode {
   return accountOf(settings.channels, place)?.inbound.queue ?? "followup";
 }
 
-/** Who is not alone in a session, or not its owner where the owner speaks, too, is named to the model. */
-function isNamed(settings: Settings, session: Session, { channel, chat, peerId }: Place): boolean {
+/**
+ * Whether the model learns the sender: others write in this session, too, or an owner's session got another
+ * sender.
+ */
+function isNamed(settings: Settings, session: Session, { channel, chat, peerId }: ChatContext): boolean {
   if (chat.type !== "direct") return true;
   return session.kind === "main" && !isOwner(settings.owners, channel, { id: peerId });
 }
 
-function requestOf(settings: Settings, session: Session, place: Place, group: Group): AcceptRequest {
+function requestOf(settings: Settings, session: Session, place: ChatContext, group: Group): AcceptRequest {
   const { channel, chat, peerId, peerName } = place;
   const images = group.waiting.flatMap(({ message }) => message.images);
   const shown: ChatPlace = {
@@ -109,7 +112,7 @@ function requestOf(settings: Settings, session: Session, place: Place, group: Gr
       ...(isNamed(settings, session, place)
         ? { senderName: peerName ?? cleanName(peerId) ?? "somebody" }
         : {}),
-      // A sub-agent is told what it is, and for whom: people write into its thread.
+      // A sub-agent gets another context: people write into its thread.
       ...(isSubagentKey(session.key) ? {} : { context: chatContext(shown) }),
     },
     route: place.replyTo,
@@ -118,24 +121,24 @@ function requestOf(settings: Settings, session: Session, place: Place, group: Gr
 
 function refusalWords(code: string, error: string): string {
   if (code === "queue_full") {
-    return "I can't take this message: too many are waiting here already. Please write again in a while.";
+    return "I can't take this message: too many are waiting already. Please write again later.";
   }
   return `I can't take this message: ${error}.`;
 }
 
-/** The session that messages from a place go to: the one that it is bound to, else its own. */
-async function sessionFor(parts: BurstParts, unit: Unit, place: Place): Promise<Session> {
+/** Returns the session for messages of a chat: the bound one, else its own. */
+async function sessionFor(parts: BurstParts, unit: Unit, place: ChatContext): Promise<Session> {
   const bound = await boundSession(parts, parts.engine, unit, place.replyTo);
   return bound ?? openSessionOf(unit, parts.settings, place);
 }
 
-/** What is kept of a message once it is settled. */
+/** Returns the stored body of a settled message. */
 export function settledBody({ fold }: SettledMessage): string {
   const body: SettledMessage = { fold };
   return JSON.stringify(body);
 }
 
-/** Makes one run of a group, or tells why there is none. */
+/** Accepts one run for a group, or notifies the sender why not. */
 async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise<void> {
   const last = group.waiting.at(-1);
   if (last === undefined) return;
@@ -156,17 +159,17 @@ async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise
   await queueNote(parts, unit, { sessionKey: session.key, route: place.replyTo, text, about: "trouble" });
 }
 
-/** Makes runs of everything that waits under a key. */
+/** Turns all waiting messages under a key into runs. */
 export async function joinBurst(parts: BurstParts, unit: Unit, burstKey: string): Promise<void> {
-  // The date first: whoever is just keeping a message has moved it, and is waited for. The other way round
-  // a message that was not seen yet would lose its date.
+  // Deletes the deadline first: a concurrent store of a message has moved it and is waited for. In the other
+  // order a message not seen yet would lose its deadline.
   await dropDeadline(unit.tx, INBOUND_DEADLINE, burstKey);
   const rows = await pendingOf(unit.tx, burstKey);
   const waiting = rows.map((row) => ({ row, message: JSON.parse(row.body) as WaitingMessage }));
   for (const group of groupsOf(waiting)) await acceptGroup(parts, unit, group);
 }
 
-/** Whether a session's model is shown pictures; a program of its own takes none. */
+/** Whether a session's model gets pictures; a program backend gets none. */
 export function seesImages(settings: Settings, session: Pick<Session, "agentId" | "model">): boolean {
   const agent = agentOf(settings, session);
   if (agent.runtime !== undefined) return false;

@@ -1,5 +1,4 @@
-// Owns how long is remembered what came in: messages, so that none is taken twice, and what strangers were
-// told.
+// Owns the expiry of stored inbound messages (kept for deduplication) and of notices to strangers.
 
 import type { Commit } from "../../engine/unit.ts";
 import { notePrefix } from "../../flows/outbox.ts";
@@ -10,12 +9,12 @@ import { sweep } from "../sweep.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const MESSAGES_KEPT_MS = 14 * DAY_MS;
-/** Often enough for a busy deployment: a sweep takes some thousands at most. */
+/** Frequent enough for a busy deployment: one sweep deletes at most some thousands of rows. */
 const EVERY_MS = 600_000;
 
-/** Removes what is too old, now and then, until the returned function is called. */
+/** Deletes old rows periodically until the returned function is called. */
 export function forgetInbound(commit: Commit, world: World): () => Promise<void> {
-  const failed = "old messages from channels were not forgotten";
+  const failed = "old messages from channels could not be deleted";
   return sweep({ commit, world, everyMs: EVERY_MS, failed }, async (unit) => {
     await pruneInbound(unit.tx, unit.now - MESSAGES_KEPT_MS);
     await forgetSettled(unit.tx, notePrefix("pairing"), unit.now - DAY_MS);

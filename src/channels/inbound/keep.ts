@@ -1,10 +1,9 @@
-// Owns the transaction that keeps a message, or does the command that it is.
-// KE1: a message is kept once, whichever process, restart or second delivery brings it again.
-// KE2: messages that come within a moment of each other are one run; the moment is a stored date, which no
-//      crash forgets, and which ends after five times its length whatever comes.
-// KE3: a command is done in the transaction that keeps its message, whatever waits before it becoming a run
-//      first.
-// KE4: an edit changes a message that still waits. Later it is a message of its own, which says so.
+// Owns the transaction that stores a message or runs the command in it.
+// A message is stored once, even if another process, a restart or a redelivery brings it again. Messages
+// within a short time of each other become one run; the deadline is stored, so a crash does not lose it, and
+// is at most five times the pause.
+// KE3: a command runs in the transaction that stores its message, after waiting messages became a run.
+// An edit changes a message that still waits. Later it is a separate message that says it is an edit.
 
 import { createHash } from "node:crypto";
 import type { CommandCall } from "../../core/command.ts";
@@ -16,14 +15,14 @@ import { queueNote } from "../../flows/outbox.ts";
 import { burstOf, insertInbound, otherVersions, rewriteInbound, settleInbound } from "../../store/inbound.ts";
 import type { CommandParts } from "../commands/context.ts";
 import { performCommand } from "../commands.ts";
-import type { Admitted } from "./admission.ts";
+import type { AdmittedMessage } from "./admission.ts";
 import { joinBurst, type SettledMessage, settledBody, TEXT_MAX_BYTES, type WaitingMessage } from "./burst.ts";
+import { type ChatContext, keyOfChat } from "./chat-session.ts";
 import type { KeptMedia } from "./media.ts";
-import { keyOfPlace, type Place } from "./place.ts";
 
-/** A burst ends after so many times its pause, whatever still comes. */
+/** A burst ends after this many pauses even if messages still arrive. */
 const PAUSES_MAX = 5;
-/** Messages of one burst, and characters of what they hold: more do not wait. */
+/** Limit for the messages of one burst, and for their characters. */
 const BURST_MAX = 50;
 const BURST_MAX_CHARS = 16 * 1024 * 1024;
 
@@ -31,16 +30,16 @@ function foldOf(text: string): string {
   return createHash("sha256").update(foldText(text)).digest("hex").slice(0, 32);
 }
 
-function insert(unit: Unit, { id, burstKey }: Admitted, body: object): Promise<number | undefined> {
+function insert(unit: Unit, { id, burstKey }: AdmittedMessage, body: object): Promise<number | undefined> {
   const row = { ...id, burstKey, body: JSON.stringify(body), receivedAt: unit.now };
   return insertInbound(unit.tx, row);
 }
 
-/** Keeps a message. False: it says nothing new, and what came with it is not needed. */
+/** Stores a message. False: it is not new, and its files are not needed. */
 export async function keepMessage(
   parts: CommandParts,
   unit: Unit,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   came: { readonly media: KeptMedia; readonly sessionKey: string },
 ): Promise<boolean> {
   const { engine } = parts;
@@ -68,10 +67,15 @@ export async function keepMessage(
 }
 
 /**
- * Whether a version of a message says something of its own. A change of one that waits is put in its place,
- * one that only looks otherwise is ignored; and what comes after a change of it is late, and ignored, too.
+ * Whether a version of a message is new. An edit of a waiting message replaces it; an edit with the same text
+ * is ignored, and so is an older version that arrives late.
  */
-async function isNews(unit: Unit, { id }: Admitted, seq: number, said: WaitingMessage): Promise<boolean> {
+async function isNews(
+  unit: Unit,
+  { id }: AdmittedMessage,
+  seq: number,
+  said: WaitingMessage,
+): Promise<boolean> {
   const others = await otherVersions(unit.tx, id);
   const ignored = { state: "ignored", body: settledBody(said) } as const;
   if (id.edit === "") {
@@ -97,25 +101,29 @@ async function isNews(unit: Unit, { id }: Admitted, seq: number, said: WaitingMe
   return true;
 }
 
-/** Which session a command is about; before the first message it may not be there. */
-async function keyFor(parts: CommandParts, unit: Unit, place: Place): Promise<string> {
+/** Returns the session key of a command; before the first message the session may not exist. */
+async function keyFor(parts: CommandParts, unit: Unit, place: ChatContext): Promise<string> {
   const bound = await boundSession(parts, parts.engine, unit, place.replyTo);
-  return bound?.key ?? keyOfPlace(parts.settings, place) ?? "";
+  return bound?.key ?? keyOfChat(parts.settings, place) ?? "";
 }
 
-/** Keeps the message of a command. False: it is known. */
-async function keepSettled(unit: Unit, admitted: Admitted, state: "done" | "refused"): Promise<boolean> {
+/** Stores the message of a command. False: it is known. */
+async function keepSettled(
+  unit: Unit,
+  admitted: AdmittedMessage,
+  state: "done" | "refused",
+): Promise<boolean> {
   const body: SettledMessage = { fold: foldOf(admitted.message.text) };
   const seq = await insert(unit, admitted, body);
   if (seq !== undefined) await settleInbound(unit.tx, seq, { state, body: settledBody(body) });
   return seq !== undefined;
 }
 
-/** False: the answer is left out, as too many texts wait for the place. */
+/** Sends an answer. False: it is dropped because too many texts wait for the chat. */
 async function answer(
   parts: CommandParts,
   unit: Unit,
-  { place }: Admitted,
+  { place }: AdmittedMessage,
   { sessionKey, text }: { sessionKey: string; text: string },
 ): Promise<boolean> {
   if (text.trim() === "") return true;
@@ -123,13 +131,13 @@ async function answer(
 }
 
 /**
- * Does a command in the unit that keeps its message. What waits before it becomes a run first. False: it is
- * done, and its answer is left out, as too many texts wait for the place.
+ * Runs a command in the transaction that stores its message. Waiting messages become a run first. False: it
+ * ran, but its answer is dropped because too many texts wait for the chat.
  */
 export async function keepCommand(
   parts: CommandParts,
   unit: Unit,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   call: CommandCall,
 ): Promise<boolean> {
   const { place, burstKey, isOwner } = admitted;
@@ -147,10 +155,14 @@ export async function keepCommand(
   return answer(parts, unit, admitted, { sessionKey, text });
 }
 
-/** A command that failed by a mistake of ours is told as that, and not tried again. */
-export async function keepFailedCommand(parts: CommandParts, unit: Unit, admitted: Admitted): Promise<void> {
+/** Stores a command that failed by a bug, with an answer that says so; it is not retried. */
+export async function keepFailedCommand(
+  parts: CommandParts,
+  unit: Unit,
+  admitted: AdmittedMessage,
+): Promise<void> {
   if (!(await keepSettled(unit, admitted, "refused"))) return;
   const sessionKey = await keyFor(parts, unit, admitted.place);
-  const text = "This command failed; the log of the gateway says why.";
+  const text = "This command failed. See the gateway's log.";
   await answer(parts, unit, admitted, { sessionKey, text });
 }

@@ -1,9 +1,9 @@
-// Owns what becomes of pictures, voice messages and files that come with a message: pictures that the model
-// sees, files in the agent's workspace, or a note that says why there is nothing.
-// MD1: what a sender says of a file is not believed: its type is read from its bytes, its name is made fit,
-//      its size is counted.
-// MD2: reading is bounded in bytes, files and time, and a file that can't be had takes nothing else along.
-// MD3: files are on disk before the message is kept; if that is not kept, they go.
+// Owns the files of a message: pictures for the model, files in the agent's workspace, or a note that says
+// why a file is missing.
+// MD1: the sender's description of a file is not trusted: the type is read from its bytes, the name is
+//      sanitised, and the size is counted.
+// MD2: bytes, files and time are bounded, and a file that fails does not affect the others.
+// MD3: files are on disk before the message is stored; if storing fails, they are deleted.
 
 import { foldName, nameProblem } from "../../core/attachment-rules.ts";
 import { fail, type Result } from "../../core/errors.ts";
@@ -24,37 +24,37 @@ import { inboundFolder } from "../../flows/inbound-files.ts";
 import type { World } from "../../world.ts";
 import type { InboundMedia } from "../channel.ts";
 
-/** Of one message; what is more is only named. */
+/** Limit per message; further files are only counted. */
 const FILES_MAX = 10;
 const LOAD_MS = 30_000;
-/** All files of one message: whoever sent it, and who sends files after, is kept waiting no longer. */
+/** Time limit for all files of one message, because later messages of the sender wait. */
 const LOADS_MS = 60_000;
-/** Bytes of one picture that goes to the model by itself, and of all of them in a message. */
+/** Limit for one picture that the model gets directly, and for all of them in a message. */
 const IMAGE_MAX_BYTES = 3.5 * 1024 * 1024;
 const IMAGES_MAX_BYTES = 8 * 1024 * 1024;
-/** Messages whose files are read at once: what they bring is in memory meanwhile. */
+/** Messages whose files are read concurrently: their content is in memory. */
 const AT_ONCE_MAX = 4;
-/** Of what a sender calls a file; and of what it is called here. */
+/** Limit for the sender's name of a file, and for ours. */
 const GIVEN_CHARS_MAX = 500;
 const NAME_CHARS_MAX = 80;
 const WHY_CHARS_MAX = 200;
 
-/** What came with a message, as it is kept. */
+/** Files of a message, as stored. */
 export interface KeptMedia {
   readonly images: readonly ImageBlock[];
-  /** A line for each of them. */
+  /** One line for each file. */
   readonly notes: readonly string[];
-  /** The folder of the files; absent: there are none. */
+  /** Folder of the files; absent: no files. */
   readonly folder?: string;
 }
 
 export const NO_MEDIA: KeptMedia = { images: [], notes: [] };
 
-/** For whom it is read. */
+/** Agent and model that the files are for. */
 export interface MediaTarget {
   readonly agent: AgentSettings;
   readonly maxBytes: number;
-  /** Whether the model is shown pictures. */
+  /** Whether the model gets pictures. */
   readonly seesImages: boolean;
 }
 
@@ -80,13 +80,13 @@ const ENDINGS: Readonly<Record<string, string>> = {
   "text/plain": "txt",
 };
 
-/** The type that a sender gives, if it is one. */
+/** Returns the sender's MIME type if it is valid. */
 function mimeTypeOf({ mimeType = "" }: InboundMedia): string {
   const plain = (mimeType.split(";")[0] ?? "").trim().toLowerCase();
   return /^[a-z0-9][\w.+-]{0,60}\/[\w.+-]{1,60}$/.test(plain) ? plain : "application/octet-stream";
 }
 
-/** A plain file name like the sender's, of which there is none yet. */
+/** Returns a safe, unused file name similar to the sender's. */
 function fileName(media: InboundMedia, mimeType: string, taken: ReadonlySet<string>): string {
   const { name = "" } = media;
   const given = name.length > GIVEN_CHARS_MAX * 2 ? name.slice(0, GIVEN_CHARS_MAX) + name.slice(-20) : name;
@@ -104,31 +104,31 @@ function fileName(media: InboundMedia, mimeType: string, taken: ReadonlySet<stri
   }
 }
 
-/** How a file is spoken of: what it is, and what the sender calls it. */
+/** Describes a file: its kind and the sender's name for it. */
 function called(media: InboundMedia): string {
   const name = cleanName(media.name);
   return `${WORDS[media.kind]}${name === undefined ? "" : ` ${JSON.stringify(name)}`}`;
 }
 
 function missing(media: InboundMedia, why: string, redactor: Redactor): string {
-  const words = (cleanName(redactor.mask(why)) ?? "nobody knows why").slice(0, WHY_CHARS_MAX);
-  return `[A ${called(media)} came with this message, and is not here: ${words}]`;
+  const words = (cleanName(redactor.mask(why)) ?? "unknown reason").slice(0, WHY_CHARS_MAX);
+  return `[A ${called(media)} came with this message, but is missing: ${words}]`;
 }
 
 interface Gathered {
   readonly images: ImageBlock[];
   readonly files: ReturnType<typeof plannedFile>[];
   readonly notes: string[];
-  /** Bytes of the pictures. */
+  /** Bytes of pictures so far. */
   shown: number;
-  /** Bytes of everything. */
+  /** Bytes of all files so far. */
   bytes: number;
 }
 
 export interface MediaReader {
-  /** Reads what came with a message. Never fails: what can't be had is a note. */
+  /** Reads the files of a message. Never fails: a missing file becomes a note. */
   read(media: readonly InboundMedia[], target: MediaTarget): Promise<KeptMedia>;
-  /** The message was not kept. */
+  /** Deletes the files of a message that was not stored. */
   drop(kept: KeptMedia, target: Pick<MediaTarget, "agent">): Promise<void>;
 }
 
@@ -137,7 +137,7 @@ interface ReaderParts {
   readonly store: StoreSettings;
 }
 
-/** Reads one file within its time. What throws is a failure like any other. */
+/** Reads one file within its time limit. An exception becomes a failure. */
 async function load(
   world: World,
   media: InboundMedia,
@@ -148,7 +148,7 @@ async function load(
   const late = Promise.withResolvers<Result<Uint8Array>>();
   const timer = world.clock.at(world.clock.now() + timeMs, () => {
     stopper.abort(new Error("it took too long"));
-    late.resolve(fail("file_problem", `it was not there after ${Math.ceil(timeMs / 1_000)} seconds`));
+    late.resolve(fail("file_problem", `it was not available after ${Math.ceil(timeMs / 1_000)} seconds`));
   });
   const read = async (): Promise<Result<Uint8Array>> => {
     try {
@@ -165,7 +165,7 @@ async function load(
   }
 }
 
-/** Puts one file where it belongs, and says so. */
+/** Adds one file to the pictures or the files, and a note. */
 function take(into: Gathered, media: InboundMedia, data: Buffer, { seesImages }: MediaTarget): void {
   const imageType = imageTypeOf(data);
   const fits = data.length <= IMAGE_MAX_BYTES && into.shown + data.length <= IMAGES_MAX_BYTES;
@@ -187,9 +187,7 @@ async function gather(world: World, media: readonly InboundMedia[], target: Medi
   const megabytes = `${Math.round((maxBytes / 1024 / 1024) * 10) / 10} MB`;
   for (const [at, one] of media.entries()) {
     if (at === FILES_MAX) {
-      into.notes.push(
-        `[${media.length - at} more files came with this message; ${FILES_MAX} are taken at most.]`,
-      );
+      into.notes.push(`[${media.length - at} more files came with this message; ${FILES_MAX} is the limit.]`);
       break;
     }
     const left = Math.min(maxBytes, maxBytes * 2 - into.bytes);
@@ -198,7 +196,7 @@ async function gather(world: World, media: readonly InboundMedia[], target: Medi
       continue;
     }
     if (left <= 0 || (one.bytes ?? 0) > left) {
-      into.notes.push(missing(one, "the files of this message are too large together", world.redactor));
+      into.notes.push(missing(one, "the files of this message are too large in total", world.redactor));
       continue;
     }
     const timeMs = Math.min(LOAD_MS, endsAt - world.clock.now());
@@ -219,8 +217,8 @@ async function gather(world: World, media: readonly InboundMedia[], target: Medi
   return into;
 }
 
-/** Lets so many in at once; the others wait in order. */
-function gate(max: number): <T>(work: () => Promise<T>) => Promise<T> {
+/** Limits concurrency; further calls wait in order. */
+function concurrencyLimit(max: number): <T>(work: () => Promise<T>) => Promise<T> {
   let inside = 0;
   const waiting: (() => void)[] = [];
   return async (work) => {
@@ -230,7 +228,7 @@ function gate(max: number): <T>(work: () => Promise<T>) => Promise<T> {
       return await work();
     } finally {
       const next = waiting.shift();
-      // Whoever is next takes this place over.
+      // The next waiting call takes this slot.
       if (next === undefined) inside -= 1;
       else next();
     }
@@ -238,7 +236,7 @@ function gate(max: number): <T>(work: () => Promise<T>) => Promise<T> {
 }
 
 export function createMediaReader({ world, store }: ReaderParts): MediaReader {
-  const inTurn = gate(AT_ONCE_MAX);
+  const inTurn = concurrencyLimit(AT_ONCE_MAX);
   const keep = async (into: Gathered, { agent }: MediaTarget): Promise<KeptMedia> => {
     const { images, files, notes } = into;
     if (files.length === 0) return { images, notes };
@@ -246,8 +244,10 @@ export function createMediaReader({ world, store }: ReaderParts): MediaReader {
     const plan: AttachmentPlan = { files };
     const written = await writeAttachments(agent.workspace, plan, folder, attachmentOwner(store));
     if (!written.ok) {
-      world.log.error({ why: written.error, agentId: agent.id }, "files of a message could not be kept");
-      const named = files.map(({ name }) => `[A file ${JSON.stringify(name)} came, and could not be kept.]`);
+      world.log.error({ why: written.error, agentId: agent.id }, "files of a message could not be stored");
+      const named = files.map(
+        ({ name }) => `[A file ${JSON.stringify(name)} came with this message, but could not be stored.]`,
+      );
       return { images, notes: [...notes, ...named] };
     }
     const dir = attachmentDir(folder);
@@ -264,7 +264,7 @@ export function createMediaReader({ world, store }: ReaderParts): MediaReader {
     async drop({ folder }, { agent }) {
       if (folder === undefined) return;
       const removed = await removeAttachments(agent.workspace, attachmentDir(folder));
-      if (!removed.ok) world.log.warn({ why: removed.error }, "files of a message could not be removed");
+      if (!removed.ok) world.log.warn({ why: removed.error }, "files of a message could not be deleted");
     },
   };
 }

@@ -1,10 +1,10 @@
-// Owns Signal as a channel, over a signal-cli daemon (`signal-cli daemon --http`): its accounts, what comes
-// in from them, and what leaves.
-// SG1: an event is passed by once it is stored (I2): until then the stream stands still, and the place to go
-//      on from is that of the event before it.
-// SG2: what a daemon that keeps events brings again after a break is the same message again: its id is.
-// SG3: an account that the daemon does not have is a lasting problem, told by its number.
-// SG4: of an attachment no more than is wanted is taken from the daemon, by the id that it gave it.
+// Owns the channel `signal`, over a signal-cli daemon (`signal-cli daemon --http`): its accounts, and
+// messages in and out.
+// SG1: the position advances after an event is stored (I2): until then the stream is not read, and the
+//      resume id is that of the event before.
+// An event that the daemon repeats after a reconnect has the same id, so it is recognised.
+// SG3: an account that the daemon does not have is a lasting problem, named by its number.
+// SG4: an attachment is fetched by the daemon's id, with a bounded size.
 
 import type { SignalAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
@@ -21,35 +21,35 @@ import type {
   OutgoingMessage,
 } from "../channel.ts";
 import { type Fields, objectsOf, textOf } from "../fields.ts";
-import { receivePatiently } from "../patient-receive.ts";
+import { receivePatiently } from "../retry-receive.ts";
 import { type Answer, type Daemon, daemonAt } from "./daemon.ts";
 import { readEnvelope } from "./envelope.ts";
 import { eventsOf } from "./events.ts";
 import { outcomeOf, recipientOf, styled, TEXT_MAX_CHARS } from "./send.ts";
 
 const ID = "signal";
-/** A group of a thousand is encrypted a thousand times. */
+/** A group message is encrypted for each member, up to a thousand. */
 const SEND_TIMEOUT_MS = 120_000;
 const ASK_TIMEOUT_MS = 15_000;
 const LOAD_TIMEOUT_MS = 60_000;
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
-/** The daemon may send its answer's head with the first sign of life, after 15 seconds. */
+/** The daemon may send the response head with its first heartbeat, after 15 seconds. */
 const HEAD_MS = 30_000;
-/** Of a call that asks for little. */
+/** Limits of a small call. */
 const ASK_LIMITS = { timeoutMs: ASK_TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX };
 const ACCOUNTS_MAX = 1_000;
-/** Under this name the place in the daemon's events is remembered. */
+/** Name under which the resume id is stored. */
 const CURSOR = "events";
 const METHOD_NOT_FOUND = -32601;
 
-/** Whoever is spoken for, and where. */
-interface Place {
+/** One account, its daemon, and the gateway's services. */
+interface SignalAccountContext {
   readonly settings: SignalAccount;
   readonly daemon: Daemon;
   readonly host: ChannelHost;
 }
 
-/** Words for the state of an account that can't be asked. */
+/** Returns why an account can't be reached, for its status. */
 function whyNot(answer: Exclude<Answer, { kind: "result" }>, url: string): string {
   if (answer.kind === "failed") return `${answer.why}; the daemon should be at ${url}`;
   return `signal-cli: ${safeLine(answer.message).slice(0, 200) || `error ${answer.code}`}`;
@@ -60,8 +60,11 @@ function strange({ number, url }: SignalAccount): ListenProblem {
   return new ListenProblem(`${what}: register or link it with signal-cli`, true);
 }
 
-/** The ids that the account is known by. A daemon for one account alone does not tell. */
-async function ownIds({ settings, daemon }: Place, signal?: AbortSignal): Promise<Set<string>> {
+/** Returns the account's ids. A daemon for a single account does not report them. */
+async function ownIds(
+  { settings, daemon }: SignalAccountContext,
+  signal?: AbortSignal,
+): Promise<Set<string>> {
   const { number, url } = settings;
   const answer = await daemon.call(
     "listAccounts",
@@ -77,11 +80,11 @@ async function ownIds({ settings, daemon }: Place, signal?: AbortSignal): Promis
   return new Set([number, own.number, own.aci, own.uuid].flatMap((id) => textOf(id) ?? []));
 }
 
-/** Reads an attachment that the daemon keeps. */
-function loadOf({ settings, daemon }: Place, id: string): InboundMedia["load"] {
+/** Returns the loader of an attachment that the daemon keeps. */
+function loadOf({ settings, daemon }: SignalAccountContext, id: string): InboundMedia["load"] {
   return async (maxBytes, signal) => {
     const params = { account: settings.number, id };
-    // Base64, and what stands around it.
+    // Base64 and the JSON around it.
     const bytesMax = Math.ceil(maxBytes / 3) * 4 + 1_024;
     const answer = await daemon.call("getAttachment", params, {
       timeoutMs: LOAD_TIMEOUT_MS,
@@ -99,13 +102,13 @@ function loadOf({ settings, daemon }: Place, id: string): InboundMedia["load"] {
   };
 }
 
-/** One account that is listened at. */
+/** Listens to one account. */
 class Listener {
-  readonly #place: Place;
-  /** What came and could not be stored: it is the first thing to be stored when it is listened again. */
+  readonly #place: SignalAccountContext;
+  /** The message that could not be stored: it is stored first when listening resumes. */
   #pending: { readonly message: InboundMessage; readonly id?: string } | undefined;
 
-  constructor(place: Place) {
+  constructor(place: SignalAccountContext) {
     this.#place = place;
   }
 
@@ -127,11 +130,11 @@ class Listener {
       const { statusCode = 0 } = opened.answer;
       if (statusCode === 400) throw strange(settings);
       if (statusCode !== 200)
-        throw new ListenProblem(`what answers there is no signal-cli daemon (HTTP ${statusCode})`);
+        throw new ListenProblem(`the server there is not a signal-cli daemon (HTTP ${statusCode})`);
       ready();
       const { log } = host.world;
       const tooLong = (): void =>
-        log.warn({ account: accountName(ID, accountId) }, "an event was left out: it is too long");
+        log.warn({ account: accountName(ID, accountId) }, "an event was skipped: it is too long");
       for await (const { id, data } of eventsOf(opened.answer, host.world.clock, tooLong)) {
         await this.#take(fieldsOf(jsonOf(data)), own, id, signal);
         if (signal.aborted) return;
@@ -155,7 +158,7 @@ class Listener {
     const { settings, host } = this.#place;
     const { accountId, number } = settings;
     const account = textOf(event.account);
-    // A daemon for one account alone, which is not the one that is configured.
+    // A daemon for a single account, but another one than configured.
     if (account !== undefined && !own.has(account)) {
       const other = safeLine(account).slice(0, 40);
       throw new ListenProblem(`the daemon at ${settings.url} receives for ${other}, not for ${number}`, true);
@@ -163,13 +166,13 @@ class Listener {
     const load = (attachment: string) => loadOf(this.#place, attachment);
     const read = readEnvelope(event, { channel: ID, accountId, own, load });
     if (read.kind === "unreadable") {
-      host.world.log.warn({ account: accountName(ID, accountId) }, `a message was left out: ${read.why}`);
+      host.world.log.warn({ account: accountName(ID, accountId) }, `a message was skipped: ${read.why}`);
     }
     if (read.kind !== "message") return;
     await this.#store({ message: read.message, ...(id === undefined ? {} : { id }) }, signal);
   }
 
-  /** Stores it, or throws; what could not be stored is kept for the next time. */
+  /** Stores a message, or keeps it for the next attempt and throws. */
   async #store(
     one: { readonly message: InboundMessage; readonly id?: string },
     signal: AbortSignal,
@@ -178,19 +181,19 @@ class Listener {
     this.#pending = one;
     await receivePatiently(host, accountName(ID, settings.accountId), one.message, signal);
     this.#pending = undefined;
-    // Lost, it costs that the message comes again, and is known.
+    // Losing it is harmless: the message arrives again and is recognised.
     if (one.id !== undefined) await host.remember(settings.accountId, CURSOR, one.id).catch(() => undefined);
   }
 }
 
 async function deliver(
-  { settings, daemon }: Place,
+  { settings, daemon }: SignalAccountContext,
   { route, text }: OutgoingMessage,
 ): Promise<DeliveryOutcome> {
   const to = recipientOf(route.to);
   if (to === undefined) {
     const words = safeLine(route.to).slice(0, 60);
-    return { kind: "refused", error: `${words} is no number, account id or group id of Signal` };
+    return { kind: "refused", error: `${words} is not a Signal number, account id or group id` };
   }
   const { message, textStyle } = styled(text);
   const params = {
@@ -204,12 +207,15 @@ async function deliver(
   );
 }
 
-async function test(place: Place): Promise<Result<string>> {
+async function test(place: SignalAccountContext): Promise<Result<string>> {
   const { settings, daemon } = place;
   try {
     await ownIds(place);
   } catch (error) {
-    return fail("channel_failed", error instanceof Error ? error.message : "signal-cli could not be asked");
+    return fail(
+      "channel_failed",
+      error instanceof Error ? error.message : "the request to signal-cli failed",
+    );
   }
   const answer = await daemon.call("version", {}, ASK_LIMITS);
   const version = answer.kind === "result" ? textOf(fieldsOf(answer.value).version) : undefined;
@@ -218,10 +224,14 @@ async function test(place: Place): Promise<Result<string>> {
   );
 }
 
-/** Opens Signal with its accounts, of which there is at least one. */
+/** Opens the channel with at least one account. */
 export function openSignal(accounts: readonly SignalAccount[], host: ChannelHost): Channel {
   const places = accounts.map(
-    (settings): Place => ({ settings, host, daemon: daemonAt(settings.url, host.world.clock) }),
+    (settings): SignalAccountContext => ({
+      settings,
+      host,
+      daemon: daemonAt(settings.url, host.world.clock),
+    }),
   );
   const placeFor = accountFor(ID, places, ({ settings }) => settings.accountId);
   return {

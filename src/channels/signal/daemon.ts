@@ -1,5 +1,5 @@
-// Owns the calls of a signal-cli daemon over HTTP, and the answer of it that is a stream.
-// SD1: a call that failed says whether the daemon may have got it (HX1 of exchange.ts).
+// Owns calls of a signal-cli daemon over HTTP, and its event stream.
+// SD1: a failed call says whether the daemon may have received it (HX1 of exchange.ts).
 
 import type { IncomingMessage } from "node:http";
 import { fieldsOf, jsonOf } from "../../core/json.ts";
@@ -8,10 +8,10 @@ import type { Clock } from "../../world.ts";
 import { brokenWords, exchange, lateWords, outgoingOf, STOPPED, type Unanswered } from "../exchange.ts";
 import type { Fields } from "../fields.ts";
 
-/** What the daemon is called in words. */
+/** Name of the daemon in messages. */
 const SERVER = "signal-cli";
 
-/** What became of a call. */
+/** Result of a call. */
 export type Answer =
   | { readonly kind: "result"; readonly value: unknown }
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: Fields }
@@ -23,12 +23,12 @@ export interface CallLimits {
   readonly signal?: AbortSignal;
 }
 
-/** Where an answer is, once its head is there; or why there is none. */
+/** A response after its head arrived, or why there is none. */
 export type Opened = { readonly kind: "open"; readonly answer: IncomingMessage; close(): void } | Unanswered;
 
 export interface Daemon {
   call(method: string, params: Fields, limits: CallLimits): Promise<Answer>;
-  /** A GET whose answer is read by whoever asked, and closed when the signal fires. */
+  /** Sends a GET whose response the caller reads; closed when the signal fires. */
   open(
     path: string,
     headers: Readonly<Record<string, string>>,
@@ -36,7 +36,7 @@ export interface Daemon {
   ): Promise<Opened>;
 }
 
-/** What an answer says: a result or an error of JSON-RPC. */
+/** Parses a response: a JSON-RPC result or error. */
 function readAnswer(status: number, body: Buffer): Answer {
   const said = fieldsOf(jsonOf(body));
   if ("result" in said) return { kind: "result", value: said.result };
@@ -44,12 +44,12 @@ function readAnswer(status: number, body: Buffer): Answer {
   if (typeof code === "number") {
     return { kind: "error", code, message: typeof message === "string" ? message : "", data: fieldsOf(data) };
   }
-  // What is refused before it was looked at (no such path, no access) has done nothing.
+  // A 4xx (no such path, no access) has changed nothing.
   const reached = !(status >= 400 && status < 500);
-  return { kind: "failed", reached, why: `what answers there is no signal-cli daemon (HTTP ${status})` };
+  return { kind: "failed", reached, why: `the server there is not a signal-cli daemon (HTTP ${status})` };
 }
 
-/** The daemon at this address, without a `/` at its end. */
+/** Returns the client of the daemon at this address (without a trailing `/`). */
 export function daemonAt(url: string, clock: Clock): Daemon {
   let calls = 0;
   const to = { purpose: "channel", configured: url } as const;
@@ -80,7 +80,7 @@ export function daemonAt(url: string, clock: Clock): Daemon {
         };
         const broken = (error?: unknown): void => fail(brokenWords(SERVER, reached(), error));
         const deadline = clock.at(clock.now() + headMs, () => fail(lateWords(SERVER, headMs)));
-        // Stays: what breaks later is told by the answer's own end.
+        // The listener stays: later errors show at the end of the response.
         request.on("error", broken);
         request.once("close", () => broken());
         request.once("response", (answer) => {

@@ -1,9 +1,8 @@
-// Owns how an event of a signal-cli daemon becomes a message: what it says, who said it, where.
-// EN1: nothing in it is believed to have a shape: what can't be read is left out, with a reason for the log.
-// EN2: a message and each of its changes have the same id, made of its sender and its time: that is how
-//      Signal itself names a message.
-// EN3: what this account wrote itself, on whichever of its devices, is no message.
-// EN4: what may be seen once only is not kept.
+// Owns the conversion of signal-cli events to messages of all platforms.
+// EN1: the data is untrusted: a message that can't be read is skipped, with a reason for the log.
+// A message and its edits have the same id, made of sender and time, as in Signal itself.
+// EN3: messages that this account wrote itself, on any of its devices, are ignored.
+// View-once pictures are not kept.
 
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -16,23 +15,23 @@ const QUOTE_CHARS_MAX = 8_000;
 const MENTIONS_MAX = 500;
 const ATTACHMENTS_MAX = 32;
 const POLL_OPTIONS_MAX = 20;
-/** The rest of a text that is longer than a message; signal-cli has put it into the text already. */
+/** Attachment type of the rest of a long text; signal-cli has already appended it. */
 const LONG_TEXT = "text/x-signal-plain";
 
-/** What an attachment is loaded by. */
+/** Returns the loader for an attachment. */
 export type LoadAttachment = (id: string) => InboundMedia["load"];
 
 export interface Reading {
   readonly channel: string;
   readonly accountId: string;
-  /** The account's own number and id, as far as they are known. */
+  /** The account's number and id, if known. */
   readonly own: ReadonlySet<string>;
   readonly load: LoadAttachment;
 }
 
 export type Read =
   | { readonly kind: "message"; readonly message: InboundMessage }
-  /** There is nothing in it for anybody: a receipt, a typing sign. */
+  /** Nothing to answer: a receipt, a typing sign. */
   | { readonly kind: "nothing" }
   | { readonly kind: "unreadable"; readonly why: string };
 
@@ -47,7 +46,7 @@ function nameOf(value: unknown): string | undefined {
   return textOf(value)?.slice(0, NAME_CHARS_MAX).toWellFormed();
 }
 
-/** The ids that somebody is known by; the number comes first, because people know and configure it. */
+/** Returns the ids of a person; the number comes first, because people know and configure it. */
 function idsOf(number: unknown, uuid: unknown, either: unknown): string[] {
   const ids = [idOf(number), idOf(uuid), idOf(either)].filter((id) => id !== undefined);
   return [...new Set(ids)];
@@ -69,12 +68,12 @@ function mentionsOf(value: unknown): Mention[] {
     .sort((one, other) => one.start - other.start);
 }
 
-/** A text whose placeholders are replaced by whom they stand for. Offsets are UTF-16 units. */
+/** Replaces placeholders with the names of those mentioned. Offsets are UTF-16 units. */
 function withNames(text: string, mentions: readonly Mention[]): string {
   let out = "";
   let at = 0;
   for (const { start, length, ids } of mentions) {
-    // Overlapping ones, and ones behind the end, are nobody's.
+    // Ignores mentions that overlap or lie after the end.
     if (start < at || start + length > text.length) continue;
     out += `${text.slice(at, start)}@${ids[0]}`;
     at = start + length;
@@ -82,7 +81,7 @@ function withNames(text: string, mentions: readonly Mention[]): string {
   return out + text.slice(at);
 }
 
-/** The message's text. The agent's own name before it is a call, not a part of what is said. */
+/** Returns the message's text without a leading mention of the agent. */
 function spokenText(text: string, mentions: readonly Mention[], own: ReadonlySet<string>): string {
   const [first, ...others] = mentions;
   const isCall = first !== undefined && first.start === 0 && first.ids.some((id) => own.has(id));
@@ -94,7 +93,7 @@ function spokenText(text: string, mentions: readonly Mention[], own: ReadonlySet
 function mediaKind(mimeType: string | undefined, name: string | undefined): InboundMedia["kind"] {
   const [type] = (mimeType ?? "").split("/");
   if (type === "image" || type === "video") return type;
-  // A recording has no name; a file that is sent along has one.
+  // A voice recording has no name; an attached file has one.
   if (type === "audio") return name === undefined ? "voice" : "audio";
   return "file";
 }
@@ -111,7 +110,7 @@ function mediaOf(data: Fields, load: LoadAttachment): InboundMedia[] {
   });
 }
 
-/** What is no text and no file, in square brackets. */
+/** Returns notes for other content, in square brackets. */
 function notesOf(data: Fields): string[] {
   const notes: string[] = [];
   if (data.viewOnce === true) notes.push("[a picture to be seen once: it was not kept]");
@@ -151,7 +150,7 @@ function quoteOf(data: Fields, own: ReadonlySet<string>) {
 interface Spoken {
   readonly envelope: Fields;
   readonly data: Fields;
-  /** Of the message; for a change, of the one that was changed. */
+  /** Time of the message; for an edit, of the edited message. */
   readonly at: number;
   readonly edit?: string;
 }
@@ -159,7 +158,7 @@ interface Spoken {
 function messageOf({ envelope, data, at, edit }: Spoken, reading: Reading): Read {
   const { channel, accountId, own, load } = reading;
   const [sender, ...alsoKnownAs] = idsOf(envelope.sourceNumber, envelope.sourceUuid, envelope.source);
-  if (sender === undefined) return { kind: "unreadable", why: "it does not say whom it is from" };
+  if (sender === undefined) return { kind: "unreadable", why: "it has no sender" };
   if ([sender, ...alsoKnownAs].some((id) => own.has(id))) return NOTHING;
   const group = fieldsOf(data.groupInfo);
   const isGroup = data.groupInfo !== undefined && data.groupInfo !== null;
@@ -171,14 +170,14 @@ function messageOf({ envelope, data, at, edit }: Spoken, reading: Reading): Read
   const body = spokenText(textOf(data.message) ?? "", mentions, own);
   const text = [body, ...notesOf(data)].filter((part) => part !== "").join("\n");
   const isNamed = mentions.some(({ ids }) => ids.some((id) => own.has(id)));
-  // A group that was renamed, a timer that was set, a reaction: nothing was said. A bare mention is a call.
+  // Not a message: a renamed group, a timer, a reaction. A bare mention is one.
   if (text === "" && media.length === 0 && !isNamed) return NOTHING;
   const chatId = groupId ?? sender;
   const chatName = groupId === undefined ? undefined : nameOf(group.groupName);
   const message: InboundMessage = {
     channel,
     accountId,
-    // Who has no number yet may have one later: of the two ids the lasting one names the message.
+    // Uses the permanent id, because a sender may get a number later.
     messageId: `${at}:${idOf(envelope.sourceUuid) ?? sender}`,
     chat: {
       type: groupId === undefined ? "direct" : "group",
@@ -200,7 +199,7 @@ function messageOf({ envelope, data, at, edit }: Spoken, reading: Reading): Read
   return { kind: "message", message };
 }
 
-/** Reads what came as one event. */
+/** Reads one event. */
 export function readEnvelope(event: Fields, reading: Reading): Read {
   const envelope = fieldsOf(event.envelope);
   const data = envelope.dataMessage;
@@ -215,10 +214,10 @@ export function readEnvelope(event: Fields, reading: Reading): Read {
     const fields = fieldsOf(dataMessage);
     const [at, changedAt] = [countOf(targetSentTimestamp), countOf(fields.timestamp)];
     if (at === undefined || changedAt === undefined)
-      return { kind: "unreadable", why: "a change without the time of what it changes" };
+      return { kind: "unreadable", why: "it is an edit without the time of the edited message" };
     return messageOf({ envelope, data: fields, at, edit: String(changedAt) }, reading);
   }
   const { message } = fieldsOf(event.exception);
   if (textOf(message) !== undefined) return { kind: "unreadable", why: "signal-cli could not read it" };
-  return Object.keys(envelope).length === 0 ? { kind: "unreadable", why: "it is no envelope" } : NOTHING;
+  return Object.keys(envelope).length === 0 ? { kind: "unreadable", why: "it is not an envelope" } : NOTHING;
 }

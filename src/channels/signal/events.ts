@@ -1,8 +1,8 @@
-// Owns the stream of server-sent events of a signal-cli daemon, read one event at a time.
-// SE1: the next event is read when the one before it was dealt with: a slow store slows the daemon down, and
-//      fills no memory.
-// SE2: an event that is too long is left out and told; the ones behind it are read.
-// SE3: a stream that is silent for longer than the daemon ever is, is broken: there is nothing to wait for.
+// Owns the daemon's stream of server-sent events, read one event at a time.
+// SE1: the next event is read after the one before it is processed: a slow store slows the daemon down
+//      and fills no memory.
+// An event that is too long is skipped and reported; later ones are read.
+// SE3: a stream that is silent for longer than the heartbeat interval is broken.
 
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../../world.ts";
@@ -10,19 +10,19 @@ import { ListenProblem } from "../accounts.ts";
 
 /** The daemon writes a line every 15 seconds. */
 const SILENCE_MAX_MS = 60_000;
-/** Of one event. A message's text has at most 64 KiB; attachments are not in it. */
+/** Limit for one event. A message's text has at most 64 KiB; attachments are not in it. */
 const EVENT_CHARS_MAX = 1024 * 1024;
 
-/** It goes back to the daemon in a header. */
+/** Valid ids: an id is sent back in a header. */
 const ID = /^[\x21-\x7e]{1,200}$/;
 
 export interface StreamEvent {
-  /** What the daemon is given to go on from here. Older daemons have none. */
+  /** Id to resume from. Older daemons have none. */
   readonly id?: string;
   readonly data: string;
 }
 
-/** Lines become events, as the standard says. */
+/** Parses lines to events, as the standard defines. */
 class EventReader {
   readonly #onTooLong: () => void;
   readonly #decoder = new TextDecoder();
@@ -41,7 +41,7 @@ class EventReader {
     const lines = this.#rest.split(/\r\n|\n|\r(?!$)/);
     this.#rest = lines.pop() ?? "";
     if (this.#chars + this.#rest.length > EVENT_CHARS_MAX) {
-      // A line without end: what it begins with is enough to know that it is no end of an event.
+      // A line without end: its beginning shows that it does not end an event.
       this.#isTooLong = true;
       this.#data = [];
       this.#rest = this.#rest.slice(0, 1);
@@ -71,7 +71,7 @@ class EventReader {
   }
 }
 
-/** The events of an answer, until it ends. Throws where it breaks, or stays silent. */
+/** Yields the events of a response until it ends. Throws if it breaks or stays silent. */
 export async function* eventsOf(
   answer: IncomingMessage,
   clock: Clock,

@@ -1,6 +1,6 @@
-// Owns how a text leaves for Signal: its styles, whom it goes to, and what the daemon's answer means (I5).
-// SS1: Signal shows text that is sent twice twice: only what certainly did not leave is tried again.
-// SS2: where a text with its addresses written out would be longer than a message, it goes as it was written.
+// Owns sending text to Signal: styles, recipients, and the meaning of the daemon's answer (I5). Signal does
+// not deduplicate, so only a text that was certainly not sent is retried.
+// SS2: a text that would be too long with its URLs written out is sent as it was written.
 
 import { fieldsOf } from "../../core/json.ts";
 import { safeLine } from "../../core/safe-text.ts";
@@ -9,9 +9,9 @@ import { type Fields, listOf } from "../fields.ts";
 import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";
 import type { Answer } from "./daemon.ts";
 
-/** Longer texts become an attachment, which not every device shows as text. */
+/** Longer texts become an attachment, which some devices do not show as text. */
 export const TEXT_MAX_CHARS = 2_000;
-/** The longest pause that is asked for: Signal asks for a day where it wants a captcha. */
+/** The longest pause: Signal requests a day if it wants a captcha. */
 const PAUSE_MAX_MS = 24 * 3_600_000;
 const WORDS_MAX_CHARS = 200;
 const RESULTS_MAX = 2_000;
@@ -24,7 +24,7 @@ const STYLES: Readonly<Partial<Record<Mark["kind"], string>>> = {
   pre: "MONOSPACE",
 };
 
-/** A text with its styles, as `send` takes them: `start:length:STYLE` in UTF-16 units. */
+/** Returns a text with its styles as `send` takes them: `start:length:STYLE` in UTF-16 units. */
 export function styled(markdown: string): {
   readonly message: string;
   readonly textStyle: readonly string[];
@@ -41,10 +41,10 @@ export function styled(markdown: string): {
 
 const NUMBER = /^\+[1-9]\d{4,16}$/;
 const ACCOUNT = /^(?:PNI:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** 16 or 32 bytes. */
+/** A group id: 16 or 32 bytes in base64. */
 const GROUP = /^[A-Za-z0-9+/_-]{22,43}={0,2}$/;
 
-/** How `send` is told where to: a person's number or account id, or a group's id. */
+/** Returns the recipient as `send` takes it: a person's number or account id, or a group's id. */
 export function recipientOf(to: string): Fields | undefined {
   if (NUMBER.test(to) || ACCOUNT.test(to)) return { recipient: [to] };
   return GROUP.test(to) ? { groupId: to } : undefined;
@@ -56,7 +56,7 @@ const unknown = (error: string): DeliveryOutcome => ({ kind: "unknown", error })
 function limited(seconds: number, wantsCaptcha: boolean): DeliveryOutcome {
   const error = wantsCaptcha
     ? "Signal wants a captcha before more is sent: see docs/SIGNAL.md, or wait"
-    : "Signal takes no more messages for now";
+    : "Signal rejects further messages for now";
   return {
     kind: "retry",
     error,
@@ -64,13 +64,13 @@ function limited(seconds: number, wantsCaptcha: boolean): DeliveryOutcome {
   };
 }
 
-/** What became of it for each who should get it; undefined: nothing is said of that. */
+/** Returns the outcome from the results per recipient; undefined: there are none. */
 function ofResults(value: unknown): DeliveryOutcome | undefined {
-  // What is no result counts as one that says nothing: the text may have left.
+  // An invalid result counts as unknown: the text may have been sent.
   const results = listOf(fieldsOf(value).results).slice(0, RESULTS_MAX).map(fieldsOf);
   if (results.length === 0) return undefined;
   const types = results.map(({ type }) => String(type));
-  // In a group who can't be reached at the moment does not keep it from the others; Signal counts as they do.
+  // In a group one success counts, as in Signal itself: some members may be unreachable.
   if (types.includes("SUCCESS")) return { kind: "sent" };
   const wantsCaptcha = results.some(({ token }) => typeof token === "string" && token !== "");
   if (wantsCaptcha || types.includes("RATE_LIMIT_FAILURE")) {
@@ -80,12 +80,12 @@ function ofResults(value: unknown): DeliveryOutcome | undefined {
   if (types.includes("NETWORK_FAILURE"))
     return unknown("signal-cli lost its connection to Signal while sending");
   if (types.includes("IDENTITY_FAILURE"))
-    return refused("the safety number of whom it goes to has changed: trust it with signal-cli first");
-  if (types.includes("UNREGISTERED_FAILURE")) return refused("nobody is registered with Signal there");
+    return refused("the recipient's safety number has changed: trust it with signal-cli first");
+  if (types.includes("UNREGISTERED_FAILURE")) return refused("the recipient is not registered with Signal");
   return unknown(`signal-cli could not send it (${safeLine(types[0] ?? "").slice(0, 40)})`);
 }
 
-/** The daemon's own network was away before anything had left: the name of a Java exception says so. */
+/** The Java exception shows that the daemon had no network before anything was sent. */
 const NOTHING_LEFT = /\((?:UnknownHost|Connect|NoRouteToHost|HttpConnectTimeout)Exception\)/;
 
 const CODES = { user: -1, network: -3, identity: -4, limit: -5, noMethod: -32601, noAccount: -32602 };
@@ -98,7 +98,7 @@ function ofError({ code, message, data }: Extract<Answer, { kind: "error" }>): D
     case CODES.user:
       return refused(`signal-cli: ${words}`);
     case CODES.identity:
-      return refused(`the safety number of whom it goes to has changed: ${words}`);
+      return refused(`the recipient's safety number has changed: ${words}`);
     case CODES.limit:
       return limited(0, /captcha|challenge/i.test(message));
     case CODES.network:
@@ -112,7 +112,7 @@ function ofError({ code, message, data }: Extract<Answer, { kind: "error" }>): D
   }
 }
 
-/** What an answer to `send` means. */
+/** Returns the outcome from an answer to `send`. */
 export function outcomeOf(answer: Answer): DeliveryOutcome {
   if (answer.kind === "result") return ofResults(answer.value) ?? { kind: "sent" };
   if (answer.kind === "error") return ofError(answer);

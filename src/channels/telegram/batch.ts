@@ -1,37 +1,37 @@
-// Owns what a batch of updates is: which are read together, and which still wait for others.
-// TA1: pictures that were sent together (an album) are one message, named by the first of them. An album at
-//      the end of a batch may still grow: it is left at the platform until it has stood still for a look.
-// TA2: what is joined follows each other without a gap: whatever a crash leaves unconfirmed comes again and
-//      is joined in the same way.
+// Owns grouping a batch of updates: which are read together, and which wait for others.
+// TA1: pictures that were sent together (an album) are one message with the id of the first. An album at
+//      the end of a batch may still grow: it stays at the platform until one poll finds it unchanged.
+// TA2: joined updates are consecutive, so updates that a crash leaves unconfirmed are joined the same
+//      way again.
 
 import { fieldsOf } from "../../core/json.ts";
 import { numberOf } from "./fields.ts";
-import { type Reader, type Reading, readUpdate } from "./update.ts";
+import { type Reading, readUpdate, type TelegramAccountContext } from "./update.ts";
 
 type MessageReading = Extract<Reading, { kind: "message" }>;
 
-/** One thing that updates say. Its last update is confirmed when it is dealt with. */
+/** One message or event from updates. Its last update is confirmed when it is processed. */
 export interface Item {
   readonly firstId: number;
   readonly lastId: number;
-  /** How many updates it is made of. */
+  /** Number of its updates. */
   readonly parts: number;
   readonly reading: Reading;
 }
 
-/** What is known of a batch. */
+/** Content of a batch. */
 export interface Batch {
-  /** In the order of their ids. */
+  /** Sorted by id. */
   readonly items: readonly Item[];
-  /** Updates without an id: nothing can be said of them. */
+  /** Number of updates without an id, which are skipped. */
   readonly nameless: number;
 }
 
-function readSafely(update: unknown, reader: Reader): Reading {
+function readSafely(update: unknown, reader: TelegramAccountContext): Reading {
   try {
     return readUpdate(update, reader);
   } catch (error) {
-    // One update that can't be read, whatever the reason, must not hold up all that follow.
+    // An unreadable update must not block later ones.
     const why = error instanceof Error ? error.message : String(error);
     return { kind: "skipped", why: `it could not be read: ${why}`, odd: true };
   }
@@ -47,7 +47,7 @@ function isSameAlbum(one: MessageReading, other: MessageReading): boolean {
 }
 
 function join(one: MessageReading, other: MessageReading): MessageReading {
-  // Where an album was forwarded from is said once.
+  // The source of a forwarded album is shown once.
   const isSaid = other.message.forwarded === true && one.message.text.split("\n")[0] === other.message.text;
   const texts = [one.message.text, isSaid ? "" : other.message.text].filter((text) => text !== "");
   const quoted = one.message.quoted ?? other.message.quoted;
@@ -63,8 +63,8 @@ function join(one: MessageReading, other: MessageReading): MessageReading {
   };
 }
 
-/** Reads the updates of one answer. */
-export function readBatch(updates: readonly unknown[], reader: Reader): Batch {
+/** Reads the updates of one response. */
+export function readBatch(updates: readonly unknown[], reader: TelegramAccountContext): Batch {
   const named = updates.flatMap((update): { id: number; update: unknown }[] => {
     const id = numberOf(fieldsOf(update).update_id);
     return id === undefined ? [] : [{ id, update }];
@@ -89,7 +89,7 @@ export function readBatch(updates: readonly unknown[], reader: Reader): Batch {
   return { items, nameless: updates.length - named.length };
 }
 
-/** The album at the end, which may still grow. */
+/** Returns the album at the end, which may still grow. */
 export function openAlbum({ items }: Batch): Item | undefined {
   const last = items.at(-1);
   return last?.reading.kind === "message" && last.reading.albumId !== undefined ? last : undefined;

@@ -1,8 +1,9 @@
-// Owns one bot account at its Bot API server: calls of it, and files.
-// TB1: a call ends in time as one of four: done, refused by the server, certainly not made, or not known.
-// TB2: the token is in no word that leaves here: not in errors, not in what the server says of itself.
-// TB3: what the server says is handed on as it came, of no type: readers look into it (fields.ts).
-// TB4: what does something goes over a connection of its own (HX2 of exchange.ts). Only reading, which may be
+// Owns one bot account at its Bot API server: API calls and file downloads. A call has one of four results:
+// done, refused by the server, certainly not made, or unknown. Results are untyped; readers check them
+// (fields.ts).
+// TB2: the token appears in no text that leaves here: neither in errors nor in the server's own
+//      messages.
+// TB4: a call with effects uses its own connection (HX2 of exchange.ts). Only reading, which may be
 //      repeated, keeps its connection.
 
 import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
@@ -16,17 +17,17 @@ import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
 import { textOf } from "../fields.ts";
 import { idOf, numberOf } from "./fields.ts";
 
-/** For a call that answers at once. */
+/** Time limit for a call that answers immediately. */
 const CALL_MS = 20_000;
-/** Of the server's answer to a call: updates are at most half of this. */
+/** Size limit for an answer: updates are at most half of this. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
-/** For a whole file. */
+/** Time limit for a whole file. */
 const FILE_MS = 60_000;
 const WORDS_CHARS_MAX = 200;
-/** Said of an answer that has another shape than the Bot API's. */
-export const NO_SERVER_WORDS = "what answers is not a Bot API server";
+/** Message for an answer that is not the Bot API's. */
+export const NO_SERVER_WORDS = "the server is not a Bot API server";
 
-/** What became of a call. */
+/** Result of a call. */
 export type Called<T> =
   | { readonly kind: "done"; readonly value: T }
   | Refusal
@@ -35,16 +36,16 @@ export type Called<T> =
   /** The server may have done it. */
   | { readonly kind: "unknown"; readonly why: string };
 
-/** The server said no. */
+/** A refusal by the server. */
 export interface Refusal {
   readonly kind: "refused";
-  /** Like an HTTP status. */
+  /** Error code, like an HTTP status. */
   readonly code: number;
-  /** In the server's words. */
+  /** The server's own message. */
   readonly why: string;
-  /** How long the bot has to be silent. */
+  /** Pause that the server requests. */
   readonly afterMs?: number;
-  /** The id that the chat has now. */
+  /** New id of a migrated chat. */
   readonly movedTo?: string;
 }
 
@@ -54,20 +55,20 @@ interface CallOptions {
   readonly timeoutMs?: number;
 }
 
-/** What the library takes for an AbortSignal. */
+/** The library's type of an AbortSignal. */
 type LibrarySignal = NonNullable<Parameters<Api["raw"]["getMe"]>[0]>;
 type Work = (methods: Api["raw"], signal: LibrarySignal) => Promise<unknown>;
 
 export interface Bot {
   readonly accountId: string;
-  /** Makes one call. The signal that `work` gets has to be handed on. */
+  /** Makes one call. `work` must pass on its signal. */
   call(work: Work, options?: CallOptions): Promise<Called<unknown>>;
-  /** A file by the path that getFile told; at most so many bytes. */
+  /** Downloads a file by its path from getFile; at most `maxBytes`. */
   file(path: string, maxBytes: number, signal: AbortSignal): Promise<Called<Uint8Array>>;
   close(): void;
 }
 
-/** Thrown through the library, which knows of errors alone. */
+/** Passes a failure through the library, which only knows errors. */
 class NotAnswered extends Error {
   readonly reached: boolean;
   constructor(why: string, reached: boolean) {
@@ -76,7 +77,7 @@ class NotAnswered extends Error {
   }
 }
 
-/** What the server said, in the shape that the library reads. */
+/** Returns the answer in the shape that the library reads. */
 function answerOf(exchanged: Exchanged): object {
   if (exchanged.kind !== "answered") throw new NotAnswered(exchanged.why, exchanged.reached);
   const { status, body } = exchanged;
@@ -84,7 +85,7 @@ function answerOf(exchanged: Exchanged): object {
   try {
     answer = fieldsOf(JSON.parse(body.toString("utf8")));
   } catch {
-    // Something between us and the server speaks: its status is all that is understood.
+    // A proxy has answered: only its status is meaningful.
   }
   if (answer.ok === true && status < 300) return answer;
   if (answer.ok !== false && status < 300) {
@@ -96,7 +97,7 @@ function answerOf(exchanged: Exchanged): object {
 
 type LibraryFetch = NonNullable<ApiClientOptions["fetch"]>;
 
-/** Asks the server. `isKept`: over the connection that is kept for reading. */
+/** Sends a request. `isKept`: over the connection that is kept for reading. */
 interface Transport {
   ask(
     asked: Omit<Exchange, "server" | "agent" | "purpose" | "configured">,
@@ -125,7 +126,7 @@ function openTransport(apiRoot: string, clock: Clock): Transport {
   };
 }
 
-/** The library's way to the server. Only these two of its answer's many sides are ever asked for. */
+/** Returns the fetch function for the library, which uses only these two members of a response. */
 function fetchBy(transport: Transport): LibraryFetch {
   const call = async (url: string, init: { body?: string; signal?: AbortSignal }): Promise<object> => {
     const { body = "{}", signal: stop } = init;
@@ -179,7 +180,7 @@ export function openBot({ accountId, botToken, apiRoot }: TelegramAccount, world
       }
     },
     async file(path, maxBytes, signal) {
-      // Each step of the path stays one: a server's path leads nowhere but below the bot's files.
+      // Encodes each path segment, so a server's path stays below the bot's files.
       const steps = path.split("/").map(encodeURIComponent).join("/");
       const url = `${apiRoot}/file/bot${botToken}/${steps}`;
       const asked = { url, timeoutMs: FILE_MS, bytesMax: maxBytes, stop: signal };

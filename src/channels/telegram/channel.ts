@@ -1,19 +1,19 @@
-// Owns the channel `telegram`: bots, over the Bot API.
-// TG1: one process of the deployment fetches a bot's messages; every process sends.
+// Owns the channel `telegram`: bots, over the Bot API. One process of the deployment fetches a bot's
+// messages; every process sends.
 
 import type { TelegramAccount } from "../../core/channel-settings.ts";
 import { accountName } from "../accounts.ts";
 import type { Channel, ChannelHost } from "../channel.ts";
 import { openBot } from "./bot.ts";
 import { listen } from "./listen.ts";
-import { botFor, placeOf, TELEGRAM } from "./place.ts";
 import { openTopic, sendText, showTyping } from "./send.ts";
 import { nameOfBot } from "./start.ts";
+import { botFor, TELEGRAM, targetOf } from "./target.ts";
 
-/** Below the platform's 4,096: a list's signs may be longer than the markup that makes it. */
+/** Below the platform's 4,096: a list's bullets may be longer than its Markdown. */
 const TEXT_CHARS_MAX = 4_000;
 
-/** Opens the channel with its accounts; nothing is asked of the platform yet. */
+/** Opens the channel with its accounts; makes no request yet. */
 export async function openTelegram(
   accounts: readonly TelegramAccount[],
   host: ChannelHost,
@@ -24,7 +24,7 @@ export async function openTelegram(
     deduplicates: false,
     textMaxChars: TEXT_CHARS_MAX,
     async deliver({ route, text }) {
-      const place = placeOf(bots, route);
+      const place = targetOf(bots, route);
       return place.ok ? sendText(place.value, text) : { kind: "refused", error: place.error };
     },
     accounts: bots.map((bot) => ({
@@ -32,11 +32,11 @@ export async function openTelegram(
       listen: (ear) => listen(bot, host, ear),
     })),
     async typing(route) {
-      const place = placeOf(bots, route);
+      const place = targetOf(bots, route);
       if (place.ok) await showTyping(place.value);
     },
     async openThread(at, title) {
-      const place = placeOf(bots, at);
+      const place = targetOf(bots, at);
       return place.ok ? openTopic(place.value, at, title) : place;
     },
     async test(accountId) {

@@ -1,6 +1,5 @@
-// Owns what a message of Telegram holds: its words, its files, and notes in square brackets for what is
-// neither.
-// TC1: a note is one short line, whatever the sender put into it.
+// Owns the content of a Telegram message: its text, its files, and one-line notes in square brackets for
+// other content.
 
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -8,7 +7,7 @@ import type { InboundMedia } from "../channel.ts";
 import { type Fields, listOf, textOf } from "../fields.ts";
 import { numberOf } from "./fields.ts";
 
-/** A file at the server, not read yet. */
+/** A file at the server that is not read yet. */
 export interface FileRef {
   readonly kind: InboundMedia["kind"];
   readonly fileId: string;
@@ -18,39 +17,39 @@ export interface FileRef {
 }
 
 export interface Content {
-  /** What the sender wrote: the text, or the words below a file. */
+  /** The sender's text, or the caption of a file. */
   readonly words: string;
-  /** Of `words`. */
+  /** Entities of `words`. */
   readonly entities: readonly Fields[];
   readonly files: readonly FileRef[];
-  /** What words and files don't say. */
+  /** Content besides text and files. */
   readonly note?: string;
 }
 
 const NOTE_CHARS_MAX = 500;
 const POLL_OPTIONS_MAX = 12;
-/** Files of these types are shown like pictures. */
+/** Files of these types count as pictures. */
 const PICTURE = /^image\/(?:jpeg|png|gif|webp)$/i;
 
-/** `[what: detail, detail]` on one line. */
+/** Formats a note: `[what: detail, detail]`. */
 function note(what: string, ...details: (string | undefined)[]): string {
   const told = details.filter((detail) => detail !== undefined && detail !== "").join(", ");
   const line = `${what}${told === "" ? "" : `: ${told}`}`.replace(/\s+/g, " ");
   return `[${line.length > NOTE_CHARS_MAX ? `${line.slice(0, NOTE_CHARS_MAX - 1).toWellFormed()}…` : line}]`;
 }
 
-/** First and last name of a user or a contact. */
+/** Returns the first and last name of a user or a contact. */
 function fullName({ first_name, last_name }: Fields): string | undefined {
   const name = [textOf(first_name), textOf(last_name)].filter((part) => part !== undefined).join(" ");
   return name === "" ? undefined : name;
 }
 
-/** What people call a user or a chat. */
+/** Returns the name of a user or a chat. */
 export function nameOf(party: Fields): string | undefined {
   return textOf(party.title) ?? fullName(party) ?? textOf(party.username);
 }
 
-/** Who wrote something that came from elsewhere. */
+/** Returns the name of a forwarded message's author. */
 export function originName(origin: Fields): string | undefined {
   const { sender_user, sender_user_name, sender_chat, chat } = origin;
   return (
@@ -83,10 +82,10 @@ function checklist({ title, tasks }: Fields): string {
   return note("checklist", textOf(title), listed.filter((task) => task !== undefined).join(" / "));
 }
 
-/** What can be in a message in the place of words and files, and how it is told. */
+/** Notes for content that is neither text nor file. */
 const NOTES: Readonly<Record<string, (field: Fields) => string>> = {
   sticker: ({ emoji, set_name }) => note("sticker", textOf(emoji), textOf(set_name)),
-  // A venue has a location beside it, so it is asked for first.
+  // A venue also has a location, so it comes first.
   venue: ({ title, address, location }) =>
     note("place", textOf(title), textOf(address), coordinates(fieldsOf(location))),
   location: (field) =>
@@ -103,9 +102,9 @@ const NOTES: Readonly<Record<string, (field: Fields) => string>> = {
   rich_message: () => note("formatted page, which can't be read here"),
 };
 
-/** Files by the field that holds them; the first that is there counts. */
+/** Files by their field; the first that is present counts. */
 const FILES: readonly { readonly field: string; readonly kind: FileRef["kind"] }[] = [
-  // An animation is told as a document, too.
+  // An animation is also sent as a document.
   { field: "animation", kind: "video" },
   { field: "voice", kind: "voice" },
   { field: "audio", kind: "audio" },
@@ -115,7 +114,7 @@ const FILES: readonly { readonly field: string; readonly kind: FileRef["kind"] }
   { field: "document", kind: "file" },
 ];
 
-/** What the platform leaves out, since it is always the same. */
+/** Types that the platform omits because they are fixed. */
 const TYPES: Readonly<Record<string, string>> = {
   photo: "image/jpeg",
   voice: "audio/ogg",
@@ -133,7 +132,7 @@ function fileOf(file: Fields, field: string, kind: FileRef["kind"]): FileRef | u
   };
 }
 
-/** A photo comes in several sizes: the one with the most picture. */
+/** Returns the largest of a photo's sizes. */
 function photoOf(sizes: readonly unknown[]): FileRef | undefined {
   const area = ({ width, height }: Fields): number => (numberOf(width) ?? 0) * (numberOf(height) ?? 0);
   const [largest] = sizes.map(fieldsOf).sort((one, other) => area(other) - area(one));
@@ -150,7 +149,7 @@ function filesOf(message: Fields): readonly FileRef[] {
   return [];
 }
 
-/** What a message holds. Nothing: it is one of the service's own, such as that somebody joined. */
+/** Returns the content of a message; undefined: a service message, for example that somebody joined. */
 export function contentOf(message: Fields): Content | undefined {
   const words = textOf(message.text) ?? textOf(message.caption) ?? "";
   const ofWords = textOf(message.text) === undefined ? message.caption_entities : message.entities;
@@ -161,7 +160,7 @@ export function contentOf(message: Fields): Content | undefined {
   return words === "" && files.length === 0 ? undefined : content;
 }
 
-/** A message that another one answers, in one text. */
+/** Returns a quoted message as one text. */
 export function summaryOf(message: Fields): string | undefined {
   const content = contentOf(message);
   if (content === undefined) return undefined;
@@ -170,7 +169,7 @@ export function summaryOf(message: Fields): string | undefined {
   return [words, ...named, told].filter((part) => part !== undefined && part !== "").join("\n");
 }
 
-/** What stands before words that somebody else wrote. */
+/** Returns the note before forwarded text. */
 export function forwardNote(origin: Fields): string {
   const name = originName(origin);
   return note(name === undefined ? "forwarded" : `forwarded from ${name}`);

@@ -1,9 +1,10 @@
-// Owns how messages are fetched from Telegram: one request that waits, again and again.
-// TL1: an update is confirmed, by the offset of the next request, after it was stored (CH1 of
-//      channel.ts); what could not be stored comes again, and what follows it in its chat waits.
-// TL2: an offset is only given to confirm something: when the platform counts anew, nothing is missed.
-// TL3: trouble that may pass is waited out a little; trouble that lasts ends the listening, with its reason.
-// TL4: chats don't wait for each other's files: each is stored in its order, all at the same time.
+// Owns long polling of Telegram's updates.
+// TL1: an update is confirmed, by the offset of the next request, after it is stored (CH1 of
+//      channel.ts). An update that could not be stored arrives again, and later ones of its chat wait.
+// TL2: an offset is only sent to confirm something: if the platform restarts its numbering, nothing is
+//      missed.
+// TL3: temporary trouble is retried a few times; lasting trouble ends the listening, with its reason.
+// TL4: chats don't wait for each other's files: each chat is stored in order, all concurrently.
 
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
@@ -15,40 +16,40 @@ import { type Bot, type Called, NO_SERVER_WORDS } from "./bot.ts";
 import { mediaOf } from "./media.ts";
 import { failureWords, isTokenWrong, tokenWords } from "./send.ts";
 import { introduce } from "./start.ts";
-import { type Reader, type Reading, UPDATE_KINDS } from "./update.ts";
+import { type Reading, type TelegramAccountContext, UPDATE_KINDS } from "./update.ts";
 
-/** How long the platform lets a request wait for news. */
+/** Long polling timeout. */
 const POLL_SECONDS = 25;
-/** How much longer than that an answer may take before it is given up. */
+/** Additional time after which a request is given up. */
 const POLL_GRACE_MS = 10_000;
-/** An empty answer that is there sooner did not wait. It is the shortest pause that can be asked for, too. */
+/** An empty answer that arrives sooner did not wait. Also the shortest pause. */
 const HASTY_MS = 1_000;
 const UPDATES_MAX = 100;
-/** How long an album is left alone before it is looked at again. */
+/** Pause before an album is read again. */
 const ALBUM_MS = 500;
-/** Failures in a row that are waited out, and the first and longest pause behind one. */
+/** Consecutive failures that are retried, and the first and longest pause after one. */
 const FAILURES_MAX = 4;
 const PAUSE_MIN_MS = 250;
 const PAUSE_MAX_MS = 10_000;
-/** The longest pause that the platform can ask for. */
+/** The longest pause that the platform can request. */
 const ASKED_PAUSE_MAX_MS = 10 * 60_000;
 
-/** Where the reading stands. */
-interface Place {
+/** Read position. */
+interface ReadPosition {
   /** Confirms all updates before it. */
   offset?: number;
-  /** The album at the end of the last batch, and how large it was. */
+  /** The album at the end of the last batch, and its size. */
   album?: { readonly firstId: number; readonly parts: number };
   failures: number;
 }
 
-/** Listens as one bot, until the signal fires or nothing more is to be hoped for. */
+/** Listens as one bot until the signal fires; throws if retries can't help. */
 export async function listen(bot: Bot, host: ChannelHost, ear: Ear): Promise<void> {
   const { clock } = host.world;
   const reader = await introduce(bot, host, ear.signal);
-  // Stopped while it began.
+  // Stopped during startup.
   if (reader === undefined) return;
-  const place: Place = { failures: 0 };
+  const place: ReadPosition = { failures: 0 };
   let isFirst = true;
   while (!ear.signal.aborted) {
     const waits = !isFirst && place.album === undefined;
@@ -65,7 +66,7 @@ export async function listen(bot: Bot, host: ChannelHost, ear: Ear): Promise<voi
       ear.ready();
       await take(updates, place, { bot, host, reader, signal: ear.signal });
     } else await stumble(NO_SERVER_WORDS, place, host.world, ear.signal);
-    // A server that does not let requests wait must not be asked without end.
+    // Prevents a busy loop if the server does not wait.
     const isHasty = waits && updates.length === 0 && clock.monotonic() - askedAt < HASTY_MS;
     if (isHasty) await pause(host.world.clock, HASTY_MS, ear.signal);
   }
@@ -73,7 +74,7 @@ export async function listen(bot: Bot, host: ChannelHost, ear: Ear): Promise<voi
 
 function fetchUpdates(
   bot: Bot,
-  { offset }: Place,
+  { offset }: ReadPosition,
   timeout: number,
   signal: AbortSignal,
 ): Promise<Called<unknown>> {
@@ -85,10 +86,10 @@ function fetchUpdates(
   );
 }
 
-/** Waits after a failure, or throws: it lasts, or there were too many in a row. */
+/** Waits after a failure; throws if it lasts or after too many in a row. */
 async function endure(
   failure: Exclude<Called<unknown>, { kind: "done" }>,
-  place: Place,
+  place: ReadPosition,
   world: World,
   signal: AbortSignal,
 ): Promise<void> {
@@ -105,12 +106,12 @@ async function endure(
 
 function conflictWords(why: string): string {
   return /webhook/i.test(why)
-    ? "a web hook was set for the bot meanwhile: messages go there. It is removed at the next attempt"
+    ? "a web hook was set for the bot, so messages go there. It is removed at the next attempt"
     : "another program fetches this bot's messages: give each program a bot of its own";
 }
 
-/** One more failure in a row. */
-async function stumble(why: string, place: Place, world: World, signal: AbortSignal): Promise<void> {
+/** Counts a failure. */
+async function stumble(why: string, place: ReadPosition, world: World, signal: AbortSignal): Promise<void> {
   place.failures += 1;
   if (place.failures >= FAILURES_MAX) throw new ListenProblem(why);
   await pause(world.clock, Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 4 ** (place.failures - 1)), signal);
@@ -119,12 +120,12 @@ async function stumble(why: string, place: Place, world: World, signal: AbortSig
 interface Taker {
   readonly bot: Bot;
   readonly host: ChannelHost;
-  readonly reader: Reader;
+  readonly reader: TelegramAccountContext;
   readonly signal: AbortSignal;
 }
 
-/** Deals with one answer, and moves the place behind what was stored. */
-async function take(updates: readonly unknown[], place: Place, taker: Taker): Promise<void> {
+/** Processes one response and advances the position to the stored updates. */
+async function take(updates: readonly unknown[], place: ReadPosition, taker: Taker): Promise<void> {
   const { host, signal } = taker;
   const { world } = host;
   const batch = readBatch(updates, taker.reader);
@@ -133,7 +134,7 @@ async function take(updates: readonly unknown[], place: Place, taker: Taker): Pr
   }
   if (batch.items.length === 0) {
     delete place.album;
-    // All of it is confirmed: what comes next has any id.
+    // Everything is confirmed, and the next update may have any id.
     delete place.offset;
     if (updates.length > 0) return stumble(NO_SERVER_WORDS, place, world, signal);
     place.failures = 0;
@@ -148,19 +149,19 @@ async function take(updates: readonly unknown[], place: Place, taker: Taker): Pr
   place.offset = left ?? waiting?.firstId ?? (batch.items.at(-1)?.lastId ?? 0) + 1;
   delete place.album;
   if (left !== undefined) {
-    return stumble("messages could not be stored: they wait at Telegram", place, world, signal);
+    return stumble("messages could not be stored: Telegram keeps them", place, world, signal);
   }
   if (waiting !== undefined) {
     place.album = { firstId: waiting.firstId, parts: waiting.parts };
     return pause(world.clock, ALBUM_MS, signal);
   }
   if (place.offset === before) {
-    return stumble("Telegram brings messages again that were confirmed", place, world, signal);
+    return stumble("Telegram sends confirmed messages again", place, world, signal);
   }
   place.failures = 0;
 }
 
-/** Deals with each; the first update that could not be stored is the answer. */
+/** Processes each item; returns the first update that could not be stored. */
 async function takeItems(items: readonly Item[], taker: Taker): Promise<number | undefined> {
   const byChat = new Map<string, Item[]>();
   for (const item of items) {
@@ -185,7 +186,7 @@ async function takeInOrder(items: readonly Item[], taker: Taker): Promise<number
     } catch (error) {
       host.world.log.warn(
         { err: error, account: accountName("telegram", bot.accountId) },
-        "a message could not be stored; it waits at Telegram",
+        "a message could not be stored; Telegram keeps it",
       );
       return firstId;
     }
@@ -193,28 +194,28 @@ async function takeInOrder(items: readonly Item[], taker: Taker): Promise<number
   return undefined;
 }
 
-/** What an operator may have to act on. */
+/** Logs what an operator may have to act on. */
 function note(
   reading: Exclude<Reading, { kind: "message" }>,
   updateId: number,
   { log }: World,
-  { accountId }: Reader,
+  { accountId }: TelegramAccountContext,
 ): void {
   const account = accountName("telegram", accountId);
   switch (reading.kind) {
     case "moved": {
       const { from, to } = reading;
-      log.warn({ account, from, to }, "a group became a supergroup: settings have to name its new id");
+      log.warn({ account, from, to }, "a group became a supergroup: change its id in the settings");
       return;
     }
     case "membership": {
       const { chatId, status } = reading;
-      log.info({ account, chat: chatId, status }, "what the bot is in a chat has changed");
+      log.info({ account, chat: chatId, status }, "the bot's status in a chat has changed");
       return;
     }
     case "skipped": {
       const { why, odd } = reading;
-      if (odd) log.warn({ account, updateId, why }, "an update that makes no sense was skipped");
+      if (odd) log.warn({ account, updateId, why }, "an invalid update was skipped");
       else log.debug({ account, updateId, why }, "an update was skipped");
     }
   }

@@ -1,5 +1,5 @@
-// Owns how a file that came with a message is read: bounded, and with a reason when it can't be had.
-// TM1: the server's path of a file is followed below the bot's own files only.
+// Owns reading a file of a message: bounded, and with a reason if it fails.
+// TM1: only paths below the bot's own files are read.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { fieldsOf } from "../../core/json.ts";
@@ -11,7 +11,7 @@ import type { FileRef } from "./content.ts";
 import { numberOf } from "./fields.ts";
 import { failureWords } from "./send.ts";
 
-/** What the platform's own servers hand out. */
+/** Limit of the platform's own servers. */
 const PLATFORM_MB_MAX = 20;
 
 function isPathBelow(path: string): boolean {
@@ -39,17 +39,17 @@ async function load(
   }
   const path = textOf(fieldsOf(told.value).file_path);
   const bytes = numberOf(fieldsOf(told.value).file_size);
-  if (path === undefined) return fail("channel_failed", "Telegram did not say where the file is");
+  if (path === undefined) return fail("channel_failed", "Telegram did not return the file's path");
   if (bytes !== undefined && bytes > maxBytes) return tooLarge(bytes, maxBytes);
   if (path.startsWith("/")) {
     return fail("channel_failed", "the Bot API server runs with --local: it hands out no files over HTTP");
   }
-  if (!isPathBelow(path)) return fail("channel_failed", "Telegram named a path that is not a file's");
+  if (!isPathBelow(path)) return fail("channel_failed", "Telegram returned an invalid file path");
   const read = await bot.file(path, maxBytes, signal);
   return read.kind === "done" ? ok(read.value) : fail("channel_failed", failureWords(read));
 }
 
-/** A file as it comes with a message. */
+/** Returns a message's file with its loader. */
 export function mediaOf(bot: Bot, file: FileRef): InboundMedia {
   const { kind, name, mimeType, bytes } = file;
   return {

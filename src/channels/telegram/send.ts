@@ -1,8 +1,7 @@
-// Owns what leaves to Telegram: text, that somebody is writing, topics.
-// TS1: an answer that was not understood, or never came, is not taken for a failure (I5): the platform can't
-//      tell a second attempt from a first one.
-// TS2: what the server itself refuses is told in its words, without the token.
-// TS3: links are not looked up by the platform: an address could carry off what a stranger must not learn.
+// Owns sending to Telegram: text, typing signs, topics. An unreadable or missing answer does not count as a
+// failure (I5): the platform can't recognise a second attempt. Refusals are reported in the server's own
+// words, without the token.
+// TS3: link previews are disabled: a URL could leak data to a stranger.
 
 import { fail, ok, type Result } from "../../core/errors.ts";
 import { fieldsOf } from "../../core/json.ts";
@@ -10,19 +9,19 @@ import type { Route } from "../../core/session.ts";
 import type { DeliveryOutcome, OpenedThread } from "../channel.ts";
 import type { Bot, Called, Refusal } from "./bot.ts";
 import { idOf } from "./fields.ts";
-import { anyTopicField, type Place, topicField } from "./place.ts";
+import { anyTopicField, type TelegramTarget, topicField } from "./target.ts";
 import { type TelegramText, telegramText } from "./text.ts";
 
 const TOPIC_CHARS_MAX = 128;
-/** The longest pause that the platform can ask for. */
+/** The longest pause that the platform can request. */
 const AFTER_MAX_MS = 24 * 3_600_000;
 
-/** Whether the bot may do nothing at all: its token is wrong, or was taken back. */
+/** Whether the bot's token is wrong or was revoked. */
 export function isTokenWrong({ code }: Refusal): boolean {
   return code === 401 || code === 404;
 }
 
-/** The same in clear words. */
+/** Returns that reason in words. */
 export function tokenWords({ code }: Refusal): string {
   return code === 401
     ? "Telegram does not accept the bot's token: get a new one from @BotFather"
@@ -33,7 +32,7 @@ function isMarkupRefused({ code, why }: Refusal): boolean {
   return code === 400 && /\b(?:entit(?:y|ies)|parse)\b|ENTITY_/i.test(why);
 }
 
-/** How a refusal is meant: for good, for now, or nobody knows. */
+/** Classifies a refusal: permanent, temporary or unknown. */
 function outcomeOf(refusal: Refusal): DeliveryOutcome {
   const { code, why, afterMs } = refusal;
   const error = `Telegram refused: ${why}`;
@@ -45,12 +44,12 @@ function outcomeOf(refusal: Refusal): DeliveryOutcome {
       ...(afterMs === undefined ? {} : { afterMs: Math.min(afterMs, AFTER_MAX_MS) }),
     };
   }
-  // Something on the way gave up waiting: what stands behind it may have sent the text all the same.
+  // A proxy timed out: the server behind it may have sent the text.
   if (code === 504) return { kind: "unknown", error };
   return code >= 500 ? { kind: "retry", error } : { kind: "refused", error };
 }
 
-function sendOnce(place: Place, { text, entities }: TelegramText): Promise<Called<unknown>> {
+function sendOnce(place: TelegramTarget, { text, entities }: TelegramText): Promise<Called<unknown>> {
   return place.bot.call((methods, signal) =>
     methods.sendMessage(
       {
@@ -64,11 +63,11 @@ function sendOnce(place: Place, { text, entities }: TelegramText): Promise<Calle
 }
 
 /** Sends one part of a text. */
-export async function sendText(place: Place, markdown: string): Promise<DeliveryOutcome> {
+export async function sendText(place: TelegramTarget, markdown: string): Promise<DeliveryOutcome> {
   let at = place;
   let text = telegramText(markdown);
   let sent = await sendOnce(at, text);
-  // A group that became a supergroup is called by its new id, once.
+  // Retries once with the new id of a group that became a supergroup.
   if (sent.kind === "refused" && sent.movedTo !== undefined) {
     at = { ...at, chatId: sent.movedTo };
     sent = await sendOnce(at, text);
@@ -89,14 +88,14 @@ export async function sendText(place: Place, markdown: string): Promise<Delivery
   }
 }
 
-/** Shows for five seconds that somebody is writing. */
-export async function showTyping(place: Place): Promise<void> {
+/** Shows a typing sign for five seconds. */
+export async function showTyping(place: TelegramTarget): Promise<void> {
   await place.bot.call((methods, signal) =>
     methods.sendChatAction({ chat_id: place.chatId, action: "typing", ...anyTopicField(place) }, signal),
   );
 }
 
-/** In clear words, for a person. */
+/** Describes a failed call for a person. */
 export function failureWords(called: Exclude<Called<unknown>, { kind: "done" }>): string {
   if (called.kind !== "refused") return `Telegram: ${called.why}`;
   return isTokenWrong(called) ? tokenWords(called) : `Telegram refused: ${called.why}`;
@@ -109,21 +108,28 @@ async function createTopic(bot: Bot, chatId: string, title: string): Promise<Res
   );
   if (made.kind !== "done") {
     const isRight = made.kind === "refused" && made.code === 400 && /rights|admin/i.test(made.why);
-    const hint = "make the bot an administrator of the group who may manage topics";
-    return fail("channel_failed", `no topic was made: ${failureWords(made)}`, isRight ? { hint } : {});
+    const hint = "make the bot an administrator of the group with the right to manage topics";
+    return fail(
+      "channel_failed",
+      `the topic could not be created: ${failureWords(made)}`,
+      isRight ? { hint } : {},
+    );
   }
   const id = idOf(fieldsOf(made.value).message_thread_id);
-  return id === undefined ? fail("channel_failed", "Telegram made a topic and did not say which") : ok(id);
+  return id === undefined
+    ? fail("channel_failed", "Telegram did not return the id of the new topic")
+    : ok(id);
 }
 
-/** A topic of its own in a forum; elsewhere there are none, and the chat itself is taken. */
+/** Creates a topic in a forum; elsewhere there are none, and the chat itself is used. */
 export async function openTopic(
-  { bot, chatId }: Place,
+  { bot, chatId }: TelegramTarget,
   at: Route,
   title: string,
 ): Promise<Result<OpenedThread>> {
   const asked = await bot.call((methods, signal) => methods.getChat({ chat_id: chatId }, signal));
-  if (asked.kind !== "done") return fail("channel_failed", `no topic was made: ${failureWords(asked)}`);
+  if (asked.kind !== "done")
+    return fail("channel_failed", `the topic could not be created: ${failureWords(asked)}`);
   const route = { channel: at.channel, to: chatId, accountId: bot.accountId };
   if (fieldsOf(asked.value).is_forum !== true || fieldsOf(asked.value).type !== "supergroup") {
     const { threadId } = at;

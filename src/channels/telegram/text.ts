@@ -1,17 +1,17 @@
-// Owns how markdown becomes text and entities of Telegram: no markup is sent, so none can be broken.
-// TX1: entities are within the text, and nothing is inside code.
-// TX2: a text that would be too long, or empty, without its markup goes as it was written.
+// Owns the conversion of Markdown to text and entities of Telegram: no markup is sent, so none can break.
+// TX1: entities are within the text, and none is inside code.
+// TX2: a text that would be too long or empty without its markup is sent as it was written.
 
 import { type Mark, type MarkedText, readMarkdown, spelledOut } from "../markdown.ts";
 
-/** Of one message, in UTF-16 units. */
+/** Limit for one message, in UTF-16 units. */
 const TEXT_CHARS_MAX = 4_096;
-/** The platform leaves out what is beyond these. */
+/** The platform ignores further entities. */
 const ENTITIES_MAX = 100;
 
 type Simple = "bold" | "italic" | "strikethrough" | "code" | "blockquote";
 
-/** What is shown in another way than plainly. */
+/** Formatting of a part of the text. */
 export type Entity = { readonly offset: number; readonly length: number } & (
   | { readonly type: Simple }
   | { readonly type: "pre"; readonly language?: string }
@@ -38,7 +38,7 @@ function entityOf({ kind, from, to, href = "", language }: Mark): Entity {
   return { ...place, type: SIMPLE[kind] };
 }
 
-/** Words of a message lead to addresses of the web only; others are written out. */
+/** Only web URLs become links; others are written out. */
 function leadsElsewhere({ kind, href = "" }: Mark): boolean {
   return kind === "link" && !/^https?:/i.test(href);
 }

@@ -1,9 +1,9 @@
-// Owns how an update of Telegram is read: which are messages of people, in the words of every channel.
-// TU1: an update of any shape is read without a throw: what makes no sense is skipped, with the reason.
-// TU2: nobody speaks as another: the sender is who Telegram says, never a name; an anonymous administrator
-//      and a channel are themselves, not the person behind them.
-// TU3: what somebody else wrote (forwarded, quoted) is marked, and is never a command.
-// TU4: bots are not answered: neither this one nor others.
+// Owns the conversion of Telegram updates to messages of all platforms.
+// TU1: an update of any shape is read without an exception: an invalid one is skipped, with the reason.
+// TU2: nobody can impersonate another: the sender is Telegram's id, never a name; an anonymous
+//      administrator and a channel are themselves, not the person behind them.
+// TU3: text by somebody else (forwarded, quoted) is marked and is never a command.
+// TU4: bots get no answer, neither this one nor others.
 
 import { createHash } from "node:crypto";
 import { fieldsOf } from "../../core/json.ts";
@@ -21,13 +21,13 @@ import {
 } from "./content.ts";
 import { idOf, numberOf } from "./fields.ts";
 
-/** Whose updates are read. */
-export interface Reader {
+/** The bot account that reads updates. */
+export interface TelegramAccountContext {
   readonly accountId: string;
-  /** The bot's id and user name. */
+  /** The bot's id. */
   readonly id: string;
   readonly username: string;
-  /** Commands of the menu: their name there, and ours. */
+  /** Menu commands: their name there, and ours. */
   readonly menu: ReadonlyMap<string, string>;
 }
 
@@ -38,20 +38,20 @@ export type Reading =
       readonly kind: "message";
       readonly message: Words;
       readonly files: readonly FileRef[];
-      /** Pictures that were sent together are messages of one album. */
+      /** Set for pictures of one album. */
       readonly albumId?: string;
     }
-  /** A group became a supergroup, which has another id. */
+  /** A group became a supergroup, which has a new id. */
   | { readonly kind: "moved"; readonly from: string; readonly to: string }
-  /** What the bot is in a chat now, such as `kicked`. */
+  /** The bot's new status in a chat, for example `kicked`. */
   | { readonly kind: "membership"; readonly chatId: string; readonly name?: string; readonly status: string }
-  /** `odd`: no update of Telegram looks like that. */
+  /** `odd`: the update is invalid. */
   | { readonly kind: "skipped"; readonly why: string; readonly odd: boolean };
 
 const skip = (why: string): Reading => ({ kind: "skipped", why, odd: false });
 const oddity = (why: string): Reading => ({ kind: "skipped", why, odd: true });
 
-/** The kinds that are asked for. */
+/** Requested kinds of updates. */
 export const UPDATE_KINDS = [
   "message",
   "edited_message",
@@ -67,8 +67,8 @@ const CHAT_TYPES: Readonly<Record<string, InboundMessage["chat"]["type"]>> = {
   channel: "channel",
 };
 
-/** What an update says, to this reader. */
-export function readUpdate(value: unknown, reader: Reader): Reading {
+/** Reads an update for this account. */
+export function readUpdate(value: unknown, reader: TelegramAccountContext): Reading {
   const update = fieldsOf(value);
   const kind = UPDATE_KINDS.find((one) => Object.keys(fieldsOf(update[one])).length > 0);
   if (kind === undefined) return skip(`no kind that is read: ${Object.keys(update).slice(0, 4).join(", ")}`);
@@ -80,11 +80,11 @@ export function readUpdate(value: unknown, reader: Reader): Reading {
 function readMembership({ chat, new_chat_member }: Fields): Reading {
   const chatId = idOf(fieldsOf(chat).id);
   const status = textOf(fieldsOf(new_chat_member).status);
-  if (chatId === undefined || status === undefined) return oddity("a membership of nothing");
+  if (chatId === undefined || status === undefined) return oddity("a membership without a chat or status");
   return { kind: "membership", chatId, status, ...optional({ name: nameOf(fieldsOf(chat)) }) };
 }
 
-function readMessage(message: Fields, reader: Reader, isEdit: boolean): Reading {
+function readMessage(message: Fields, reader: TelegramAccountContext, isEdit: boolean): Reading {
   const chat = fieldsOf(message.chat);
   const [id, chatId] = [idOf(message.message_id), idOf(chat.id)];
   const type = CHAT_TYPES[textOf(chat.type) ?? ""];
@@ -94,11 +94,11 @@ function readMessage(message: Fields, reader: Reader, isEdit: boolean): Reading 
   const to = idOf(message.migrate_to_chat_id);
   if (to !== undefined) return { kind: "moved", from: chatId, to };
   const content = contentOf(message);
-  if (content === undefined) return skip("nothing that anybody said");
-  // A live location tells of itself every few seconds, a poll when it ends.
-  if (isEdit && content.words === "" && content.files.length === 0) return skip("a change of no words");
+  if (content === undefined) return skip("no content");
+  // A live location updates every few seconds, a poll when it ends.
+  if (isEdit && content.words === "" && content.files.length === 0) return skip("an edit without text");
   const sender = senderOf(message, chat, type);
-  if (sender === undefined) return oddity("a message of nobody");
+  if (sender === undefined) return oddity("a message without a sender");
   if (sender === "bot" || sender.id === reader.id) return skip("a message of a bot");
   const topic = topicOf(message);
   const albumId = isEdit ? undefined : textOf(message.media_group_id);
@@ -127,7 +127,7 @@ function chatNames(chat: Fields, type: string): { name?: string; alsoKnownAs?: s
   return optional({ name: nameOf(chat), alsoKnownAs: known });
 }
 
-/** Who said it. In a channel, and for whoever hides behind a chat, that is the chat. */
+/** Returns the sender. For a channel post or an anonymous sender that is the chat. */
 function senderOf(
   message: Fields,
   chat: Fields,
@@ -137,8 +137,7 @@ function senderOf(
   const person = fieldsOf(message.from);
   const behindId = idOf(behind.id);
   const isChat = behindId !== undefined;
-  // Telegram puts groups and channels here, whose ids are negative. Any other id is a person's, who may be an
-  // owner.
+  // Groups and channels have negative ids. Any other id is a person's, who may be an owner.
   if (isChat && !behindId.startsWith("-")) return undefined;
   if (!isChat && person.is_bot === true) return "bot";
   const own = type === "channel" ? chat : {};
@@ -150,7 +149,7 @@ function senderOf(
   return { id, ...optional({ name: nameOf(party), alsoKnownAs }) };
 }
 
-/** The topic of a forum; its general one has none. */
+/** Returns the topic of a forum; the general one has none. */
 function topicOf(message: Fields): InboundMessage["chat"]["thread"] {
   const id = idOf(message.message_thread_id);
   if (message.is_topic_message !== true || id === undefined) return undefined;
@@ -158,7 +157,7 @@ function topicOf(message: Fields): InboundMessage["chat"]["thread"] {
   return { kind: "topic", id, ...optional({ name: textOf(created.name) }) };
 }
 
-/** What the message answers. In a topic every message answers that the topic was made: that is none. */
+/** Returns the quoted message. In a topic every message refers to the topic's creation; that is no quote. */
 function answeredBy(message: Fields): Fields {
   const answered = fieldsOf(message.reply_to_message);
   return answered.forum_topic_created === undefined ? answered : {};
@@ -174,13 +173,13 @@ function quotedOf(message: Fields): InboundMessage["quoted"] {
   return { text, ...optional({ senderName }) };
 }
 
-/** Different for every change of a message, and the same when the same change is told again. */
+/** Returns an id that differs for each edit, and is the same if an edit is repeated. */
 function editOf(at: number, { words, files, note }: Content): string {
   const held = JSON.stringify([words, note ?? "", files.map(({ fileId }) => fileId)]);
   return `${at}-${createHash("sha256").update(held).digest("hex").slice(0, 16)}`;
 }
 
-/** A command at the very beginning: its name, to which bot it is said, and what follows. */
+/** A command at the beginning of a text: its name, the bot that it addresses, and its arguments. */
 interface Command {
   readonly name: string;
   readonly to: string | undefined;
@@ -194,7 +193,7 @@ function commandOf({ words, entities }: Content): Command | undefined {
   return name === undefined ? undefined : { name: name.toLowerCase(), to, rest: words.slice(length).trim() };
 }
 
-function isSame(username: string | undefined, { username: own }: Reader): boolean {
+function isSame(username: string | undefined, { username: own }: TelegramAccountContext): boolean {
   return username?.toLowerCase() === own.toLowerCase();
 }
 
@@ -203,14 +202,14 @@ function wordsAt({ words }: Content, entity: Fields): string {
   return words.slice(from, from + (numberOf(entity.length) ?? 0));
 }
 
-/** Whether the bot is meant by this mention. */
-function isMention(content: Content, entity: Fields, reader: Reader): boolean {
+/** Whether this mention is of the bot. */
+function isMention(content: Content, entity: Fields, reader: TelegramAccountContext): boolean {
   if (entity.type === "text_mention") return idOf(fieldsOf(entity.user).id) === reader.id;
   return entity.type === "mention" && isSame(wordsAt(content, entity).slice(1), reader);
 }
 
-/** Whether the words name the bot. */
-function isNamed(content: Content, reader: Reader): boolean {
+/** Whether the text mentions the bot. */
+function isNamed(content: Content, reader: TelegramAccountContext): boolean {
   return content.entities.some(
     (entity) =>
       isMention(content, entity, reader) ||
@@ -218,8 +217,8 @@ function isNamed(content: Content, reader: Reader): boolean {
   );
 }
 
-/** What is said. The bot's own name before it is a call, not a part of that; alone it is all there is. */
-function spokenWords(content: Content, reader: Reader): string {
+/** Returns the text without a leading mention of the bot, unless nothing else remains. */
+function spokenWords(content: Content, reader: TelegramAccountContext): string {
   const call = content.entities.find((entity) => entity.offset === 0 && isMention(content, entity, reader));
   const rest = content.words.slice(numberOf(call?.length) ?? 0).replace(/^[,:]?\s+/, "");
   return call === undefined || rest.trim() === "" ? content.words : rest;
@@ -228,7 +227,7 @@ function spokenWords(content: Content, reader: Reader): string {
 function wordsOf(
   message: Fields,
   content: Content,
-  reader: Reader,
+  reader: TelegramAccountContext,
   type: InboundMessage["chat"]["type"],
 ): Pick<Words, "text" | "mentioned" | "nativeCommand" | "forwarded"> {
   const { words, note } = content;
@@ -241,14 +240,14 @@ function wordsOf(
   }
   const mentioned = answers || isNamed(content, reader);
   const command = commandOf(content);
-  // What is said to another bot is not ours to do.
+  // A command for another bot is ignored.
   const isOurs = command !== undefined && (command.to === undefined || isSame(command.to, reader));
   const name = isOurs ? reader.menu.get(command.name) : undefined;
   if (name === undefined) return { text: lines(spokenWords(content, reader), note), mentioned };
-  // What stands behind a command that goes by another name here is not meant for that one.
+  // Arguments of a renamed command are not for our command.
   const isRenamed = command?.name !== name.replaceAll("-", "_");
   const text = isRenamed ? `/${name}` : `/${name} ${command?.rest ?? ""}`.trim();
-  // In a group the menu writes the bot's name behind the command: without it all bots are meant, or none.
+  // In a group the menu adds the bot's name to a command: without it the command may be for any bot.
   const isChosen = type === "direct" || command?.to !== undefined;
   return isChosen ? { text, mentioned, nativeCommand: true } : { text, mentioned };
 }

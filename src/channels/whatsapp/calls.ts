@@ -1,10 +1,9 @@
-// Owns the calls of the platform: the question whether the web hook is ours, and the web hooks.
-// WW1: nothing is read, said or done before the proof holds: the word that was agreed on, or a signature over
-//      the very bytes. Both are compared in constant time.
-// WW2: what a web hook brings goes to the account whose number it names, if that account's app signed it.
-//      What is of no such number is answered and left.
-// WW3: the platform is told that it was received when it is stored (CH1 of channel.ts): a failure leaves
-//      the rest to the next time, when what was stored already is known again by its id.
+// Owns the platform's calls: the verification request and the web hooks.
+// Nothing is read or done before the caller is verified: by the agreed token, or a signature of the exact
+// body. Both are compared in constant time. A web hook's messages go to the account of their number, if that
+// account's app signed them; messages for other numbers are ignored. The platform gets its acknowledgment
+// after everything is stored (CH1 of channel.ts): after a failure it resends, and stored messages are
+// recognised by id.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";
@@ -13,7 +12,7 @@ import type { PlatformAnswer, PlatformCall } from "../channel.ts";
 import { type NumberNews, readWebHook } from "./incoming.ts";
 
 const SIGNATURE = /^sha256=([0-9a-f]{64})$/i;
-/** The platform sends ten digits. */
+/** Valid challenges; the platform sends ten digits. */
 const CHALLENGE = /^[\w.-]{1,256}$/;
 
 const answer = (status: number, body: string): PlatformAnswer => ({ status, body });
@@ -23,7 +22,7 @@ function isSame(given: string, wanted: string): boolean {
   return timingSafeEqual(digest(given), digest(wanted));
 }
 
-/** Answers the question that is asked once, when the web hook is set up. */
+/** Answers the verification request, sent once when the web hook is set up. */
 function verify({ query }: PlatformCall, { verifyToken }: WhatsAppAccount): PlatformAnswer {
   const challenge = query.get("hub.challenge") ?? "";
   const isOurs = isSame(query.get("hub.verify_token") ?? "", verifyToken);
@@ -37,7 +36,7 @@ function isSigned({ header, body }: PlatformCall, { appSecret }: WhatsAppAccount
   return timingSafeEqual(createHmac("sha256", appSecret).update(body).digest(), Buffer.from(given, "hex"));
 }
 
-/** Answers a call. `take` stores what a web hook brings of one number. */
+/** Answers a call. `take` stores the web hook's messages of one number. */
 export async function answerCall(
   call: PlatformCall,
   account: WhatsAppAccount,

@@ -1,8 +1,9 @@
-// Owns the channel `whatsapp`: numbers at the Cloud API of the platform. It calls our web hook with what
-// comes in, and is asked to send what goes out.
-// WA1: an account whose token, number or app stopped working says so as its state, whoever noticed first.
-// WA2: two accounts share nothing but an app: what its web hook brings goes to the number that it names.
-// WA3: there are no threads, and no second attempt that the platform would know again.
+// Owns the channel `whatsapp`: phone numbers at the platform's Cloud API. The platform calls our web hook
+// with messages; texts are sent by API calls.
+// WA1: an account whose token, number or app stopped working reports that as its status, whichever call
+//      noticed it first.
+// WA2: two accounts can share an app: a web hook's messages go to the number that they name.
+// The platform has no threads and does not deduplicate.
 
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
@@ -17,24 +18,24 @@ import { formatText } from "./format.ts";
 import type { Arrived, NumberNews } from "./incoming.ts";
 import { readMedia } from "./media.ts";
 import { type ChatMemory, createChatMemory } from "./memory.ts";
-import { chatIdOf, recipientOf } from "./places.ts";
 import { type GraphProblem, outcomeOf, saidProblem } from "./problems.ts";
+import { chatIdOf, recipientOf } from "./recipient.ts";
 import { askNumber, sendText, showTyping } from "./sending.ts";
 
 const WHATSAPP = "whatsapp";
-/** The platform takes 4096; marks and addresses that are written out need some. */
+/** The platform's limit is 4096; marks and written-out URLs need some of it. */
 const TEXT_MAX_CHARS = 4_000;
 const CHECK_EVERY_MS = 5 * 60_000;
-/** How long a text that was not delivered is told of when the account is tested. */
+/** How long the test of an account reports an undelivered text. */
 const FAILURE_KEPT_MS = 24 * 3_600_000;
 const MS_PER_MINUTE = 60_000;
 
-/** One number, and what this process knows of it. */
-interface Line {
+/** One phone number and its state in this process. */
+interface WhatsAppNumber {
   readonly account: WhatsAppAccount;
   readonly name: string;
   readonly memory: ChatMemory;
-  /** Whoever listens at the account, while somebody does. */
+  /** Callback of the current listener, if there is one. */
   trouble: ((problem: GraphProblem) => void) | undefined;
   calledAt: number | undefined;
   failure: { readonly words: string; readonly atMs: number } | undefined;
@@ -42,10 +43,10 @@ interface Line {
 
 interface Parts {
   readonly host: ChannelHost;
-  readonly lines: readonly Line[];
+  readonly lines: readonly WhatsAppNumber[];
 }
 
-const openLine = (account: WhatsAppAccount): Line => ({
+const openLine = (account: WhatsAppAccount): WhatsAppNumber => ({
   account,
   name: accountName(WHATSAPP, account.accountId),
   memory: createChatMemory(),
@@ -54,17 +55,17 @@ const openLine = (account: WhatsAppAccount): Line => ({
   failure: undefined,
 });
 
-/** The line that a route means. */
-function lineFor({ lines }: Parts, accountId: string | undefined): Result<Line> {
+/** Returns the number that a route names. */
+function lineFor({ lines }: Parts, accountId: string | undefined): Result<WhatsAppNumber> {
   return accountFor(WHATSAPP, lines, ({ account }) => account.accountId)(accountId);
 }
 
-/** Tells whoever listens, if it is the account itself that has trouble. */
-function noteTrouble(line: Line, problem: GraphProblem): void {
+/** Notifies the listener if the problem concerns the account. */
+function noteTrouble(line: WhatsAppNumber, problem: GraphProblem): void {
   if (problem.kind === "account") line.trouble?.(problem);
 }
 
-function messageOf({ host }: Parts, line: Line, arrived: Arrived): InboundMessage {
+function messageOf({ host }: Parts, line: WhatsAppNumber, arrived: Arrived): InboundMessage {
   const { account, memory } = line;
   const { accountId } = account;
   const { messageId, edit, groupId, senderId, senderName, alsoKnownAs, content, answers } = arrived;
@@ -101,7 +102,7 @@ function messageOf({ host }: Parts, line: Line, arrived: Arrived): InboundMessag
   };
 }
 
-async function takeMessage(parts: Parts, line: Line, arrived: Arrived): Promise<void> {
+async function takeMessage(parts: Parts, line: WhatsAppNumber, arrived: Arrived): Promise<void> {
   const { memory } = line;
   const { messageId, senderName, content } = arrived;
   const message = messageOf(parts, line, arrived);
@@ -111,16 +112,20 @@ async function takeMessage(parts: Parts, line: Line, arrived: Arrived): Promise<
   memory.note(message.chat.id, messageId, { text, isOurs: false, ...optional({ senderName }) });
 }
 
-/** Stores what a web hook brings of one number, in its order. */
-async function take(parts: Parts, called: Line, { phoneNumberId, events }: NumberNews): Promise<void> {
+/** Stores a web hook's messages of one number, in order. */
+async function take(
+  parts: Parts,
+  called: WhatsAppNumber,
+  { phoneNumberId, events }: NumberNews,
+): Promise<void> {
   const { clock, log } = parts.host.world;
-  // Only what the app of the account has signed: another one's secret proves nothing of this number.
+  // Only the account's own app may sign: another secret proves nothing about this number.
   const line = parts.lines.find(
     ({ account }) =>
       account.phoneNumberId === phoneNumberId && account.appSecret === called.account.appSecret,
   );
   if (line === undefined) {
-    log.debug({ account: called.name }, "a web hook of WhatsApp is about a number that no account here has");
+    log.debug({ account: called.name }, "a WhatsApp web hook is for a number without an account here");
     return;
   }
   const { name, memory } = line;
@@ -130,25 +135,24 @@ async function take(parts: Parts, called: Line, { phoneNumberId, events }: Numbe
         await takeMessage(parts, line, event);
         break;
       case "failed": {
-        // The platform tells of it until it is answered, and may do so twice.
+        // The platform may report it twice.
         if (!memory.failed(event.messageId)) break;
-        const words =
-          saidProblem(event.error, line.account.accessToken)?.words ?? "WhatsApp does not say why";
+        const words = saidProblem(event.error, line.account.accessToken)?.words ?? "WhatsApp gives no reason";
         line.failure = { words, atMs: clock.now() };
         const fields = { account: name, to: safeLine(event.to), messageId: safeLine(event.messageId) };
-        log.warn(fields, `a text that WhatsApp had taken was not delivered: ${words}`);
+        log.warn(fields, `WhatsApp accepted a text but did not deliver it: ${words}`);
         break;
       }
       case "told": {
         const problem = saidProblem(event.error, line.account.accessToken);
         if (problem !== undefined) noteTrouble(line, problem);
-        const words = problem?.words ?? "it does not say which";
-        log.warn({ account: name }, `WhatsApp tells of trouble: ${words}`);
+        const words = problem?.words ?? "no details";
+        log.warn({ account: name }, `WhatsApp reports a problem: ${words}`);
         break;
       }
       case "skipped":
         if (event.isFine) log.debug({ account: name }, `skipped: ${event.why}`);
-        else log.warn({ account: name }, `part of a web hook can't be read and is skipped: ${event.why}`);
+        else log.warn({ account: name }, `part of a web hook was skipped: ${event.why}`);
     }
   }
 }
@@ -160,7 +164,7 @@ async function deliver(parts: Parts, { route, text }: OutgoingMessage): Promise<
   const line = found.value;
   const recipient = recipientOf(to);
   if (recipient === undefined) {
-    const error = `"${safeLine(to.slice(0, 100))}" is neither a number, like +491701234567, nor a group's id`;
+    const error = `"${safeLine(to.slice(0, 100))}" is not a number like +491701234567 or a group id`;
     return { kind: "refused", error };
   }
   const { sent, seen } = formatText(text);
@@ -173,8 +177,12 @@ async function deliver(parts: Parts, { route, text }: OutgoingMessage): Promise<
   return outcomeOf(done);
 }
 
-/** Waits until the account is to be asked again, has trouble, or is no longer ours to listen at. */
-function untilNext({ host }: Parts, line: Line, signal: AbortSignal): Promise<GraphProblem | undefined> {
+/** Waits until the next check of the account, a problem, or the end of the lease. */
+function untilNext(
+  { host }: Parts,
+  line: WhatsAppNumber,
+  signal: AbortSignal,
+): Promise<GraphProblem | undefined> {
   const { clock } = host.world;
   return new Promise((resolve) => {
     const end = (problem?: GraphProblem): void => {
@@ -191,12 +199,12 @@ function untilNext({ host }: Parts, line: Line, signal: AbortSignal): Promise<Gr
   });
 }
 
-/** The account is asked now and then; messages come in by the web hook, whoever listens. */
-async function listen(parts: Parts, line: Line, { signal, ready }: Ear): Promise<void> {
+/** Checks the account periodically; messages arrive by the web hook in any process. */
+async function listen(parts: Parts, line: WhatsAppNumber, { signal, ready }: Ear): Promise<void> {
   for (;;) {
     const asked = await askNumber(line.account, parts.host.world, signal);
     if (signal.aborted) return;
-    // A number or an address that is wrong stays so, like a token.
+    // A wrong number or URL is permanent, like a wrong token.
     if ("words" in asked) throw new ListenProblem(asked.words, ["account", "text"].includes(asked.kind));
     ready();
     const problem = await untilNext(parts, line, signal);
@@ -205,18 +213,18 @@ async function listen(parts: Parts, line: Line, { signal, ready }: Ear): Promise
   }
 }
 
-/** What an operator wants to know beside the name. */
-function remarks({ calledAt, failure }: Line, nowMs: number): string[] {
+/** Returns details for an operator besides the name. */
+function remarks({ calledAt, failure }: WhatsAppNumber, nowMs: number): string[] {
   const minutes = Math.floor((nowMs - (calledAt ?? nowMs)) / MS_PER_MINUTE);
   const called =
     calledAt === undefined
-      ? "its web hook has not been called since this gateway began"
+      ? "its web hook has not been called since this gateway started"
       : `its web hook was called ${minutes} min ago`;
   const isFresh = failure !== undefined && nowMs - failure.atMs < FAILURE_KEPT_MS;
-  return [called, ...(isFresh ? [`the last text that did not arrive: ${failure.words}`] : [])];
+  return [called, ...(isFresh ? [`the last undelivered text: ${failure.words}`] : [])];
 }
 
-/** Opens the channel with its accounts, of which there is at least one. */
+/** Opens the channel with at least one account. */
 export async function openWhatsApp(
   accounts: readonly WhatsAppAccount[],
   host: ChannelHost,
@@ -233,7 +241,7 @@ export async function openWhatsApp(
     async typing({ accountId, to }: Route) {
       const line = lineFor(parts, accountId);
       const recipient = recipientOf(to);
-      // In groups it can't be shown.
+      // Groups have no typing sign.
       if (!line.ok || recipient?.recipient_type !== "individual") return;
       const messageId = line.value.memory.newest(chatIdOf(recipient));
       if (messageId === undefined) return;

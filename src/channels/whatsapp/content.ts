@@ -1,7 +1,7 @@
-// Owns what a message of the platform holds, in our words: its text, and what came with it.
-// WC1: each kind becomes text, media, or a short note in square brackets. What is no message (a reaction, a
-//      message that was taken back, news of the platform's own) is none.
-// WC2: notes are of bounded length and on one line, whatever stands in the fields that they are made of.
+// Owns the content of a WhatsApp message: its text and its media.
+// WC1: each kind becomes text, media, or a short note in square brackets. Reactions, deleted messages
+//      and notices of the platform are ignored.
+// Notes are one line of bounded length, whatever the fields hold.
 
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -11,21 +11,21 @@ import { textOf } from "./fields.ts";
 
 const NOTE_CHARS_MAX = 1_000;
 const CONTACTS_MAX = 10;
-/** Of a file's name, and of its type. */
+/** Limits for a file's name and its type. */
 const NAME_CHARS_MAX = 255;
 const MEDIA_ID = /^[\w-]{1,200}$/;
 
 export interface Content {
   readonly text: string;
   readonly media: readonly MediaFields[];
-  /** The sender passed it on. */
+  /** The sender forwarded it. */
   readonly forwarded?: true;
 }
 
-/** Media as it stands in a message: not read yet. */
+/** Media of a message, not read yet. */
 export type MediaFields = Omit<InboundMedia, "load"> & { readonly id: string };
 
-/** A note for the agent. */
+/** Formats a note for the agent. */
 function note(...parts: readonly string[]): string {
   const line = parts
     .map((part) => part.replace(/[\s[\]]+/g, " ").trim())
@@ -45,9 +45,9 @@ function mediaContent(kind: InboundMedia["kind"], fields: Fields): Content {
   const id = textOf(fields.id);
   const text = textOf(fields.caption);
   const words = kind === "file" ? "a file" : kind === "voice" ? "a voice message" : kind;
-  // Without an id there is nothing to be read: media that the platform could not take in, for one.
+  // Without an id it can't be read: for example, the platform could not store it.
   if (!MEDIA_ID.test(id))
-    return { text: `${note(words, "it could not be had")}${text && `\n${text}`}`, media: [] };
+    return { text: `${note(words, "it could not be read")}${text && `\n${text}`}`, media: [] };
   const name = textOf(fields.filename).slice(0, NAME_CHARS_MAX).toWellFormed() || undefined;
   const mimeType = textOf(fields.mime_type).slice(0, NAME_CHARS_MAX).toWellFormed() || undefined;
   return { text, media: [{ kind, id, ...optional({ name, mimeType }) }] };
@@ -71,7 +71,7 @@ function contacts(list: unknown): string {
   return [...lines, ...(more > 0 ? [note(`and ${more} more contacts`)] : [])].join("\n");
 }
 
-/** What somebody has chosen, or filled in. */
+/** Returns the chosen option or the filled-in form. */
 function interactive(fields: Fields): string {
   const button = fieldsOf(fields.button_reply);
   const row = fieldsOf(fields.list_reply);
@@ -81,14 +81,14 @@ function interactive(fields: Fields): string {
   return note("a form was filled in", textOf(form.name), textOf(form.body), textOf(form.response_json));
 }
 
-/** Changes of a message, a poll or a list that only people's own programs can read. */
+/** Kinds that carry no readable content: edits, polls, reactions and the like. */
 const UNREADABLE_CHANGES = ["edit", "pin", "poll_update", "reaction", "revoke"];
 
 function unsupported(fields: Fields): string | undefined {
   const kind = textOf(fields.type);
   if (UNREADABLE_CHANGES.includes(kind)) return undefined;
   const named = /^[a-z_]{1,40}$/.test(kind) ? kind.replaceAll("_", " ") : "";
-  return note("a message of a kind that WhatsApp does not hand on", named);
+  return note("a message of a kind that WhatsApp does not pass on", named);
 }
 
 function textContent(type: string, message: Fields): string | undefined {
@@ -110,18 +110,18 @@ function textContent(type: string, message: Fields): string | undefined {
       return note(`order of ${listOf(fields.product_items).length} products`, textOf(fields.text));
     case "unsupported":
       return unsupported(fields);
-    // A reaction asks for no answer; the others tell of somebody, or of something that is gone.
+    // A reaction needs no answer; the others are notices.
     case "reaction":
     case "revoke":
     case "system":
     case "request_welcome":
       return undefined;
     default:
-      return note("a message of a kind that is not known here", /^[a-z_]{1,40}$/.test(type) ? type : "");
+      return note("a message of an unknown kind", /^[a-z_]{1,40}$/.test(type) ? type : "");
   }
 }
 
-/** What a message holds; undefined: it is none that somebody could answer. */
+/** Returns the content of a message; undefined: nothing to answer. */
 export function contentOf(message: Fields): Content | undefined {
   const type = textOf(message.type);
   const kind = MEDIA_KINDS.get(type);
@@ -135,6 +135,6 @@ export function contentOf(message: Fields): Content | undefined {
   const { forwarded, frequently_forwarded } = fieldsOf(message.context);
   const isForwarded = forwarded === true || frequently_forwarded === true;
   if (!isForwarded) return { text, media };
-  // The agent is told that these are somebody else's words, as at other channels.
+  // The agent must know that somebody else wrote this, as on other channels.
   return { text: text === "" ? "[forwarded]" : `[forwarded]\n${text}`, media, forwarded: true };
 }

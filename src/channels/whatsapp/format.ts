@@ -1,15 +1,15 @@
-// Owns how markdown becomes what WhatsApp shows: *bold*, _slanted_, ~struck~, `code` and ```code```.
-// WF1: a mark is written only where WhatsApp takes it for one: within a line, around whole words. Elsewhere
-//      it is left away.
-// WF2: characters that WhatsApp would take for marks, and that are none, get an invisible character beside
-//      them; where it takes them for characters they stay as they are, and so does every address.
-// WF3: what has become too long goes without marks.
+// Owns the conversion of Markdown to WhatsApp's marks: *bold*, _italic_, ~struck~, `code` and ```code```.
+// WF1: a mark is written only where WhatsApp recognises it: within a line, around whole words. Elsewhere
+//      it is omitted.
+// WF2: characters that WhatsApp would mistake for marks get an invisible character beside them; other
+//      characters and all URLs stay as they are.
+// WF3: a text that becomes too long is sent without marks.
 
 import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";
 
-/** Characters that the platform takes in one text. */
+/** The platform's limit for one text. */
 const TEXT_MAX_CHARS = 4096;
-/** Joins words without a blank; beside a mark's character it keeps it from being a mark. */
+/** The word joiner: beside a mark's character it prevents a mark. */
 const JOINER = "\u2060";
 
 const SIGNS: Readonly<Partial<Record<Mark["kind"], string>>> = { bold: "*", italic: "_", strike: "~" };
@@ -18,21 +18,21 @@ const SIGN = /[*_~`]/;
 const WORD = /[\p{L}\p{N}]/u;
 const BLANK = /^\s?$/;
 
-/** One character of the text that goes out, or a sign that stands for a mark. */
+/** One character of the output, or a mark. */
 interface Cell {
   readonly text: string;
-  /** `sign`: a mark of ours. `fixed`: never looked at, as in code and addresses. */
+  /** `sign`: a mark of ours. `fixed`: never escaped, as in code and URLs. */
   readonly kind: "plain" | "sign" | "fixed";
 }
 
 type IsFixed = (index: number) => boolean;
 
-/** What is put before the character at an index, in order. */
+/** Marks to insert before the character at an index, in order. */
 class Signs {
   readonly #ends = new Map<number, string[]>();
   readonly #begins = new Map<number, string[]>();
 
-  /** Marks come with the outer ones first: of those that end together the inner one ends first. */
+  /** Called with outer marks first: of marks that end together the inner one closes first. */
   add(from: number, to: number, sign: string): void {
     this.#begins.set(from, [...(this.#begins.get(from) ?? []), sign]);
     this.#ends.set(to, [sign, ...(this.#ends.get(to) ?? [])]);
@@ -43,7 +43,7 @@ class Signs {
   }
 }
 
-/** The lines of a mark, each without the blanks around it; those of code belong to it. */
+/** Returns the lines of a mark, each trimmed of blanks; blanks of code belong to it. */
 function lines(text: string, { from, to }: Mark, isFixed: IsFixed): { from: number; to: number }[] {
   const found: { from: number; to: number }[] = [];
   const isBlank = (index: number): boolean => !isFixed(index) && /\s/.test(text.charAt(index));
@@ -59,7 +59,7 @@ function lines(text: string, { from, to }: Mark, isFixed: IsFixed): { from: numb
   return found;
 }
 
-/** Whether this is shown as code: blanks alone are not, and within a line it has no line end. */
+/** Whether this can be shown as code: not if blank, and within a line without a line end. */
 function isCode(text: string, { kind, from, to }: Mark): boolean {
   const code = text.slice(from, to);
   return (kind === "pre" || (kind === "code" && !code.includes("\n"))) && code.trim() !== "";
@@ -76,7 +76,7 @@ function signsOf(text: string, marks: readonly Mark[], isFixed: IsFixed): Signs 
     if (sign === undefined) continue;
     for (const { from, to } of lines(text, mark, isFixed)) {
       const around = text.charAt(from - 1) + text.charAt(to);
-      // Beside a sign that is none it could not be told which of them is one.
+      // Next to a literal sign a mark would be ambiguous.
       const isClear = !SIGN.test(around + text.charAt(from) + text.charAt(to - 1));
       if (isClear && !WORD.test(around)) signs.add(from, to, sign);
     }
@@ -84,7 +84,7 @@ function signsOf(text: string, marks: readonly Mark[], isFixed: IsFixed): Signs 
   return signs;
 }
 
-/** Which characters are never taken for marks: those of code and of addresses. */
+/** Returns the characters that are never escaped: those of code and URLs. */
 function fixedPlaces(text: string, marks: readonly Mark[]): IsFixed {
   const places = [
     ...marks.filter((mark) => isCode(text, mark)),
@@ -103,7 +103,7 @@ function cellsOf(text: string, marks: readonly Mark[]): Cell[] {
     for (const sign of signs.at(index)) cells.push({ text: sign, kind: "sign" });
     if (index === text.length) break;
     const isInside = isFixed(index);
-    // Beside each other, or beside the signs around code, they would end it.
+    // Adjacent backticks, or backticks beside the code's marks, would end it.
     const isTick = isInside && text.charAt(index) === "`";
     const before = isTick && !isFixed(index - 1) ? JOINER : "";
     const after = isTick && (text.charAt(index + 1) === "`" || !isFixed(index + 1)) ? JOINER : "";
@@ -112,7 +112,7 @@ function cellsOf(text: string, marks: readonly Mark[]): Cell[] {
   return cells;
 }
 
-/** Puts the joiner to signs of one kind that would be marks; `cells` is one line. */
+/** Escapes literal signs of one kind that would be marks; `cells` is one line. */
 function keepLiteral(cells: Cell[], sign: string): void {
   const textAt = (index: number): string => cells[index]?.text ?? "";
   const isSign = (index: number): boolean => textAt(index) === sign && cells[index]?.kind !== "fixed";
@@ -128,14 +128,14 @@ function keepLiteral(cells: Cell[], sign: string): void {
     (openings.find(first) ?? cells.length) < (closings.findLast(last) ?? -1);
   const every = (): boolean => true;
   if (!pairs(isPlain, every) && !pairs(every, isPlain)) return;
-  // All of the line: one that is kept from being a mark would leave its partner to the next.
+  // Escapes all in the line: otherwise its partner would pair with the next one.
   for (const index of places) {
     const isAlone = BLANK.test(textAt(index - 1)) && BLANK.test(textAt(index + 1));
     if (isPlain(index) && !isAlone) cells[index] = { text: `${JOINER}${sign}${JOINER}`, kind: "fixed" };
   }
 }
 
-/** Backticks that are no code, of which two would make some, on whichever lines. */
+/** Escapes literal backticks: two would make code, even across lines. */
 function keepBackticks(cells: Cell[]): void {
   const places = cells.flatMap(({ text, kind }, index) => (text === "`" && kind === "plain" ? [index] : []));
   if (places.length < 2 && !cells.some(({ text, kind }) => kind === "sign" && text.startsWith("`"))) return;
@@ -151,7 +151,7 @@ function eachLine(cells: readonly Cell[]): Cell[][] {
   return found;
 }
 
-/** What is sent, and what people see of it. */
+/** Returns the text to send, and the text that people see. */
 export function formatText(markdown: string): { readonly sent: string; readonly seen: string } {
   const { text, marks } = spelledOut(readMarkdown(markdown));
   const cells = cellsOf(text, marks);

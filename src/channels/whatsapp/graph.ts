@@ -1,5 +1,4 @@
-// Owns one request to the Graph API of the platform, or to where it keeps media (HX1 to HX4 of
-// exchange.ts).
+// Owns one request to the platform's Graph API or its media hosts (HX1 to HX4 of exchange.ts).
 
 import type { World } from "../../world.ts";
 import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
@@ -11,7 +10,7 @@ type GraphRequest = Pick<Exchange, "purpose" | "configured" | "timeoutMs" | "byt
   readonly body?: object;
 };
 
-/** Asks once. What comes of it is a value; nothing is thrown. */
+/** Makes one request. Never throws. */
 export function askGraph({ token, body, ...asked }: GraphRequest, { clock }: World): Promise<Exchanged> {
   const headers = { authorization: `Bearer ${token}` };
   const text = body === undefined ? {} : { body: JSON.stringify(body) };

@@ -1,23 +1,23 @@
-// Owns how the body of a web hook is read: which messages it brings, and what it tells of those we sent.
-// WI1: hostile frames are skipped, one by one: what is wrong with one keeps no other from being read.
-// WI2: what is sent by the account itself is no message.
+// Owns parsing web hook bodies: incoming messages, and the status of messages that we sent.
+// WI1: invalid parts are skipped one by one: the others are still read.
+// The account's own messages are ignored.
 
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { type Fields, listOf } from "../fields.ts";
 import { type Content, contentOf } from "./content.ts";
 import { textOf } from "./fields.ts";
-import { isGroup, isPerson } from "./places.ts";
+import { isGroup, isPerson } from "./recipient.ts";
 
 const ID_CHARS_MAX = 512;
 const NAME_CHARS_MAX = 200;
-/** Years that a time may be in: until 9999. */
+/** Largest valid time: the year 9999. */
 const SECONDS_MAX = 253_402_300_799;
 
 export interface Arrived {
   readonly kind: "message";
   readonly messageId: string;
-  /** Set when this is a change of an earlier message. */
+  /** Set for an edit of an earlier message. */
   readonly edit?: string;
   readonly groupId?: string;
   readonly senderId: string;
@@ -25,23 +25,23 @@ export interface Arrived {
   readonly alsoKnownAs: readonly string[];
   readonly sentAtMs?: number;
   readonly content: Content;
-  /** The message that it answers, and whose that is. */
+  /** The quoted message, and whether we sent it. */
   readonly answers?: { readonly id: string; readonly isOurs: boolean };
-  /** It names the account's number, as people do in groups. */
+  /** It mentions the account's number, as people do in groups. */
   readonly namesUs: boolean;
 }
 
-/** A message of ours that the platform took, and did not deliver. */
+/** A message of ours that the platform accepted but did not deliver. */
 export interface Failed {
   readonly kind: "failed";
   readonly messageId: string;
   readonly to: string;
-  /** As the platform says it: the first of the errors. */
+  /** The platform's first error. */
   readonly error: unknown;
 }
 
-/** Trouble that the platform tells of, of no message. */
-export interface Told {
+/** An error report that belongs to no message. */
+export interface AccountError {
   readonly kind: "told";
   readonly error: unknown;
 }
@@ -49,13 +49,13 @@ export interface Told {
 export interface Skipped {
   readonly kind: "skipped";
   readonly why: string;
-  /** It is what it should be, and asks for nothing. */
+  /** Valid, but nothing to do. */
   readonly isFine: boolean;
 }
 
-type WebHookEvent = Arrived | Failed | Told | Skipped;
+type WebHookEvent = Arrived | Failed | AccountError | Skipped;
 
-/** What concerns one number, in the order in which it came. */
+/** Events of one number, in order. */
 export interface NumberNews {
   readonly phoneNumberId: string;
   readonly events: readonly WebHookEvent[];
@@ -76,7 +76,7 @@ interface Sender {
   readonly alsoKnownAs: readonly string[];
 }
 
-/** Who wrote it; undefined: that can't be read. */
+/** Returns the sender; undefined: unreadable. */
 function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefined {
   const number = textOf(message.from);
   const userId = textOf(message.from_user_id);
@@ -86,7 +86,7 @@ function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefi
     contacts.find(({ wa_id, user_id }) => wa_id === senderId || (userId !== "" && user_id === userId)) ??
     (contacts.length === 1 ? contacts[0] : undefined);
   const { name, username } = fieldsOf(contact?.profile);
-  // Names that people choose are not among them: those can be taken.
+  // User names are excluded: they can be reused by others.
   const others = [userId, textOf(contact?.wa_id)];
   const alsoKnownAs = others.filter((id) => id !== "" && id !== senderId && isId(id));
   const shown = textOf(name) || textOf(username);
@@ -94,7 +94,7 @@ function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefi
   return { senderId, alsoKnownAs, ...optional({ senderName }) };
 }
 
-/** A change of a message holds the message as it is now. */
+/** Reads an edit, which holds the whole new message. */
 function changed(message: Fields): { now: Fields; messageId: string; edit?: string } {
   const messageId = textOf(message.id);
   if (message.type !== "edit") return { now: message, messageId };
@@ -112,7 +112,7 @@ function messageEvent(raw: unknown, contacts: readonly Fields[], ourNumber: stri
   const groupId = textOf(message.group_id);
   if (groupId !== "" && !isGroup(groupId)) return skipped("a message of a group without a usable id");
   const content = contentOf(now);
-  if (content === undefined) return skipped("nothing that could be answered", true);
+  if (content === undefined) return skipped("nothing to answer", true);
   const { id, from } = fieldsOf(now.context);
   const answers = isId(textOf(id))
     ? { id: textOf(id), isOurs: ourNumber !== "" && from === ourNumber }
@@ -142,14 +142,14 @@ function newsOf(change: unknown): NumberNews | undefined {
   return {
     phoneNumberId,
     events: [
-      ...listOf(errors).map((error): Told => ({ kind: "told", error })),
+      ...listOf(errors).map((error): AccountError => ({ kind: "told", error })),
       ...listOf(statuses).flatMap((status) => statusEvent(status) ?? []),
       ...listOf(messages).map((message) => messageEvent(message, people, ourNumber)),
     ],
   };
 }
 
-/** What a web hook brings. A body of another kind brings nothing. */
+/** Returns the events in a web hook's body. An unknown body has none. */
 export function readWebHook(body: unknown): NumberNews[] {
   const { object, entry } = fieldsOf(body);
   if (object !== "whatsapp_business_account") return [];

@@ -1,6 +1,6 @@
-// Owns how media is read: its address is asked for by its id, then its bytes.
-// WD1: no more bytes are read than are wanted.
-// WD2: the token goes to nobody but the configured host, and to addresses that it names behind TLS.
+// Owns reading media: its URL is requested by id, then its bytes.
+// WD1: the number of bytes is bounded.
+// WD2: the token is sent only to the configured host, and to HTTPS URLs that it returns.
 
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
@@ -20,14 +20,14 @@ function tooLarge(maxBytes: number): Result<never> {
 }
 
 function unread(answer: Exchanged, token: string): Result<never> {
-  const why = problemOf(answer, token)?.words ?? "the answer is of no kind that is known here";
+  const why = problemOf(answer, token)?.words ?? "the answer has an unknown format";
   const isGone = answer.kind === "answered" && (answer.status === 404 || answer.status === 410);
-  // Ids of media are good for some days.
+  // Media ids expire after some days.
   if (isGone) return fail("file_not_found", `WhatsApp no longer has this file: ${why}`);
   return fail("file_problem", `the file could not be read from WhatsApp: ${why}`);
 }
 
-/** The address of some media, as far as it may be asked. */
+/** Returns the URL of a medium if it may be requested. */
 function addressIn(text: string, graphUrl: string): URL | undefined {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
@@ -35,7 +35,7 @@ function addressIn(text: string, graphUrl: string): URL | undefined {
   return url.protocol === "https:" || url.origin === new URL(graphUrl).origin ? url : undefined;
 }
 
-/** Reads media by its id, at most so many bytes. */
+/** Reads at most `maxBytes` of a medium by its id. */
 export async function readMedia(
   { graphUrl, phoneNumberId, accessToken: token }: WhatsAppAccount,
   id: string,
@@ -51,8 +51,7 @@ export async function readMedia(
   const said = fieldsOf(jsonOf(asked.body));
   if (Number(said.file_size) > maxBytes) return tooLarge(maxBytes);
   const address = addressIn(textOf(said.url), graphUrl);
-  if (address === undefined)
-    return fail("file_problem", "WhatsApp gave no address that a file may be read from");
+  if (address === undefined) return fail("file_problem", "WhatsApp returned no usable URL for the file");
   const read = await askGraph(
     { ...common, purpose: "media", url: address, bytesMax: maxBytes, timeoutMs: MEDIA_TIMEOUT_MS },
     world,

@@ -1,6 +1,6 @@
-// Owns what is remembered of an account's chats while the process lives: short texts by their id, because the
-// platform tells of a quoted message only which one it is, and the newest message of each chat.
-// WM1: it is bounded, whoever writes how much: the oldest is forgotten first.
+// Owns the in-memory cache of an account's chats: short texts by id, because the platform sends only the id
+// of a quoted message, and the newest message of each chat.
+// WM1: it is bounded: the oldest entry is evicted first.
 
 import { dropOldest } from "../../core/bounded.ts";
 
@@ -11,7 +11,7 @@ const FAILURES_MAX = 200;
 
 export interface Remembered {
   readonly text: string;
-  /** Absent: it was our own, or nobody knows. */
+  /** Absent: our own message, or unknown. */
   readonly senderName?: string;
   readonly isOurs: boolean;
 }
@@ -19,14 +19,14 @@ export interface Remembered {
 export interface ChatMemory {
   note(chatId: string, messageId: string, said: Remembered): void;
   said(chatId: string, messageId: string): Remembered | undefined;
-  /** The newest message that came in there, for marking it as read. */
+  /** Records the newest message of a chat, to mark it as read. */
   came(chatId: string, messageId: string): void;
   newest(chatId: string): string | undefined;
-  /** True for the first time that it is told of this message. */
+  /** Returns true the first time a message is reported as failed. */
   failed(messageId: string): boolean;
 }
 
-/** Text cut where no character is taken apart. */
+/** Cuts a text without splitting a character. */
 function beginning(text: string): string {
   if (text.length <= TEXT_CHARS_MAX) return text;
   return `${text.slice(0, TEXT_CHARS_MAX).replace(/[\uD800-\uDBFF]$/, "")}…`;

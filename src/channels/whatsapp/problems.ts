@@ -1,6 +1,5 @@
-// Owns what an answer of the Graph API that is no success means: to the text that was sent, and to the
-// account.
-// WP1: codes decide, as the platform asks for; its own words are only shown, cleared of every token.
+// Owns the classification of Graph API errors: their effect on the text and on the account. Error codes
+// decide, as the platform recommends; its own text is only shown, with tokens redacted.
 
 import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -15,8 +14,8 @@ const DETAILS_CHARS_MAX = 200;
 
 export interface GraphProblem {
   /**
-   * `text`: this text will never be taken. `limit`, `passing`: certainly not now. `account`: not before
-   * somebody mends the account. `unclear`: it may have been taken.
+   * `text`: this text will never be accepted. `limit`, `passing`: certainly not accepted now. `account`: not
+   * until somebody fixes the account. `unclear`: it may have been accepted.
    */
   readonly kind: "text" | "limit" | "passing" | "account" | "unclear";
   readonly words: string;
@@ -26,24 +25,27 @@ export interface GraphProblem {
 type Meaning = readonly [GraphProblem["kind"], string];
 
 const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
-  [131047, ["text", "the person has to write first: texts are only taken for 24 hours after their last one"]],
+  [
+    131047,
+    ["text", "the person has to write first: WhatsApp accepts texts for 24 hours after their last one"],
+  ],
   [
     131026,
     ["text", "WhatsApp can't deliver to this number: it has no WhatsApp, or one that can't receive it"],
   ],
-  [131030, ["text", "this number is not in the list of allowed recipients, which an app in development has"]],
+  [131030, ["text", "this number is not in the list of allowed recipients of an app in development"]],
   [131021, ["text", "sender and recipient are the same number"]],
   [131049, ["text", "WhatsApp chose not to deliver this to this person now"]],
   [131050, ["text", "this person has stopped messages of this kind"]],
-  [130472, ["text", "this number is part of an experiment of WhatsApp and gets no such messages"]],
+  [130472, ["text", "this number is in a WhatsApp experiment and gets no such messages"]],
   [130497, ["text", "this business may not write to people in that country"]],
   [4, ["limit", "the app has made too many calls"]],
   [80007, ["limit", "the business account has reached its rate limit"]],
-  [130429, ["limit", "the number sends more than WhatsApp takes at once"]],
+  [130429, ["limit", "the number exceeds WhatsApp's throughput limit"]],
   [131048, ["limit", "the number is restricted because people have blocked or reported it"]],
   [131056, ["limit", "too many messages to this person within a short time"]],
   [2, ["passing", "WhatsApp is not available at the moment"]],
-  [131000, ["passing", "WhatsApp failed, and does not say why"]],
+  [131000, ["passing", "WhatsApp failed without a reason"]],
   [131016, ["passing", "WhatsApp is not available at the moment"]],
   [131057, ["passing", "the business account is being maintained"]],
   [133004, ["passing", "WhatsApp is not available at the moment"]],
@@ -56,15 +58,15 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   [131005, ["account", "the access token lacks a permission for this number"]],
   [131031, ["account", "the business account is locked"]],
   [131037, ["account", "the number's display name has to be approved first"]],
-  [131042, ["account", "something is wrong with how the business account pays"]],
+  [131042, ["account", "the business account has a payment problem"]],
   [131045, ["account", "the number has to be registered first"]],
   [133010, ["account", "the number has to be registered first"]],
 ]);
 
-/** What the platform says, fit to be shown. */
+/** Returns the platform's own text, redacted. */
 function details(error: Fields, token: string): string {
   const said = textOf(fieldsOf(error.error_data).details) || textOf(error.message) || textOf(error.title);
-  // Of a token that is damaged the platform repeats what it was given.
+  // The platform repeats a malformed token.
   const masked = new Redactor([token]).mask(said).replace(/\bEAA[\w-]{8,}/g, "[redacted]");
   return safeLine(masked).slice(0, DETAILS_CHARS_MAX);
 }
@@ -78,7 +80,7 @@ function meaningOf(code: number, subcode: unknown): Meaning | undefined {
   return MEANINGS.get(code);
 }
 
-/** What an error means, as the Graph API or a web hook tells it; undefined: it is none. */
+/** Returns the problem for an error of the Graph API or a web hook; undefined: it is none. */
 export function saidProblem(error: unknown, token: string): GraphProblem | undefined {
   const fields = fieldsOf(error);
   const { code, error_subcode } = fields;
@@ -91,7 +93,7 @@ export function saidProblem(error: unknown, token: string): GraphProblem | undef
   return { kind, words: `WhatsApp refused it (${code}${more})` };
 }
 
-/** By the status alone: something between here and the platform may have answered. */
+/** Classifies by status alone: a proxy may have answered. */
 function problemOfStatus(status: number): GraphProblem {
   const words = `the platform answered ${status}`;
   if (status === 429) return { kind: "limit", words };
@@ -104,7 +106,7 @@ function problemOfStatus(status: number): GraphProblem {
   return { kind: "text", words };
 }
 
-/** What is wrong with an answer; undefined: nothing, it is a success. */
+/** Returns the problem of an answer; undefined: success. */
 export function problemOf(answer: Exchanged, token: string): GraphProblem | undefined {
   if (answer.kind === "failed") return { kind: answer.reached ? "unclear" : "passing", words: answer.why };
   const { status } = answer;
@@ -116,13 +118,13 @@ export function problemOf(answer: Exchanged, token: string): GraphProblem | unde
   const said = saidProblem(error, token);
   const after = optional({ afterMs: answer.retryAfterMs });
   if (said === undefined) return { ...problemOfStatus(status), ...after };
-  // A code that is not known, behind a status that tells more.
+  // For an unknown code the status says more.
   const isKnown = meaningOf(Number(fieldsOf(error).code), fieldsOf(error).error_subcode) !== undefined;
   if (isKnown || said.kind !== "text" || status === 400 || status === 404) return { ...said, ...after };
   return { kind: problemOfStatus(status).kind, words: said.words, ...after };
 }
 
-/** What becomes of a text (I5). */
+/** Returns the outcome for a text (I5). */
 export function outcomeOf({ kind, words, afterMs }: GraphProblem): DeliveryOutcome {
   switch (kind) {
     case "text":

@@ -1,6 +1,6 @@
-// Owns how a text is sent, how that an answer is being written is shown, and what an account is asked.
-// WS1: what is acknowledged was taken by the platform, which gave it an id; whether it has reached the person
-//      is told later, in a web hook.
+// Owns sending texts and typing signs, and checking an account.
+// WS1: an acknowledged text was accepted by the platform with an id; a web hook reports later whether it
+//      reached the person.
 
 import type { WhatsAppAccount } from "../../core/channel-settings.ts";
 import { fieldsOf, jsonOf } from "../../core/json.ts";
@@ -11,8 +11,8 @@ import type { Exchanged } from "../exchange.ts";
 import { listOf } from "../fields.ts";
 import { textOf } from "./fields.ts";
 import { askGraph } from "./graph.ts";
-import type { Recipient } from "./places.ts";
 import { type GraphProblem, problemOf } from "./problems.ts";
+import type { Recipient } from "./recipient.ts";
 
 const TIMEOUT_MS = 20_000;
 const ANSWER_BYTES_MAX = 64 * 1024;
@@ -29,7 +29,7 @@ function post(account: WhatsAppAccount, message: object, world: World): Promise<
   );
 }
 
-/** Sends a text: the id that the platform gave it, or what came between. */
+/** Sends a text. Returns the platform's id, or the problem. */
 export async function sendText(
   account: WhatsAppAccount,
   recipient: Recipient,
@@ -46,17 +46,17 @@ export async function sendText(
   const said = answer.kind === "answered" ? fieldsOf(jsonOf(answer.body)) : {};
   const messageId = textOf(fieldsOf(listOf(said.messages)[0]).id);
   if (messageId !== "") return { messageId };
-  // Something between here and the platform may have answered.
-  return { kind: "unclear", words: "the platform's answer holds no id of a message" };
+  // A proxy may have answered.
+  return { kind: "unclear", words: "the platform's answer holds no message id" };
 }
 
-/** Marks a message as read, and shows for some seconds that an answer is being written. */
+/** Marks a message as read and shows a typing sign for some seconds. */
 export async function showTyping(account: WhatsAppAccount, messageId: string, world: World): Promise<void> {
   const body = { status: "read", message_id: messageId, typing_indicator: { type: "text" } };
   await post(account, body, world);
 }
 
-/** Whether the account works: its name at the platform, or what is wrong. */
+/** Checks whether the account works: returns its name, or the problem. */
 export async function askNumber(
   { graphUrl, phoneNumberId, accessToken: token }: WhatsAppAccount,
   world: World,
@@ -72,7 +72,7 @@ export async function askNumber(
   if (problem !== undefined) return problem;
   const said = answer.kind === "answered" ? fieldsOf(jsonOf(answer.body)) : {};
   const number = textOf(said.display_phone_number);
-  if (number === "") return { kind: "account", words: "what answers at graphUrl is not the Graph API" };
+  if (number === "") return { kind: "account", words: "the server at graphUrl is not the Graph API" };
   const name = textOf(said.verified_name);
   const whole = name === "" ? number : `${name} (${number})`;
   return { name: safeLine(whole).slice(0, NAME_CHARS_MAX) };

@@ -1,30 +1,30 @@
-// Owns how a message of Discord reads: mentions become names, what is no text becomes a note.
-// DT1: the time is linear in the text, and what a note holds is bounded.
+// Owns the text of a Discord message: mentions become names, other content becomes a note.
+// DT1: the time is linear in the text, and the length of a note is bounded.
 
 import { type Fields, objectOf, objectsOf, textOf } from "../fields.ts";
 import { idOf, numberOf } from "./fields.ts";
 
-/** Discord lets a message name a hundred people, and ten answers of a poll. */
+/** Discord's limits: a hundred mentions, ten poll answers. */
 const MENTIONS_MAX = 100;
 const LISTED_MAX = 10;
 const NOTE_CHARS_MAX = 300;
 
-/** Who and what a text names. */
+/** Names for the ids in a text. */
 export interface Names {
   readonly botId: string;
-  /** The role that Discord made for the bot. */
+  /** The role that Discord created for the bot. */
   readonly ownRole?: string;
   user(id: string): string | undefined;
   role(id: string): string | undefined;
   channel(id: string): string | undefined;
 }
 
-/** What a person is called: by this server, by themselves, by their account. */
+/** Returns a person's name: in this server, their own, or their account's. */
 export function nameOf(user: Fields | undefined, member?: Fields): string | undefined {
   return textOf(member?.nick) ?? textOf(user?.global_name) ?? textOf(user?.username);
 }
 
-/** The names of those whom a message mentions, by id. */
+/** Returns the names of mentioned users by id. */
 export function mentionedUsers(message: Fields): Map<string, string> {
   return new Map(
     objectsOf(message.mentions, MENTIONS_MAX).flatMap((user): [string, string][] => {
@@ -41,7 +41,7 @@ function mentionsBot(kind: string, id: string, names: Names): boolean {
   return kind === "@&" ? id === names.ownRole : kind.startsWith("@") && id === names.botId;
 }
 
-/** Without the bot's own name at the start, and with names in place of numbers. */
+/** Removes the bot's own mention at the start and replaces other ids with names. */
 export function readableText(content: string, names: Names): string {
   const leading = /\s*<(@!?|@&)([0-9]{1,20})>\s*/y;
   let from = 0;
@@ -76,13 +76,13 @@ function pollNote(poll: Fields): string {
   return note("poll", `${question.slice(0, NOTE_CHARS_MAX / 2)} ${answers.join(" | ")}`);
 }
 
-/** What a message has besides text and files, as short notes. */
+/** Returns short notes for content besides text and files. */
 export function notesOf(message: Fields): string[] {
   const poll = objectOf(message.poll);
   const stickers = objectsOf(message.sticker_items, LISTED_MAX).map((one) =>
     note("sticker", textOf(one.name) ?? ""),
   );
-  // Under a text they are previews of its links; alone they are all that there is.
+  // Below a text embeds are previews of its links; alone they are the content.
   const embeds =
     textOf(message.content) === undefined
       ? objectsOf(message.embeds, LISTED_MAX).map((one) =>
@@ -92,7 +92,7 @@ export function notesOf(message: Fields): string[] {
   return [...(poll === undefined ? [] : [pollNote(poll)]), ...stickers, ...embeds];
 }
 
-/** What somebody passed on: Discord sends it as it was, without its author. */
+/** Returns the forwarded message: Discord sends it without its author. */
 export function forwardedOf(message: Fields): Fields | undefined {
   if (numberOf(objectOf(message.message_reference)?.type) !== 1) return undefined;
   const [first] = objectsOf(message.message_snapshots, 1);

@@ -1,8 +1,7 @@
-// Owns which session a message from a channel belongs to (SPEC 2), and that the session is there.
-// PL1: a place has one session for each agent, whoever writes there; a place that is bound to a session has
-//      that one.
-// PL2: the session is made by the transaction that needs it. One that was archived is taken up again: whoever
-//      writes means the conversation, not its row.
+// Owns the session of a channel's chat.
+// A chat has one session per agent, whoever writes there; a bound chat uses the session that it is bound to.
+// The transaction that needs a session creates it, and reopens an archived one: the sender means the
+// conversation, not its row.
 
 import { cleanName } from "../../core/inbound-text.ts";
 import type { Route } from "../../core/route.ts";
@@ -17,11 +16,11 @@ import type { InboundMessage } from "../channel.ts";
 
 const DISPLAY_CHARS_MAX = 200;
 
-/** Where something was said, and for whom. JSON: it is kept with a message that waits. */
-export interface Place {
+/** Chat, sender and agent of a message. JSON: it is stored with a waiting message. */
+export interface ChatContext {
   readonly channel: string;
   readonly accountId: string;
-  /** As settings say at the time; one that is gone later is the default agent. */
+  /** Agent at that time; falls back to the default agent if it was removed. */
   readonly agentId: string;
   readonly chat: Pick<InboundMessage["chat"], "type" | "id" | "name" | "thread">;
   readonly peerId: string;
@@ -29,13 +28,13 @@ export interface Place {
   readonly replyTo: Route;
 }
 
-/** Whose session a place's own is: the default agent's, where its agent is gone. */
-function agentIdOf(settings: Settings, { agentId }: Place): string {
+/** Returns the agent of a chat's own session: the default agent if its agent was removed. */
+function agentIdOf(settings: Settings, { agentId }: ChatContext): string {
   return (findAgent(settings, agentId) ?? defaultAgent(settings)).id;
 }
 
-/** The key of a place's own session; undefined: an id in it is too long for one. */
-export function keyOfPlace(settings: Settings, place: Place): string | undefined {
+/** Returns the key of a chat's own session; undefined: an id in it is too long. */
+export function keyOfChat(settings: Settings, place: ChatContext): string | undefined {
   const rules = keyRulesOf(settings);
   const { channel, chat, peerId } = place;
   const agentId = agentIdOf(settings, place);
@@ -54,21 +53,21 @@ export function keyOfPlace(settings: Settings, place: Place): string | undefined
   return parseKey(key).ok ? key : undefined;
 }
 
-/** What a place's own session is called; undefined: nothing says. */
-function displayNameOf({ chat, peerName }: Place): string | undefined {
+/** Returns the display name of a chat's own session; undefined: unknown. */
+function displayNameOf({ chat, peerName }: ChatContext): string | undefined {
   const names = chat.type === "direct" ? [peerName] : [cleanName(chat.name), cleanName(chat.thread?.name)];
   const shown = names.filter((name) => name !== undefined && name !== "").join(" / ");
   return shown === "" ? undefined : shown.slice(0, DISPLAY_CHARS_MAX).toWellFormed();
 }
 
-/** Whether the name of a session is that of a place. A main session is everybody's. */
+/** Whether a session is named after its chat. A main session is shared by chats. */
 function isNamedByPlace(session: Session): boolean {
   return session.kind !== "main";
 }
 
-/** The session of a place, which is there afterwards, and held. */
-export async function openSessionOf(unit: Unit, settings: Settings, place: Place): Promise<Session> {
-  const key = keyOfPlace(settings, place);
+/** Creates or reopens the session of a chat and locks it. */
+export async function openSessionOf(unit: Unit, settings: Settings, place: ChatContext): Promise<Session> {
+  const key = keyOfChat(settings, place);
   if (key === undefined) throw new Error(`no session can be named after this place of ${place.channel}`);
   const known = await holdSession(unit.tx, key);
   const displayName = displayNameOf(place);

@@ -1,15 +1,15 @@
-// Owns how a message is kept where its platform would not bring it again by itself: storing it is tried again
-// for a while, and then given up in words for an operator.
+// Owns retries of storing a message whose platform would not redeliver it: a few attempts, then a problem for
+// the operator.
 
 import { pause } from "../world/pause.ts";
 import { type Account, ListenProblem } from "./accounts.ts";
 import type { ChannelHost, InboundMessage } from "./channel.ts";
 
-/** How often storing is tried, and the first pause; the next ones grow. */
+/** Number of attempts, and the first pause; later pauses grow. */
 const STORE_TRIES = 6;
 const STORE_PAUSE_MS = 200;
 
-/** Resolves once the message is stored; throws `ListenProblem` if it can't be. */
+/** Resolves after the message is stored; throws `ListenProblem` if it can't be. */
 export async function receivePatiently(
   host: ChannelHost,
   account: Account["name"],
@@ -21,7 +21,8 @@ export async function receivePatiently(
       return await host.receive(message);
     } catch (error) {
       host.world.log.warn({ err: error, account, tries }, "a message could not be stored");
-      if (tries === STORE_TRIES || signal.aborted) throw new ListenProblem("what comes in can't be stored");
+      if (tries === STORE_TRIES || signal.aborted)
+        throw new ListenProblem("incoming messages can't be stored");
       await pause(host.world.clock, STORE_PAUSE_MS * 2 ** (tries - 1), signal);
     }
   }

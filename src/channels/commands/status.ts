@@ -1,5 +1,4 @@
-// Owns the commands that only look: what there is to say, what is going on, what this conversation sees, and
-// who somebody is.
+// Owns the read-only commands: help, status, visible sessions, and who the sender is.
 
 import { COMMANDS, type CommandWord, findCommand } from "../../core/command.ts";
 import { modelOf, thinkingOf } from "../../core/settings.ts";
@@ -10,10 +9,10 @@ import { activityOf, getSession } from "../../store/sessions.ts";
 import {
   accessOf,
   type CommandContext,
+  type ConversationContext,
   code,
   count,
   excerpt,
-  type Here,
   isTrusted,
   keyCode,
   senderName,
@@ -27,7 +26,7 @@ const AGES = [
   ["min", 60_000],
 ] as const;
 
-/** `5 min ago`, `now`. */
+/** Formats a past time: `5 min ago`, `now`. */
 export function ago(atMs: number, nowMs: number): string {
   const pastMs = nowMs - atMs;
   const found = AGES.find(([, ms]) => pastMs >= ms);
@@ -43,7 +42,7 @@ export function help({ request, unit }: CommandContext): string {
   const mine = COMMANDS.filter((one) => sender.isOwner || !one.ownerOnly).filter(
     (one) => isTrusted(request) || !one.ownerOnlyInGroups,
   );
-  const list = ["Commands stand alone in a message:", ...mine.map(helpLine)].join("\n");
+  const list = ["Send a command as a message by itself:", ...mine.map(helpLine)].join("\n");
   if (args === "") return list;
   const name = args.replace(/^\//, "");
   const found = findCommand(name);
@@ -54,7 +53,7 @@ export function help({ request, unit }: CommandContext): string {
 
 export function whoAmI({ request, parts, unit }: CommandContext): string {
   const { sender, route, chatType, sessionKey, accountId, operator } = request;
-  const goesTo = `What is said here goes to the session ${code(unit, sessionKey, 512)}.`;
+  const goesTo = `Messages here go to the session ${code(unit, sessionKey, 512)}.`;
   if (operator !== undefined) return `You are an operator: ${operator.scopes.join(", ")}. ${goesTo}`;
   const { channel, to, threadId } = route;
   const owner = sender.isOwner ? "You are an owner." : "You are no owner (`commands.owners`).";
@@ -72,7 +71,7 @@ function number(value: number): string {
   return value.toLocaleString("en-US");
 }
 
-export async function status(here: Here): Promise<string> {
+export async function status(here: ConversationContext): Promise<string> {
   const { parts, unit, session } = here;
   const { settings } = parts;
   const verdict = await openGate(accessOf(here), await viewerOf(here)).decide("status", session);
@@ -96,7 +95,7 @@ export async function status(here: Here): Promise<string> {
   ].join("\n");
 }
 
-function sessionLine(here: Here, { session, state, queuedRuns }: ListedSession): string {
+function sessionLine(here: ConversationContext, { session, state, queuedRuns }: ListedSession): string {
   const name = session.label ?? session.displayName;
   const waiting = queuedRuns === 0 ? "" : `, ${queuedRuns} waiting`;
   const named = name === undefined ? "" : ` ${code(here.unit, name)}`;
@@ -104,8 +103,8 @@ function sessionLine(here: Here, { session, state, queuedRuns }: ListedSession):
   return `- ${keyCode(here, session.key)}${named}: ${state}${waiting}, ${used}`;
 }
 
-/** Rows of what this conversation sees. */
-export async function sessions(here: Here): Promise<string> {
+/** Lists the sessions that this conversation can see. */
+export async function sessions(here: ConversationContext): Promise<string> {
   const isGlobal = keyRulesOf(here.parts.settings).scope === "global";
   const { rows, nextCursor } = await listVisible(accessOf(here), await viewerOf(here), {
     limit: SESSIONS_SHOWN_MAX,
@@ -116,8 +115,8 @@ export async function sessions(here: Here): Promise<string> {
   return [...rows.map((row) => sessionLine(here, row)), ...more].join("\n");
 }
 
-/** The conversation that a command is about, if it exists. */
-export async function hereOf(context: CommandContext): Promise<Here | undefined> {
+/** Returns the conversation that a command is about, if it exists. */
+export async function hereOf(context: CommandContext): Promise<ConversationContext | undefined> {
   const session = await getSession(context.unit.tx, context.request.sessionKey);
   return session === undefined ? undefined : { ...context, session };
 }

@@ -1,16 +1,16 @@
-// Owns how a question that Discord can't answer yet is asked again, where nobody else would.
+// Owns retries of requests that Discord can't answer yet, where no other layer retries.
 
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { DiscordProblem } from "./problem.ts";
 
-/** Times that a question is asked, and the pause where Discord names none. */
+/** Number of attempts, and the pause if Discord sends none. */
 const TRIES_MAX = 4;
 const PAUSE_MS = 1_000;
-/** A longer pause is not waited for. */
+/** Gives up if the requested pause is longer. */
 const PAUSE_MAX_MS = 60_000;
 
-/** Asks until there is an answer or a refusal, a few times. The question must change nothing. */
+/** Calls until there is an answer or a refusal, a few times. The request must change nothing. */
 export async function patiently<T>(world: World, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {

@@ -1,8 +1,8 @@
-// Owns how far an account has read: the session of the gateway that it can take up again, and the newest
-// message of each channel, for when it can't.
-// DK1: what is written down is never ahead of what is stored: after a crash messages come twice, not never
-//      (I2).
-// DK2: for a message that is settled at most a few rows are written, and for most of them none.
+// Owns the read position of an account: the gateway session that it can resume, and the newest message of
+// each channel for when it can't.
+// DK1: the stored position is never ahead of the stored messages: after a crash messages arrive twice
+//      rather than never (I2).
+// DK2: a settled message writes at most a few rows, and most write none.
 
 import { jsonOf } from "../../core/json.ts";
 import type { ChannelHost } from "../channel.ts";
@@ -10,19 +10,19 @@ import { type Fields, objectOf, textOf } from "../fields.ts";
 import type { GatewaySession } from "./connection.ts";
 import { idOf, isNewer, numberOf } from "./fields.ts";
 
-/** Channels whose messages are looked for after a longer absence: those that last had some. */
+/** Channels whose missed messages are read: the most recently active ones. */
 const CHANNELS_MAX = 100;
-/** After so many settled events it is written down how far that was. */
+/** Settled events between two writes of the position. */
 const EVENTS_BETWEEN = 20;
 
 const SESSION = "session";
 const CHANNELS = "channels";
 const lastOf = (channelId: string): string => `last:${channelId}`;
 
-/** A session of the gateway, and the last of its events that is settled. */
+/** A gateway session and its last settled event. */
 export interface Resumption extends GatewaySession {
   readonly sequence: number;
-  /** Whose session it is, and at which address. */
+  /** Bot and API URL of the session. */
   readonly botId: string;
   readonly restUrl: string;
 }
@@ -37,7 +37,7 @@ function resumptionIn(value: Fields | undefined): Resumption | undefined {
 export class Marks {
   readonly #host: ChannelHost;
   readonly #accountId: string;
-  /** The newest message of each channel, the one that was last active at the end. Absent: as it is stored. */
+  /** Newest message of each channel, the most recently active last. Undefined: as stored. */
   readonly #last: Map<string, string | undefined>;
   readonly #changed = new Set<string>();
   #session: Resumption | undefined;
@@ -49,7 +49,7 @@ export class Marks {
     this.#last = new Map(channels.map((id) => [id, undefined]));
   }
 
-  /** As they were last written down. */
+  /** The values as last written. */
   static async read(host: ChannelHost, accountId: string): Promise<Marks> {
     const list = jsonOf((await host.cursor(accountId, CHANNELS)) ?? "");
     const channels = Array.isArray(list) ? list.flatMap((id) => idOf(id) ?? []) : [];
@@ -62,13 +62,13 @@ export class Marks {
     return this.#session;
   }
 
-  /** A session has begun, or the last one is no more. */
+  /** Records that a session began, or (undefined) that the last one is lost. */
   async begin(session: Resumption | undefined): Promise<void> {
     this.#session = session;
     await this.write();
   }
 
-  /** An event is settled: what it brought is stored. */
+  /** Records that an event is settled: its messages are stored. */
   async settled(sequence: number): Promise<void> {
     if (this.#session !== undefined && sequence > this.#session.sequence) {
       this.#session = { ...this.#session, sequence };
@@ -77,7 +77,7 @@ export class Marks {
     if (this.#unwritten >= EVENTS_BETWEEN) await this.write();
   }
 
-  /** A message of this channel is settled. */
+  /** Records that a message of this channel is settled. */
   async passed(channelId: string, messageId: string): Promise<void> {
     const isNew = !this.#last.has(channelId);
     const before = this.#last.get(channelId);
@@ -93,7 +93,7 @@ export class Marks {
     if (isNew) await this.write();
   }
 
-  /** Channels that had messages, and the newest of each that is settled. */
+  /** Returns channels with messages and the newest settled message of each. */
   async channels(): Promise<[channelId: string, lastId: string][]> {
     const read: [string, string][] = [];
     for (const [channelId, lastId] of this.#last) {
@@ -103,7 +103,7 @@ export class Marks {
     return read;
   }
 
-  /** Writes down how far it is. */
+  /** Stores the position. */
   async write(): Promise<void> {
     const note = (name: string, value: string) => this.#host.remember(this.#accountId, name, value);
     this.#unwritten = 0;

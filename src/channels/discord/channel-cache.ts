@@ -1,7 +1,5 @@
-// Owns what is known of the places on Discord: what a channel is, whose thread it is, which role is the
-// bot's.
-// DL1: what is not known is asked for; what is known is bounded, the oldest is forgotten first.
-// DL2: what Discord tells of a change replaces what was known.
+// Owns the cache of Discord's channels and roles: a channel's kind and parent, and the bot's role. A miss is
+// fetched; the oldest entry is evicted; Discord's change events update it.
 
 import { dropOldest } from "../../core/bounded.ts";
 import { optional } from "../../core/optional.ts";
@@ -10,41 +8,41 @@ import { idOf, numberOf } from "./fields.ts";
 import { DiscordProblem } from "./problem.ts";
 import type { Rest } from "./rest.ts";
 
-/** Channels and threads that are remembered. */
+/** Number of channels and threads in the cache. */
 const PLACES_MAX = 5_000;
 const GUILDS_MAX = 200;
-/** Discord allows 250 roles and 500 channels; threads come on top. */
+/** Discord allows 250 roles and 500 channels; threads are additional. */
 const ROLES_MAX = 300;
 const LISTED_MAX = 2_000;
 
-/** The numbers that Discord gives to kinds of channels. */
+/** Discord's channel type numbers. */
 const DIRECT = 1;
 const GROUP_DIRECT = 3;
 const NEWS = 5;
 const THREADS = [10, 11, 12];
 const FORUMS = [15, 16];
 
-export interface Place {
+export interface DiscordChannelInfo {
   readonly id: string;
-  /** `forum`: nothing is said in it but in threads. `other`: nobody is answered there. */
+  /** `forum`: messages exist only in its threads. `other`: messages there are ignored. */
   readonly kind: "direct" | "room" | "forum" | "thread" | "other";
   readonly name?: string;
   readonly guildId?: string;
-  /** Of a thread: the channel that it belongs to. */
+  /** For a thread: its parent channel. */
   readonly parentId?: string;
-  /** A channel of announcements, whose threads are of a kind of their own. */
+  /** An announcement channel, whose threads have a separate type. */
   readonly isNews?: true;
 }
 
-/** What is known of the roles of a guild. */
+/** Known roles of a guild. */
 export interface Roles {
   readonly names: ReadonlyMap<string, string>;
-  /** The role that Discord made for the bot. */
+  /** The role that Discord created for the bot. */
   readonly own?: string;
 }
 
-/** What Discord says of a channel. `guildId`: where it does not say so itself. */
-function placeOf(channel: Fields, guildId?: string): Place | undefined {
+/** Reads a channel. `guildId`: used if the data has none. */
+function placeOf(channel: Fields, guildId?: string): DiscordChannelInfo | undefined {
   const id = idOf(channel.id);
   const type = numberOf(channel.type);
   if (id === undefined || type === undefined) return undefined;
@@ -61,14 +59,14 @@ function placeOf(channel: Fields, guildId?: string): Place | undefined {
 
 export class Places {
   readonly #rest: Rest;
-  readonly #places = new Map<string, Place>();
+  readonly #places = new Map<string, DiscordChannelInfo>();
   readonly #roles = new Map<string, Roles>();
 
   constructor(rest: Rest) {
     this.#rest = rest;
   }
 
-  /** Takes in what an event tells of places. Events that tell nothing of them are left alone. */
+  /** Updates the cache from an event. Ignores events about other things. */
   learn(type: string, data: Fields): void {
     const guildId = idOf(data.guild_id) ?? "";
     switch (type) {
@@ -99,13 +97,13 @@ export class Places {
     }
   }
 
-  /** What this place is called, if that is known. */
+  /** Returns the name of a channel, if known. */
   nameOf(id: string): string | undefined {
     return this.#places.get(id)?.name;
   }
 
-  /** What this place is. Undefined: it is not there, or the bot can't see it. */
-  async placeOf(id: string, signal?: AbortSignal): Promise<Place | undefined> {
+  /** Returns a channel. Undefined: it does not exist, or the bot can't see it. */
+  async placeOf(id: string, signal?: AbortSignal): Promise<DiscordChannelInfo | undefined> {
     const known = this.#places.get(id);
     if (known !== undefined) return known;
     const asked = await seen(this.#rest.ask((api, inner) => api.channels.get(id, { signal: inner }), signal));
@@ -114,7 +112,7 @@ export class Places {
     return place;
   }
 
-  /** The roles of a guild, for a bot of this id. */
+  /** Returns the roles of a guild for the bot with this id. */
   async rolesOf(guildId: string, botId: string, signal?: AbortSignal): Promise<Roles> {
     const known = this.#roles.get(guildId);
     if (known !== undefined) return known;
@@ -135,7 +133,7 @@ export class Places {
     return roles;
   }
 
-  #keep(place: Place | undefined): void {
+  #keep(place: DiscordChannelInfo | undefined): void {
     if (place === undefined) return;
     this.#places.delete(place.id);
     this.#places.set(place.id, place);
@@ -143,7 +141,7 @@ export class Places {
   }
 }
 
-/** What is refused can't be seen; every other failure is told. */
+/** Resolves to undefined for a refused request; rethrows every other failure. */
 export async function seen<T>(asked: Promise<T>): Promise<T | undefined> {
   try {
     return await asked;

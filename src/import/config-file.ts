@@ -1,9 +1,7 @@
-// Owns where an imported configuration goes, and that it is one that Parley can start with.
-// CF1: nothing that a person wrote is overwritten: it becomes the configuration file if there is none yet,
-//      or if an import wrote it and nobody changed it; else a proposal beside it. The same one is written
-//      once.
-// CF2: what would keep Parley from starting is taken out and named, until nothing is wrong any more.
-// CF3: it is its owner's alone: secrets stand in it.
+// Owns where an imported configuration is written, and checks that Parley can start with it. It never
+// overwrites a person's work: it becomes the configuration file if there is none, or if an unchanged earlier
+// import is there; else a proposal beside it, written once. Settings that would prevent a start are removed
+// and reported. The file is readable only by its owner, because it holds secrets.
 
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -14,30 +12,30 @@ import type { Settings } from "../core/settings.ts";
 import { ensureFolder } from "../world/folders.ts";
 import { drop } from "./config-tree.ts";
 
-/** Things that are taken out of one configuration. */
+/** Limit of removed settings. */
 const REPAIRS_MAX = 300;
 const PROPOSALS_MAX = 50;
 
 export interface CheckedConfig {
   readonly text: string;
   readonly settings: Settings;
-  /** What was taken out, and why. */
+  /** Removed settings, with the reasons. */
   readonly takenOut: readonly string[];
-  /** Variables that it needs and that are not set here. */
+  /** Environment variables that it needs and that are not set here. */
   readonly variables: readonly string[];
 }
 
 const textOf = (tree: Tree, from: string): string =>
-  `// Made by "parley import" of ${from}. Look it through before you start the gateway.\n` +
+  `// Made by "parley import" of ${from}. Review it before you start the gateway.\n` +
   `${JSON.stringify(tree, undefined, 2)}\n`;
 
-/** The variables that a text needs, and that have no fallback. */
+/** Returns the variables in a text that have no fallback. */
 function variablesIn(text: string): string[] {
   const names = [...text.matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)].map(([, name = ""]) => name);
   return [...new Set(names)].sort();
 }
 
-/** The configuration without what is wrong with it, as the file at `path` would hold it. */
+/** Returns the configuration without invalid settings, as the file at `path` would hold it. */
 export function checkConfig(
   mapped: Tree,
   from: string,
@@ -50,7 +48,7 @@ export function checkConfig(
     const text = textOf(tree, from);
     const needed = variablesIn(text);
     const variables = needed.filter((name) => options.env[name] === undefined);
-    // That a variable is not set here says nothing about the gateway's environment.
+    // The gateway's environment may have variables that are not set here.
     const env = { ...options.env, ...Object.fromEntries(variables.map((name) => [name, "set-later"])) };
     const { settings, problems } = settingsOfText(text, path, { ...options, env });
     const [problem] = problems;
@@ -66,10 +64,10 @@ export function checkConfig(
 
 export type PlacedConfig =
   | { readonly kind: "written" | "proposed"; readonly path: string; readonly replaces?: string }
-  /** The same text is there already. */
+  /** The same text was written before. */
   | { readonly kind: "there"; readonly path: string };
 
-/** The text of a file; undefined: there is none that can be read. */
+/** Returns the text of a file; undefined: missing or unreadable. */
 export function textAt(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
@@ -79,8 +77,8 @@ export function textAt(path: string): string | undefined {
 }
 
 /**
- * Where it would go, without writing it. `exists`: there is a configuration file. `earlier`: what an import
- * may have written there.
+ * Returns the target without writing it. `exists`: a configuration file exists. `earlier`: text that an
+ * import may have written there.
  */
 export function placeFor(
   text: string,
@@ -104,9 +102,7 @@ export function placeFor(
   });
 }
 
-/**
- * Writes it whole or not at all, and over nothing but `replaces`. `unique`: no other name like it.
- */
+/** Writes the file atomically and overwrites only `replaces`. `unique`: suffix of the temporary name. */
 export async function writeConfig(
   { text, path, replaces }: { text: string; path: string; replaces?: string | undefined },
   unique: string,
@@ -123,7 +119,7 @@ export async function writeConfig(
       linkSync(made, path);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "EEXIST") throw error;
-      // Not every file system has links.
+      // Some file systems have no links.
       renameSync(made, path);
     }
     return ok(undefined);

@@ -1,7 +1,6 @@
-// Owns what the source's configuration is here: agents, tools, session and channel parts, and the models that
-// they name.
-// CM1: what has no counterpart is named, never guessed at. Values, and so secrets, are in the result only.
-// CM2: the same source gives the same text.
+// Owns the mapping of the source's configuration to ours: agents, tools, sessions, channels, and the models
+// that they name. A setting without a counterpart is reported, never guessed. Values, and so secrets, appear
+// only in the result. The same source gives the same text.
 
 import type { Tree } from "../config/source.ts";
 import { isObject } from "../core/json.ts";
@@ -12,13 +11,13 @@ import { countIn, fieldsOf, textIn, textsIn } from "./fields.ts";
 import { agentIdOf } from "./keys.ts";
 
 export interface MappedConfig {
-  /** A configuration file of ours. */
+  /** The configuration file. */
   readonly file: Tree;
-  /** What is to be done by hand, or is not quite the same. */
+  /** Manual steps, and settings that differ slightly. */
   readonly notes: readonly string[];
   /** Settings without a counterpart. */
   readonly left: readonly string[];
-  /** What the source's keys mean. */
+  /** Meaning of the source's session keys. */
   readonly mainName: string;
   readonly isGlobal: boolean;
   readonly defaultAgentId: string;
@@ -26,14 +25,14 @@ export interface MappedConfig {
 
 interface Mapping {
   readonly aliases: ReadonlyMap<string, string>;
-  /** Every model that is named somewhere. */
+  /** All models that the configuration names. */
   readonly models: Set<string>;
   readonly notes: string[];
-  /** What is left of an agent, or of what all have, by where it stands. */
+  /** Unused settings of each agent, or of the defaults, by path. */
   readonly leftOf: Map<string, Tree>;
 }
 
-/** The model of one place, taken out of it. */
+/** Takes the model out of one section. */
 function takeModel(tree: Tree, where: string, mapping: Mapping): string | undefined {
   const value = take(tree, "model");
   const { primary: _, ...rest } = fieldsOf(value);
@@ -122,10 +121,10 @@ function mapList(list: unknown, mapping: Mapping): Tree[] {
     const agent = { ...fieldsOf(item) };
     const one = mapAgent(agent, mapping);
     if (one === undefined || mapped.has(String(one.id))) {
-      mapping.notes.push("an agent without an id of its own is left out");
+      mapping.notes.push("an agent without an id is skipped");
       continue;
     }
-    // The first one that says so is the default.
+    // The first agent marked as default wins.
     if ([...mapped.values()].some((other) => other.default === true)) one.default = undefined;
     mapped.set(String(one.id), one);
     mapping.leftOf.set(`agents.list[${one.id}]`, agent);
@@ -148,8 +147,9 @@ function mapSendPolicy(policy: Tree, notes: string[]): Tree {
     if (Object.keys(more).length > 0) {
       const where = `session.sendPolicy.rules[${index}]`;
       const by = Object.keys(more).join(", ").slice(0, 80);
-      const left = action === "deny" ? "what it forbade is allowed until you forbid it" : "it is left out";
-      notes.push(`${where} matches by ${by}, which is not known here: ${left}`);
+      const left =
+        action === "deny" ? "the tools that it denied are allowed until you deny them" : "it is skipped";
+      notes.push(`${where} matches by ${by}, which Parley does not support: ${left}`);
       return [];
     }
     const type = chatType === "channel" ? "room" : chatType;
@@ -180,22 +180,22 @@ function mapSession(session: Tree, notes: string[]): Tree {
   return mapped;
 }
 
-/** The bots whose token is all that is needed. */
+/** Maps bots that need only a token. */
 function mapChannels(tree: Tree, notes: string[]): Tree {
   const channels = takeTree(tree, "channels");
   const token = (name: string, key: string): Tree | undefined => {
     const channel = takeTree(channels, name);
-    // Before there was a section for channels.
+    // Layout of versions without a section for channels.
     const earlier = Object.keys(channel).length === 0 ? takeTree(tree, name) : channel;
     if (Object.keys(earlier).length === 0) return undefined;
     const secret = secretIn(take(earlier, key));
     if (take(earlier, "enabled") === false) {
-      notes.push(`channels.${name} is switched off there, and left out`);
+      notes.push(`channels.${name} is disabled in the source and skipped`);
       return undefined;
     }
     if (Object.keys(earlier).length > 0) {
       const keys = Object.keys(earlier).slice(0, 12).join(", ").slice(0, 200);
-      notes.push(`channels.${name}: who may write to it, and the rest, is not taken over: ${keys}`);
+      notes.push(`channels.${name}: its access rules and other settings are not imported: ${keys}`);
     }
     return secret === undefined ? undefined : { [key]: secret };
   };
@@ -204,7 +204,7 @@ function mapChannels(tree: Tree, notes: string[]): Tree {
   return mapped;
 }
 
-/** A name in `${…}` that is no variable there, but would be one here. */
+/** Escapes `${…}`, which is a variable here but not in the source. */
 function escapeText(value: unknown): unknown {
   if (typeof value === "string") {
     return value.replace(/\$\$\{|\$\{(?![A-Z_][A-Z0-9_]*(?::-[^}]*)?\})/g, (found) =>
@@ -216,12 +216,12 @@ function escapeText(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, escapeText(inner)]));
 }
 
-/** The source's configuration as one of ours. */
+/** Maps the source's configuration to ours. */
 export function mapConfig(source: Tree): MappedConfig {
   const rest = structuredClone(source);
   const notes: string[] = [];
   const agents = takeTree(rest, "agents");
-  // Before there were several agents.
+  // Layout of versions with only one agent.
   const defaults = { ...takeTree(rest, "agent"), ...takeTree(agents, "defaults") };
   const aliases = aliasesIn(defaults.models);
   const models = new Set(Object.keys(fieldsOf(defaults.models)));

@@ -1,4 +1,4 @@
-// Owns what the source's model providers and model names are here.
+// Owns the mapping of the source's model providers and model names.
 
 import type { Tree } from "../config/source.ts";
 import { isObject } from "../core/json.ts";
@@ -6,20 +6,20 @@ import { PROVIDER_APIS } from "../core/settings.ts";
 import { noteRest, take } from "./config-tree.ts";
 import { countIn, fieldsOf, priceIn, textIn } from "./fields.ts";
 
-/** Providers that need no more than a key. */
+/** Providers that need only a key, and its variable. */
 export const KEY_VARIABLES: Readonly<Record<string, string>> = {
   anthropic: "ANTHROPIC_API_KEY",
   openai: "OPENAI_API_KEY",
   google: "GEMINI_API_KEY",
 };
 
-/** `anthropic/claude-…`, an alias of it, or an object whose `primary` is one. */
+/** Reads a model name: `anthropic/claude-…`, an alias of one, or an object with `primary`. */
 export function modelNameIn(value: unknown, aliases: ReadonlyMap<string, string>): string | undefined {
   const name = textIn(value, 200) ?? textIn(fieldsOf(value).primary, 200);
   return name === undefined ? undefined : (aliases.get(name.toLowerCase()) ?? name);
 }
 
-/** Short names of models: `agents.defaults.models`. */
+/** Returns the aliases of models: `agents.defaults.models`. */
 export function aliasesIn(models: unknown): Map<string, string> {
   const aliases = new Map<string, string>();
   for (const [name, model] of Object.entries(fieldsOf(models))) {
@@ -29,7 +29,7 @@ export function aliasesIn(models: unknown): Map<string, string> {
   return aliases;
 }
 
-/** A secret as it stands in the file, or the variable that holds it; anything else can't be taken over. */
+/** Returns a plain secret, or a reference to its variable; undefined for other kinds. */
 export function secretIn(value: unknown): string | undefined {
   if (typeof value === "string") return value === "" ? undefined : value;
   const { source, id } = fieldsOf(value);
@@ -63,7 +63,7 @@ function mapProvider(id: string, value: unknown, notes: string[]): Tree | undefi
   const { api: named, baseUrl, apiKey: key, headers: sent, models, ...rest } = fieldsOf(value);
   const api = textIn(named, 60) ?? (KEY_VARIABLES[id] === undefined ? "openai-completions" : undefined);
   if (api !== undefined && !PROVIDER_APIS.some((known) => known === api)) {
-    notes.push(`models.providers.${id} speaks an API that is not known here, and is left out`);
+    notes.push(`models.providers.${id} uses an unsupported API and is skipped`);
     return undefined;
   }
   const headers = Object.entries(fieldsOf(sent)).flatMap(([name, header]) =>
@@ -71,7 +71,7 @@ function mapProvider(id: string, value: unknown, notes: string[]): Tree | undefi
   );
   const apiKey = secretIn(key);
   if (key !== undefined && apiKey === undefined) {
-    notes.push(`models.providers.${id}.apiKey is kept elsewhere there: set it by hand`);
+    notes.push(`models.providers.${id}.apiKey is not in the file: set it by hand`);
   }
   noteRest(rest, `models.providers.${id}`, notes);
   return {
@@ -83,7 +83,7 @@ function mapProvider(id: string, value: unknown, notes: string[]): Tree | undefi
   };
 }
 
-/** The section `models`, with an entry for each known provider that only a model's name tells of. */
+/** Maps the section `models`, and adds known providers that appear only in model names. */
 export function mapModels(tree: Tree, named: ReadonlySet<string>, notes: string[]): Tree {
   const providers = new Map<string, Tree>();
   for (const [id, value] of Object.entries(fieldsOf(take(tree, "models", "providers")))) {
@@ -96,7 +96,7 @@ export function mapModels(tree: Tree, named: ReadonlySet<string>, notes: string[
       .map((name) => name.slice(id.length + 1));
     if (providers.has(id) || models.length === 0) continue;
     providers.set(id, { apiKey: `\${${variable}:-}`, models: models.sort().map((model) => ({ id: model })) });
-    notes.push(`keys of ${id} are not taken over: set ${variable} in the gateway's environment`);
+    notes.push(`keys of ${id} are not imported: set ${variable} in the gateway's environment`);
   }
   return { providers: Object.fromEntries(providers) };
 }

@@ -1,6 +1,5 @@
-// Owns the reading of the source's configuration: which file it is, and what it includes.
-// CS1: what is included must lie in the source directory too: everything else is named, and not read.
-// CS2: bounded: files, levels and bytes.
+// Owns reading the source's configuration file and its includes. Only files inside the source directory are
+// included; others are reported and not read. Files, levels and bytes are bounded.
 
 import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { parseText, type Tree } from "../config/source.ts";
@@ -9,7 +8,7 @@ import { isModest } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";
 import { readWhole, type SourceDir, UNREAD_WORDS } from "./source-dir.ts";
 
-/** In the order in which they are looked for. */
+/** File names in the order of the search. */
 const NAMES = ["openclaw.json", "clawdbot.json", "moltbot.json"];
 const INCLUDE = "$include";
 const FILE_BYTES_MAX = 2 * 1024 * 1024;
@@ -18,7 +17,7 @@ const FILES_MAX = 50;
 const LEVELS_MAX = 10;
 
 export interface SourceConfig {
-  /** Its name in the source directory. */
+  /** File name in the source directory. */
   readonly name: string;
   readonly tree: Tree;
 }
@@ -44,7 +43,7 @@ async function readTree(reading: Reading, path: readonly string[]): Promise<Tree
   return undefined;
 }
 
-/** Lists are joined, objects put together key by key; of two other values the later one stays. */
+/** Merges two values: concatenates lists, merges objects key by key; otherwise the later value wins. */
 function merge(below: unknown, above: unknown): unknown {
   if (Array.isArray(below) && Array.isArray(above)) return [...below, ...above];
   if (!isObject(below) || !isObject(above)) return above;
@@ -55,7 +54,7 @@ function merge(below: unknown, above: unknown): unknown {
   return Object.fromEntries(merged);
 }
 
-/** The path of an included file from the source's root; undefined: it lies elsewhere. */
+/** Returns the path of an included file from the source's root; undefined: outside of it. */
 function pathOf(reading: Reading, from: readonly string[], include: string): string[] | undefined {
   const { root } = reading.source;
   const whole = isAbsolute(include) ? include : join(root, ...from.slice(0, -1), include);
@@ -88,7 +87,7 @@ async function included(
   return merged;
 }
 
-/** A value with what it includes in its place. */
+/** Resolves the includes in a value. */
 async function resolve(
   reading: Reading,
   value: unknown,
@@ -110,7 +109,7 @@ async function resolve(
   return merge(await included(reading, value[INCLUDE], from, level), rest);
 }
 
-/** The source's configuration, whole; undefined: it has none that can be read. */
+/** Returns the source's whole configuration; undefined: none that can be read. */
 export async function readSourceConfig(
   source: SourceDir,
   remarks: Remarks,

@@ -1,6 +1,6 @@
-// Owns what the source's rules for tools are here.
-// CT1: what was forbidden there is never allowed by an import: a profile becomes the list of its tools, and a
-//      rule that can't be said here is named.
+// Owns the mapping of the source's tool rules.
+// CT1: an import never allows a denied tool: a profile becomes the list of its tools, and a rule without
+//      a counterpart is reported.
 
 import type { Tree } from "../config/source.ts";
 import { matchesAny } from "../core/pattern.ts";
@@ -10,7 +10,7 @@ import { fieldsOf, textsIn } from "./fields.ts";
 const SESSIONS = ["sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "session_status"];
 const FILES = ["read", "write", "edit"];
 
-/** Groups of tools and earlier names of some. */
+/** Groups of tools, and earlier names of some. */
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   "group:sessions": [...SESSIONS, "sessions_search", "subagents"],
   "group:fs": FILES,
@@ -29,7 +29,7 @@ function expand(names: readonly string[]): string[] {
   return [...new Set(names.flatMap((name) => GROUPS[name.toLowerCase()] ?? [name]))];
 }
 
-/** `allow`, `deny` and `profile` of one place, taken out of it. */
+/** Takes `allow`, `deny` and `profile` out of one section. */
 export function takeFilter(tree: Tree, where: string, notes: string[]): Tree {
   const allow = expand([...textsIn(take(tree, "allow")), ...textsIn(take(tree, "alsoAllow"))]);
   const deny = expand(textsIn(take(tree, "deny")));
@@ -50,7 +50,7 @@ function lists(allow: readonly string[], deny: readonly string[]): Tree {
   return { ...(allow.length === 0 ? {} : { allow }), ...(deny.length === 0 ? {} : { deny }) };
 }
 
-/** The section `tools`. */
+/** Maps the section `tools`. */
 export function mapTools(tools: Tree, notes: string[]): Tree {
   const own = takeFilter(tools, "tools", notes);
   const inner = (name: string): Tree | undefined => {

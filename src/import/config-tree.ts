@@ -1,5 +1,4 @@
-// Owns how a configuration is taken apart: what was used of it is taken out, so that what is left is what has
-// no counterpart here.
+// Owns taking settings out of a configuration: used ones are removed, so the rest has no counterpart.
 
 import { type Path, showPath, type Tree } from "../config/source.ts";
 import { isObject } from "../core/json.ts";
@@ -7,7 +6,7 @@ import { isObject } from "../core/json.ts";
 const LEFT_MAX = 200;
 const NAME_CHARS_MAX = 120;
 
-/** Takes out what stands at a path; false: there is nothing at that path. */
+/** Removes the value at a path; false: there is none. */
 export function drop(tree: Tree, path: Path): boolean {
   let parent: unknown = tree;
   for (const part of path.slice(0, -1)) {
@@ -24,7 +23,7 @@ export function drop(tree: Tree, path: Path): boolean {
   return true;
 }
 
-/** Takes the value at a path out; undefined: there is none. Parents that it leaves empty go with it. */
+/** Removes and returns the value at a path; undefined: there is none. Removes parents that become empty. */
 export function take(tree: Tree, ...path: readonly string[]): unknown {
   const [name, ...rest] = path;
   if (name === undefined || !Object.hasOwn(tree, name)) return undefined;
@@ -40,7 +39,7 @@ export function take(tree: Tree, ...path: readonly string[]): unknown {
   return value;
 }
 
-/** Like `take`, for an object; anything else stays where it is, to be told. */
+/** Like `take`, for an object; other values stay and are reported. */
 export function takeTree(tree: Tree, name: string): Tree {
   const inner = Object.hasOwn(tree, name) ? tree[name] : undefined;
   if (!isObject(inner)) return {};
@@ -48,12 +47,12 @@ export function takeTree(tree: Tree, name: string): Tree {
   return { ...inner };
 }
 
-/** Puts what is left of a taken object back, to be told. */
+/** Puts the rest of an object back, to be reported. */
 export function putBack(tree: Tree, name: string, rest: Tree): void {
   if (Object.keys(rest).length > 0) tree[name] = rest;
 }
 
-/** Without what is undefined, and without what that leaves empty; a rule that matches everything stays so. */
+/** Removes undefined values and containers that become empty, except a rule that matches everything. */
 export function compact(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(compact);
   if (!isObject(value)) return value;
@@ -66,14 +65,16 @@ export function compact(value: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-/** Notes what is left of a taken object whose place already has its counterpart. */
+/** Notes the rest of an object whose counterpart exists already. */
 export function noteRest(rest: Tree, where: string, notes: string[]): void {
   for (const name of Object.keys(rest).slice(0, LEFT_MAX)) {
     notes.push(`${below(where, name)} has no counterpart here`);
   }
 }
 
-/** The paths of what is left: two levels of names, never a value. `leftOf`: more of it, by where it stood. */
+/**
+ * Returns the paths of unused settings: two levels of names, never a value. `leftOf`: more of them, by path.
+ */
 export function leftIn(tree: Tree, leftOf: ReadonlyMap<string, Tree>): string[] {
   const paths = [...leftOf].flatMap(([where, rest]) => Object.keys(rest).map((name) => below(where, name)));
   for (const [key, value] of Object.entries(tree)) {

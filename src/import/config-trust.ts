@@ -1,7 +1,6 @@
-// Finds the settings of an imported configuration by which its author would be trusted, and takes out those
-// that nobody has accepted.
-// TR1: such a setting is written only once it is accepted by its name; the report names all of them.
-// TR2: of values only what is needed to decide is shown: hosts, folders, owners, names of variables.
+// Finds settings of an imported configuration that give its author trust, and removes those that nobody
+// accepted. A trusted setting is written only after it is accepted by name; the report lists all of them. Of
+// values only the relevant part is shown: hosts, folders, owners, names of variables.
 
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
@@ -12,9 +11,9 @@ import { drop } from "./config-tree.ts";
 import { fieldsOf, textIn, textsIn } from "./fields.ts";
 
 export interface TrustedSetting {
-  /** What `--accept` takes. */
+  /** Name for `--accept`. */
   readonly name: string;
-  /** The effect of the setting. */
+  /** Effect of the setting. */
   readonly text: string;
 }
 
@@ -28,18 +27,18 @@ const VARIABLE = /(?<!\$)\$\{([A-Za-z_]\w*)/g;
 const variablesIn = (value: unknown): string[] =>
   [...(JSON.stringify(value) ?? "").matchAll(VARIABLE)].map(([, name = ""]) => name);
 
-/** A host and its port; an address may hold a password. */
+/** Returns host and port; a URL may hold a password. */
 function hostOf(address: string): string {
-  return URL.canParse(address) ? new URL(address).host : "an address that can't be read";
+  return URL.canParse(address) ? new URL(address).host : "an invalid address";
 }
 
-/** Addresses that would be sent values of this machine's environment. */
+/** Returns settings that send variables of this machine's environment to a URL. */
 function addresses(file: Tree): Found[] {
   return Object.entries(fieldsOf(fieldsOf(file.models).providers)).flatMap(([id, value]) => {
     const { baseUrl, apiKey, headers } = fieldsOf(value);
     const address = textIn(baseUrl, 2_000);
     if (address === undefined) return [];
-    // A provider that is known takes its key from there if the file has none.
+    // A known provider takes its key from the environment if the file has none.
     const own = apiKey === undefined && KEY_VARIABLES[id] !== undefined ? [KEY_VARIABLES[id]] : [];
     const sent = [...new Set([...own, ...variablesIn([address, apiKey, headers])])].sort();
     if (sent.length === 0) return [];
@@ -56,7 +55,7 @@ function owners(file: Tree): Found[] {
   }));
 }
 
-/** Whether `folder` is below `home`, with links followed as far as they exist. */
+/** Whether `folder` is inside `home`, with existing links resolved. */
 function isBelow(home: string, folder: string): boolean {
   let at = folder;
   while (!existsSync(at) && dirname(at) !== at) at = dirname(at);
@@ -84,7 +83,7 @@ function workspaces(file: Tree, home: string): Found[] {
   });
 }
 
-/** Every setting that has to be accepted. */
+/** Returns every setting that needs acceptance. */
 function trustedIn(file: Tree, home: string): Found[] {
   return [...addresses(file), ...owners(file), ...workspaces(file, home)];
 }
@@ -94,21 +93,21 @@ export interface Judged {
   readonly settings: readonly (TrustedSetting & { readonly accepted: boolean })[];
 }
 
-/** The way to decide: by names, `all`, or a question to a person. */
+/** How to decide: by names, `all`, or a question to a person. */
 export interface Acceptance {
   readonly names: readonly string[];
   readonly ask?: ((setting: TrustedSetting) => Promise<Result<boolean>>) | undefined;
 }
 
-/** The configuration without the settings that are declined. */
+/** Returns the configuration without declined settings. */
 function without(file: Tree, declined: readonly Found[]): Tree {
   const kept = structuredClone(file);
-  // From behind, so that places in lists stay what they are.
+  // From the end, so that list indexes stay valid.
   for (const { path } of declined.toReversed()) drop(kept, path);
   return kept;
 }
 
-/** Takes out what is not accepted. */
+/** Removes settings that are not accepted. */
 export async function judgeTrust(
   file: Tree,
   home: string,
@@ -118,8 +117,8 @@ export async function judgeTrust(
   const known = found.map(({ name }) => name);
   const unknown = names.find((name) => name !== ACCEPT_ALL && !known.includes(name));
   if (unknown !== undefined) {
-    const hint = known.length === 0 ? "Nothing in it has to be accepted." : `There are: ${known.join(", ")}.`;
-    return fail("invalid_argument", `nothing named ${JSON.stringify(unknown)} has to be accepted`, { hint });
+    const hint = known.length === 0 ? "Nothing in it needs acceptance." : `There are: ${known.join(", ")}.`;
+    return fail("invalid_argument", `nothing named ${JSON.stringify(unknown)} needs acceptance`, { hint });
   }
   const settings: (TrustedSetting & { accepted: boolean })[] = [];
   for (const { name, text } of found) {
@@ -132,7 +131,7 @@ export async function judgeTrust(
   return ok({ file: without(file, declined), settings });
 }
 
-/** The configuration as an import writes it where nobody accepts anything. */
+/** Returns the configuration without any trusted setting. */
 export function withoutTrust(file: Tree, home: string): Tree {
   return without(file, trustedIn(file, home));
 }

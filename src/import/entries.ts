@@ -1,7 +1,6 @@
-// Owns what an entry of a source transcript is in ours: messages and compactions, or nothing.
-// IE1: what comes out has the shape of core/message.ts, whatever came in.
-// IE2: only what a person wrote may look like it (I11): what the program put in, as a message for the model,
-//      is a notice.
+// Owns the conversion of a source transcript's entries to messages and compactions. The result always has the
+// shape of core/message.ts. Only text that a person wrote may look like it (I11): a message that the program
+// inserted for the model is a notice.
 
 import { withoutHidden } from "../core/hidden-text.ts";
 import { isObject } from "../core/json.ts";
@@ -18,7 +17,7 @@ import { countIn, type Fields, fieldsOf, lineIn, priceIn, textIn, timeIn } from 
 type Undated<T> = Omit<T, "id" | "timestamp">;
 type OutBlock = AssistantMessage["content"][number];
 
-/** An entry before it has its id: what it says, without where it stands. */
+/** An entry's content, before it gets an id and a parent. */
 export type SourceEntry =
   | {
       readonly kind: "user";
@@ -29,14 +28,14 @@ export type SourceEntry =
   | { readonly kind: "assistant"; readonly message: Undated<AssistantMessage> }
   | { readonly kind: "toolResult"; readonly message: Undated<ToolResultMessage> }
   | { readonly kind: "compaction"; readonly summary: string; readonly firstKept?: string }
-  /** The header of the file. */
+  /** The file's header. */
   | { readonly kind: "header" }
-  /** Known, and no part of the conversation. */
+  /** Known, but not part of the conversation. */
   | { readonly kind: "silent" }
   | { readonly kind: "unknown"; readonly what: string };
 
-/** Where an entry stands in the tree of its file. `parentId: null`: at the root; absent: it does not say. */
-export interface Place {
+/** Position of an entry in the tree of its file. `parentId: null`: at the root; absent: not given. */
+export interface EntryPosition {
   readonly id?: string;
   readonly parentId?: string | null;
 }
@@ -45,7 +44,7 @@ const ID_CHARS_MAX = 200;
 const SUMMARY_CHARS_MAX = 400_000;
 const SILENT = new Set(["model_change", "thinking_level_change", "custom", "label", "session_info", "leaf"]);
 
-export function placeOf(value: unknown): Place {
+export function entryPositionOf(value: unknown): EntryPosition {
   const { id, parentId } = fieldsOf(value);
   const own = textIn(id, ID_CHARS_MAX + 1);
   const parent = parentId === null ? null : textIn(parentId, ID_CHARS_MAX + 1);
@@ -55,13 +54,13 @@ export function placeOf(value: unknown): Place {
   };
 }
 
-/** When it was written, by the message's own clock, else by the entry's. */
+/** Returns the time of an entry: the message's, else the entry's. */
 export function timestampOf(value: unknown, now: number): number | undefined {
   const { message, timestamp } = fieldsOf(value);
   return timeIn(fieldsOf(message).timestamp, now) ?? timeIn(timestamp, now);
 }
 
-/** `origin`: where the session's own messages come from, when no person writes in it. */
+/** Reads an entry. `origin`: provenance of the session's messages if no person writes in it. */
 export function readSourceEntry(value: unknown, origin: Provenance | undefined): SourceEntry {
   if (!isObject(value)) return { kind: "unknown", what: "not an object" };
   const { type } = value;
@@ -134,7 +133,7 @@ function readUser(message: Fields, origin: Provenance | undefined): SourceEntry 
   };
 }
 
-/** A typed source that the other program wrote; what can't be read is the runtime's, and no person's. */
+/** Converts the source's typed provenance; an unreadable one counts as the runtime's, not a person's. */
 function sourceOf(provenance: Fields): Provenance | undefined {
   const { kind } = provenance;
   if (kind === "external_user") return undefined;
@@ -145,7 +144,7 @@ function sourceOf(provenance: Fields): Provenance | undefined {
   return { kind, sourceSessionKey, sourceTool, chainId: "import", hop: 1 };
 }
 
-/** Texts and pictures; anything else in the list is left out. */
+/** Returns texts and pictures; skips other content. */
 function contentOf(content: unknown): (TextBlock | ImageBlock)[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   if (!Array.isArray(content)) return [];

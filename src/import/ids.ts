@@ -1,5 +1,5 @@
-// Owns the ids that an import makes: from what the source says and from nothing else, so that a second import
-// of the same thing makes the same ones.
+// Owns the ids that an import creates: derived only from the source, so a repeated import creates the same
+// ones.
 
 import { createHash } from "node:crypto";
 
@@ -9,12 +9,12 @@ function digest(parts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
-/** The id of a transcript entry. */
+/** Returns the id of a transcript entry. */
 export function entryId(sessionId: string, ...source: readonly string[]): string {
   return `import-${digest(["entry", sessionId, ...source]).slice(0, 32)}`;
 }
 
-/** Something in the form of a UUID. */
+/** Returns a UUID derived from the source. */
 export function derivedUuid(...source: readonly string[]): string {
   const hex = digest(["uuid", ...source]);
   return [
@@ -26,7 +26,7 @@ export function derivedUuid(...source: readonly string[]): string {
   ].join("-");
 }
 
-/** A transcript's id: the source's own, if it is one that can be no path and no session key. */
+/** Returns a transcript's id: the source's own, if it is a UUID and so neither a path nor a session key. */
 export function sessionIdOf(source: string, agentId: string): string {
   const id = source.toLowerCase();
   return UUID.test(id) ? id : derivedUuid("session", agentId, source);

@@ -1,7 +1,6 @@
-// Owns an import from outside: what a state directory holds goes into Parley's configuration and store, and
-// what of it could not is named.
-// IM1: nothing is written before it is known that everything can be: a store that a gateway holds is refused.
-// IM2: it can be run again at any time: after an interruption it goes on, after an end it adds nothing.
+// Owns an import: copies a state directory's content into Parley's configuration and store, and reports the
+// rest. Nothing is written before all checks pass; a store that a gateway holds is refused. It can be
+// repeated: after an interruption it continues, after completion it adds nothing.
 
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
@@ -27,25 +26,25 @@ const LEFT_ALONE_MAX = 50;
 
 export interface ImportOptions extends LoadOptions {
   readonly dir: string;
-  /** Looks and tells, and writes nothing. */
+  /** Reports without writing anything. */
   readonly dryRun: boolean;
-  /** Names of settings that have to be accepted, or `all`. Default: none. */
+  /** Names of accepted settings, or `all`. Default: none. */
   readonly accept?: readonly string[];
-  /** Asks about each such setting that is not named. Absent: it is left out. */
+  /** Asks about each other setting that needs acceptance. Absent: it is removed. */
   readonly ask?: (setting: TrustedSetting) => Promise<Result<boolean>>;
   readonly world: World;
-  /** Ends it between two sessions. */
+  /** Stops between two sessions. */
   readonly signal: AbortSignal;
-  /** Called after each session with how many there were so far. */
+  /** Called after each session with the number so far. */
   progress(sessions: number): void;
 }
 
 export interface ImportReport {
   readonly from: string;
-  /** In words without secrets. */
+  /** Description of the store, without secrets. */
   readonly to: string;
   readonly dryRun: boolean;
-  /** The signal ended it before all sessions were looked at. */
+  /** The signal stopped it before the last session. */
   readonly interrupted: boolean;
   readonly config: ConfigReport;
   readonly sessions: {
@@ -55,21 +54,21 @@ export interface ImportReport {
     readonly leftAlone: readonly { readonly key: string; readonly why: string }[];
     readonly leftAloneCount: number;
   };
-  /** Entries of transcripts that were written. */
+  /** Number of written transcript entries. */
   readonly entries: number;
   readonly repairs: { readonly callsWithoutResult: number; readonly resultsWithoutCall: number };
   readonly remarks: readonly Remark[];
 }
 
 interface ConfigReport {
-  /** `none`: the source has no configuration that can be read. `there`: the same one was written before. */
+  /** `none`: no readable configuration. `there`: the same one was written before. */
   readonly kind: PlacedConfig["kind"] | "none";
   readonly path?: string;
-  /** What is to be done by hand, or is not quite the same. */
+  /** Manual steps, and settings that differ slightly. */
   readonly notes: readonly string[];
   /** Settings without a counterpart. */
   readonly left: readonly string[];
-  /** Settings that have to be accepted; those that are not are left out. */
+  /** Settings that need acceptance; the others are removed. */
   readonly trusted: readonly (TrustedSetting & { readonly accepted: boolean })[];
 }
 
@@ -78,11 +77,11 @@ interface Prepared {
   readonly report: ConfigReport;
   readonly keys: { readonly mainName: string; readonly isGlobal: boolean };
   readonly defaultAgentId: string;
-  /** What is to be written where. */
+  /** File to write. */
   readonly file?: { readonly text: string; readonly path: string; readonly replaces?: string };
 }
 
-/** The settings in force, and what becomes of the source's configuration. */
+/** Returns the current settings and the plan for the source's configuration. */
 async function prepare(
   source: SourceDir,
   options: ImportOptions,
@@ -95,7 +94,7 @@ async function prepare(
   const check = (file: Tree) =>
     found === undefined ? undefined : checkConfig(file, found.name, path, options);
   const { accept = [], ask, home } = options;
-  // A setting that an earlier import accepted is not asked about again.
+  // A setting that an earlier import accepted needs no second acceptance.
   const isAccepted = exists && textAt(path) === check(mapped.file)?.text;
   const judged = await judgeTrust(
     mapped.file,
@@ -110,13 +109,13 @@ async function prepare(
   if (inForce?.ok === false) return inForce;
   const settings = inForce?.value.settings ?? checked?.settings ?? settingsOfText("", path, options).settings;
   if (settings === undefined)
-    return fail("invalid_config", "the environment holds wrong settings", {
-      hint: "parley config check says which.",
+    return fail("invalid_config", "the environment holds invalid settings", {
+      hint: "Run parley config check to see them.",
     });
   const common = { settings, keys: { mainName, isGlobal }, defaultAgentId };
   if (checked === undefined) {
     const notes =
-      found === undefined ? [] : [`${found.name} could not be made into a configuration of Parley`];
+      found === undefined ? [] : [`${found.name} could not be converted to a Parley configuration`];
     return ok({ ...common, report: { kind: "none", notes, left, trusted } });
   }
   const place = placeFor(checked.text, path, exists, check(withoutTrust(mapped.file, home))?.text);
@@ -126,7 +125,7 @@ async function prepare(
     ...checked.takenOut.map((what) => `left out: ${what}`),
     ...(checked.variables.length === 0
       ? []
-      : [`it needs variables in the gateway's environment: ${checked.variables.join(", ")}`]),
+      : [`set these variables in the gateway's environment: ${checked.variables.join(", ")}`]),
   ];
   if (place.value.kind === "there") {
     return ok({ ...common, report: { ...place.value, notes, left, trusted } });
@@ -136,7 +135,7 @@ async function prepare(
   return ok({ ...common, report, file: { text: checked.text, ...target } });
 }
 
-/** Whether `path`, or the nearest folder above it that exists, lies in the source. */
+/** Whether `path` or its nearest existing parent is inside the source. */
 function isInside(root: string, path: string): boolean {
   let at = path;
   while (!existsSync(at) && dirname(at) !== at) at = dirname(at);
@@ -144,7 +143,7 @@ function isInside(root: string, path: string): boolean {
   return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !way.startsWith(sep));
 }
 
-/** The session stores of the source: one for each agent, and the one from before there were several. */
+/** Returns the source's session stores: one per agent, and the one of versions with only one agent. */
 async function readStores(
   source: SourceDir,
   defaultAgentId: string,
@@ -162,7 +161,7 @@ async function readStores(
       const isTranscript = kind === "file" && name.endsWith(".jsonl") && !named.has(name);
       if (isTranscript) {
         remarks.note(
-          "transcripts that no session names (from before a reset), left out",
+          "transcripts without a session (from before a reset), skipped",
           [...folder, name].join("/"),
         );
       }
@@ -188,7 +187,7 @@ async function readStores(
   return stores;
 }
 
-/** What else lies in the source's folder. */
+/** Reports other files in the source directory. */
 async function noteOthers(source: SourceDir, remarks: Remarks): Promise<void> {
   for (const { name } of await source.list([])) {
     if (/^(agents|sessions|(openclaw|clawdbot|moltbot)\.json(\.bak.*)?)$/.test(name)) continue;
@@ -228,7 +227,7 @@ class Counts {
   }
 }
 
-/** What keeps an import from beginning. */
+/** Returns the reason to refuse an import. */
 function refuse(
   options: ImportOptions,
   source: SourceDir,
@@ -242,7 +241,7 @@ function refuse(
   }
   for (const own of [settings.store.dir, configPathOf(options)]) {
     if (!isInside(source.root, own)) continue;
-    return fail("invalid_argument", `${own} lies in ${options.dir}, of which nothing is changed`, {
+    return fail("invalid_argument", `${own} is inside ${options.dir}, which an import must not change`, {
       hint: "Set store.dir, or --config, to another place.",
     });
   }
@@ -252,11 +251,11 @@ function refuse(
 function noteAgents(stores: readonly AgentStore[], settings: Settings, remarks: Remarks): void {
   for (const { agentId, sessions } of stores) {
     if (sessions.length === 0 || findAgent(settings, agentId) !== undefined) continue;
-    remarks.note("agents with sessions that are not configured here: the default one answers", agentId);
+    remarks.note("sessions of agents that are not configured here: the default agent answers", agentId);
   }
 }
 
-/** Brings a state directory into Parley. */
+/** Imports a state directory. */
 export async function importState(options: ImportOptions): Promise<Result<ImportReport>> {
   const { world, dryRun, signal } = options;
   const opened = await openSourceDir(options.dir);

@@ -1,11 +1,10 @@
-// Owns the reading of foreign JSON: line by line, in bounded memory, and never a value that is larger in
-// memory than its text could ever need.
-// JL1: what is read of a file at once is one line, and a line has at most LINE_BYTES_MAX.
-// JL2: a text is looked over before it is parsed: too many values or levels, and it is not parsed at all.
+// Owns reading untrusted JSON line by line in bounded memory. Only one line of at most LINE_BYTES_MAX is in
+// memory. A text with too many values or levels is rejected before it is parsed, because it could need far
+// more memory than its text.
 
 import type { FileHandle } from "node:fs/promises";
 
-/** One entry of a transcript: pictures and the output of tools stand in it. */
+/** Limit for one transcript entry, which can hold pictures and tool output. */
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 const DEPTH_MAX = 200;
@@ -18,18 +17,18 @@ const LINE_END = 0x0a;
 const isOpening = (byte: number): boolean => byte === 0x5b || byte === 0x7b;
 const isClosing = (byte: number): boolean => byte === 0x5d || byte === 0x7d;
 
-/** Where the string that begins at `from` ends; behind the text, if it does not. */
+/** Returns the end of the string that begins at `from`; the end of the text if it is unterminated. */
 function endOfString(text: Buffer, from: number): number {
   for (let at = text.indexOf(QUOTE, from + 1); at !== -1; at = text.indexOf(QUOTE, at + 1)) {
     let before = at - 1;
     while (text[before] === BACKSLASH) before -= 1;
-    // An even number of backslashes: they escape each other.
+    // With an even number of backslashes the quote is not escaped.
     if ((at - before) % 2 === 1) return at;
   }
   return text.length;
 }
 
-/** Whether a JSON text has at most so many values, and no more levels than any reader walks. */
+/** Whether a JSON text has at most `valuesMax` values and few enough levels. */
 export function isModest(text: Buffer, valuesMax: number): boolean {
   let depth = 0;
   let values = 0;
@@ -52,7 +51,7 @@ export type Parsed =
 
 const strict = new TextDecoder("utf-8", { fatal: true });
 
-/** A JSON text of foreign make. Bytes that are no UTF-8 are read as replacement characters. */
+/** Parses untrusted JSON. Invalid UTF-8 is read as replacement characters. */
 export function parseForeign(bytes: Buffer, valuesMax: number): Parsed {
   if (!isModest(bytes, valuesMax)) return { ok: false, why: "too_complex" };
   let isUtf8 = true;
@@ -70,15 +69,15 @@ export function parseForeign(bytes: Buffer, valuesMax: number): Parsed {
   }
 }
 
-export interface Line {
-  /** From 1. */
+export interface FileLine {
+  /** FileLine number, from 1. */
   readonly number: number;
-  /** Absent: it is longer than a line may be. */
+  /** Absent: the line is too long. */
   readonly bytes?: Buffer;
 }
 
-/** The lines of the first `size` bytes of a file; empty ones are left out. */
-export async function* linesOf(handle: FileHandle, size: number): AsyncGenerator<Line> {
+/** Yields the non-empty lines of the first `size` bytes of a file. */
+export async function* linesOf(handle: FileHandle, size: number): AsyncGenerator<FileLine> {
   const chunk = Buffer.alloc(CHUNK_BYTES);
   let kept: Buffer[] = [];
   let keptBytes = 0;
@@ -86,11 +85,11 @@ export async function* linesOf(handle: FileHandle, size: number): AsyncGenerator
   let at = 0;
   const take = (piece: Buffer): void => {
     keptBytes += piece.length;
-    // What is over the limit is counted and not kept.
+    // Bytes over the limit are counted but not kept.
     if (keptBytes <= LINE_BYTES_MAX) kept.push(Buffer.from(piece));
     else kept = [];
   };
-  const finish = (): Line | undefined => {
+  const finish = (): FileLine | undefined => {
     const bytes = keptBytes;
     const line = bytes > LINE_BYTES_MAX ? undefined : Buffer.concat(kept);
     kept = [];

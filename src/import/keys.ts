@@ -1,8 +1,7 @@
-// Owns what a session key of the source is here: canonical (SPEC 2), whatever spelling it had.
-// IK1: the same source key gives the same key at every import.
-// IK2: a key of no other form is the name of a conversation, and stays as it was. One that can't be a name
-//      becomes a conversation with that name as its label.
-// IK3: a session that an earlier version imported under another key keeps that one.
+// Owns the conversion of the source's session keys to canonical keys. The same source key always gives the
+// same key. A key of an unknown form is the name of a conversation and stays as it is; if it can't be a name,
+// it becomes the conversation's label. A session that an earlier version imported under another key keeps
+// that key.
 
 import {
   encodeOutsideId,
@@ -15,15 +14,15 @@ import {
 } from "../core/session-key.ts";
 import { derivedUuid } from "./ids.ts";
 
-/** What is known of a session beside its key. */
+/** Facts about a session besides its key. */
 export interface KeyHints {
-  /** Whose store it is in. */
+  /** Agent of its store. */
   readonly agentId: string;
-  /** The channel that its entry names. */
+  /** Channel in its entry. */
   readonly channel?: string;
-  /** The last part of a main session's key in the source. */
+  /** Last part of a main session's key in the source. */
   readonly mainName: string;
-  /** In the source all chats are one session. */
+  /** All chats of the source share one session. */
   readonly isGlobal: boolean;
 }
 
@@ -33,10 +32,10 @@ export type KeyVerdict =
       readonly key: string;
       readonly agentId: string;
       readonly accountId?: string;
-      /** Its key before names and the keys of hooks and nodes could hold colons. */
+      /** Its key in versions where colons in names and ids were not supported. */
       readonly formerKey?: string;
     }
-  /** It has no form of its own here. */
+  /** No other form fits. */
   | { readonly kind: "conversation"; readonly key: string; readonly agentId: string }
   | { readonly kind: "reserved" };
 
@@ -47,11 +46,11 @@ const KINDS: Readonly<Record<string, "group" | "channel" | "dm">> = {
   dm: "dm",
   direct: "dm",
 };
-/** Direct chats once had nothing but a number. */
+/** Direct chats once had only a phone number. */
 const PHONE = /^\+?\d{4,}$/;
 const JID = /@g\.us$/i;
 
-/** An agent's id as it is written here; undefined: no id can be made of it. */
+/** Returns an agent's id in our spelling; undefined: impossible. */
 export function agentIdOf(text: string): string | undefined {
   const id = text
     .trim()
@@ -96,7 +95,7 @@ function canonical(text: string): string | undefined {
   return parsed.ok ? formatKey(parsed.value) : undefined;
 }
 
-/** The key of the conversation of this name; its parts are encoded if a key can't hold them as they are. */
+/** Returns the key of a named conversation; parts are encoded if a key can't hold them. */
 function nameOf(rest: string, agentId: string): string | undefined {
   const encoded = rest.split(":").map(encodeOutsideId).join(":");
   return canonical(`agent:${agentId}:${rest}`) ?? canonical(`agent:${agentId}:${encoded}`);
@@ -112,7 +111,7 @@ interface Spelled {
   readonly formerText?: string;
 }
 
-/** What stands behind `agent:<id>:`, or the whole of an earlier spelling. */
+/** Reads the rest after `agent:<id>:`, or the whole of an earlier spelling. */
 function readRest(parts: readonly string[], agentId: string, hints: KeyHints): Spelled | undefined {
   const [first = "", second = ""] = parts;
   const head = first.toLowerCase();
@@ -134,7 +133,7 @@ function readRest(parts: readonly string[], agentId: string, hints: KeyHints): S
     case "node":
       return withColons("node-");
     case "subagent":
-      // A sub-agent's sub-agent has the ids of both.
+      // A nested sub-agent has both ids.
       return { text: `agent:${agentId}:subagent:${encodeOutsideId(parts.slice(1).join("."))}` };
     case "mcp":
     case "acp":
@@ -173,7 +172,7 @@ function direct(agentId: string, channel: string | undefined, peer: string): Spe
     : { text: `agent:${agentId}:${channel}:dm:${encodeOutsideId(peer)}` };
 }
 
-/** `<kind>:<id>`, where the id may hold colons, and a thread may follow. */
+/** Reads `<kind>:<id>`; the id may hold colons, and a thread may follow. */
 function inChannel(agentId: string, channel: string, parts: readonly string[]): Spelled | undefined {
   const kind = KINDS[(parts[0] ?? "").toLowerCase()];
   if (kind === undefined) return undefined;

@@ -1,6 +1,6 @@
-// Owns that an imported transcript is valid: every tool call has exactly one result, right behind it.
-// PA1: a result without a call is left out; a call without a result gets one that says so.
-// PA2: a result's id comes from its call, so that a later import never gives a call a second one.
+// Owns the repair of tool calls: in an imported transcript every call has exactly one result, right after it.
+// A result without a call is dropped; a call without a result gets a placeholder. The result's id comes from
+// its call, so a later import never adds a second result.
 
 import type { Entry, ToolCallBlock } from "../core/message.ts";
 import type { SourceEntry } from "./entries.ts";
@@ -13,22 +13,22 @@ interface OpenCall {
   readonly resultId: string;
 }
 
-/** An entry of the source with what it is called there and when it was written. */
-export interface Placed {
+/** A source entry with its name and time. */
+export interface TimedSourceEntry {
   readonly entry: SourceEntry;
   readonly name: string;
   readonly at: number;
-  /** Of a compaction: the message that was kept first, by name. */
+  /** For a compaction: name of the first message that was kept. */
   readonly firstKept?: string;
 }
 
-/** What was repaired. */
+/** Counts of repairs. */
 export interface Repairs {
   callsWithoutResult: number;
   resultsWithoutCall: number;
 }
 
-/** Turns the entries of one conversation, in order, into ours. */
+/** Converts the entries of one conversation, in order. */
 export class Pairing {
   readonly #sessionId: string;
   readonly repairs: Repairs = { callsWithoutResult: 0, resultsWithoutCall: 0 };
@@ -39,7 +39,7 @@ export class Pairing {
     this.#sessionId = sessionId;
   }
 
-  next({ entry, name, at, firstKept }: Placed): Entry[] {
+  next({ entry, name, at, firstKept }: TimedSourceEntry): Entry[] {
     const base = { id: entryId(this.#sessionId, name), timestamp: at };
     switch (entry.kind) {
       case "toolResult":
@@ -68,7 +68,7 @@ export class Pairing {
     }
   }
 
-  /** Nothing follows. */
+  /** Ends the conversation: completes open calls. */
   end(): Entry[] {
     return this.#close(this.#lastAt);
   }

@@ -1,7 +1,5 @@
-// Owns what an import tells about things that it did not take over, or not as they were: counted and named.
-// RM1: bounded: whatever the source holds, the list stays short enough to be read.
-// RM2: no secret and nothing that a terminal would obey is in it (I14): values are never noted, names are
-//      masked.
+// Owns an import's remarks: skipped or changed things, counted by kind. The list is bounded, and holds
+// neither secrets nor terminal control characters (I14): values are never noted, names are redacted.
 
 import { Redactor } from "../core/redact.ts";
 
@@ -9,7 +7,7 @@ const KINDS_MAX = 120;
 const EXAMPLES_MAX = 5;
 const EXAMPLE_CHARS_MAX = 160;
 
-/** One kind of thing, how often it was met, and where, for the first few. */
+/** One kind of remark, its count, and the first examples. */
 export interface Remark {
   readonly what: string;
   readonly count: number;
@@ -20,7 +18,7 @@ export class Remarks {
   readonly #kinds = new Map<string, { count: number; examples: string[] }>();
   #others = 0;
 
-  /** `what`: a fixed sentence. `example`: where, or which one. */
+  /** Adds a remark. `what`: a fixed sentence. `example`: where, or which one. */
   note(what: string, example?: string, count = 1): void {
     const known = this.#kinds.get(what);
     if (known === undefined && this.#kinds.size >= KINDS_MAX) {
@@ -40,13 +38,13 @@ export class Remarks {
     const listed = [...this.#kinds].map(([what, { count, examples }]) => ({ what, count, examples }));
     return this.#others === 0
       ? listed
-      : [...listed, { what: "things of further kinds", count: this.#others, examples: [] }];
+      : [...listed, { what: "other remarks", count: this.#others, examples: [] }];
   }
 }
 
-/** A name of the source as it may be shown. */
+/** Makes a source's name safe to show. */
 function shorten(text: string): string {
-  // None of the source's values are known as secrets of this program.
+  // The source's values are not registered as secrets here.
   const { text: cut, whole } = new Redactor([]).beginning(text, EXAMPLE_CHARS_MAX);
   const shown = cut.toWellFormed().replace(/[\p{Cc}\u2028\u2029]/gu, "\u{FFFD}");
   return whole ? shown : `${shown}…`;

@@ -1,6 +1,5 @@
-// Owns the way of all sessions of a source into the store: their keys, who spawned whom, and each with its
-// transcript.
-// IS1: of two entries of the source that are one session here the newer one is taken, and the other is named.
+// Owns importing all sessions of a source: their keys, their spawners, and their transcripts. If two source
+// entries map to the same session, the newer one is imported and the other is reported.
 
 import type { FileHandle } from "node:fs/promises";
 import type { Entry, Provenance } from "../core/message.ts";
@@ -8,7 +7,7 @@ import type { Session } from "../core/session.ts";
 import { isSubagentKey, type KeyRules, kindOf, parseKey, routeOfKey } from "../core/session-key.ts";
 import { modelNames, type Settings } from "../core/settings.ts";
 import { getSession } from "../store/sessions.ts";
-import { placeOf, readSourceEntry, timestampOf } from "./entries.ts";
+import { entryPositionOf, readSourceEntry, timestampOf } from "./entries.ts";
 import { derivedUuid, sessionIdOf } from "./ids.ts";
 import { linesOf } from "./json-lines.ts";
 import { canonicalSourceKey, type KeyHints, type KeyVerdict } from "./keys.ts";
@@ -19,18 +18,18 @@ import type { SourceSession } from "./source-sessions.ts";
 import { parseLine, planTranscript, type TranscriptPlan } from "./transcript-plan.ts";
 import { type ImportStore, ownerOfTranscript, type SessionOutcome, writeSession } from "./write-session.ts";
 
-/** How far a chain of spawners is followed. */
+/** Limit for following spawners. */
 const ANCESTORS_MAX = 64;
 
-/** The sessions of one agent of the source. */
+/** Sessions of one agent of the source. */
 export interface AgentStore {
   readonly agentId: string;
-  /** The folder of its transcripts, from the source's root. */
+  /** Folder of its transcripts, from the source's root. */
   readonly folder: readonly string[];
   readonly sessions: readonly SourceSession[];
 }
 
-/** What the source's own settings say about its keys. */
+/** Settings of the source about its keys. */
 export interface SourceKeys {
   readonly mainName: string;
   readonly isGlobal: boolean;
@@ -44,26 +43,26 @@ export interface SessionsJob {
   readonly store: ImportStore;
   readonly remarks: Remarks;
   readonly nowMs: number;
-  /** What was repaired in the transcripts. */
+  /** Counts of repaired transcript entries. */
   readonly repairs: Repairs;
-  /** Nothing further is begun once it has fired. */
+  /** No further session starts after it fires. */
   readonly signal: AbortSignal;
   /** Called after each session. */
   done(key: string, outcome: SessionOutcome): void;
 }
 
-/** A session of the source with what it is called here. */
-interface Placement {
+/** A source session with its key here. */
+interface MappedSession {
   readonly key: string;
   readonly agentId: string;
   readonly accountId?: string;
-  /** It has no form of its own here, and becomes a conversation. */
+  /** It has no other form, so it becomes a conversation. */
   readonly isConversation: boolean;
   readonly folder: readonly string[];
   readonly session: SourceSession;
 }
 
-/** The key of a session of the source: the one under which it is here already, else the one it has by now. */
+/** Returns the key of a source session: an existing one from an earlier import, else the current form. */
 async function keyHere(
   sourceKey: string,
   hints: KeyHints,
@@ -77,16 +76,16 @@ async function keyHere(
   return former === undefined ? verdict : { ...verdict, key: verdict.formerKey };
 }
 
-/** Gives every session its key; of several with the same one the newest stays. */
-async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<Map<string, Placement>> {
-  const placed = new Map<string, Placement>();
+/** Assigns keys; of sessions with the same key the newest stays. */
+async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<Map<string, MappedSession>> {
+  const placed = new Map<string, MappedSession>();
   for (const { agentId, folder, sessions } of stores) {
     for (const session of sessions) {
       const { sourceKey, channel } = session;
       const hints = { agentId, ...job.keys, ...(channel === undefined ? {} : { channel }) };
       const verdict = await keyHere(sourceKey, hints, job);
       if (verdict.kind === "reserved") {
-        job.remarks.note("sessions under a reserved name, left out", sourceKey);
+        job.remarks.note("sessions with a reserved name, skipped", sourceKey);
         continue;
       }
       const { kind, key, agentId: owner, ...rest } = verdict;
@@ -97,7 +96,7 @@ async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<M
       if (there !== undefined) {
         const other = isOlder ? sourceKey : there.session.sourceKey;
         job.remarks.note(
-          "sessions that are the same one here as a newer one, left out",
+          "older sessions with the same key as a newer one, skipped",
           `${other} → ${verdict.key}`,
         );
       }
@@ -108,8 +107,8 @@ async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<M
   return placed;
 }
 
-/** What a spawner's key is here: the key of one that is imported, or of one that would be. */
-async function spawnerOf(placement: Placement, job: SessionsJob): Promise<string | undefined> {
+/** Returns a spawner's key here, imported or not. */
+async function spawnerOf(placement: MappedSession, job: SessionsJob): Promise<string | undefined> {
   const { spawnedBy } = placement.session;
   if (spawnedBy === undefined) return undefined;
   const verdict = await keyHere(spawnedBy, { agentId: placement.agentId, ...job.keys }, job);
@@ -123,7 +122,7 @@ function depthOf(key: string, spawners: ReadonlyMap<string, string>): number {
   return depth;
 }
 
-/** Where the messages of a session come from in which no person writes. */
+/** Returns the provenance of messages in a session that no person writes in. */
 function originOf(key: string, spawnedBy: string | undefined): Provenance | undefined {
   const parsed = parseKey(key);
   const form = parsed.ok ? parsed.value.form : undefined;
@@ -145,7 +144,7 @@ interface Family {
 }
 
 function sessionOf(
-  placement: Placement,
+  placement: MappedSession,
   sessionId: string,
   family: Family,
   startedAt: number | undefined,
@@ -182,14 +181,14 @@ function sessionOf(
     createdAt: Math.min(session.startedAt ?? startedAt ?? updatedAt, updatedAt),
     updatedAt,
     spawnDepth: family.depth,
-    // A client that comes back under this key finds its inbox.
+    // A client that reconnects under this key finds its inbox.
     external: parsed.ok && parsed.value.form === "external" && parsed.value.client === "mcp",
     systemSent: session.systemSent,
     abortedLastRun: session.abortedLastRun,
     inputTokens: session.inputTokens,
     outputTokens: session.outputTokens,
     totalTokens: session.totalTokens,
-    // What the source counts as its total is what the model last had before it.
+    // The source's total is the size of the last context.
     contextUsed: session.totalTokens,
     cost: 0,
     ...(label === undefined ? {} : { label }),
@@ -211,16 +210,16 @@ interface Transcript {
   readonly name: string;
 }
 
-/** The file of a session's transcript; none where there is none that may be read. */
+/** Opens a session's transcript, if it exists and may be read. */
 async function openTranscript(
-  { session, folder, key }: Placement,
+  { session, folder, key }: MappedSession,
   job: SessionsJob,
 ): Promise<Transcript | undefined> {
   const { source, remarks } = job;
   const names = [session.fileName, `${session.sessionId}.jsonl`].filter((name) => name !== undefined);
   for (const name of names) {
     if (!isPlainName(name) || !name.endsWith(".jsonl")) {
-      remarks.note("sessions whose transcript has a name that leads elsewhere, not read", `${key}: ${name}`);
+      remarks.note("sessions whose transcript's name is a path, not read", `${key}: ${name}`);
       continue;
     }
     const opened = await source.open([...folder, name]);
@@ -246,7 +245,7 @@ async function* entriesOf(
     if (value === undefined) continue;
     at = timestampOf(value, nowMs) ?? at;
     const entry = readSourceEntry(value, origin);
-    const name = plan.nameOf(line.number, placeOf(value).id);
+    const name = plan.nameOf(line.number, entryPositionOf(value).id);
     const firstKept = plan.firstKept(line.number);
     yield* pairing.next({ entry, name, at, ...(firstKept === undefined ? {} : { firstKept }) });
   }
@@ -255,9 +254,9 @@ async function* entriesOf(
 
 async function* nothing(): AsyncGenerator<Entry> {}
 
-/** The transcript's id here: the source's, unless another session of the store has it. */
+/** Returns the transcript's id: the source's, unless another session has it. */
 async function sessionIdHere(
-  { key, agentId, session }: Placement,
+  { key, agentId, session }: MappedSession,
   { db }: ImportStore,
   taken: Map<string, string>,
 ) {
@@ -270,7 +269,7 @@ async function sessionIdHere(
 }
 
 async function importOne(
-  placement: Placement,
+  placement: MappedSession,
   sessionId: string,
   family: Family,
   job: SessionsJob,
@@ -280,7 +279,7 @@ async function importOne(
   try {
     const plan = transcript === undefined ? undefined : await planTranscript(transcript, nowMs, remarks);
     if (transcript !== undefined && plan === undefined) {
-      return { kind: "left_alone", why: "its transcript has more entries than are read" };
+      return { kind: "left_alone", why: "its transcript has too many entries" };
     }
     const session = sessionOf(placement, sessionId, family, plan?.startedAt, job);
     if (transcript === undefined || plan === undefined) return await writeSession(store, session, nothing());
@@ -295,7 +294,7 @@ async function importOne(
   }
 }
 
-/** Imports every session of the source, the spawners before what they spawned. */
+/** Imports every session of the source, spawners first. */
 export async function importSessions(stores: readonly AgentStore[], job: SessionsJob): Promise<void> {
   const placed = await place(stores, job);
   const spawners = new Map<string, string>();

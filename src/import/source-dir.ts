@@ -1,16 +1,15 @@
-// Owns the reading of a directory that somebody else's program wrote.
-// SD1: nothing in it is changed: files are opened for reading only, and nothing is made there.
-// SD2: nothing outside of it is read: no link is followed, and no name leads to another folder.
-// SD3: only plain files are read, and never more of one than its reader asked for.
+// Owns reading a directory that another program wrote. Nothing in it is changed: files are opened read-only.
+// Nothing outside of it is read: links are not followed, and a name can't lead to another folder. Only
+// regular files are read, up to the reader's limit.
 
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open, opendir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 
-/** The hint for whoever named something else. */
+/** Hint for a wrong directory. */
 export const NAME_THE_DIRECTORY = "Name the state directory, like ~/.openclaw or ~/.clawdbot.";
-/** Entries of one folder that are looked at. */
+/** Limit of entries per folder. */
 const ENTRIES_MAX = 100_000;
 
 export interface Named {
@@ -22,33 +21,33 @@ export type Opened =
   | { readonly kind: "file"; readonly handle: FileHandle; readonly size: number }
   | { readonly kind: Exclude<Unread, "too_large"> };
 
-/** Why a file was not read. */
+/** Reason why a file was not read. */
 export type Unread = "absent" | "link" | "other" | "unreadable" | "too_large";
 
-/** What such a file is, in words. */
+/** Describes that reason. */
 export const UNREAD_WORDS: Readonly<Record<Unread, string>> = {
-  absent: "not there",
+  absent: "missing",
   link: "a link",
-  other: "no plain file",
+  other: "not a regular file",
   unreadable: "not readable",
   too_large: "too large",
 };
 
 export interface SourceDir {
-  /** Its real path. */
+  /** Real path of the directory. */
   readonly root: string;
-  /** What is in a folder, by name; nothing where there is no such folder. */
+  /** Lists a folder by name; empty if it does not exist. */
   list(folder: readonly string[]): Promise<Named[]>;
-  /** The caller closes the handle. */
+  /** Opens a file; the caller closes the handle. */
   open(path: readonly string[]): Promise<Opened>;
 }
 
-/** A name that is one step down, and nothing else. */
+/** Whether a name is a single path segment. */
 export function isPlainName(name: string): boolean {
   return name !== "" && name !== "." && name !== ".." && name.length <= 255 && !/[/\\\0]/.test(name);
 }
 
-/** Opens a directory to read from. It may itself be reached through a link. */
+/** Opens a directory for reading. The directory itself may be a link. */
 export async function openSourceDir(dir: string): Promise<Result<SourceDir>> {
   const hint = NAME_THE_DIRECTORY;
   let root: string;
@@ -70,7 +69,7 @@ export async function openSourceDir(dir: string): Promise<Result<SourceDir>> {
   });
 }
 
-/** What stands in the way of a path: the first step that is no folder of its own. */
+/** Checks a path: returns the first segment's problem if it is not a plain folder. */
 async function walk(root: string, path: readonly string[]): Promise<"fine" | "absent" | "link" | "other"> {
   let at = root;
   for (const [index, name] of path.entries()) {
@@ -111,7 +110,7 @@ async function openFile(root: string, path: readonly string[]): Promise<Opened> 
   const way = await walk(root, path);
   if (way !== "fine") return { kind: way };
   try {
-    // Without waiting: a pipe under the name of a file would never answer.
+    // O_NONBLOCK: opening a pipe would block forever.
     const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
     const handle = await open(join(root, ...path), flags);
     const found = await handle.stat();
@@ -124,7 +123,7 @@ async function openFile(root: string, path: readonly string[]): Promise<Opened> 
   }
 }
 
-/** A whole file of at most `bytesMax`, or why it was not read. */
+/** Reads a whole file of at most `bytesMax`, or returns why it was not read. */
 export async function readWhole(
   source: SourceDir,
   path: readonly string[],

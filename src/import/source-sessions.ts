@@ -1,6 +1,5 @@
-// Owns the session store of the source: which sessions there are, and what is known of each.
-// SS1: only what is used is kept of an entry: prompts and snapshots in it are passed over.
-// SS2: a field that is not known is named in the report, never guessed at.
+// Owns reading the source's session store. Only used fields of an entry are kept: prompts and snapshots are
+// skipped. Unknown fields are reported, never guessed.
 
 import { parseText } from "../config/source.ts";
 import { isObject } from "../core/json.ts";
@@ -14,16 +13,16 @@ import type { Remarks } from "./remarks.ts";
 import { readWhole, type SourceDir, UNREAD_WORDS } from "./source-dir.ts";
 
 const STORE_BYTES_MAX = 96 * 1024 * 1024;
-/** A store that somebody wrote by hand, in JSON5: reading that takes longer. */
+/** Limit for a store in JSON5, written by hand, which is slower to parse. */
 const HAND_BYTES_MAX = 4 * 1024 * 1024;
 const VALUES_MAX = 3_000_000;
 const SESSIONS_MAX = 50_000;
 
-/** One session as the source has it. */
+/** One session of the source. */
 export interface SourceSession {
   readonly sourceKey: string;
   readonly sessionId: string;
-  /** The file of its transcript, if the entry names another one than `<sessionId>.jsonl`. */
+  /** Its transcript's file, if other than `<sessionId>.jsonl`. */
   readonly fileName?: string;
   readonly updatedAt?: number;
   readonly startedAt?: number;
@@ -59,7 +58,7 @@ const USED = new Set([
   ...["modelOverride", "thinkingLevel", "verboseLevel", "sendPolicy", "systemSent", "abortedLastRun"],
   ...["inputTokens", "outputTokens", "totalTokens", "groupChannel", "room", "space", "chatType", "groupId"],
 ]);
-/** Known, and of no meaning here: caches, reports, settings of features that are not there. */
+/** Known fields without a meaning here: caches, reports, settings of missing features. */
 const PASSED_OVER = new Set([
   ...["contextTokens", "model", "modelProvider", "skillsSnapshot", "systemPromptReport", "compactionCount"],
   ...["memoryFlushAt", "memoryFlushCompactionCount", "cacheRead", "cacheWrite", "totalTokensFresh", "status"],
@@ -80,7 +79,7 @@ function channelIn(value: unknown): string | undefined {
   return channel !== undefined && isChannelId(channel) ? channel : undefined;
 }
 
-/** Where its people read: what the entry says last, without the channel's name before the place. */
+/** Returns the session's route: the last one in the entry, without the channel's prefix. */
 function routeIn(entry: Fields): Route | undefined {
   const context = fieldsOf(entry.deliveryContext);
   const channel = channelIn(context.channel) ?? channelIn(entry.lastChannel) ?? channelIn(entry.lastProvider);
@@ -115,7 +114,7 @@ function oneOf(
 ): string | undefined {
   const value = textIn(entry[name], 40);
   if (value === undefined || valid.includes(value)) return value;
-  remarks.note(`sessions whose ${name} is none here, left out`, `${key}: ${value}`);
+  remarks.note(`sessions whose ${name} is invalid here, skipped`, `${key}: ${value}`);
   return undefined;
 }
 
@@ -132,12 +131,11 @@ function readEntry(
 ): SourceSession | undefined {
   const sessionId = textIn(entry.sessionId, 200);
   if (sessionId === undefined) {
-    remarks.note("entries of the session store without a sessionId, left out", sourceKey);
+    remarks.note("entries of the session store without a sessionId, skipped", sourceKey);
     return undefined;
   }
   for (const name of Object.keys(entry)) {
-    if (!USED.has(name) && !PASSED_OVER.has(name))
-      remarks.note("fields of sessions that are not known here", name);
+    if (!USED.has(name) && !PASSED_OVER.has(name)) remarks.note("unknown fields of sessions", name);
   }
   const origin = fieldsOf(entry.origin);
   const policy = textIn(entry.sendPolicy, 10);
@@ -178,7 +176,7 @@ function parse(bytes: Buffer, name: string): unknown {
   return byHand.ok ? byHand.value : undefined;
 }
 
-/** The sessions of one store; none where there is no store or it can't be read, which is noted. */
+/** Returns the sessions of one store; empty if it is missing or unreadable, which is reported. */
 export async function readSourceSessions(
   source: SourceDir,
   path: readonly string[],
@@ -194,17 +192,17 @@ export async function readSourceSessions(
   }
   const store = parse(bytes, name);
   if (!isObject(store)) {
-    remarks.note("session stores that are no readable JSON object", name);
+    remarks.note("session stores that are not a readable JSON object", name);
     return [];
   }
   const sessions: SourceSession[] = [];
   for (const [key, entry] of Object.entries(store)) {
     if (sessions.length === SESSIONS_MAX) {
-      remarks.note(`sessions beyond the first ${SESSIONS_MAX} of a store, left out`, name);
+      remarks.note(`sessions beyond the first ${SESSIONS_MAX} of a store, skipped`, name);
       break;
     }
     if (!isObject(entry) || key.length > 600 || key.trim() === "") {
-      remarks.note("entries of the session store that are no session, left out", key);
+      remarks.note("entries of the session store that are not sessions, skipped", key);
       continue;
     }
     const session = readEntry(key, entry, now, remarks);

@@ -1,5 +1,5 @@
-// Owns how an import has the store in hand: alone, where it is embedded; beside gateways, where they share
-// it; and in a dry run only to look.
+// Owns an import's access to the store: exclusive if embedded, beside gateways if shared, and read-only in a
+// dry run.
 
 import { join } from "node:path";
 import { fail, type Result } from "../core/errors.ts";
@@ -12,7 +12,7 @@ import { checkFile, fileFailure, sizeOf, withFile } from "../store/sqlite-file.t
 import type { World } from "../world.ts";
 import type { ImportStore } from "./write-session.ts";
 
-interface Place {
+interface StoreLocation {
   readonly settings: StoreSettings;
   readonly world: World;
   readonly dryRun: boolean;
@@ -28,8 +28,8 @@ async function withStore(store: Store, { redactor }: World, work: Work): Promise
   }
 }
 
-/** A store that is not there yet, or that this version would migrate first, is like an empty one. */
-async function lookOnly({ settings, world }: Place, work: Work): Promise<Result<void>> {
+/** A missing store, or one that needs a migration, counts as empty. */
+async function lookOnly({ settings, world }: StoreLocation, work: Work): Promise<Result<void>> {
   const { dir, postgresUrl: url } = settings;
   const { redactor } = world;
   if (url !== undefined) {
@@ -48,15 +48,15 @@ async function lookOnly({ settings, world }: Place, work: Work): Promise<Result<
   return withFile(file, (db) => work({ db, redactor }));
 }
 
-async function write({ settings, world }: Place, work: Work): Promise<Result<void>> {
+async function write({ settings, world }: StoreLocation, work: Work): Promise<Result<void>> {
   const { postgresUrl: url } = settings;
   if (url === undefined) return withStore(await openSqlite({ ...settings, log: world.log }), world, work);
   const { openPostgres } = await import("../store/postgres.ts");
   return withStore(await openPostgres({ url, world, writersMax: 2, readersMax: 2 }), world, work);
 }
 
-/** Does the work on the store of these settings. What a person has to put right is a failure. */
-export async function withImportStore(place: Place, work: Work): Promise<Result<void>> {
+/** Runs the work on the store of these settings. A problem that a person has to solve is a failure. */
+export async function withImportStore(place: StoreLocation, work: Work): Promise<Result<void>> {
   const { dir } = place.settings;
   try {
     return await (place.dryRun ? lookOnly(place, work) : write(place, work));

@@ -1,69 +1,67 @@
-// Owns the first look at a transcript: which of its entries are the conversation, as it was left.
-// TP1: entries form a tree, and the conversation is the way from its newest entry to the root: what stands
-//      on other branches was taken back, and is left out.
-// TP2: an entry whose parent is not there (a broken line, a cut file) follows the entry before it.
-// TP3: of an entry only its place is kept, so that the memory it takes does not grow with what was said.
+// Owns the first pass over a transcript: finds the entries of its final conversation. Entries form a tree,
+// and the conversation is the path from the newest entry to the root; other branches were abandoned and are
+// skipped. An entry with a missing parent (a broken line, a cut file) follows the entry before it. Only
+// positions are kept in memory, not content.
 
 import type { FileHandle } from "node:fs/promises";
-import { placeOf, readSourceEntry, timestampOf } from "./entries.ts";
-import { type Line, linesOf, parseForeign } from "./json-lines.ts";
+import { entryPositionOf, readSourceEntry, timestampOf } from "./entries.ts";
+import { type FileLine, linesOf, parseForeign } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";
 
-/** Entries of one transcript. */
+/** Limit of entries per transcript. */
 const ENTRIES_MAX = 500_000;
-/** Values in one line of a transcript. */
+/** Limit of values per line. */
 const VALUES_MAX = 500_000;
 
 export interface TranscriptPlan {
-  /** So much of the file is read; what is written to it meanwhile is left for another import. */
+  /** Bytes to read; later additions are left for another import. */
   readonly size: number;
-  /** When the first entry was written. */
+  /** Time of the first entry. */
   readonly startedAt?: number;
-  /** Whether this line is part of the conversation. */
+  /** Whether a line is part of the conversation. */
   includes(line: number): boolean;
-  /** What this line is called in ids that are made of it: the same at every import. */
+  /** Returns the name of a line for derived ids: the same at every import. */
   nameOf(line: number, id: string | undefined): string;
-  /** The name of the message that the compaction on this line kept first; none: nothing that is here. */
+  /** Returns the name of the first message kept by the compaction on this line; undefined: not imported. */
   firstKept(line: number): string | undefined;
 }
 
-/** What is kept of a line while the plan is made. */
+/** Facts about the lines, while the plan is made. */
 interface Index {
-  /** By position: the number of the line. */
+  /** By position: line number. */
   readonly lines: number[];
-  /** By position: the position of the parent; -1: none. */
+  /** By position: position of the parent; -1: none. */
   readonly parents: number[];
-  /** By position: 2 a message that may begin what the model sees, 1 another usable entry, 0 none. */
+  /** By position: 2 a message that may start the model's context, 1 another usable entry, 0 none. */
   readonly uses: number[];
-  /** By position: what it is called. */
+  /** By position: name. */
   readonly names: string[];
-  /** Position of the first entry with this id. */
+  /** Position of the first entry with an id. */
   readonly ids: Map<string, number>;
   readonly compactions: Map<number, string>;
   startedAt?: number;
 }
 
-/** One line as it could be parsed; what could not is noted once, by `remarks`. */
-export function parseLine(line: Line, where: string, remarks?: Remarks): unknown {
+/** Parses one line; reports a failure once in `remarks`. */
+export function parseLine(line: FileLine, where: string, remarks?: Remarks): unknown {
   const at = `${where}:${line.number}`;
   if (line.bytes === undefined) {
-    remarks?.note("lines of transcripts that are too long to be read", at);
+    remarks?.note("lines of transcripts that are too long", at);
     return undefined;
   }
   const parsed = parseForeign(line.bytes, VALUES_MAX);
   if (!parsed.ok) {
     const what = parsed.why === "broken" ? "are broken" : "hold too many values or levels";
-    remarks?.note(`lines of transcripts that ${what}, left out`, at);
+    remarks?.note(`lines of transcripts that ${what}, skipped`, at);
     return undefined;
   }
-  if (!parsed.isUtf8)
-    remarks?.note("lines of transcripts with bytes that are no UTF-8, read with \u{FFFD}", at);
+  if (!parsed.isUtf8) remarks?.note("lines of transcripts with invalid UTF-8, read with \u{FFFD}", at);
   return parsed.value;
 }
 
 function addEntry(
   index: Index,
-  line: Line,
+  line: FileLine,
   value: unknown,
   now: number,
   where: string,
@@ -74,13 +72,13 @@ function addEntry(
   if (index.startedAt === undefined && at !== undefined) index.startedAt = at;
   if (entry.kind === "header") return;
   if (entry.kind === "unknown")
-    remarks.note(`transcripts: ${entry.what}, left out`, `${where}:${line.number}`);
+    remarks.note(`transcripts: ${entry.what}, skipped`, `${where}:${line.number}`);
   const position = index.lines.length;
-  const { id, parentId } = placeOf(value);
+  const { id, parentId } = entryPositionOf(value);
   const parent = typeof parentId === "string" ? index.ids.get(parentId) : undefined;
   if (typeof parentId === "string" && parent === undefined) {
     remarks.note(
-      "transcript entries whose parent is not there, joined to the one before",
+      "transcript entries with a missing parent, joined to the entry before",
       `${where}:${line.number}`,
     );
   }
@@ -96,15 +94,15 @@ function addEntry(
   }
 }
 
-/** Marks the way from the newest entry to the root. */
+/** Marks the path from the newest entry to the root. */
 function pathOf(parents: readonly number[]): Uint8Array {
   const onPath = new Uint8Array(parents.length);
-  // A parent stands before its child, so the way has an end.
+  // A parent precedes its child, so the loop ends.
   for (let at = parents.length - 1; at >= 0; at = parents[at] ?? -1) onPath[at] = 1;
   return onPath;
 }
 
-/** Looks through the first `size` bytes of a transcript. `undefined`: it has more entries than are read. */
+/** Scans the first `size` bytes of a transcript. `undefined`: too many entries. */
 export async function planTranscript(
   file: { readonly handle: FileHandle; readonly size: number; readonly name: string },
   now: number,
@@ -132,12 +130,11 @@ export async function planTranscript(
     if (onPath[position] === 1) included.add(line);
     else elsewhere += 1;
   }
-  if (elsewhere > 0)
-    remarks.note("transcript entries on branches that were left, left out", file.name, elsewhere);
+  if (elsewhere > 0) remarks.note("transcript entries on abandoned branches, skipped", file.name, elsewhere);
   return planOf(index, onPath, included, file.size);
 }
 
-/** By position: the first message from there on that is on the way and no result; -1: none. */
+/** By position: the next message on the path that is not a tool result; -1: none. */
 function openersOf({ uses }: Index, onPath: Uint8Array): Int32Array {
   const openers = new Int32Array(uses.length);
   let next = -1;
@@ -158,7 +155,7 @@ function planOf(
   const openers = openersOf(index, onPath);
   const kept = new Map<number, string>();
   for (const [position, firstKept] of compactions) {
-    // A result never goes without its call.
+    // A result must follow its call.
     const at = openers[ids.get(firstKept) ?? position] ?? -1;
     const [line, name] = [lines[position], names[at]];
     if (at >= 0 && at < position && line !== undefined && name !== undefined) kept.set(line, name);

@@ -1,10 +1,7 @@
-// Owns what an import writes: one session and its transcript.
-// WS1: what is here goes before what comes: a session that has a conversation of its own, or that went on
-//      here since it was imported, is left alone. One whose conversation here is the beginning of the
-//      source's gets the rest of it.
-// WS2: an entry is written once, however often an import is run or interrupted: its id comes from the source.
-// WS3: a transaction holds a bounded number of entries and bytes, and nothing of the source beyond that is in
-//      memory.
+// Owns writing one imported session and its transcript. Existing data wins: a session with its own
+// conversation, or one that was used after its import, is not changed; if its transcript is a prefix of the
+// source's, the rest is appended. An entry is written once, even if the import is repeated or interrupted:
+// its id comes from the source. Entries and bytes per transaction and in memory are bounded.
 
 import type { Entry } from "../core/message.ts";
 import type { Redactor } from "../core/redact.ts";
@@ -18,27 +15,27 @@ const BATCH_ENTRIES = 200;
 const BATCH_BYTES = 4 * 1024 * 1024;
 const CONFLICTS_MAX = 8;
 
-/** The store as an import has it in hand. */
+/** The store of an import. */
 export interface ImportStore {
-  /** Absent: there is no store yet, and a dry run makes none. */
+  /** Absent: no store yet (dry run). */
   readonly db?: Db;
-  /** Absent: a dry run, which only looks. */
+  /** Absent: dry run. */
   readonly transaction?: Store["transaction"];
   readonly redactor: Redactor;
 }
 
-/** What became of a session. `entries`: written now. */
+/** Result for a session. `entries`: written now. */
 export type SessionOutcome =
   | { readonly kind: "added" | "topped_up"; readonly entries: number }
   | { readonly kind: "unchanged" }
   | { readonly kind: "left_alone"; readonly why: string };
 
 const REASONS = {
-  own: "a session of that key has a conversation of its own here",
-  reset: "it was reset here since it was imported",
+  own: "a session with that key already has another conversation here",
+  reset: "it was reset here after it was imported",
   deleted: "it was deleted here, and its transcript was kept",
-  wentOn: "it went on here since it was imported",
-  differs: "its conversation here is not the beginning of the source's",
+  wentOn: "it was used here after it was imported",
+  differs: "its conversation here differs from the source's",
   inUse: "it was used by a gateway during the import; run the import again",
 } as const;
 
@@ -46,15 +43,15 @@ type Reason = keyof typeof REASONS;
 
 const leave = (reason: Reason): SessionOutcome => ({ kind: "left_alone", why: REASONS[reason] });
 
-/** How the session stands here before the import. */
+/** Status of the session before the import. */
 type ImportStatus =
   | { readonly kind: "absent" }
-  /** Made by a gateway's start, and never used. */
+  /** Created when a gateway started, and never used. */
   | { readonly kind: "untouched" }
   | { readonly kind: "imported"; readonly entries: number; readonly laneSeq: number }
   | { readonly kind: "taken"; readonly reason: Reason };
 
-/** The session under whose name a transcript is known here. */
+/** Returns the session that owns a transcript here. */
 export async function ownerOfTranscript(db: Db, sessionId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("session_ids")
@@ -93,7 +90,7 @@ async function importStatusOf(db: Db, wanted: Session): Promise<ImportStatus> {
   return { kind: "taken", reason: "own" };
 }
 
-/** Thrown inside a transaction: nothing of it stays. */
+/** Thrown inside a transaction to roll it back. */
 class Taken extends Error {
   readonly reason: Reason;
   constructor(reason: Reason) {
@@ -102,12 +99,12 @@ class Taken extends Error {
   }
 }
 
-/** One session on its way into the store. */
+/** Writes one session. */
 class SessionWriter {
   readonly #store: ImportStore;
   readonly #session: Session;
   readonly #status: ImportStatus;
-  /** Entries that are here already. */
+  /** Number of entries that exist here. */
   readonly #there: number;
   #seen = 0;
   #begun = false;
@@ -120,7 +117,7 @@ class SessionWriter {
     this.#there = status.kind === "imported" ? status.entries : 0;
   }
 
-  /** Whether all that is here was met. */
+  /** Whether all existing entries were found in the source. */
   get hasMetAll(): boolean {
     return this.#seen >= this.#there;
   }
@@ -133,7 +130,7 @@ class SessionWriter {
     if (fresh.length > 0) await this.#write(fresh);
   }
 
-  /** Makes the session also where nothing was said in it. */
+  /** Creates the session even if it has no entries. */
   async finish(): Promise<void> {
     if (!this.#begun && this.#status.kind !== "imported") await this.#write([]);
   }
@@ -172,7 +169,7 @@ class SessionWriter {
     }
   }
 
-  /** The session is there, and nobody has used it since the import began with it. */
+  /** Locks the session and checks that nobody used it since the import started. */
   async #hold(tx: Tx, isFirst: boolean): Promise<void> {
     const session = this.#session;
     const lane = await holdLane(tx, session.key);
@@ -188,7 +185,7 @@ class SessionWriter {
     }
     if (lane.session.sessionId !== session.sessionId) throw new Taken("inUse");
     if (!isFirst) return;
-    // What the source has counted since.
+    // Counters that the source updated since.
     const { updatedAt, inputTokens, outputTokens, totalTokens, contextUsed } = session;
     await updateSession(tx, session.key, {
       updatedAt,
@@ -204,7 +201,7 @@ function bytesOf(entry: Entry): number {
   return JSON.stringify(entry).length;
 }
 
-/** Writes a session with the entries of its transcript, or what of them is missing. */
+/** Writes a session and the missing entries of its transcript. */
 export async function writeSession(
   store: ImportStore,
   session: Session,

@@ -1,18 +1,18 @@
-// Owns what may be chosen for a run that no person sets off: its words, its model, how long and how hard.
-// CH1: what is wrong is refused before anything is written, in words that name valid ones.
+// Owns the validation of options for runs without a person: text, model, time limit and thinking. An invalid
+// option is refused before anything is written, with the valid values.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { findAgent, type Settings, THINKING_LEVELS, thinkingNamed } from "../core/settings.ts";
 import { checkLabel } from "../flows/lifecycle.ts";
 
-/** What choices are looked at with. */
+/** Services for validation. */
 export interface ChoiceRules {
   readonly settings: Settings;
-  /** Whether a model of this name could run; a failure lists valid ones. */
+  /** Checks that a model with this name could run; a failure lists the valid ones. */
   checkModel(name: string): Result<string>;
 }
 
-/** What may be set, and taken away again. */
+/** Options that can be set and removed. */
 export interface RunChoices {
   readonly name?: string | null | undefined;
   readonly model?: string | null | undefined;
@@ -24,10 +24,10 @@ export interface RunChoices {
 
 const TIMEOUT_MAX_SECONDS = 7 * 86_400;
 
-/** What is told to the agent: something, not too long, of whole characters. */
+/** Checks a text for the agent: not empty, not too long, no lone surrogates. */
 export function checkWords(name: string, text: string, charsMax: number): Result<void> {
   if (text.trim() === "") {
-    return fail("invalid_argument", `${name} must not be empty: it is what the agent is told`);
+    return fail("invalid_argument", `${name} must not be empty: the agent gets this text`);
   }
   if (text.length > charsMax) {
     return fail("too_large", `${name} has ${text.length} characters; the most is ${charsMax}`);
@@ -42,7 +42,7 @@ export function checkChoices(rules: ChoiceRules, agentId: string, choices: RunCh
     if (!line.ok) return line;
   }
   if (message !== undefined && message.trim() === "") {
-    return fail("invalid_argument", "message must not be empty: it is what the agent is told");
+    return fail("invalid_argument", "message must not be empty: the agent gets this text");
   }
   if (timeoutSeconds > TIMEOUT_MAX_SECONDS) {
     return fail("invalid_argument", `timeoutSeconds must be at most ${TIMEOUT_MAX_SECONDS} (7 days)`);

@@ -1,9 +1,9 @@
-// Owns whose rights a scheduled job or a paired node has: those of the token that made or paired it, as the
-// configuration has them now. Web hooks have no creator: only the configuration makes one.
-// CT1: a job or a node sets off a run only while its creator's token may speak to the session, to its agent
-//      and to the place of its replies; asked again at every turn and every event (I13).
-// CT2: what is stored names a token and can't be used as one. Nothing is stored for the gateway's own token:
-//      its jobs and nodes keep all rights, also after it was changed.
+// Owns the rights of a scheduled job or a paired node: those of the token that created or paired it, in the
+// current configuration. Web hooks have no creator: only the configuration defines them.
+// CT1: a job or a node starts a run only while its creator's token may access the session, its agent and
+//      the destination of its replies; checked at every turn and every event (I13).
+// CT2: the stored name of a token can't be used as a token. Nothing is stored for the gateway's own
+//      token: its jobs and nodes keep all rights, even if that token changes.
 
 import { createHash } from "node:crypto";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -14,53 +14,53 @@ import { decideAccess, type Viewer } from "../core/visibility.ts";
 import { type AccessContext, accessRulesOf, maySpeakAs, operatorViewer } from "../flows/access.ts";
 import { resolvePlace } from "../flows/destination.ts";
 
-/** The name of a token: the same for everybody who has it, and of no use to anybody else. */
+/** Returns the name of a token: the same for every holder, and useless without the token. */
 export function tokenId(token: string): string {
   return createHash("sha256").update(`caller:${token}`).digest("hex").slice(0, 32);
 }
 
-/** A run that a job or a node is about to set off. */
+/** A run that a job or a node is about to start. */
 export interface CreatedTurn {
   readonly by: "job" | "node";
-  /** Absent: the gateway's own token made it. */
+  /** Absent: created with the gateway's own token. */
   readonly createdBy?: string | undefined;
   readonly sessionKey: string;
   readonly agentId: string;
-  /** Where its reply goes besides the transcript. */
+  /** Destination of its reply besides the transcript. */
   readonly deliver?: Route | undefined;
 }
 
 const WORDS = {
   job: {
-    made: "made this job",
+    made: "created this job",
     runs: "as which the job runs",
     hint: "Change the job (cron.update) with a token that may run it, or remove it.",
   },
   node: {
     made: "paired this node",
     runs: "to which the node speaks",
-    hint: "Remove the node, and pair it again with a token that covers them.",
+    hint: "Remove the node and pair it again with a token that covers them.",
   },
 } as const;
 
-/** The turn of a job. */
+/** Returns the turn of a job. */
 export function turnOfJob(job: Pick<CronJob, "id" | "agentId" | "createdBy" | "deliver">): CreatedTurn {
   const { id, agentId, createdBy, deliver } = job;
   return { by: "job", sessionKey: cronKey(id), agentId, createdBy, deliver };
 }
 
-/** Whom a job or a node counts as made by; undefined: by the gateway's own token. */
+/** Returns the creator of a job or a node; undefined: the gateway's own token. */
 export function creatorOf(settings: Settings, callerId: string): string | undefined {
   return settings.gateway.tokens.some(({ token }) => tokenId(token) === callerId) ? callerId : undefined;
 }
 
-/** The rights of a creator; undefined: its token is not configured any more. */
+/** Returns the rights of a creator; undefined: its token was removed from the configuration. */
 export function creatorViewer(settings: Settings, createdBy: string): Viewer | undefined {
   const known = settings.gateway.tokens.find(({ token }) => tokenId(token) === createdBy);
   return known === undefined ? undefined : operatorViewer(known.scopes, known.sessions);
 }
 
-/** Whether a viewer may have this run set off: speak to its session, and to its agent. */
+/** Checks that a viewer may start this run: access to its session and its agent. */
 export function checkRights(
   settings: Settings,
   viewer: Viewer,
@@ -77,7 +77,7 @@ export function checkRights(
   return fail("not_visible", text, { hint });
 }
 
-/** Whether the run may be set off now, with what its creator's token is allowed now (CT1). */
+/** Checks that the run may start now with the current rights of its creator's token (CT1). */
 export async function checkCreator(ctx: AccessContext, turn: CreatedTurn): Promise<Result<void>> {
   if (turn.createdBy === undefined) return ok(undefined);
   const { made, hint } = WORDS[turn.by];
@@ -89,5 +89,7 @@ export async function checkCreator(ctx: AccessContext, turn: CreatedTurn): Promi
   if (!allowed.ok || turn.deliver === undefined) return allowed;
   const place = await resolvePlace(ctx, viewer, turn.deliver);
   if (place.ok) return ok(undefined);
-  return fail("not_visible", `the token that ${made} may not write to the place of its replies`, { hint });
+  return fail("not_visible", `the token that ${made} may not write to the destination of its replies`, {
+    hint,
+  });
 }

@@ -1,16 +1,16 @@
-// Owns the dates of a schedule: whether what somebody asks for is one, and when it falls due next.
-// DT1: dates depend on the schedule and the given moment alone: the same on every machine.
-// DT2: a time of day that a change of the clocks leaves out falls due when the gap is over; one that comes
-//      twice falls due once. What is due every so many minutes or hours follows the real time through both.
-// DT3: the calendar is loaded by the first expression that is looked at.
+// Owns the dates of a schedule: validates a requested schedule and computes its next dates. The calendar
+// library is loaded with the first expression.
+// DT1: dates depend only on the schedule and the given time: the same on every machine.
+// DT2: a time of day that a clock change skips is due when the gap ends; one that occurs twice is due
+//      once. Intervals of minutes or hours follow real time through both.
 
 import type { Cron } from "croner";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { DATE_MAX_MS, EVERY_MAX_MS, EVERY_MIN_MS, type Schedule } from "../core/schedule.ts";
 import { closestKeys } from "../core/session-key.ts";
 
-/** A schedule as somebody asks for it. */
-export interface AskedSchedule {
+/** A requested schedule, not validated. */
+export interface RequestedSchedule {
   readonly kind: Schedule["kind"];
   readonly expr?: string;
   readonly tz?: string;
@@ -19,11 +19,11 @@ export interface AskedSchedule {
   readonly atMs?: number;
 }
 
-/** What a schedule is looked at with. */
+/** Time and zone for validation. */
 export interface Calendar {
   /** ms since 1970. */
   readonly now: number;
-  /** The zone of an expression that names none. */
+  /** Default zone of an expression. */
   readonly zone: string;
 }
 
@@ -41,14 +41,14 @@ const shown = (text: string): string => JSON.stringify(text.length > 80 ? `${tex
 
 async function open(expr: string, tz: string): Promise<Cron> {
   const { Cron } = await import("croner");
-  // Without a function it has no timer: it only answers questions.
+  // Without a callback it has no timer and only computes dates.
   return new Cron(expr, { mode: "5-part", fixedTimeRule: "no-wildcard", timezone: tz, paused: true });
 }
 
 function zoneOf(wanted: string): Result<string> {
   try {
     const known = new Intl.DateTimeFormat("en", { timeZone: wanted }).resolvedOptions().timeZone;
-    // Some zones are known by an earlier name; nobody who asked for Kathmandu looks for Katmandu.
+    // Keeps the requested name: the library may return an older one (Katmandu for Kathmandu).
     return ok(known.toLowerCase() === wanted.toLowerCase() ? known : wanted);
   } catch {
     const near = closestKeys(wanted, Intl.supportedValuesOf("timeZone"), 3);
@@ -64,13 +64,13 @@ function badExpression(expr: string, why: string): Result<never> {
   });
 }
 
-/** What the calendar's own complaint says, without its name and what it says of itself. */
+/** Returns the library's error message without its prefix. */
 function complaint(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text.replace(/^CronPattern: /, "").replace(/\.$/, "");
 }
 
-async function cronOf(asked: AskedSchedule, calendar: Calendar): Promise<Result<Schedule>> {
+async function cronOf(asked: RequestedSchedule, calendar: Calendar): Promise<Result<Schedule>> {
   const expr = (asked.expr ?? "").trim().replaceAll(/\s+/g, " ");
   if (expr === "") return badExpression(expr, "it is empty");
   const zone = zoneOf(asked.tz?.trim() || calendar.zone);
@@ -79,12 +79,12 @@ async function cronOf(asked: AskedSchedule, calendar: Calendar): Promise<Result<
   if (!expr.startsWith("@") && fields !== 5) {
     return badExpression(expr, `it has ${fields === 1 ? "1 field" : `${fields} fields`} instead of five`);
   }
-  // It would stand for the moment of writing, which the stored text does not tell.
-  if (expr.includes("?")) return badExpression(expr, '"?" is not understood here; "*" means any');
+  // `?` means the time of writing, which is not stored.
+  if (expr.includes("?")) return badExpression(expr, '"?" is not supported; use "*" for any');
   const schedule = { kind: "cron", expr, tz: zone.value } as const;
   try {
     if ((await nextDate(schedule, calendar.now)) === undefined) {
-      return badExpression(expr, "no day that it names ever comes");
+      return badExpression(expr, "it never matches a date");
     }
   } catch (error) {
     return badExpression(expr, complaint(error));
@@ -92,7 +92,7 @@ async function cronOf(asked: AskedSchedule, calendar: Calendar): Promise<Result<
   return ok(schedule);
 }
 
-function everyOf({ everyMs, anchorMs }: AskedSchedule, { now }: Calendar): Result<Schedule> {
+function everyOf({ everyMs, anchorMs }: RequestedSchedule, { now }: Calendar): Result<Schedule> {
   if (everyMs === undefined)
     return fail("invalid_argument", 'schedule.everyMs is required with kind "every"');
   if (everyMs < EVERY_MIN_MS || everyMs > EVERY_MAX_MS) {
@@ -108,7 +108,7 @@ function everyOf({ everyMs, anchorMs }: AskedSchedule, { now }: Calendar): Resul
   return ok({ kind: "every", everyMs, anchorMs: anchorMs ?? now });
 }
 
-function atOf({ atMs }: AskedSchedule, { now }: Calendar): Result<Schedule> {
+function atOf({ atMs }: RequestedSchedule, { now }: Calendar): Result<Schedule> {
   if (atMs === undefined) return fail("invalid_argument", 'schedule.atMs is required with kind "at"');
   if (atMs > DATE_MAX_MS) {
     return fail("invalid_argument", "schedule.atMs must be a date before the year 10000, in ms since 1970");
@@ -116,12 +116,12 @@ function atOf({ atMs }: AskedSchedule, { now }: Calendar): Result<Schedule> {
   if (atMs > now) return ok({ kind: "at", atMs });
   const [then, today] = [new Date(atMs).toISOString(), new Date(now).toISOString()];
   return fail("invalid_argument", `schedule.atMs is in the past: ${then}; it is ${today} now`, {
-    hint: "Name a date to come in ms since 1970, or run a job at once with cron.run.",
+    hint: "Use a future date in ms since 1970, or run a job now with cron.run.",
   });
 }
 
-/** The schedule that was asked for, complete; a failure says what would be right. */
-export async function readSchedule(asked: AskedSchedule, calendar: Calendar): Promise<Result<Schedule>> {
+/** Validates and completes a schedule; a failure says what is valid. */
+export async function readSchedule(asked: RequestedSchedule, calendar: Calendar): Promise<Result<Schedule>> {
   const fields = FIELDS_OF[asked.kind];
   const strange = Object.keys(asked).filter((field) => field !== "kind" && !fields.includes(field));
   if (strange.length > 0) {
@@ -138,7 +138,7 @@ export async function readSchedule(asked: AskedSchedule, calendar: Calendar): Pr
   }
 }
 
-/** The first date after this moment; undefined: there is none. */
+/** Returns the first date after this time; undefined: none. */
 export async function nextDate(schedule: Schedule, afterMs: number): Promise<number | undefined> {
   switch (schedule.kind) {
     case "at":
@@ -155,7 +155,7 @@ export async function nextDate(schedule: Schedule, afterMs: number): Promise<num
   }
 }
 
-/** The dates to come, at most so many. */
+/** Returns at most `most` future dates. */
 export async function nextDates(schedule: Schedule, afterMs: number, most: number): Promise<number[]> {
   const dates: number[] = [];
   let last: number | undefined = afterMs;

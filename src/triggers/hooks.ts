@@ -1,8 +1,8 @@
-// Owns what a web hook that came in sets off: one run, in a session of its own or one that it may write to.
+// Owns the run that an incoming web hook starts, in a new session or one that it may write to.
 // HK1: a hook reaches the sessions that its patterns cover (OU1 of outsider.ts).
-// HK2: the run, a session that is made for it and what is remembered of the request are one transaction (I2).
-// HK3: only sessions of hooks are made here: any other key is one that exists.
-// HK4: what a hook says moves no session's route (I10), and is marked as a hook's (I11).
+// One transaction writes the run, its new session and the record of the request (I2).
+// HK3: only `hook:` sessions are created here; any other session must exist.
+// A hook's message never changes a session's route (I10) and has the provenance of a hook (I11).
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { HOOK_MESSAGE_MAX_CHARS, hookContext } from "../core/incoming-hook.ts";
@@ -27,15 +27,17 @@ export interface HookContext extends ChoiceRules {
   readonly engine: Engine;
 }
 
-/** Who calls: which sessions it covers; the configuration's own mappings have no patterns, and cover all. */
+/**
+ * The caller and the sessions that it covers; mappings of the configuration have no patterns and cover all.
+ */
 export type HookCaller = Extract<Viewer, { kind: "operator" }>;
 
-/** Written in the transaction that accepts; a failure undoes it. */
+/** Writes in the accepting transaction; a failure rolls it back. */
 type Also = (unit: Unit, run: Run) => Promise<Result<void>>;
 
-/** What a web hook asks for. */
+/** Request of a web hook. */
 export interface HookTurn {
-  /** The mapping that it came through. */
+  /** Mapping that it arrived by. */
   readonly source?: string | undefined;
   readonly message: string;
   readonly name?: string | undefined;
@@ -44,8 +46,8 @@ export interface HookTurn {
   /** Default: a new one, `hook:<uuid>`. */
   readonly sessionKey?: string | undefined;
   /**
-   * Where the reply goes besides the transcript. On webchat, the default, and with `last`, `to` is a session;
-   * default: the default agent's main one.
+   * Destination of the reply besides the transcript. On webchat, the default, and with `last`, `to` is a
+   * session; default: the default agent's main one.
    */
   readonly deliver?: (Omit<NamedPlace, "to"> & { readonly to?: string | undefined }) | undefined;
   readonly model?: string | undefined;
@@ -54,10 +56,10 @@ export interface HookTurn {
   readonly also: Also;
 }
 
-/** A note to the default agent. */
+/** A note for the default agent. */
 export interface WakeNote {
   readonly text: string;
-  /** `now`: a run starts. `next-heartbeat`: it is read by the next run, whatever sets that off. */
+  /** `now`: starts a run. `next-heartbeat`: the next run reads it, whatever starts that run. */
   readonly mode: "now" | "next-heartbeat";
   readonly also: Also;
 }
@@ -66,7 +68,7 @@ const HINT = "hooks.allowedSessionKeys says which keys a caller may name.";
 
 const outsider = (viewer: HookCaller): Outsider => ({ viewer, name: "web hooks", hint: HINT });
 
-/** The canonical key of the session that a hook names, if it may. */
+/** Returns the canonical key of the session that a hook names, if it may. */
 function namedKey(ctx: HookContext, caller: HookCaller, turn: HookTurn): Result<string | undefined> {
   const { sessionKey, agentId } = turn;
   if (sessionKey === undefined) return ok(undefined);
@@ -76,7 +78,7 @@ function namedKey(ctx: HookContext, caller: HookCaller, turn: HookTurn): Result<
   return key.ok ? covered(ctx, outsider(caller), key.value) : key;
 }
 
-/** A place on a channel, if the people there are those of a session that hooks reach. */
+/** Returns a chat on a channel if a session that hooks reach belongs to it. */
 async function channelPlace(
   ctx: HookContext,
   caller: HookCaller,
@@ -90,8 +92,10 @@ async function channelPlace(
   return fail("not_visible", found.error, { hint: "hooks.allowedSessionKeys says which sessions count." });
 }
 
-/** The place of a reply, if the caller may write there; undefined: the session that answers, alone. */
-async function placeOf(
+/**
+ * Returns the destination of a reply if the caller may write there; undefined: only the answering session.
+ */
+async function replyRouteOf(
   ctx: HookContext,
   caller: HookCaller,
   turn: HookTurn,
@@ -105,13 +109,13 @@ async function placeOf(
   const main = mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
   const named = to === undefined ? ok(main) : operatorKey(ctx.settings, to);
   if (!named.ok) return named;
-  // Hooks reach the main session anyway: they may wake it.
+  // Hooks may reach the main session anyway: they may wake it.
   const key = covered(ctx, { ...outsider(caller), ownKey: main }, named.value);
   if (!key.ok) return key;
   return ok(key.value === own && channel === WEBCHAT ? undefined : { channel, to: key.value });
 }
 
-/** The session of the run, and whether it has to be made. */
+/** Returns the session of the run, and whether it is new. */
 async function sessionFor(
   ctx: { settings: Settings },
   unit: Unit,
@@ -139,7 +143,7 @@ interface Placed {
   readonly route: Route | undefined;
 }
 
-/** Accepts the run in the unit. */
+/** Accepts the run in the transaction. */
 async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Placed): Promise<Result<Run>> {
   const { model, thinking, timeoutSeconds, source } = turn;
   const { route } = placed;
@@ -159,12 +163,12 @@ async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Plac
   });
 }
 
-/** Whether a place is a session's. */
+/** Whether a route is a session's. */
 function namesSession(place: Route | undefined): place is Route {
   return place !== undefined && (place.channel === WEBCHAT || place.channel === LAST);
 }
 
-/** A run for a web hook. */
+/** Accepts a run for a web hook. */
 export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: HookTurn): Promise<Result<Run>> {
   const text = checkWords("message", turn.message, HOOK_MESSAGE_MAX_CHARS);
   if (!text.ok) return text;
@@ -182,14 +186,14 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
       "model goes with sessions hook:<id> only: others keep the model they have",
     );
   }
-  const route = await placeOf(ctx, caller, turn, key.value);
+  const route = await replyRouteOf(ctx, caller, turn, key.value);
   if (!route.ok) return route;
   const open = ctx.engine.accepting();
   if (!open.ok) return open;
   const place = route.value;
   const placed = { key: key.value, agentId: agentId.value, route: place };
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
-    // A caller hears at once of a name that is none; what a mapping names may be gone, which operators see.
+    // A caller gets an error for an unknown session; for a mapping's missing session operators see it.
     const isNamed = turn.source === undefined && namesSession(place);
     if (isNamed && !(await getSession(unit.tx, place.to))) {
       return fail("session_not_found", `to: no session ${JSON.stringify(place.to)}`);
@@ -200,7 +204,7 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
   });
 }
 
-/** A note in the main session of the default agent. */
+/** Accepts a note in the main session of the default agent. */
 export async function acceptWake(ctx: HookContext, note: WakeNote): Promise<Result<Run>> {
   const text = checkWords("text", note.text, HOOK_MESSAGE_MAX_CHARS);
   if (!text.ok) return text;

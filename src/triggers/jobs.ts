@@ -1,7 +1,7 @@
-// Owns the life of a scheduled job outside its turns: made, changed, removed, fired by hand, looked ahead.
-// JO1: a job and its next date are written by one transaction.
-// JO2: who may not see the session `cron:<id>` is answered like one who names a job that is not there (I9).
-// JO3: removing or pausing a job ends its dates and nothing else: what runs goes on, its session stays.
+// Owns the life of a scheduled job outside its turns: create, change, remove, run by hand, preview. One
+// transaction writes a job and its next date.
+// JO2: a caller that may not see the session `cron:<id>` gets the same answer as for a missing job (I9).
+// JO3: removing or pausing a job ends only its dates: a running run continues, and its session stays.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { Route } from "../core/route.ts";
@@ -16,40 +16,40 @@ import { dropDeadline } from "../store/deadlines.ts";
 import { getSession, updateSession } from "../store/sessions.ts";
 import { type ChoiceRules, checkChoices, type RunChoices } from "./choices.ts";
 import { checkRights, creatorOf, creatorViewer, turnOfJob } from "./creator.ts";
-import { type AskedSchedule, nextDate, nextDates, readSchedule } from "./dates.ts";
+import { nextDate, nextDates, type RequestedSchedule, readSchedule } from "./dates.ts";
 import { CRON_DEADLINE, fire } from "./turns.ts";
 
 export interface JobContext extends ChoiceRules {
   readonly engine: Engine;
-  /** Zone of an expression that names none. */
+  /** Default zone of an expression. */
   timeZone(): string;
 }
 
-/** What may be set and taken away again. */
+/** Options that can be set and removed. */
 interface Choices extends RunChoices {
-  /** A place that the caller may send to. */
+  /** A destination that the caller may send to. */
   readonly deliver?: Route | null | undefined;
   readonly missed?: MissedPolicy | undefined;
   readonly enabled?: boolean | undefined;
 }
 
-/** Written in the same transaction as the change. */
+/** Writes in the same transaction as the change. */
 type Also<T> = (unit: Unit, done: T) => Promise<void>;
 
 export interface NewJob extends Choices {
-  readonly schedule: AskedSchedule;
+  readonly schedule: RequestedSchedule;
   readonly message: string;
-  /** Default: the default agent, as it is now. */
+  /** Default: the current default agent. */
   readonly agentId?: string | undefined;
   readonly also?: Also<CronJob>;
 }
 
 export interface JobPatch extends Choices {
-  readonly schedule?: AskedSchedule | undefined;
+  readonly schedule?: RequestedSchedule | undefined;
   readonly also?: Also<CronJob>;
 }
 
-/** The caller that makes, changes or runs a job: its rights, and the name of its token. */
+/** The caller that creates, changes or runs a job: its rights, and the name of its token. */
 export interface JobCaller {
   readonly viewer: Viewer;
   readonly id: string;
@@ -57,7 +57,9 @@ export interface JobCaller {
 
 const DATES_SHOWN = 5;
 
-/** The job that is there, if the caller may have it run; who does not see its session finds none (JO2). */
+/**
+ * Returns an existing job if the caller may run it; not found if the caller does not see its session (JO2).
+ */
 function touched(ctx: JobContext, by: JobCaller, id: string, job: CronJob | undefined): Result<CronJob> {
   const target = { key: cronKey(id), agentId: "", archived: false, ancestors: [] };
   const sees = decideAccess("send", by.viewer, target, accessRulesOf(ctx.settings)).allowed;
@@ -66,7 +68,9 @@ function touched(ctx: JobContext, by: JobCaller, id: string, job: CronJob | unde
   return allowed.ok ? ok(job) : allowed;
 }
 
-/** The rights of a changed job: a scoped token's, or those that it had, unless that token is gone. */
+/**
+ * Sets the creator of a changed job: a scoped token, or its earlier creator unless that token was removed.
+ */
 function creatorAfter(ctx: JobContext, by: JobCaller, job: CronJob): CronJob {
   const { createdBy, ...rest } = job;
   const isKept = createdBy !== undefined && creatorViewer(ctx.settings, createdBy) !== undefined;
@@ -80,7 +84,7 @@ function notThere(id: string): Failure {
   });
 }
 
-/** A value that was given, one that stays, or nothing where it was taken away. */
+/** Returns a new value, the old one, or none if it was removed. */
 function chosen<K extends string, V>(
   name: K,
   given: V | null | undefined,
@@ -90,7 +94,7 @@ function chosen<K extends string, V>(
   return value == null ? {} : ({ [name]: value } as { [P in K]?: V });
 }
 
-/** The job with what was chosen; without its next date. */
+/** Applies options to a job; without its next date. */
 function withChoices(base: CronJob, choices: Choices): CronJob {
   const { name, model, thinking, deliver, message, timeoutSeconds, missed } = choices;
   return {
@@ -111,7 +115,7 @@ function withChoices(base: CronJob, choices: Choices): CronJob {
   };
 }
 
-/** Writes a job, and its next date where deadlines are kept. */
+/** Writes a job and its deadline. */
 async function store(ctx: JobContext, unit: Unit, job: CronJob, isNew: boolean): Promise<void> {
   await putJob(unit.tx, job);
   const { id, nextAt } = job;
@@ -125,7 +129,7 @@ function calendarOf(ctx: JobContext) {
   return { now: ctx.engine.now(), zone: ctx.timeZone() };
 }
 
-/** A new job. The caller has the right to make one; it must cover its session and its agent as well. */
+/** Creates a job. The caller may create jobs, and must cover the job's session and agent. */
 export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Promise<Result<CronJob>> {
   const agentId = chosenAgent(ctx.settings, wanted.agentId);
   if (!agentId.ok) return agentId;
@@ -140,8 +144,8 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
     const allowed = checkRights(ctx.settings, by.viewer, turnOfJob({ id, agentId: agentId.value }));
     if (!allowed.ok) return allowed;
     if ((await countJobs(unit.tx)) >= JOBS_MAX) {
-      return fail("too_many_jobs", `there are ${JOBS_MAX} jobs, which is the most`, {
-        hint: "Remove one that is not needed any more: cron.list shows them.",
+      return fail("too_many_jobs", `there are ${JOBS_MAX} jobs, the maximum`, {
+        hint: "Remove one that is no longer needed: cron.list shows them.",
       });
     }
     const blank = { id, agentId: agentId.value, message: "", enabled: false, missed: "once" } as const;
@@ -156,7 +160,7 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
   });
 }
 
-/** The next date of a stored schedule; one that can't be read any more has none. */
+/** Returns the next date of a stored schedule; none if it can't be read any more. */
 async function storedDate(schedule: Schedule, now: number): Promise<number | undefined> {
   try {
     return await nextDate(schedule, now);
@@ -165,16 +169,16 @@ async function storedDate(schedule: Schedule, now: number): Promise<number | und
   }
 }
 
-/** The job with its next date. */
+/** Returns the enabled job with its next date. */
 async function enable(job: CronJob, now: number): Promise<Result<CronJob>> {
   const nextAt = await storedDate(job.schedule, now);
   if (nextAt !== undefined) return ok({ ...job, enabled: true, nextAt });
-  return fail("invalid_argument", "the schedule of this job has no date to come", {
-    hint: "Give it another schedule, or run it at once with cron.run.",
+  return fail("invalid_argument", "the schedule of this job has no future date", {
+    hint: "Change its schedule, or run it now with cron.run.",
   });
 }
 
-/** What of a job's session goes with the job: a name or a model that was changed. */
+/** Updates a job's session after a change of name or model. */
 async function changeSession(unit: Unit, before: CronJob, after: CronJob): Promise<void> {
   const key = cronKey(after.id);
   const session = await getSession(unit.tx, key);
@@ -189,7 +193,7 @@ async function changeSession(unit: Unit, before: CronJob, after: CronJob): Promi
   unit.publish({ kind: "session", sessionKey: key, change: "updated" });
 }
 
-/** The job as it will be, with its next date if a date was to change. */
+/** Returns the changed job, with a new next date if needed. */
 async function patched(
   before: CronJob,
   patch: JobPatch,
@@ -197,7 +201,7 @@ async function patched(
   now: number,
 ): Promise<Result<CronJob>> {
   const job = { ...withChoices(before, patch), updatedAt: now, schedule: schedule ?? before.schedule };
-  // A new schedule begins a job again that is over; one that was paused stays so.
+  // A new schedule restarts a finished job; a paused one stays paused.
   const over = !before.enabled && (await storedDate(before.schedule, now)) === undefined;
   const enabled = patch.enabled ?? (before.enabled || (over && schedule !== undefined));
   if (!enabled) return ok({ ...job, enabled: false });
@@ -205,7 +209,7 @@ async function patched(
   return ok({ ...job, ...chosen("nextAt", undefined, before.nextAt) });
 }
 
-/** Changes a job; what the patch leaves out stays. */
+/** Changes a job; omitted fields stay. */
 export async function updateJob(
   ctx: JobContext,
   by: JobCaller,
@@ -234,7 +238,7 @@ export async function updateJob(
   });
 }
 
-/** Takes a job away, with what is remembered of its turns. */
+/** Removes a job and its history. */
 export async function removeJob(
   ctx: JobContext,
   by: JobCaller,
@@ -252,7 +256,7 @@ export async function removeJob(
   });
 }
 
-/** A turn by hand, now; dates stay as they are. Also for a job that is paused. */
+/** Runs a job now; its dates stay. Also for a paused job. */
 export async function runJob(
   ctx: JobContext,
   by: JobCaller,
@@ -266,8 +270,8 @@ export async function runJob(
     if (!job.ok) return job;
     const busy = await unfinishedRunOf(unit.tx, id);
     if (busy !== undefined) {
-      return fail("cron_job_busy", `a run of this job is under way: ${busy}`, {
-        hint: `Wait for it (agent.wait), or end it: chat.abort with sessionKey ${cronKey(id)}.`,
+      return fail("cron_job_busy", `a run of this job is in progress: ${busy}`, {
+        hint: `Wait for it (agent.wait), or stop it: chat.abort with sessionKey ${cronKey(id)}.`,
       });
     }
     const parts = { settings: ctx.settings, engine: () => ctx.engine };
@@ -277,10 +281,10 @@ export async function runJob(
   });
 }
 
-/** A schedule before it is stored: complete, and with its first dates. */
+/** Previews a schedule: complete, with its first dates. */
 export async function previewSchedule(
   ctx: JobContext,
-  asked: AskedSchedule,
+  asked: RequestedSchedule,
 ): Promise<Result<{ schedule: Schedule; dates: readonly number[] }>> {
   const calendar = calendarOf(ctx);
   const schedule = await readSchedule(asked, calendar);

@@ -1,8 +1,8 @@
-// Owns the pairing of devices elsewhere: who asks, who is let in, who is taken away.
-// NP1: a device that no operator has let in gets no further than a request, of which there are few. A key
-//      that is not known is a device that is not known.
-// NP2: of several who settle a request or take a device away at once, one does; the others are told that it
-//      is gone.
+// Owns device pairing: requests, approval and removal.
+// NP1: an unapproved device gets only a pairing request, and their number is bounded. An unknown key is
+//      an unknown device.
+// NP2: if several callers settle a request or remove a device at once, one succeeds; the others get "not
+//      found".
 
 import { createHash } from "node:crypto";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
@@ -43,14 +43,14 @@ export interface NodeContext {
   readonly settings: Settings;
 }
 
-/** A device that has proved its key. */
+/** A device that has proved possession of its key. */
 export interface Device extends NodeFacts {
   readonly id: string;
   readonly publicKey: string;
   readonly remote: string;
 }
 
-/** Written in the same transaction, such as the answer under an idempotency key. */
+/** Writes in the same transaction, for example the answer under an idempotency key. */
 type Also<T> = (unit: Unit, done: T) => Promise<void>;
 
 /** Without letters and digits that look alike. */
@@ -58,7 +58,7 @@ const CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const CODE_CHARS = 8;
 const NAME_MAX_CHARS = 64;
 
-/** A code made of a random id; none that another request has. */
+/** Returns a random code that no other request has. */
 function freshCode(unit: Unit, open: readonly PairRequest[]): string {
   for (;;) {
     const bytes = createHash("sha256").update(unit.newId()).digest().subarray(0, CODE_CHARS);
@@ -93,7 +93,7 @@ function tell(
   });
 }
 
-/** The device's open request, made if there is none; undefined: there are too many. */
+/** Returns the device's open request, or creates one; undefined: too many. */
 async function requestOf(unit: Unit, device: Device): Promise<PairRequest | undefined> {
   const oldest = unit.now - PAIR_REQUEST_MS;
   await dropRequests(unit.tx, oldest);
@@ -117,7 +117,7 @@ function notPaired(request: PairRequest): Failure {
   });
 }
 
-/** Lets a paired device in and notes where it is; of any other a request is kept. */
+/** Admits a paired device and stores its facts; stores a request for any other. */
 export async function admitDevice(
   ctx: NodeContext,
   device: Device,
@@ -136,12 +136,12 @@ export async function admitDevice(
   });
 }
 
-/** The requests that are open. */
+/** Returns open requests. */
 export async function openRequests({ engine }: NodeContext): Promise<PairRequest[]> {
   return listRequests(engine.store.db, engine.now() - PAIR_REQUEST_MS);
 }
 
-/** The request that a code or an id names, if `covers` says that the caller may settle it. */
+/** Returns the request with a code or an id, if `covers` allows the caller to settle it. */
 async function settle(
   ctx: NodeContext,
   wanted: string,
@@ -169,9 +169,9 @@ function shown(text: string): string {
 }
 
 export interface Approval {
-  /** What people call it. Default: as it calls itself. */
+  /** Name. Default: its own. */
   readonly name?: string | undefined;
-  /** Whose sessions its runs are. Default: the default agent's. */
+  /** Agent of its runs. Default: the default agent. */
   readonly agentId?: string | undefined;
 }
 
@@ -186,13 +186,13 @@ function checkName(name: string | undefined): Result<string | undefined> {
   );
 }
 
-/** Pairs a device: its next try connects. */
+/** Pairs a device: its next attempt connects. */
 export async function approveDevice(
   ctx: NodeContext,
   wanted: string,
   asked: Approval & {
     readonly covers: (nodeId: string) => boolean;
-    /** The caller's id: the node gets the rights of that token. */
+    /** Id of the caller, whose token's rights the node gets. */
     readonly by: string;
     readonly also: (unit: Unit, node: NodeRow, request: PairRequest) => Promise<void>;
   },
@@ -224,7 +224,7 @@ export async function approveDevice(
   return ok(paired);
 }
 
-/** Turns a device away. It may ask again. */
+/** Rejects a device. It may ask again. */
 export async function rejectDevice(
   ctx: NodeContext,
   wanted: string,
@@ -242,7 +242,7 @@ export function noNode(id: string): Failure {
   return fail("node_not_found", `no paired node ${shown(id)}`, { hint });
 }
 
-/** Takes a device away; its connection ends at once, wherever it is. Its session stays. */
+/** Removes a device and closes its connection in any process. Its session stays. */
 export async function removeDevice(
   ctx: NodeContext,
   id: string,
@@ -257,7 +257,7 @@ export async function removeDevice(
   });
 }
 
-/** Calls a device something else. */
+/** Renames a device. */
 export async function renameDevice(
   ctx: NodeContext,
   id: string,

@@ -1,10 +1,8 @@
-// Owns what an event of a paired node sets off: one run, in the node's own session or one that it may write
-// to.
-// NO1: an event's run, a session that is made for it and what is remembered of the event are one transaction
-//      (I2). Only the node's own session is made here; any other is one that exists and that
-//      nodes.allowedSessionKeys covers (OU1 of outsider.ts).
-//      A node that a token paired does so only with that token's rights of the moment (CT1 of creator.ts).
-// NO2: what a node says moves no session's route (I10), and is marked as a node's (I11).
+// Owns the run that a paired node's event starts, in the node's own session or one that it may write to.
+// NO1: one transaction writes the run, its new session and the record of the event (I2). Only the node's
+//      own session is created here; any other must exist and be covered by nodes.allowedSessionKeys (OU1 of
+//      outsider.ts). A node that a token paired needs that token's current rights (CT1 of creator.ts).
+// NO2: a node's message never changes a session's route (I10) and has the provenance of a node (I11).
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { type NodeRow, nodeContext, nodeKey } from "../core/node.ts";
@@ -25,14 +23,14 @@ import { acceptTurn, covered, noSession, type Outsider } from "./outsider.ts";
 
 const MESSAGE_MAX_CHARS = 100_000;
 
-/** What an event of a node asks for. */
+/** Request of a node's event. */
 export interface NodeTurn {
   readonly message: string;
-  /** It was said aloud, and written down by a machine. */
+  /** It is transcribed speech. */
   readonly spoken: boolean;
-  /** Default: the node's own. */
+  /** Default: the node's own session. */
   readonly sessionKey?: string | undefined;
-  /** Where the reply goes besides the transcript; without `to`, the default agent's main session. */
+  /** Destination of the reply besides the transcript; without `to`, the default agent's main session. */
   readonly deliver?: { readonly to?: string | undefined } | undefined;
   readonly thinking?: string | undefined;
   readonly timeoutSeconds?: number | undefined;
@@ -46,7 +44,7 @@ function outsider({ settings }: NodeContext, ownKey: string): Outsider {
   return { viewer, ownKey, name: "this node", hint: HINT };
 }
 
-/** The place of a reply, if the node may write there; undefined: the session that answers, alone. */
+/** Returns the destination of a reply if the node may write there; undefined: only the answering session. */
 function placeOfReply(
   ctx: NodeContext,
   own: Outsider,
@@ -106,7 +104,7 @@ async function accept(
   });
 }
 
-/** A run for an event of a paired node. */
+/** Accepts a run for an event of a paired node. */
 export async function acceptNodeTurn(
   ctx: NodeContext & ChoiceRules,
   nodeId: string,
@@ -128,7 +126,7 @@ export async function acceptNodeTurn(
   const open = ctx.engine.accepting();
   if (!open.ok) return open;
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
-    // A device that was taken away meanwhile says nothing any more, though its connection may still be open.
+    // A removed device may still have an open connection.
     const node = await getNode(unit.tx, nodeId);
     if (node === undefined) return fail("not_paired", "this device is not paired any more");
     const run = await accept(ctx, unit, node, turn, { key, route: route.value });

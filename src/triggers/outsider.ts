@@ -1,8 +1,8 @@
-// Owns what a web hook and a node have in common: which sessions somebody outside may write to, and how what
-// it says becomes a run.
-// OU1: patterns of keys cover sessions, and no wildcard is permission for the one session of everybody. What
-//      they don't cover is answered alike whether it exists or not (I9).
-// OU2: the run and a session that is made for it are one unit (I2); the send policy is asked before.
+// Owns the rules that web hooks and nodes share: the sessions that an outside caller may write to, and
+// accepting its message as a run.
+// OU1: patterns of keys cover sessions, and no wildcard covers the main session that all share. An
+//      uncovered session gets the same answer whether it exists or not (I9).
+// One transaction writes the run and its new session (I2), after the send policy allowed it.
 
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import type { Route } from "../core/route.ts";
@@ -22,17 +22,17 @@ export interface OutsiderContext {
   readonly settings: Settings;
 }
 
-/** Somebody outside, with the patterns of what it may write to; without patterns it covers all. */
+/** An outside caller with its session patterns; without patterns it covers all. */
 export interface Outsider {
   readonly viewer: Extract<Viewer, { kind: "operator" }>;
-  /** The session that is its own, whatever the patterns say. */
+  /** Its own session, whatever the patterns say. */
   readonly ownKey?: string;
-  /** What it is called in a refusal, and which setting says more. */
+  /** Its name in a refusal, and the setting to look at. */
   readonly name: string;
   readonly hint: string;
 }
 
-/** The key, if the session behind it may be written to. */
+/** Returns the key if the caller may write to its session. */
 export function covered(
   { engine, settings }: OutsiderContext,
   { viewer, ownKey, name, hint }: Outsider,
@@ -46,14 +46,14 @@ export function covered(
   return fail("not_visible", `${name} may not write to the session ${shown}`, { hint });
 }
 
-/** A session that is not there, and is not this caller's to make. */
+/** Returns the failure for a session that does not exist and that the caller can't create. */
 export function noSession(key: string, hint: string): Failure {
   return fail("session_not_found", `no session ${JSON.stringify(key)}`, { hint });
 }
 
 interface OutsideTurn {
   readonly session: Session;
-  /** It is made with the run. */
+  /** Whether to create it with the run. */
   readonly isNew: boolean;
   readonly input: RunInput;
   /** 0: no limit. */
@@ -61,7 +61,7 @@ interface OutsideTurn {
   readonly route: Route | undefined;
 }
 
-/** Accepts the run in the unit. */
+/** Accepts the run in the transaction. */
 export async function acceptTurn(
   { engine, settings }: OutsiderContext,
   unit: Unit,

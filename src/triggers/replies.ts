@@ -1,9 +1,8 @@
-// Owns what follows from the end of a run that a job, a web hook or a node set off: its reply goes where that
-// says (SPEC 5: cron and hook delivery).
-// RP1: the outbox row is written by the transaction that ends the run (I4, I5), to where the job says at that
-//      moment, or the hook or node said; silence stays silent, and a run that did not end well delivers
+// Owns the delivery of replies of runs that a job, a web hook or a node started.
+// RP1: the transaction that finishes the run writes the outbox row (I4, I5): for a job to its current
+//      destination, else to the one of the hook or node. A silent reply or an unsuccessful run delivers
 //      nothing.
-// RP2: text leaves only if the send policy lets it leave this session and reach that place.
+// RP2: text is delivered only if the send policy allows it for this session and destination.
 
 import { LAST, type Route, WEBCHAT } from "../core/route.ts";
 import type { Run } from "../core/run.ts";
@@ -24,7 +23,7 @@ interface ReplyParts {
   readonly outbound: Outbound;
 }
 
-/** A reply on its way. */
+/** A reply to deliver. */
 interface Reply {
   readonly session: Session;
   readonly route: Route;
@@ -32,7 +31,7 @@ interface Reply {
   readonly runId: string;
 }
 
-/** What is not delivered is kept where operators see it. */
+/** Stores an undelivered reply for operators. */
 async function keep(
   unit: Unit,
   { session, route, text, runId }: Reply,
@@ -42,7 +41,7 @@ async function keep(
   await insertDelivery(unit.tx, { ...row, ...why, createdAt: unit.now });
 }
 
-/** The place itself, where a reply is for wherever a session's people were last. */
+/** Resolves the route `last` to the session's last route. */
 async function whereTo(unit: Unit, route: Route): Promise<Route> {
   if (route.channel !== LAST) return route;
   const session = await getSession(unit.tx, route.to);
@@ -57,7 +56,7 @@ async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, asked: Re
     return keep(unit, reply, { state: "skipped", code: "send_denied", error: verdict.error });
   }
   if (route.channel === WEBCHAT) {
-    // Read later, too: a delivery there is only the live event.
+    // The reply stays readable: a delivery there is only the live event.
     const appended = await acceptor.acceptIn(unit, {
       sessionKey: route.to,
       kind: "append",
@@ -71,8 +70,8 @@ async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, asked: Re
   await queueDelivery(parts, unit, { session, route, text, kind: "send", runId });
 }
 
-/** Where the reply of a job's run goes, as the job is now. */
-async function placeOfJob(unit: Unit, run: Run, jobId: string): Promise<Route | undefined> {
+/** Returns the current destination of a job's reply. */
+async function jobRouteOf(unit: Unit, run: Run, jobId: string): Promise<Route | undefined> {
   const job = await getJob(unit.tx, jobId);
   if (job === undefined || run.sessionKey !== cronKey(job.id)) return undefined;
   unit.publish({ kind: "cron", jobId: job.id, sessionKey: run.sessionKey, change: "ended" });
@@ -84,7 +83,7 @@ async function runEnded(parts: ReplyParts, acceptor: Acceptor, unit: Unit, run: 
   let route: Route | undefined;
   if (provenance?.kind === "hook" || provenance?.kind === "node") route = run.route;
   if (provenance?.kind === "cron" && provenance.source !== undefined) {
-    route = await placeOfJob(unit, run, provenance.source);
+    route = await jobRouteOf(unit, run, provenance.source);
   }
   const words = run.reply ?? "";
   if (route === undefined || run.state !== "ok" || isSilent(words)) return;
@@ -94,7 +93,7 @@ async function runEnded(parts: ReplyParts, acceptor: Acceptor, unit: Unit, run: 
   await send(parts, acceptor, unit, { session, route, text, runId: run.runId });
 }
 
-/** What follows from the end of a run, with what follows for jobs, web hooks and nodes. */
+/** Adds delivery of replies to the successors of a run. */
 export function withReplies(successors: Successors, parts: ReplyParts): Successors {
   return {
     ...successors,

@@ -1,8 +1,8 @@
-// Owns what happens when a job is due: one run in the session of the job, and the next date.
-// TU1: the run, the line in the job's history and the next date are one transaction, which takes the date
-//      away from everybody else: after any crash, and of several gateways, a date is acted on once (I4).
-// TU2: a turn is never piled up: while a run of the job is unfinished, a date that comes is left out.
-// TU3: dates that passed while nobody was there are one turn together, or none, as the job says.
+// Owns a due job: one run in the job's session, and the next date.
+// TU1: one transaction writes the run, the history row and the next date, and takes the date from other
+//      gateways: a date is acted on once, after any crash and by one gateway (I4).
+// TU2: turns never pile up: a date that comes while a run of the job is unfinished is skipped.
+// TU3: dates missed while no gateway ran become one turn together, or none, as the job says.
 
 import { ok, type Result } from "../core/errors.ts";
 import type { Run } from "../core/run.ts";
@@ -18,19 +18,19 @@ import { getSession, updateSession } from "../store/sessions.ts";
 import { checkCreator, turnOfJob } from "./creator.ts";
 import { nextDate } from "./dates.ts";
 
-/** The kind of the stored deadline of a job's next date. */
+/** Kind of the stored deadline of a job's next date. */
 export const CRON_DEADLINE = "cron";
 
-/** A date that is acted on later than this has been missed: nobody was there. */
+/** A date that is handled later than this was missed: no gateway ran. */
 const LATE_MS = 60_000;
 
 export interface TurnParts {
   readonly settings: Settings;
-  /** Late: the engine calls the handler. */
+  /** A function, because the engine itself calls the handler. */
   engine(): Engine;
 }
 
-/** The session of a job, made by its first turn. */
+/** Returns the session of a job, created by its first turn. */
 async function sessionOf(parts: TurnParts, unit: Unit, job: CronJob): Promise<Session> {
   const key = cronKey(job.id);
   const known = await getSession(unit.tx, key);
@@ -46,7 +46,7 @@ async function sessionOf(parts: TurnParts, unit: Unit, job: CronJob): Promise<Se
   return known;
 }
 
-/** Accepts a run of the job, and writes the turn down. */
+/** Accepts a run of the job and records the turn. */
 export async function fire(
   parts: TurnParts,
   unit: Unit,
@@ -73,10 +73,10 @@ export async function fire(
   return ok(run);
 }
 
-/** Why a date is left out; undefined: it is not. */
+/** Returns why a date is skipped; undefined: it is not. */
 async function leftOut(unit: Unit, job: CronJob, isLate: boolean) {
   if (isLate && job.missed === "skip") {
-    return { code: "missed", error: "no gateway was there at that time, and the job skips such dates" };
+    return { code: "missed", error: "no gateway ran at that time, and the job skips missed dates" };
   }
   const runId = await unfinishedRunOf(unit.tx, job.id);
   return runId === undefined
@@ -84,20 +84,20 @@ async function leftOut(unit: Unit, job: CronJob, isLate: boolean) {
     : { code: "still_running", error: `the run before it (${runId}) had not ended` };
 }
 
-/** Acts on one date of a job. */
+/** Handles one date of a job. */
 async function takeTurn(parts: TurnParts, unit: Unit, job: CronJob, dueAt: number): Promise<void> {
   const isLate = unit.now - dueAt > LATE_MS;
   const turn = { cause: isLate ? "late" : "schedule", dueAt } as const;
   const why = await leftOut(unit, job, isLate);
   const refused = why === undefined ? await fire(parts, unit, job, turn) : { ok: false as const, ...why };
   if (refused.ok) return;
-  // Operators see it in the history; the next date comes all the same.
+  // Operators see the failure in the history; the next date is set anyway.
   const { code, error } = refused;
   await insertTurn(unit.tx, { ...turn, jobId: job.id, firedAt: unit.now, code, error });
   unit.publish({ kind: "cron", jobId: job.id, sessionKey: cronKey(job.id), change: "fired" });
 }
 
-/** The date after this turn. A schedule that can't be read any more has none, and its history says why. */
+/** Returns the date after this turn. An unreadable schedule has none, and the history says why. */
 async function dateAfter(unit: Unit, job: CronJob, dueAt: number): Promise<number | undefined> {
   try {
     return await nextDate(job.schedule, Math.max(dueAt, unit.now));
@@ -109,12 +109,12 @@ async function dateAfter(unit: Unit, job: CronJob, dueAt: number): Promise<numbe
   }
 }
 
-/** Acts on the dates of jobs. */
+/** Creates the handler of jobs' dates. */
 export function createCronHandler(parts: TurnParts): DeadlineHandler {
   return async (unit, id) => {
     const job = await holdJob(unit.tx, id);
     if (job?.nextAt === undefined) return "done";
-    // It was given another date a moment ago.
+    // The job got another date meanwhile.
     if (job.nextAt > unit.now) return job.nextAt;
     await takeTurn(parts, unit, job, job.nextAt);
     const next = await dateAfter(unit, job, job.nextAt);

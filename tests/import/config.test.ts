@@ -117,10 +117,10 @@ test("agents, tools, session, models and channels become a configuration that Pa
   for (const secret of [KEY, BOT]) expect(told).not.toContain(secret);
   const notes = report.config.notes.join("\n");
   expect(notes).toContain("rules[3] matches by weekday");
-  expect(notes).toContain("models.providers.bedrock speaks an API that is not known here");
+  expect(notes).toContain("models.providers.bedrock uses an unsupported API");
   expect(notes).toContain("ANTHROPIC_API_KEY");
   expect(notes).toContain("BOT_TOKEN");
-  expect(notes).toContain("channels.telegram: who may write to it");
+  expect(notes).toContain("channels.telegram: its access rules");
   expect(notes).toContain("agents.defaults.model.fallbacks has no counterpart here");
   expect(notes).toContain("tools.subagents.tools.byProvider has no counterpart here");
   expect(notes).toContain("models.providers.local.timeoutSeconds has no counterpart here");

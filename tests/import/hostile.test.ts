@@ -125,7 +125,7 @@ for (const kind of ["embedded", "postgres"] satisfies Kind[]) {
     expect((await session("agent:main:main"))?.label).toBe("a [31mb");
     expect(remark(report, "too many values or levels")?.count).toBe(3);
     expect(remark(report, "too long")?.count).toBe(1);
-    expect(remark(report, "no UTF-8")?.count).toBe(1);
+    expect(remark(report, "invalid UTF-8")?.count).toBe(1);
     expect(await imported(dir)).toMatchObject({ entries: 0, sessions: { unchanged: 1 } });
   });
 }
@@ -152,9 +152,9 @@ test("a store that is no store, a transcript that is a folder or a pipe, and a s
   const { imported } = await stage("embedded");
   const report = await imported(dir);
   expect(report.sessions.added).toBe(3);
-  expect(remark(report, "no readable JSON object")?.count).toBe(3);
-  expect(remark(report, "is no plain file")?.count).toBe(2);
-  expect(remark(report, "are no session")?.count).toBe(2);
+  expect(remark(report, "not a readable JSON object")?.count).toBe(3);
+  expect(remark(report, "is not a regular file")?.count).toBe(2);
+  expect(remark(report, "are not sessions")?.count).toBe(2);
   expect(remark(report, "without a sessionId")?.count).toBe(1);
 });
 
@@ -172,7 +172,7 @@ test("two sessions with one transcript id, and one session under two keys, end a
   const { imported, session, said } = await stage("embedded");
   const report = await imported(dir);
   expect(report.sessions.added).toBe(2);
-  expect(remark(report, "same one here as a newer one")?.examples).toEqual(["main → agent:main:main"]);
+  expect(remark(report, "same key as a newer one")?.examples).toEqual(["main → agent:main:main"]);
   expect((await session("agent:main:main"))?.sessionId).toBe(ID);
   expect((await session("agent:main:discord:channel:1"))?.sessionId).not.toBe(ID);
   expect(await said("agent:main:discord:channel:1")).toEqual(["person: hello"]);
@@ -205,7 +205,7 @@ test("spawners in a circle, and a source of nothing", async () => {
     "is not a directory",
   );
   put(home, ".parley/agents/main/sessions/sessions.json", JSON.stringify({ main: { sessionId: ID } }));
-  expect(words(await attempt(join(home, ".parley")))).toContain("of which nothing is changed");
+  expect(words(await attempt(join(home, ".parley")))).toContain("which an import must not change");
 });
 
 test("keys of every age are one key here", () => {

@@ -166,9 +166,9 @@ for (const kind of KINDS) {
     expect((await said("agent:main:subagent:aaaa"))[0]).toBe("inter_session: find the bug");
     expect((await said("cron:job-7"))[0]).toBe("cron: good morning?");
 
-    expect(remark(report, "fields of sessions")).toMatchObject({ count: 1, examples: ["mystery"] });
+    expect(remark(report, "unknown fields of sessions")).toMatchObject({ count: 1, examples: ["mystery"] });
     expect(remark(report, "reserved name")).toMatchObject({ count: 1, examples: ["unknown"] });
-    expect(remark(report, "no session names")).toMatchObject({ count: 1 });
+    expect(remark(report, "without a session (from")).toMatchObject({ count: 1 });
   });
 
   test(`${kind}: a second import adds nothing; a third one adds what was said in the source meanwhile`, async () => {
@@ -291,8 +291,8 @@ test("a transcript becomes valid: each call has one result, broken lines and oth
   expect((await history("agent:main:main"))[6]).toMatchObject({ isError: true, toolCallId: "c2" });
   expect(report.repairs).toEqual({ callsWithoutResult: 2, resultsWithoutCall: 2 });
   expect(remark(report, "are broken")).toMatchObject({ count: 1 });
-  expect(remark(report, "branches that were left")).toMatchObject({ count: 2 });
-  expect(remark(report, "parent is not there")).toMatchObject({ count: 1 });
+  expect(remark(report, "abandoned branches")).toMatchObject({ count: 2 });
+  expect(remark(report, "missing parent")).toMatchObject({ count: 1 });
   expect(remark(report, "entry telepathy")).toMatchObject({ count: 1 });
   expect(remark(report, "role wizard")).toMatchObject({ count: 1 });
 });
@@ -373,7 +373,7 @@ test("a session that a gateway made at its start and nobody used is taken over; 
   const report = await imported(dir);
   expect(report.sessions).toMatchObject({ added: 3, leftAloneCount: 1 });
   expect(report.sessions.leftAlone).toEqual([
-    { key: "cron:job-7", why: "a session of that key has a conversation of its own here" },
+    { key: "cron:job-7", why: "a session with that key already has another conversation here" },
   ]);
   expect((await session("agent:main:main"))?.sessionId).toBe(MAIN_ID);
   expect(await said("agent:main:main")).toHaveLength(4);

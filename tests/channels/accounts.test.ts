@@ -8,7 +8,7 @@ import { until } from "../kit/until.ts";
 
 const NAME = "telegram:1";
 
-/** Who listens, now and so far. */
+/** Processes that listen, now and so far. */
 interface Ears {
   readonly listening: Set<string>;
   readonly began: string[];
@@ -45,7 +45,7 @@ function listenIn(process: ClusterProcess, name: string, ears: Ears, more: { fai
     kill() {
       dead = true;
       process.die();
-      // What the process had in memory is gone with it.
+      // The memory of the process is lost with it.
       ears.listening.delete(name);
     },
   };
@@ -57,7 +57,7 @@ async function twoGateways() {
   return { ears, a: await cluster.join({ plays: {} }), b: await cluster.join({ plays: {} }) };
 }
 
-test("an account is listened at by one process, and by the next once the first is dead", async () => {
+test("one process listens to an account, and the next one after the first is dead", async () => {
   const { ears, a, b } = await twoGateways();
   const first = listenIn(a, "a", ears);
   await until(() => ears.listening.has("a"));
@@ -78,7 +78,7 @@ test("a planned stop hands the account over without waiting for the lease", asyn
   expect(ears.most).toBe(1);
 });
 
-test("a process that stood still listens no more once another one has the account", async () => {
+test("a process that was suspended stops listening when another one has the account", async () => {
   const { ears, a, b } = await twoGateways();
   listenIn(a, "a", ears);
   await until(() => ears.listening.has("a"));
@@ -90,7 +90,7 @@ test("a process that stood still listens no more once another one has the accoun
   expect(ears.listening).toEqual(new Set(["b"]));
 });
 
-test("a listener that fails begins anew", async () => {
+test("restarts a listener that fails", async () => {
   const { ears, a } = await twoGateways();
   let failures = 2;
   listenIn(a, "a", ears, { failing: () => failures-- > 0 });

@@ -51,7 +51,7 @@ async function codeOf(app: SpawnApp): Promise<string> {
   return asked?.code ?? "";
 }
 
-test("/pair approve lets somebody in who was told a code; only an owner may, and a wrong code says nothing", async () => {
+test("/pair approve admits the person with the code; only an owner may use it, and a wrong code reveals nothing", async () => {
   const app = await open();
   const who = { channel: "telegram", accountId: "default", peerId: "42", name: "Eve [x](y)" };
   const route = { channel: "telegram", to: "42", accountId: "default" };
@@ -83,7 +83,7 @@ async function bound(app: Stage): Promise<string> {
   return sessionKey;
 }
 
-test("/session shows and changes how long a place is bound, and ends that", async () => {
+test("/session shows, changes and ends the binding of a chat", async () => {
   const app = await open();
   expect(await app.give("/session")).toBe("This chat is not bound to a session.");
   const sessionKey = await bound(app);
@@ -117,7 +117,7 @@ test("/session shows and changes how long a place is bound, and ends that", asyn
   expect(await getBinding(app.store.db, PLACE)).toBeUndefined();
 });
 
-test("CP1: in a group a binding is changed by whoever asked for the sub-agent, or by an owner", async () => {
+test("CP1: in a group only the person who started the sub-agent, or an owner, changes its binding", async () => {
   const app = await open();
   const there = { sessionKey: await bound(app) };
   for (const line of ["/session unbind", "/session idle 1", "/session max-age off"]) {

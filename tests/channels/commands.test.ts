@@ -23,7 +23,7 @@ const MESSAGE: InboundMessage = {
   replyTo: { channel: "telegram", to: "7" },
 };
 
-test("only a message of one's own words is a command: no caption, no edit, nothing passed on", () => {
+test("only an original message is a command: no caption, no edit, nothing forwarded", () => {
   expect(readCommand(MESSAGE)).toEqual({ command: "stop", args: "" });
   expect(readCommand({ ...MESSAGE, quoted: { text: "/reset" } })).toEqual({ command: "stop", args: "" });
   expect(readCommand({ ...MESSAGE, text: "what?", quoted: { text: "/reset" } })).toBeUndefined();
@@ -34,7 +34,7 @@ test("only a message of one's own words is a command: no caption, no edit, nothi
   expect(readCommand({ ...MESSAGE, text: "/frobnicate", nativeCommand: true })?.command).toBe("help");
 });
 
-test("a command for another bot is not ours, whether or not we know our own name", () => {
+test("ignores a command for another bot, whether or not we know our own name", () => {
   const named = { ...MESSAGE, accountName: "Parley_Bot" };
   expect(readCommand({ ...named, text: "/stop@parley_bot" })?.command).toBe("stop");
   expect(readCommand({ ...named, text: "/stop@other_bot", mentioned: true })).toBeUndefined();
@@ -42,7 +42,7 @@ test("a command for another bot is not ours, whether or not we know our own name
   expect(readCommand({ ...MESSAGE, text: "/stop@somebody", mentioned: true })?.command).toBe("stop");
 });
 
-test("CO2: what is for owners changes nothing when somebody else gives it, and is refused in a few words", async () => {
+test("CO2: an owner's command by somebody else is refused and changes nothing", async () => {
   const stage = await open({ play: held });
   const runId = await stage.says("telegram:9", "work", GROUP);
   await running(stage, runId);
@@ -62,7 +62,7 @@ test("CO2: what is for owners changes nothing when somebody else gives it, and i
   expect((await stage.session(GROUP))?.model).toBe("offline/rehearsal");
 });
 
-test("CW1: in a group one stops what one began oneself, and an owner stops everything", async () => {
+test("CW1: in a group people stop only their own runs, and an owner stops everything", async () => {
   const stage = await open({ play: held });
   const first = await stage.says("telegram:9", "mine", GROUP);
   const second = await stage.says("telegram:7", "yours", GROUP);
@@ -87,7 +87,7 @@ test("CW1: the same id on another channel is another person", async () => {
   expect(await stateOf(stage, runId)).toBe("running");
 });
 
-test("CW1: in a direct chat everything is stopped but what another person began", async () => {
+test("CW1: in a direct chat /stop stops everything except runs of another person", async () => {
   const stage = await open({ play: held });
   const theirs = await stage.says("telegram:9", "theirs");
   await running(stage, theirs);
@@ -97,7 +97,7 @@ test("CW1: in a direct chat everything is stopped but what another person began"
   expect(await stage.give("/stop", { id: "9" })).toBe("Stopped: 1 run.");
 });
 
-test("CW1: who began all that runs in a group does not stop what an operator's call began there", async () => {
+test("CW1: a person in a group does not stop runs that an operator's call started", async () => {
   const stage = await open({ play: held });
   await stage.call(GROUP, "sessions_spawn", { task: "dig" });
   const [child] = await stage.children(GROUP);
@@ -112,7 +112,7 @@ test("CW1: who began all that runs in a group does not stop what an operator's c
   ]);
 });
 
-test("CO2: where groups share the conversation, a direct chat is no way round what is for owners in groups", async () => {
+test("CO2: a direct chat that shares its conversation with groups has the groups' restrictions", async () => {
   const stage = await open({ play: held });
   await stage.store.transaction((tx) => insertSession(tx, sessionRow("global", { kind: "main" })));
   const before = await stage.session("global");
@@ -125,7 +125,7 @@ test("CO2: where groups share the conversation, a direct chat is no way round wh
   );
 });
 
-test("/stop ends the sub-agents of one's own run, also when that has ended itself", async () => {
+test("/stop stops the sub-agents of the person's own run, even if that run has finished", async () => {
   const play: SpawnPlay = (turn) =>
     turn.session.key === GROUP
       ? turn.tool("sessions_spawn", { task: "dig" }).then(() => "begun")
@@ -143,7 +143,7 @@ test("/stop ends the sub-agents of one's own run, also when that has ended itsel
   expect(await stateOf(stage, job?.runId ?? "")).toBe("aborted");
 });
 
-test("/new and /reset begin a transcript and end what was accepted before; arguments change nothing", async () => {
+test("/new and /reset start a new transcript and cancel earlier runs; with arguments they change nothing", async () => {
   const stage = await open({ play: held });
   const runId = await stage.says("telegram:7", "old");
   await running(stage, runId);
@@ -158,7 +158,7 @@ test("/new and /reset begin a transcript and end what was accepted before; argum
   expect((await stage.session(MAIN))?.sessionId).not.toBe(after?.sessionId);
 });
 
-test("/model, /think and /verbose show and choose; what is not valid is answered with what is", async () => {
+test("/model, /think and /verbose show and set values; an invalid value is answered with the valid ones", async () => {
   const stage = await open();
   expect(await stage.give("/model")).toContain("`offline/rehearsal` (the agent's)");
   expect(await stage.give("/model nonsense")).toContain("valid: offline/rehearsal");
@@ -181,7 +181,7 @@ test("/model, /think and /verbose show and choose; what is not valid is answered
   expect((await stage.session(MAIN))?.verboseLevel).toBe("full");
 });
 
-test("an agent that is a program of its own keeps the model that it chooses", async () => {
+test("an agent that is an outside program keeps the model that it chooses", async () => {
   const runtime = {
     type: "acp" as const,
     command: ["agent"],
@@ -196,7 +196,7 @@ test("an agent that is a program of its own keeps the model that it chooses", as
   expect((await stage.session(MAIN))?.model).toBeUndefined();
 });
 
-test("/send is an owner's: it sets and clears what goes before the rules", async () => {
+test("/send is for owners: it sets and clears the override of the send rules", async () => {
   const stage = await open();
   const owner = { isOwner: true };
   expect(await stage.give("/send", owner)).toContain("`inherit` now");
@@ -210,7 +210,7 @@ test("/send is an owner's: it sets and clears what goes before the rules", async
   expect((await stage.session(MAIN))?.sendPolicy).toBeUndefined();
 });
 
-test("I9: /sessions and /subagents show what the conversation itself sees, and nothing else", async () => {
+test("I9: /sessions and /subagents show only sessions that the conversation can see", async () => {
   const play: SpawnPlay = (turn) =>
     turn.input === "go"
       ? turn.tool("sessions_spawn", { task: "dig deep", label: "digger" }).then(() => "ok")
@@ -268,7 +268,7 @@ test("/subagents cancels by id, label or all, and shows what one has said", asyn
   }
 });
 
-test("in a group a sub-agent is cancelled by whoever asked for it, or by an owner", async () => {
+test("in a group only the person who started a sub-agent, or an owner, cancels it", async () => {
   const play: SpawnPlay = (turn) =>
     turn.session.key === GROUP ? turn.tool("sessions_spawn", { task: "dig" }).then(() => "ok") : held(turn);
   const stage = await open({ play });
@@ -281,7 +281,7 @@ test("in a group a sub-agent is cancelled by whoever asked for it, or by an owne
   expect(await stage.give("/subagents cancel all", { ...inGroup, id: "7" })).toBe("Cancelled: 1 sub-agent.");
 });
 
-test("CW1: in a direct chat that several share, nobody cancels what another person asked for", async () => {
+test("CW1: in a shared direct chat nobody cancels another person's sub-agent", async () => {
   const play: SpawnPlay = (turn) =>
     turn.session.key === MAIN ? turn.tool("sessions_spawn", { task: "dig" }).then(() => "ok") : held(turn);
   const stage = await open({ play });
@@ -315,7 +315,7 @@ test("MO1: labels, names and texts of others are harmless in an answer, and secr
   expect(await stage.give("/status")).not.toContain("\u202E");
 });
 
-test("/status tells state, model, use and work that is left", async () => {
+test("/status shows state, model, usage and remaining work", async () => {
   const stage = await open({ play: held });
   const runId = await stage.says("telegram:7", "work");
   await running(stage, runId);
@@ -326,7 +326,7 @@ test("/status tells state, model, use and work that is left", async () => {
   expect(told).toContain("1 message waiting, 0 sub-agents at work");
 });
 
-test("/whoami names a person as the settings would, and /help shows each what is theirs", async () => {
+test("/whoami shows a person's name in settings, and /help only the person's commands", async () => {
   const stage = await open();
   const told = await stage.give("/whoami");
   expect(told).toContain("`telegram:7`");
@@ -342,7 +342,7 @@ test("/whoami names a person as the settings would, and /help shows each what is
   expect(await stage.give("/frobnicate")).toMatch(/^There is no command `\/frobnicate`\. Send a command/);
 });
 
-test("CO1: a unit that is undone leaves nothing of its command", async () => {
+test("CO1: a transaction that is rolled back leaves nothing of its command", async () => {
   const stage = await open({ play: held });
   const runId = await stage.says("telegram:7", "work");
   await running(stage, runId);
@@ -360,7 +360,7 @@ test("CO1: a unit that is undone leaves nothing of its command", async () => {
   expect(await stateOf(stage, runId)).toBe("running");
 });
 
-test("where nothing was said yet there is nothing to command; who one is, is told all the same", async () => {
+test("before the first message commands say that there is no conversation; /whoami works", async () => {
   const stage = await open();
   const nowhere = { sessionKey: "agent:main:telegram:group:-5", chatType: "group" } as const;
   for (const line of ["/status", "/stop", "/think high", "/sessions"]) {

@@ -1,4 +1,4 @@
-// How the bot stays connected to Discord, and what is not lost when it is not: DC1-3, DK1-2, DN1-3, DQ1-2, DU1.
+// How the bot stays connected to Discord, and loses nothing when it is not: DC1-3, DK1-2, DN1-3, DQ1-2, DU1.
 
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
@@ -35,7 +35,7 @@ async function listening(server: DiscordServer, host: HostParts) {
   };
 }
 
-test("DN3, DN1: asked for a new connection, it takes the session up again, and nobody notices", async () => {
+test("DN3, DN1: resumes the session silently when Discord requests a new connection", async () => {
   const { server, accounts, texts, heard } = await listeningDiscord();
   const since = accounts.statuses()[0]?.since;
   server.say({ channel_id: DIRECT, content: "before" });
@@ -50,7 +50,7 @@ test("DN3, DN1: asked for a new connection, it takes the session up again, and n
   expect(accounts.statuses()[0]).toMatchObject({ state: "ready", since });
 });
 
-test("DC3: of the connections that have ended none comes back: the library would open them again by itself", async () => {
+test("DC3: a closed connection does not come back: the library would reopen it by itself", async () => {
   const server = await startDiscord();
   server.rules.heartbeatMs = 100;
   const { texts } = await listeningDiscord({ server });
@@ -65,7 +65,7 @@ test("DC3: of the connections that have ended none comes back: the library would
   await expect.poll(texts).toEqual(["once"]);
 }, 20_000);
 
-test("DN1: what is being stored when the connection ends is not asked for again", async () => {
+test("DN1: an event that is being stored when the connection ends is not requested again", async () => {
   const host = recordingHost();
   const held = Promise.withResolvers<void>();
   const receive = host.receive.bind(host);
@@ -85,7 +85,7 @@ test("DN1: what is being stored when the connection ends is not asked for again"
   expect(texts()).toEqual(["slow", "behind"]);
 });
 
-test("DK1: the first message of a channel is written down as read at once: a crash may follow", async () => {
+test("DK1: stores the first message of a channel as read at once: a crash may follow", async () => {
   const { server, host, heard } = await listeningDiscord();
   const message = server.say({ channel_id: DIRECT, content: "hello" });
   await heard(1);
@@ -93,7 +93,7 @@ test("DK1: the first message of a channel is written down as read at once: a cra
   expect(host.cursors.get("default channels")).toBe(JSON.stringify([DIRECT]));
 });
 
-test("DN1: a session that is no more is begun anew; what was missed comes before what is new", async () => {
+test("DN1: a lost session is replaced by a new one; missed messages come before new ones", async () => {
   const { server, texts, heard } = await listeningDiscord();
   server.say({ channel_id: DIRECT, content: "before" });
   server.say({ channel_id: ROOM, content: "room" });
@@ -109,7 +109,7 @@ test("DN1: a session that is no more is begun anew; what was missed comes before
   expect(texts().indexOf("missed")).toBeLessThan(texts().indexOf("new"));
 });
 
-test("op 9 for a session under way: identify anew", async () => {
+test("op 9 for a running session: identifies again", async () => {
   const { server, texts, heard } = await listeningDiscord();
   server.gateway.invalidate();
   await expect.poll(() => server.gateway.identified.length, { timeout: 5_000 }).toBe(2);
@@ -118,7 +118,7 @@ test("op 9 for a session under way: identify anew", async () => {
   expect(texts()).toEqual(["still here"]);
 });
 
-test("DN1, I2: a short absence of the process is closed by Discord, also where nothing was said before", async () => {
+test("DN1, I2: Discord resends events after a short absence, also in channels without earlier messages", async () => {
   const host = recordingHost();
   const server = await startDiscord();
   const first = await listening(server, host);
@@ -133,7 +133,7 @@ test("DN1, I2: a short absence of the process is closed by Discord, also where n
   expect(server.gateway.identified).toHaveLength(1);
 });
 
-test("DU1: after a long absence a channel is read in pages, in order, and not what is older than a day", async () => {
+test("DU1: after a long absence reads a channel in pages, in order, without messages older than a day", async () => {
   const host = recordingHost();
   const { server, heard, accounts } = await listeningDiscord({ host });
   server.say({ channel_id: DIRECT, content: "seen" });
@@ -151,7 +151,7 @@ test("DU1: after a long absence a channel is read in pages, in order, and not wh
   expect(host.cursors.get("default channels")).toBe(JSON.stringify([DIRECT]));
 });
 
-test("DN2: what was missed and could not be stored is read the next time", async () => {
+test("DN2: a missed message that could not be stored is read the next time", async () => {
   const host = recordingHost();
   const { server, heard, accounts } = await listeningDiscord({ host });
   server.say({ channel_id: DIRECT, content: "seen" });
@@ -168,7 +168,7 @@ test("DN2: what was missed and could not be stored is read the next time", async
   await expect.poll(() => again.texts()).toEqual(["seen", "missed", "new"]);
 });
 
-test("DC2, DK1: what is not stored is not confirmed, and comes again in order", async () => {
+test("DC2, DK1: an event that is not stored is not acknowledged, and arrives again in order", async () => {
   const host = recordingHost();
   const held = Promise.withResolvers<void>();
   const receive = host.receive.bind(host);
@@ -192,7 +192,7 @@ test("DC2, DK1: what is not stored is not confirmed, and comes again in order", 
   expect(texts()).toEqual(["quick", "slow", "behind"]);
 });
 
-test("a gateway that no longer answers the beats is left, and taken up again", async () => {
+test("leaves a gateway that does not answer heartbeats, and resumes", async () => {
   const server = await startDiscord();
   server.rules.heartbeatMs = 60;
   const { texts } = await listeningDiscord({ server });
@@ -202,7 +202,7 @@ test("a gateway that no longer answers the beats is left, and taken up again", a
   await expect.poll(texts, { timeout: 5_000 }).toContain("hello");
 });
 
-test("DQ2: more than can be stored at once ends the connection, and nothing of it is lost", async () => {
+test("DQ2: too many events close the connection, and none is lost", async () => {
   const host = recordingHost();
   const gate = Promise.withResolvers<void>();
   const receive = host.receive.bind(host);
@@ -221,7 +221,7 @@ test("DQ2: more than can be stored at once ends the connection, and nothing of i
   expect([...new Set(texts())]).toEqual(flood);
 }, 20_000);
 
-test("DC1: hostile frames are left out, and end neither the account nor the process", async () => {
+test("DC1: skips hostile frames; the account and the process continue", async () => {
   const { server, texts, state } = await listeningDiscord();
   const twisted = {
     ...{
@@ -265,7 +265,7 @@ test("DC1: hostile frames are left out, and end neither the account nor the proc
   expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
 });
 
-test("an intent that is switched off in the portal is told with the switch's name, and rarely tried again", async () => {
+test("reports an intent that is disabled in the portal by its name, and retries rarely", async () => {
   const server = await startDiscord();
   server.rules.intents = 1 | (1 << 9) | (1 << 12);
   const { ended } = await listening(server, recordingHost());
@@ -276,7 +276,7 @@ test("an intent that is switched off in the portal is told with the switch's nam
   });
 });
 
-test("too many connections in a day, and an address that is not Discord's, are told", async () => {
+test("reports too many connections in a day, and a URL that is not Discord's", async () => {
   const server = await startDiscord();
   server.rules.startsLeft = 0;
   const tooMany = await listening(server, recordingHost());
@@ -293,7 +293,7 @@ test("too many connections in a day, and an address that is not Discord's, are t
   });
 });
 
-test("a gateway that takes the connection and says nothing is given up", async () => {
+test("gives up a gateway that accepts the connection and stays silent", async () => {
   const server = await startDiscord();
   server.gateway.fallSilent(true);
   const world = fakeWorld();
@@ -305,7 +305,7 @@ test("a gateway that takes the connection and says nothing is given up", async (
   await expect.poll(() => server.gateway.connections()).toBe(0);
 });
 
-test("DC3: told to stop at any moment, it leaves no connection", async () => {
+test("DC3: a stop at any time leaves no connection", async () => {
   const server = await startDiscord();
   for (let moment = 0; moment < 6; moment += 1) {
     const { ended, stop } = await listening(server, recordingHost());
@@ -318,7 +318,7 @@ test("DC3: told to stop at any moment, it leaves no connection", async () => {
   }
 });
 
-test("DC3: told to stop while the connection is being opened, it waits for nobody and leaves no socket", async () => {
+test("DC3: a stop while the connection opens does not wait and leaves no socket", async () => {
   const mute = createServer();
   const sockets = new Set<Socket>();
   mute.on("connection", (socket) => {
@@ -341,7 +341,7 @@ test("DC3: told to stop while the connection is being opened, it waits for nobod
   await expect.poll(() => sockets.size).toBe(0);
 }, 15_000);
 
-test("a session of another bot, or at an address that the token must not go to, is not taken up", async () => {
+test("does not resume a session of another bot, or at a URL that must not get the token", async () => {
   for (const more of [
     { botId: "1" },
     { url: "ftp://elsewhere.example" },
@@ -358,7 +358,7 @@ test("a session of another bot, or at an address that the token must not go to, 
   }
 });
 
-test("a place where a session can't be taken up any more is not asked twice", async () => {
+test("does not try twice to resume a lost session", async () => {
   const host = recordingHost();
   const server = await startDiscord();
   const session = { id: "s", sequence: 5, botId: BOT.id, restUrl: server.restUrl, url: "ws://127.0.0.1:1" };
@@ -367,7 +367,7 @@ test("a place where a session can't be taken up any more is not asked twice", as
   expect(server.gateway.identified).toHaveLength(1);
 });
 
-test("what Discord must be asked for first is asked for again, and a place that stays hidden is passed by", async () => {
+test("retries a request for an unknown channel, and skips a channel that stays hidden", async () => {
   const { server, texts } = await listeningDiscord();
   const body = { message: "500", code: 0 };
   server.fault(new RegExp(`^GET /channels/${HIDDEN}$`), { kind: "status", status: 500, body }, 2);

@@ -30,7 +30,7 @@ async function said(ground: Awaited<ReturnType<typeof listeningDiscord>>): Promi
   return ground.host.received.slice(0, -1);
 }
 
-test("DI3: a direct chat is the person's; a room's settings may name it by its server", async () => {
+test("DI3: a direct chat has the person's id; settings may name a channel by its server", async () => {
   const ground = await listeningDiscord();
   ground.server.say({ channel_id: DIRECT, author: { ...ADA, username: "owner" }, content: "hi" });
   ground.server.say({ channel_id: ROOM, content: "hi", member: { nick: "Countess" } });
@@ -41,7 +41,7 @@ test("DI3: a direct chat is the person's; a room's settings may name it by its s
   expect(room?.sender).toEqual({ id: ADA.id, name: "Countess" });
 });
 
-test("DI2: threads are told by parent and own id, also those that were never heard of, and posts of a forum", async () => {
+test("DI2: identifies threads by parent and own id, including unknown ones and forum posts", async () => {
   const ground = await listeningDiscord();
   const { server } = ground;
   const post = "450000000000000001";
@@ -61,14 +61,14 @@ test("DI2: threads are told by parent and own id, also those that were never hea
   expect(server.asked.filter(({ path }) => path === `/channels/${post}`)).toHaveLength(1);
 });
 
-test("a place that is gone when its message is read is left out; its neighbours are not", async () => {
+test("skips a message of a deleted channel, and reads the others", async () => {
   const ground = await listeningDiscord();
   const message = { ...ground.server.say({ channel_id: DIRECT, content: "x" }, true), guild_id: GUILD };
   ground.server.gateway.dispatch("MESSAGE_CREATE", { ...message, channel_id: "499999999999999999" });
   expect(await said(ground)).toEqual([]);
 });
 
-test("mentioned: by name, by the bot's own role, by a reply; not by everyone, nor by another role", async () => {
+test("a mention is the name, the bot's own role or a reply, but not @everyone or another role", async () => {
   const ground = await listeningDiscord();
   const { server } = ground;
   const room = (more: Json) => server.say({ channel_id: ROOM, ...more });
@@ -91,7 +91,7 @@ test("mentioned: by name, by the bot's own role, by a reply; not by everyone, no
   expect(server.asked.filter(({ path }) => path.endsWith("/roles"))).toHaveLength(1);
 });
 
-test("numbers in a text become names where they are known", async () => {
+test("ids in a text become names if known", async () => {
   const ground = await listeningDiscord();
   const content = `<@${BOB.id}> and <@${BOT.id}>: see <#${ROOM}>, <#123456789012345678> <:wave:1> <a:dance:2> <@9>`;
   ground.server.say({ channel_id: ROOM, content, mentions: [BOB, BOT] });
@@ -99,7 +99,7 @@ test("numbers in a text become names where they are known", async () => {
   expect(message?.text).toBe("@Bob and @parley: see #general, <#123456789012345678> :wave: :dance: <@9>");
 });
 
-test("what is no text is told as a note; what was passed on says so", async () => {
+test("other content becomes a note; forwarded text says so", async () => {
   const ground = await listeningDiscord();
   const direct = (more: Json) => ground.server.say({ channel_id: DIRECT, ...more });
   direct({ sticker_items: [{ id: "1", name: "Wave\n[evil]", format_type: 1 }] });
@@ -120,7 +120,7 @@ test("what is no text is told as a note; what was passed on says so", async () =
   expect(heard.map(({ forwarded }) => forwarded === true)).toEqual([false, false, false, false, true]);
 });
 
-test("what is no object in a list is as if it were not there: no file, no note", async () => {
+test("ignores items of a list that are not objects", async () => {
   const ground = await listeningDiscord();
   const junk = { attachments: [null, 7, "x"], sticker_items: ["x"], embeds: [null], mentions: [1] };
   ground.server.say({ channel_id: DIRECT, content: "", ...junk });
@@ -129,7 +129,7 @@ test("what is no object in a list is as if it were not there: no file, no note",
   expect(heard.map(({ text, media }) => ({ text, media }))).toEqual([{ text: "hello", media: [] }]);
 });
 
-test("DI1: bots, web hooks, Discord's notices, the bot itself and empty messages are nobody", async () => {
+test("DI1: ignores bots, web hooks, Discord's notices, the bot itself and empty messages", async () => {
   const ground = await listeningDiscord();
   const room = (more: Json) => ground.server.say({ channel_id: ROOM, content: "psst", ...more });
   room({ author: { ...BOB, bot: true } });
@@ -147,7 +147,7 @@ test("DI1: bots, web hooks, Discord's notices, the bot itself and empty messages
   expect(await said(ground)).toEqual([]);
 });
 
-test("a change is one when somebody changed it: not when a link is shown, or an old message pinned", async () => {
+test("an edit is a change by its author, not a link preview or a pin", async () => {
   const ground = await listeningDiscord();
   const { server } = ground;
   const message = server.say({ channel_id: DIRECT, content: "first" });

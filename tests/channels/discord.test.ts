@@ -43,7 +43,7 @@ async function opened() {
 }
 
 describe("Discord: text that leaves", () => {
-  test("DO1: pings nobody and grows no preview, whatever a model writes", async () => {
+  test("DO1: a model's text pings nobody and gets no link preview", async () => {
     const { server, channel } = await opened();
     const said = `@everyone <@${ADA.id}> <@&200000000000000003> see https://example.org`;
     expect(await channel.deliver(text(ROOM, said))).toEqual({ kind: "sent" });
@@ -51,7 +51,7 @@ describe("Discord: text that leaves", () => {
     expect(body).toMatchObject({ content: said, allowed_mentions: { parse: [] }, flags: 4 });
   });
 
-  test("DO2: an attempt whose end is not known is made once more, and shows the text once", async () => {
+  test("DO2: repeats an attempt with an unknown result once, and shows the text once", async () => {
     const { server, channel, asked } = await opened();
     server.fault(SEND, { kind: "cut" });
     expect(await channel.deliver(text(ROOM, "once"))).toEqual({ kind: "sent" });
@@ -59,7 +59,7 @@ describe("Discord: text that leaves", () => {
     expect(asked(SEND)).toHaveLength(2);
   });
 
-  test("DO2: parts of one text, and two texts with the same words, are different to Discord", async () => {
+  test("DO2: parts of one text, and two equal texts, have different nonces", async () => {
     const { server, channel } = await opened();
     const first = text(ROOM, "same", { deliveryId: "d", part: 1, parts: 2 });
     await channel.deliver(first);
@@ -71,7 +71,7 @@ describe("Discord: text that leaves", () => {
     expect(nonces.every((nonce) => nonce.length <= 25)).toBe(true);
   });
 
-  test("DO2, I5: what is said to the second attempt does not hide that the first may have arrived", async () => {
+  test("DO2, I5: the outcome stays unknown if the second attempt fails: the first may have arrived", async () => {
     const { server, channel } = await opened();
     server.fault(SEND, { kind: "cut" });
     server.fault(SEND, { kind: "status", status: 403, body: { message: "Missing Access", code: 50001 } });
@@ -79,13 +79,13 @@ describe("Discord: text that leaves", () => {
     expect(server.sent).toHaveLength(1);
   });
 
-  test("I5: an answer that can't be read, behind a success, is a success", async () => {
+  test("I5: a success with an unreadable answer is a success", async () => {
     const { server, channel } = await opened();
     server.fault(SEND, { kind: "text", text: "{ not json" });
     expect(await channel.deliver(text(ROOM, "hello"))).toEqual({ kind: "sent" });
   });
 
-  test.each([502, 503])("I5: %i took nothing: it is tried again later", async (status) => {
+  test.each([502, 503])("I5: status %i means not sent: the text is retried later", async (status) => {
     const { server, channel, asked } = await opened();
     server.fault(SEND, { kind: "status", status, body: {} });
     expect((await channel.deliver(text(ROOM, "later"))).kind).toBe("retry");
@@ -107,7 +107,7 @@ describe("Discord: text that leaves", () => {
     expect(world.pendingDelays()).toEqual([]);
   });
 
-  test("a limit that Discord has announced before is honoured without asking", async () => {
+  test("respects a rate limit that Discord announced, without a request", async () => {
     const { server, channel, asked } = await opened();
     const headers = {
       "x-ratelimit-limit": "5",
@@ -121,7 +121,7 @@ describe("Discord: text that leaves", () => {
     expect(asked(SEND)).toHaveLength(1);
   });
 
-  test("a token that was refused is used again: only settings or the portal can mend it", async () => {
+  test("tries a refused token again: only settings or the portal can fix it", async () => {
     const { server, channel } = await opened();
     server.rules.token = "another";
     const refused = await channel.deliver(text(ROOM, "hello"));
@@ -134,7 +134,7 @@ describe("Discord: text that leaves", () => {
     expect(await channel.deliver(text(ROOM, "hello"))).toEqual({ kind: "sent" });
   });
 
-  test("a person is written to in the direct chat with them, which is looked for once", async () => {
+  test("writes to a person in their direct chat, which is looked up once", async () => {
     const { server, channel, asked } = await opened();
     expect(await channel.deliver(text(ADA.id, "hello"))).toEqual({ kind: "sent" });
     expect(await channel.deliver(text(BOB.id, "you too"))).toEqual({ kind: "sent" });
@@ -152,7 +152,7 @@ describe("Discord: text that leaves", () => {
     [FORUM, "text can't be sent"],
     ["general", "is not a Discord id"],
     ["../../users/@me", "is not a Discord id"],
-  ])("a place that takes no text (%s) is told in words", async (to, words) => {
+  ])("explains why a chat accepts no text (%s)", async (to, words) => {
     const { server, channel } = await opened();
     server.channels.set(HIDDEN, { id: HIDDEN, type: 0, guild_id: "1" });
     const outcome = await channel.deliver(text(to, "hello"));
@@ -198,7 +198,7 @@ describe("Discord: threads", () => {
     expect(server.sent[0]?.channelId).toBe(threadId);
   });
 
-  test("inside a thread it is one beside it; a forum's begins with a message; news have their own", async () => {
+  test("opens a thread beside a thread, a forum thread with a message, and an announcement thread", async () => {
     const { server, channel } = await opened();
     for (const at of [route(ROOM, THREAD), route(FORUM), route(NEWS)]) {
       const thread = await channel.openThread?.(at, "t".repeat(300));
@@ -208,7 +208,7 @@ describe("Discord: threads", () => {
     }
   });
 
-  test("in direct messages there are none, and a refusal says why", async () => {
+  test("direct messages have no threads, and a refusal says why", async () => {
     const { server, channel } = await opened();
     expect(await channel.openThread?.(route(DIRECT), "x")).toMatchObject({
       ok: false,
@@ -223,7 +223,7 @@ describe("Discord: threads", () => {
     expect(await channel.openThread?.(route("room"), "x")).toMatchObject({ ok: false });
   });
 
-  test("a thread that was archived is open again once something is said in it", async () => {
+  test("a message reopens an archived thread", async () => {
     const { server, channel } = await opened();
     server.channels.set(THREAD, { ...server.channels.get(THREAD), thread_metadata: { archived: true } });
     expect(await channel.deliver(text(ROOM, "back", { route: route(ROOM, THREAD) }))).toEqual({

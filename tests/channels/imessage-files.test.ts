@@ -19,7 +19,7 @@ function ground() {
 }
 
 describe("a file that Messages keeps", () => {
-  test("is read whole, below a folder that is allowed", async () => {
+  test("is read whole inside an allowed folder", async () => {
     const { inside, read } = ground();
     const found = await read(join(inside, "ab", "note.txt"));
     expect(found.ok && Buffer.from(found.value).toString()).toBe("hello");
@@ -27,7 +27,7 @@ describe("a file that Messages keeps", () => {
     expect(same.ok).toBe(true);
   });
 
-  test("IF1: is not read elsewhere, whichever way leads there", async () => {
+  test("IF1: is not read outside, by any path", async () => {
     const { inside, outside, read } = ground();
     symlinkSync(join(outside, "secret.txt"), join(inside, "link.txt"));
     symlinkSync(outside, join(inside, "folder"));
@@ -47,7 +47,7 @@ describe("a file that Messages keeps", () => {
     expect(await read(join(outside, "secret.txt"), 100, [])).toMatchObject({ ok: false });
   });
 
-  test("IF1: a link inside, and the folder itself being one, are no harm", async () => {
+  test("IF1: a link to a file inside, or to the folder itself, is followed", async () => {
     const { inside, outside, read } = ground();
     symlinkSync(join(inside, "ab", "note.txt"), join(inside, "alias.txt"));
     symlinkSync(inside, join(outside, "messages"));
@@ -59,7 +59,7 @@ describe("a file that Messages keeps", () => {
     ).toBe(true);
   });
 
-  test("IF2: too large a file, a folder, a pipe and a device are told, and never waited for", async () => {
+  test("IF2: reports a file that is too large, a folder, a pipe and a device without blocking", async () => {
     const { inside, read } = ground();
     expect(await read(join(inside, "ab", "note.txt"), 4)).toMatchObject({ ok: false, code: "too_large" });
     expect(await read(join(inside, "ab"))).toMatchObject({ ok: false, code: "file_problem" });

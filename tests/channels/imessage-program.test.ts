@@ -28,7 +28,7 @@ test("IP1: it gets a home, a language and a search path, and nothing of the gate
   expect(names).toEqual(["HOME", "LANG", "LOGNAME", "PATH", "USER"]);
 });
 
-test("one that does not answer its first question is ended, and told", async () => {
+test("stops and reports a program that does not answer its first request", async () => {
   const world = fakeWorld();
   const started = startProgram(script("process.stdin.resume()"), world);
   const failed = expect(started).rejects.toThrow("gave no answer within 20 s");
@@ -37,7 +37,7 @@ test("one that does not answer its first question is ended, and told", async () 
   await failed;
 });
 
-test("IP4: one that hears neither the end of its input nor SIGTERM is killed, with what it started", async () => {
+test("IP4: kills a program that ignores the end of its input and SIGTERM, with its children", async () => {
   const world = fakeWorld();
   const stubborn = 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1_000);';
   const child = `const { pid } = require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(stubborn)}]);`;
@@ -63,7 +63,7 @@ function isThere(pid: number): boolean {
   }
 }
 
-test("IP2: what is asked of one that has ended was not got; what it had when it ended may have been done", async () => {
+test("IP2: a request after the exit was not received; a request that was pending at the exit may have been done", async () => {
   const world = fakeWorld({ clock: "real" });
   const body = `if (call.method === "end") process.exit(7); ${ECHO}`;
   const program = await startProgram(script(answering(body)), world);
@@ -72,7 +72,7 @@ test("IP2: what is asked of one that has ended was not got; what it had when it 
   expect(await program.request("send", {}, 20_000)).toMatchObject({ kind: "failed", reached: false });
 });
 
-test("IP3: one that does not read is not written to without end", async () => {
+test("IP3: input that the program does not read is bounded", async () => {
   const world = fakeWorld({ clock: "real" });
   // Reads its first line, and no more.
   const once = `process.stdin.once("data", (line) => { process.stdin.pause();
@@ -86,7 +86,7 @@ test("IP3: one that does not read is not written to without end", async () => {
   for (const answer of await Promise.all(answers)) expect(answer.kind).toBe("failed");
 });
 
-test("lines in pieces, several in one piece, and between them what is no message", async () => {
+test("reads lines in pieces, several lines in one piece, and skips invalid lines", async () => {
   const world = fakeWorld({ clock: "real" });
   const body = `const text = JSON.stringify({ id: call.id, result: { text: "é\u{1F600}" } });
     if (call.method === "a") { globalThis.held = text.slice(30); process.stdout.write("a banner\\n\\n{\\n" + text.slice(0, 30)); }

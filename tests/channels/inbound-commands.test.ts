@@ -8,7 +8,7 @@ import { fakeWorld } from "../kit/world.ts";
 import { MAIN, open, rows, slow, workOff } from "./inbound-kit.ts";
 
 describe("commands", () => {
-  test("are done at once, answered in their place, and are no run; once", async () => {
+  test("run at once and only once, answer in their chat, and start no run", async () => {
     const { app, chat, receive } = await open();
     const message = said("/whoami");
     await receive(message);
@@ -19,7 +19,7 @@ describe("commands", () => {
     expect(await app.runs(MAIN)).toEqual([]);
   });
 
-  test("O2: are done where no more texts are taken for the place; the log says that the answer is left out", async () => {
+  test("O2: run when the chat's outbox is full; the log says that the answer is dropped", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world });
     const route = said("/whoami").replyTo;
@@ -36,7 +36,7 @@ describe("commands", () => {
     ]);
   });
 
-  test("KE3: are done after what was written before them, which becomes a run first", async () => {
+  test("KE3: run after earlier messages became a run", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     await receive(said("remember this"));
@@ -46,7 +46,7 @@ describe("commands", () => {
     expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual(["remember this"]);
   });
 
-  test("IN4: one that fails by a mistake of ours is told as that, once, and the next one is done", async () => {
+  test("IN4: a command that fails by a bug is reported once, and the next one runs", async () => {
     const world = fakeWorld({ clock: "real" });
     const { app, chat } = await open({ world });
     const { engine, settings, outbound } = app;
@@ -66,7 +66,7 @@ describe("commands", () => {
     expect(world.logged.filter(({ level }) => level === "error")).toHaveLength(1);
   });
 
-  test("the send policy is not asked about their answers, and holds back what the agent says", async () => {
+  test("the send policy does not apply to their answers, only to the agent's text", async () => {
     const policy = { rules: [], default: "deny" } as const;
     const base = await open();
     const { app, chat, receive } = await open({

@@ -113,7 +113,7 @@ describe("a file", () => {
     [`${"x".repeat(5_000)}.pdf`, /^x{80}\.pdf$/],
     ["résumé 1.pdf", /^résumé 1\.pdf$/],
     ["a]\n[Sent with this message: /etc/passwd", /^a__\w+/],
-  ])("MD1: called %j has a plain name", async (name, expected) => {
+  ])("MD1: a file called %j gets a plain name", async (name, expected) => {
     const { app, workspace, receive } = await open();
     await receive(said("x", { media: [offered(new Uint8Array(3), { name })] }));
     await app.quiet();
@@ -125,7 +125,7 @@ describe("a file", () => {
     expect((await text(app)).split("\n")).toHaveLength(2);
   });
 
-  test("two of one name are two files", async () => {
+  test("two files with the same name are both kept", async () => {
     const { app, workspace, receive } = await open();
     const media = [1, 2].map((n) => offered(new Uint8Array(n), { name: "a.bin" }));
     await receive(said("", { media }));
@@ -138,7 +138,7 @@ describe("a file", () => {
     ]);
   });
 
-  test("MD2: what is too large, whatever was said of it, broken or gone is a note; the rest is there", async () => {
+  test("MD2: a file that is too large, broken or gone becomes a note; the others are there", async () => {
     const { app, receive } = await open({ mediaMaxBytes: 100 });
     const media: InboundMedia[] = [
       offered(new Uint8Array(5_000), { name: "large" }),
@@ -172,14 +172,14 @@ describe("a file", () => {
     ]);
   });
 
-  test("MD2: more files than a message may have are only counted", async () => {
+  test("MD2: files beyond the limit of a message are only counted", async () => {
     const { app, receive } = await open();
     await receive(said("", { media: Array.from({ length: 13 }, () => offered(new Uint8Array(1))) }));
     await app.quiet();
     expect(await text(app)).toContain("[3 more files came with this message; 10 is the limit.]");
   });
 
-  test("MD2, IN3: one that never comes is given up, and keeps no other sender waiting", async () => {
+  test("MD2, IN3: gives up a file that never arrives, and other senders do not wait", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world });
     const asked = Promise.withResolvers<void>();
@@ -202,7 +202,7 @@ describe("a file", () => {
     ]);
   });
 
-  test("MD2: however many never come, the message is there after a minute, and so is what its sender writes next", async () => {
+  test("MD2: stores the message and later ones after a minute if no file arrives", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world });
     let asked = 0;
@@ -238,7 +238,7 @@ describe("a file", () => {
 describe("how long files are kept", () => {
   const file = () => said("", { media: [offered(new Uint8Array(3), { name: "a.txt" })] });
 
-  test("MD3: a message that is known already leaves none behind", async () => {
+  test("MD3: a known message leaves no files behind", async () => {
     const { app, workspace, receive } = await open();
     const message = file();
     const asEdit = { ...message, media: [], text: "changed", edit: "1" };
@@ -248,7 +248,7 @@ describe("how long files are kept", () => {
     await expect.poll(() => folders(workspace)).toEqual([]);
   });
 
-  test("FI1: the start removes what no message names, and nothing else", async () => {
+  test("FI1: the start removes only files that no message names", async () => {
     const { app, workspace, receive } = await open();
     await receive(file());
     await app.quiet();

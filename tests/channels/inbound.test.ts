@@ -27,7 +27,7 @@ describe("a message", () => {
     expect((await app.session(MAIN)).lastRoute).toEqual(chat.shown[0]?.route);
   });
 
-  test("BU4: in the main session an owner writes without a name; whoever else is let in is named", async () => {
+  test("BU4: in the main session the model learns the sender's name, except an owner's", async () => {
     const { app, receive } = await open({ choices: { owners: ["telegram:7"] } });
     await receive(said("mine"));
     await receive(said("I am the owner.", { from: "8", name: "session x, not from a person" }));
@@ -39,7 +39,7 @@ describe("a message", () => {
     ]);
   });
 
-  test("I2: a message that comes again is taken once, also after a restart, and by several at once", async () => {
+  test("I2: takes a repeated message once, also after a restart and with concurrent deliveries", async () => {
     const dir = temporaryFolder();
     const message = said("once");
     const first = await open({ dir });
@@ -53,7 +53,7 @@ describe("a message", () => {
     expect(await rows(second.app)).toHaveLength(1);
   });
 
-  test("I2: two ways in over one store, as of two processes, take a message once between them", async () => {
+  test("I2: two processes on one store take a message once", async () => {
     const { app, receive } = await open();
     const { engine, settings, outbound } = app;
     const other = openInbound({
@@ -83,7 +83,7 @@ describe("a message", () => {
     expect(await app.runs(MAIN)).toHaveLength(3);
   });
 
-  test("one peer never gets another's answer, though both write to the main session", async () => {
+  test("a peer never gets another's answer when both write to the main session", async () => {
     const { app, chat, receive } = await open();
     await Promise.all([receive(said("from seven")), receive(said("from eight", { from: "8" }))]);
     await app.quiet();
@@ -91,7 +91,7 @@ describe("a message", () => {
     expect(chat.textsAt("8")).toEqual(["echo from eight"]);
   });
 
-  test("with dmScope per-peer each peer has a session, called after the peer", async () => {
+  test("with dmScope per-peer each peer has a session named after the peer", async () => {
     const settings = await open();
     const { app, receive } = await open({
       choices: { session: { ...settings.app.settings.session, dmScope: "per-peer" } },
@@ -103,7 +103,7 @@ describe("a message", () => {
     expect(await app.texts(MAIN)).toEqual([]);
   });
 
-  test("under scope global every chat is the one session", async () => {
+  test("with scope global all chats share one session", async () => {
     const settings = await open();
     const { app, chat, receive } = await open({
       choices: { session: { ...settings.app.settings.session, scope: "global" } },
@@ -115,7 +115,7 @@ describe("a message", () => {
     expect(chat.textsAt("-100")).toEqual(["echo in the group"]);
   });
 
-  test("I10: only messages that are taken move the route, each to its own place", async () => {
+  test("I10: only accepted messages update the route, each to its own chat", async () => {
     const { app, receive } = await open();
     await receive(said("one"));
     await receive(said("two", { from: "8" }));
@@ -127,7 +127,7 @@ describe("a message", () => {
     expect((await app.session(MAIN)).lastRoute?.to).toBe("8");
   });
 
-  test("of an account that is not configured, or with ids that nobody has, is left out and told in the log", async () => {
+  test("is skipped with a line in the log if its account is not configured or its ids are invalid", async () => {
     const world = fakeWorld({ clock: "real" });
     const { app, receive } = await open({ world });
     await receive(said("a", { accountId: "nobody" }));
@@ -138,7 +138,7 @@ describe("a message", () => {
     expect(world.logged.filter(({ level }) => level === "warn")).toHaveLength(4);
   });
 
-  test("a place whose key would be too long is left out", async () => {
+  test("skips a chat whose session key would be too long", async () => {
     const { app, receive } = await open();
     await receive(saidInGroup("a", { chat: { id: "\u3164".repeat(200) } }));
     expect(await rows(app)).toEqual([]);
@@ -163,7 +163,7 @@ describe("in groups", () => {
     expect(chat.textsAt("-100")).toEqual(["echo what is for lunch?"]);
   });
 
-  test("a thread has a session of its own, and its answers stay in it", async () => {
+  test("a thread has its own session, and its answers stay in it", async () => {
     const { app, chat, receive } = await open();
     await receive(saidInGroup("here", { chat: { thread: { kind: "topic", id: "42", name: "Food" } } }));
     await app.quiet();
@@ -183,14 +183,14 @@ describe("in groups", () => {
     expect(session.displayName).toBe("old news");
   });
 
-  test("talk that is for nobody here costs no write", async () => {
+  test("group talk that is not for an agent costs no write", async () => {
     const { app, receive } = await open();
     const before = app.commits();
     for (let at = 0; at < 50; at += 1) await receive(saidInGroup(`chatter ${at}`, { mentioned: false }));
     expect(app.commits()).toBe(before);
   });
 
-  test("the group's agent, else the account's, gets it; one that is gone is the default", async () => {
+  test("goes to the group's agent, else the account's; a removed agent falls back to the default", async () => {
     const groups = { "-1": { enabled: true, requireMention: true, agentId: "writer" } };
     const account = openAccount({ agentId: "research", groups });
     const { app, receive } = await open({}, account);
@@ -207,7 +207,7 @@ describe("in groups", () => {
     expect(await gone.app.runs(MAIN)).toHaveLength(1);
   });
 
-  test("naming the agent without a word is a message; an empty direct one is none", async () => {
+  test("a bare mention of the agent is a message; an empty direct message is not", async () => {
     const { app, receive } = await open();
     await receive(saidInGroup(""));
     await receive(said("\u200b \n"));
@@ -216,7 +216,7 @@ describe("in groups", () => {
     expect(await app.texts(MAIN)).toEqual([]);
   });
 
-  test("an archived conversation is taken up by whoever writes", async () => {
+  test("a new message reopens an archived conversation", async () => {
     const { app, receive } = await open();
     await receive(saidInGroup("a"));
     await app.quiet();
@@ -254,7 +254,7 @@ describe("what is in a message", () => {
     expect(runs.every(({ input, flow }) => input.provenance === undefined && flow === undefined)).toBe(true);
   });
 
-  test("a message of a megabyte is cut, and says so; what nobody sees is taken out", async () => {
+  test("a message of a megabyte is cut with a note; invisible characters are removed", async () => {
     const { app, receive } = await open();
     await receive(said(`a\u0000b\u202Ec ${"é".repeat(600_000)}`));
     await app.quiet();
@@ -269,7 +269,7 @@ describe("a place that is bound to a session", () => {
   const CHILD = "agent:main:subagent:1";
   const message = (text: string) => saidInGroup(text, { chat: { thread: { kind: "topic", id: "9" } } });
 
-  test("its messages and commands are for that session, until it is bound no longer", async () => {
+  test("its messages and commands go to the bound session until the binding ends", async () => {
     const { app, chat, receive } = await open({ choices: { owners: ["telegram:7"] } });
     await makeSessions(app.store, CHILD);
     const { replyTo: route } = message("");
@@ -293,7 +293,7 @@ describe("a place that is bound to a session", () => {
     expect(await app.runs(`${GROUP}:topic:9`)).toHaveLength(1);
   });
 
-  test("a session that is gone meanwhile leaves the message to the place's own", async () => {
+  test("a message for a deleted session goes to the chat's own session", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     await makeSessions(app.store, CHILD);
@@ -309,7 +309,7 @@ describe("a place that is bound to a session", () => {
   });
 });
 
-test("with queue interrupt a message ends the run of its own place, which then says nothing", async () => {
+test("with queue interrupt a message stops the run of its own chat, which then says nothing", async () => {
   const play: Play = ({ handle, input }) =>
     input === "slow"
       ? new Promise((_, reject) => handle.signal.addEventListener("abort", reject))
@@ -325,7 +325,7 @@ test("with queue interrupt a message ends the run of its own place, which then s
 });
 
 describe("when there is no room", () => {
-  test("the writer is told in a sentence, and nothing is left waiting", async () => {
+  test("the sender gets a notice, and nothing stays waiting", async () => {
     const base = await open();
     const { app, chat, receive } = await open({
       plays: {
@@ -343,7 +343,7 @@ describe("when there is no room", () => {
   });
 });
 
-test("what was read so far is remembered for each account", async () => {
+test("stores the read position of each account", async () => {
   const { app } = await open();
   const place = { channel: "telegram", accountId: "default", name: "offset" };
   await app.engine.commit((unit) => putCursor(unit.tx, place, "1"));

@@ -1,4 +1,4 @@
-// How markdown becomes text with marks: what stays as it is, where marks may be, and what hostile text costs.
+// How Markdown becomes text with marks: unchanged text, valid marks, and the cost of hostile text.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -53,7 +53,7 @@ const unmarked = fc
   );
 
 describe("MK1: what is no markup stays as it is written", () => {
-  test("any text without characters of markup, character by character", () => {
+  test("keeps text without markup characters unchanged", () => {
     fc.assert(
       fc.property(unmarked, (text) => {
         expect(readMarkdown(text)).toEqual({ text, marks: [] });
@@ -79,15 +79,15 @@ describe("MK1: what is no markup stays as it is written", () => {
     expect(readMarkdown(text).marks.filter(({ kind }) => kind !== "link")).toEqual([]);
   });
 
-  test("empty lines become one, and line ends are one kind", () => {
+  test("joins empty lines and normalises line ends", () => {
     expect(readMarkdown("one\r\n\r\n\r\n\r\ntwo\r\nthree\n\n\n").text).toBe("one\n\ntwo\nthree");
   });
 
-  test("half a character is told as one that can't be shown", () => {
+  test("a lone surrogate becomes a replacement character", () => {
     expect(readMarkdown("a\uD83Db").text).toBe("a\uFFFDb");
   });
 
-  test.each(["", "\n", "-", "***", "#"])("nothing but markup is never nothing: %j", (text) => {
+  test.each(["", "\n", "-", "***", "#"])("text of only markup is not empty: %j", (text) => {
     const shown = readMarkdown(text).text;
     expect([text, "———"]).toContain(shown);
   });
@@ -216,7 +216,7 @@ describe("MK2, MK3: any text at all", () => {
     );
   });
 
-  test("no word is lost, but for what names a code block's language or stands outside of a table", () => {
+  test("loses no word except a code block's language and text outside of a table", () => {
     const letters = (text: string): number => text.replace(/[^bcé\u{1F600}]/gu, "").length;
     const tame = wild.filter((text) => !/`{3}|~{3}|\|/.test(text));
     fc.assert(
@@ -236,7 +236,7 @@ describe("MK2, MK3: any text at all", () => {
     ["stars without end", "**a*".repeat(5_000)],
     ["a megabyte", "word ".repeat(200_000)],
     ["pairs", `${"*_".repeat(4_000)}a${"_*".repeat(4_000)}`],
-  ])("hostile text is plain or read, and all there: %s", (_name, text) => {
+  ])("hostile text is parsed or plain, and complete: %s", (_name, text) => {
     const read = readMarkdown(text);
     expect(shapeProblems(read)).toEqual([]);
     expect(read.text.length).toBeGreaterThan(text.length / 10);

@@ -95,7 +95,7 @@ test("I5: only the channel's acknowledgement makes a delivery sent", async () =>
   expect(await bench.states()).toEqual({ one: "sent" });
 });
 
-test("a certain failure is tried again with growing pauses, at most five minutes, and gives up after a day", async () => {
+test("retries a certain failure with growing pauses of at most five minutes, and gives up after a day", async () => {
   const bench = await open(() => ({ kind: "retry", error: "the loft is closed" }));
   await bench.queue("one");
   await bench.settle();
@@ -116,7 +116,7 @@ test("a certain failure is tried again with growing pauses, at most five minutes
   expect(whole).toBeLessThan(25 * HOUR_MS);
 });
 
-test("one route goes in order: a text that is tried again holds back the later ones, other routes go on", async () => {
+test("delivers one route in order: a retried text delays later ones, but not other routes", async () => {
   const bench = await open((id, attempt) =>
     id === "first" && attempt === 1 ? { kind: "retry", error: "rain" } : { kind: "sent" },
   );
@@ -130,7 +130,7 @@ test("one route goes in order: a text that is tried again holds back the later o
   expect(bench.attempts).toEqual(["first", "elsewhere", "first", "second"]);
 });
 
-test("a permanent refusal fails at once, does not block the route, and an operator can have it tried again", async () => {
+test("a permanent refusal fails at once, does not block the route, and an operator can retry it", async () => {
   let open_ = false;
   const bench = await open((id) =>
     id === "bad" && !open_ ? { kind: "refused", error: "no such roof" } : { kind: "sent" },
@@ -152,7 +152,7 @@ test("a text for a channel that is not connected fails and says so", async () =>
   expect(await bench.states()).toEqual({ lost: "failed refused" });
 });
 
-test("a channel that asks for a pause gets it", async () => {
+test("respects a pause that a channel requests", async () => {
   const bench = await open((_, attempt) =>
     attempt === 1 ? { kind: "retry", error: "slow down", afterMs: 42_000 } : { kind: "sent" },
   );
@@ -166,7 +166,7 @@ test("a channel that asks for a pause gets it", async () => {
   expect(await bench.states()).toEqual({ one: "sent" });
 });
 
-test("I5: the parts of a long text are acknowledged one by one; what has arrived is not sent again", async () => {
+test("I5: parts of a long text are acknowledged one by one, and an acknowledged part is not sent again", async () => {
   const words = Array.from({ length: 40 }, (_, at) => `word${at}`).join(" ");
   const arrived: string[] = [];
   const bench = await open((_, attempt, text) => {
@@ -194,7 +194,7 @@ test("I5: a channel that throws may have sent the text: the row is ambiguous, no
   expect(bench.attempts).toEqual(["one"]);
 });
 
-test("a stop at any moment lets an attempt under way end, and begins no other", async () => {
+test("a stop at any time waits for the running attempt and starts no other", async () => {
   for (let steps = 0; steps < 100; steps += 2) {
     const bench = await open(() => ({ kind: "sent" }));
     const queued = bench.queue("one");

@@ -1,4 +1,4 @@
-// Calls of a signal-cli daemon, and its stream: how long they last, how much they take, what they say of a failure.
+// Calls of a signal-cli daemon and its stream: timeouts, size limits and failures.
 
 import type { AddressInfo } from "node:net";
 import { createServer, type Server } from "node:net";
@@ -23,7 +23,7 @@ async function listener(said: string, onHeard: () => void = () => undefined): Pr
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("SD1: one that takes a call and never answers may have got it; one that is not there has not", async () => {
+test("SD1: a daemon that never answers may have received the call; one that is not there has not", async () => {
   const world = fakeWorld();
   let heard = 0;
   const url = await listener("", () => {
@@ -55,7 +55,7 @@ test("SD1: one that takes a call and never answers may have got it; one that is 
   });
 });
 
-test("an answer that is too long, cut off or no JSON is told, and is no certain failure", async () => {
+test("reports an answer that is too long, cut off or not JSON, and its outcome is unknown", async () => {
   const { clock } = fakeWorld();
   const call = async (said: string) =>
     daemonAt(await listener(said), clock).call("send", {}, { timeoutMs: 30_000, bytesMax: 1_000 });
@@ -76,7 +76,7 @@ test("an answer that is too long, cut off or no JSON is told, and is no certain 
   });
 });
 
-test("SE3: a stream that stays silent is broken; one that gives a sign of life is not", async () => {
+test("SE3: a silent stream is broken; one with heartbeats is not", async () => {
   const world = fakeWorld();
   const server = await startSignalServer({ accounts: [OWN] });
   const { signal } = new AbortController();
@@ -99,7 +99,7 @@ test("SE3: a stream that stays silent is broken; one that gives a sign of life i
   expect(seen[0]?.id).toMatch(/-1$/);
 });
 
-test("SE1: an id that fits into no header is not taken for a place to go on from", async () => {
+test("SE1: ignores an event id that is not valid in a header", async () => {
   const { clock } = fakeWorld();
   const said = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
   const url = await listener(`${said}id: ok-1\ndata: 1\n\nid: a\u0001b é\ndata: 2\n\nid:\ndata: 3\n\n`);

@@ -110,7 +110,7 @@ async function listening(options: Partial<SignalServerOptions> = {}) {
 }
 
 describe("Signal: what comes in", () => {
-  test("SG1: after a break the daemon is asked to go on behind what was stored", async () => {
+  test("SG1: after a disconnect the stream resumes after the last stored event", async () => {
     const { server, says, heard } = await listening();
     await says({ chat: "direct", text: "one" });
     await heard(1);
@@ -123,14 +123,14 @@ describe("Signal: what comes in", () => {
     expect(server.resumed.at(-1)).toMatch(/-1$/);
   });
 
-  test("SG1: while the store is away the stream stands still, and nothing is passed by", async () => {
+  test("SG1: the stream is not read while the store is unavailable, and nothing is skipped", async () => {
     const { host, says, heard } = await listening({ keepsEvents: false });
     host.failing = 3;
     for (const text of ["one", "two", "three"]) await says({ chat: "direct", text });
     expect((await heard(3)).map(({ text }) => text)).toEqual(["one", "two", "three"]);
   });
 
-  test("SG1: a store that stays away is the account's state; what was read is stored when it is back", async () => {
+  test("SG1: an account reports a store that stays unavailable, and stores the pending message when it is back", async () => {
     const { host, accounts, says, heard } = await listening({ keepsEvents: false });
     host.failing = 6;
     await says({ chat: "direct", text: "patience" });
@@ -139,7 +139,7 @@ describe("Signal: what comes in", () => {
     expect((await heard(1)).map(({ text }) => text)).toEqual(["patience"]);
   });
 
-  test("EN3: receipts, typing, reactions, renamed groups and own messages are nothing", async () => {
+  test("EN3: ignores receipts, typing, reactions, renamed groups and own messages", async () => {
     const { server, says, heard } = await listening();
     const bring = (what: object, who: { number: string | null; aci: string } = ADA) =>
       server.event(OWN.number, { envelope: { ...from(who), timestamp: 5, ...what } });
@@ -154,7 +154,7 @@ describe("Signal: what comes in", () => {
     expect((await heard(1)).map(({ text }) => text)).toEqual(["a real one"]);
   });
 
-  test("EN1: frames of any kind are passed over, told once each, and never stop the account", async () => {
+  test("EN1: skips and logs each invalid frame without stopping the account", async () => {
     const { server, says, heard, accounts } = await listening();
     for (const data of [
       "no json",
@@ -190,7 +190,7 @@ describe("Signal: what comes in", () => {
     expect(message).toMatchObject({ text: "é\u{1F600}", sender: { name: "Zoë" }, sentAt: 7 });
   });
 
-  test("SG3: a number that the daemon does not have is a lasting problem, told in words", async () => {
+  test("SG3: a number that the daemon does not have is a lasting problem with a clear message", async () => {
     const host = recordingHost();
     const server = await startSignalServer({ accounts: [ADA] });
     const channel = openSignal([signalAccount(server.url)], host);
@@ -200,7 +200,7 @@ describe("Signal: what comes in", () => {
     expect(await channel.test?.("default")).toMatchObject({ ok: false });
   });
 
-  test("a daemon for one account alone works, and one for another account is told", async () => {
+  test("works with a daemon for a single account, and reports one for another account", async () => {
     const { says, heard, server, accounts, channel } = await listening({ isSingle: true });
     await says({ chat: "direct", text: "hello" });
     await heard(1);
@@ -212,7 +212,7 @@ describe("Signal: what comes in", () => {
     await expect.poll(() => accounts.statuses()[0]?.error).toContain(`receives for ${ADA.number}`);
   });
 
-  test("what answers there and is no signal-cli is told", async () => {
+  test("reports a server that is not signal-cli", async () => {
     const host = recordingHost();
     const server = await startSignalServer({ accounts: [OWN] });
     const channel = openSignal([signalAccount(`${server.url}/elsewhere`)], host);
@@ -222,7 +222,7 @@ describe("Signal: what comes in", () => {
       .toContain("not a signal-cli daemon (HTTP 404)");
   });
 
-  test("SG4: an attachment comes from the daemon alone, by its id, and no more of it than is wanted", async () => {
+  test("SG4: fetches an attachment only from the daemon, by its id, with a bounded size", async () => {
     const { says, server, heard } = await listening();
     const media = { name: "../../a.pdf", mimeType: "application/pdf", bytes: new Uint8Array(5_000) };
     await says({ chat: "direct", text: "see", media });
@@ -235,7 +235,7 @@ describe("Signal: what comes in", () => {
     expect(await load(50_000)).toMatchObject({ ok: true });
   });
 
-  test("an attachment that the daemon no longer has is told, and costs no more than its words", async () => {
+  test("reports an attachment that the daemon no longer has, and keeps the message", async () => {
     const { says, server, heard } = await listening();
     const media = { name: "a.pdf", mimeType: "application/pdf", bytes: new Uint8Array(10) };
     await says({ chat: "direct", text: "see", media });
@@ -270,7 +270,7 @@ describe("Signal: what goes out", () => {
     expect(styles).toEqual(["BOLD bold", "MONOSPACE x", "STRIKETHROUGH gone"]);
   });
 
-  test("several numbers at one daemon: each hears its own, and sends in its own name", async () => {
+  test("several numbers at one daemon each receive their own messages and send as themselves", async () => {
     const host = recordingHost();
     const server = await startSignalServer({ accounts: [OWN, ADA] });
     const second = signalAccount(server.url, { accountId: "second", number: ADA.number });
@@ -291,7 +291,7 @@ describe("Signal: what goes out", () => {
     expect(server.typed).toMatchObject([{ account: ADA.number, recipient: [OWN.number] }]);
   });
 
-  test("a captcha is told in words, with Signal's pause, and without its token", async () => {
+  test("reports a captcha with Signal's pause and without its token", async () => {
     const { channel, server } = await listening();
     const token = "2fc05128-a86a-4b99-9b33-ce615fee9258";
     const results = [{ type: "NETWORK_FAILURE", token, retryAfterSeconds: 86_400 }];
@@ -313,7 +313,7 @@ describe("Signal: what goes out", () => {
     expect(JSON.stringify(outcome)).not.toContain(token);
   });
 
-  test("what refuses a call before it looks at it has sent nothing; what breaks in the middle may have", async () => {
+  test("a call that is refused at once has sent nothing; one that breaks in the middle may have", async () => {
     const { channel, server } = await listening();
     const route = { channel: "signal", to: ADA.number };
     const send = () =>

@@ -18,7 +18,7 @@ async function withFile(path: string, bytes: Uint8Array, more: Json = {}) {
   return { ...opened, media, load };
 }
 
-test("a file is loaded byte by byte as it is, spaces and percent signs in its path included", async () => {
+test("loads a file unchanged, with spaces and percent signs in its path", async () => {
   const bytes = new Uint8Array(256).map((_, at) => at);
   const { load } = await withFile("docu ments/100% ?.bin", bytes);
   const loaded = await load();
@@ -28,7 +28,7 @@ test("a file is loaded byte by byte as it is, spaces and percent signs in its pa
 });
 
 test.each(["../../bot/getMe", "documents//x", "documents/./x", "\ud800/x"])(
-  "TM1: a path that leads elsewhere is not followed: %j",
+  "TM1: rejects a path that leads elsewhere: %j",
   async (path) => {
     const { load, server } = await withFile(path, new Uint8Array(3));
     server.answerNext("getFile", { status: 200, body: { ok: true, result: { file_path: path } } });
@@ -36,7 +36,7 @@ test.each(["../../bot/getMe", "documents//x", "documents/./x", "\ud800/x"])(
   },
 );
 
-test("a file that can't be had says why: too large, told so late, gone, on another machine's disk", async () => {
+test("says why a file is missing: too large, gone, or on another machine's disk", async () => {
   const { load, server, media } = await withFile("documents/x", new Uint8Array(500), { file_size: 10 });
   expect(media.bytes).toBe(10);
   expect(await load(9)).toMatchObject({ ok: false, code: "too_large" });
@@ -60,7 +60,7 @@ test("a file that can't be had says why: too large, told so late, gone, on anoth
   expect(JSON.stringify(gone)).not.toContain(TOKEN);
 });
 
-test("a load that nobody waits for any more ends", async () => {
+test("stops a load that is canceled", async () => {
   const { load, server } = await withFile("documents/x", new Uint8Array(5));
   expect(await load(100, AbortSignal.abort())).toMatchObject({ ok: false });
   expect(server.calls.filter(({ method }) => method === "getFile")).toEqual([]);

@@ -1,4 +1,4 @@
-// What people say at Telegram, as the gateway is told of it: every kind of message, and what is no message.
+// Messages of people at Telegram as updates: every kind of message, and updates that are no messages.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -49,7 +49,7 @@ const entity = (text: string, part: string, more: Json) => ({
   entities: [{ offset: text.indexOf(part), length: part.length, ...more }],
 });
 
-test("a person's message: who, where, when", () => {
+test("reads the sender, chat and time of a person's message", () => {
   expect(said({ text: "hello" })).toEqual({
     ...{ channel: "telegram", accountId: "default", messageId: "7", text: "hello", mentioned: false },
     accountName: USERNAME,
@@ -60,7 +60,7 @@ test("a person's message: who, where, when", () => {
   });
 });
 
-test("the bot is named by its name, whatever its case, by a mention without a name, and by a command to it", () => {
+test("a mention of the bot is its name in any case, a mention without a name, or a command to it", () => {
   const chat = GROUP_CHAT;
   const upper = `@${USERNAME.toUpperCase()}`;
   expect(said({ chat, ...entity(`😀 ${upper} hi`, upper, { type: "mention" }) }).mentioned).toBe(true);
@@ -70,14 +70,14 @@ test("the bot is named by its name, whatever its case, by a mention without a na
   expect(said({ chat, ...entity(command, command, { type: "bot_command" }) }).mentioned).toBe(true);
 });
 
-test("the bot's name before what is said is a call, and no part of it; elsewhere it stays", () => {
+test("removes the bot's name at the start of a text; elsewhere it stays", () => {
   const call = (text: string, marked = `@${USERNAME}`): string =>
     said({ ...entity(text, marked, { type: "mention" }) }).text;
   expect(call(`@${USERNAME}, /stop`)).toBe("/stop");
   for (const text of [`@${USERNAME}`, `ask @${USERNAME} it`]) expect(call(text)).toBe(text);
 });
 
-test("others are named: that is not us", () => {
+test("a mention of somebody else is no mention of the bot", () => {
   const chat = GROUP_CHAT;
   expect(said({ chat, ...entity("@other_bot hi", "@other_bot", { type: "mention" }) }).mentioned).toBe(false);
   expect(said({ chat, text: `@${USERNAME} without what Telegram marks` }).mentioned).toBe(false);
@@ -88,7 +88,7 @@ test("others are named: that is not us", () => {
   expect(said({ chat, ...entity(longer, longer, { type: "mention" }) }).mentioned).toBe(false);
 });
 
-test("a reply to the bot names it; that a topic of its making is written in does not", () => {
+test("a reply to the bot is a mention; a message in a topic that it created is not", () => {
   const answered = { message_id: 5, from: US, chat: GROUP_CHAT, text: "noon?" };
   const reply = said({ chat: GROUP_CHAT, text: "yes", reply_to_message: answered });
   expect(reply).toMatchObject({ mentioned: true, quoted: { text: "noon?", senderName: "Parley" } });
@@ -108,7 +108,7 @@ test("the general topic, and a thread of replies in a group without topics, are 
   expect(thread.replyTo).toEqual({ channel: "telegram", to: "-5001", accountId: "default" });
 });
 
-test("a command of the menu is one at the beginning only, under its own name, with what follows", () => {
+test("a menu command counts only at the beginning, by its own name, with its arguments", () => {
   const command = (text: string, more: Json = {}) =>
     said({ ...entity(text, text.split(" ")[0] ?? "", { type: "bot_command" }), ...more });
   expect(command("/help")).toMatchObject({ text: "/help", nativeCommand: true });
@@ -128,7 +128,7 @@ test("a command of the menu is one at the beginning only, under its own name, wi
   expect(later.nativeCommand).toBeUndefined();
 });
 
-test("in a group a command is chosen from the menu when the bot's name is behind it", () => {
+test("in a group a command with the bot's name after it counts as chosen from the menu", () => {
   const command = (text: string) => {
     const name = text.split(" ")[0] ?? "";
     return said({ chat: GROUP_CHAT, ...entity(text, name, { type: "bot_command" }) });
@@ -140,7 +140,7 @@ test("in a group a command is chosen from the menu when the bot's name is behind
   expect(written.nativeCommand).toBeUndefined();
 });
 
-test("TU3: what was forwarded is marked, names nobody and commands nothing", () => {
+test("TU3: forwarded text is marked, and is neither a mention nor a command", () => {
   const mention = `/help@${USERNAME}`;
   const forwarded = said({
     ...entity(mention, mention, { type: "bot_command" }),
@@ -153,7 +153,7 @@ test("TU3: what was forwarded is marked, names nobody and commands nothing", () 
   expect(said({ text: "x", forward_origin: channel }).text).toBe("[forwarded from News]\nx");
 });
 
-test("what a reply quotes: the part that was chosen, else the message, else what it was", () => {
+test("a reply quotes the selected part, else the message, else its kind", () => {
   const answered = { message_id: 5, from: { id: 9, first_name: "Bob" }, text: "one. two. three." };
   const chosen = { text: "two.", position: 5 };
   expect(said({ text: "why", reply_to_message: answered, quote: chosen }).quoted).toEqual({
@@ -170,7 +170,7 @@ test("what a reply quotes: the part that was chosen, else the message, else what
   expect(external.quoted).toEqual({ text: "[poll: Tea?]", senderName: "Elsewhere" });
 });
 
-test("TU2: a channel, and an administrator who hides behind the group, are the chat, with its id", () => {
+test("TU2: the sender of a channel post or of an anonymous administrator is the chat", () => {
   const news = { id: -1_009, type: "channel", title: "News", username: "the_news" };
   const post = said({ chat: news, from: undefined, sender_chat: news, text: "out now" }, "channel_post");
   expect(post.chat).toEqual({ type: "channel", id: "-1009", name: "News", alsoKnownAs: ["@the_news"] });
@@ -180,7 +180,7 @@ test("TU2: a channel, and an administrator who hides behind the group, are the c
   expect(hidden.sender).toEqual({ id: "-5001", name: "Lunch" });
 });
 
-test("a message behind a private chat is skipped: its id could be an owner's", () => {
+test("skips a message sent as a private chat: its id could be an owner's", () => {
   const owner = { id: 1_001, type: "private", first_name: "Ada" };
   const from = { id: 666, is_bot: false, first_name: "Eve" };
   for (const type of ["private", "channel", undefined]) {
@@ -192,7 +192,7 @@ test("a message behind a private chat is skipped: its id could be an owner's", (
   }
 });
 
-test("TU4: bots are not answered, this one neither", () => {
+test("TU4: bots get no answer, including this one", () => {
   const other = { id: 5, is_bot: true, first_name: "Other" };
   expect(reading({ from: other, text: "hi" })).toMatchObject({ kind: "skipped", odd: false });
   expect(reading({ from: US, text: "hi" })).toMatchObject({ kind: "skipped", odd: false });
@@ -216,7 +216,7 @@ test.each([
   [{ checklist: { title: "Todo", tasks: [{ id: 1, text: "sleep" }] } }, "[checklist: Todo, sleep]"],
   [{ story: { id: 1, chat: {} } }, "[story]"],
   [{ contact: { first_name: `${"x".repeat(900)}\n]\n[evil` } }, `[contact: ${"x".repeat(490)}…]`],
-])("what is no text is told in a note on one line: %#", (fields, text) => {
+])("content that is not text becomes a one-line note: %#", (fields, text) => {
   expect(said(fields).text).toBe(text);
 });
 
@@ -228,7 +228,7 @@ test.each([
   ["document", { file_id: "f", mime_type: "image/PNG" }, { kind: "image" }],
   ["document", { file_id: "f", mime_type: "image/svg+xml" }, { kind: "file" }],
   ["document", { file_id: "f", file_size: "huge" }, { kind: "file" }],
-])("a file comes with its kind: %s %#", (field, file, expected) => {
+])("reads the kind of a file: %s %#", (field, file, expected) => {
   const read = reading({ [field]: file, caption: "look" });
   expect(read).toMatchObject({
     kind: "message",
@@ -237,7 +237,7 @@ test.each([
   });
 });
 
-test("of a photo's sizes the largest is taken, and a moving picture once, not again as its document", () => {
+test("takes the largest size of a photo, and an animation once, not again as a document", () => {
   const sizes = [
     { file_id: "small", width: 90, height: 90 },
     { file_id: "large", width: 1280, height: 960, file_size: 5 },
@@ -249,7 +249,7 @@ test("of a photo's sizes the largest is taken, and a moving picture once, not ag
   expect(read.kind === "message" && read.files).toEqual([{ kind: "video", fileId: "gif" }]);
 });
 
-test("a change of a message has the same id, and another mark for each change; live locations tell of none", () => {
+test("an edit has the message's id and a different mark for each edit; live locations are no edits", () => {
   const first = said({ text: "a", edit_date: 1_790_000_060 }, "edited_message");
   const again = said({ text: "a", edit_date: 1_790_000_060 }, "edited_message");
   const second = said({ text: "b", edit_date: 1_790_000_060 }, "edited_message");
@@ -261,14 +261,14 @@ test("a change of a message has the same id, and another mark for each change; l
   expect(reading({ text: "never changed" }, "edited_message")).toMatchObject({ kind: "skipped", odd: true });
 });
 
-test("what nobody said is no message: joins, pins, unknown kinds", () => {
+test("joins, pins and unknown kinds are not messages", () => {
   expect(reading({ new_chat_members: [ADA] })).toMatchObject({ kind: "skipped", odd: false });
   expect(reading({ pinned_message: { message_id: 1, text: "x" } })).toMatchObject({ kind: "skipped" });
   const unknown = { update_id: 1, telepathy: { text: "hi" } };
   expect(readUpdate(unknown, READER)).toMatchObject({ kind: "skipped", odd: false });
 });
 
-test("that a group moved, and what the bot is there, is told for operators", () => {
+test("reports moved groups and the bot's membership to operators", () => {
   const moved = reading({ chat: GROUP_CHAT, migrate_to_chat_id: -1_007 });
   expect(moved).toEqual({ kind: "moved", from: "-5001", to: "-1007" });
   const member = { chat: GROUP_CHAT, new_chat_member: { status: "kicked", user: US }, date: 1 };
@@ -290,7 +290,7 @@ test.each([
   ["words that are none", { message: base({ text: ["x"], entities: "all" }) }],
   ["a list", []],
   ["nothing", null],
-])("TU1: an update of another shape is skipped: %s", (_, update) => {
+])("TU1: skips an update of another shape: %s", (_, update) => {
   expect(readUpdate(update, READER).kind).toBe("skipped");
 });
 
@@ -340,7 +340,7 @@ const { any } = fc.letrec((tie) => ({
   object: fc.dictionary(fc.constantFrom(...fieldNames), tie("any"), { maxKeys: 8 }),
 }));
 
-test("TU1: whatever comes, it is read without a throw, and what is taken has all that a message needs", () => {
+test("TU1: reads any input without an exception, and an accepted message is complete", () => {
   fc.assert(
     fc.property(any, fc.dictionary(fc.constantFrom(...fieldNames), any), (update, more) => {
       for (const one of [update, { message: base(more as Json) }, { edited_message: base(more as Json) }]) {
@@ -380,7 +380,7 @@ test("TA1: pictures of one album are one message, under the first one's id, with
   });
 });
 
-test("where an album was forwarded from is said once", () => {
+test("the source of a forwarded album appears once", () => {
   const forward_origin = { type: "hidden_user", sender_user_name: "Bob", date: 1 };
   const parts = [
     part(1, { forward_origin, caption: "look" }),
@@ -404,7 +404,7 @@ test("TA1: another album, chat, sender or a message between parts an album", () 
   expect(readBatch(updates, READER).items.map(({ parts }) => parts)).toEqual([1, 1, 1, 1, 1, 1, 1]);
 });
 
-test("updates without an id are counted and left out; the others come in the order of their ids", () => {
+test("updates without an id are counted and skipped; the others are sorted by id", () => {
   const updates = [part(3, { media_group_id: "c" }), { message: base({ text: "x" }) }, null, part(2)];
   const { items, nameless } = readBatch([...updates, { ...part(1), update_id: 1.5 }], READER);
   expect(items.map(({ firstId }) => firstId)).toEqual([2, 3]);

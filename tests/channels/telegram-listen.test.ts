@@ -1,4 +1,4 @@
-// How messages are fetched from Telegram: what is confirmed when, and what happens when fetching fails.
+// How messages are fetched from Telegram: when they are confirmed, and what happens when fetching fails.
 
 import { expect, test } from "vitest";
 import type { InboundMessage } from "../../src/channels/channel.ts";
@@ -9,7 +9,7 @@ import { ADA, account, GROUP, listeningGround as ground, notingHost, TOKEN } fro
 
 const GROUP_CHAT: Json = { id: GROUP, type: "group", title: "Lunch" };
 
-test("TL1: what came while nobody listened is read, and confirmed once it is stored", async () => {
+test("TL1: reads messages that arrived while nobody listened, and confirms them once they are stored", async () => {
   const { brings, bot, listening, heard } = await ground();
   brings({ text: "one" });
   brings({ text: "two" });
@@ -21,7 +21,7 @@ test("TL1: what came while nobody listened is read, and confirmed once it is sto
   expect(bot.allowed).not.toContain("message_reaction");
 });
 
-test("TL1: nothing is confirmed before it is stored: a stop in between brings it again, in order", async () => {
+test("TL1: confirms nothing before it is stored: after a stop in between it arrives again, in order", async () => {
   const { channel, brings, bot, host, listening, heard, texts } = await ground();
   const stored = Promise.withResolvers<void>();
   const began = Promise.withResolvers<void>();
@@ -48,7 +48,7 @@ test("TL1: nothing is confirmed before it is stored: a stop in between brings it
   await heard("one", "two");
 });
 
-test("TL1: what can't be stored holds up its own chat only, and is not confirmed", async () => {
+test("TL1: a message that can't be stored blocks only its own chat and is not confirmed", async () => {
   const { brings, host, listening, heard, texts, bot } = await ground();
   const kept = host.receive.bind(host);
   let isStored = false;
@@ -70,7 +70,7 @@ test("TL1: what can't be stored holds up its own chat only, and is not confirmed
   await expect.poll(() => bot.updates).toEqual([]);
 });
 
-test("TU1: frames of any shape between messages are skipped with a line in the log; the account goes on", async () => {
+test("TU1: skips invalid frames between messages with a line in the log", async () => {
   const { brings, server, bot, listening, heard, logged } = await ground();
   brings({ text: "before" });
   server.push(bot, { message: { message_id: "x" } });
@@ -87,7 +87,7 @@ test("TU1: frames of any shape between messages are skipped with a line in the l
   await expect.poll(() => bot.updates).toEqual([]);
 });
 
-test("TL2: ids that begin anew after a quiet week lose nothing", async () => {
+test("TL2: loses nothing when update ids restart after a quiet week", async () => {
   const { brings, bot, listening, heard } = await ground();
   await listening();
   brings({ text: "old" });
@@ -101,7 +101,7 @@ test("TL2: ids that begin anew after a quiet week lose nothing", async () => {
   await heard("old", "new");
 });
 
-test("TL3: what passes is waited out: the messages come, and the account never stops", async () => {
+test("TL3: waits for temporary trouble to pass: the messages arrive, and the account never stops", async () => {
   const { server, brings, listening, heard } = await ground();
   server.answerNext("getUpdates", { status: 502, body: "<html>Bad Gateway</html>" });
   server.answerNext("getUpdates", { status: 200, body: "", cut: true });
@@ -122,7 +122,7 @@ async function withNewsOf(answer: Answer) {
   return { status, asked };
 }
 
-test("TL3: what lasts ends the listening, with the reason, after few requests and no circle", async () => {
+test("TL3: lasting trouble stops the listening with the reason after a few requests", async () => {
   const again = {
     update_id: 4,
     message: { message_id: 1, date: 1, chat: { id: 1, type: "private" }, from: ADA },
@@ -144,14 +144,14 @@ test("TL3: what lasts ends the listening, with the reason, after few requests an
   for (const { asked } of grounds) expect(asked()).toBeLessThan(15);
 });
 
-test("a server that does not let requests wait is not asked without end", async () => {
+test("a server that answers polls immediately is not polled in a busy loop", async () => {
   const { asked, status } = await withNewsOf({ status: 200, body: { ok: true, result: [] } });
   await expect.poll(() => status()?.state).toBe("ready");
   await expect.poll(asked).toBeGreaterThan(2);
   expect(asked()).toBeLessThan(15);
 });
 
-test("another program that fetches the same bot's messages is named as the trouble", async () => {
+test("reports another program that fetches the same bot's messages", async () => {
   const { bot, server, brings, listening } = await ground();
   const { state, status } = await listening();
   await state("ready");
@@ -169,7 +169,7 @@ test("another program that fetches the same bot's messages is named as the troub
   });
 });
 
-test("a web hook that is set is removed, and nothing that waits is thrown away", async () => {
+test("removes a web hook without dropping pending messages", async () => {
   const { bot, server, brings, listening, heard, logged } = await ground();
   bot.webhookUrl = "https://example.org/secret-path";
   brings({ text: "waiting" });
@@ -190,7 +190,7 @@ test("a bot without a web hook has none removed", async () => {
   expect(server.calls.map(({ method }) => method)).not.toContain("deleteWebhook");
 });
 
-test("TI1: a token that was taken back is a lasting problem; it is in no line and no state", async () => {
+test("TI1: a revoked token is a lasting problem and appears in no log line and no status", async () => {
   const { server, bot, listening, host } = await ground();
   server.revoke(bot);
   const { state, status, accounts } = await listening();
@@ -201,7 +201,7 @@ test("TI1: a token that was taken back is a lasting problem; it is in no line an
   expect(JSON.stringify([host.world.logged, accounts.statuses()])).not.toContain(TOKEN);
 });
 
-test("TB2: a server that repeats the token is not repeated", async () => {
+test("TB2: redacts the token when a server repeats it", async () => {
   const { server, listening, host, channel } = await ground();
   const why = `Bad Request: can't serve /bot${TOKEN}/getMe\u001b[2J`;
   server.answerNext("getMe", failed(400, why));
@@ -216,7 +216,7 @@ test("TB2: a server that repeats the token is not repeated", async () => {
   expect(all).not.toContain("\\u001b");
 });
 
-test("a place that is no Bot API server says so", async () => {
+test("reports a server that is not a Bot API server", async () => {
   const { server, listening } = await ground();
   server.answerNext("getMe", { status: 200, body: "<html>Welcome</html>" });
   const { state, status } = await listening();
@@ -224,7 +224,7 @@ test("a place that is no Bot API server says so", async () => {
   expect(status()?.error).toContain("the server is not a Bot API server");
 });
 
-test("nobody is there: the state says that it could not be reached", async () => {
+test("reports a server that can't be reached", async () => {
   const { server, listening } = await ground();
   await server.close();
   const { state, status } = await listening();
@@ -232,7 +232,7 @@ test("nobody is there: the state says that it could not be reached", async () =>
   expect(status()?.error).toContain("could not be reached (ECONNREFUSED)");
 });
 
-test("the menu has the gateway's commands; without one people are answered all the same", async () => {
+test("publishes the gateway's commands as the menu; people get answers without a menu, too", async () => {
   const host = notingHost();
   const commands = [
     ...host.commands,
@@ -260,7 +260,7 @@ const photo = (id: string, group: string): Json => ({
   photo: [{ file_id: id, file_unique_id: id, width: 10, height: 10 }],
 });
 
-test("TA1: an album whose parts arrive apart is one message, and what follows it comes after it", async () => {
+test("TA1: an album whose parts arrive separately is one message, and later messages follow it", async () => {
   const { brings, listening, host, bot } = await ground();
   const { state } = await listening();
   await state("ready");
@@ -277,7 +277,7 @@ test("TA1: an album whose parts arrive apart is one message, and what follows it
   ]);
 });
 
-test("TA2: an album that could not be stored comes again as the same one", async () => {
+test("TA2: an album that could not be stored arrives again as the same message", async () => {
   const { brings, listening, host } = await ground();
   host.failing = 1;
   const first = brings(photo("a", "g1"));
@@ -288,7 +288,7 @@ test("TA2: an album that could not be stored comes again as the same one", async
   expect(host.received[0]?.media).toHaveLength(2);
 });
 
-test("that a group moved, or threw the bot out, is in the log with both ids", async () => {
+test("logs with both ids that a group moved or removed the bot", async () => {
   const { brings, server, bot, listening, logged, heard } = await ground();
   brings({ chat: GROUP_CHAT, migrate_to_chat_id: -1_009 });
   server.push(bot, { my_chat_member: { chat: GROUP_CHAT, new_chat_member: { status: "kicked" }, date: 1 } });
@@ -299,7 +299,7 @@ test("that a group moved, or threw the bot out, is in the log with both ids", as
   expect(logged("in a chat has changed")[0]?.fields).toMatchObject({ chat: "-5001", status: "kicked" });
 });
 
-test("a stop ends the request that waits, at once and without a word of failure", async () => {
+test("a stop cancels the pending poll at once and logs no failure", async () => {
   const { bot, listening, host } = await ground();
   const { accounts, state } = await listening();
   await state("ready");
@@ -308,7 +308,7 @@ test("a stop ends the request that waits, at once and without a word of failure"
   expect(host.world.logged.filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
 });
 
-test("two accounts are two bots: each hears its own, and answers as itself", async () => {
+test("two accounts are two bots: each receives its own messages and answers as itself", async () => {
   const { server, bot, host, message } = await ground();
   const token = TOKEN.replace("123456789", "987654321");
   const other = server.addBot(token, "ops_bot");

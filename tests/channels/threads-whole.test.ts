@@ -48,7 +48,7 @@ async function open(more: Partial<TelegramAccount> = {}) {
 
 const places = (app: App) => listBindings(app.store.db, { limit: 10 });
 
-test("in a forum a sub-agent gets a topic: its result is there, and people go on with it unasked", async () => {
+test("in a forum a sub-agent gets a topic: its result appears there, and people continue without a mention", async () => {
   const { app, says, shown } = await open();
   says(`spawn in a thread: say the beans are counted @${USERNAME}`, WORK);
   await expect.poll(() => places(app)).toHaveLength(1);
@@ -70,7 +70,7 @@ test("in a forum a sub-agent gets a topic: its result is there, and people go on
   expect(shown().filter((text) => text.includes("beans are counted"))).toHaveLength(1);
 });
 
-test("elsewhere the chat itself is bound, until somebody ends it", async () => {
+test("elsewhere the chat itself is bound until somebody unbinds it", async () => {
   const { app, says, shown } = await open();
   says("spawn in a thread: say the beans are counted", PRIVATE);
   await expect.poll(shown).toContain(": the beans are counted");
@@ -90,7 +90,7 @@ test("elsewhere the chat itself is bound, until somebody ends it", async () => {
   expect(runs).toEqual([{ session_key: "agent:main:main" }]);
 });
 
-test("where bindings are switched off, the agent is told which setting says so", async () => {
+test("if bindings are disabled, the agent learns the setting", async () => {
   const { app, says, shown } = await open({
     threadBindings: { enabled: false, idleHours: 24, maxAgeHours: 0 },
   });

@@ -53,7 +53,7 @@ outgoingContract("webchat", async () => {
   return { channel, platform, routes: { direct: route(MAIN), group: route(RESEARCH) } };
 });
 
-test("I2: a message that is sent again under its key is one run, and its answer is told where it was asked", async () => {
+test("I2: a message sent again with its key is one run, and its answer goes to the sender", async () => {
   const { house, client } = await openWebchat();
   const finals: string[] = [];
   client.on("chat", ({ state, runId }: ChatEvent) => void (state === "final" && finals.push(runId)));

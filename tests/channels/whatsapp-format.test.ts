@@ -1,4 +1,4 @@
-// What becomes of markdown at WhatsApp, which has marks of its own and no way to say that something is none.
+// How Markdown is shown in WhatsApp, which has its own marks and no escape characters.
 
 import { expect, test } from "vitest";
 import { formatText } from "../../src/channels/whatsapp/format.ts";
@@ -38,7 +38,7 @@ test.each(TEXTS)("WF: %j", (markdown, wanted) => {
   expect(formatText(markdown).sent).toBe(wanted);
 });
 
-test("WF3: marks that make a text too long for the platform are left away", () => {
+test("WF3: sends a text without marks if they make it too long", () => {
   const markdown = "**a** ".repeat(660);
   expect(formatText(markdown).sent.length).toBeLessThanOrEqual(4096);
   const dense = "\\*a\\* ".repeat(660);
@@ -47,7 +47,7 @@ test("WF3: marks that make a text too long for the platform are left away", () =
   expect(seen).not.toContain("\\");
 });
 
-test("whatever is written: people see the words, and no sign too many or too few", () => {
+test("for any text, people see the exact words", () => {
   const world = fakeWorld({ seed: 7 });
   const pieces = [
     "*",
@@ -79,7 +79,7 @@ test("whatever is written: people see the words, and no sign too many or too few
   }
 });
 
-test("a text full of signs is read in reasonable steps", () => {
+test("a text full of marks is processed in linear time", () => {
   for (const text of ["*a ".repeat(1_300), "_*~`".repeat(1_000), "`".repeat(4_000), "> ".repeat(2_000)]) {
     expect(formatText(text).sent.length).toBeLessThanOrEqual(4096);
   }

@@ -1,4 +1,4 @@
-// WhatsApp at a whole gateway: a web hook becomes a run, its reply a text, once, also over a stop and a start.
+// WhatsApp with a whole gateway: a web hook becomes one run and its reply one text, also across a restart.
 
 import { expect, test } from "vitest";
 import { makeHome, run, startGateway } from "../cli/kit.ts";
@@ -36,7 +36,7 @@ async function openPlace(more: object = {}) {
   };
 }
 
-test("a person's message is answered in the same chat; the same web hook again is not", async () => {
+test("answers a person's message in the same chat; a repeated web hook gets no second answer", async () => {
   const { home, gateway, post, server, shown } = await openPlace();
   const one = said("say good morning");
   expect(await post(one)).toEqual([200]);
@@ -59,7 +59,7 @@ test("a stranger gets a code under pairing, and no answer of an agent", async ()
   expect(shown()[0]?.text).toMatch(/[A-Z0-9]{6,}/);
 });
 
-test("I5: a reply that the platform will not take is a failed delivery, with its words for operators", async () => {
+test("I5: a reply that the platform refuses is a failed delivery with the platform's reason", async () => {
   const { home, post, server } = await openPlace();
   server.fail(400, graphError(131047));
   expect(await post(said("say hello"))).toEqual([200]);
@@ -68,7 +68,7 @@ test("I5: a reply that the platform will not take is a failed delivery, with its
   expect(server.sent).toEqual([]);
 });
 
-test("a file that comes along is there for the agent", async () => {
+test("the agent gets a file that comes with a message", async () => {
   const { post, server } = await openPlace();
   server.media.set("77", { bytes: Buffer.from("the notes"), mimeType: "text/plain" });
   const document = { id: "77", filename: "notes.txt", mime_type: "text/plain", caption: "say got it" };

@@ -146,7 +146,7 @@ test.each(OUTCOMES)("I5: %s", async (_, status, body, { kind, error }: { kind?: 
   expect(await send(channel, "hello")).toEqual({ kind: "sent" });
 });
 
-test("CH2: a token that the platform repeats stands in no error", async () => {
+test("CH2: redacts a token that the platform repeats in an error", async () => {
   const { channel, server } = await openGround();
   server.fail(400, graphError(190, `Malformed access token ${ACCESS_TOKEN}`));
   const outcome = await send(channel, "hello");
@@ -161,22 +161,25 @@ const PLACES: [string, object][] = [
   [PERSON, { recipient_type: "individual", to: PERSON }],
   [GROUP, { recipient_type: "group", to: GROUP }],
 ];
-test.each(PLACES)("WL1: %s is a place", async (to, wanted) => {
+test.each(PLACES)("WL1: accepts %s as a recipient", async (to, wanted) => {
   const { channel, server } = await openGround();
   expect(await send(channel, "hello", { ...direct, to })).toEqual({ kind: "sent" });
   expect(server.asked[0]).toMatchObject(wanted);
 });
 
-test.each(["", "12", "me\nyou", "a b", "../../me", "x".repeat(400)])("WL1: %j is no place", async (to) => {
-  const { channel, server } = await openGround();
-  expect(await send(channel, "hello", { ...direct, to })).toMatchObject({
-    kind: "refused",
-    error: /neither a number/,
-  });
-  expect(server.asked).toEqual([]);
-});
+test.each(["", "12", "me\nyou", "a b", "../../me", "x".repeat(400)])(
+  "WL1: rejects %j as a recipient",
+  async (to) => {
+    const { channel, server } = await openGround();
+    expect(await send(channel, "hello", { ...direct, to })).toMatchObject({
+      kind: "refused",
+      error: /neither a number/,
+    });
+    expect(server.asked).toEqual([]);
+  },
+);
 
-test("that an answer is being written marks the newest message of the chat as read", async () => {
+test("the typing sign marks the newest message of the chat as read", async () => {
   const { channel, server, hear } = await openGround();
   await channel.typing?.(direct);
   expect(server.typed).toEqual([]);
@@ -187,7 +190,7 @@ test("that an answer is being written marks the newest message of the chat as re
   expect(server.typed).toEqual([newest?.messageId]);
 });
 
-test("WA1: an account whose token stops working while it sends says so, and is asked again later", async () => {
+test("WA1: an account whose token stops working while sending reports it and is checked again later", async () => {
   const world = fakeWorld();
   const host = Object.assign(recordingHost(), { world });
   const { channel, server } = await openGround(host);
@@ -203,7 +206,7 @@ test("WA1: an account whose token stops working while it sends says so, and is a
   await expect.poll(() => state()?.state).toBe("ready");
 });
 
-test("WS1: a text that did not arrive is told once, and when the account is tested", async () => {
+test("WS1: reports an undelivered text once in the log, and in the account's test", async () => {
   const world = fakeWorld();
   const { channel, post } = await openGround(Object.assign(recordingHost(), { world }));
   expect(await channel.test?.("default")).toMatchObject({
@@ -227,7 +230,7 @@ test("WS1: a text that did not arrive is told once, and when the account is test
   expect(await channel.test?.("nobody")).toMatchObject({ ok: false, code: "channel_unknown" });
 });
 
-test("WA2: numbers of one app share its web hook; a number of another app does not hear of it", async () => {
+test("WA2: numbers of one app share its web hook; a number of another app gets nothing", async () => {
   const host = recordingHost();
   const other = { accountId: "sales", phoneNumberId: "222", accessToken: "EAAGother" };
   const foreign = { accountId: "foreign", phoneNumberId: "333", appSecret: "another-app-0123456789" };

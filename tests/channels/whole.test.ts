@@ -46,7 +46,7 @@ async function telegram() {
 
 const shown = (server: TelegramServer): string[] => server.sent.map(({ text }) => text);
 
-test("what a person writes is answered, and not a second time after a restart", async () => {
+test("answers a message once, and not again after a restart", async () => {
   const dir = temporaryFolder();
   const { server, bot, says } = await telegram();
   const first = await open(dir, server);
@@ -62,7 +62,7 @@ test("what a person writes is answered, and not a second time after a restart", 
   expect(runs).toEqual([{ state: "ok" }, { state: "ok" }]);
 });
 
-test("what is written while nobody is there is answered once somebody is", async () => {
+test("answers messages that arrived while no gateway ran", async () => {
   const dir = temporaryFolder();
   const { server, says } = await telegram();
   says("is anybody there?");
@@ -70,7 +70,7 @@ test("what is written while nobody is there is answered once somebody is", async
   await expect.poll(() => shown(server)).toHaveLength(1);
 });
 
-test("a stranger gets a code, and an account that is wrong takes nothing else down", async () => {
+test("a stranger gets a code, and a misconfigured account affects nothing else", async () => {
   const { server, bot, says } = await telegram();
   const app = await open(temporaryFolder(), server, { dmPolicy: "pairing" });
   says("hello");
@@ -80,7 +80,7 @@ test("a stranger gets a code, and an account that is wrong takes nothing else do
   expect(healthy.status).toBe(200);
 });
 
-test("CH1: without a channel nothing is loaded, listened at or swept", async () => {
+test("CH1: without a channel nothing is loaded, listened to or swept", async () => {
   const parts = channelParts({ settings: settingsWith(), world: quietWorld() });
   expect(parts.burstDue).toBeUndefined();
   parts.listen();

@@ -130,7 +130,7 @@ test("agents, tools, session, models and channels become a configuration that Pa
   ]);
 });
 
-test("an existing configuration is never changed: the other one is proposed beside it, once", async () => {
+test("never changes an existing configuration: writes a proposal beside it, once", async () => {
   const dir = sourceWith({ config: FULL });
   const mine = { agents: { list: [{ id: "mine" }] } };
   const { home, imported } = await stage("embedded", mine);
@@ -147,7 +147,7 @@ test("an existing configuration is never changed: the other one is proposed besi
   expect(readFileSync(proposal, "utf8")).toContain("by hand");
 });
 
-test("what would keep Parley from starting is taken out and named; a broken file is none", async () => {
+test("removes and reports settings that prevent a start; a broken file counts as none", async () => {
   const config = {
     agents: {
       defaults: { model: "nowhere/none", maxConcurrent: -5, thinkingDefault: "telepathy" },
@@ -173,7 +173,7 @@ test("what would keep Parley from starting is taken out and named; a broken file
   expect(existsSync(join(other.home, ".parley", "parley.json5"))).toBe(false);
 });
 
-test("files that are included are read, in the directory only; circles end", async () => {
+test("reads included files in the directory only; cycles end", async () => {
   const dir = sourceWith({ config: { $include: "parts/a.json5", session: { mainKey: "own" } } });
   put(dir, "parts/a.json5", "{ $include: './b.json5', agents: { list: [{ id: 'one' }] } }");
   put(

@@ -1,6 +1,5 @@
-// What a source directory can hold that means no good, or nothing at all.
-// Hard cases: links out of it, names that are paths, bombs, huge lines, bytes that are no text, pipes, a million
-// of something, keys of every age, ids that somebody else has.
+// Hostile or broken content of a source directory. Hard cases: links out of it, names that are paths, bombs,
+// huge lines, invalid UTF-8, pipes, a million items, keys of every version, ids that another session has.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -61,7 +60,7 @@ test("no link is followed, wherever it stands; the directory itself may be one",
   expect(hashOf(dir)).toBe(before);
 });
 
-test("ids and file names that are paths lead nowhere", async () => {
+test("ids and file names that are paths are not followed", async () => {
   const dir = sourceWith({
     agents: {
       main: {
@@ -85,7 +84,7 @@ test("ids and file names that are paths lead nowhere", async () => {
 });
 
 for (const kind of ["embedded", "postgres"] satisfies Kind[]) {
-  test(`${kind}: bombs, huge lines, bytes that are no UTF-8 and characters that no store keeps cost only themselves`, async () => {
+  test(`${kind}: bombs, huge lines, invalid UTF-8 and unstorable characters affect only themselves`, async () => {
     const talk = hello();
     talk.raw("[".repeat(100_000));
     talk.raw(`{"type":"message","id":"deep","message":${'{"a":'.repeat(300)}1${"}".repeat(300)}}`);
@@ -130,7 +129,7 @@ for (const kind of ["embedded", "postgres"] satisfies Kind[]) {
   });
 }
 
-test("a store that is no store, a transcript that is a folder or a pipe, and a session without one are named", async () => {
+test("reports invalid stores, transcripts that are folders or pipes, and sessions without a transcript", async () => {
   const dir = sourceWith({
     agents: {
       main: {
@@ -158,7 +157,7 @@ test("a store that is no store, a transcript that is a folder or a pipe, and a s
   expect(remark(report, "without a sessionId")?.count).toBe(1);
 });
 
-test("two sessions with one transcript id, and one session under two keys, end as sessions of their own", async () => {
+test("two sessions with one transcript id stay separate, and one session under two keys is imported once", async () => {
   const dir = sourceWith({
     agents: {
       main: {
@@ -179,7 +178,7 @@ test("two sessions with one transcript id, and one session under two keys, end a
   expect(await imported(dir)).toMatchObject({ entries: 0, sessions: { added: 0, unchanged: 2 } });
 });
 
-test("spawners in a circle, and a source of nothing", async () => {
+test("handles spawners in a cycle, and refuses a source without data", async () => {
   const dir = sourceWith({
     agents: {
       main: {
@@ -208,7 +207,7 @@ test("spawners in a circle, and a source of nothing", async () => {
   expect(words(await attempt(join(home, ".parley")))).toContain("which an import must not change");
 });
 
-test("keys of every age are one key here", () => {
+test("maps keys of every version to one key", () => {
   const table: [string, string][] = [
     ["main", "agent:main:main"],
     ["agent:main:haupt", "agent:main:main"],
@@ -259,7 +258,7 @@ test("keys of every age are one key here", () => {
   });
 });
 
-test("whatever a key was, it is canonical here or reserved, and always the same", () => {
+test("any key becomes a canonical or reserved key, always the same", () => {
   const word = fc.oneof(
     fc.string(),
     fc.constantFrom("agent", "main", "group", "dm", "thread", "cron", "global", "node-", "%", ""),
@@ -282,7 +281,7 @@ test("whatever a key was, it is canonical here or reserved, and always the same"
   );
 });
 
-test("a transcript that is larger than the memory is read line by line", async () => {
+test("reads a transcript that is larger than the memory line by line", async () => {
   const talk = new Talk();
   const filler = "y".repeat(2_000_000);
   for (let turn = 0; turn < 32; turn += 1) talk.user(`${turn} ${filler}`);

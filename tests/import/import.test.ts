@@ -1,5 +1,4 @@
-// An import of sessions and transcripts, on both stores: what comes over, how it can be read, and what a second
-// import does.
+// Import of sessions and transcripts on both stores: the result, how it reads, and repeated imports.
 
 import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
@@ -189,7 +188,7 @@ for (const kind of KINDS) {
     expect((await said("agent:main:main")).slice(-2)).toEqual(["assistant: It is ten.", "person: and now?"]);
   });
 
-  test(`${kind}: an import that was interrupted goes on where it was, and gives nothing twice`, async () => {
+  test(`${kind}: an interrupted import continues and adds nothing twice`, async () => {
     const talk = new Talk();
     for (let turn = 0; turn < 450; turn += 1) {
       talk.user(`question ${turn}`);
@@ -212,7 +211,7 @@ for (const kind of KINDS) {
     expect(await said("agent:main:main")).toEqual(whole);
   });
 
-  test(`${kind}: what went on here, was set here or has another conversation is left alone and named`, async () => {
+  test(`${kind}: sessions that were used or changed here, or have another conversation, stay unchanged and are reported`, async () => {
     const dir = small();
     const { imported, inStore, said } = await stage(kind);
     await imported(dir);
@@ -234,7 +233,7 @@ for (const kind of KINDS) {
     expect(await inStore(async (store) => (await getSession(store.db, "cron:job-7"))?.label)).toBe("mine");
   });
 
-  test(`${kind}: a dry run says the same and writes nothing`, async () => {
+  test(`${kind}: a dry run reports the same and writes nothing`, async () => {
     const dir = small();
     const { home, imported, said } = await stage(kind);
     const before = hashOf(home);
@@ -248,7 +247,7 @@ for (const kind of KINDS) {
   });
 }
 
-test("a transcript becomes valid: each call has one result, broken lines and other branches are left out", async () => {
+test("makes a transcript valid: each call has one result, broken lines and other branches are skipped", async () => {
   const talk = new Talk();
   const first = talk.user("one");
   talk.assistant("a branch that was left");
@@ -297,7 +296,7 @@ test("a transcript becomes valid: each call has one result, broken lines and oth
   expect(remark(report, "role wizard")).toMatchObject({ count: 1 });
 });
 
-test("a result that comes later never gives a call a second one", async () => {
+test("a later result never gives a call a second one", async () => {
   const talk = new Talk();
   talk.user("one");
   talk.call("c1");
@@ -325,7 +324,7 @@ test("a result that comes later never gives a call a second one", async () => {
   ]);
 });
 
-test("after a compaction the model sees the summary and what was kept; history has everything", async () => {
+test("after a compaction the model sees the summary and the kept messages; history has everything", async () => {
   const talk = new Talk();
   talk.user("old");
   talk.assistant("old answer");
@@ -350,7 +349,7 @@ test("after a compaction the model sees the summary and what was kept; history h
   ]);
 });
 
-test("a session that a gateway made at its start and nobody used is taken over; a used one is not", async () => {
+test("replaces an unused session that a gateway's start created, but not a used one", async () => {
   const dir = small();
   const { imported, inStore, said, session } = await stage("embedded", {
     agents: { list: [{ id: "main" }] },

@@ -79,7 +79,7 @@ test("an import leaves out model addresses with secrets of the environment, owne
   expect(agents.map(({ id }) => id)).toEqual(["main", "up", "all", "named", "linked"]);
 });
 
-test("what is accepted by its name is written, also by a second import over the file of the first", async () => {
+test("writes settings that are accepted by name, also in a second import over the first file", async () => {
   const { dir, imported, settings, path, text, home } = await hostile();
   await imported(dir);
   const accept = ["models.providers.far", "commands.owners.telegram:667"];
@@ -97,7 +97,7 @@ test("what is accepted by its name is written, also by a second import over the 
   expect(existsSync(join(home, ".parley", "parley.imported.json5"))).toBe(true);
 });
 
-test("all is accepted at once, and not asked again by the next import", async () => {
+test("accepts all at once, and the next import does not ask again", async () => {
   const { dir, imported, settings } = await hostile();
   expect((await imported(dir, { accept: ["all"] })).config.trusted.every(({ accepted }) => accepted)).toBe(
     true,
@@ -108,7 +108,7 @@ test("all is accepted at once, and not asked again by the next import", async ()
   expect(again.config.trusted.every(({ accepted }) => accepted)).toBe(true);
 });
 
-test("a person is asked about each setting; breaking off writes nothing", async () => {
+test("asks a person about each setting; an abort writes nothing", async () => {
   const { dir, imported, import: run, path, settings } = await hostile();
   const broken = await run(dir, { ask: async () => fail("cancelled", "broken off") });
   expect(broken).toMatchObject({ ok: false, code: "cancelled" });
@@ -125,7 +125,7 @@ test("a person is asked about each setting; breaking off writes nothing", async 
   expect(settings().owners).toEqual(["telegram:666", "telegram:667"]);
 });
 
-test("a name that is none is refused with those that there are", async () => {
+test("refuses an unknown name and lists the valid ones", async () => {
   const { dir, import: run, path } = await hostile();
   expect(await run(dir, { accept: ["models.providers.near"] })).toMatchObject({
     ok: false,

@@ -82,7 +82,7 @@ async function open(says: () => DeliveryOutcome) {
   return { app, held, set, outbox, watch, queue, states, settle, soon, fired };
 }
 
-test("damage: a clock that is set back leaves no delivery and no burst waiting for the days that it was ahead", async () => {
+test("damage: a clock that is set back delays no delivery and no burst", async () => {
   let answer: DeliveryOutcome = { kind: "retry", error: "away" };
   const { app, set, outbox, watch, queue, states, settle, soon, fired } = await open(() => answer);
   const { engine } = app;
@@ -104,7 +104,7 @@ test("damage: a clock that is set back leaves no delivery and no burst waiting f
   await soon(async () => expect(fired).toEqual(["burst"]));
 });
 
-test("damage: a clock that was set back while no gateway ran leaves no delivery waiting", async () => {
+test("damage: a clock that was set back while no gateway ran delays no delivery", async () => {
   let answer: DeliveryOutcome = { kind: "retry", error: "away" };
   const { set, outbox, watch, queue, states, settle, soon } = await open(() => answer);
   set(3 * DAY_MS);
@@ -121,7 +121,7 @@ test("damage: a clock that was set back while no gateway ran leaves no delivery 
   await soon(async () => expect(await states()).toEqual(["sent"]));
 });
 
-test("damage: dates of a job that were acted on too early are not acted on again, the others are planned anew", async () => {
+test("damage: dates that were handled too early are not repeated, and others are recomputed", async () => {
   const { app, set, watch, settle, soon } = await open(() => ({ kind: "sent" }));
   await watch.start();
   const { engine, store } = app;

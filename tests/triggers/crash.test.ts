@@ -68,7 +68,7 @@ async function crashAt(point: CrashPoint): Promise<"crashed" | "too_late"> {
   const later = fakeWorld({ startMs: world.clock.now(), seed: 2 });
   const second = await openFlowApp({ plays, dir, world: later });
   const known = (await listJobs(second.store.db, { limit: 1 })).length === 1;
-  // Told nothing: the job may be lost; told that it is there: it may not.
+  // Without a reply the job may be lost; with one it may not.
   if (told === "told") expect(known).toBe(true);
   if (known) {
     const [job] = await listJobs(second.store.db, { limit: 1 });
@@ -82,7 +82,7 @@ async function crashAt(point: CrashPoint): Promise<"crashed" | "too_late"> {
 }
 
 describe.each(["before", "after"] as const)("a crash %s any commit of a job", (when) => {
-  test("I4, TU1: its date is acted on once, and its reply is delivered once", async () => {
+  test("I4, TU1: its date is handled once, and its reply is delivered once", async () => {
     let crashes = 0;
     for (let commit = 1; commit < COMMITS_MAX; commit += 1) {
       if ((await crashAt({ commit, when })) === "too_late") break;

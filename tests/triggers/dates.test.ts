@@ -1,4 +1,4 @@
-// When schedules fall due: each kind, zones, both changes of the clocks, and what is refused with which words.
+// When schedules are due: each kind, zones, both clock changes, and the messages of refusals.
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -23,7 +23,7 @@ async function datesOf(asked: RequestedSchedule, from: string, most: number): Pr
 const cron = (expr: string, tz = "UTC"): RequestedSchedule => ({ kind: "cron", expr, tz });
 
 describe("the clocks change", () => {
-  test("DT2: 02:30 on the day that has none falls due once, when the gap is over", async () => {
+  test("DT2: 02:30 on a day without it is due once, when the gap ends", async () => {
     expect(await datesOf(cron("30 2 * * *", "Europe/Berlin"), "2026-03-27T12:00:00Z", 3)).toEqual([
       "2026-03-28T01:30Z",
       "2026-03-29T01:00Z",
@@ -31,7 +31,7 @@ describe("the clocks change", () => {
     ]);
   });
 
-  test("DT2: 02:30 on the day that has two of it falls due once, at the first", async () => {
+  test("DT2: 02:30 on a day with two of it is due once, at the first", async () => {
     expect(await datesOf(cron("30 2 * * *", "Europe/Berlin"), "2026-10-24T12:00:00Z", 3)).toEqual([
       "2026-10-25T00:30Z",
       "2026-10-26T01:30Z",
@@ -65,14 +65,14 @@ describe("the clocks change", () => {
 });
 
 describe("every and at", () => {
-  test("every falls due at its beginning and every so often from there, whenever it is asked", async () => {
+  test("every is due at its anchor and at each interval after it, whenever it is computed", async () => {
     const schedule = await read({ kind: "every", everyMs: 900_000, anchorMs: NOW + 60_000 });
     expect(await nextDate(schedule, NOW)).toBe(NOW + 60_000);
     expect(await nextDate(schedule, NOW + 60_000)).toBe(NOW + 960_000);
     expect(await nextDate(schedule, NOW + 86_400_000)).toBe(NOW + 86_400_000 + 60_000);
   });
 
-  test("a beginning that nobody names is now", async () => {
+  test("the default anchor is now", async () => {
     expect(await read({ kind: "every", everyMs: 60_000 })).toEqual({
       kind: "every",
       everyMs: 60_000,
@@ -80,13 +80,13 @@ describe("every and at", () => {
     });
   });
 
-  test("at falls due once", async () => {
+  test("at is due once", async () => {
     const schedule = await read({ kind: "at", atMs: NOW + 1 });
     expect(await nextDates(schedule, NOW, 5)).toEqual([NOW + 1]);
     expect(await nextDate(schedule, NOW + 1)).toBeUndefined();
   });
 
-  test("DT1: the next date is always later, and asking later never gives an earlier one", async () => {
+  test("DT1: the next date is always later, and never decreases with time", async () => {
     const any = fc.oneof(
       fc.record({
         kind: fc.constant("every" as const),
@@ -148,7 +148,7 @@ const REFUSED: readonly (readonly [RequestedSchedule, RegExp])[] = [
   [{ kind: "at", atMs: DATE_MAX_MS + 1 }, /before the year 10000/],
 ];
 
-test.each(REFUSED)("%j is refused in words that say what is wrong", async (asked, words) => {
+test.each(REFUSED)("refuses %j and says what is wrong", async (asked, words) => {
   const schedule = await readSchedule(asked, calendar);
   expect(schedule).toMatchObject({
     ok: false,
@@ -157,7 +157,7 @@ test.each(REFUSED)("%j is refused in words that say what is wrong", async (asked
   });
 });
 
-test("a zone that nearly exists is answered with those that do", async () => {
+test("suggests similar zones for an unknown one", async () => {
   const schedule = await readSchedule(cron("0 7 * * *", "Europe/Berln"), calendar);
   expect(schedule).toMatchObject({ hint: expect.stringContaining("Europe/Berlin") });
 });

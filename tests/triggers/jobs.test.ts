@@ -43,7 +43,7 @@ async function overdue(app: FlowApp, world: FakeWorld): Promise<boolean> {
   return ((await nextDeadlineAt(app.store.db, ["cron"])) ?? Number.POSITIVE_INFINITY) <= world.clock.now();
 }
 
-test("each kind is due at its dates: a run in cron:<id> with the job's words, typed as cron", async () => {
+test("each kind is due at its dates: a run in cron:<id> with the job's message and provenance cron", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const now = world.clock.now();
@@ -67,7 +67,7 @@ test("each kind is due at its dates: a run in cron:<id> with the job's words, ty
   expect((await getJob(app.store.db, daily.id))?.nextAt).toBe(now + DAY + 20 * MINUTE);
 });
 
-test("model, thinking and time limit of a job are those of its runs; its session carries its name", async () => {
+test("runs have the job's model, thinking and time limit; its session has the job's name", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, {
@@ -101,7 +101,7 @@ describe("I13: a job has the rights of the token that made it, as they are at ea
   };
   const schedule = { kind: "every", everyMs: HOUR } as const;
 
-  test("I13, CT1: it runs while the token is there, and says why not when the token was removed or covers less", async () => {
+  test("I13, CT1: runs while its token exists, and says why not if the token was removed or covers less", async () => {
     const app = await open({ world: fakeWorld() });
     const made = await addJob(withToken(app, all), by, { schedule, message: "tick" });
     if (!made.ok) throw new Error(made.error);
@@ -122,7 +122,7 @@ describe("I13: a job has the rights of the token that made it, as they are at ea
     expect(await run(all)).toMatchObject({ ok: true });
   });
 
-  test("CT1: a date of a job whose token is gone is left out, and its history says so", async () => {
+  test("CT1: skips a date of a job whose token was removed, and its history says so", async () => {
     const world = fakeWorld();
     const app = await open({ world });
     const made = await addJob(withToken(app, all), by, { schedule, message: "tick" });
@@ -179,7 +179,7 @@ describe("after a long stop", () => {
     return { app, job, turns, now: later.clock.now(), world: later };
   }
 
-  test("TU3: once: all dates that passed are one turn, and the next one comes at its time", async () => {
+  test("TU3: once: all missed dates are one turn, and the next one is on time", async () => {
     const { app, job, turns, world } = await stopped("once", { kind: "every", everyMs: HOUR }, 10.5 * HOUR);
     expect(turns).toEqual(["late ok"]);
     expect((await getJob(app.store.db, job.id))?.nextAt).toBe(world.clock.now() + 0.5 * HOUR);
@@ -187,7 +187,7 @@ describe("after a long stop", () => {
     expect(await turnsOf(app, job)).toEqual(["late ok", "schedule ok"]);
   });
 
-  test("TU3: skip: they are left out and told of, and the next one comes at its time", async () => {
+  test("TU3: skip: missed dates are skipped and recorded, and the next one is on time", async () => {
     const { app, job, turns, world } = await stopped(
       "skip",
       { kind: "cron", expr: "0 * * * *" },
@@ -198,7 +198,7 @@ describe("after a long stop", () => {
     expect(await turnsOf(app, job)).toEqual(["late missed", "schedule ok"]);
   });
 
-  test("TU3: a date of its own that passed is made up for, or left out", async () => {
+  test("TU3: a missed single date is made up for or skipped", async () => {
     const schedule = { kind: "at", atMs: fakeWorld().clock.now() + HOUR } as const;
     expect((await stopped("once", schedule, DAY)).turns).toEqual(["late ok"]);
     const skipped = await stopped("skip", schedule, DAY);
@@ -206,14 +206,14 @@ describe("after a long stop", () => {
     expect(await getJob(skipped.app.store.db, skipped.job.id)).toMatchObject({ enabled: false });
   });
 
-  test("a moment late is not missed", async () => {
+  test("a slightly late date is not missed", async () => {
     expect((await stopped("skip", { kind: "every", everyMs: HOUR }, HOUR + 30_000)).turns).toEqual([
       "schedule ok",
     ]);
   });
 });
 
-test("TU2: a date that comes while the run before it is unfinished is left out", async () => {
+test("TU2: skips a date while the previous run is unfinished", async () => {
   const world = fakeWorld();
   const held = Promise.withResolvers<void>();
   const plays: FlowAppOptions["plays"] = {};
@@ -261,7 +261,7 @@ test("JO3: removing a job while it runs ends its dates and nothing else", async 
   expect(await app.store.db.selectFrom("cron_runs").selectAll().execute()).toEqual([]);
 });
 
-test("a job that is paused has no date; one that goes on has its next one, and nothing was missed", async () => {
+test("a paused job has no date; a resumed one has its next date, and nothing was missed", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
@@ -299,7 +299,7 @@ test("a new schedule moves the next date; anything else leaves it where it is", 
   expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule ok"]);
 });
 
-test("a turn by hand leaves the dates as they are, and works for a job that is paused", async () => {
+test("a manual run leaves the dates unchanged, and works for a paused job", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: HOUR }, enabled: false });
@@ -309,7 +309,7 @@ test("a turn by hand leaves the dates as they are, and works for a job that is p
   expect((await getJob(app.store.db, job.id))?.nextAt).toBeUndefined();
 });
 
-test("a session that was deleted is made anew by the next turn", async () => {
+test("the next turn recreates a deleted session", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
@@ -319,7 +319,7 @@ test("a session that was deleted is made anew by the next turn", async () => {
   expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule ok"]);
 });
 
-test("a turn that is refused is told in the history, and the next date comes all the same", async () => {
+test("a refused turn is in the history, and the next date is set anyway", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
@@ -333,7 +333,7 @@ test("a turn that is refused is told in the history, and the next date comes all
   expect(await turnsOf(app, job)).toEqual(["schedule ok", "schedule session_archived", "schedule ok"]);
 });
 
-test("a job whose zone nobody knows any more has its turn, and is paused with the reason", async () => {
+test("a job with an unknown zone has its turn, and is then paused with the reason", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "cron", expr: "0 * * * *" } });
@@ -351,7 +351,7 @@ test("a job whose zone nobody knows any more has its turn, and is paused with th
   });
 });
 
-test("CJ2: of a job the last hundred turns are remembered", async () => {
+test("CJ2: keeps the last hundred turns of a job", async () => {
   const world = fakeWorld();
   const app = await open({ world });
   const job = await add(app, { schedule: { kind: "every", everyMs: MINUTE } });

@@ -42,7 +42,7 @@ async function fired(
   return { app, job, outbox, main: await app.texts(MAIN) };
 }
 
-test("RP1: a reply goes to its place through the outbox, and stands in that session for later", async () => {
+test("RP1: a reply goes to its destination through the outbox, and stays in that session's transcript", async () => {
   const { app, job, outbox, main } = await fired(() => "The report.");
   const { id } = job;
   expect(outbox).toEqual([
@@ -79,7 +79,7 @@ const rule = (channel: string) => ({
 });
 
 test.each(["webchat", "internal"])(
-  "RP2: a rule that denies the channel %s keeps the reply back",
+  "RP2: a rule that denies the channel %s blocks the reply",
   async (channel) => {
     const { outbox, main } = await fired(() => "The report.", { choices: rule(channel) });
     expect(outbox).toMatchObject([{ state: "skipped", code: "send_denied" }]);
@@ -87,18 +87,18 @@ test.each(["webchat", "internal"])(
   },
 );
 
-test("RP2: the job's session may be denied by itself", async () => {
+test("RP2: a rule can deny the job's own session", async () => {
   const { app, outbox } = await fired(() => "The report.", {}, { cronPolicy: "deny" });
   expect(outbox).toMatchObject([{ state: "skipped", code: "send_denied" }]);
   expect(app.sent).toEqual([]);
 });
 
-test("I5: a place that is gone is a failed delivery that operators see, not silence", async () => {
+test("I5: a missing destination is a failed delivery that operators see", async () => {
   const { outbox } = await fired(() => "The report.", {}, { gone: true });
   expect(outbox).toMatchObject([{ state: "failed", code: "session_not_found", text: "The report." }]);
 });
 
-test("I14: what goes to another session is masked, what is stored in the job's own is not", async () => {
+test("I14: text to another session is redacted, text in the job's own session is not", async () => {
   const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
   const { app, job, main } = await fired(() => `The key is ${secret}`);
   expect(main.join()).not.toContain(secret);

@@ -54,7 +54,7 @@ async function turn(client: GatewayClient, message: string, sessionKey = "main")
   return { ...end, messages: (await history(client, sessionKey)).slice(before) };
 }
 
-/** Each call has one result, right behind its message. */
+/** Whether each call has one result, right after its message. */
 function isValid(messages: readonly Message[]): boolean {
   const open: string[] = [];
   for (const message of messages) {
@@ -120,7 +120,7 @@ async function exampleAgent(): Promise<void> {
   });
 }
 
-/** What the coding agent's model says, by the last message. */
+/** The coding agent's model: answers by the last message. */
 function play(request: ServedRequest): Answer {
   const said = request.messages
     .filter(({ role }) => role === "user")
@@ -139,7 +139,7 @@ function play(request: ServedRequest): Answer {
     if (results.includes("agent:other:main")) return [text(`I see: ${results}`), counted];
     const tool = request.toolNames.find((name) => name.endsWith("sessions_list"));
     if (tool !== undefined) return [call(tool, {}), counted];
-    // It offers tools of MCP servers only once they were searched for.
+    // It offers tools of MCP servers only after they were searched for.
     if (!isBack) return [call("tool_search", { query: "select:mcp__parley__sessions_list" }), counted];
     return `no such tool among ${request.toolNames.join()}; ${results}`;
   }
@@ -224,5 +224,5 @@ try {
 } finally {
   rmSync(home, { recursive: true, force: true });
 }
-console.log(failures === 0 ? "all held" : `${failures} did not hold`);
+console.log(failures === 0 ? "all passed" : `${failures} failed`);
 process.exitCode = failures === 0 ? 0 : 1;

@@ -1,5 +1,5 @@
-// The figures of appending to transcripts, each entry in a transaction that is on disk when it resolves: one
-// after the other, and many sessions at once; into stores that hold more and more already.
+// Benchmarks appends to transcripts. Each entry is a transaction, on disk when it resolves: one after the
+// other, and in many sessions at once, into stores of growing size.
 
 import { insertSession } from "../src/store/sessions.ts";
 import { appendEntry } from "../src/store/transcripts.ts";
@@ -12,7 +12,7 @@ import { type Row, sampleFor, sizeText } from "./measure.ts";
 const SESSIONS = 64;
 const ROUND = 256;
 const ROUNDS = 10;
-/** Enough to show whether it grows, and filled in a moment. */
+/** Enough to show growth, and quick to fill. */
 const MESSAGES_MAX = 100_000;
 
 export async function appends({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {

@@ -1,6 +1,5 @@
-// The figures of the product: `npm run bench`. What it may be told stands in options.ts, what it measures in
-// parts.ts, the way to a new part too.
-// BN1: nothing is asserted here, and no figure is rounded in our favour: the table is what was measured.
+// Runs the benchmarks: `npm run bench`. options.ts lists the options, parts.ts the parts and how to add one.
+// Nothing is asserted, and no figure is rounded in the product's favour.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -38,14 +37,14 @@ async function measured(options: Options, names: readonly string[]): Promise<Mea
     const from = performance.now();
     const found = await part({ sizes: options.sizes });
     rows.push(...found.map((row) => ({ part: name, ...row })));
-    // What was measured stays, whatever becomes of the next part.
+    // Keep the figures if a later part fails.
     if (options.json !== undefined) writeJson(options.json, measurementOf(rows, ROOT));
     console.error(`${name}: ${found.length} rows in ${((performance.now() - from) / 1_000).toFixed(0)} s`);
   }
   return measurementOf(rows, ROOT);
 }
 
-/** What there is to show: measured now, read from a file, or a file with some parts measured anew. */
+/** Returns the figures to show: new ones, those of a file, or a file with some parts measured again. */
 async function obtained(options: Options): Promise<Measurement> {
   const { only, from } = options;
   if (from === undefined) return measured(options, only ?? Object.keys(PARTS));
@@ -63,7 +62,7 @@ function writeDocument(measurement: Measurement): void {
   writeFileSync(DOCUMENT, text);
   const isShown = (plot: Plot): boolean => text.includes(`plots/${fileNameOf(plot)}`);
   writePlots(DOCUMENT_PLOTS, plotsOf(measurement.rows).filter(isShown));
-  for (const part of homeless) console.error(`docs/BENCHMARKS.md has no place for the part ${part}`);
+  for (const part of homeless) console.error(`docs/BENCHMARKS.md has no section for the part ${part}`);
 }
 
 function verdict(rows: readonly Row[]): string {

@@ -44,7 +44,7 @@ async function joined(): Promise<WebSocket> {
   return socket;
 }
 
-/** Twenty sockets with 20 MiB of a frame that never ends. */
+/** Opens twenty sockets with 20 MiB of a frame that never ends. */
 async function frames(): Promise<() => void> {
   const sockets = await Promise.all(Array.from({ length: LINKS }, joined));
   for (const socket of sockets) socket.send(HALF, { fin: false });
@@ -53,7 +53,7 @@ async function frames(): Promise<() => void> {
   };
 }
 
-/** Twenty bodies of 20 MiB that never end. */
+/** Sends twenty bodies of 20 MiB that never end. */
 async function bodies(): Promise<() => void> {
   const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
   const requests = Array.from({ length: LINKS }, () => {
@@ -68,7 +68,7 @@ async function bodies(): Promise<() => void> {
   };
 }
 
-/** A hundred frames of 20 MiB, five at a time, each answered with an error. */
+/** Sends a hundred frames of 20 MiB, five at a time, each answered with an error. */
 async function answered(): Promise<() => void> {
   const text = JSON.stringify({
     type: "req",
@@ -91,7 +91,7 @@ async function answered(): Promise<() => void> {
   return () => {};
 }
 
-/** Forty previews at once of a session with twenty messages of 256 KiB that look like keys. */
+/** Requests forty previews at once of a session with twenty messages of 256 KiB that look like keys. */
 async function previews(): Promise<() => void> {
   const client = await connect({ url, token: TOKEN, reconnect: false });
   const message = "eyJhbGciOi".repeat(26_000).slice(0, 256 * 1024);

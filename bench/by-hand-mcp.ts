@@ -19,7 +19,7 @@ const http = await addressOf(gateway);
 
 let failed = 0;
 
-/** Runs the inspector, and looks for these words in what it prints. */
+/** Runs the inspector, and looks for these words in its output. */
 function check(title: string, target: readonly string[], args: readonly string[], wanted: RegExp): void {
   const { status, stdout, stderr } = spawnSync(inspector, ["--cli", ...target, ...args], {
     encoding: "utf8",
@@ -34,7 +34,7 @@ function check(title: string, target: readonly string[], args: readonly string[]
 const send = ["--method", "tools/call", "--tool-name", "sessions_send"];
 const hello = ["--tool-arg", "sessionKey=main", "message=say hello"];
 const OVER_HTTP = [`${http}/mcp`, "--transport", "http", "--header", `Authorization: Bearer ${TOKEN}`];
-// The command is given the gateway's address: a free port stands in no configuration.
+// The command gets the gateway's address, because a free port is in no configuration.
 const address = ["--url", http, "--token", TOKEN];
 const OVER_STDIO = [process.execPath, LAUNCHER, ...address, "mcp", "-e", `HOME=${home}`];
 
@@ -61,5 +61,5 @@ for (const [door, target] of [
 
 gateway.kill("SIGTERM");
 rmSync(home, { recursive: true, force: true });
-console.log(failed === 0 ? "all as it should be" : `${failed} failed`);
+console.log(failed === 0 ? "all passed" : `${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;

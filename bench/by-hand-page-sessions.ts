@@ -17,7 +17,7 @@ import { chatKey, sessionRow } from "./instant.ts";
 import { machine, type Row, table } from "./measure.ts";
 
 const [sessions = 1_000, loads = 15] = process.argv.slice(2).map(Number);
-/** Of each so many sessions one is a root; the others are what it spawned. */
+/** One session in this number is a root; the root spawned the others. */
 const FAMILY = sessions > 10_000 ? 20 : 4;
 const ROWS_OF_A_TRANSACTION = 5_000;
 const SCROLLS = 300;
@@ -48,7 +48,7 @@ function note(name: string, samples: readonly number[]): void {
   rows.push({ name, size: `${sessions} sessions`, unit: "ms", samples });
 }
 
-// What runs in the page is text here: this file is of Node, and knows no document.
+// Code that runs in the page is text here: this file runs in Node, without a document.
 const MARK_ROWS = `window.rowsShown = new Promise((resolve) => {
   new MutationObserver((_, observer) => {
     if (document.querySelector(".session-row") === null) return;
@@ -71,7 +71,7 @@ const SCROLL = `(async () => {
 })()`;
 const COUNT = `[".session-row", "*"].map((one) => document.querySelectorAll(one).length).join(" of ")`;
 
-/** From the start of the navigation, nothing cached, until the first rows are on the screen. */
+/** Time from the start of the navigation, without a cache, until the first rows are visible. */
 async function firstRows(page: Page): Promise<number> {
   await page.addInitScript(MARK_ROWS);
   await page.goto(`${http}/#token=${TOKEN}`);

@@ -18,7 +18,7 @@ import { pause, type Step, text } from "../tests/kit/model-server-steps.ts";
 import { machine, type Row, table } from "./measure.ts";
 
 const SECONDS = Number(process.argv[2] ?? 15);
-/** A piece each so many ms: more often than the gateway passes text on. */
+/** Interval of the pieces: shorter than that at which the gateway forwards text. */
 const PIECE_EVERY_MS = 12;
 const KEY_EVERY_MS = 60;
 const AGENTS = ["main", "research", "ops"];
@@ -49,7 +49,7 @@ interface Seen {
   readonly frames: number;
 }
 
-/** Runs in the page: notes what the browser tells of its work. As text: this program has no DOM. */
+/** Runs in the page: records the browser's measurements. As text, because this program has no DOM. */
 const WATCH = `{
   const seen = { keysMs: [], longMs: [], frames: 0 };
   window.seen = seen;
@@ -96,7 +96,7 @@ async function openTab(http: string, agent: string) {
   await page.evaluate(WATCH);
   const devtools = await context.newCDPSession(page);
   await devtools.send("Performance.enable", { timeDomain: "threadTicks" });
-  /** Seconds of processor time that the page's own thread has used. */
+  /** Returns seconds of processor time of the page's own thread. */
   const busy = async (): Promise<number> => {
     const { metrics } = await devtools.send("Performance.getMetrics");
     return metrics.find(({ name }) => name === "TaskDuration")?.value ?? Number.NaN;

@@ -1,4 +1,4 @@
-// Counts what one waited `sessions_send`, made as a tool call, costs beside the same two runs without it:
+// Measures the cost of one waited `sessions_send`, made as a tool call, beside the same two runs without it:
 // `node bench/by-hand-waits.ts [sqlite|postgres] [messages in the caller's transcript]`.
 
 import { randomUUID } from "node:crypto";
@@ -26,7 +26,7 @@ const userTextOf = (entries: readonly Entry[]): { text: string; results: number 
   return { text: JSON.stringify(messages[at]), results: messages.length - 1 - at };
 };
 
-/** The answer to `ask now` is the call that is measured, and to `look now` one that waits for nothing. */
+/** The model answers `ask now` with the measured call, and `look now` with a call that does not wait. */
 function answerTo(entries: readonly Entry[]): WrittenMessage["content"] {
   const { text, results } = userTextOf(entries);
   const called = (name: string, args: Record<string, unknown>): WrittenMessage["content"] => [

@@ -1,5 +1,5 @@
-// One gateway engine of the cluster benchmark, in a process of its own: the real engine, flows and agent
-// loop over PostgreSQL, with a model that answers at once.
+// One gateway engine of the cluster benchmark, in its own process: the real engine, flows and agent loop over
+// PostgreSQL, with a model that answers at once.
 
 import { sharedWorld } from "../src/engine/shared-world.ts";
 import { openPostgres } from "../src/store/postgres.ts";
@@ -8,7 +8,7 @@ import { realWorld } from "../src/world.ts";
 import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "./instant.ts";
 
 export type Order =
-  /** Does runs in some sessions, so many at once, and tells how long each took from call to end. */
+  /** Executes runs in some sessions, several at once, and reports how long each took from call to end. */
   | {
       readonly kind: "runs";
       readonly first: number;

@@ -1,9 +1,6 @@
-// The figures of a cluster: `npm run bench:cluster`. Several gateway engines, each a process of its own,
-// over one PostgreSQL that is started for the purpose (or the one of PARLEY_DATABASE_URL, in a schema of its
-// own).
-// BC1: nothing is asserted here; the model answers at once, so that what is left is the engine, the
-//      database and
-//      this machine.
+// Benchmarks a cluster: `npm run bench:cluster`. Several gateway engines, each in its own process, over one
+// PostgreSQL that is started for this purpose (or that of PARLEY_DATABASE_URL, in its own schema). Nothing is
+// asserted. The model answers at once, so the figures show the engine, the database and this machine.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -42,7 +39,7 @@ async function startWorker(url: string): Promise<Worker> {
   };
 }
 
-/** Runs a second that some processes do together, each with its own sessions. */
+/** Returns the runs per second of several processes together, each with its own sessions. */
 async function throughput(workers: readonly Worker[]): Promise<number> {
   const runs = Math.floor(RUNS_TOGETHER / workers.length);
   const from = performance.now();

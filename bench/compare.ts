@@ -1,19 +1,18 @@
-// Owns the comparison of two measurements: which rows are in both, how they differ, and whether that is more
-// than noise.
-// CM1: a difference counts when it is larger than `SLACK` and the interval of the ratio of the two middles
-//      (bootstrap, 99%) lies wholly on one side of it. Few samples never count: they can't tell noise.
-// CM2: the same files give the same words: resampling takes its numbers from a fixed seed.
-// Samples of one run follow each other on one machine, so the interval is too narrow for what differs from
-// run to run (other load, another layout of the disk). That is why there is slack at all.
+// Compares two measurements: the rows in both, their differences, and whether these exceed noise.
+// A difference counts if it is larger than `SLACK` and the interval of the ratio of the two medians
+// (bootstrap, 99%) lies wholly on one side of it. Few samples never count, because they can't show noise. The
+// same files give the same text: resampling uses a fixed seed.
+// Samples of one run follow each other on one machine, so the interval does not cover differences between
+// runs (other load, another layout of the disk). `SLACK` allows for them.
 
 import { numbersFrom } from "../tests/kit/dice.ts";
 import { columns, middle, percentile, type Row, shown } from "./measure.ts";
 
-/** A ratio nearer to 1 than this is taken for the weather. */
+/** A ratio nearer to 1 than this is noise. */
 const SLACK = 0.1;
 const RESAMPLES = 1_000;
 const SAMPLES_MIN = 8;
-/** More samples than that tell nothing more about a middle, and cost time. */
+/** More samples do not make a median more exact, and cost time. */
 const SAMPLES_MAX = 200;
 const INTERVAL = [0.005, 0.995] as const;
 
@@ -29,7 +28,7 @@ export interface Compared {
   readonly change: Change;
 }
 
-/** Evenly spread over the whole, so that a drift while measuring stays in. */
+/** Takes samples evenly over the whole, so that a drift during the measurement is kept. */
 function thinned(samples: readonly number[]): readonly number[] {
   if (samples.length <= SAMPLES_MAX) return samples;
   const step = samples.length / SAMPLES_MAX;
@@ -76,7 +75,7 @@ const nameOf = (row: Row): string => JSON.stringify([row.name, row.size, row.uni
 
 export interface Comparison {
   readonly rows: readonly Compared[];
-  /** Rows that only one of the two has. */
+  /** Rows that are in only one of the two. */
   readonly gone: readonly string[];
   readonly added: readonly string[];
 }
@@ -96,7 +95,7 @@ export function compare(before: readonly Row[], after: readonly Row[]): Comparis
   return { rows, gone: only(before), added: only(after) };
 }
 
-/** Side by side, and in one sentence what became worse. */
+/** Shows both side by side, and the regressions in one sentence. */
 export function comparison({ rows, gone, added }: Comparison): string {
   const head = ["what", "size", "p50 before", "p50 after", "unit", "ratio", "beyond noise"];
   const lines = rows.map((row) => [

@@ -1,5 +1,5 @@
-// The figures of conversations and sub-agents, over WebSocket on a real gateway process, with a model server
-// in another process that answers at once. `node bench/conversations.ts` prints these alone.
+// Benchmarks conversations and sub-agents over WebSocket on a real gateway process, with a model server in
+// another process that answers at once. `node bench/conversations.ts` runs only this part.
 
 import { fileURLToPath } from "node:url";
 import type { GatewayClient } from "../src/gateway/client.ts";
@@ -9,11 +9,11 @@ import { modelCall } from "./runs.ts";
 
 const TIMES = 300;
 const WARM_UP = 60;
-/** Conversations end after the first answer, the reply turns and the announcement: so many model calls. */
+/** Number of model calls of a conversation: the first answer, the reply turns and the announcement. */
 const WHOLE_CALLS = 7;
 const RESET_EVERY = 20;
 
-/** Resolves with the next thing that is told of and is wanted. */
+/** Resolves with the next event that matches. */
 function told(client: GatewayClient, wanted: (event: string, payload: unknown) => boolean): Promise<void> {
   return new Promise((resolve) => {
     const off = client.onEvent(({ event, payload }) => {
@@ -29,7 +29,7 @@ const isFlowEnd = (event: string, payload: unknown): boolean => {
   return event === "agent" && stream === "flow" && data?.step === "ended";
 };
 
-/** A text that left for the people of a session. */
+/** A text delivered to the people of a session. */
 const isDelivered = (event: string, payload: unknown): boolean =>
   event === "chat" && (payload as { stopReason?: string }).stopReason === "delivered";
 
@@ -43,7 +43,7 @@ async function begin(client: GatewayClient, at: number): Promise<void> {
   if (at % RESET_EVERY !== 0) return;
   for (const key of [keyOf(0), keyOf(1)]) {
     await client.request("sessions.reset", { key });
-    // A person wrote there, so that there is somebody to announce to.
+    // A person wrote there, so that there is a place to announce to.
     await client.agent({ sessionKey: key, message: "hello", channel: "webchat" }).done;
   }
 }

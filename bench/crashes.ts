@@ -1,13 +1,13 @@
-// As many rounds of crashes as one likes. Each story begins with an empty store and ends with all the checks;
-// a line for each round, totals at the end.
-// A seed repeats the choices of the load and of the kills, not the moments at which they meet the processes.
+// Plays any number of crash rounds. Each story begins with an empty store and ends with all the checks.
+// Prints a line for each round, and totals at the end. A seed repeats the choices of the load and of the
+// kills, not the times at which they hit the processes.
 
 import { crashStory, type StoryCounts } from "../tests/kit/crash-story.ts";
 import { orEnd, readNumber, typed } from "../tests/kit/typed.ts";
 import { FLEET_OPTIONS, FLEET_USAGE, fleetGround } from "./fleet-ground.ts";
 import { machine } from "./measure.ts";
 
-/** Rounds between two looks at everything. */
+/** Rounds between two full checks. */
 const STORY_ROUNDS = 20;
 
 const USAGE = `npm run crashes -- [options]

@@ -1,9 +1,9 @@
-// Run as a process of its own: many clients of a gateway, which count what they are told. `crowd.ts URL TOKEN
-// CLIENTS`. Told by its parent how many notes are to come, it says when every client has them all.
+// A process with many clients of a gateway that count their events: `crowd.ts URL TOKEN CLIENTS`. Its parent
+// sends the number of notes to come, and it reports when every client has them all.
 
 import { WebSocket } from "ws";
 
-/** What a parent says. */
+/** A message of the parent. */
 export interface Expected {
   readonly notes: number;
 }

@@ -1,6 +1,6 @@
-// The figures of a gateway that has much to bear: a thousand clients that are told of everything, ten
-// thousand runs that a crash interrupted, ten thousand runs in a row. `node bench/endurance.ts [PART]`
-// prints these alone; PART: fanOut, recovery, memory.
+// Benchmarks a gateway under heavy load: a thousand clients subscribed to everything, ten thousand runs that
+// a crash interrupted, ten thousand runs in a row. `node bench/endurance.ts [PART]` runs only this part;
+// PART: fanOut, recovery, memory.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -68,7 +68,7 @@ interface Load {
   readonly lanes: { readonly queued: number; readonly running: number };
 }
 
-/** Waits until a gateway says that its lanes stand so. */
+/** Waits until a gateway reports this state of its lanes. */
 async function untilLanes(client: GatewayClient, stand: (lanes: Load["lanes"]) => boolean): Promise<void> {
   for (const from = performance.now(); performance.now() - from < DONE_MAX_MS; ) {
     const { lanes } = await client.call<Load>("health");

@@ -1,4 +1,4 @@
-// What the figures inside this process are measured on: an engine over an embedded store, without a gateway.
+// Opens an engine over an embedded store, without a gateway, for benchmarks in this process.
 
 import type { Settings } from "../src/core/settings.ts";
 import type { Engine } from "../src/engine/engine.ts";
@@ -17,7 +17,7 @@ export interface Bench {
   readonly settings: Settings;
 }
 
-/** An engine over a store in a folder of its own, with a model that answers at once. */
+/** Opens an engine over a store in its own folder, with a model that answers at once. */
 export async function withEngine<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
   return inFolder(async (dir) => {
     const settings = benchSettings(dir);
@@ -38,7 +38,7 @@ export async function withEngine<T>(work: (bench: Bench) => Promise<T>): Promise
   });
 }
 
-/** The same with a quick way to fill the store. */
+/** The same with a fast way to fill the store. */
 export async function withFilling<T>(work: (bench: Bench & { filling: Filling }) => Promise<T>): Promise<T> {
   return withEngine(async (bench) => {
     const filling = new Filling(bench.settings.store.dir, world.clock.now());

@@ -1,7 +1,6 @@
-// Fills an embedded store with many sessions and messages, quickly: rows as the product writes them, in large
-// transactions over a connection of its own beside the open store.
-// FI1: the newest rows are the same at every size, so that what is read at 1,000 can be compared with what is
-//      read at 1,000,000; a larger store has more old ones.
+// Fills an embedded store with many sessions and messages, quickly: rows like those of the product, in large
+// transactions over a second connection to the open store. The newest rows are the same at every size, so
+// that reads at 1,000 and at 1,000,000 can be compared; a larger store has more old ones.
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -11,14 +10,14 @@ import { placeTokens, spaced } from "../src/store/search-text.ts";
 import { STORE_FILE } from "../src/store/sqlite.ts";
 
 const BATCH = 50_000;
-/** One session in so many is of the rare kind, has the rare label, belongs to the rare agent. */
+/** One session in this number has the rare kind, the rare label and the rare agent. */
 const RARE_EVERY = 50_000;
 const SPACING_MS = 1_000;
 
 export const RARE_LABEL = "zebra crossing";
 export const RARE_KIND: SessionKind = "hook";
 export const RARE_AGENT = "quiet";
-/** What is said where it does not matter what. */
+/** Text whose content does not matter. */
 export const SENTENCE = "a sentence of ordinary length, as people write them to each other. ".repeat(3);
 
 /** Adds rows to the store in `dir` while it is open. */
@@ -29,11 +28,11 @@ export class Filling {
   constructor(dir: string, nowMs: number) {
     this.#nowMs = nowMs;
     this.#database = new DatabaseSync(join(dir, STORE_FILE), { timeout: 10_000 });
-    // What a power cut would lose is made again.
+    // Rows that a power cut would lose can be made again.
     this.#database.exec("pragma synchronous = off; pragma cache_size = -262144");
   }
 
-  /** The sessions `from` to `to`, the smaller number the newer one. */
+  /** Inserts the sessions `from` to `to`, the smaller number the newer one. */
   sessions(from: number, to: number): void {
     const insert = this.#database.prepare(`insert into sessions (key, session_id, agent_id, kind, label,
         created_at, updated_at, archived_at, spawned_by, spawn_depth, external, system_sent, aborted_last_run,
@@ -54,7 +53,7 @@ export class Filling {
     });
   }
 
-  /** The messages `from` to `to`, each with the session that it belongs to and its words. */
+  /** Inserts the messages `from` to `to`, each with its session and its text. */
   messages(from: number, to: number, of: (at: number) => MessageOf): void {
     const insert = this.#database.prepare(`insert into messages (seq, id, session_id, session_key, role,
         entry_json, created_at) values (?, ?, ?, ?, ?, ?, ?)`);
@@ -73,7 +72,7 @@ export class Filling {
     });
   }
 
-  /** What runs beside a store that was not filled in a hurry: no log that is longer than the database. */
+  /** Restores the state of a store that was filled normally: a log no longer than the database. */
   settle(): void {
     this.#database.exec("pragma wal_checkpoint(truncate)");
   }
@@ -105,7 +104,7 @@ function uuidOf(at: number): string {
 
 export const sessionIdOf = (at: number): string => uuidOf(at + 0.5);
 
-/** Where a message of a session stands. */
+/** Returns the position of a session's message. */
 export const placeOf = (at: number): Omit<MessageOf, "text"> => ({
   sessionKey: sessionKeyOf(at),
   sessionId: sessionIdOf(at),
@@ -113,7 +112,7 @@ export const placeOf = (at: number): Omit<MessageOf, "text"> => ({
 });
 
 const isRare = (at: number): boolean => at % RARE_EVERY === RARE_EVERY - 1;
-/** One in five is what the next older one spawned. */
+/** One in five was spawned by the next older one. */
 const isChild = (at: number): boolean => at % 5 === 4 && !isRare(at);
 
 function agentOf(at: number): string {

@@ -1,5 +1,5 @@
-// What a fleet of the command line stands on: one process over its own file, or, with `--cluster`, three over
-// one PostgreSQL: one started for it, or the server of `--database URL`.
+// Starts a fleet for the command line: one process over its own file, or, with `--cluster`, three over one
+// PostgreSQL, which is started for it or is the server of `--database URL`.
 
 import { clusterGround, EMBEDDED, type Ground } from "../tests/kit/grounds.ts";
 import { startPostgres } from "../tests/kit/postgres-server.ts";

@@ -1,5 +1,5 @@
-// What the figures of runs and conversations stand on: a real gateway process over a store of its own, and a
-// model server in another process that answers at once. Both are ended when the work is done.
+// Starts a real gateway process over its own store, and a model server in another process that answers at
+// once, for the benchmarks of runs and conversations. Stops both when the work is done.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,31 +12,31 @@ import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
 
 const MODEL = fileURLToPath(new URL("./quick-model.ts", import.meta.url));
 
-/** A gateway that runs. */
+/** A running gateway. */
 export interface Ground {
   readonly url: string;
   readonly pid: number;
-  /** Of the model server, as a provider is configured. */
+  /** The model server's address for a provider's configuration. */
   readonly modelUrl: string;
   readonly home: string;
   /** A client that sees everything. */
   all(): Promise<GatewayClient>;
-  /** A client of the session of this number, which sees nothing else. */
+  /** A client that sees only the session of this number. */
   of(session: number): Promise<GatewayClient>;
-  /** Ends the gateway at once, as the system would for want of memory. */
+  /** Kills the gateway, like the system when it is out of memory. */
   kill(): Promise<void>;
   /** Starts it again on the same store; resolves when it listens. */
   start(): Promise<void>;
-  /** What it takes, in MB, right after a collection. Needs `MEMORY_FLAGS`. */
+  /** Returns its memory in MB, right after a garbage collection. Needs `MEMORY_FLAGS`. */
   memory(): Promise<Memory>;
 }
 
 export interface Memory {
   readonly rss: number;
   readonly heapUsed: number;
-  /** The longest time, in ms, that the event loop stood still since the last call. */
+  /** Returns the longest block of the event loop in ms since the last call. */
   readonly worstDelayMs: number;
-  /** Processor time, in ms, of the longest step since then. */
+  /** Returns the processor time, in ms, of the longest step since then. */
   readonly worstStepMs: number;
 }
 
@@ -44,15 +44,15 @@ const PROBE = fileURLToPath(new URL("./memory-probe.ts", import.meta.url));
 export const MEMORY_FLAGS: readonly string[] = ["--expose-gc", `--import=${PROBE}`];
 
 interface Options {
-  /** Agents with a main session each. */
+  /** Number of agents, each with a main session. */
   readonly sessions: number;
-  /** Runs that execute at once. Default: as many as there are sessions. */
+  /** Maximum number of runs that execute at once. Default: the number of sessions. */
   readonly maxConcurrent?: number;
   readonly session?: object;
-  /** More of its tools' settings. */
+  /** Additional settings of tools. */
   readonly tools?: object;
   readonly hooks?: object;
-  /** Of the gateway's runtime. Default: none but the launcher's own. */
+  /** Flags for the gateway's runtime. Default: only the launcher's own. */
   readonly flags?: readonly string[];
 }
 
@@ -86,7 +86,7 @@ function configOf(options: Options, root: string, modelUrl: string): Record<stri
   };
 }
 
-/** As `npm start` starts it, but that its log is quiet. */
+/** Starts it like `npm start`, but with a quiet log. */
 async function startGateway(home: string, flags: readonly string[]): Promise<[ChildProcess, string]> {
   const child = launch(home, ["gateway"], flags, { PARLEY_LOG: "warn" });
   child.stderr?.pipe(process.stderr);

@@ -1,5 +1,5 @@
-// The figures of one long transcript: its newest page, by the tool and by the store, and what a run reads of
-// it before it begins.
+// Benchmarks one long transcript: its newest page, by the tool and by the store, and the reads of a run
+// before it begins.
 
 import { insertSession } from "../src/store/sessions.ts";
 import { readHistory } from "../src/store/transcripts.ts";
@@ -9,7 +9,7 @@ import { sessionRow } from "./instant.ts";
 import { type Row, sampleFor, sizeText } from "./measure.ts";
 import { callerOf } from "./session-caller.ts";
 
-/** A transcript longer than this is not one that anybody has. */
+/** Longer than any real transcript. */
 const MESSAGES_MAX = 100_000;
 
 export async function histories({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {

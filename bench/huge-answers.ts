@@ -1,5 +1,5 @@
-// The figures of answers at their limits: how long the event loop stands still while such an answer is taken,
-// and when what it has left in its session is used. `node bench/huge-answers.ts` prints these alone.
+// Benchmarks answers at their size limits: how long the event loop is blocked while such an answer arrives,
+// and when its session is used later. `node bench/huge-answers.ts` runs only this part.
 
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -14,15 +14,15 @@ import { watcher } from "./watcher.ts";
 
 /** 3.8 MiB in tokens of 10 bytes. */
 const TOKENS = 400_000;
-/** Calls of one answer, which have 4 MB of arguments together. */
+/** Calls of one answer, with 4 MB of arguments together. */
 const CALLS = 256;
 const CALL_BYTES = 15_000;
 /** Lines of numbers: 1 MB of output. */
 const LINES = 150_000;
-/** The work that follows from an answer goes on for a while after its run has ended. */
+/** The follow-up work of an answer continues for a while after its run has ended. */
 const AFTER_MS = 1_500;
 
-/** A program that takes the events of a hook. */
+/** A program that receives the events of a hook. */
 async function receiver() {
   const server = createServer((incoming, outgoing) => {
     incoming.resume().once("end", () => outgoing.end());
@@ -38,7 +38,7 @@ async function run(client: GatewayClient, session: number, message: string): Pro
   if (end.status !== "ok") throw new Error(`a run ended with ${end.code}: ${end.summary}`);
 }
 
-/** An answer to an OpenAI client, streamed or not. */
+/** Returns an answer to an OpenAI client, streamed or not. */
 async function complete({ url }: Ground, session: number, stream: boolean): Promise<void> {
   const headers = {
     authorization: `Bearer ${TOKEN}`,
@@ -52,7 +52,7 @@ async function complete({ url }: Ground, session: number, stream: boolean): Prom
   await answer.arrayBuffer();
 }
 
-/** The most memory that a process has taken since it was asked last, in MB. */
+/** Returns the peak memory of a process since the last call, in MB. */
 function peakMemory(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   writeFileSync(`/proc/${pid}/clear_refs`, "5");

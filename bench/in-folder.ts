@@ -1,5 +1,4 @@
-// Owns the temporary folder that a measurement works in: there is nothing in it before, and it is gone
-// afterwards.
+// Makes an empty temporary folder for a measurement and removes it afterwards.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,7 +1,6 @@
-// The figures of an install: what `npm ci` of the lock file puts on the disk for somebody who runs Parley,
-// with the libraries of optional channels and without. Node itself is not among them.
-// IN1: it is a real install into a folder of its own; where the registry can't be reached there is no figure,
-//      and a note says why.
+// Benchmarks an install: the disk space of `npm ci` for a user of Parley, with and without the libraries of
+// optional channels. Node itself is not counted. It is a real install into its own folder; if the registry is
+// not reachable there is no figure, and a note says why.
 
 import { execFile } from "node:child_process";
 import { copyFileSync, lstatSync, readdirSync, readFileSync } from "node:fs";
@@ -13,10 +12,10 @@ import type { Row } from "./measure.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 const INSTALL_MAX_MS = 300_000;
-/** What a block of `lstat` is, whatever the file system's own are. */
+/** The block size of `lstat`, which is independent of the file system. */
 const BLOCK_BYTES = 512;
 
-/** The disk that a folder takes, as `du` counts it. */
+/** Returns the disk space of a folder, counted like `du`. */
 function diskMb(path: string): number {
   const stat = lstatSync(path);
   const own = (stat.blocks * BLOCK_BYTES) / 2 ** 20;
@@ -24,7 +23,7 @@ function diskMb(path: string): number {
   return readdirSync(path).reduce((sum, name) => sum + diskMb(join(path, name)), own);
 }
 
-/** How many packages npm wrote down to be installed there. */
+/** Returns the number of packages that npm recorded there. */
 function packagesIn(nodeModules: string): number {
   const written = JSON.parse(readFileSync(join(nodeModules, ".package-lock.json"), "utf8")) as {
     packages: object;

@@ -1,4 +1,4 @@
-// What the benchmarks stand on: an engine whose model answers at once, default settings, plain sessions.
+// Opens an engine with a model that answers at once, default settings and plain sessions, for benchmarks.
 
 import { tmpdir } from "node:os";
 import type { ModelPort, WrittenMessage } from "../src/agent/model.ts";
@@ -14,7 +14,7 @@ import { createSuccessors } from "../src/flows/successors.ts";
 import type { Store } from "../src/store/sql.ts";
 import type { World } from "../src/world.ts";
 
-/** The settings of an empty configuration file in `home`. */
+/** Returns the settings of an empty configuration file in `home`. */
 export function benchSettings(home: string = tmpdir()): Settings {
   const loaded = loadSettings({ env: {}, home });
   if (!loaded.ok) throw new Error(loaded.error);
@@ -61,7 +61,10 @@ export function sessionRow(key: string, at: number): Session {
   };
 }
 
-/** The real engine, flows and agent loop over a store. `port`: the model. Default: one that writes a text. */
+/**
+ * Opens the real engine, flows and agent loop over a store. `port`: the model. Default: one that writes a
+ * text.
+ */
 export async function instantEngine(parts: {
   store: Store;
   world: World;
@@ -93,12 +96,12 @@ export async function instantEngine(parts: {
   return engine;
 }
 
-/** A conversation of the agent `main` by its number. */
+/** Returns a conversation of the agent `main` by its number. */
 export function chatKey(at: number): string {
   return `agent:main:chat:${String(at).padStart(8, "0")}-0000-4000-8000-000000000000`;
 }
 
-/** From the call to accept until the waiter is told. */
+/** Time from the call to accept until the waiting caller is answered. */
 export async function oneRun(
   engine: Engine,
   sessionKey: string,

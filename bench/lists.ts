@@ -1,5 +1,5 @@
-// The figures of lists of sessions, at several sizes of the store: the tool with each of its filters, for
-// each visibility, and the gateway's method over a WebSocket.
+// Benchmarks lists of sessions at several sizes of the store: the tool with each of its filters, for each
+// visibility, and the gateway's method over a WebSocket.
 
 import type { App } from "../src/app.ts";
 import type { Session } from "../src/core/session.ts";
@@ -24,12 +24,12 @@ import { withApp } from "./with-app.ts";
 
 const MODES: readonly VisibilityMode[] = ["self", "tree", "agent", "all"];
 const CHILDREN = 60;
-/** Sessions that have messages, so many each: more than a page shows. */
+/** Sessions with messages, each with more than a page shows. */
 const TALKED = 60;
 const MESSAGES_EACH = 12;
 const TARGET = "< 3";
 
-/** Every filter of the tool, and those pairs that leave few rows of many. */
+/** Every filter of the tool, and the pairs that leave few rows of many. */
 const FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
   "no filter": {},
   "limit 200": { limit: 200 },
@@ -49,7 +49,7 @@ const FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
   "search, frequent, rare kind": { search: "conversation", kinds: [RARE_KIND] },
 };
 
-/** Parameters of the gateway's method that the tool has not. */
+/** Parameters of the gateway's method that the tool does not have. */
 const METHOD_FILTERS: Readonly<Record<string, Record<string, unknown>>> = {
   "no filter, 200 rows": {},
   roots: { roots: true, limit: 50 },
@@ -68,7 +68,7 @@ interface Ground {
   readonly viewer: Session;
 }
 
-/** A gateway, and in its store a session with children, as which the tool is called. */
+/** A gateway with a session that has children and calls the tool. */
 async function withViewer<T>(work: (ground: Ground) => Promise<T>): Promise<T> {
   return withApp(async (app, settings) => {
     const { port, token, store } = app;
@@ -118,7 +118,7 @@ async function rowsAt(ground: Ground, size: number): Promise<Row[]> {
   return rows;
 }
 
-/** The same reads at each size of a store that grows. */
+/** Runs the same reads at each size of a growing store. */
 export async function lists({ sizes }: { readonly sizes: readonly number[] }): Promise<Row[]> {
   return withViewer(async (ground) => {
     const filling = new Filling(ground.settings.store.dir, world.clock.now());

@@ -1,5 +1,5 @@
-// Owns measuring: samples, percentiles, targets, the machine, and the table that is printed.
-// A target refers to the median (p50) unless it names another percentile; nothing is rounded first.
+// Measures: samples, percentiles, targets, the machine, and the printed table. A target applies to the median
+// (p50), unless it names another percentile. Nothing is rounded first.
 
 import { cpus, totalmem } from "node:os";
 
@@ -8,23 +8,23 @@ export interface Row {
   readonly size: string;
   readonly unit: "ms" | "µs" | "s" | "KB" | "MB" | "/s" | "%" | "packages";
   readonly samples: readonly number[];
-  /** What the issue of this figure asks for: "< 5", "> 400", "p99 < 50", "max < 50". */
+  /** The target of this figure: "< 5", "> 400", "p99 < 50", "max < 50". */
   readonly target?: string;
-  /** The row is a point of a line that grows with size. */
+  /** Set if the row is a point of a line that grows with size. */
   readonly growth?: Growth;
 }
 
 export interface Growth {
   readonly line: string;
-  /** Where it lies on the axis of sizes. */
+  /** The position on the axis of sizes. */
   readonly at: number;
-  /** What the axis counts. Default: "size". */
+  /** The unit of that axis. Default: "size". */
   readonly of?: string;
-  /** The plot that shows the line beside others. Default: one of its own, by the line's name. */
+  /** The plot that shows the line beside others. Default: its own, named after the line. */
   readonly plot?: string;
 }
 
-/** Calls `work` `times` times after `warmUp` calls that do not count, and gives the milliseconds of each. */
+/** Calls `work` `times` times after `warmUp` uncounted calls, and returns the milliseconds of each. */
 export async function sample(
   times: number,
   warmUp: number,
@@ -43,7 +43,7 @@ export async function sample(
 const WARM_UP = 10;
 const TIMES_MIN = 5;
 
-/** As many samples as fit into `forMs`, at most `timesMax` and at least a few. */
+/** Takes as many samples as fit into `forMs`, within a minimum and `timesMax`. */
 export async function sampleFor(
   work: (at: number) => Promise<unknown>,
   { timesMax = 200, forMs = 1_500 }: { readonly timesMax?: number; readonly forMs?: number } = {},
@@ -65,7 +65,7 @@ export function percentile(samples: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** What a row says at most places: the middle of its samples. */
+/** The usual value of a row: the median of its samples. */
 export function middle(row: Pick<Row, "samples">): number {
   return percentile(row.samples, 0.5);
 }
@@ -90,7 +90,7 @@ export function machine(): string {
   return `${all.length} x ${cpu}, ${memory} GB, ${process.platform}, Node ${process.versions.node}`;
 }
 
-/** Three signs that count, and no more of the fraction than that. */
+/** Formats with three significant digits. */
 export function shown(value: number): string {
   if (Number.isNaN(value)) return "-";
   return value.toFixed(Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0);
@@ -101,7 +101,7 @@ export const sizeText = (size: number, what: string): string => `${size.toLocale
 
 export const HEAD = ["what", "size", "n", "p50", "p95", "p99", "max", "unit", "target", "met"] as const;
 
-/** A row as the cells of a table. One sample alone has no percentiles. */
+/** Returns a row as the cells of a table. A single sample has no percentiles. */
 export function cellsOf(row: Row): string[] {
   const met = meets(row);
   const figures = [0.5, 0.95, 0.99, 1].map((share, at) =>
@@ -118,7 +118,7 @@ export function cellsOf(row: Row): string[] {
   ];
 }
 
-/** Lines of cells under a head, in columns. */
+/** Formats lines of cells under a head, in columns. */
 export function columns(head: readonly string[], lines: readonly (readonly string[])[]): string {
   const widths = head.map((title, at) =>
     Math.max(title.length, ...lines.map((line) => line[at]?.length ?? 0)),

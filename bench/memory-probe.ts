@@ -1,6 +1,6 @@
-// Loaded into a gateway that is measured: at SIGUSR2 it collects garbage and tells its parent how much memory
-// is left, how long the event loop stood still at most since the last time, and how much processor time its
-// longest step took, which other load on the machine does not lengthen.
+// Loaded into a measured gateway. At SIGUSR2 it collects garbage and reports to its parent the remaining
+// memory, the longest block of the event loop since the last report, and the processor time of its longest
+// step, which other load on the machine does not affect.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
@@ -24,10 +24,10 @@ process.on("SIGUSR2", () => {
   const worst = { worstDelayMs: Math.max(0, delay.max / 1e6 - RESOLUTION_MS), worstStepMs };
   const collect = (globalThis as { gc?: () => void }).gc;
   collect?.();
-  // What finalisers let go of is collected by the second one.
+  // The second collection frees what finalisers released.
   setTimeout(() => {
     collect?.();
-    // The collection is a delay of our own making.
+    // The collection itself causes a delay.
     setTimeout(() => {
       process.send?.({ ...process.memoryUsage(), ...worst });
       delay.reset();

@@ -1,4 +1,4 @@
-// Owns what `npm run bench` may be told on the command line, in words when it was told something else.
+// Reads the command line of `npm run bench`, and explains errors in it.
 
 import { readTyped, WrongUsage } from "../tests/kit/typed.ts";
 
@@ -10,7 +10,7 @@ export const USAGE = `npm run bench -- [--only PART[,PART]] [--sizes N[,N]]
   --from FILE      the rows of FILE instead of measuring; with --only, these parts anew
   --compare OLD.json [NEW.json]   side by side; without NEW.json the parts of OLD.json are measured`;
 
-/** Sizes of the store at which what grows with it is measured. */
+/** Store sizes at which growing figures are measured. */
 const SIZES = [1_000, 10_000, 100_000, 1_000_000];
 const SIZE_MAX = 10_000_000;
 
@@ -40,9 +40,7 @@ function partsOf(text: string, known: readonly string[]): string[] {
   const wanted = text.split(",").map((piece) => piece.trim());
   const strange = wanted.filter((name) => !known.includes(name));
   if (strange.length > 0) {
-    throw new WrongUsage(
-      `--only: there is no part ${JSON.stringify(strange[0])}; parts: ${known.join(", ")}`,
-    );
+    throw new WrongUsage(`--only: unknown part ${JSON.stringify(strange[0])}; valid: ${known.join(", ")}`);
   }
   return [...new Set(wanted)];
 }
@@ -57,7 +55,7 @@ function parsed(args: readonly string[]) {
   return readTyped(args, options, true);
 }
 
-/** Undefined: help was asked for. Throws `WrongUsage`. */
+/** Returns undefined if help was requested. Throws `WrongUsage`. */
 export function readOptions(args: readonly string[], known: readonly string[]): Options | undefined {
   const { values, positionals } = parsed(args);
   if (values.help) return undefined;

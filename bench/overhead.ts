@@ -1,11 +1,11 @@
-// The figure of a run's overhead: what the engine and the store add to the model's time.
+// Benchmarks a run's overhead: the time that the engine and the store add to the model's.
 
 import { insertSession } from "../src/store/sessions.ts";
 import { withEngine } from "./engine-alone.ts";
 import { chatKey, oneRun, sessionRow } from "./instant.ts";
 import { type Row, sample } from "./measure.ts";
 
-/** From the call to accept until the waiter is told: two commits with synchronous=FULL. */
+/** Time from the call to accept until the waiting caller is answered: two commits with synchronous=FULL. */
 export async function runOverhead(): Promise<Row[]> {
   const samples = await withEngine(({ engine, store }) =>
     sample(1_000, 200, async (at) => {

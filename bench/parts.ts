@@ -1,4 +1,4 @@
-// The parts of `npm run bench`, in the order of the table. A part is one line here and a file of its own.
+// The parts of `npm run bench`, in the order of the table. A part is one line here and its own file.
 
 import { appends } from "./appends.ts";
 import { conversations } from "./conversations.ts";
@@ -14,9 +14,9 @@ import { spawning } from "./spawning.ts";
 import { startUp } from "./start.ts";
 import { streaming } from "./streaming.ts";
 
-/** What a part may be told. */
+/** Options of a part. */
 export interface Wanted {
-  /** Sizes of the store for what grows with it. */
+  /** Store sizes for growing figures. */
   readonly sizes: readonly number[];
 }
 

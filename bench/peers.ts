@@ -1,8 +1,8 @@
-// Clients of the WebSocket protocol that others wrote, against a gateway of this checkout: `npm run peers`.
+// Runs third-party clients of the WebSocket protocol against a gateway of this checkout: `npm run peers`.
 // Installs them from the npm registry (about a gigabyte, some minutes) into a temporary folder, or into
-// `--dir FOLDER`, where they are found again the next time. `--only clawdbot` takes one of them.
-// Starts a gateway on loopback with a home of its own, has each client's command line do what docs/PEERS.md
-// lists, and prints that table anew. Exit code 1 if something that is expected to work does not.
+// `--dir FOLDER`, which is reused the next time. `--only clawdbot` runs one of them.
+// Starts a gateway on loopback with its own home, runs the commands of docs/PEERS.md with each client, and
+// prints that table again. Exit code 1 if a command fails that is expected to work.
 
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -23,7 +23,7 @@ interface Peer {
   readonly manifest: object;
   /** The folder of its settings, below its home. */
   readonly settings: string;
-  /** Names of its variables begin so. */
+  /** The prefix of its variables. */
   readonly prefix: string;
 }
 
@@ -31,7 +31,7 @@ const PEERS: readonly Peer[] = [
   {
     name: "clawdbot",
     version: "2026.1.24-3",
-    // What it asks for is no longer in the registry as it asks for it; one package it forgot.
+    // The version that it requires is no longer in the registry under that name; it omits one dependency.
     manifest: {
       dependencies: { clawdbot: "2026.1.24-3", "strip-ansi": "7.1.2" },
       overrides: { libsignal: "2.0.1", linkedom: "0.18.12" },
@@ -51,11 +51,11 @@ const PEERS: readonly Peer[] = [
 interface Step {
   readonly what: string;
   readonly args: readonly string[];
-  /** What it prints if it works. */
+  /** Its output if it works. */
   readonly shows: RegExp;
-  /** Why it is known not to work; it is tried all the same. */
+  /** The known reason why it does not work. It is tried anyway. */
   readonly known?: Readonly<Record<string, string>>;
-  /** Default: the gateway's. `none`: only the device token that the client has kept from before. */
+  /** Default: the gateway's. `none`: only the device token that the client kept from before. */
   readonly token?: "wrong" | "none";
 }
 
@@ -67,7 +67,7 @@ const call = (method: string, params: object = {}, ...more: string[]): string[] 
 const NOT_SPOKEN = "asks for methods of that gateway's own (`system-presence`, `config.get`)";
 const SESSION = { sessionKey: "main" };
 
-/** What their command lines do for gateways of their own kind. */
+/** The commands that gateways of their own kind support. */
 const THEIR_OWN: readonly Step[] = [
   {
     what: "`gateway probe`",
@@ -195,7 +195,7 @@ function lastLine(text: string): string {
   return (lines.at(0) ?? text.trim().split("\n").at(-1) ?? "").trim().slice(0, SHOWN_CHARS);
 }
 
-/** One row of the table; false if it should have worked. */
+/** Prints one row of the table; returns false if it should have worked. */
 async function tryOne(ground: Ground, step: Step): Promise<boolean> {
   const { name } = ground.peer;
   settle(ground, step.token === undefined ? TOKEN : step.token === "wrong" ? "a-wrong-token" : undefined);

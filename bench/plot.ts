@@ -1,8 +1,7 @@
-// Owns the pictures of growth: how a figure changes with size, as SVG with two logarithmic axes.
-// PL1: one plot for each `growth.plot`, one line for each `growth.line` in it, at the middles of the samples;
-//      the tint behind a line reaches to its p95.
-// PL2: it is read without colours too: each line has its name at its end.
-// PL3: it suits light and dark pages, and needs no font, script or file beside it.
+// Draws plots of growth: a figure against size, as SVG with two logarithmic axes. There is one plot for each
+// `growth.plot` and in it one line for each `growth.line`, at the medians of the samples; the tint behind a
+// line reaches to its p95. It is readable without colours, since each line has its name at its end, and works
+// on light and dark pages without a font, script or other file.
 
 import { type Growth, percentile, type Row, shown } from "./measure.ts";
 
@@ -19,7 +18,7 @@ interface Line {
 
 export interface Plot {
   readonly name: string;
-  /** What the axis of sizes counts. */
+  /** The unit of the axis of sizes. */
   readonly of: string;
   readonly unit: Row["unit"];
   readonly lines: readonly Line[];
@@ -32,16 +31,16 @@ const TOP = 64;
 const BOTTOM = HEIGHT - 76;
 const TEXT_PX = 17;
 const TITLE_PX = 21;
-/** Names of lines stand at least so far apart. */
+/** Minimum distance between the names of lines. */
 const NAME_GAP = 21;
-/** About how wide a sign is, for the room at the right. */
+/** Approximate width of a character, to reserve room at the right. */
 const SIGN_PX = 9;
 
-/** Colours that differ in lightness too: on white, and on black. */
+/** Colours that differ in lightness, too: on white, and on black. */
 const LIGHT = ["#0b62c4", "#b3261e", "#1b7f3b", "#8a4fbf", "#9a5b00", "#00727a", "#c2185b", "#5c6670"];
 const DARK = ["#6db3ff", "#ff8a80", "#6fd08c", "#c9a2f2", "#f0b350", "#5fd3dc", "#ff8fb8", "#b4bec9"];
 
-/** The rows that grow, as plots in the order of the rows. */
+/** Returns the growing rows as plots, in the order of the rows. */
 export function plotsOf(rows: readonly Row[]): Plot[] {
   const growing = rows.flatMap((row) => (row.growth === undefined ? [] : [{ row, growth: row.growth }]));
   const nameOf = ({ plot, line }: Growth): string => plot ?? line;
@@ -66,7 +65,7 @@ export function plotsOf(rows: readonly Row[]): Plot[] {
   });
 }
 
-/** A file name for a plot: letters and digits of its name. */
+/** Returns a file name for a plot: letters and digits of its name. */
 export function fileNameOf({ name }: Plot): string {
   return `${name
     .toLowerCase()
@@ -79,7 +78,7 @@ interface Scale {
   place(value: number): number;
 }
 
-/** From the power of ten below all values to the one above them, between two places. */
+/** Returns an axis from the power of ten below all values to the one above, between two positions. */
 function logScale(values: readonly number[], from: number, to: number): Scale {
   const positive = values.filter((value) => value > 0);
   const low = Math.floor(Math.log10(Math.min(...positive)) + 1e-9);
@@ -122,7 +121,7 @@ function axes(plot: Plot, x: Scale, y: Scale, right: number): string[] {
   ];
 }
 
-/** Heights for the names at the ends of lines: as near to them as they can be without touching. */
+/** Returns heights for the names at the ends of lines: as near as possible without overlap. */
 function nameHeights(ends: readonly number[]): number[] {
   const order = ends.map((end, at) => ({ end, at })).sort((a, b) => a.end - b.end);
   const heights = new Array<number>(ends.length).fill(0);
@@ -131,7 +130,7 @@ function nameHeights(ends: readonly number[]): number[] {
     above = Math.max(end, above + NAME_GAP);
     heights[at] = above;
   }
-  // What ran over the lower edge is pushed up again.
+  // Push up again the names that passed the lower edge.
   let below = BOTTOM + NAME_GAP;
   for (const { at } of order.reverse()) {
     below = Math.min(heights[at] ?? 0, below - NAME_GAP);
@@ -157,7 +156,7 @@ function drawn(plot: Plot, x: Scale, y: Scale, right: number): string[] {
     const from = last === undefined ? right : x.place(last.at);
     const dash = index >= LIGHT.length ? ' stroke-dasharray="8 5"' : "";
     return [
-      // Of many lines the tints would be a fog.
+      // The tints of many lines would hide each other.
       ...(plot.lines.length > LIGHT.length ? [] : [`<polygon class="${tone} high" points="${edge}"/>`]),
       `<polyline class="${tone} line"${dash} points="${path(({ middle }) => middle, points)}"/>`,
       ...points.map(({ at, middle }) => {
@@ -187,7 +186,7 @@ function style(): string {
   );
 }
 
-/** The plot as the text of an SVG file. */
+/** Returns the plot as an SVG file. */
 export function svgOf(plot: Plot): string {
   const longest = Math.max(...plot.lines.map(({ name }) => name.length + 6));
   const right = WIDTH - Math.min(WIDTH / 2, 36 + longest * SIGN_PX);

@@ -1,5 +1,5 @@
-// What the store on PostgreSQL costs: `node bench/postgres.ts`. A server of its own, on this machine, once
-// with a disk that is waited for and once without; beside it the embedded store.
+// Benchmarks the store on PostgreSQL: `node bench/postgres.ts`. Uses its own server on this machine, once
+// with synchronous commits and once without, beside the embedded store.
 
 import { sql } from "kysely";
 import { openPostgres } from "../src/store/postgres.ts";

@@ -29,7 +29,7 @@ const TEXT =
   chunk({}, "stop", usage) +
   "data: [DONE]\n\n";
 
-/** A tool call of this name with these arguments, which are JSON already. */
+/** A tool call of this name; the arguments are already JSON. */
 function calling(name: string, given: string): string {
   const call = { index: 0, id: `call_${++calls}`, type: "function", function: { name, arguments: given } };
   return `${chunk({ role: "assistant", tool_calls: [call] }, "tool_calls", usage)}data: [DONE]\n\n`;
@@ -68,7 +68,7 @@ function writing(count: number, bytes: number): string {
 }
 
 function answerTo(body: string): string {
-  // Whoever asks for no tool is answered without a look at the rest of what is often a long text.
+  // A request without a tool call is answered without reading its long text.
   if (!/calls? (?:sessions_|exec|\d)/.test(body)) return TEXT;
   const { messages } = JSON.parse(body) as { messages: readonly Said[] };
   const last = messages.at(-1);
@@ -79,12 +79,12 @@ function answerTo(body: string): string {
   return asked === null ? TEXT : calling(asked[1] ?? "", asked[2] ?? "{}");
 }
 
-/** Behind the last message a request has its tools and little else. */
+/** After the last message a request has little besides its tools. */
 const STREAM_WITHIN_CHARS = 100_000;
 const STREAM_STEP_MS = 10;
 const TOKENS_AT_ONCE = 1_000;
 
-/** Writes tokens at a pace, each in a chunk of its own; what is late is written with the next. */
+/** Writes tokens at a pace, each in its own chunk. Late tokens are written with the next one. */
 function streamTokens(outgoing: ServerResponse, count: number, perSecond: number): void {
   outgoing.writeHead(200, { "content-type": "text/event-stream" });
   const begun = performance.now();
@@ -109,7 +109,7 @@ function streamTokens(outgoing: ServerResponse, count: number, perSecond: number
   step();
 }
 
-/** Answers that are kept back; undefined: none is. */
+/** Held answers; undefined: none are held. */
 let held: (() => void)[] | undefined;
 
 function answer(path: string, outgoing: ServerResponse, body: string): void {

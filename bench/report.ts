@@ -1,7 +1,7 @@
-// Owns a measurement as a file, as markdown, and in the document of figures.
-// RP1: what is in the document between `<!-- figures A,B -->` and `<!-- /figures -->` is the table of the
-//      parts A and B; the rest of it is people's, and a place for which nothing was measured stays.
-// RP2: a file that is no measurement is refused with what is wrong with it.
+// Writes a measurement as a file, as markdown, and into the document of figures. The text between
+// `<!-- figures A,B -->` and `<!-- /figures -->` in the document is the table of the parts A and B; all other
+// text stays, and so does the table of an unmeasured part. A file that is not a measurement is refused with
+// the reason.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ export interface Measurement {
   readonly machine: string;
   /** ISO, UTC. */
   readonly date: string;
-  /** With a `+` when the tree had changes that no commit has; empty outside a repository. */
+  /** Ends with `+` if the tree had uncommitted changes; empty outside a repository. */
   readonly commit: string;
   readonly rows: readonly PartRow[];
 }
@@ -54,7 +54,7 @@ export function readMeasurement(file: string): Measurement {
   return { machine, date, commit, rows: rows.map((row) => ({ ...row, part: row.part ?? "" })) };
 }
 
-/** `older`, with the rows of those parts that `newer` has in their place. */
+/** Returns `older`, with the rows of measured parts replaced by those of `newer`. */
 export function withNewer(older: Measurement, newer: Measurement): Measurement {
   const parts = new Set(newer.rows.map(({ part }) => part));
   const places = [...new Set([...older.rows, ...newer.rows].map(({ part }) => part))];
@@ -80,7 +80,7 @@ function tableOf(head: readonly string[], lines: readonly (readonly string[])[])
 const sizeName = (size: number): string =>
   size % 1_000_000 === 0 ? `${size / 1_000_000}M` : size % 1_000 === 0 ? `${size / 1_000}k` : String(size);
 
-/** What grows: one table for a plot, one row for a line of it, the middles at all sizes side by side. */
+/** Formats growing rows: one table for a plot, one row for a line, the medians at all sizes side by side. */
 function growthTable(rows: readonly Row[], plot: string): string {
   const mine = rows.flatMap((row) => {
     const { growth } = row;
@@ -105,7 +105,7 @@ function growthTable(rows: readonly Row[], plot: string): string {
   return tableOf([what, ...sizes.map(sizeName), "p99 at the last", "target", "met"], lines);
 }
 
-/** The rows as tables in markdown: one of all that do not grow, then one for each plot. */
+/** Formats the rows as markdown tables: one of all that do not grow, then one for each plot. */
 export function markdown(rows: readonly Row[]): string {
   const plain = rows.filter(({ growth }) => growth === undefined);
   const lines = plain.map((row) => cellsOf(row).map((cell) => (cell === "NO" ? "**no**" : cell)));
@@ -121,11 +121,11 @@ const MACHINE_PLACE = /(<!-- machine -->\n)[\s\S]*?(<!-- \/machine -->)/g;
 
 export interface Filled {
   readonly text: string;
-  /** Parts that have rows and no place in the document. */
+  /** Returns parts that have rows and no section in the document. */
   readonly homeless: readonly string[];
 }
 
-/** The document with the tables of this measurement in their places. */
+/** Returns the document with the tables of this measurement. */
 export function filled(document: string, measured: Measurement): Filled {
   const placed = new Set<string>();
   const text = document

@@ -1,22 +1,22 @@
-// The figures of runs over WebSocket: a real gateway process, real clients, and a model server in a third
-// process that answers at once. `node bench/runs.ts` prints these alone.
+// Benchmarks runs over WebSocket: a real gateway process, real clients, and a model server in a third process
+// that answers at once. `node bench/runs.ts` runs only this part.
 
 import { fileURLToPath } from "node:url";
 import type { GatewayClient } from "../src/gateway/client.ts";
 import { type Ground, keyOf, onGround } from "./ground.ts";
 import { percentile, type Row, sample } from "./measure.ts";
 
-/** Runs of one session between two resets: what a long transcript costs is a figure of its own. */
+/** Number of runs of one session between two resets; the cost of a long transcript is a separate figure. */
 const RESET_EVERY = 25;
 const ONE_BY_ONE = 500;
-/** Times that the runs of many sessions at once are counted. */
+/** Number of rounds of runs in many sessions at once. */
 const ROUNDS = 5;
-/** Runs before a figure is taken: until then the runtime still compiles what runs often. */
+/** Number of runs before a figure is measured: until then the runtime compiles hot code. */
 const WARM_UP = 1_000;
-/** The first runs of a process, which pay for that, are a figure of their own. */
+/** The first runs of a process, which include that compilation, are a separate figure. */
 const FIRST = 200;
 
-/** What a run would cost with nothing but its model call: such a request, read to its end. */
+/** The cost of only the model call: sends such a request and reads the whole answer. */
 export async function modelCall(modelUrl: string): Promise<void> {
   const messages = [
     { role: "system", content: "You are an assistant. ".repeat(100) },
@@ -28,7 +28,7 @@ export async function modelCall(modelUrl: string): Promise<void> {
   for await (const _ of response.body ?? []);
 }
 
-/** From the request until the client is told of the end. */
+/** Time from the request until the client gets the end. */
 async function oneRun(client: GatewayClient, session: number): Promise<void> {
   const end = await client.agent({ sessionKey: keyOf(session), message: "hello" }).done;
   if (end.status !== "ok") throw new Error(`a run ended with ${end.code}: ${end.summary}`);
@@ -39,7 +39,7 @@ export interface AtOnce {
   readonly perSecond: number;
 }
 
-/** So many runs in so many sessions at once, each session's next when its last has ended. */
+/** Executes runs in several sessions at once, each session's next when its last has ended. */
 export async function runsAtOnce(
   clients: readonly GatewayClient[],
   runs: number,

@@ -1,5 +1,6 @@
-// Pictures of every view of the web page: `npm run screenshots`. Starts a gateway of this checkout with a
-// home of its own, has its agents play a story, and takes each view on a desktop and a phone, light and dark.
+// Takes pictures of every view of the web page: `npm run screenshots`. Starts a gateway of this checkout with
+// its own home, lets its agents play a story, and captures each view on a desktop and a phone, light and
+// dark.
 
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,7 +1,6 @@
-// The figures of full-text search, at several numbers of messages: a word that few of them hold, one that
-// all hold, and how long the event loop stands still meanwhile.
-// BS1: a pause is told as the longest gap between two ticks of a timer of 1 ms during one search: what
-//      anybody else in the process would have waited. It holds what else the machine did, too.
+// Benchmarks full-text search at several numbers of messages: a rare word, a frequent one, and how long the
+// event loop is blocked meanwhile. A pause is the longest gap between two ticks of a 1 ms timer during one
+// search: the delay for any other work in the process. It includes other load of the machine.
 
 import { insertSession } from "../src/store/sessions.ts";
 import { withFilling } from "./engine-alone.ts";
@@ -10,9 +9,9 @@ import { sessionRow } from "./instant.ts";
 import { type Row, sampleFor, sizeText } from "./measure.ts";
 import { callerOf } from "./session-caller.ts";
 
-/** Sessions that the messages are spread over. */
+/** Number of sessions that hold the messages. */
 const SESSIONS = 1_000;
-/** One message in so many holds the rare word. */
+/** One message in this number contains the rare word. */
 const RARE_EVERY = 50_000;
 const WORDS =
   "the gateway keeps what it was told and says so before anybody has to ask for it again of people";
@@ -26,13 +25,13 @@ const QUESTIONS: Readonly<Record<string, { readonly query: string; readonly targ
   "beginning of many words": { query: "word" },
 };
 
-/** Ordinary words, a few of a large vocabulary, and now and then the rare one. */
+/** Returns ordinary words of a large vocabulary, and sometimes the rare one. */
 function textOf(at: number): string {
   const some = [7, 131, 1_789, 40_009].map((step) => `word${(at * step) % VOCABULARY}`).join(" ");
   return `${at} ${WORDS} ${some}${at % RARE_EVERY === 77 ? " zyzzyva" : ""}`;
 }
 
-/** The longest gap between two ticks while `work` goes on, in ms. */
+/** Returns the longest gap between two ticks during `work`, in ms. */
 async function longestPause(work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
   let last = performance.now();

@@ -1,4 +1,4 @@
-// Calls the tools of one session inside this process, as a run of it would, and fails where the tool does.
+// Calls the tools of one session in this process, like a run of it, and throws if the tool fails.
 
 import type { Session } from "../src/core/session.ts";
 import type { Settings, VisibilityMode } from "../src/core/settings.ts";
@@ -16,7 +16,7 @@ export interface Called {
 
 export type ToolCall = (name: string, args: Record<string, unknown>) => Promise<ToolResult>;
 
-/** What the session sees, is set by `mode`; other agents' sessions too. */
+/** `mode` sets the visibility; other agents' sessions are visible, too. */
 export function callerOf(parts: Called, session: Session, mode: VisibilityMode): ToolCall {
   const { tools } = parts.settings;
   const agentToAgent = { ...tools.agentToAgent, enabled: true, allow: ["*"] };

@@ -1,17 +1,17 @@
-// Owns how a screenshot becomes a small file: a palette of its 256 most important colours, and the best
-// packing. Text stays sharp: frequent colours are kept as they are, the others go to their nearest.
+// Makes a screenshot a small file: a palette of its 256 most important colours, and the best compression.
+// Text stays sharp: frequent colours are kept, the others become their nearest one.
 
 import { crc32, deflateSync, inflateSync } from "node:zlib";
 
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const COLOURS_MAX = 256;
-/** Of 8 bits of a rare colour as many are looked at. */
+/** Number of bits per channel that are compared for a rare colour. */
 const NEAR_BITS = 3;
 
 interface Pixels {
   readonly width: number;
   readonly height: number;
-  /** Red, green, blue in one number each. */
+  /** Red, green and blue in one number. */
   readonly colours: Uint32Array;
 }
 
@@ -71,7 +71,7 @@ function distance(one: number, other: number): number {
   return parts.reduce((sum, part) => sum + part * part, 0);
 }
 
-/** The most frequent colours, and then those that are frequent among what is far from each of them. */
+/** Chooses the most frequent colours, then those that are frequent among colours far from each of them. */
 function paletteOf(colours: Uint32Array): { palette: number[]; indexOf: (colour: number) => number } {
   const count = new Map<number, number>();
   for (const colour of colours) count.set(colour, (count.get(colour) ?? 0) + 1);
@@ -103,7 +103,7 @@ function chunk(type: string, data: Buffer): Buffer {
   return out;
 }
 
-/** The same picture in fewer bytes, or as it was where that is no gain. */
+/** Returns the same picture in fewer bytes, or unchanged if that saves nothing. */
 export function smallPng(png: Buffer): Buffer {
   const pixels = readPng(png);
   if (pixels === undefined) return png;

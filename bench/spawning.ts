@@ -1,5 +1,5 @@
-// The figure of many sub-agents at once, on a whole gateway with the offline model: how long fifty children
-// take from the message that starts them to the last result in the requester's transcript.
+// Benchmarks many sub-agents at once, on a whole gateway with the offline model: the time for fifty children,
+// from the message that starts them to the last result in the requester's transcript.
 
 import type { App } from "../src/app.ts";
 import type { LiveEvent } from "../src/core/event.ts";
@@ -18,7 +18,7 @@ const withRoom = (settings: Settings): Settings => ({
   subagents: { ...settings.subagents, maxChildren: CHILDREN },
 });
 
-/** Resolves when so many announcements more are in main's transcript. */
+/** Resolves when this number of further announcements is in main's transcript. */
 function announcements(app: App, wanted: number): Promise<void> {
   return new Promise((resolve) => {
     let found = 0;
@@ -46,7 +46,7 @@ async function fiftyChildren(app: App): Promise<number> {
 
 export async function spawning(): Promise<Row[]> {
   const rounds: number[] = [];
-  // A store of its own each time, as for somebody who does it once.
+  // A new store each time, like for a first use.
   for (let round = 0; round < ROUNDS; round += 1) {
     rounds.push(await withApp(fiftyChildren, withRoom));
   }

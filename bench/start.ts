@@ -1,6 +1,5 @@
-// The figures of a start: the real program, in a home of its own, until it says that it is ready; and what it
-// holds of the memory when nothing is asked of it.
-// ST1: the first start of a kind counts for nobody: it fills the caches of disk and compiler.
+// Benchmarks a start: the real program with its own home, until it reports ready; and its memory when idle.
+// The first start of each kind is not counted: it fills the caches of disk and compiler.
 
 import { execFileSync, spawn } from "node:child_process";
 import { dirname, join } from "node:path";
@@ -17,19 +16,19 @@ const STARTS_WITH_CHANNELS = 5;
 const IDLE_STARTS = 3;
 const IDLE_MS = 3_000;
 
-/** What is in the configuration file, and how long it is left alone before its memory is read. */
+/** The configuration file's content, and the idle time before its memory is read. */
 interface Start {
   readonly config: Record<string, unknown> | undefined;
   readonly idleMs: number;
 }
 
-/** Starts the real program, waits until it answers that it is ready, and ends it again. */
+/** Starts the real program, waits until it reports ready, and stops it. */
 async function startOnce({ config, idleMs }: Start): Promise<{ readyMs: number; idleMb: number[] }> {
   return inFolder(async (home) => {
     if (config !== undefined) writeHome(home, config);
     const from = performance.now();
     const env = { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent" };
-    // As `npm start` starts it.
+    // Like `npm start`.
     const args = [LAUNCHER, "gateway", "--port", "0"];
     const child = spawn(process.execPath, args, { env });
     try {
@@ -63,7 +62,7 @@ async function idleOf(config: Record<string, unknown> | undefined): Promise<numb
   return megabytes;
 }
 
-/** A platform that takes every call and answers none: what is measured is the gateway, not the network. */
+/** A platform that accepts every call and answers none, so that the network is not measured. */
 async function withSilentPlatform<T>(work: (url: string) => Promise<T>): Promise<T> {
   const { origin, close } = await serveHttp(() => {});
   try {
@@ -73,9 +72,9 @@ async function withSilentPlatform<T>(work: (url: string) => Promise<T>): Promise
   }
 }
 
-/** Cold start and idle memory, without channels and with two of them. */
+/** Measures cold start and idle memory, without channels and with two of them. */
 export async function startUp(): Promise<Row[]> {
-  // What `npm ci` has built, of the files as they are now: as users have it.
+  // The output of `npm ci` for the current files, as users have it.
   execFileSync(process.execPath, [join(ROOT, "build.js"), "--if-stale"], { stdio: "ignore" });
   const plain = "no channels";
   const busy = "Telegram and Signal";
@@ -97,6 +96,6 @@ export async function startUp(): Promise<Row[]> {
     rows.push({ name: "cold start to /readyz", size: busy, unit: "ms", samples });
     rows.push({ name: "idle RSS", size: busy, unit: "MB", samples: await idleOf(config) });
   });
-  // Where /proc is not there the memory is not known.
+  // Without /proc the memory is unknown.
   return rows.filter(({ samples }) => samples.length > 0);
 }

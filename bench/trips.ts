@@ -12,12 +12,12 @@ import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "./ins
 
 const SESSIONS = 20;
 const RUN_MAX_MS = 30_000;
-/** Hints leave a moment after the run. */
+/** Hints leave shortly after the run. */
 const QUIET_MS = 60;
 
 const quiet = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, QUIET_MS));
 
-/** The statements of the run that sent the fewest: sweeps and beats come in between the others. */
+/** Returns the statements of the run that sent the fewest: sweeps and beats add to the others. */
 async function quietest(url: string): Promise<readonly Sent[]> {
   const plain = realWorld({ level: "warn", sync: true });
   const store = await openPostgres({ url, world: plain });

@@ -1,4 +1,4 @@
-// A client of a gateway that counts what it is told and understands nothing of it.
+// A client of a gateway that counts its events without reading them.
 
 import { WebSocket } from "ws";
 import { TOKEN } from "../tests/kit/fleet.ts";

@@ -1,4 +1,4 @@
-// What the figures of a whole gateway inside this process are measured on.
+// Opens a whole gateway in this process for benchmarks.
 
 import { type App, openApp } from "../src/app.ts";
 import { loadSettings } from "../src/config.ts";
@@ -6,7 +6,9 @@ import type { Settings } from "../src/core/settings.ts";
 import { world } from "./engine-alone.ts";
 import { inFolder } from "./in-folder.ts";
 
-/** A gateway over a store in a folder of its own, with default settings but for what `adjust` changes. */
+/**
+ * Opens a gateway over a store in its own folder, with default settings except for the changes of `adjust`.
+ */
 export async function withApp<T>(
   work: (app: App, settings: Settings) => Promise<T>,
   adjust: (settings: Settings) => Settings = (settings) => settings,

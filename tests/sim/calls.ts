@@ -1,4 +1,5 @@
-// Owns what a scripted model does with its tools: what its rights let it do, what they don't, and plain nonsense.
+// Chooses the tool calls of a scripted model: calls that its rights allow, calls that they forbid, and
+// invalid ones.
 
 import type { FlowStep, Run } from "../../src/core/run.ts";
 import type { Settings } from "../../src/core/settings.ts";
@@ -17,11 +18,11 @@ interface Caller {
   readonly luck: Dice;
   readonly settings: Settings;
   readonly run: Run;
-  /** Tools that the model was offered. */
+  /** The tools that the model was offered. */
   readonly offered: readonly string[];
 }
 
-/** A session to name: mostly one that is seen, often nobody's business, now and then oneself. */
+/** Returns a session to name: mostly a visible one, often a hidden one, sometimes the own one. */
 function someSession({ story, luck, settings, run }: Caller): SessionFacts | undefined {
   if (luck.chance(0.07)) return story.known.get(run.sessionKey);
   const seen = [...sightOf(run.sessionKey, story.sessions, settings)].filter((key) => key !== run.sessionKey);
@@ -29,7 +30,7 @@ function someSession({ story, luck, settings, run }: Caller): SessionFacts | und
   return keys.length === 0 ? undefined : story.known.get(luck.of(keys));
 }
 
-/** The arguments that name a session, in one of the ways in which that can be done. */
+/** Returns arguments that name a session, in one of the valid forms. */
 function naming(caller: Caller): Record<string, unknown> {
   const { luck } = caller;
   const session = someSession(caller);
@@ -53,7 +54,7 @@ function send(caller: Caller): WantedCall {
   return { name: "sessions_send", arguments: { ...naming(caller), message, ...timeout } };
 }
 
-/** Arguments that a spawn may have beside its task. */
+/** Optional arguments of a spawn besides its task. */
 function spawnWishes({ story, luck }: Caller): Record<string, unknown> {
   const wishes: Record<string, unknown> = {};
   if (luck.chance(0.3)) wishes.agentId = luck.of(["main", "research", "writer", "nobody", "Research"]);
@@ -118,12 +119,12 @@ function cancel(caller: Caller): WantedCall {
     .filter((one) => one.spawnedBy === run.sessionKey)
     .map((one) => one.key);
   const sessionKey = own.length > 0 && luck.chance(0.7) ? luck.of(own) : luck.of(["all", "agent:main:main"]);
-  // Also where nobody hears of it: a crash may come before the result.
+  // Noted first: a crash may come before the result.
   story.stopped.add(sessionKey);
   return { name: "subagents", arguments: { action: "cancel", sessionKey } };
 }
 
-/** A command in a sandbox: carried out once or not at all, whatever happens. */
+/** A command in a sandbox. It must be executed at most once. */
 function command({ story, luck }: Caller): WantedCall {
   const word = story.word("cmd");
   story.commands.set(word, 0);
@@ -162,10 +163,10 @@ function oneCall(caller: Caller): WantedCall {
   return luck.chance(0.5) ? nonsense(caller) : look(caller);
 }
 
-/** How much a turn of a flow is inclined to call tools. */
+/** How likely a turn of a flow calls tools. */
 const EAGER: Readonly<Record<FlowStep, number>> = { round1: 0.7, task: 0.8, reply: 0.35, announce: 0.2 };
 
-/** What a model calls in one message; nothing: it answers. */
+/** Returns the calls of one model message; none: it answers. */
 export function wantedCalls(caller: Caller, steps: number): WantedCall[] {
   const { luck, story, run } = caller;
   const { sends, spawns, looks } = story.plan.features;

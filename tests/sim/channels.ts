@@ -1,14 +1,14 @@
-// Owns the places where people read: channels that take a text, refuse it, ask for patience, break, or lose their answer.
-// CH1: what left the process is shown or lost by the channel's own time, whatever becomes of the process.
+// Fake channels that accept a text, refuse it, ask for a pause, fail, or lose their answer. A text that has
+// left the process is shown or lost at the channel's own time, even if the process crashes.
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import type { Dice } from "../kit/dice.ts";
 import type { Story } from "./story.ts";
 
-/** A channel's own trouble, as an exception. */
+/** A fault of the channel itself, as an exception. */
 export class ChannelBroke extends Error {}
 
-/** Characters of one message on the channel that has a limit. */
+/** Maximum length of a message on the channel that has a limit. */
 export const PART_CHARS = 60;
 
 type Fate = "sent" | "refused" | "retry" | "lost_answer" | "never_left";
@@ -19,7 +19,10 @@ function fateOf(story: Story, luck: Dice): Fate {
   return luck.of(["refused", "retry", "retry", "lost_answer", "lost_answer", "never_left"] as const);
 }
 
-/** The row as it must be when a channel is asked: an attempt on record, its part the next, nobody before it (I5). */
+/**
+ * Checks the row when a channel is called: an attempt is on record, its part is the next, no earlier delivery
+ * waits (I5).
+ */
 async function checkHanded(story: Story, message: OutgoingMessage): Promise<void> {
   const { deliveryId, part, route } = message;
   const [row] = await story.look("select * from deliveries where id = ?", deliveryId);
@@ -46,7 +49,7 @@ async function checkHanded(story: Story, message: OutgoingMessage): Promise<void
 }
 
 interface Ends {
-  /** Whether the process that asked is still there. */
+  /** Whether the calling process still lives. */
   alive(): boolean;
 }
 
@@ -58,7 +61,7 @@ function note(story: Story, message: OutgoingMessage, deduplicates: boolean): vo
   story.shown.push({ deliveryId, part, text, route: JSON.stringify(message.route) });
 }
 
-/** What comes of one attempt, and when. */
+/** Returns the outcome of one attempt, and its time. */
 async function attempt(
   story: Story,
   message: OutgoingMessage,
@@ -96,7 +99,7 @@ function channelOf(
     async deliver(message) {
       await checkHanded(story, message);
       const settled = attempt(story, message, facts.deduplicates);
-      // Whoever asked and died hears nothing.
+      // A caller that has crashed gets no answer.
       const outcome = await settled.catch((error: unknown) =>
         ends.alive() ? Promise.reject(error) : undefined,
       );
@@ -105,7 +108,7 @@ function channelOf(
   };
 }
 
-/** `sure` recognises what it has shown; `plain` does not. */
+/** `sure` detects a text that it has shown before; `plain` does not. */
 export function channelsOf(story: Story, ends: Ends): Channel[] {
   return [
     channelOf(story, ends, { id: "sure", deduplicates: true, textMaxChars: PART_CHARS }),

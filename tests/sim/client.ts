@@ -1,4 +1,5 @@
-// Owns a client on the other side of a socket: it says hello, asks, listens, reads slowly, is cut off and comes back.
+// A client on the other side of a socket: it greets, sends requests, listens, reads slowly, is cut off and
+// reconnects.
 
 import { EventEmitter } from "node:events";
 import type { WebSocket } from "ws";
@@ -9,17 +10,17 @@ import { type Asked, checkAnswer, covers, noteAsked, type Request } from "./requ
 import { checkMasked, namedIn } from "./results.ts";
 import type { Story } from "./story.ts";
 
-/** More than the gateway sends to whoever is behind. */
+/** More than the gateway sends to a client that is behind. */
 const BEHIND_BYTES = 300_000;
 
-/** The gateway's end of a socket, as far as it looks at it. */
+/** The parts of a socket that the gateway uses. */
 class Socket extends EventEmitter {
   readonly OPEN = 1;
   readyState = 1;
   bufferedAmount = 0;
   readonly #hear: (text: string) => void;
   #unsent: (() => void)[] = [];
-  /** What has arrived of a message in fragments. */
+  /** The fragments of a message that have arrived. */
   #begun = "";
 
   constructor(hear: (text: string) => void) {
@@ -40,7 +41,7 @@ class Socket extends EventEmitter {
     else sent();
   }
 
-  /** What was sent has arrived. */
+  /** Reports that sent data has arrived. */
   caughtUp(): void {
     this.bufferedAmount = 0;
     for (const sent of this.#unsent.splice(0)) sent();
@@ -67,7 +68,7 @@ interface EventFrame {
 
 interface Pending {
   readonly asked: Asked;
-  /** Its place among all that this client asked. */
+  /** The position among all requests of this client. */
   readonly at: number;
   answers: number;
 }
@@ -82,9 +83,9 @@ export class Client {
   #requests = 0;
   #seq = 0;
   readonly #pending = new Map<string, Pending>();
-  /** Counts connections: what is said over one of them is accepted in that order. */
+  /** Counts connections: requests on one connection are accepted in order. */
   #connections = 0;
-  /** By run: the number of its last event, and whether its last word was heard. */
+  /** By run: the number of its last event, and whether its end has arrived. */
   readonly #runs = new Map<string, { seq: number; final: boolean }>();
 
   constructor(story: Story, name: string, token: string) {
@@ -93,7 +94,7 @@ export class Client {
     this.token = token;
   }
 
-  /** Whether it can ask something at this moment. */
+  /** Whether it can send a request now. */
   get ready(): boolean {
     return this.#ready && this.#process?.state === "up" && this.#socket?.readyState === 1;
   }
@@ -101,7 +102,7 @@ export class Client {
   connect(process: GatewayProcess): void {
     this.drop();
     const socket: Socket = new Socket((text) => {
-      // What a dead process says arrives nowhere.
+      // Data of a dead process does not arrive.
       if (process.alive() && this.#socket === socket) this.#hear(text);
     });
     this.#process = process;
@@ -119,7 +120,7 @@ export class Client {
     });
   }
 
-  /** The line is cut. */
+  /** Cuts the connection. */
   drop(): void {
     const socket = this.#socket;
     this.#lose();
@@ -181,7 +182,7 @@ export class Client {
     void checkAnswer(this.#story, pending.asked, result, pending.answers > 1).catch(() => {});
   }
 
-  /** A message that was accepted for the first time, in its place among those of this connection. */
+  /** Notes a message that was accepted for the first time, with its position on this connection. */
   #noteOrder({ asked, at }: Pending): void {
     const { method, params } = asked.request;
     if (!/^(chat\.send|agent)$/.test(method) || asked.keyed?.sinceMs !== asked.atMs) return;
@@ -200,14 +201,14 @@ export class Client {
     const strange = [...namedIn(story, payload, ""), about].filter(
       (key) => key !== "" && !covers(story, this.token, key),
     );
-    // What a tool was given and gave back is the session's own, which is covered.
+    // Arguments and results of a tool belong to the session, which the token covers.
     const [named] = payload.stream === "tool" ? strange.filter((key) => key === about) : strange;
     if (named !== undefined)
       story.wrong("I9", `${this.name} (${this.token}) hears of ${named}: ${text.slice(0, 500)}`);
     this.#ofRun(event, payload);
   }
 
-  /** The events of a run come in their order, and its last word once. */
+  /** Checks that the events of a run arrive in order, and its end once. */
   #ofRun(event: string, payload: EventFrame["payload"]): void {
     const { runId, seq, state, stopReason } = payload;
     if (typeof runId !== "string" || typeof seq !== "number") return;
@@ -215,9 +216,9 @@ export class Client {
     if (seq <= known.seq) this.#story.wrong("door", `event ${seq} of run ${runId} comes after ${known.seq}`);
     const isLast =
       event === "chat" && state !== "delta" && stopReason !== "delivered" && stopReason !== "injected";
-    if (isLast && known.final) this.#story.wrong("I4", `${this.name} hears the end of run ${runId} twice`);
+    if (isLast && known.final) this.#story.wrong("I4", `${this.name} gets the end of run ${runId} twice`);
     if (event === "chat" && state === "delta" && known.final)
-      this.#story.wrong("door", `${this.name} hears more of run ${runId} after its end`);
+      this.#story.wrong("door", `${this.name} gets an event of run ${runId} after its end`);
     this.#runs.set(runId, { seq, final: known.final || isLast });
   }
 }

@@ -1,4 +1,5 @@
-// Many stories of several processes over one store; and each broken variant of what leases rely on is found by them.
+// Many stories of several processes over one store. Each broken variant of the lease code must be found by
+// them.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -9,7 +10,7 @@ import { tellAll } from "./workers.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const STORIES = 400;
-/** Stories in which a mutant has to be found. */
+/** Maximum number of stories until a mutant is found. */
 const STORIES_MAX = 400;
 const PATIENCE_MS = 900_000;
 

@@ -1,4 +1,5 @@
-// The first stories of several processes over one store, told twice. cluster.deep.test.ts tells more, and hunts mutants.
+// The first stories of several processes over one store, each played twice. cluster.deep.test.ts plays more,
+// and hunts mutants.
 
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine.ts";
@@ -7,7 +8,7 @@ import { tellAll } from "./workers.ts";
 const STORIES = 10;
 const PATIENCE_MS = 300_000;
 
-test("CS1-CS5 hold in the first stories of several processes over one store, and a seed tells the same story every time", {
+test("CS1-CS5 hold in the first stories of several processes over one store, and a seed repeats its story", {
   timeout: PATIENCE_MS,
 }, async () => {
   const cacheDir = temporaryFolder();

@@ -1,11 +1,13 @@
-// Owns stories of several processes over one store: who has authority, who is taken for dead, what becomes of the work.
-// The engines are real, over the embedded store, whose commits are shared; the wire, the links to the database and time
-// are the story's. Ids rise with time, as those of a real process do.
-// CS1: whoever begins a model call, a tool call or a write has had its last beat answered, less than 2.5 s ago.
-// CS2: a living process is taken for dead only if the database answered others, and not it, for a whole lease.
+// Stories of several processes over one store: who has authority, who counts as dead, and which work is done.
+// The engines are real, over the embedded store with shared commits; hints, database connections and time are
+// simulated. Ids rise with time, like those of a real process.
+// CS1: a process that begins a model call, a tool call or a write has had its last beat answered less than
+//      2.5 s ago.
+// CS2: a living process counts as dead only if the database answered others, and not it, for a whole lease.
 // CS3: a run starts in a process whose last beat is at most half a lease old.
-// CS4: a process that was taken for dead has stopped its runs when it beats again.
-// CS5: in the end each accepted run has ended well, its question and its answer are stored once, in lane order.
+// CS4: a process that was declared dead has stopped its runs when it beats again.
+// CS5: at the end each accepted run has succeeded, its question and its answer are stored once, in lane
+//      order.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { join } from "node:path";
@@ -33,7 +35,7 @@ import { Trace, Violation } from "./trace.ts";
 const START_MS = 1_767_225_600_000;
 const KEYS = ["one", "two", "three", "four"].map((name) => `agent:main:chat:${name}`);
 const PROCESSES = 3;
-/** How long things go wrong, and how long all of it may take to come to rest. */
+/** Duration of the faults, and the time limit for everything to come to rest. */
 const TROUBLE_MS = 25_000;
 const PATIENCE_MS = 60_000;
 const AUTHORITY_MS = LEASE_MS - 500;
@@ -45,9 +47,9 @@ class Cluster {
   readonly luck: Dice;
   readonly wire: FakeWire = fakeWire();
   readonly accepted = new Set<string>();
-  /** How far the database's clock is from the time of the story. */
+  /** Offset of the database's clock from the story's time. */
   jumpMs = 0;
-  /** The database answers nobody before. */
+  /** The database answers no process before this time. */
   upSince = 0;
   isUp = true;
   #ids = 0;
@@ -62,7 +64,7 @@ class Cluster {
     throw this.violation;
   }
 
-  /** Rises with time, like those of a real process. */
+  /** Rises with time, like the ids of a real process. */
   id(): string {
     this.#ids += 1;
     const at = this.time.now().toString(16).padStart(12, "0");
@@ -72,22 +74,22 @@ class Cluster {
 
 type Link = "pass" | "fail" | "hang";
 
-/** One process, and what the story knows of it. */
+/** One process, and the story's knowledge of it. */
 class Member {
   readonly name: string;
   readonly mortal: MortalProcess;
   readonly engine: Engine;
   readonly handles = new Set<LaneHandle>();
   state: "up" | "paused" | "dead" = "up";
-  /** The way of its beats to the database; of its transactions, too, while it is cut off. */
+  /** The connection of its beats; of its transactions, too, while it is cut off. */
   link: Link = "pass";
   isCutOff = false;
-  /** When the last beat that was answered was sent, and whether one has failed since. */
+  /** When the last answered beat was sent, and whether one has failed since. */
   sentAt = Number.NEGATIVE_INFINITY;
   hasFailed = false;
-  /** Until then something kept it from its beats. */
+  /** Until this time a fault kept it from its beats. */
   troubledUntil = Number.NEGATIVE_INFINITY;
-  /** Its row was taken. */
+  /** Its row was deleted. */
   isCondemned = false;
   readonly #cluster: Cluster;
   #waiting: (() => void)[] = [];
@@ -155,12 +157,12 @@ class Member {
     };
   }
 
-  /** The database as this process reaches it: beats, and the question for the time. */
+  /** The database as this process reaches it: beats, and reads of the clock. */
   #linked(shared: SharedStore): SharedStore {
     const { time } = this.#cluster;
     return {
       ...shared,
-      // Its own connection hangs longer than a lease, now and then.
+      // This separate connection sometimes hangs longer than a lease.
       syncClock: () => (this.#cluster.luck.chance(0.1) ? time.pass(2 * LEASE_MS) : Promise.resolve()),
       urgently: async (work) => {
         const sentAt = time.now();
@@ -186,7 +188,7 @@ class Member {
     this.sentAt = sentAt;
     this.hasFailed = false;
     if (!this.isCondemned) return;
-    // The beat found its row gone.
+    // The beat found its row deleted.
     const before = [...this.handles];
     this.#cluster.time.after(5, () => {
       const left = before.find((handle) => !handle.signal.aborted && this.handles.has(handle));
@@ -205,7 +207,7 @@ class Member {
       );
   }
 
-  /** Asked whenever something that must not be done twice begins. */
+  /** Called when work begins that must not happen twice. */
   #checkAuthority(what: string, runId: string): void {
     const cluster = this.#cluster;
     const ageMs = cluster.time.now() - this.sentAt;
@@ -213,7 +215,7 @@ class Member {
       cluster.wrong("CS1", `${this.name} begins ${what} of ${runId}, ${ageMs} ms after its last beat`);
   }
 
-  /** Stores what a step came to, if no earlier attempt has. */
+  /** Stores the result of a step, unless an earlier attempt has. */
   async #note({ run, append }: LaneHandle, step: number): Promise<void> {
     const id = `step${step}-${run.runId}`;
     const stored = await readRun(this.mortal.store.db, run.runId);
@@ -228,7 +230,7 @@ class Member {
     await this.#writing.run(run.runId, () => append(entry));
   }
 
-  /** A turn: model call, tool call, its result, and the answer, each of which takes a while. */
+  /** A turn: model call, tool call, its result, and the answer, each with a delay. */
   async #execute(handle: LaneHandle): Promise<EndFacts> {
     const { time, luck } = this.#cluster;
     this.handles.add(handle);
@@ -256,7 +258,7 @@ class Member {
   }
 }
 
-/** A moment of trouble. */
+/** One random fault. */
 function trouble(cluster: Cluster, members: readonly Member[]): void {
   const { luck, time, trace } = cluster;
   const living = members.filter(({ state }) => state === "up");
@@ -301,9 +303,9 @@ function trouble(cluster: Cluster, members: readonly Member[]): void {
       }
       later(lasts, () => {
         cluster.isUp = true;
-        // A shorter one may fall between two beats: nobody notices it, and nobody misses one.
+        // A shorter one may fall between two beats and go unnoticed.
         if (lasts >= NOTICED_MS) cluster.upSince = time.now();
-        // Some reach it before others.
+        // Some processes reach it before others.
         for (const one of members) later(luck.below(2_000), () => cluster.isUp && one.setLink("pass"));
       });
       return;
@@ -318,7 +320,7 @@ function trouble(cluster: Cluster, members: readonly Member[]): void {
   }
 }
 
-/** CS2: looks whose row is gone. */
+/** CS2: checks for deleted rows. */
 async function checkRows(cluster: Cluster, members: readonly Member[], disk: Store): Promise<void> {
   const rows = await disk.db.selectFrom("processes").select("process_id").execute();
   const there = new Set(rows.map((row) => row.process_id));
@@ -339,7 +341,7 @@ async function checkRows(cluster: Cluster, members: readonly Member[], disk: Sto
   }
 }
 
-/** Accepts until a process has taken it: the same id never makes a second run. */
+/** Retries until a process has accepted it: the same id never makes a second run. */
 async function tellForSure(cluster: Cluster, members: readonly Member[], runId: string): Promise<void> {
   const sessionKey = cluster.luck.of(KEYS);
   for (;;) {
@@ -360,7 +362,7 @@ async function checkEnd(cluster: Cluster, disk: Store): Promise<void> {
   const runs = await disk.db.selectFrom("runs").selectAll().orderBy("lane_seq").execute();
   for (const runId of cluster.accepted) {
     const run = runs.find((one) => one.run_id === runId);
-    // Taken over three times: it is not tried again.
+    // Taken over three times: it is not retried.
     if (run?.state === "error" && run.crashes === 3) continue;
     if (run?.state !== "ok")
       cluster.wrong("CS5", `run ${runId} is ${run?.state ?? "gone"} ${run?.error ?? ""}`);
@@ -424,7 +426,7 @@ class Teller {
     return (await open.executeTakeFirst()) === undefined;
   }
 
-  /** Lets time go on until something has ended. */
+  /** Advances time until the promise has settled. */
   async #drive(work: Promise<unknown>): Promise<void> {
     let isOver = false;
     const over = (): void => {
@@ -446,7 +448,7 @@ class Teller {
   }
 }
 
-/** Tells the story of a seed. `parent`: a folder for its files. */
+/** Plays the story of a seed. `parent`: a folder for its files. */
 export async function tellCluster(seed: number, parent: string): Promise<Telling> {
   const cluster = new Cluster(seed);
   const { time } = cluster;
@@ -454,7 +456,7 @@ export async function tellCluster(seed: number, parent: string): Promise<Telling
   const dir = join(parent, `cluster-${seed}`);
   const { readWorker: _, ...disk } = await openSqlite({
     ...{ dir, durability: "normal", log: world },
-    // Transactions that come in the same moment share a commit.
+    // Transactions that start together share a commit.
     gather: () => time.pass(0),
   });
   const teller = new Teller(cluster, disk);

@@ -1,4 +1,4 @@
-// Owns the watch over runs whose process died: how their lost attempts are counted, and when they start again.
+// Watches runs whose process died: how lost attempts are counted, and when the runs start again.
 
 import { cautionFor } from "../../src/core/crash-policy.ts";
 import type { Run } from "../../src/core/run.ts";
@@ -6,7 +6,7 @@ import { isSubagentKey } from "../../src/core/session-key.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { Story } from "./story.ts";
 
-/** A run that a dead process held, and the counts that its row must have after the next start. */
+/** A run that a dead process held, and the expected counts of its row after the next start. */
 interface LostRun {
   readonly runId: string;
   readonly crashes: number;
@@ -30,7 +30,7 @@ export async function heldRuns(story: Story): Promise<LostRun[]> {
   });
 }
 
-/** CP1: each lost attempt is counted, and progress sets the count back. */
+/** CP1: each lost attempt is counted, and progress resets the count. */
 export async function checkCounted(story: Story, lost: readonly LostRun[]): Promise<void> {
   for (const { runId, crashes, inRow } of lost) {
     const query = "select crashes, crashes_in_row from runs where run_id = ?";
@@ -42,8 +42,9 @@ export async function checkCounted(story: Story, lost: readonly LostRun[]): Prom
 }
 
 /**
- * CP2: no run that did no harm waits for a slot since before this process was up, while a crashed one starts.
- * Not asked in a story with a full disk: there a lane may fail to be read, and is no rival until its next try.
+ * CP2: a crashed run does not start while a healthy run has waited for a slot since before this process was
+ *      up. Not checked in a story with a full disk: there a lane may be unreadable, and is no rival until its
+ *      next try.
  */
 export async function checkStarts(
   story: Story,

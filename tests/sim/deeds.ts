@@ -1,4 +1,4 @@
-// Owns what people, programs and machines do to a gateway while it lives.
+// Actions of people, programs and machines on a gateway while it lives.
 
 import { sendDirect } from "../../src/flows/direct.ts";
 import type { Answer } from "../../src/gateway/connection.ts";
@@ -13,7 +13,7 @@ import type { KeyedRequest, Story } from "./story.ts";
 import { Violation } from "./trace.ts";
 import { textAround } from "./words.ts";
 
-/** What may fail in a story without being a fault of the product. */
+/** Failures in a story that are not faults of the product. */
 export function isExpected(error: unknown): boolean {
   return error instanceof StoreProblem || error instanceof Dead || error instanceof Violation;
 }
@@ -35,7 +35,7 @@ async function write(story: Story, process: GatewayProcess): Promise<void> {
   if (accepted.ok) story.promised.add(accepted.value.run.runId);
 }
 
-/** A request of a program in the same process: no socket, the same door. */
+/** A request of a program in the same process: without a socket, through the same checks. */
 async function ask(story: Story, process: GatewayProcess, token: string, request: Request): Promise<void> {
   const caller = process.authority.admit("a program", { token });
   if (!caller.ok) return story.wrong("door", caller.error);
@@ -58,7 +58,7 @@ async function ask(story: Story, process: GatewayProcess, token: string, request
   if (second !== undefined) await checkAnswer(story, asked, second, true);
 }
 
-/** Asks again what was asked before, under the same key. */
+/** Repeats an earlier request under the same key. */
 export function askAgain(
   story: Story,
   process: GatewayProcess,
@@ -72,7 +72,7 @@ export function askAgain(
   else void guarded(story, process, () => ask(story, process, old.token, request));
 }
 
-/** What goes wrong in a deed is the product's fault, unless the story has made it. */
+/** A failure of an action is the product's fault, unless the story has caused it. */
 async function guarded(story: Story, process: GatewayProcess, work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -99,7 +99,7 @@ function disturb(story: Story, process: GatewayProcess, clients: readonly Client
   else client.connect(process);
 }
 
-/** One thing that happens. */
+/** Performs one random action. */
 export async function doSomething(
   story: Story,
   process: GatewayProcess,
@@ -117,7 +117,7 @@ export async function doSomething(
   const client = ready.length > 0 && luck.chance(0.7) ? luck.of(ready) : undefined;
   if (client !== undefined) {
     client.ask(request);
-    // Several in one breath: they are accepted in that order.
+    // Several at once: they are accepted in order.
     const more = request.method === "chat.send" && luck.chance(0.4) ? 1 + luck.below(3) : 0;
     for (let at = 0; at < more; at += 1) {
       const again = { message: story.word("p"), idempotencyKey: story.word("run") };

@@ -1,4 +1,4 @@
-// The door of a gateway in a story, without sockets: who may come in, what is answered, who is told what.
+// The entry point of a gateway in a story, without sockets: authorization, answers, events.
 
 import { fullModelName } from "../../src/agent/model.ts";
 import { createAuthority } from "../../src/gateway/auth.ts";
@@ -11,7 +11,7 @@ import { OWNER_TOKEN } from "./plan.ts";
 
 type Given = "settings" | "world" | "engine" | "outbound" | "sandboxFor" | "dropTranscript";
 
-/** A story measures no machine. */
+/** A story has no machine metrics. */
 const NO_MACHINE = {
   use: () => ({ residentBytes: 0, heapUsedBytes: 0, cpuSeconds: 0 }),
   loopDelay: () => undefined,

@@ -1,57 +1,57 @@
-// Owns the store as one process has it: where the process dies, stands still, waits, or finds the disk full.
-// FT1: each statement, read and commit is an operation. A process can die before or after any of them; from then on
-//      nothing of it happens any more: its next step never ends, and what it had not committed is undone.
-// FT2: a commit that was made is kept, also when the process dies before it hears of it.
+// A process's store with faults: the process dies, pauses or waits at an operation, or the disk is full. Each
+// statement, read and commit is an operation. A process can die before or after any of them. Then its next
+// step never ends, and its uncommitted writes are undone; a commit that was made is kept, even if the process
+// dies before the answer.
 
 import { type KyselyPlugin, type OperationNode, type RootOperationNode, TableNode } from "kysely";
 import { StoreProblem } from "../../src/store/problems.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
 import type { VirtualTime } from "./time.ts";
 
-/** Thrown into what was on its way to the store when its process died. */
+/** Thrown into a pending operation when its process dies. */
 export class Dead extends Error {}
 
-/** Places between two steps: anywhere, just before a commit, or after it and before anybody hears of it. */
+/** Points between two steps: anywhere, just before a commit, or after it and before its answer. */
 export type Place = "operation" | "commit" | "committed";
 
 export interface DeathPlan {
   readonly place: Place;
-  /** At which place of this kind. */
+  /** The number of the point of this kind. */
   readonly count: number;
   /** Counts only commits of transactions that wrote into this table. */
   readonly table?: string;
 }
 
 export interface FaultPlan {
-  /** Where the process dies. Default: nowhere. */
+  /** The point at which the process dies. Default: none. */
   readonly dieAt?: DeathPlan;
-  /** How long it takes to get past a place, asked for each; 0: no time at all. */
+  /** Returns the delay at a point; 0: none. */
   delayMs(place: Place): number;
-  /** Told of each operation. */
+  /** Called for each operation. */
   passed(): void;
-  /** Whether the disk is full at this moment, asked at each statement of a transaction and at each commit. */
+  /** Whether the disk is full now. Called for each statement of a transaction and each commit. */
   isFull(): boolean;
-  /** Whether the answer to a commit is lost, asked after each. */
+  /** Whether the answer to a commit is lost. Called after each. */
   losesAnswer(): boolean;
 }
 
 export class ProcessFaults {
-  /** Operations so far. */
+  /** Number of operations. */
   operations = 0;
   commits = 0;
   /** Operations that have begun and not ended. */
   underWay = 0;
-  /** When the store last refused something, or an answer of it was lost. */
+  /** When the store last refused an operation, or an answer was lost. */
   refusedAt = Number.NEGATIVE_INFINITY;
   readonly #plan: FaultPlan;
   readonly #time: VirtualTime;
   readonly #kill: () => void;
-  /** Places so far of the kind at which it is to die. */
+  /** Number of points of the kind at which the process is to die. */
   #passed = 0;
   #dead = false;
   #pause: PromiseWithResolvers<void> | undefined;
 
-  /** `kill`: takes the process's connection away. */
+  /** `kill`: closes the process's connection. */
   constructor(plan: FaultPlan, time: VirtualTime, kill: () => void) {
     this.#plan = plan;
     this.#time = time;
@@ -77,7 +77,7 @@ export class ProcessFaults {
     this.#pause = undefined;
   }
 
-  /** The store with these faults in it. */
+  /** Returns the store with these faults. */
   wrap(store: Store): Store {
     return {
       ...store,
@@ -101,7 +101,7 @@ export class ProcessFaults {
           }
           return value;
         } catch (error) {
-          // Nobody is there any more to be told.
+          // The caller is dead.
           if (this.#dead) await forever();
           throw error;
         } finally {
@@ -111,7 +111,7 @@ export class ProcessFaults {
     };
   }
 
-  /** `tables`: of a transaction; the tables that it writes into are noted there. */
+  /** `tables`: collects the tables that a transaction writes into. */
   #plugin(tables?: Set<string>): KyselyPlugin {
     return {
       transformQuery: ({ node }) => {
@@ -137,7 +137,7 @@ export class ProcessFaults {
     throw new StoreProblem("full", "the store of the story");
   }
 
-  /** `tables`: what the transaction wrote into that is, or was, to be committed. */
+  /** `tables`: the tables of the commit, made or to be made. */
   async #pass(place: Place, tables?: ReadonlySet<string>): Promise<void> {
     this.operations += 1;
     this.#plan.passed();
@@ -160,7 +160,7 @@ function nameOf(node: OperationNode | undefined): string | undefined {
   return node !== undefined && TableNode.is(node) ? node.table.identifier.name : undefined;
 }
 
-/** The table that a statement of the query builder changes. */
+/** Returns the table that a statement of the query builder changes. */
 function writtenBy(node: RootOperationNode): string | undefined {
   switch (node.kind) {
     case "InsertQueryNode":

@@ -1,5 +1,5 @@
-// Owns the scripted model: it takes its time, streams, fails, overflows, hangs, and calls tools.
-// It never makes the same choice twice: a call that a crash took away is answered in another way, as by a real model.
+// The scripted model: it takes time, streams, fails, overflows, hangs, and calls tools. It never makes the
+// same choice twice: after a crash it answers a repeated call differently, like a real model.
 
 import type { ModelOutcome, ModelPort, ModelRequest, WrittenMessage } from "../../src/agent/model.ts";
 import { matchResults, modelView } from "../../src/agent/view.ts";
@@ -12,7 +12,7 @@ import { hasTool } from "./rights.ts";
 import type { Story, Work } from "./story.ts";
 import { finalText } from "./words.ts";
 
-/** A bug of the port: it throws instead of failing. */
+/** A bug of the port: it throws instead of returning a failure. */
 export class ModelBug extends Error {}
 
 interface Asked {
@@ -47,7 +47,7 @@ function wait(
   });
 }
 
-/** I6: what thinks holds a slot, so that no more think at once than there are slots. */
+/** I6: a run that calls a model holds a slot, so there are at most as many as slots. */
 function checkSlots(story: Story, settings: Settings, process: string): void {
   const thinking = [...story.works].filter((work) => work.process === process && work.thinking > 0);
   if (thinking.length > settings.maxConcurrent) {
@@ -61,7 +61,7 @@ function checkSlots(story: Story, settings: Settings, process: string): void {
   if (children.length > most) story.wrong("I6", `${children.length} sub-agents execute at once, ${most} may`);
 }
 
-/** What no provider accepts: a call without its one result, in the raw transcript and in what is made of it. */
+/** Checks that a provider would accept the transcript: each call has one result. */
 function checkEntries(story: Story, request: ModelRequest, runId: string): void {
   const messages = request.entries.filter((entry): entry is Message => !isCompaction(entry));
   for (const [message, results] of matchResults(messages)) {
@@ -82,12 +82,12 @@ function checkEntries(story: Story, request: ModelRequest, runId: string): void 
   if (last === "assistant") story.wrong("transcript", `run ${runId}: the last word is the model's`);
 }
 
-/** I13: the tools that are offered are those of the rights, and never more than above. */
+/** I13: the tools offered are those of the session's rights, and never more than its spawner's. */
 function checkTools({ story, settings, work, request }: Asked, all: readonly string[]): void {
   const { sessionKey } = work.run;
   const offered = request.tools.map((tool) => tool.name).join();
   const right = all.filter((name) => hasTool(sessionKey, name, story.sessions, settings)).join();
-  // Rights are those of the moment at which the run began: whoever stood above it may be gone by now.
+  // Rights are those at the run's start: a session above may be deleted by now.
   if (offered === right || offered === work.tools) return;
   story.wrong("I13", `${sessionKey} is offered ${offered} and has a right to ${right}`);
 }
@@ -116,7 +116,7 @@ function written(asked: Asked, content: WrittenMessage["content"], stopReason: s
   };
 }
 
-/** Writes a text in pieces; undefined: the abort came first. */
+/** Streams a text in pieces; undefined: the abort came first. */
 async function stream(asked: Asked, text: string): Promise<boolean> {
   const pieces = asked.luck.of([1, 1, 2, 3]);
   for (let piece = 1; piece <= pieces; piece += 1) {
@@ -132,7 +132,7 @@ async function trouble(asked: Asked): Promise<ModelOutcome | undefined> {
   if (!luck.chance(story.settling ? 0.01 : story.plan.features.failures)) return undefined;
   const error = `model trouble ${story.word("f")}`;
   const kind = luck.of(["failed", "failed", "partial", "overflow", "throws"] as const);
-  // An overflow may be overcome, by making room; it is noted as a reason all the same.
+  // An overflow may be solved by compaction; it is noted as a possible reason anyway.
   story.failed(work.run.runId, error);
   if (kind === "throws") throw new ModelBug(error);
   if (kind === "overflow") return { kind: "overflow", error };
@@ -164,7 +164,7 @@ async function answer(asked: Asked): Promise<ModelOutcome> {
   if (!(await stream(asked, text))) return { kind: "aborted" };
   const said = text === "" ? [] : [{ type: "text" as const, text }];
   const thought = luck.chance(0.1) ? [{ type: "thinking" as const, thinking: story.word("t") }] : [];
-  // A provider may give the same id again and again.
+  // A provider may repeat an id.
   const ids = luck.chance(0.5) ? ["call_0", "call_1", "call_2"] : calls.map(() => story.word("c"));
   const asks = calls.map((call, at) => ({ type: "toolCall" as const, id: ids[at] ?? "", ...call }));
   const stop = asks.length > 0 ? "toolUse" : luck.chance(0.04) ? "length" : "stop";
@@ -174,7 +174,7 @@ async function answer(asked: Asked): Promise<ModelOutcome> {
   return { kind: "message", message: written(asked, [...thought, ...said, ...asks], stop) };
 }
 
-/** `toolNames`: every tool that there is. */
+/** `toolNames`: all existing tools. */
 export function createModel(
   story: Story,
   parts: { process: string; settings: Settings; toolNames: readonly string[]; alive(): boolean },
@@ -185,7 +185,7 @@ export function createModel(
       const work = [...story.works].find(
         (one) => one.process === process && one.run.sessionId === request.sessionId,
       );
-      // Whoever asked on its way into death gets no answer.
+      // A caller that is dying gets no answer.
       if (!parts.alive()) return new Promise(() => {});
       if (work === undefined)
         return story.wrong("I1", `a model is asked for ${request.sessionId}, where nothing runs`);

@@ -1,4 +1,5 @@
-// The simulation finds bugs: each deliberately broken variant of the source is found within a bounded number of stories.
+// The simulation finds bugs: each deliberately broken variant of the source is found within a bounded number
+// of stories.
 
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine.ts";
@@ -7,13 +8,16 @@ import type { Mutant } from "./mutants/mutant.ts";
 import { MUTANTS } from "./mutants.ts";
 import { tellAll } from "./workers.ts";
 
-/** Stories in which a mutant has to be found. */
+/** Maximum number of stories until a mutant is found. */
 const STORIES_MAX = 2_000;
-/** Mutants that are hunted at once. */
+/** Number of mutants hunted at once. */
 const HUNTS = 2;
 const PATIENCE_MS = 900_000;
 
-/** Whether a story finds it: the one that did so before, or any. A change of what stories tell moves some to another. */
+/**
+ * Whether a story finds it: first the story that found it before, then any. Changes of the stories move some
+ * to another seed.
+ */
 async function hunt({ name }: Mutant, cacheDir: string): Promise<boolean> {
   const known = FOUND_AT[name];
   const again = known && (await tellAll({ from: known, count: 1, mutant: name, cacheDir }));

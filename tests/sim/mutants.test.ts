@@ -1,4 +1,5 @@
-// The list of mutants fits the source. mutants.deep.test.ts has the simulation find each of them.
+// Checks that each mutant still matches the source. mutants.deep.test.ts lets the simulation find each of
+// them.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

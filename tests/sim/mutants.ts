@@ -1,4 +1,4 @@
-// Owns the list of deliberately broken variants. The simulation must find each of them (mutants.deep.test.ts).
+// The list of deliberately broken variants. The simulation must find each of them (mutants.deep.test.ts).
 
 import { CLUSTER_MUTANTS } from "./mutants/cluster.ts";
 import { COMMIT_MUTANTS } from "./mutants/commits.ts";
@@ -16,5 +16,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...COMMIT_MUTANTS,
 ];
 
-/** Those that stories of several processes find. */
+/** Mutants that stories of several processes find. */
 export { CLUSTER_MUTANTS };

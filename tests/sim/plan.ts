@@ -1,5 +1,5 @@
-// Owns what a story is about: what may go wrong in it, and the settings of each life, all out of its seed.
-// PL1: a story has few of the features that there are: with all of them at once none would be met often.
+// Derives the plan of a story from its seed: its faults, and the settings of each process. A story has only a
+// few of the features, because with all of them at once none would occur often.
 
 import type { Settings, TokenSettings } from "../../src/core/settings.ts";
 import { type Dice, dice } from "../kit/dice.ts";
@@ -9,17 +9,17 @@ import type { DeathPlan } from "./faults.ts";
 export const AGENTS = ["main", "research", "writer"] as const;
 export const OWNER_TOKEN = "owner-token-of-the-story";
 
-/** What can happen in a story at all. */
+/** The features of a story. */
 export interface Features {
-  /** `operations`: dies at a step of the store; `moments`: dies at a moment; `stops`: only planned ends. */
+  /** `operations`: dies at a step of the store; `moments`: dies at a time; `stops`: only planned stops. */
   readonly ends: "operations" | "moments" | "stops";
   readonly slowStore: boolean;
   readonly fullDisk: boolean;
-  /** Answers to commits are lost: the commit took place, and the process does not hear of it. */
+  /** Answers to commits are lost: the commit was made, and the process does not learn of it. */
   readonly lostAnswers: boolean;
-  /** Transactions wait a moment for others that share their commit. */
+  /** Transactions wait briefly for others that share their commit. */
   readonly groups: boolean;
-  /** Ids of messages and runs rise with time, as those of a real process do. */
+  /** Ids of messages and runs rise with time, like those of a real process. */
   readonly orderedIds: boolean;
   readonly lateTimers: boolean;
   readonly pauses: boolean;
@@ -29,17 +29,17 @@ export interface Features {
   readonly aborts: boolean;
   readonly resets: boolean;
   readonly secrets: boolean;
-  /** Settings change from life to life. */
+  /** Settings change between processes. */
   readonly newSettings: boolean;
-  /** Everybody asks everybody else, and waits. */
+  /** All sessions ask each other, and wait. */
   readonly tangle: boolean;
-  /** What models are inclined to do, by tool; the rest is the share of turns without a call. */
+  /** How often models call each tool; the rest is the share of turns without a call. */
   readonly sends: number;
   readonly spawns: number;
   readonly looks: number;
   /** Share of model calls that fail. */
   readonly failures: number;
-  /** Share of attempts that a channel does not take. */
+  /** Share of attempts that a channel refuses. */
   readonly channelTrouble: number;
 }
 
@@ -49,12 +49,12 @@ export interface LifePlan {
   readonly dieAt?: DeathPlan;
   readonly dieAfterMs?: number;
   readonly stopAfterMs: number;
-  /** How long it lives on without faults and deeds before it stops, so that it can mend what went wrong. */
+  /** Time without faults and actions before it stops, so that it can recover. */
   readonly calmMs: number;
   readonly graceMs: number;
-  /** How long nobody is there afterwards. */
+  /** Time without a process afterwards. */
   readonly downMs: number;
-  /** Things that people and programs do. */
+  /** Number of actions of people and programs. */
   readonly deeds: number;
 }
 
@@ -62,9 +62,9 @@ export interface StoryPlan {
   readonly seed: number;
   readonly features: Features;
   readonly lives: readonly LifePlan[];
-  /** Of the last process, which works everything off. */
+  /** For the last process, which finishes all work. */
   readonly lastSettings: Settings;
-  /** The sessions that there are beside the main ones. */
+  /** The sessions besides the main ones. */
   readonly sessions: readonly string[];
 }
 
@@ -77,7 +77,7 @@ const EXTRA_SESSIONS = [
   "agent:writer:mcp:outside",
 ];
 
-/** Faults that were added later. Their own dice leave the stories without them as they were. */
+/** Faults that were added later. Separate dice keep the stories without them unchanged. */
 function laterFaults(roll: Dice): Pick<Features, "lostAnswers" | "groups" | "orderedIds"> {
   const share = roll.chance(0.2) ? 0.6 : 0;
   return {
@@ -113,7 +113,7 @@ function featuresOf(roll: Dice, later: Dice): Features {
   };
 }
 
-/** The tokens that clients have; none but the owner's covers everything. */
+/** The tokens of clients. Only the owner's covers everything. */
 const TOKENS: readonly TokenSettings[] = [
   { token: "main-only", role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
   { token: "research-reader", role: "operator", scopes: ["operator.read"], sessions: ["agent:research:*"] },
@@ -128,7 +128,7 @@ const TOKENS: readonly TokenSettings[] = [
 
 const MODEL = { maxOutputTokens: 500, reasoning: false, images: false };
 
-/** A model with room for everything, and one whose window is soon full. */
+/** A model with a large window, and one whose window is soon full. */
 const PROVIDER = {
   id: "fake",
   api: "openai-completions",
@@ -154,7 +154,7 @@ const PROVIDER = {
   ],
 } as const;
 
-/** Tools of sub-agents, where the rule that leaves them without session tools is replaced. */
+/** Tools of sub-agents when the rule that removes their session tools is replaced. */
 const CHILD_TOOLS = ["sessions_*", "agents_list", "session_status", "subagents", "exec", "edit"];
 
 function agentOf(id: string, roll: Dice, workspace: string, boxed: boolean) {
@@ -228,7 +228,7 @@ function settingsOf(roll: Dice, features: Features, dir: string, workspace: stri
       maxChildren: roll.of([1, 2, 4]),
       maxSpawnDepth: 1 + roll.below(3),
       runTimeoutSeconds: roll.of([0, 0, 0.05, 1]),
-      // The shortest one comes while a process lives.
+      // The shortest delay passes while a process lives.
       archiveAfterMinutes: roll.of([0, 0.002, 1, 60]),
       announce: roll.of(["post", "wake"] as const),
       ...(roll.chance(0.2) ? { model: "fake/narrow" } : {}),
@@ -238,7 +238,7 @@ function settingsOf(roll: Dice, features: Features, dir: string, workspace: stri
   };
 }
 
-/** What is written seldom is as worth a death beside it as what is written all the time. */
+/** Rare writes get as many crashes as frequent ones. */
 const TABLES = [
   "deadlines",
   "deadlines",
@@ -250,7 +250,7 @@ const TABLES = [
   "sessions",
 ];
 
-/** Anywhere, beside any commit, or beside a commit of a certain table. */
+/** Anywhere, at any commit, or at a commit of one table. */
 function placeOf(roll: Dice): DeathPlan {
   const place = roll.of(["commit", "committed", "committed"] as const);
   switch (roll.below(3)) {
@@ -263,7 +263,7 @@ function placeOf(roll: Dice): DeathPlan {
   }
 }
 
-/** Longer than it takes until a commit in doubt is looked after. */
+/** Longer than it takes to check a commit without an answer. */
 const CALM_MS = 6_000;
 
 function lifeOf(roll: Dice, features: Features, settings: Settings): LifePlan {
@@ -281,7 +281,7 @@ function lifeOf(roll: Dice, features: Features, settings: Settings): LifePlan {
   };
 }
 
-/** `dir`: the store's folder; `workspace`: everybody's. */
+/** `dir`: the store's folder; `workspace`: shared by all agents. */
 export function planOf(seed: number, dir: string, workspace: string): StoryPlan {
   const roll = dice(`plan ${seed}`);
   const features = featuresOf(roll, dice(`faults ${seed}`));

@@ -1,5 +1,5 @@
-// Owns one gateway process of a story: put together as `src/app.ts` does it, over a store with faults, with fake places
-// at the edges. It starts, stops in order, stands still for a while, or dies.
+// One gateway process of a story: built like `src/app.ts`, over a store with faults, with fake channels and
+// models. It starts, stops as planned, pauses, or dies.
 
 import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
@@ -40,7 +40,7 @@ import { noteBegin, watched } from "./work.ts";
 
 const POOL = "subagents";
 
-/** What clients of a story are greeted with; they read none of it. */
+/** The greeting for clients of a story, which ignore it. */
 const NODE = {
   ...{ id: "some-node", name: "some node", platform: "story", version: "1", publicKey: "" },
   ...{ caps: [], commands: [], pairedAt: 0 },
@@ -72,7 +72,7 @@ export class GatewayProcess {
   dispatcher!: Dispatcher;
   fanout!: Fanout;
   authority!: Authority;
-  /** When it began to take up runs. */
+  /** When it began to resume runs. */
   startedMs = 0;
   /** Since when it has been up and awake. */
   awakeMs = 0;
@@ -136,7 +136,10 @@ export class GatewayProcess {
     story.trace.add(`${this.name} is up`);
   }
 
-  /** How transactions wait for others, which fails now and then. Undefined: those that are ready at once share a commit, and no more. */
+  /**
+   * How transactions wait for others; fails sometimes. Undefined: only those that are ready at once share a
+   * commit.
+   */
   #gather(): (() => Promise<void>) | undefined {
     const { time, plan } = this.#story;
     if (!plan.features.groups) return undefined;
@@ -147,7 +150,7 @@ export class GatewayProcess {
     };
   }
 
-  /** A planned end. */
+  /** Stops it as planned. */
   async stop(graceMs: number): Promise<void> {
     const story = this.#story;
     await this.#become("stopping");
@@ -165,13 +168,13 @@ export class GatewayProcess {
     story.trace.add(`${this.name} has stopped after ${this.faults.operations} operations`);
   }
 
-  /** A process that has died meanwhile becomes nothing any more. */
+  /** A process that has died meanwhile is left alone. */
   async #become(state: GatewayProcess["state"]): Promise<void> {
     if (!this.alive()) await new Promise(() => {});
     this.state = state;
   }
 
-  /** A planned end is no crash: nothing is held any more, unless the disk has refused to let go of it. */
+  /** Checks that a planned stop is not a crash: no run is held, unless the disk refused the release. */
   async #checkParked(): Promise<void> {
     const story = this.#story;
     const { slots } = await this.engine.load();
@@ -181,7 +184,7 @@ export class GatewayProcess {
       story.wrong("EN2", `after a stop run ${String(held[0]?.run_id)} is still held`);
   }
 
-  /** From one moment to the next. */
+  /** Kills it at once. */
   die(): void {
     this.faults.die();
   }
@@ -195,7 +198,7 @@ export class GatewayProcess {
     this.#died.resolve();
   }
 
-  /** Stands still, like a machine that sleeps: no timer fires, no operation goes on. */
+  /** Pauses it, like a machine that sleeps: no timer fires, and no operation continues. */
   pause(): void {
     this.#story.trace.add(`${this.name} stands still`);
     this.#paused = true;
@@ -235,7 +238,7 @@ export class GatewayProcess {
     };
   }
 
-  /** What is logged as an error is one that the story has made, or one of the product. */
+  /** An error in the log must be caused by the story; otherwise it is a fault of the product. */
   #logged(level: "warn" | "error", fields: object, text: string): void {
     if (!this.alive()) return;
     const { err } = fields as { err?: unknown };
@@ -303,7 +306,7 @@ export class GatewayProcess {
     Object.assign(this, door);
   }
 
-  /** Serves a socket like one that came over the network. */
+  /** Serves a socket like one from the network. */
   serve(socket: ConstructorParameters<typeof Connection>[1]["socket"]): void {
     const { world, authority, settings, dispatcher } = this;
     const parts = {
@@ -311,7 +314,7 @@ export class GatewayProcess {
       authority,
       shares: createShares(),
       maxBufferedBytes: settings.gateway.maxBufferedBytes,
-      // No device is paired in a story: what a node may do is nothing, as it is for one of these.
+      // No device is paired in a story: a node may do nothing.
       admitNode: async () => ok(NODE),
       renewDeviceToken: async () => ok(undefined),
       hello: async () => HELLO,
@@ -331,7 +334,10 @@ export class GatewayProcess {
     });
   }
 
-  /** I13: contained is who has to be. Here the others are, too: no command of a story is ever really run. */
+  /**
+   * I13: a session that must be contained is. Here the others are, too, so that no command of a story really
+   *      runs.
+   */
   #sandboxFor(): SandboxFor {
     const story = this.#story;
     const sandbox = createSandbox(story, () => this.alive());
@@ -363,13 +369,14 @@ export class GatewayProcess {
       trace.add(`${event.sessionKey} ${event.change}`);
   }
 
-  /** U3: what listeners hear is on disk. */
+  /** U3: published ends are on disk. */
   async #checkHeard(runId: string): Promise<void> {
     const [row] = await this.#story.look(
       "select 1 from runs where run_id = ? and ended_at is not null",
       runId,
     );
-    if (row === undefined) this.#story.wrong("U3", `the end of run ${runId} is told before it is on disk`);
+    if (row === undefined)
+      this.#story.wrong("U3", `the end of run ${runId} is published before it is on disk`);
   }
 
   async #noteCopy(key: string): Promise<void> {
@@ -381,7 +388,7 @@ export class GatewayProcess {
   #executor(): Executor {
     const story = this.#story;
     const { settings } = this;
-    // In stories there are no channels and no nodes, and nobody is offered a tool for them.
+    // Stories have no channel tools and no nodes, so no session is offered a tool for them.
     const names = toolNames().filter((name) => !["message", "nodes"].includes(name));
     const real = createExecutor({
       settings,

@@ -1,4 +1,4 @@
-// Owns what people and programs ask of a gateway, and the checks of what it answers (I2, I4, I9, I12, I14).
+// Requests of people and programs to a gateway, and the checks of its answers (I2, I4, I9, I12, I14).
 
 import type { Result } from "../../src/core/errors.ts";
 import type { Dice } from "../kit/dice.ts";
@@ -13,7 +13,7 @@ export interface Request {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** A session, rather one in which something goes on. */
+/** Returns a session, preferably one with work under way. */
 function busyKey(story: Story, luck: Dice): string {
   const works = [...story.works];
   return works.length > 0 && luck.chance(0.6) ? luck.of(works).run.sessionKey : someKey(story, luck);
@@ -81,7 +81,7 @@ function end(story: Story, luck: Dice): Request {
   return { method: "sessions.delete", params };
 }
 
-/** A tool, called in the name of a session. */
+/** A tool call on behalf of a session. */
 function tool(story: Story, luck: Dice): Request {
   const sessionKey = someKey(story, luck);
   const target = someKey(story, luck);
@@ -138,7 +138,7 @@ function write(story: Story, luck: Dice): Request {
   return { method: "send", params: { to: sessionKey, message: text, idempotencyKey: story.word("key") } };
 }
 
-/** Something that is asked of the gateway. */
+/** Chooses a request to the gateway. */
 export async function someRequest(story: Story, luck: Dice): Promise<Request> {
   const { aborts, resets } = story.plan.features;
   const roll = luck.below(100);
@@ -153,23 +153,23 @@ export async function someRequest(story: Story, luck: Dice): Promise<Request> {
   return write(story, luck);
 }
 
-/** The request again under its key, or another one under the same. */
+/** Repeats the request under its key, or sends another one under the same key. */
 export function repeated(request: Request, luck: Dice, story: Story): Request {
   if (luck.chance(0.75) || request.params.message === undefined) return request;
   return { ...request, params: { ...request.params, message: story.word("other") } };
 }
 
-/** One request on its way. */
+/** One pending request. */
 export interface Asked {
   readonly token: string;
   readonly request: Request;
-  /** When it was asked, and the sessions at that moment. */
+  /** When it was sent, and the sessions at that time. */
   readonly atMs: number;
   readonly sessions: SessionMap;
   readonly keyed: KeyedRequest | undefined;
 }
 
-/** Notes a request before it is made: what it may stop, and under which key it is known. */
+/** Notes a request before it is sent: the work it may stop, and its key. */
 export function noteAsked(story: Story, token: string, request: Request): Asked {
   const { method, params } = request;
   const { key, sessionKey, runId, idempotencyKey } = params;
@@ -209,13 +209,13 @@ function patternsOf(story: Story, token: string): readonly string[] | undefined 
   return story.plan.lastSettings.gateway.tokens.find((one) => one.token === token)?.sessions ?? [];
 }
 
-/** Whether a token lets its owner know of a session. */
+/** Whether a token covers a session. */
 export function covers(story: Story, token: string, key: string): boolean {
   const patterns = patternsOf(story, token);
   return patterns === undefined || patterns.some((pattern) => fits(pattern, key));
 }
 
-/** I4: under one key there is one answer, and none for anybody else's request. */
+/** I4: a key has one answer, and no other request gets it. */
 function checkKeyed(story: Story, { keyed: known, request }: Asked, answer: string): void {
   if (known === undefined) return;
   const about = `${request.method} under the key ${known.key}`;
@@ -239,7 +239,7 @@ async function checkStatus(story: Story, value: Record<string, unknown>): Promis
     story.wrong("I12", `a client is told ${JSON.stringify(value)} of a run that is ${String(row.state)}`);
 }
 
-/** The keys that stand as JSON in the first of a query's values. */
+/** Binds the keys as JSON to the query's first value. */
 const LISTED = "(select value from json_each(?1))";
 
 async function openConversation(story: Story, keys: string, beforeMs: number): Promise<string | undefined> {
@@ -252,7 +252,10 @@ async function openConversation(story: Story, keys: string, beforeMs: number): P
   return flow === undefined ? undefined : String(flow.flow_id);
 }
 
-/** What was accepted before an abort, a reset or a deletion is over when that is answered, and so is what it started. */
+/**
+ * Checks that earlier accepted work, and the work it started, has ended when an abort, reset or deletion is
+ * answered.
+ */
 async function checkStopped(story: Story, { request, atMs, keyed: known }: Asked): Promise<void> {
   const { method, params } = request;
   const key = String(params.sessionKey ?? params.key);
@@ -282,7 +285,7 @@ async function checkStopped(story: Story, { request, atMs, keyed: known }: Asked
     story.wrong("CN1", `${method} of ${key} leaves the job of ${String(job.target_key)}`);
 }
 
-/** Judges an answer. `second`: that of `agent`, when its run has ended. */
+/** Checks an answer. `second`: the second answer of `agent`, when its run has ended. */
 export async function checkAnswer(
   story: Story,
   asked: Asked,
@@ -323,7 +326,7 @@ export async function checkAnswer(
     const moments = [asked.sessions, await story.refresh()];
     const sessionKey = String(params.sessionKey);
     const settings = story.settingsAt(story.time.now());
-    // What was answered before is answered again, as it was.
+    // A repeated request gets its first answer again.
     if ((asked.keyed?.sinceMs ?? asked.atMs) < asked.atMs) return;
     const returned = { sessionKey, settings, moments, name: String(params.name), args: params.arguments };
     await checkReturned(story, returned, text);

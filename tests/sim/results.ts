@@ -1,4 +1,4 @@
-// Owns the checks of what leaves through a door that is gated and masked: results of tools, answers and events (I9, I12,
+// Checks values that leave a gated and redacted interface: results of tools, answers and events (I9, I12,
 // I14).
 
 import type { ToolCallBlock } from "../../src/core/message.ts";
@@ -8,8 +8,8 @@ import { type SessionMap, sightOf } from "./rights.ts";
 import type { Story } from "./story.ts";
 
 /**
- * Fields that hold what somebody wrote: words of a session that is seen may speak of one that is not. A refused wait names
- * its cycle (I7).
+ * Fields with text of people and models: text of a visible session may name a hidden one. A refused wait
+ * names its cycle (I7).
  */
 const WORDS = new Set([
   "messages",
@@ -34,7 +34,7 @@ function withoutWords(value: unknown): unknown {
   );
 }
 
-/** Sessions that a value speaks of, by key, id or label; those that `asked` speaks of are no news to who asked. */
+/** Returns the sessions that a value names, by key, id or label, except those in `asked`. */
 export function namedIn(story: Story, value: unknown, asked: unknown): Set<string> {
   const text = JSON.stringify(withoutWords(value));
   const before = (JSON.stringify(asked) ?? "").toLowerCase();
@@ -46,7 +46,7 @@ export function namedIn(story: Story, value: unknown, asked: unknown): Set<strin
   return named;
 }
 
-/** I14: nothing that was planted is in what leaves. */
+/** I14: no planted secret is in the value. */
 export function checkMasked(story: Story, text: string, where: string): void {
   const leaked = story.secrets.find((secret) => text.includes(secret));
   if (leaked !== undefined) story.wrong("I14", `${where} has the secret ${leaked}: ${text.slice(0, 400)}`);
@@ -55,11 +55,11 @@ export function checkMasked(story: Story, text: string, where: string): void {
     story.wrong("I14", `${where} has the attachment ${content}: ${text.slice(0, 400)}`);
 }
 
-/** A call of a tool as it came back, and whose it was. */
+/** The result of a tool call, and its caller. */
 export interface Returned {
   readonly sessionKey: string;
   readonly settings: Settings;
-  /** The sessions as they were while the call was at work. */
+  /** The sessions as they were during the call. */
   readonly moments: readonly SessionMap[];
   readonly name: string;
   readonly args: unknown;
@@ -67,7 +67,10 @@ export interface Returned {
 
 type Result = Readonly<Record<string, unknown>>;
 
-/** The session of a run that was sent before a restart: the call goes on waiting, whatever is seen by now. */
+/**
+ * The session of a run that was sent before a restart: the call continues to wait, even if the session is
+ * hidden now.
+ */
 async function sentEarlier(story: Story, { name, settings }: Returned, result: Result): Promise<unknown> {
   if (name !== "sessions_send" || typeof result.runId !== "string") return undefined;
   const [run] = await story.look("select session_key, accepted_at from runs where run_id = ?", result.runId);
@@ -78,7 +81,7 @@ async function checkNames(story: Story, returned: Returned, result: Result): Pro
   const { sessionKey, settings, moments, name, args } = returned;
   const isSeen = (key: string): boolean =>
     moments.some((sessions) => sightOf(sessionKey, sessions, settings).has(key));
-  // `main` says nothing more than its full name.
+  // `main` reveals no more than its full name.
   const main = `agent:${story.known.get(sessionKey)?.agentId}:main`;
   const earlier = await sentEarlier(story, returned, result);
   for (const key of namedIn(story, result, [args, main])) {
@@ -88,7 +91,7 @@ async function checkNames(story: Story, returned: Returned, result: Result): Pro
   }
 }
 
-/** What is said to stand in a session stands there. */
+/** Checks that text reported from a session is in that session. */
 async function checkPlaces(story: Story, places: ReadonlyMap<string, string>): Promise<void> {
   if (places.size === 0) return;
   const rows = await story.look(
@@ -102,7 +105,7 @@ async function checkPlaces(story: Story, places: ReadonlyMap<string, string>): P
   }
 }
 
-/** I12: what a send says of a run is what the run's row says. */
+/** I12: the result of a send matches the run's row. */
 async function checkSend(story: Story, result: Result): Promise<void> {
   const { runId, status, code, reply } = result;
   if (typeof runId !== "string") return;
@@ -151,7 +154,7 @@ export async function checkReturned(story: Story, returned: Returned, text: stri
   }
 }
 
-/** The calls of an assistant message by their ids. */
+/** Returns the calls of an assistant message by their ids. */
 export function argumentsOf(calls: readonly ToolCallBlock[], id: string): unknown {
   return calls.findLast((call) => call.id === id)?.arguments;
 }

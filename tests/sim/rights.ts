@@ -1,10 +1,10 @@
-// Owns a second statement of who may see and do what (SPEC 1, 3, 5: I9, I13), written from the contract and from nothing
-// in src: sets of keys and plain loops, where the product asks one question at a time.
+// A second statement of who may see and do what (I9, I13), written independently of src, from docs/POLICY.md:
+// with sets of keys and plain loops, where the product checks one case at a time.
 
 import type { AgentSettings, Settings } from "../../src/core/settings.ts";
 import type { Row } from "./database.ts";
 
-/** What rights depend on, of one session. */
+/** The facts about one session on which rights depend. */
 export interface SessionFacts {
   readonly key: string;
   readonly sessionId: string;
@@ -15,7 +15,7 @@ export interface SessionFacts {
   readonly external: boolean;
   readonly spawnedBy: string | undefined;
   readonly spawnDepth: number;
-  /** It was agreed at its spawn that it runs contained. */
+  /** Its spawn requested a sandbox. */
   readonly boxed: boolean;
 }
 
@@ -41,7 +41,7 @@ export function factsOf(row: Row): SessionFacts {
   };
 }
 
-/** `a*b` as it stands in settings. */
+/** Matches a pattern with `*`, as in settings. */
 export function fits(pattern: string, text: string): boolean {
   const parts = pattern.split("*").map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, "\\$&"));
   return new RegExp(`^${parts.join(".*")}$`, "s").test(text);
@@ -57,7 +57,7 @@ function agent(settings: Settings, id: string): AgentSettings {
   return found;
 }
 
-/** The session, who spawned it, and so on; `lost`: the last one's spawner, when that is gone. */
+/** Returns the session, its spawner, and so on; `lost`: the last one's spawner, if that is deleted. */
 function lineOf(key: string, sessions: SessionMap): { line: SessionFacts[]; lost: string | undefined } {
   const line: SessionFacts[] = [];
   let at: string | undefined = key;
@@ -83,7 +83,7 @@ export function isBoxed(key: string, sessions: SessionMap, settings: Settings): 
   return gone !== undefined && gone.sandbox.mode !== "off";
 }
 
-/** A session and everything that it spawned, at any depth. */
+/** Returns a session and all its descendants. */
 export function treeOf(key: string, sessions: SessionMap): Set<string> {
   const tree = new Set([key]);
   for (let before = 0; before !== tree.size; ) {
@@ -99,7 +99,7 @@ function talks(settings: Settings, from: string, to: string): boolean {
   return enabled && (allow.length === 0 || (named(from) && named(to)));
 }
 
-/** Every session that this one may see. */
+/** Returns every session that this one may see. */
 export function sightOf(key: string, sessions: SessionMap, settings: Settings): Set<string> {
   const viewer = sessions.get(key);
   if (viewer === undefined) return new Set();
@@ -144,7 +144,7 @@ function passes(filter: { allow: readonly string[]; deny: readonly string[] }, t
   return filter.allow.length === 0 || filter.allow.some((pattern) => fits(pattern, tool));
 }
 
-/** Whether the rules of this one session let it use a tool, whatever those above it may. */
+/** Whether the rules of this one session allow a tool, regardless of those above it. */
 function alone(own: SessionFacts, tool: string, sessions: SessionMap, settings: Settings): boolean {
   const { tools, subagents } = settings;
   if (!passes(tools.filter, tool) || !passes(agent(settings, own.agentId).tools, tool)) return false;
@@ -157,7 +157,7 @@ function alone(own: SessionFacts, tool: string, sessions: SessionMap, settings: 
   return !SESSION_TOOLS.includes(tool) || (nests && NESTING.includes(tool));
 }
 
-/** Whether a session has a tool: it and everybody above it may use it. */
+/** Whether a session has a tool: it and every session above it may use it. */
 export function hasTool(key: string, tool: string, sessions: SessionMap, settings: Settings): boolean {
   const { line, lost } = lineOf(key, sessions);
   if (!line.every((one) => alone(one, tool, sessions, settings))) return false;

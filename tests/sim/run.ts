@@ -1,4 +1,4 @@
-// The simulation by hand: `npm run sim -- --seeds 100000`. See docs/SIMULATION.md.
+// Command line of the simulation: `npm run sim -- --seeds 100000`. See docs/SIMULATION.md.
 
 import { availableParallelism } from "node:os";
 import { orEnd, readNumber, typed } from "../kit/typed.ts";
@@ -33,7 +33,7 @@ const say = (text: string): void => {
   process.stdout.write(`${text}\n`);
 };
 
-/** One story, line by line. */
+/** Prints one story, line by line. */
 async function tellOne(seed: number, mutant: string | undefined): Promise<TellingLine | undefined> {
   let told: TellingLine | undefined;
   const hear = (line: TellingLine): void => {

@@ -1,4 +1,4 @@
-// Owns the sandbox of the simulation: commands take time and are counted, nothing is started.
+// A simulated sandbox: commands take time and are counted, and no program is started.
 
 import { ok } from "../../src/core/errors.ts";
 import { Output } from "../../src/sandbox/output.ts";
@@ -7,7 +7,7 @@ import type { Story } from "./story.ts";
 
 const OUTPUT_BYTES = 1_000;
 
-/** The word by which a command is known, from a shell command or from the input of a file operation. */
+/** Returns the word that identifies a command, from a shell command or from the input of a file operation. */
 function wordOf(program: Program): string {
   if (program.kind === "shell") return program.command;
   const { args } = JSON.parse(program.input) as { args: { newText?: string } };

@@ -1,5 +1,6 @@
-// Stories of whole gateways, told from seeds: whatever people, models, channels, disks and crashes do, I1-I14 hold.
-// A failure prints its seed: `npm run sim -- --seed X` tells the same story again, with all that happens in it.
+// Stories of whole gateways, made from seeds. I1-I14 must hold for any actions of people, models, channels
+// and disks, and for any crashes. A failure prints its seed: `npm run sim -- --seed X` repeats the story with
+// its trace.
 
 import { beforeAll, expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine.ts";
@@ -8,9 +9,9 @@ import { tellAll } from "./workers.ts";
 
 const STORIES = 1_500;
 const WORKERS = 2;
-/** Enough to meet every feature, the ones on a real disk among them. */
+/** Enough to meet every feature, including those on a real disk. */
 const TOLD_TWICE = 60;
-/** Far more than it takes. */
+/** Far more than needed. */
 const PATIENCE_MS = 900_000;
 
 const told = new Map<number, TellingLine>();
@@ -25,10 +26,10 @@ beforeAll(async () => {
 test(`I1-I14 hold in ${STORIES} stories`, () => {
   expect(wrong, `SEED=${wrong?.seed}: npm run sim -- --seed ${wrong?.seed}`).toBeUndefined();
   const runs = [...told.values()].reduce((sum, line) => sum + line.runs, 0);
-  expect(runs, "the stories are about something").toBeGreaterThan(STORIES * 5);
+  expect(runs, "the stories have runs").toBeGreaterThan(STORIES * 5);
 });
 
-test("a seed tells the same story every time, whatever was told before it", {
+test("a seed repeats its story, whatever was played before it", {
   timeout: PATIENCE_MS,
 }, async () => {
   const tell = async (from: number, count: number): Promise<(readonly [number, string])[]> => {
@@ -36,7 +37,7 @@ test("a seed tells the same story every time, whatever was told before it", {
     await tellAll({ from, count }, ({ seed, mark }) => marks.push([seed, mark]));
     return marks;
   };
-  // The first time each worker told every other story.
+  // The first time each worker played every other story.
   const first = Array.from({ length: TOLD_TWICE }, (_, at) => [at + 1, told.get(at + 1)?.mark]);
   expect(await tell(1, TOLD_TWICE)).toEqual(first);
   expect(await tell(TOLD_TWICE, 1)).toEqual(first.slice(-1));

@@ -1,16 +1,16 @@
-// The first stories of a whole gateway, told twice. simulation.deep.test.ts tells many more.
+// The first stories of a whole gateway, each played twice. simulation.deep.test.ts plays many more.
 
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine.ts";
 import { tellAll } from "./workers.ts";
 
-/** simulation.deep.test.ts tells 60 of them twice. */
+/** simulation.deep.test.ts plays 60 of them twice. */
 const STORIES = 10;
 const WORKERS = 2;
-/** Far more than it takes. */
+/** Far more than needed. */
 const PATIENCE_MS = 300_000;
 
-test("I1-I14 hold in the first stories, and a seed tells the same story every time, whatever was told before it", {
+test("I1-I14 hold in the first stories, and a seed repeats its story, whatever was played before it", {
   timeout: PATIENCE_MS,
 }, async () => {
   const cacheDir = temporaryFolder();
@@ -28,9 +28,9 @@ test("I1-I14 hold in the first stories, and a seed tells the same story every ti
     expect(wrong, `SEED=${wrong?.seed}: npm run sim -- --seed ${wrong?.seed}`).toBeUndefined();
     return marks.toSorted(([one], [other]) => one - other);
   };
-  // With two workers each tells every other story.
+  // With two workers each plays every other story.
   const first = await tell(1, STORIES, WORKERS);
-  expect(runs, "the stories are about something").toBeGreaterThan(STORIES * 5);
+  expect(runs, "the stories have runs").toBeGreaterThan(STORIES * 5);
   expect(await tell(1, STORIES, 1)).toEqual(first);
   expect(await tell(STORIES, 1, 1)).toEqual(first.slice(-1));
 });

@@ -1,4 +1,4 @@
-// Owns the embedded store as a database of the simulation: one process at a time, in a folder.
+// The embedded store as a database of the simulation: one process at a time, in a folder.
 
 import { copyFileSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -9,14 +9,14 @@ import type { Database, NewDatabase, Row } from "./database.ts";
 
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
-/** An empty store, made once: a copy is there at once, and making the tables anew for each story is not. */
+/** An empty store, made once and copied for each story, because making the tables is slow. */
 async function blank(dir: string): Promise<string> {
   const file = join(dir, STORE_FILE);
   if (!existsSync(file)) await (await openSqlite({ dir, durability: "normal", log: SILENT })).close();
   return file;
 }
 
-/** Most looks find what the look before found: as long as nobody has committed anything, those rows are handed out again. */
+/** Most queries return the same rows as before: until the next commit they are served from a cache. */
 function lookerOf(file: string) {
   let database: DatabaseSync | undefined;
   const statements = new Map<string, StatementSync>();
@@ -43,7 +43,7 @@ function lookerOf(file: string) {
   };
 }
 
-/** `templateDir`: a folder of the process's own, for the empty store that is copied. */
+/** `templateDir`: a folder of the process, for the empty store that is copied. */
 export function sqliteDatabases(templateDir: string): NewDatabase {
   return async (dir): Promise<Database> => {
     mkdirSync(dir, { recursive: true });
@@ -53,12 +53,12 @@ export function sqliteDatabases(templateDir: string): NewDatabase {
     return {
       processesMax: 1,
       async open(log, gather) {
-        // When another thread answers is left to chance: here one thread reads all.
+        // A second thread would answer at random times: here one thread reads everything.
         const { readWorker: _, ...store } = await openSqlite({
           ...{ dir, durability: "normal", log },
           ...(gather === undefined ? {} : { gather }),
         });
-        // Closing undoes an open transaction, and happens before the call returns.
+        // Closing undoes an open transaction before the call returns.
         return { store, kill: () => void store.close() };
       },
       look: async (query, ...values) => looker.look(query, values),

@@ -1,5 +1,5 @@
-// Owns what a story knows beside the database: who works on what at this moment, what was promised to whom, what was
-// planted, and what was seen to arrive.
+// The state of a story outside of the database: which process executes which run, accepted requests, planted
+// secrets, and received texts.
 
 import type { Run } from "../../src/core/run.ts";
 import type { Settings } from "../../src/core/settings.ts";
@@ -19,25 +19,25 @@ export interface Work {
   readonly beganMs: number;
   /** The tools that it had a right to when it began. */
   readonly tools: string;
-  /** Model calls under way: 0 or 1. */
+  /** Number of model calls under way: 0 or 1. */
   thinking: number;
-  /** Tool calls under way. */
+  /** Number of tool calls under way. */
   calling: number;
 }
 
-/** A request with an idempotency key, for as long as the story lasts. */
+/** A request with an idempotency key, kept for the whole story. */
 export interface KeyedRequest {
   readonly key: string;
   readonly token: string;
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
-  /** When it was first asked. */
+  /** When it was first sent. */
   readonly sinceMs: number;
-  /** The good answer that was given, as JSON; undefined: none yet. */
+  /** Its successful answer, as JSON; undefined: none yet. */
   answer: string | undefined;
-  /** Another request was made under the same key: it may have been the first. */
+  /** Another request used the same key, and may have been the first. */
   contested: boolean;
-  /** Nobody waits for its answer at this moment: its process or its connection is gone. */
+  /** No client waits for its answer now: its process or its connection is gone. */
   lost: boolean;
 }
 
@@ -49,7 +49,7 @@ export interface Shown {
   readonly route: string;
 }
 
-/** What a channel said of an attempt. */
+/** A channel's answer to an attempt. */
 export interface Attempt {
   readonly deliveryId: string;
   readonly part: number;
@@ -62,38 +62,38 @@ export class Story {
   readonly database: Database;
   readonly time = new VirtualTime(START_MS);
   readonly trace = new Trace(() => this.time.now());
-  /** The last process is at work: everybody hurries to an end. */
+  /** The last process runs: all delays are short. */
   settling = false;
-  /** The first thing that must not be. */
+  /** The first violation. */
   violation: Violation | undefined;
 
   readonly works = new Set<Work>();
-  /** Sessions as they were when last looked at. */
+  /** The sessions as last read. */
   sessions = new Map<string, SessionFacts>();
-  /** Every session that ever was, as it was last. */
+  /** Every session that ever existed, in its last state. */
   readonly known = new Map<string, SessionFacts>();
   /** By session: lane numbers in the order in which turns began. */
   readonly begun = new Map<string, { laneSeq: number; runId: string }[]>();
-  /** By connection: messages that were accepted over it, each with its place among all that was asked. */
+  /** By connection: messages accepted on it, each with its position among all requests. */
   readonly said = new Map<string, readonly { readonly at: number; readonly runId: string }[]>();
-  /** Run ids that somebody was told of. */
+  /** Run ids that were returned to a caller. */
   readonly promised = new Set<string>();
   readonly keyed = new Map<string, KeyedRequest>();
-  /** By run: errors that models and the story itself put into it. */
+  /** By run: errors that models and the story itself caused. */
   readonly failures = new Map<string, string[]>();
-  /** Sessions and runs that somebody stopped, reset, deleted or cancelled. */
+  /** Sessions and runs that were stopped, reset, deleted or cancelled. */
   readonly stopped = new Set<string>();
-  /** Sub-agents whose cancelling was confirmed. */
+  /** Sub-agents whose cancellation was confirmed. */
   readonly cancelled = new Set<string>();
-  /** Texts that must not leave through a masked door. */
+  /** Texts that a redacted interface must not show. */
   readonly secrets: string[] = [];
-  /** Contents of attachments: they stand in no transcript. */
+  /** Contents of attachments, which must be in no transcript. */
   readonly contents: string[] = [];
   readonly shown: Shown[] = [];
   readonly attempts: Attempt[] = [];
-  /** Deliveries whose attempt was open when their process died, on a channel that can't tell. */
+  /** Deliveries whose attempt was open when their process died, on a channel that can't detect repeats. */
   readonly doubtful = new Set<string>();
-  /** Archived sessions that somebody took back. */
+  /** Archived sessions that were restored. */
   readonly restored = new Set<string>();
   /** Where sessions were read before the story began. */
   readonly firstRoutes = new Map<string, string>();
@@ -101,14 +101,14 @@ export class Story {
   deaths = 0;
   /** Deliveries that an operator put back into the queue. */
   readonly retried = new Set<string>();
-  /** By token: how often a command that must not be repeated was carried out. */
+  /** By word: how often a command was executed that must not be repeated. */
   readonly commands = new Map<string, number>();
-  /** Settings that were in force, each from its moment on. */
+  /** Settings, each with its start time. */
   readonly epochs: { readonly fromMs: number; readonly settings: Settings }[] = [];
 
   readonly #dice = new Map<string, Dice>();
   #words = 0;
-  /** The rows that `sessions` was made of. */
+  /** The rows from which `sessions` was made. */
   #facts: readonly Row[] | undefined;
   #ids: Dice;
 
@@ -118,14 +118,14 @@ export class Story {
     this.#ids = dice(`ids ${plan.seed}`);
   }
 
-  /** Chance of its own for each purpose. */
+  /** Separate dice for each purpose. */
   luck(purpose: string): Dice {
     const found = this.#dice.get(purpose) ?? dice(`${purpose} ${this.plan.seed}`);
     this.#dice.set(purpose, found);
     return found;
   }
 
-  /** Ids without an order, so that nothing can lean on one. */
+  /** Makes ids without an order, so that no code can rely on one. */
   uuid(): string {
     const hex = (digits: number): string =>
       this.#ids
@@ -135,27 +135,27 @@ export class Story {
     return `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(6)}${hex(6)}`;
   }
 
-  /** With `orderedIds` rises with time, like that of a real process. Ids of one moment are in no order. */
+  /** With `orderedIds` rises with time, like that of a real process. Ids of one time have no order. */
   orderedUuid(): string {
     if (!this.plan.features.orderedIds) return this.uuid();
     const at = Math.floor(this.time.now()).toString(16).padStart(12, "0");
     return `${at.slice(0, 8)}-${at.slice(8)}-7${this.uuid().slice(15)}`;
   }
 
-  /** A word that stands nowhere else. */
+  /** Returns a unique word. */
   word(kind: string): string {
     this.#words += 1;
     return `${kind}${this.#words.toString(36)}x`;
   }
 
-  /** A text that looks like a credential. */
+  /** Returns a text that looks like a credential. */
   secret(): string {
     const secret = `sk-live${this.word("k")}0a1b2c3d4e5f6a7b8c9d`;
     this.secrets.push(secret);
     return secret;
   }
 
-  /** Ends the story, also where the throw is caught by whoever called. */
+  /** Ends the story, even if the caller catches the throw. */
   wrong(invariant: string, text: string): never {
     this.violation ??= new Violation(invariant, text);
     throw this.violation;
@@ -165,7 +165,7 @@ export class Story {
     return this.database.look(query, ...values);
   }
 
-  /** Reads the sessions anew. */
+  /** Reads the sessions again. */
   async refresh(): Promise<Map<string, SessionFacts>> {
     const found = await this.look(FACTS_QUERY);
     if (found === this.#facts) return this.sessions;
@@ -180,7 +180,7 @@ export class Story {
     this.failures.set(runId, [...(this.failures.get(runId) ?? []), error]);
   }
 
-  /** The settings that were in force at a moment. */
+  /** Returns the settings at a time. */
   settingsAt(ms: number): Settings {
     const found = this.epochs.findLast((epoch) => epoch.fromMs <= ms);
     if (found === undefined) throw new Error("no process was there yet");

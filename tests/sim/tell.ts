@@ -1,5 +1,5 @@
-// Owns the telling of a story from its seed: lives of processes over one database, each to its stop or its death, then a
-// last one that works everything off; and the order of time in all of it.
+// Plays a story from its seed: processes over one database, each to its stop or death, then a last one that
+// finishes all work. Owns the order of time in the story.
 
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -10,27 +10,27 @@ import type { NewDatabase } from "./database.ts";
 import { askAgain, doSomething, isExpected } from "./deeds.ts";
 import { checkEnd } from "./end/end.ts";
 import type { FaultPlan } from "./faults.ts";
-import { Moments } from "./moment.ts";
 import { type LifePlan, OWNER_TOKEN, planOf, type StoryPlan } from "./plan.ts";
 import { GatewayProcess } from "./process.ts";
+import { StepChecks } from "./step-checks.ts";
 import { Story } from "./story.ts";
 import { rest } from "./time.ts";
 import { Violation } from "./trace.ts";
 
-/** Moments of one story; one that has more goes round in circles. */
+/** Maximum number of time steps of one story; more means an endless loop. */
 const MOMENTS_MAX = 10_000;
 const DAY_MS = 24 * 3_600_000;
-/** How often a slow store takes its time, and how much at most. What was committed is heard of late. */
+/** Share and maximum length of delays of a slow store. Answers to commits come late, too. */
 const SLOW_SHARE = { operation: 0.04, commit: 0.1, committed: 0.35 };
 const SLOW_MS = { operation: 6, commit: 10, committed: 40 };
-/** How often a full disk refuses a statement or a commit. */
+/** Share of statements and commits that a full disk refuses. */
 const FULL_SHARE = 0.012;
-/** How often the answer to a commit is lost. */
+/** Share of commits whose answer is lost. */
 const LOST_SHARE = 0.04;
-/** Operations at one moment; somebody who needs more never comes to rest. */
+/** Maximum number of operations in one time step; more means an endless loop. */
 const OPERATIONS_MAX = 20_000;
 
-/** What became of a story. */
+/** The outcome of a story. */
 export interface Telling {
   readonly seed: number;
   readonly violation: Violation | undefined;
@@ -43,17 +43,17 @@ export interface Telling {
 
 class Teller {
   readonly story: Story;
-  readonly #moments: Moments;
+  readonly #checks: StepChecks;
   readonly #processes: GatewayProcess[] = [];
   readonly #clients: Client[] = [];
   #operations = 0;
-  /** From then on no answer of the store is lost, until the next life. */
+  /** From then on no answer of the store is lost, until the next process. */
   #calmAt = 0;
   count = 0;
 
   constructor(story: Story) {
     this.story = story;
-    this.#moments = new Moments(story);
+    this.#checks = new StepChecks(story);
     if (!story.plan.features.clients) return;
     const tokens = [OWNER_TOKEN, ...story.plan.lastSettings.gateway.tokens.map((one) => one.token)];
     const luck = story.luck("clients");
@@ -63,7 +63,7 @@ class Teller {
   async tell(): Promise<void> {
     await this.#until(this.#genesis());
     const { lives } = this.story.plan;
-    // As many processes side by side as the database takes; each has its own lives one after the other.
+    // As many processes in parallel as the database allows; each slot has its lives one after the other.
     const seats = this.story.database.processesMax;
     const work = Array.from({ length: seats }, (_, seat) => this.#liveAll(lives, seat));
     await this.#until(Promise.all(work));
@@ -71,14 +71,14 @@ class Teller {
     await checkEnd(this.story);
   }
 
-  /** Everything that can happen at this moment has happened, and is as it must be. */
+  /** Runs the checks after everything in this time step has happened. */
   async #come(): Promise<void> {
     const { story } = this;
     await rest(story.plan.features.files);
     this.#operations = 0;
     await story.database.idle();
     if (story.violation !== undefined) throw story.violation;
-    await this.#moments.check(this.#processes);
+    await this.#checks.check(this.#processes);
     this.count += 1;
     if (this.count > MOMENTS_MAX) story.wrong("I2", "the story comes to no end");
   }
@@ -87,7 +87,7 @@ class Teller {
     if (!this.story.time.fireNext()) this.story.wrong("I2", "nothing is left to happen, and not all is done");
   }
 
-  /** Lets time pass, one timer after the other, until some work is done. */
+  /** Advances time, one timer after the other, until the work is done. */
   async #until(work: Promise<unknown>): Promise<void> {
     let over = false;
     const watched = work.finally(() => {
@@ -140,7 +140,7 @@ class Teller {
   #faultsOf(life: LifePlan, name: string): FaultPlan {
     const { slowStore, fullDisk, lostAnswers } = this.story.plan.features;
     const luck = this.story.luck("store");
-    // A process that finds the disk full at its start does not come up at all.
+    // A process that finds the disk full at its start does not come up.
     const isUp = (): boolean => this.#processes.find((one) => one.name === name)?.state !== "starting";
     return {
       delayMs: (place) => (slowStore && luck.chance(SLOW_SHARE[place]) ? luck.below(SLOW_MS[place]) : 0),
@@ -167,7 +167,7 @@ class Teller {
       this.story.wrong("I2", "somebody goes round in circles in the store");
   }
 
-  /** From the start to the death or the planned stop. */
+  /** Plays a process from its start to its death or planned stop. */
   async #live(life: LifePlan, name: string): Promise<void> {
     const { story } = this;
     const process = new GatewayProcess(story, name, life.settings, this.#faultsOf(life, name));
@@ -194,12 +194,12 @@ class Teller {
     for (const client of this.#clients) client.drop();
   }
 
-  /** Whoever asked a process that is gone has no answer. */
+  /** Notes that callers of a dead process have no answer. */
   #loseKeys(): void {
     for (const request of this.story.keyed.values()) if (request.answer === undefined) request.lost = true;
   }
 
-  /** The last process: nothing goes wrong any more, and everything comes to its end. */
+  /** Plays the last process: without faults, until all work is finished. */
   async #settle(): Promise<void> {
     const { story } = this;
     story.settling = true;
@@ -232,10 +232,10 @@ class Teller {
   }
 }
 
-/** The story that is being told. */
+/** The story that is being played. */
 let current: Story | undefined;
 
-/** A rejection that nobody looks at would end a real process. */
+/** An unhandled rejection would end a real process. */
 export function noteUnhandled(error: unknown): void {
   const isDying = current !== undefined && current.deaths > 0 && /database is not open/.test(String(error));
   if (current === undefined || isExpected(error) || isDying) return;
@@ -249,7 +249,7 @@ function planIn(seed: number, dir: string): StoryPlan {
   return planOf(seed, join(dir, "store"), workspace);
 }
 
-/** Tells the story of a seed in an empty folder of its own. */
+/** Plays the story of a seed in its own empty folder. */
 export async function tell(seed: number, newDatabase: NewDatabase, parent: string): Promise<Telling> {
   const dir = join(parent, `story-${seed}`);
   const plan = planIn(seed, dir);

@@ -1,4 +1,4 @@
-// Owns what a worker prints of a story.
+// The line that a worker prints for a story.
 
 export interface TellingLine {
   readonly seed: number;
@@ -6,7 +6,7 @@ export interface TellingLine {
   readonly mark: string;
   readonly moments: number;
   readonly runs: number;
-  /** What must not be, and which invariant it breaks; absent: nothing. */
+  /** The violation, and the invariant that it breaks; absent: none. */
   readonly wrong?: string;
   readonly invariant?: string;
   readonly trace?: readonly string[];

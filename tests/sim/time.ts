@@ -1,5 +1,5 @@
-// Owns the simulated time: timers in the order in which they fall due, one at a time, and nothing beside them.
-// VT1: time moves only when the next timer fires, and everything that it set off comes to rest before the next.
+// Simulated time: timers fire in order, one at a time. Time moves only when the next timer fires, and
+// everything that the timer started comes to rest before the next one.
 
 import type { Timer } from "../../src/world.ts";
 
@@ -21,7 +21,7 @@ export class VirtualTime {
     return this.#nowMs;
   }
 
-  /** Timers of one moment fire in the order in which they were set. */
+  /** Timers of one time fire in the order in which they were set. */
   at(atMs: number, fire: () => void): Timer {
     const entry: Entry = { atMs: Math.max(atMs, this.#nowMs), fire, cancelled: false };
     let low = 0;
@@ -48,7 +48,7 @@ export class VirtualTime {
     return new Promise((resolve) => this.after(ms, resolve));
   }
 
-  /** When the next timer falls due; undefined: none is set. */
+  /** Returns when the next timer is due; undefined: none is set. */
   nextAt(): number | undefined {
     while (this.#entries.at(-1)?.cancelled === true) this.#entries.pop();
     return this.#entries.at(-1)?.atMs;
@@ -65,14 +65,14 @@ export class VirtualTime {
   }
 }
 
-/** Files of the operating system that somebody reads or writes at this moment. */
+/** Number of files of the operating system that are being read or written. */
 function atTheDisk(): boolean {
   return process.getActiveResourcesInfo().some((name) => /FSReq|CloseReq/.test(name));
 }
 
 /**
- * Lets everything that can happen by itself happen. With `disk`, real files are waited for, too: the process that runs
- * the stories has one thread for them (`run.ts`), so that they come back in the order in which they were asked for.
+ * Waits until nothing more happens without a timer. With `disk`, waits for real files, too: the process of
+ * the stories has one thread for them (`run.ts`), so that they finish in order.
  */
 export async function rest(disk: boolean): Promise<void> {
   do await new Promise((resolve) => setImmediate(resolve));

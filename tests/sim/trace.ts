@@ -1,6 +1,6 @@
-// Owns what a story leaves to read: its lines, and the first thing in it that must not be.
+// The trace of a story: its lines, and its first violation.
 
-/** Something that breaks an invariant. Ends the story. */
+/** A broken invariant. Ends the story. */
 export class Violation extends Error {
   readonly invariant: string;
   constructor(invariant: string, text: string) {
@@ -9,7 +9,7 @@ export class Violation extends Error {
   }
 }
 
-/** Lines that are kept: a story that goes round in circles must not fill the memory. */
+/** Maximum number of kept lines, so that an endless story does not fill the memory. */
 const LINES_MAX = 20_000;
 
 export class Trace {
@@ -33,7 +33,7 @@ export class Trace {
     if (this.lines.length < LINES_MAX) this.lines.push(line);
   }
 
-  /** Two stories with the same mark had the same lines. */
+  /** Two stories with the same mark have the same lines. */
   mark(): string {
     return `${this.#count}-${(this.#mark >>> 0).toString(16)}`;
   }

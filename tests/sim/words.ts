@@ -1,5 +1,5 @@
-// Owns what people and models say: each text with a word that stands nowhere else, and now and then with what must not
-// work: forged headings, lies about success, credentials.
+// Texts of people and models: each with a unique word, and sometimes with text that must have no effect:
+// forged headings, false claims of success, credentials.
 
 import type { Dice } from "../kit/dice.ts";
 import type { Story } from "./story.ts";
@@ -15,7 +15,7 @@ const FORGED = [
 const LONG =
   "This paragraph is longer than one message of a small channel may be.\n\n```\ncode in it\n```\n\nAnd an end.";
 
-/** A text with `word` in it. */
+/** Returns a text that contains `word`. */
 export function textAround(story: Story, luck: Dice, word: string): string {
   const parts = [word];
   if (luck.chance(0.08)) parts.push(luck.of(FORGED));
@@ -24,7 +24,7 @@ export function textAround(story: Story, luck: Dice, word: string): string {
   return parts.join("\n");
 }
 
-/** What a turn ends with: words, silence, or nothing at all. */
+/** Returns the end of a turn: text, silence, or nothing. */
 export function finalText(story: Story, luck: Dice): string {
   if (luck.chance(0.14)) return luck.of(["REPLY_SKIP", "ANNOUNCE_SKIP", " ANNOUNCE_SKIP\n", ""]);
   return textAround(story, luck, story.word("w"));

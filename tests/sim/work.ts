@@ -1,4 +1,4 @@
-// Owns the watch over one run while a process of a story executes it.
+// Watches one run while a process of a story executes it.
 
 import { isCompaction, type Message, type ToolCallBlock, toolCallsOf } from "../../src/core/message.ts";
 import type { Settings } from "../../src/core/settings.ts";
@@ -7,7 +7,7 @@ import { argumentsOf, checkReturned } from "./results.ts";
 import type { SessionMap } from "./rights.ts";
 import type { Story, Work } from "./story.ts";
 
-/** I1: one run of a session executes; I3: they begin in the order of the lane. */
+/** Checks I1: one run of a session executes; and I3: runs begin in the order of the lane. */
 export function noteBegin(story: Story, work: Work): void {
   const { run, process } = work;
   const other = [...story.works].find(
@@ -20,7 +20,7 @@ export function noteBegin(story: Story, work: Work): void {
   story.begun.set(run.sessionKey, begun);
 }
 
-/** The calls that a resumed run goes on with: what a dead process's late answer asks for is not among them. */
+/** The calls that a resumed run continues with. A dead process's late answer is not among them. */
 async function storedCalls(story: Story, runId: string): Promise<readonly ToolCallBlock[]> {
   const rows = await story.look(
     "select entry_json from messages where run_id = ? and role = 'assistant' order by seq",
@@ -29,7 +29,7 @@ async function storedCalls(story: Story, runId: string): Promise<readonly ToolCa
   return rows.flatMap((row) => toolCallsOf(JSON.parse(String(row.entry_json)) as Message));
 }
 
-/** The handle of a run, with an eye on what goes through it. */
+/** Wraps the handle of a run to watch its use. */
 export function watched(story: Story, settings: Settings, work: Work, handle: LaneHandle): LaneHandle {
   let calls: readonly ToolCallBlock[] = [];
   let moments: SessionMap[] = [];

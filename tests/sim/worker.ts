@@ -1,6 +1,6 @@
-// Run as a process of its own: tells stories one after the other and prints a line of JSON for each.
-// `from`, `step`, `count`: which seeds. `mutant`: with this change of the source. `trace`: with all that happened.
-// `cluster`: stories of several processes over one store.
+// A process that plays stories one after the other and prints a line of JSON for each. `from`, `step`,
+// `count`: the seeds. `mutant`: changes the source. `trace`: prints all events. `cluster`: stories of several
+// processes over one store.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { registerHooks } from "node:module";
@@ -24,7 +24,7 @@ const { values } = parseArgs({
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Changes one file of the source as it is loaded; nothing on disk is touched. */
+/** Changes one file of the source while it is loaded; the disk stays unchanged. */
 function mutate(name: string): void {
   const mutant = [...MUTANTS, ...CLUSTER_MUTANTS].find((one) => one.name === name);
   if (mutant === undefined) throw new Error(`there is no mutant ${name}`);
@@ -46,7 +46,7 @@ function mutate(name: string): void {
 }
 
 if (values.mutant !== undefined) mutate(values.mutant);
-// Only now: what is loaded from here on is the changed source.
+// Only now: modules loaded from here on have the change.
 const { tell, noteUnhandled } = await import("./tell.ts");
 const { tellCluster } = await import("./cluster.ts");
 const { sqliteDatabases } = await import("./sqlite-database.ts");
@@ -54,7 +54,7 @@ const { METHODS } = await import("../../src/gateway/params.ts");
 const { checkParams } = await import("../../src/gateway/validate.ts");
 
 process.on("unhandledRejection", (error) => noteUnhandled(error));
-// What is compiled at its first use is compiled before the first story, so that each story is told alike.
+// Compiles everything before the first story, so that all stories behave alike.
 for (const name of Object.keys(METHODS)) await checkParams(name as keyof typeof METHODS, {});
 
 const memory = "/dev/shm";

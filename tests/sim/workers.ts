@@ -1,4 +1,4 @@
-// Owns worker processes from outside: which seeds they tell, with how many at once, and what they print.
+// Starts worker processes: which seeds they play, how many in parallel, and how their output is read.
 
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -6,19 +6,19 @@ import { fileURLToPath } from "node:url";
 import type { TellingLine } from "./telling-line.ts";
 
 const WORKER = fileURLToPath(new URL("./worker.ts", import.meta.url));
-/** Of what a worker that breaks says on its way out. */
+/** Maximum length of a failing worker's last output. */
 const LAST_WORDS_CHARS = 4_000;
 
 export interface Order {
   readonly from: number;
   readonly count: number;
-  /** Worker processes side by side. Default 1. */
+  /** Number of worker processes in parallel. Default 1. */
   readonly workers?: number;
   readonly mutant?: string;
-  /** Stories of several processes over one store. */
+  /** Plays stories of several processes over one store. */
   readonly cluster?: boolean;
   readonly trace?: boolean;
-  /** A folder for compiled code, so that every worker but the first starts sooner. Default: none. */
+  /** A folder for compiled code, so that all workers but the first start sooner. Default: none. */
   readonly cacheDir?: string;
 }
 
@@ -28,7 +28,7 @@ interface Share {
   readonly count: number;
 }
 
-/** One worker with its share. Rejects when it breaks. */
+/** Runs one worker with its share of the seeds. Rejects if it fails. */
 function work(
   order: Order,
   share: Share,
@@ -42,7 +42,7 @@ function work(
   const cache = order.cacheDir === undefined ? {} : { NODE_COMPILE_CACHE: order.cacheDir };
   const child = spawn(process.execPath, [WORKER, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
-    // One thread for files: they come back in the order in which they were asked for (`time.ts`).
+    // One thread for files: they finish in order (`time.ts`).
     env: { ...process.env, UV_THREADPOOL_SIZE: "1", ...cache },
     signal,
   });
@@ -60,7 +60,7 @@ function work(
   });
 }
 
-/** Tells stories until all are told or one goes wrong. Resolves with the first that does. */
+/** Plays stories until all are played or one fails. Resolves with the first failure. */
 export async function tellAll(
   order: Order,
   hear: (line: TellingLine) => void = () => {},

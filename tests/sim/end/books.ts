@@ -1,4 +1,4 @@
-// Owns the rows of a story that is over, read once.
+// The rows of a finished story, read once.
 
 import type { Message, Provenance, Usage } from "../../../src/core/message.ts";
 import { type Entry, isCompaction } from "../../../src/core/message.ts";
@@ -55,15 +55,15 @@ export interface SessionBook {
   readonly lastRoute: string | undefined;
 }
 
-/** Everything that is on disk when a story is over. */
+/** All rows at the end of a story. */
 export interface Books {
   readonly runs: readonly RunBook[];
   readonly runOf: ReadonlyMap<string, RunBook>;
-  /** In order of the lane, by session. */
+  /** In lane order, by session. */
   readonly lanes: ReadonlyMap<string, readonly RunBook[]>;
   readonly messages: readonly MessageBook[];
   readonly sessions: ReadonlyMap<string, SessionBook>;
-  /** Ids of the transcripts that are still there. */
+  /** Ids of the transcripts that still exist. */
   readonly transcripts: ReadonlySet<string>;
   readonly flows: readonly Row[];
   readonly waits: readonly Row[];
@@ -135,12 +135,12 @@ function sessionOf(row: Row): SessionBook {
   };
 }
 
-/** A place as one text, whatever order its fields came in. */
+/** Returns a route as text that does not depend on the order of its fields. */
 export function placeOf(route: { channel: unknown; to: unknown; threadId?: unknown }): string {
   return [route.channel, route.to, route.threadId ?? ""].join(" ");
 }
 
-/** The messages of an entry, compactions left out. */
+/** Returns the messages of an entry, without compactions. */
 export function messageIn(book: MessageBook): Message[] {
   return isCompaction(book.entry) ? [] : [book.entry];
 }

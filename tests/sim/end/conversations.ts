@@ -1,4 +1,4 @@
-// Owns what must be true of every conversation once a story is over: each step once, each outcome told once (I4, RB2).
+// Checks every conversation at the end of a story: each step once, each outcome delivered once (I4, RB2).
 
 import type { Row } from "../database.ts";
 import type { Story } from "../story.ts";
@@ -6,7 +6,7 @@ import type { Books, RunBook } from "./books.ts";
 
 const isSilent = (text: string): boolean => /^\s*(REPLY_SKIP|ANNOUNCE_SKIP)?\s*$/.test(text);
 
-/** Turns without a gap, each in the session whose turn it is, each with the words of the one before. */
+/** Checks that turns have no gap, run in the right session, and carry the text of the one before. */
 function checkTurns(story: Story, flow: Row, runs: readonly RunBook[]): void {
   const id = String(flow.flow_id);
   if (flow.state !== "ended") story.wrong("I2", `flow ${id} is never ended`);
@@ -18,7 +18,7 @@ function checkTurns(story: Story, flow: Row, runs: readonly RunBook[]): void {
   for (const [at, run] of turns.entries()) {
     const owner = run.turn % 2 === 0 ? flow.requester_key : flow.target_key;
     if (run.sessionKey !== owner) story.wrong("I4", `turn ${run.turn} of flow ${id} is in ${run.sessionKey}`);
-    // A reset ends the conversations of what it forgets.
+    // A reset ends the conversations of its session.
     const first = run.turn % 2 === 0 ? flow.requester_session_id : turns[0]?.sessionId;
     if (run.sessionId !== first) story.wrong("LC1", `turn ${run.turn} of flow ${id} is in a new transcript`);
     const before = turns[at - 1];
@@ -47,7 +47,7 @@ function checkAnnounce(story: Story, books: Books, flow: Row, runs: readonly Run
     story.wrong("I5", `${about} is delivered in other words`);
 }
 
-/** An outcome reaches its sender once: by its wait, by a reply turn, or else by one notice. */
+/** Checks that an outcome reaches its sender once: by its wait, by a reply turn, or by one notice. */
 function checkTold(story: Story, books: Books, flow: Row, runs: readonly RunBook[]): void {
   const first = runs.find((run) => run.step === "round1");
   if (first === undefined) return;
@@ -60,7 +60,7 @@ function checkTold(story: Story, books: Books, flow: Row, runs: readonly RunBook
   ).length;
   const about = `outcome of ${first.runId} (${first.state}): wait ${answered}, turn ${carried}, notices ${notices}`;
   if (notices > (answered || carried ? 0 : 1)) story.wrong("I4", `told twice: ${about}`);
-  // A message in an inbox has no outcome: its reader answers, or does not.
+  // A message in an inbox has no outcome: its reader answers, or not.
   if (first.kind === "append" && first.state === "ok") return;
   const requester = books.sessions.get(String(flow.requester_key));
   const isThere =
@@ -69,7 +69,7 @@ function checkTold(story: Story, books: Books, flow: Row, runs: readonly RunBook
     story.wrong("I2", `never told: ${about}`);
 }
 
-/** A wait has an end, and was answered only in time. */
+/** Checks that a wait has ended, and was answered only in time. */
 function checkWaits(story: Story, books: Books): void {
   for (const wait of books.waits) {
     const about = `the wait of ${String(wait.call_id)}`;

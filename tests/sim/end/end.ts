@@ -1,4 +1,4 @@
-// Owns the look at a story that is over.
+// Runs all checks at the end of a story.
 
 import type { Story } from "../story.ts";
 import { readBooks } from "./books.ts";

@@ -1,5 +1,4 @@
-// Owns what must lie on the disk once a story is over: a copy of each transcript that is there, and no file that nobody
-// needs.
+// Checks the disk at the end of a story: a copy of each existing transcript, and no unneeded file.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +37,7 @@ function checkAttachments(story: Story, books: Books, workspace: string): void {
   );
   for (const name of existsSync(folder) ? readdirSync(folder) : []) {
     const dir = `.parley/attachments/${name}`;
-    // A folder has the name of its run. Of an agent that is not configured no workspace is known.
+    // A folder has the name of its run. The workspace of an agent that is not configured is unknown.
     const owner = books.runOf.get(name)?.sessionKey ?? "";
     if (owner !== "" && !agents.some(({ id }) => owner.startsWith(`agent:${id}:`))) continue;
     if (!kept.has(dir)) story.wrong("attachments", `${dir} is left, and nobody needs it`);

@@ -1,11 +1,11 @@
-// Owns what must be true of every sub-agent's job once a story is over: told once, with the status of its run, and cleaned
+// Checks every sub-agent's job at the end of a story: announced once, with the status of its run, and cleaned
 // up (I4, I12, AR1).
 
 import type { Row } from "../database.ts";
 import type { Story } from "../story.ts";
 import type { Books, RunBook } from "./books.ts";
 
-/** The child's own words can't be among these lines: the runtime puts a mark before them. */
+/** These lines can't be the child's own text, which the runtime marks. */
 function statusesIn(text: string): string[] {
   return [...text.matchAll(/^Status: (\w+)$/gm)].map((match) => match[1] ?? "");
 }
@@ -16,7 +16,7 @@ interface Told {
   readonly posts: readonly Row[];
 }
 
-/** The ways in which the result of a job reached anybody. */
+/** The routes by which the result of a job was announced. */
 function toldOf(books: Books, job: Row, own: readonly RunBook[]): Told {
   const child = String(job.target_key);
   const told = (books.lanes.get(String(job.requester_key)) ?? []).filter(
@@ -55,7 +55,7 @@ function checkTold(story: Story, job: Row, { wakes, appends, posts }: Told): voi
   if (appends.length + posts.length === 0) story.wrong("I2", `${about}: by nobody`);
 }
 
-/** I12: the status is that of the last run of the job, whatever the child says of itself. */
+/** I12: the status is that of the job's last run, regardless of the child's text. */
 function checkStatus(story: Story, job: Row, { wakes, appends, posts }: Told, own: readonly RunBook[]): void {
   const last = own.filter((run) => run.step === "task").at(-1);
   for (const text of [...wakes, ...appends, ...posts].map((one) => String(one.text))) {
@@ -70,7 +70,7 @@ function checkStatus(story: Story, job: Row, { wakes, appends, posts }: Told, ow
   }
 }
 
-/** A child that is to go goes, and one that is to be archived is archived. */
+/** Checks that a child to delete is deleted, and a child to archive is archived. */
 function checkCleanup(story: Story, books: Books): void {
   for (const { key, spawn, archived } of books.sessions.values()) {
     if (spawn === undefined) continue;
@@ -82,7 +82,7 @@ function checkCleanup(story: Story, books: Books): void {
   }
 }
 
-/** JB1: a job ends after the jobs below it; and with the run that gave it, when that is aborted (CN1). */
+/** JB1: a job ends after the jobs below it, and with the run that started it, if that is aborted (CN1). */
 function checkEnds(story: Story, books: Books, job: Row): void {
   const child = String(job.target_key);
   const below = books.flows.filter(

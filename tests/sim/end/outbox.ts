@@ -1,4 +1,4 @@
-// Owns what must be true of every delivery once a story is over: its row says what its channel really did (I5).
+// Checks every delivery at the end of a story: its row matches what its channel did (I5).
 
 import { splitText } from "../../../src/core/text-split.ts";
 import { PART_CHARS } from "../channels.ts";
@@ -6,14 +6,14 @@ import type { Row } from "../database.ts";
 import type { Attempt, Story } from "../story.ts";
 import type { Books } from "./books.ts";
 
-/** Codes of rows that were kept for operators and never handed to a channel. */
+/** Codes of rows that were kept for operators and never given to a channel. */
 const KEPT = /^requester_|^session_|^run_|^chain_limit$/;
 
 function channelOf(row: Row): string {
   return (JSON.parse(String(row.route_json)) as { channel: string }).channel;
 }
 
-/** Of one part, what people saw of it and what the channel said. */
+/** For one part: what people saw, and the channel's answers. */
 function checkParts(story: Story, row: Row, attempts: readonly Attempt[], about: string): void {
   const channel = channelOf(row);
   const parts = channel === "sure" ? splitText(String(row.text), PART_CHARS) : [String(row.text)];
@@ -37,7 +37,7 @@ function checkParts(story: Story, row: Row, attempts: readonly Attempt[], about:
     story.wrong("I5", `${about}: parts are made as ${order.join()}`);
 }
 
-/** Whoever died, or found the disk full until it was stopped, may not have written an acknowledgement down. */
+/** A process that died, or had a full disk until its stop, may not have recorded an acknowledgement. */
 const mayForget = (story: Story): boolean => story.deaths > 0 || story.plan.features.fullDisk;
 
 function checkFailed(story: Story, row: Row, attempts: readonly Attempt[], about: string): void {

@@ -1,12 +1,12 @@
-// Owns what must be true of every transcript once a story is over: valid for any model, nothing lost or kept twice, as it
-// was written (I4, I10, I11, I14), and paid for once.
+// Checks every transcript at the end of a story: valid for any model, nothing lost or stored twice, unchanged
+// (I4, I10, I11, I14), and paid for once.
 
 import { isCompaction, textOf, toolCallsOf } from "../../../src/core/message.ts";
 import { WEBCHAT } from "../../../src/core/route.ts";
 import type { Story } from "../story.ts";
 import { type Books, type MessageBook, messageIn, placeOf, type RunBook } from "./books.ts";
 
-/** Each call has one result, before anything else is said. */
+/** Checks that each call has one result before the next message. */
 function checkPairs(story: Story, sessionId: string, books: readonly MessageBook[]): void {
   let open: string[] = [];
   for (const message of books.flatMap(messageIn)) {
@@ -23,7 +23,7 @@ function checkPairs(story: Story, sessionId: string, books: readonly MessageBook
   if (open.length > 0) story.wrong("transcript", `${sessionId} ends with ${open.join()} unanswered`);
 }
 
-/** What a run was given stands first among what it wrote, once, word for word. */
+/** Checks that a run's input is its first message, once, word for word. */
 function checkInput(story: Story, run: RunBook, own: readonly MessageBook[]): void {
   const begun =
     run.startedAt !== undefined &&
@@ -56,7 +56,7 @@ function checkInput(story: Story, run: RunBook, own: readonly MessageBook[]): vo
     );
 }
 
-/** No text of a model is kept twice: each has a word of its own. */
+/** Checks that no text of a model is stored twice: each has a unique word. */
 function checkTwice(story: Story, messages: readonly MessageBook[]): void {
   const said = new Set<string>();
   for (const message of messages.flatMap(messageIn)) {
@@ -68,7 +68,7 @@ function checkTwice(story: Story, messages: readonly MessageBook[]): void {
   }
 }
 
-/** I14: what was attached stands in no transcript. */
+/** I14: no transcript contains the content of an attachment. */
 function checkContents(story: Story, messages: readonly MessageBook[]): void {
   for (const { json, sessionKey } of messages) {
     const content = story.contents.find((one) => json.includes(one));
@@ -109,12 +109,14 @@ async function checkUsage(
   }
 }
 
-/** A program's request, by its key: away from webchat its route is only where the answer is delivered. */
+/**
+ * Returns the request of a program by its key: except on webchat its route is only the place of the answer.
+ */
 function isDelivery({ runId, route }: RunBook): boolean {
   return runId.startsWith("run") && route?.channel !== WEBCHAT;
 }
 
-/** I10: a session's route is that of the last message of a person that had one; nothing else moves it. */
+/** I10: a session's route is that of the last message of a person that had one. */
 function checkRoutes(story: Story, books: Books): void {
   for (const session of books.sessions.values()) {
     const direct = (books.lanes.get(session.key) ?? []).filter(

@@ -1,6 +1,6 @@
-// Owns what must hold at every moment of a story, whenever everything that could happen by itself has happened.
-// MO1: safety is read from the rows alone; it holds with or without a living process.
-// MO2: progress is asked for only of a process that is up, awake, done with the store, and had a disk to write on.
+// Checks after every step of a story, when everything that could happen without a timer has happened. Safety
+// is checked from the rows alone, with or without a living process. Progress is expected only of a process
+// that is up, awake, done with the store, and had space on its disk.
 
 import { type CrashCount, cautionFor } from "../../src/core/crash-policy.ts";
 import { isEnded, type RunState } from "../../src/core/run.ts";
@@ -8,12 +8,12 @@ import type { Row } from "./database.ts";
 import type { GatewayProcess } from "./process.ts";
 import type { Story, Work } from "./story.ts";
 
-/** What timers that fire late may take, and what a slow store does. */
+/** Tolerance for late timers and a slow store. */
 const PATIENCE_MS = 10;
 const SLOW_PATIENCE_MS = 100;
-/** What an end that was put off by a full disk may take. */
+/** Tolerance for an end that a full disk has delayed. */
 const AFTER_REFUSAL_MS = 3_000;
-/** Deliveries that the outbox makes at once. */
+/** Maximum number of deliveries that the outbox makes at once. */
 const OUTBOX_MAX = 16;
 
 const ACTIVE_RUNS = `select run_id, session_key, state, kind, lane_seq, started_at, timeout_ms, attempt, crashes,
@@ -28,13 +28,13 @@ const ENDS = `select run_id, state, ended_at, reply, code from runs where ended_
   union all select flow_id, state, ended_at, end_reason, null from flows where ended_at >= ?1`;
 const OPEN_JOBS = `select requester_key, count(*) as n from flows where kind = 'spawn' and state = 'open'
   group by requester_key`;
-/** Results that are on their way, of sub-agents that are gone or archived. */
+/** Pending results of sub-agents that are deleted or archived. */
 const ORPHANS = `select d.id, f.target_key from deliveries d join runs r on r.run_id = d.run_id
   join flows f on f.flow_id = r.flow_id where d.state = 'pending' and f.kind = 'spawn' and not exists
   (select 1 from sessions s where s.key = f.target_key and s.archived_at is null)`;
 
-/** What is remembered from one moment to the next. */
-export class Moments {
+/** State kept from one check to the next. */
+export class StepChecks {
   #lastSeq = 0;
   /** Runs that were seen to have ended. */
   readonly #ended = new Set<string>();
@@ -82,7 +82,7 @@ export class Moments {
     checkCycles(story, waits);
   }
 
-  /** I1: nothing is written for a run that has ended. */
+  /** I1: nothing is written for an ended run. */
   async #checkMessages(active: readonly Row[]): Promise<void> {
     const story = this.#story;
     const rows = await story.look(NEW_MESSAGES, this.#lastSeq);
@@ -96,7 +96,7 @@ export class Moments {
     for (const { run_id } of rows) if (!alive.has(run_id)) this.#ended.add(String(run_id));
   }
 
-  /** RS3: what has ended stays as it ended. */
+  /** RS3: an end never changes. */
   async #checkEnds(): Promise<void> {
     for (const row of await this.#story.look(ENDS, this.#sinceMs)) {
       const [id, end] = [String(row.run_id), JSON.stringify(row)];
@@ -107,7 +107,10 @@ export class Moments {
     this.#sinceMs = this.#story.time.now();
   }
 
-  /** Nobody gets more children than allowed, and none of them goes before its result has left (AR1). */
+  /**
+   * Checks that no session has too many children, and that no child is removed before its result is delivered
+   * (AR1).
+   */
   async #checkJobs(): Promise<void> {
     const story = this.#story;
     if (story.epochs.length === 0) return;
@@ -127,7 +130,7 @@ export class Moments {
     }
   }
 
-  /** I8: a chain never gets a run beyond what the settings of that moment allow. */
+  /** I8: a chain never gets a run beyond the limits of the current settings. */
   async #checkChains(): Promise<void> {
     const story = this.#story;
     if (story.epochs.length === 0) return;
@@ -141,7 +144,7 @@ export class Moments {
   }
 }
 
-/** I7: whoever nobody waits for is taken away, until nothing changes: what stays is a cycle. */
+/** I7: removes sessions that no session waits for, until nothing changes. The rest is a cycle. */
 function checkCycles(story: Story, waits: readonly Row[]): void {
   const now = story.time.now();
   let edges = waits
@@ -163,7 +166,7 @@ function isAtRest(story: Story, process: GatewayProcess): boolean {
 
 const isChild = (key: unknown): boolean => String(key).includes(":subagent:");
 
-/** What executes in a process and is not waiting: that is what holds slots. */
+/** Runs that execute in a process and do not wait: these hold slots. */
 function holders(story: Story, process: GatewayProcess, active: readonly Row[]): readonly Work[] {
   const waiting = new Set(active.filter((run) => run.state === "waiting").map((run) => run.run_id));
   return [...story.works].filter((work) => work.process === process.name && !waiting.has(work.run.runId));
@@ -209,13 +212,13 @@ async function checkProgress(
   await checkDates(story, process);
 }
 
-/** Whether what was due at a moment should have been done by now. */
+/** Whether work due at this time should be done by now. */
 function isLate(story: Story, process: GatewayProcess, dueMs: number): boolean {
   const patienceMs = story.plan.features.slowStore ? SLOW_PATIENCE_MS : PATIENCE_MS;
   return story.time.now() - Math.max(dueMs, process.awakeMs) > patienceMs;
 }
 
-/** I2, I6: a lane with work has somebody who does it, or there is no room for it. */
+/** I2, I6: a lane with work is executed, or there is no slot for it. */
 function checkLanes(story: Story, process: GatewayProcess, active: readonly Row[], room: Room): void {
   const executing = new Map(
     [...story.works]
@@ -242,7 +245,10 @@ function checkLanes(story: Story, process: GatewayProcess, active: readonly Row[
   }
 }
 
-/** I6: whose calls all wait holds no slot, and who has nothing to wait for goes on as soon as there is room. */
+/**
+ * I6: a run whose calls all wait holds no slot; a run with nothing to wait for continues as soon as there is
+ *     a slot.
+ */
 function checkWaiting(
   story: Story,
   process: GatewayProcess,
@@ -270,7 +276,7 @@ function checkWaiting(
   }
 }
 
-/** I5: what is due, and first of its route, is on its way. */
+/** I5: the first due delivery of its route is under way. */
 async function checkOutbox(story: Story, process: GatewayProcess): Promise<void> {
   const rows = await story.look(`select id, route_key, attempt_open, next_attempt_at from deliveries
     where state = 'pending' order by seq`);
@@ -278,13 +284,13 @@ async function checkOutbox(story: Story, process: GatewayProcess): Promise<void>
   if (open >= OUTBOX_MAX || process.state !== "up") return;
   for (const [, [first]] of Map.groupBy(rows, (row) => row.route_key)) {
     if (first === undefined || first.attempt_open === 1) continue;
-    // A timer is set only while nothing is under way; its end looks again.
+    // A timer is set only while nothing is under way; its end checks again.
     if (open === 0 && isLate(story, process, Number(first.next_attempt_at)))
       story.wrong("I5", `delivery ${String(first.id)} is due, and nobody makes it`);
   }
 }
 
-/** Stored dates are acted on when they come. */
+/** Checks that stored deadlines are handled when they are due. */
 async function checkDates(story: Story, process: GatewayProcess): Promise<void> {
   const [first] = await story.look("select key, due_at from deadlines order by due_at limit 1");
   const isPast = first !== undefined && isLate(story, process, Number(first.due_at));

@@ -1,5 +1,5 @@
-// A real browser for the page's tests: Debian's Chromium without windows, driven over its own protocol. Whatever a
-// page complains of (an error, a refusal of its policy, a request to anybody but its gateway) fails the test.
+// A real browser for the page's tests: headless Chromium, driven over its own protocol. Any complaint of a
+// page (an error, a violation of its policy, a request to another server than its gateway) fails the test.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -25,7 +25,7 @@ const WAIT_MAX_MS = 20_000;
 export const DESKTOP = { width: 1280, height: 800 };
 export const PHONE = { width: 390, height: 844 };
 
-// Without a Chromium there is nothing to drive: such tests are skipped, never in CI.
+// Without Chromium such tests are skipped, but never in CI.
 export const describeInBrowser = describe.skipIf(!existsSync(executablePath) && process.env.CI !== "true");
 
 let browser: Promise<Browser> | undefined;
@@ -38,7 +38,7 @@ async function launched(): Promise<Browser> {
   return started;
 }
 
-/** One browser for a process of tests, which it ends with; its contexts are as separate as two people's. */
+/** One browser for each test process, which closes it; its contexts are separate like those of two people. */
 function theBrowser(): Promise<Browser> {
   browser ??= launched();
   return browser;
@@ -53,24 +53,24 @@ export async function closeBrowser(): Promise<void> {
 export interface VisitOptions {
   readonly viewport?: { readonly width: number; readonly height: number };
   readonly dark?: boolean;
-  /** Signs in by the link that the gateway prints. Absent: the page is opened without a token. */
+  /** Signs in by the link that the gateway prints. Absent: opens the page without a token. */
   readonly token?: string;
-  /** Behind "#/", such as `flow`. */
+  /** The route after "#/", for example `flow`. */
   readonly at?: string;
-  /** A tab of a reader who has others open: what they share, they share. */
+  /** A second tab of the same reader, with shared storage. */
   readonly context?: BrowserContext;
-  /** Complaints that this test is about. */
+  /** Complaints that this test expects. */
   readonly allow?: RegExp;
 }
 
 export interface Visit {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** What the page complained of so far. */
+  /** The page's complaints so far. */
   readonly complaints: readonly string[];
 }
 
-/** Opens the page of the gateway at `http` (like `http://127.0.0.1:7275`) as a reader does. */
+/** Opens the page of the gateway at `http` (like `http://127.0.0.1:7275`) like a reader. */
 export async function visit(http: string, options: VisitOptions = {}): Promise<Visit> {
   const { viewport = DESKTOP, dark = false, token, at, allow } = options;
   const context =
@@ -86,7 +86,7 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
       locale: "en-GB",
       timezoneId: "UTC",
     }));
-  // Less than a test may take, so that what was waited for in vain is named.
+  // Shorter than a test's time limit, so that a failed wait is reported by name.
   context.setDefaultTimeout(WAIT_MAX_MS);
   const page = await context.newPage();
   const complaints: string[] = [];
@@ -111,7 +111,7 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
   return { page, context, complaints };
 }
 
-/** Pixels by which the page, or a part of it that scrolls downwards only, is wider than its place. */
+/** Returns by how many pixels the page, or a part that scrolls only vertically, is too wide. */
 export function sideways(page: Page): Promise<number> {
   const parts = "html, #view, .split-list, .split-main, .scroller, dialog";
   return page
@@ -121,7 +121,7 @@ export function sideways(page: Page): Promise<number> {
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** What axe-core judges by colours. */
+/** The colour rules of axe-core. */
 const COLOUR_RULES = ["color-contrast", "link-in-text-block"];
 
 interface AxeFinding {
@@ -133,7 +133,7 @@ interface AxeFinding {
   }[];
 }
 
-/** What axe-core finds wrong on the page as it is now; by `rules` alone, if they are given. */
+/** Returns axe-core's findings on the current page, limited to `rules` if given. */
 function axeFindings(page: Page, rules?: readonly string[]): Promise<AxeFinding[]> {
   return page.evaluate(async (only) => {
     const { axe } = globalThis as unknown as {

@@ -1,10 +1,10 @@
-// Owns what is to be undone after a test.
+// Clean-up after a test.
 
 import { mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** In memory, where nothing waits for a disk. */
+/** In memory, so that no test waits for a disk. */
 const MEMORY = "/dev/shm";
 const MEMORY_MIN_BYTES = 4 * 1024 ** 3;
 
@@ -17,24 +17,27 @@ function isRoomy(folder: string): boolean {
   }
 }
 
-/** Where tests put their files. */
+/** The folder for files of tests. */
 export const GROUND = isRoomy(MEMORY) ? MEMORY : tmpdir();
 
 const cleanups: (() => Promise<void> | void)[] = [];
 
-/** Undoes what was opened, last first. */
+/** Undoes the steps in reverse order. */
 export async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 }
 
-/** Something to undo after the test (tests/setup-file.ts); without a test runner the caller calls `cleanUp`. */
+/**
+ * Registers a step to undo after the test (tests/setup-file.ts). Without a test runner the caller calls
+ * `cleanUp`.
+ */
 export function cleanup(action: () => Promise<void> | void): void {
   cleanups.push(action);
 }
 
 /**
- * An empty folder that is gone after the test. `ground`: where it is made. A workspace that is to be contained can't
- * lie in memory, which is a part of the system's /dev. Default: in memory, if there is room.
+ * Makes an empty folder that is removed after the test. `ground`: its parent. A workspace to be contained
+ * can't be in memory, which is part of the system's /dev. Default: in memory, if there is space.
  */
 export function temporaryFolder(ground = GROUND): string {
   const dir = mkdtempSync(join(ground, "parley-test-"));

@@ -1,5 +1,5 @@
-// Owns several gateways' engines over one store, each a process of its own to the others: it can die, stand
-// still, or lose an answer.
+// Engines of several gateways over one store, each acting as its own process: it can crash, pause, or lose an
+// answer.
 
 import { sharedWorld } from "../../src/engine/shared-world.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
@@ -12,18 +12,18 @@ import { type FlowApp, type FlowAppOptions, openFlowApp } from "./flow-app.ts";
 import { type MortalProcess, mortalProcess } from "./mortal-store.ts";
 import { freshSchema, takeSchema } from "./postgres.ts";
 
-/** The ground under a cluster: each call opens what one process has of it. */
+/** The store of a cluster: each call opens one process's connection. */
 export interface Ground {
   open(world: World): Promise<Store>;
-  /** Hints between processes are lost, or pass again. */
+  /** Hints between processes are lost, or delivered again. */
   cutWire(cut: boolean): void;
-  /** Every process is told that it may have missed something. */
+  /** Signals to every process that it may have missed something. */
   gap(): void;
 }
 
 export type OpenGround = () => Promise<Ground>;
 
-/** An embedded store that several engines share, with a wire of the test's own. */
+/** An embedded store that several engines share, with hints that the test controls. */
 export async function embeddedGround(): Promise<Ground> {
   const world = quietWorld();
   const disk = await openStore(temporaryFolder(), world);
@@ -33,19 +33,19 @@ export async function embeddedGround(): Promise<Ground> {
 
 export interface ClusterProcess extends MortalProcess {
   readonly app: FlowApp;
-  /** A planned end. */
+  /** Stops as planned. */
   stop(): Promise<void>;
-  /** What this process tells the others waits from now on; the returned function lets it go, in its order. */
+  /** Holds the hints of this process. The returned function releases them in order. */
   holdHints(): () => void;
-  /** Hints of this process to the others can't be sent, or can again. */
+  /** Makes the hints of this process fail, or work again. */
   refuseHints(refuses: boolean): void;
 }
 
 export interface Cluster {
   readonly ground: Ground;
   /**
-   * `world`: what time it is for this process. Default: the real one. `through`: what becomes of the store on
-   * its way to this process. Default: nothing.
+   * `world`: the clock and ids of this process. Default: the real ones. `through`: wraps the store for this
+   * process. Default: unchanged.
    */
   join(
     options: FlowAppOptions,
@@ -54,7 +54,7 @@ export interface Cluster {
   ): Promise<ClusterProcess>;
 }
 
-/** A store whose hints can be made to wait. */
+/** A store whose hints can be held. */
 function withHeldHints(
   store: Store,
   through: (shared: SharedStore) => SharedStore,
@@ -108,12 +108,12 @@ export async function openCluster(openGround: OpenGround): Promise<Cluster> {
   };
 }
 
-/** On a server that is gone after the test. */
+/** On a server that is removed after the test. */
 const schemaOn = (server: string) => ({ ...freshSchema(server), give: async () => {} });
 
 /**
- * A PostgreSQL schema of its own; every process has connections of its own to it. `server`: the address of
- * another server than the run's.
+ * A separate PostgreSQL schema; every process has its own connections. `server`: the address of another
+ * server than the run's.
  */
 export async function postgresGround(server?: string): Promise<Ground> {
   const { url, give } = server === undefined ? await takeSchema() : schemaOn(server);

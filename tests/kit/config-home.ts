@@ -1,4 +1,4 @@
-// A home folder with a configuration file in it, made anew for every test.
+// A new home folder with a configuration file for every test.
 
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,13 +10,13 @@ import type { Result } from "../../src/core/errors.ts";
 export interface ConfigHome {
   readonly home: string;
   readonly defaultPath: string;
-  /** Writes a configuration file; unless named, the default one. */
+  /** Writes a configuration file; default: the default file. */
   write(text: string, path?: string, mode?: number): void;
-  /** Loads, after writing `text` to the default file if there is one. */
+  /** Loads, after writing `text` to the default file if given. */
   load(text?: string, more?: Partial<LoadOptions>): Result<Loaded>;
-  /** Loads what must be right. */
+  /** Loads a configuration that must be valid. */
   good(text?: string, more?: Partial<LoadOptions>): Loaded;
-  /** The lines that a wrong file is answered with. */
+  /** Returns the error lines of an invalid file. */
   problems(text: string, more?: Partial<LoadOptions>): string[];
 }
 
@@ -51,7 +51,7 @@ function makeHome(home: string): ConfigHome {
   };
 }
 
-/** Call it at the top of a test file; the function it returns gives the current test's home. */
+/** Call it at the top of a test file. The returned function gives the current test's home. */
 export function useConfigHome(): () => ConfigHome {
   let current: ConfigHome | undefined;
   beforeEach(() => {

@@ -1,5 +1,5 @@
-// What must hold after a story of crashes, once all is quiet: of the store, of what the clients were told, of
-// what the model was asked, of what the tools did outside, and of the readable copies.
+// Checks after a story of crashes, when all is quiet: the store, the clients' answers, the model's requests,
+// the tools' effects outside, and the readable copies.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,23 +15,23 @@ export interface CrashFacts {
   readonly told: Told;
   readonly model: CrashModel;
   readonly effectsFile: string;
-  /** Where the readable copies are; absent: the store has none. */
+  /** The folder of the readable copies; absent: the store has none. */
   readonly copiesDir: string | undefined;
-  /** How far the processes may be apart in what they take for now. */
+  /** Maximum difference between the clocks of the processes. */
   readonly skewMs: number;
   isBroken(life: string): boolean;
 }
 
-/** What a story came to, in numbers. */
+/** The figures of a story. */
 export interface CrashCounts {
   readonly runs: Readonly<Record<string, number>>;
   readonly flows: number;
   readonly jobs: number;
   readonly modelCalls: number;
-  /** Answers that were lost with their process, and asked for again. */
+  /** Answers lost with their process, and requested again. */
   readonly askedAgain: number;
   readonly effects: number;
-  /** Effects whose call says that the outcome is unknown. */
+  /** Effects whose call reports an unknown outcome. */
   readonly unknownOutcomes: number;
   readonly transcripts: number;
 }
@@ -49,7 +49,7 @@ async function entriesOf(db: Db): Promise<Map<string, Message[]>> {
   );
 }
 
-/** I4: the message that a run was accepted with is written down once. */
+/** I4: the message of a run's acceptance is stored once. */
 async function checkInputs(db: Db): Promise<void> {
   const rows = await db.selectFrom("messages").select("run_id").where("role", "=", "user").execute();
   const runIds = rows.flatMap((row) => (row.run_id === null ? [] : [row.run_id]));
@@ -57,7 +57,7 @@ async function checkInputs(db: Db): Promise<void> {
   expect(twice, "I4: runs whose message is written twice").toEqual([]);
 }
 
-/** Results follow their calls at once. */
+/** Checks that results follow their calls at once. */
 function checkOrder(transcripts: ReadonlyMap<string, readonly Message[]>): void {
   for (const [sessionId, messages] of transcripts) {
     const open = new Set<string>();
@@ -73,7 +73,7 @@ function checkOrder(transcripts: ReadonlyMap<string, readonly Message[]>): void 
   }
 }
 
-/** I1, I3: runs of a lane began in the order in which they were accepted, each after the end of the one before. */
+/** I1, I3: runs of a lane began in order of acceptance, each after the end of the one before. */
 async function checkLanes({ db, skewMs }: CrashFacts): Promise<Record<string, number>> {
   const rows = await db
     .selectFrom("runs")
@@ -96,7 +96,7 @@ async function checkLanes({ db, skewMs }: CrashFacts): Promise<Record<string, nu
   return counts;
 }
 
-/** What a client was told stays true. */
+/** Checks that answers to clients stay true. */
 async function checkWord(db: Db, told: Told): Promise<void> {
   const rows = await db.selectFrom("runs").select(["run_id", "state"]).execute();
   const states = new Map(rows.map((row) => [row.run_id, row.state]));
@@ -106,7 +106,7 @@ async function checkWord(db: Db, told: Told): Promise<void> {
   }
 }
 
-/** I4: of the answers to one and the same question at most one is kept, and none is asked for again for nothing. */
+/** I4: at most one answer to one question is kept, and none is requested again without need. */
 function checkAsked(facts: CrashFacts, transcripts: ReadonlyMap<string, readonly Message[]>): number {
   const kept = new Set<string>();
   for (const message of [...transcripts.values()].flat()) {
@@ -129,7 +129,9 @@ function checkAsked(facts: CrashFacts, transcripts: ReadonlyMap<string, readonly
   return again;
 }
 
-/** I4: an effect happens at most once, exactly once if its call says so, and never before its call is kept. */
+/**
+ * I4: an effect happens at most once, exactly once if its call says so, and never before its call is stored.
+ */
 async function checkEffects(
   facts: CrashFacts,
   transcripts: ReadonlyMap<string, readonly Message[]>,
@@ -163,13 +165,13 @@ async function checkEffects(
   return { effects: done.size, unknownOutcomes };
 }
 
-/** Each readable copy is the table's, line by line, and what was deleted has none. */
+/** Checks that each readable copy equals its table, line by line, and that deleted transcripts have none. */
 export async function checkCopies(db: Db, dir: string): Promise<void> {
   const ids = await db.selectFrom("session_ids").select(["session_id", "session_key"]).execute();
   const rows = await db.selectFrom("messages").select(["session_id", "entry_json"]).orderBy("seq").execute();
   const lines = Map.groupBy(rows, (row) => row.session_id);
   for (const { session_id: id, session_key: key } of ids) {
-    // Where nothing was said there is nothing to copy.
+    // An empty transcript needs no copy.
     if (!lines.has(id)) continue;
     const [head = "", ...copied] = readFileSync(join(dir, `${id}.jsonl`), "utf8").split("\n");
     expect(JSON.parse(head), `head of ${id}`).toMatchObject({ type: "session", id, key });
@@ -177,13 +179,13 @@ export async function checkCopies(db: Db, dir: string): Promise<void> {
     expect(copied, `copy of ${id}`).toEqual((lines.get(id) ?? []).map((row) => row.entry_json));
   }
   const known = new Set(ids.map((row) => `${row.session_id}.jsonl`));
-  // Half a head, or one without a line, tells nothing of what was said.
+  // A partial header, or one without lines, contains no message.
   const speaks = (name: string): boolean => readFileSync(join(dir, name), "utf8").split("\n").length > 2;
   const copies = readdirSync(dir).filter((name) => name.includes(".jsonl") && !known.has(name));
   expect(copies.filter(speaks), "copies of what was deleted").toEqual([]);
 }
 
-/** Throws with what is wrong; says in numbers what there was. */
+/** Throws with the violation; returns the figures. */
 export async function checkStory(facts: CrashFacts): Promise<CrashCounts> {
   const { db, told, model, copiesDir } = facts;
   expect(told.problems).toEqual([]);

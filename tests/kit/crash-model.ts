@@ -1,9 +1,8 @@
-// The model of the crash tests: it does what the plan in a message says, and writes down what it was asked.
-// CM1: every answer, tool call and effect of the whole story has a number of its own, so that one that came
-//      twice is seen wherever it comes.
-// CM2: two calls of one session open at the same time are a run too many (I1), unless the process of the
-//      first one was killed or paused, or it is about to hang up because its run was ended.
-// CM3: each request is held against what the model APIs demand of the order of roles.
+// The model of the crash tests: it follows the plan in a message and records its requests. Every answer, tool
+// call and effect of a story has a unique number, so that a repeated one is found. Two open calls of one
+// session are a run too many (I1), unless the process of the first one was killed or paused, or is about to
+// hang up because its run was ended. Each request is checked against the order of roles that model APIs
+// demand.
 
 import { createHash } from "node:crypto";
 import { type Dice, dice } from "./dice.ts";
@@ -11,28 +10,28 @@ import type { Answer } from "./model-server.ts";
 import type { ServedMessage, ServedRequest } from "./model-server-requests.ts";
 import { call, drop, httpError, mark, pause, type Step, text } from "./model-server-steps.ts";
 
-/** How long the first of two calls may take to hang up before it counts as a second run. */
+/** Time for the first of two calls to hang up before it counts as a second run. */
 const HANG_UP_MS = 2_000;
 const LATENCY_MAX_MS = 60;
 const SENT_WAITS_SECONDS = [0, 0.3, 2, 5];
 
-/** One request that the model was sent. */
+/** One request to the model. */
 export interface ModelCall {
   readonly number: number;
   readonly sessionKey: string;
-  /** The life of the process that asked. */
+  /** The life of the calling process. */
   readonly life: string;
   /** Equal for requests that show the same transcript of the same session. */
   readonly asked: string;
-  /** `cut`: the process went away before everything was written. */
+  /** `cut`: the process disconnected before everything was written. */
   end: "open" | "answered" | "refused" | "cut";
-  /** The final text, or ids of the tool calls: whatever of it is stored, the answer is stored. */
+  /** The final text, or ids of the tool calls: if one is stored, the answer is stored. */
   readonly marks: readonly string[];
 }
 
 export interface CrashModelOptions {
   readonly seed: string;
-  /** Where `exec` calls leave a line each. */
+  /** The file to which `exec` calls append a line each. */
   readonly effectsFile: string;
   /** Sessions that may be written to, by canonical key. */
   readonly sessions: readonly string[];
@@ -41,12 +40,12 @@ export interface CrashModelOptions {
 
 export interface CrashModel {
   readonly calls: readonly ModelCall[];
-  /** What must not be, in words. */
+  /** Violations, as text. */
   readonly problems: readonly string[];
-  /** Ids of the effects that were asked for, with the tool call of each. */
+  /** Ids of the requested effects, with the tool call of each. */
   readonly effects: ReadonlyMap<string, string>;
   answer(request: ServedRequest): Answer;
-  /** Resolves once every doubt about two calls at once is settled. */
+  /** Resolves when every doubt about two simultaneous calls is settled. */
   settled(): Promise<void>;
 }
 
@@ -76,7 +75,7 @@ function planIn(words: string): Plan {
   return { levels: Number(found?.[1] ?? 0), words: list };
 }
 
-/** What is wrong with the order of roles, as a provider would say it; undefined: nothing. */
+/** Returns the error in the order of roles, like a provider; undefined: none. */
 function rolesProblem(messages: readonly ServedMessage[]): string | undefined {
   const open: string[] = [];
   let before: ServedMessage["role"] | undefined;
@@ -168,13 +167,14 @@ class Model implements CrashModel {
   async #doubt(first: ModelCall, second: ModelCall): Promise<void> {
     const { isBroken } = this.#options;
     for (let waitedMs = 0; first.end === "open" && waitedMs < HANG_UP_MS; waitedMs += 50) await sleep(50);
-    // One that stood still may ask once more before it learns that its lane is lost; nothing of that is kept.
+    // A paused process may send one more request before it learns that its lane is lost; nothing of that is
+    // kept.
     if (first.end === "cut" || isBroken(first.life) || isBroken(second.life)) return;
     const which = `${first.number} of ${first.life} (${first.end}) and ${second.number} of ${second.life}`;
     this.problems.push(`I1: two model calls of ${second.sessionKey} at once: ${which}`);
   }
 
-  /** What the model says: a step of the plan, or the final text. */
+  /** Returns the model's answer: a step of the plan, or the final text. */
   #saying(request: ServedRequest, luck: Dice, number: number, marks: string[]): Step[] {
     const { messages, step } = request;
     const plan = step === "message" || step === "subagent" || step === undefined;
@@ -225,7 +225,7 @@ class Model implements CrashModel {
     if (verb === "list" && has("sessions_list")) return [one("sessions_list", { limit: 5 })];
     const effect = `e${number}.${at}`;
     this.effects.set(effect, `call_${number}_${at}`);
-    // It goes on a little when its effect is there: a crash finds calls that are under way.
+    // It continues briefly after its effect, so that a crash finds calls under way.
     const rest = `sleep 0.${String(luck.below(120)).padStart(3, "0")}`;
     return [one("exec", { command: `echo ${effect} >> ${this.#options.effectsFile}; ${rest}` })];
   }

@@ -1,7 +1,6 @@
-// A story of crashes: a load of clients on a fleet of real processes, which are killed with SIGKILL at random
-// moments, also while they start, or paused; then quiet, a planned stop, and all the checks.
-// ST1: nothing is reset between two kills: the load goes on over all of them.
-// ST2: the choices come from the seed; the moments at which they meet the processes are the machine's.
+// A story of crashes: clients put load on a fleet of real processes, which are killed with SIGKILL at random
+// times, also while they start, or paused; then quiet, a planned stop, and all the checks. The load continues
+// across all kills. The choices come from the seed; the times at which they hit the processes do not.
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,13 +22,13 @@ import { type ModelServer, startModelServer } from "./model-server.ts";
 import { afterLoss, type FileSet, lossOf, readFiles, syncedCopies, writeFiles } from "./power-cut.ts";
 
 const TALKERS = 12;
-/** From the start of a round to the kill. */
+/** Time from the start of a round to the kill. */
 const ROUND_MAX_MS = 1_500;
 const START_MAX_MS = 500;
 const PAUSE_MAX_MS = 1_500;
 const DOWN_MAX_MS = 200;
 const ANSWER_MAX_MS = 10_000;
-/** For the last requests, and for the work that they left. */
+/** Time for the last requests and their work. */
 const QUIET_MAX_MS = 60_000;
 
 const { log: SILENT } = realWorld({ level: "silent" });
@@ -42,9 +41,9 @@ export interface StoryOptions {
   readonly ground: Ground;
   /** Default: the ground's. */
   readonly processes?: number;
-  /** For so long a process stands still in the first round. Default: now and then, for some seconds. */
+  /** How long a process is paused in the first round. Default: sometimes, for some seconds. */
   readonly pauseMs?: number;
-  /** A line for each round. */
+  /** Called with a line for each round. */
   readonly report?: (line: string) => void;
 }
 
@@ -53,7 +52,7 @@ export interface StoryCounts extends CrashCounts {
   readonly pauses: number;
   readonly accepted: number;
   readonly repeated: number;
-  /** File sets as a loss of power may have left them, opened and looked at. */
+  /** File sets after a simulated loss of power that were opened and checked. */
   readonly powerLosses: number;
 }
 
@@ -73,7 +72,7 @@ interface Story {
 const AGENTS = ["main", "alpha", "beta"];
 
 function configOf(server: ModelServer, root: string, store: Record<string, unknown>, life: string): object {
-  // A header tells the model which process asks, and in which of its lives.
+  // A header tells the model which process is calling, and in which life.
   const provider = (api: "openai-completions" | "anthropic-messages"): object => {
     const { id: _, headers, ...rest } = server.provider(api);
     return { ...rest, headers: { ...headers, "x-life": life } };
@@ -115,7 +114,7 @@ async function openStory(options: StoryOptions): Promise<Story> {
   };
   let model: CrashModel | undefined;
   const server = await startModelServer((request) => {
-    // Each request is judged when it comes and never looked at again.
+    // Each request is checked when it arrives and never again.
     server.requests.length = 0;
     return model?.answer(request) ?? "not ready";
   });
@@ -146,7 +145,7 @@ async function openStory(options: StoryOptions): Promise<Story> {
   };
 }
 
-/** Opens a file set in a folder of its own. */
+/** Opens a file set in its own folder. */
 async function opened<T>(
   root: string,
   files: FileSet,
@@ -163,12 +162,12 @@ async function opened<T>(
   }
 }
 
-/** A start after a loss of power at the moment of a kill finds everything that was told accepted before. */
+/** A start after a loss of power at the time of a kill finds everything accepted before. */
 async function surviveLoss(story: Story, from: string, accepted: readonly string[]): Promise<void> {
   const { luck, root, counts } = story;
   const files = readFiles(from);
   const copies = await opened(root, files, (db) => syncedCopies(db, files));
-  // The last commit may be one that a client was told of, so nothing up to it is lost here.
+  // The last commit may have been reported to a client, so nothing up to it is lost here.
   const left = afterLoss(
     files,
     lossOf(files, copies, (wal) => wal.commitEnds.length),
@@ -188,7 +187,7 @@ async function surviveLoss(story: Story, from: string, accepted: readonly string
   counts.powerLosses += 1;
 }
 
-/** Kills one process, or more of a fleet, and starts them again. Says what was done. */
+/** Kills one process or several, and starts them again. Returns a description. */
 async function killSome(story: Story): Promise<string> {
   const { fleet, luck, counts, store, told } = story;
   const all = Array.from({ length: fleet.size }, (_, at) => at);
@@ -196,7 +195,7 @@ async function killSome(story: Story): Promise<string> {
   const chosen = all.filter((at) => at === first || luck.chance(0.2));
   await Promise.all(chosen.map((at) => fleet.kill(at)));
   counts.kills += chosen.length;
-  // Told before the kill: what is told after it, another process has said.
+  // Answers before the kill: later ones come from another process.
   const accepted = [...told.accepted.keys()];
   const dir = store.filesDir?.(fleet);
   if (dir !== undefined && process.platform === "linux") await surviveLoss(story, dir, accepted);
@@ -219,7 +218,7 @@ async function killSome(story: Story): Promise<string> {
 async function pauseOne(story: Story, fixedMs: number | undefined): Promise<string> {
   const { fleet, luck, counts } = story;
   const at = luck.of(fleet.up());
-  // Longer than a lease: its work is taken over, and it wakes up as one that has lost it.
+  // Longer than a lease: its work is taken over, and it wakes up without its lease.
   const pausedMs = fixedMs ?? luck.below(fleet.size > 1 ? 4 * PAUSE_MAX_MS : PAUSE_MAX_MS);
   fleet.pause(at);
   await sleep(pausedMs);
@@ -228,7 +227,7 @@ async function pauseOne(story: Story, fixedMs: number | undefined): Promise<stri
   return `paused ${at} for ${pausedMs} ms`;
 }
 
-/** A process that was killed before it had answered anybody would be a round about nothing. */
+/** A process that was killed before its first answer would make an empty round. */
 async function untilAnswered({ told }: Story): Promise<void> {
   const before = told.answers.count;
   for (let waitedMs = 0; told.answers.count === before && waitedMs < ANSWER_MAX_MS; waitedMs += 10)
@@ -254,7 +253,7 @@ async function playRounds(story: Story): Promise<void> {
   }
 }
 
-/** Hears how runs end: no end is told twice. */
+/** Records the ends of runs: no end is published twice. */
 async function hearEnds(story: Story): Promise<GatewayClient[]> {
   const { fleet, told } = story;
   return Promise.all(
@@ -276,7 +275,7 @@ interface Status {
   readonly deliveries: { readonly pending: number };
 }
 
-/** Waits until no run, and no delivery, is unfinished. */
+/** Waits until no run and no delivery is unfinished. */
 async function untilQuiet(story: Story): Promise<void> {
   const client = await story.fleet.connect(0);
   const until = Date.now() + QUIET_MAX_MS;

@@ -1,8 +1,7 @@
-// One client of the crash tests' load: it writes, waits, stops and resets, asks again with the same key
-// whatever a dead process owes it, and remembers what it was told.
-// TK1: a request with a key is repeated until it is answered: over the typed client's own reconnecting, or
-//      over a new connection to whichever process is there.
-// TK2: what was told once (accepted, ended as) is kept and compared with the store in the end.
+// One client of the crash tests' load: it writes, waits, stops and resets, repeats with the same key every
+// request that a dead process left without an answer, and records its answers. A request with a key is
+// repeated until it is answered, over the typed client's own reconnecting or a new connection to any living
+// process. Answers are compared with the store at the end.
 
 import { type GatewayClient, GatewayError } from "../../src/gateway/client.ts";
 import type { MethodName, ParamsOf } from "../../src/gateway/params.ts";
@@ -11,25 +10,25 @@ import { planText } from "./crash-model.ts";
 import type { Dice } from "./dice.ts";
 import type { Fleet } from "./fleet.ts";
 
-/** Between two tries while nobody answers. */
+/** Pause between two tries without an answer. */
 const AGAIN_MS = 40;
-/** Once nobody is killed any more, a request is tried for this long. */
+/** How long a request is tried after the last kill. */
 const PATIENCE_MS = 60_000;
-/** Runs that may be unfinished before the load holds back. */
+/** Maximum number of unfinished runs before the load pauses. */
 const OPEN_MAX = 50;
 
-/** What all talkers of a story know. */
+/** State that all talkers of a story share. */
 export interface Told {
   /** Sessions that may be written to: main ones, and conversations that were made. */
   readonly sessions: string[];
-  /** By run id: that it was accepted, and how it is known to have ended. */
+  /** By run id: its acceptance, and its end if known. */
   readonly accepted: Map<string, string | undefined>;
-  /** What must not be, in words. */
+  /** Violations, as text. */
   readonly problems: string[];
-  /** Refusals by code, and requests that were asked again. */
+  /** Refusals by code, and repeated requests. */
   readonly refusals: Map<string, number>;
   readonly repeats: { count: number };
-  /** Requests that were answered, whoever asked. */
+  /** Number of answered requests of all talkers. */
   readonly answers: { count: number };
 }
 
@@ -38,7 +37,10 @@ export interface TalkerOptions {
   readonly fleet: Fleet;
   readonly luck: Dice;
   readonly told: Told;
-  /** Keeps one client that reconnects by itself; otherwise a new one to any process after each break. */
+  /**
+   * Keeps one client that reconnects automatically; otherwise opens a new one to any process after each
+   * break.
+   */
   readonly steadfast: boolean;
 }
 
@@ -46,7 +48,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 
 type Asked = { readonly method: MethodName; readonly params: object; readonly answer: unknown };
 
-/** Codes after which the same request is asked again. */
+/** Codes after which the same request is repeated. */
 const PASSING = new Set(["CLOSED", "UNREACHABLE", "RATE_LIMITED"]);
 
 export class Talker {
@@ -61,7 +63,7 @@ export class Talker {
     this.#options = options;
   }
 
-  /** Goes on until `stop`; resolves when the last thing that it began is over. */
+  /** Continues until `stop`; resolves when its last request is done. */
   async talk(): Promise<void> {
     while (this.#stoppedAt === undefined) {
       try {
@@ -90,7 +92,7 @@ export class Talker {
     this.#options.told.problems.push(`${this.#options.name}: ${text}`);
   }
 
-  /** A refusal is an answer, unless it says that a key of ours is somebody else's. */
+  /** A refusal is an answer, unless it claims that another caller owns the key. */
   #isRefusal(error: unknown): boolean {
     if (!(error instanceof GatewayError) || PASSING.has(error.code)) return false;
     const code = String(error.details.code ?? error.code);
@@ -114,7 +116,7 @@ export class Talker {
     }
   }
 
-  /** Asks until there is an answer. */
+  /** Repeats until there is an answer. */
   async #ask<M extends MethodName>(method: M, params: ParamsOf<M>): Promise<PayloadOf<M>> {
     for (let tries = 0; ; tries += 1) {
       const client = await this.#link();
@@ -168,7 +170,7 @@ export class Talker {
     const key = this.#key();
     const sessionKey = luck.of(told.sessions);
     const message = this.#message(key);
-    // Now and then shorter than the work: the run ends as `timeout`.
+    // Sometimes shorter than the work: the run ends as `timeout`.
     const limit = luck.chance(0.1) ? { timeoutMs: 50 + luck.below(500) } : {};
     const params = { sessionKey, message, idempotencyKey: key, ...limit };
     const { runId } = await this.#ask("chat.send", params);
@@ -198,7 +200,7 @@ export class Talker {
     await this.#awaitEnd(key);
   }
 
-  /** An operator's send in the name of a session, which waits for no run. */
+  /** An operator's send on behalf of a session, without a wait. */
   async #invoke(): Promise<void> {
     const { luck, told } = this.#options;
     const key = this.#key();
@@ -221,12 +223,12 @@ export class Talker {
     if (!accepted.has(runId)) accepted.set(runId, undefined);
   }
 
-  /** Waits for a run over as many connections as it takes. */
+  /** Waits for a run over as many connections as needed. */
   async #awaitEnd(runId: string): Promise<void> {
     const { luck, told } = this.#options;
     if (runId === "") return;
     for (;;) {
-      // Before the question: an answer may be older than what another client was told while it travelled.
+      // Read before the request: an answer may be older than another client's later one.
       const before = told.accepted.get(runId);
       const answer = await this.#ask("agent.wait", { runId, timeoutMs: 100 + luck.below(1_500) });
       if (answer.status !== "timeout") {
@@ -237,7 +239,7 @@ export class Talker {
         return;
       }
       if (before !== undefined) this.#problem(`${runId} had ended (${before}) and is ${answer.runStatus}`);
-      // Many wait for one lane: another time.
+      // Many wait for one lane: try later.
       if (this.#stoppedAt !== undefined || luck.chance(0.3)) return;
     }
   }
@@ -273,7 +275,7 @@ export class Talker {
     });
   }
 
-  /** The same request with the same key gets the same answer, however long ago it was. */
+  /** The same request with the same key gets the same answer, however old. */
   async #repeat(): Promise<void> {
     const { luck } = this.#options;
     const before = this.#done.length === 0 ? undefined : luck.of(this.#done);

@@ -1,6 +1,6 @@
-// Seeded chance: for random tests, for worlds of tests, and for what a comparison of figures resamples.
+// Seeded random numbers: for random tests, test worlds, and resampling of figures.
 
-/** Chance that is the same again for the same seed. */
+/** Random choices that repeat for the same seed. */
 export type Dice = {
   below(limit: number): number;
   chance(share: number): boolean;
@@ -8,7 +8,7 @@ export type Dice = {
 };
 
 export function dice(seed: string): Dice {
-  // FNV-1a, then xorshift: any text gives a sequence of its own.
+  // FNV-1a, then xorshift: each text gives its own sequence.
   let state = 0x811c9dc5;
   for (const char of seed) state = Math.imul(state ^ char.charCodeAt(0), 0x01000193);
   state = state >>> 0 || 1;

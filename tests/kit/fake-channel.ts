@@ -1,4 +1,4 @@
-// A channel without a platform: a test says what people write, and sees what they are shown.
+// A channel without a platform: a test writes people's messages and reads what they are shown.
 
 import type {
   Channel,
@@ -15,9 +15,9 @@ import { OPEN_ACCOUNT } from "./open-account.ts";
 export interface FakeChannel extends Channel {
   readonly shown: OutgoingMessage[];
   readonly typed: Route[];
-  /** What the next attempts come to. Default: sent. */
+  /** The outcomes of the next attempts. Default: sent. */
   outcome: (message: OutgoingMessage) => DeliveryOutcome;
-  /** The texts that were shown at a place, in order. */
+  /** The texts shown at a place, in order. */
   textsAt(to: string): string[];
 }
 
@@ -43,7 +43,7 @@ export function fakeChannel(): FakeChannel {
   return channel;
 }
 
-/** An account that answers everybody, at once. */
+/** An account that answers all people, at once. */
 export function openAccount(more: Partial<TelegramAccount> = {}): TelegramAccount {
   return {
     ...OPEN_ACCOUNT,
@@ -62,7 +62,7 @@ type Said = Partial<Omit<InboundMessage, "chat" | "sender">> & {
   readonly name?: string;
 };
 
-/** Something that a person says; by default Ada, in her direct chat. */
+/** A message of a person; by default Ada, in her direct chat. */
 export function said(text: string, { chat, from = "7", name = "Ada", ...more }: Said = {}): InboundMessage {
   messages += 1;
   const id = chat?.id ?? from;
@@ -87,7 +87,7 @@ export function said(text: string, { chat, from = "7", name = "Ada", ...more }: 
   };
 }
 
-/** Something said in a group, to the agent. */
+/** A message in a group, to the agent. */
 export function saidInGroup(text: string, more: Said = {}): InboundMessage {
   return said(text, {
     mentioned: true,

@@ -1,15 +1,15 @@
-// Owns what PostgreSQL gives the processes that share it, for several engines over one embedded store: a wire
-// that can be cut, and the clock of the test.
+// Replaces PostgreSQL's shared features for several engines over one embedded store: hints that can be cut,
+// and the test's clock.
 
 import type { SharedStore, Store } from "../../src/store/sql.ts";
 import type { Clock } from "../../src/world.ts";
 
 export interface FakeWire {
-  /** The store as one more process sees it. */
+  /** Opens the store for one more process. */
   join(store: Store, clock: Clock): Store;
-  /** Hints are lost from now on, or pass again: then everybody is told of the gap. */
+  /** Drops hints, or delivers them again: then all processes get a gap signal. */
   cut(isCut: boolean): void;
-  /** Somebody may have missed something. */
+  /** Signals that hints may be missing. */
   gap(): void;
 }
 

@@ -1,10 +1,8 @@
-// Real gateway processes, from one to as many as wanted, over one store: started, killed, paused, each at an
-// address that it keeps over its restarts. Nothing of it needs a test runner.
-// FL1: only processes that were started here are ever signalled, by their own pid. `end` leaves none, nor does
-//      the death of whoever started them.
-// FL2: each start of a process is a life with a name of its own, so that what it did can be told from what the
-//      next one did. A life is `broken` once it was killed or paused.
-// FL3: a process that ends without having been told to is written down with its last words.
+// Real gateway processes over one store: started, killed, paused, each at an address that it keeps across
+// restarts. Needs no test runner. It signals only processes that it started, by their own pid. `end` leaves
+// none, nor does the death of their parent. Each start of a process is a life with its own name, so that the
+// effects of each can be told apart; a life is `broken` when it was killed or paused. A process that ends
+// unexpectedly is recorded with its last output.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -16,9 +14,9 @@ import { freePort } from "./loopback.ts";
 
 export const LAUNCHER = fileURLToPath(new URL("../../bin/parley.js", import.meta.url));
 const READY_MAX_MS = 45_000;
-/** Apart from the ports of all other tests: nobody may take one while its process is down. */
+/** Apart from the ports of all other tests: no test may take one while its process is down. */
 const PORT_FIRST = 12_000;
-/** What a process wrote last, in characters. */
+/** Maximum length of a process's kept output. */
 const WORDS_MAX = 20_000;
 
 export const TOKEN = "a-token-that-is-for-tests";
@@ -29,7 +27,7 @@ export function writeHome(home: string, config: Record<string, unknown>): void {
   writeFileSync(join(home, ".parley", "parley.json5"), JSON.stringify(config), { mode: 0o600 });
 }
 
-/** Runs the launcher with these arguments and an environment that holds nothing but the home. */
+/** Runs the launcher with these arguments and an environment with only the home. */
 export function launch(
   home: string,
   args: readonly string[],
@@ -37,7 +35,7 @@ export function launch(
   env: Readonly<Record<string, string>> = {},
 ): ChildProcess {
   return spawn(process.execPath, [...flags, ...heapFlags(args, flags), LAUNCHER, ...args], {
-    // As a launcher's own child it ends with us, however we end.
+    // As a child of a launcher it ends when the parent does.
     env: withHeapEnv({
       PATH: process.env.PATH,
       HOME: home,
@@ -81,18 +79,18 @@ interface Life {
   readonly exited: Promise<number | null>;
   words: string;
   broken: boolean;
-  /** We have told it to end. */
+  /** Whether it was stopped from here. */
   told: boolean;
   over: boolean;
 }
 
 export interface FleetOptions {
-  /** An empty folder: homes and logs go below it. Removed by whoever made it. */
+  /** An empty folder for homes and logs. Its maker removes it. */
   readonly root: string;
   readonly processes: number;
-  /** The configuration of a process in the life of this name; token and port are added. */
+  /** The configuration of a process in this life; token and port are added. */
   readonly config: (life: string) => Record<string, unknown>;
-  /** Of the runtime, besides the launcher's own. */
+  /** Flags for the runtime, besides the launcher's own. */
   readonly flags?: readonly string[];
 }
 
@@ -113,7 +111,7 @@ export class Fleet {
     this.#ready = ports.map(() => false);
   }
 
-  /** Finds addresses; starts nothing. */
+  /** Finds addresses; starts no process. */
   static async open(options: FleetOptions): Promise<Fleet> {
     const ports = new Set<number>();
     while (ports.size < options.processes) ports.add(await freePort(PORT_FIRST));
@@ -128,7 +126,7 @@ export class Fleet {
     return join(this.#options.root, `home-${at}`);
   }
 
-  /** Where the embedded store and a process's own files are. */
+  /** The folder of the embedded store and a process's own files. */
   storeDir(at: number): string {
     return join(this.home(at), ".parley", "state");
   }
@@ -141,12 +139,12 @@ export class Fleet {
     return this.#current[at]?.child.pid ?? 0;
   }
 
-  /** Processes that are there and have said that they are ready. */
+  /** Processes that are running and ready. */
   up(): number[] {
     return this.#ports.flatMap((_, at) => (this.#ready[at] === true ? [at] : []));
   }
 
-  /** Processes that ended by themselves. */
+  /** Processes that ended unexpectedly. */
   get deaths(): readonly string[] {
     return this.#deaths;
   }
@@ -156,7 +154,7 @@ export class Fleet {
     return this.#lives.get(life)?.broken ?? true;
   }
 
-  /** Lines of the log from `error` on, of every life. */
+  /** Log lines at level `error` or above, of every life. */
   errors(): string[] {
     const lines = [...this.#lives.values()].flatMap((life) => life.words.split("\n"));
     return lines.filter((line) => /^\{"level":[56]0/.test(line));
@@ -213,7 +211,7 @@ export class Fleet {
     return life.exited;
   }
 
-  /** SIGKILL, at once. Resolves when the process is gone. */
+  /** Sends SIGKILL. Resolves when the process is gone. */
   async kill(at: number): Promise<void> {
     const life = this.#current[at];
     if (life !== undefined) life.broken = true;
@@ -221,13 +219,13 @@ export class Fleet {
     await this.#signalled(life, "SIGKILL");
   }
 
-  /** A planned stop. Resolves with the exit code. */
+  /** Stops as planned. Resolves with the exit code. */
   async stop(at: number): Promise<number | null> {
     this.#ready[at] = false;
     return this.#signalled(this.#current[at], "SIGTERM");
   }
 
-  /** SIGSTOP: it does nothing any more, and knows nothing of it. */
+  /** Sends SIGSTOP: it pauses without noticing. */
   pause(at: number): void {
     const life = this.#current[at];
     if (life === undefined || life.over) return;
@@ -236,7 +234,7 @@ export class Fleet {
     life.child.kill("SIGSTOP");
   }
 
-  /** SIGCONT: it goes on as if nothing had been. */
+  /** Sends SIGCONT: it continues. */
   resume(at: number): void {
     const life = this.#current[at];
     if (life === undefined || life.over) return;
@@ -248,7 +246,7 @@ export class Fleet {
     return connect({ url: this.url(at), token: TOKEN, ...more });
   }
 
-  /** Leaves no process behind. */
+  /** Kills every process that is left. */
   async end(): Promise<void> {
     await Promise.all(this.#current.map((life) => this.#signalled(life, "SIGKILL")));
   }

@@ -1,4 +1,5 @@
-// Engine, flows and outbox on a real store, with actors in place of models: each session's turns are a function.
+// Engine, flows and outbox on a real store, with actors in place of models: each session's turns are a
+// function.
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import { type Inbound, openInbound } from "../../src/channels/inbound.ts";
@@ -51,7 +52,7 @@ export interface Actor {
   send(to: string, text: string, timeoutSeconds?: number, call?: string): Promise<Record<string, unknown>>;
 }
 
-/** What a session answers: text, or a thrown error, which fails the run. */
+/** The answer of a session: text, or a thrown error, which fails the run. */
 export type Play = (actor: Actor) => Promise<string> | string;
 
 export interface FlowApp {
@@ -61,9 +62,9 @@ export interface FlowApp {
   readonly dir: string;
   readonly sent: OutgoingMessage[];
   readonly events: LiveEvent[];
-  /** The way in from the channel `chat`. */
+  /** Receives messages from the channel `chat`. */
   readonly inbound: Inbound;
-  /** What settings say may be written to. */
+  /** The places that settings allow for writing. */
   readonly outbound: Outbound;
   tell(sessionKey: string, text: string, more?: { runId?: string; timeoutMs?: number }): Promise<Run>;
   /** Gives sessions a place where people read. */
@@ -77,13 +78,13 @@ export interface FlowApp {
     text: string,
     timeoutSeconds: number,
   ): Promise<Record<string, unknown>>;
-  /** Resolves once the planned crash has happened; the store is closed then, as by the death of the process. */
+  /** Resolves after the planned crash; the store is then closed, as after the death of the process. */
   crashed(): Promise<void>;
   commits(): number;
   /** Resolves when no run, flow or delivery is unfinished. */
   quiet(): Promise<void>;
   isQuiet(): Promise<boolean>;
-  /** A planned end of the process. */
+  /** Stops the process as planned. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -91,24 +92,24 @@ export interface FlowAppOptions {
   readonly plays: Record<string, Play>;
   readonly choices?: Choices;
   readonly dir?: string;
-  /** A store that is open already and is not closed here. Default: an embedded one in `dir`. */
+  /** An open store that is not closed here. Default: an embedded one in `dir`. */
   readonly disk?: Store;
   readonly world?: World;
   readonly crash?: CrashPoint;
-  /** What the channel says to an attempt. Default: sent. */
+  /** The channel's answer to an attempt. Default: sent. */
   readonly channel?: (message: OutgoingMessage) => DeliveryOutcome | Promise<DeliveryOutcome>;
-  /** The test ends this app by closing its store: nothing is stopped in order. */
+  /** The test ends this app by closing its store, without a planned stop. */
   readonly dies?: boolean;
   readonly deduplicates?: boolean;
-  /** A channel where people write: what they say comes in by `chat` of the app. */
+  /** A channel where people write: their messages come in through `chat` of the app. */
   readonly chat?: Channel;
-  /** Default: what the settings say. */
+  /** Default: from the settings. */
   readonly maxConcurrent?: number;
-  /** Asked before each commit: true, and the store refuses it, like a full disk. */
+  /** Called before each commit: true makes the store refuse it, like a full disk. */
   readonly refuses?: () => boolean;
 }
 
-/** A store whose commits fail now and then, with all that was written undone. */
+/** A store whose commits sometimes fail, with their writes undone. */
 function refusingStore(store: Store, refuses: () => boolean): Store {
   return {
     ...store,
@@ -163,14 +164,17 @@ async function playTurn(
     if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
     return { state: "ok", reply };
   } catch (error) {
-    // As by a tool that met it: the turn is made again where its transcript ends.
+    // Thrown like from a tool: the turn is made again where its transcript ends.
     if (error instanceof StoreProblem) throw error;
     if (error instanceof LostLane || handle.signal.aborted) throw error;
     return { state: "error", code: "run_failed", error: (error as Error).message };
   }
 }
 
-/** What `app.ts` does for a gateway, with plays as executor and one channel that the test speaks for. */
+/**
+ * Does for a test what `app.ts` does for a gateway, with plays as executor and one channel that the test
+ * controls.
+ */
 function buildParts(parts: {
   options: FlowAppOptions;
   store: Store;
@@ -251,7 +255,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
   await outbox.start();
   await engine.start();
   cleanup(async () => {
-    // A crashed process stops nothing in order.
+    // A crashed process has no planned stop.
     if (crashing.hasCrashed() || options.dies === true) return;
     await engine.stop(0);
     await outbox.stop();

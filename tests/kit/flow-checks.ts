@@ -1,4 +1,4 @@
-// What must hold of a store once all work in it is done, whatever happened on the way (SPEC 1, 3, 4).
+// Checks of a store when all work in it is done.
 
 import { expect } from "vitest";
 import { isCompaction, textOf, toolCallsOf } from "../../src/core/message.ts";
@@ -17,7 +17,7 @@ async function allRuns(db: Db): Promise<Run[]> {
   return runs.flat();
 }
 
-/** I2: nothing accepted is without an end; I4: no run is paid for twice. */
+/** I2: everything accepted has ended; I4: no run is paid for twice. */
 export async function checkRuns(db: Db, accepted: readonly string[]): Promise<void> {
   const runs = await allRuns(db);
   for (const run of runs) expect(isEnded(run.state), `I2: ${run.runId} is ${run.state}`).toBe(true);
@@ -47,7 +47,7 @@ const isTold = (run: Run, from: string): boolean => {
   return provenance?.kind === "inter_session" && provenance.sourceSessionKey === from;
 };
 
-/** Each job once: appended, woken with, posted, kept; or silent, or cancelled. */
+/** Checks each job: announced once (appended, woken with, posted or kept), silent, or cancelled. */
 export async function checkJobs(db: Db): Promise<number> {
   const byLane = Map.groupBy(await allRuns(db), (run) => run.sessionKey);
   const deliveries = await db.selectFrom("deliveries").selectAll().execute();
@@ -89,7 +89,9 @@ export async function checkDeliveries(db: Db): Promise<void> {
   expect(new Set(runIds).size, "I4: one delivery of an announce run").toBe(runIds.length);
 }
 
-/** Waits all over; an outcome told once: by the wait or a reply turn, else by one notice (SPEC 3). */
+/**
+ * Checks that all waits are over, and an outcome is delivered once: by the wait, a reply turn, or one notice.
+ */
 export async function checkTold(db: Db): Promise<void> {
   const waits = await db.selectFrom("waits").selectAll().execute();
   for (const wait of waits) expect(wait.state, `wait ${wait.call_id}`).not.toBe("open");
@@ -149,8 +151,8 @@ export async function checkChains(db: Db, limits: { maxHops: number; maxChainRun
 }
 
 /**
- * At any moment: whoever waits has not ended (I1), and the open waits hold no cycle (I7). `now`: a wait that is
- * past its deadline holds nobody up, though its row is told so a moment later.
+ * Checks at any time: a waiting run has not ended (I1), and the open waits have no cycle (I7). `now`: a wait
+ * past its deadline blocks no run, though its row is updated slightly later.
  */
 export async function checkWaiting(db: Db, now: number): Promise<void> {
   const stale = await db
@@ -170,7 +172,7 @@ export async function checkWaiting(db: Db, now: number): Promise<void> {
   const edges = new Set(
     open.filter((w) => w.waiter_run_id !== "").map((w) => `${w.waiter_session_key} ${w.target_session_key}`),
   );
-  // Whoever nobody waits for is taken away, until nothing changes: what stays is a cycle.
+  // Removes sessions that no session waits for, until nothing changes. The rest is a cycle.
   for (let before = -1; before !== edges.size; ) {
     before = edges.size;
     const targets = new Set([...edges].map((edge) => edge.split(" ")[1]));
@@ -179,7 +181,7 @@ export async function checkWaiting(db: Db, now: number): Promise<void> {
   expect([...edges], "I7: waits in a cycle").toEqual([]);
 }
 
-/** All of it that a store shows once everything in it is quiet, jobs left out. */
+/** All checks of a quiet store, without jobs. */
 export async function checkTalk(
   db: Db,
   accepted: readonly string[],

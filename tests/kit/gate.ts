@@ -1,21 +1,21 @@
-// A gate in a PostgreSQL store, at which a move stands still in its middle.
+// A gate in a PostgreSQL store, at which a move stops halfway.
 
 import pg from "pg";
 import { cleanup } from "./engine.ts";
 import { openPostgresStore } from "./postgres.ts";
 
 const GATE = 7_275_001;
-/** Rounds of asking the server before it counts as a failure. */
+/** Maximum number of queries to the server before it counts as a failure. */
 const ASKED_MAX = 20_000;
 
-/** Lets nobody write to the table that is copied last, until it is opened. */
+/** Blocks writes to the table that is copied last, until it is opened. */
 export interface Gate {
-  /** Resolves with the server's number for the connection that stands before it. */
+  /** Resolves with the server's number of the connection that waits for it. */
   reached(): Promise<number>;
   open(): Promise<void>;
 }
 
-/** Makes the store of this address, if there is none, with a gate in it. */
+/** Makes the store at this address, if missing, with a gate in it. */
 export async function gateIn(url: string): Promise<Gate> {
   const made = await openPostgresStore({ url });
   await made.store.close();

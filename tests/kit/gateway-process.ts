@@ -1,11 +1,12 @@
-// A real gateway process: the real launcher, a home of its own, the real disk, a real socket. Ended by its pid only.
+// A real gateway process: the real launcher, its own home, the real disk, a real socket. Signalled only by
+// its pid.
 
 import { tmpdir } from "node:os";
 import { connect, type GatewayClient } from "../../src/gateway/client.ts";
 import { cleanup, temporaryFolder } from "./engine.ts";
 import { addressOf, launch, TOKEN, writeHome } from "./fleet.ts";
 
-/** A busy machine takes long to load what the first connection needs. */
+/** A busy machine takes long to load the code for the first connection. */
 const CONNECT_MAX_MS = 30_000;
 
 export interface GatewayProcess {
@@ -14,7 +15,7 @@ export interface GatewayProcess {
   readonly token: string;
   readonly home: string;
   readonly pid: number;
-  /** What it has written so far. */
+  /** Its output so far. */
   stdout(): string;
   stderr(): string;
   connect(): Promise<GatewayClient>;
@@ -27,7 +28,7 @@ export interface GatewayProcess {
 export interface ProcessOptions {
   /** Configuration; the token and a free port are added. */
   readonly config?: Record<string, unknown>;
-  /** A home from before: the same store. */
+  /** An existing home, with the same store. */
   readonly home?: string;
   /** Beside the home. */
   readonly env?: Readonly<Record<string, string>>;

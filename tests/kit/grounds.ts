@@ -1,4 +1,4 @@
-// What a fleet stands on: a store of a kind, fresh for each story, and how to look into it afterwards.
+// The store of a fleet: new for each story, and open for checks afterwards.
 
 import { openPostgres } from "../../src/store/postgres.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -7,23 +7,26 @@ import { realWorld } from "../../src/world.ts";
 import type { Fleet } from "./fleet.ts";
 import { freshSchema, runSql } from "./postgres.ts";
 
-/** A store that nobody has used yet. */
+/** A new store. */
 export interface FreshStore {
   /** The section `store` of every process's configuration. */
   readonly config: Record<string, unknown>;
-  /** Opens it once no process of the fleet is left. */
+  /** Opens it when no process of the fleet is left. */
   open(fleet: Fleet): Promise<Store>;
-  /** The files of the embedded store and its readable copies; absent: it has none. */
+  /** The files of the embedded store and its readable copies; absent: none. */
   filesDir?(fleet: Fleet): string;
-  /** Takes away what `open` does not. */
+  /** Removes everything that `open` does not. */
   remove(): Promise<void>;
 }
 
 export interface Ground {
   readonly name: string;
-  /** Processes that may work over it at once. */
+  /** Maximum number of processes over it. */
   readonly processes: number;
-  /** How much later than it says something may have happened: clocks apart, and units that waited for locks. */
+  /**
+   * How much later than recorded an event may have happened: clock differences, and transactions that waited
+   * for locks.
+   */
   readonly skewMs: number;
   fresh(): Promise<FreshStore>;
 }
@@ -44,13 +47,13 @@ export const EMBEDDED: Ground = {
   }),
 };
 
-/** Three processes over one PostgreSQL: each store is a schema of its own on the server at `address`. */
+/** Three processes over one PostgreSQL: each store is a schema on the server at `address`. */
 export function clusterGround(address: () => Promise<string>): Ground {
   return {
     name: "cluster",
     processes: 3,
-    // A claim carries the time at which its unit began, and may have waited for the locks of a process that
-    // stood still: as long as one is paused, and a second for the clocks.
+    // A claim carries the start time of its transaction, which may have waited for the locks of a paused
+    // process: as long as the pause, and a second for the clocks.
     skewMs: 7_000,
     async fresh() {
       const { url, schema } = freshSchema(await address());

@@ -1,5 +1,5 @@
-// What random stories of processes share: a process that dies in a world that goes on, and time that passes while
-// something is waited for. All of it is the seed's; only how long a test is patient is the machine's.
+// Shared parts of random stories of processes: a process that crashes while the world continues, and time
+// that passes during a wait. The seed decides everything except how long a test waits.
 
 import type { Timer, World } from "../../src/world.ts";
 import type { FakeWorld } from "./world.ts";
@@ -11,14 +11,14 @@ export interface Life {
   dead: boolean;
 }
 
-/** The world as one process sees it: once it is dead, none of its timers fires. */
+/** The world of one process: when it is dead, none of its timers fires. */
 export function worldOf(world: World, life: Life): World {
   const { clock } = world;
   const at = (atMs: number, fire: () => void): Timer => clock.at(atMs, () => life.dead || fire());
   return { ...world, clock: { ...clock, at } };
 }
 
-/** Resolves when so much of the world's time has passed, or at the abort. */
+/** Resolves when this much of the world's time has passed, or at the abort. */
 export function pauseIn({ clock }: World, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     clock.at(clock.now() + ms, resolve);
@@ -26,7 +26,7 @@ export function pauseIn({ clock }: World, ms: number, signal?: AbortSignal): Pro
   });
 }
 
-/** Lets time pass until something has come to its end, or the process that does it is dead. */
+/** Advances time until a promise has settled, or its process is dead. */
 export async function inTime(
   world: FakeWorld,
   life: Life,

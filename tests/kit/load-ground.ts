@@ -1,4 +1,4 @@
-// What a load stands on: a fleet whose agents have a token each, and a model that streams from a process of its own.
+// The fleet of a load, whose agents have a token each, and a model that streams from its own process.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import type { FreshStore, Ground } from "./grounds.ts";
 const MODEL = fileURLToPath(new URL("./load-model.ts", import.meta.url));
 /** How long an answer streams. */
 export const RUN_MS = 6_000;
-/** A client that reads everything has so much unread before it is closed. */
+/** Maximum unread data of a client before it is closed. */
 const BUFFERED_MAX_BYTES = 1024 * 1024;
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -24,9 +24,9 @@ export interface LoadOptions {
   readonly seconds: number;
   readonly clients: number;
   readonly sessions: number;
-  /** Between two pieces of an answer. Each piece is two events for each client of its session. */
+  /** Interval of the pieces of an answer. Each piece is two events for each client of its session. */
   readonly pieceMs: number;
-  /** What each process may keep in its heap, in MB: one that leaks more ends. Default: the runtime's own limit. */
+  /** Heap limit of each process in MB: one that leaks more ends. Default: the runtime's own limit. */
   readonly heapMb?: number;
   readonly report?: (line: string) => void;
 }
@@ -68,7 +68,7 @@ async function startModel(pieceMs: number): Promise<{ child: ChildProcess; url: 
   return { child, url: line.toString().trim() };
 }
 
-/** Opens the fleet and everything that it needs, and takes it all away again. */
+/** Opens the fleet with its parts, and removes it all again. */
 export async function onLoadFleet<T>(options: LoadOptions, work: (fleet: Fleet) => Promise<T>): Promise<T> {
   const root = mkdtempSync(join(tmpdir(), "parley-load-"));
   const model = await startModel(options.pieceMs);

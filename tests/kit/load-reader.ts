@@ -1,17 +1,17 @@
-// One WebSocket client of the load: says hello, counts what it is told, and can stop reading.
-// LR1: numbers of frames rise by one; numbers of a run's events rise by one, from 1 on unless it was under way
-//      when this client came; each run's end comes once.
+// One WebSocket client of the load: connects, counts its events, and can stop reading. Checks that frame
+// numbers rise by one, that the numbers of a run's events rise by one, from 1 unless the run began earlier,
+// and that each run's end comes once.
 
 import { WebSocket } from "ws";
 
 export interface ReaderTotals {
   events: number;
-  /** Frames, and events of a run, whose number was not the next one. */
+  /** Frames and run events whose number was not the next one. */
   gaps: number;
   /** Ends that came a second time. */
   twice: number;
   connects: number;
-  /** By close code: connections that were closed by the other side. */
+  /** By close code: connections that the other side closed. */
   readonly closes: Map<number, number>;
 }
 
@@ -21,7 +21,7 @@ export interface ReaderOptions {
   /** Sessions that the token covers, each with one run at a time. */
   readonly sessions: number;
   readonly totals: ReaderTotals;
-  /** Told of each end of a run, once. */
+  /** Called for each end of a run, once. */
   readonly onEnd?: (runId: string) => void;
   readonly onEvent?: (event: string, payload: Readonly<Record<string, unknown>>) => void;
 }
@@ -50,7 +50,7 @@ export class LoadReader {
   #requests = 0;
   /** Runs of this connection that were under way when it began. */
   #underWay = 0;
-  /** Runs whose end it was told, on whatever connection. */
+  /** Runs whose end it got, on any connection. */
   readonly ends = new Set<string>();
   connId = "";
 
@@ -58,7 +58,7 @@ export class LoadReader {
     this.#options = options;
   }
 
-  /** Connects. Resolves once the gateway has said hello. */
+  /** Connects. Resolves after the gateway's hello. */
   async join(): Promise<void> {
     const { url, token, totals } = this.#options;
     const socket = new WebSocket(url(), { perMessageDeflate: false });
@@ -128,7 +128,7 @@ export class LoadReader {
     return pending.promise;
   }
 
-  /** Stops reading the socket: what is sent to it piles up at the sender. */
+  /** Stops reading the socket, so that data piles up at the sender. */
   pause(): void {
     this.#socket?.pause();
   }
@@ -137,7 +137,7 @@ export class LoadReader {
     this.#socket?.resume();
   }
 
-  /** Resolves with the close code once the other side has closed. */
+  /** Resolves with the close code when the other side has closed. */
   closed(): Promise<number> {
     const socket = this.#socket;
     return new Promise((resolve) => {

@@ -1,15 +1,15 @@
-// The clients of the load, by what they do: write and read, only read, stop reading for a while, come and go, or
-// stop reading for good.
+// The clients of the load, by role: write and read, only read, stop reading for a while, come and go, or stop
+// reading for good.
 
 import type { Dice } from "./dice.ts";
 import { type Fleet, TOKEN } from "./fleet.ts";
 import { keyOf, sleep, TOKEN_OF_ALL, tokenOf } from "./load-ground.ts";
 import { LoadReader, type ReaderTotals } from "./load-reader.ts";
 
-/** Runs of a session between two resets: a transcript that only grows would be a load of its own. */
+/** Runs of a session between two resets: an ever-growing transcript would be a different load. */
 const RESET_EVERY = 12;
 const HISTORY_LIMIT = 100;
-/** A writer that hears nothing of its run for so long gives up. */
+/** Time after which a writer without events of its run gives up. */
 const RUN_MAX_MS = 120_000;
 
 /** A run that was written for. */
@@ -19,7 +19,7 @@ interface Sent {
   endedAt?: number;
 }
 
-/** What all clients of one load know. */
+/** State that all clients of one load share. */
 export interface Load {
   readonly luck: Dice;
   readonly fleet: Fleet;
@@ -61,14 +61,14 @@ export class OneReader extends LoadReader {
     this.joinedAt = performance.now();
   }
 
-  /** Ends of its session's runs that it should have been told of and was not. */
+  /** Ends of its session's runs that it should have received and did not. */
   missed(load: Load): number {
     const whole = (load.sent[this.session] ?? []).filter((sent) => sent.sentAt >= this.joinedAt);
     return whole.filter(({ key, endedAt }) => endedAt !== undefined && !this.ends.has(key)).length;
   }
 }
 
-/** Writes to its session again and again, each time when the run has ended. */
+/** Writes to its session again and again, each time after the end of the run. */
 export class Writer extends OneReader {
   readonly #load: Load;
   readonly #told = new Map<string, () => void>();
@@ -102,7 +102,7 @@ export class Writer extends OneReader {
   }
 }
 
-/** Stops reading for some seconds, now and then. */
+/** Stops reading for some seconds, at times. */
 export async function pauseNowAndThen(load: Load, reader: OneReader): Promise<void> {
   while (!load.over) {
     await sleep(2_000 + load.luck.below(6_000));
@@ -112,12 +112,12 @@ export async function pauseNowAndThen(load: Load, reader: OneReader): Promise<vo
   }
 }
 
-/** Ends that came while the client was away and that the history doesn't have. */
+/** Ends that came while the client was away and that the history does not have. */
 async function notInHistory(load: Load, reader: OneReader): Promise<number> {
   const { session } = reader;
   const [resets, ended] = [load.resets[session], (load.sent[session] ?? []).filter((sent) => sent.endedAt)];
   const page = await reader.request("chat.history", { sessionKey: keyOf(session), limit: HISTORY_LIMIT });
-  // It was begun anew meanwhile: of the runs before that the new transcript has none.
+  // The session was reset meanwhile: the new transcript does not have the earlier runs.
   if (resets !== load.resets[session]) return 0;
   const text = JSON.stringify(page.messages);
   const last = ended.slice(-RESET_EVERY + 1).filter((sent) => !isBeforeReset(load, session, sent.key));
@@ -128,7 +128,7 @@ function isBeforeReset(load: Load, session: number, key: string): boolean {
   return Number(key.split("-")[1]) <= (load.resets[session] ?? 0) * RESET_EVERY;
 }
 
-/** Leaves without a word, comes back, and reads what it missed. Returns how many ends it did not find. */
+/** Disconnects silently, reconnects, and reads what it missed. Returns how many ends it did not find. */
 export async function comeAndGo(load: Load, reader: OneReader): Promise<number> {
   let lost = 0;
   while (!load.over) {
@@ -142,13 +142,13 @@ export async function comeAndGo(load: Load, reader: OneReader): Promise<number> 
   return lost;
 }
 
-/** Tells who is connected to a process. */
+/** Returns who is connected to a process. */
 export interface Presence {
-  /** Resolves once this connection was there and is not any more. */
+  /** Resolves when this connection was there and is gone. */
   gone(connId: string): Promise<void>;
 }
 
-/** Reads every session, and then not at all, until it is closed; and again. */
+/** Reads every session, then stops until it is closed; and again. */
 export async function stopReading(
   load: Load,
   at: number,
@@ -169,7 +169,7 @@ export async function stopReading(
     })();
     await Promise.race([presence.gone(reader.connId), stop]);
     if (over) break;
-    // It was closed: what is on the way still comes, and then the reason.
+    // It was closed: pending data still arrives, then the close code.
     const closed = reader.closed();
     reader.resume();
     await closed;
@@ -177,7 +177,7 @@ export async function stopReading(
   reader.leave();
 }
 
-/** An operator that sees everything that it asks for: presence, status, resets. */
+/** An operator with full access: presence, status, resets. */
 export class Admin extends LoadReader implements Presence {
   readonly #seen = new Set<string>();
   readonly #waiting = new Map<string, () => void>();

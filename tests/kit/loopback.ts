@@ -1,21 +1,20 @@
-// Servers of tests on this machine: where they listen, and their end with all connections. Nothing of it needs a test
-// runner.
+// Servers of tests on this machine: their ports, and closing them with all connections. Needs no test runner.
 
 import { once } from "node:events";
 import { createServer as createHttpServer, type RequestListener } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 
-/** Below the range that the system gives out: nobody who asks for any port is given one of these. */
+/** Below the ephemeral range, so that no request for any port gets one of these. */
 const PORT_FIRST = 22_000;
 const PORT_COUNT = 10_000;
 
-/** Listens at this port, or at any; which it is. */
+/** Listens at this port, or at any; returns it. */
 export async function listenHere(server: Server, port = 0): Promise<number> {
   await once(server.listen(port, "127.0.0.1"), "listening");
   return (server.address() as AddressInfo).port;
 }
 
-/** A port at which nobody listens, and nobody comes to listen by chance. `first`: the lowest that it may be. */
+/** Returns a port at which no server listens or starts to listen by chance. `first`: the lowest candidate. */
 export async function freePort(first = PORT_FIRST): Promise<number> {
   for (;;) {
     const server = createServer();
@@ -34,7 +33,7 @@ export interface HttpHere {
   readonly port: number;
   /** Like `http://127.0.0.1:1234`. */
   readonly origin: string;
-  /** Breaks every connection; a second time does nothing. */
+  /** Breaks every connection. Safe to call twice. */
   close(): Promise<void>;
 }
 
@@ -52,7 +51,7 @@ export async function serveHttp(listener: RequestListener, wantedPort = 0): Prom
   };
 }
 
-/** A server that takes connections and never says a word: with https, none is ever made. */
+/** A server that accepts connections and never answers: with https, none is ever established. */
 export interface DeafServer {
   /** Like `https://127.0.0.1:1234`. */
   readonly url: string;

@@ -1,5 +1,5 @@
-// Owns the death of a process as the store sees it: from one moment on nothing of it is read or written, or,
-// while it is only paused, nothing happens until it goes on.
+// Simulates the death of a process at the store: after it, nothing is read or written. A paused process's
+// operations wait until it continues.
 
 import { StoreProblem } from "../../src/store/problems.ts";
 import type { Db, Store } from "../../src/store/sql.ts";
@@ -8,23 +8,23 @@ import type { Timer, World } from "../../src/world.ts";
 export interface MortalProcess {
   readonly store: Store;
   readonly world: World;
-  /** As by SIGKILL: what is under way ends nowhere, and no timer fires any more. */
+  /** Like SIGKILL: pending operations never end, and no timer fires. */
   die(): void;
-  /** As by SIGSTOP and SIGCONT: statements and timers wait. */
+  /** Like SIGSTOP and SIGCONT: statements and timers wait. */
   pause(): void;
   goOn(): void;
-  /** The next commit of a transaction is done, and its answer is lost. */
+  /** The next commit of a transaction is made, and its answer is lost. */
   loseNextAnswer(): void;
 }
 
-/** One process over a store: what it does goes through a gate that can be shut. */
+/** One process over a store: its operations pass a gate that can be closed. */
 export function mortalProcess(store: Store, world: World): MortalProcess {
   let dead = false;
   let gate: { promise: Promise<void>; resolve: () => void } | undefined;
   let losesAnswer = false;
   const pass = async (): Promise<void> => {
     while (gate !== undefined && !dead) await gate.promise;
-    // A dead process waits for ever, and nobody waits for it.
+    // A dead process's operation never settles.
     if (dead) await new Promise<never>(() => {});
   };
   const at = (atMs: number, fire: () => void, keep?: "alive"): Timer =>
@@ -32,7 +32,7 @@ export function mortalProcess(store: Store, world: World): MortalProcess {
   const isHalted = (): boolean => gate !== undefined || dead;
   const shared = store.shared;
   const db = gated(store.db, pass);
-  // Without a read worker every read goes through `db`, where it stops at the gate.
+  // Without a read worker every read goes through `db`, and stops at the gate.
   const { readWorker: _, ...alone } = store;
   return {
     world: { ...world, clock: { ...world.clock, at } },
@@ -95,7 +95,7 @@ function mortal(
     await pass();
     return transaction(async (tx) => {
       const result = await work(tx);
-      // A paused process holds no transaction open here: the database would end it by its time-out.
+      // A paused process holds no transaction open here, because the database would end it by its time-out.
       if (isHalted())
         throw new StoreProblem("io", "store", { detail: "the process stopped in a transaction" });
       return result;

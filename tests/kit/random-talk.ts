@@ -1,5 +1,5 @@
-// People, agents and a channel of a random story: who talks to whom, and what is done to their sessions. For one process
-// in held time and for several in real time alike.
+// People, agents and a channel of a random story: who talks to whom, and actions on their sessions. For one
+// process in simulated time and for several in real time.
 
 import type { DeliveryOutcome } from "../../src/channels/channel.ts";
 import { deleteSession, resetSession } from "../../src/flows/lifecycle.ts";
@@ -16,7 +16,7 @@ const CHATS = ["agent:main:chat:one", "agent:research:chat:two"];
 export const KEYS: readonly string[] = [...MAIN, ...CHATS];
 export const LIMITS = { maxPingPongTurns: 3, maxHops: 5, maxChainRuns: 14 };
 
-/** Makes those sessions that a start doesn't make. */
+/** Makes the sessions that a start does not make. */
 export async function makeChats(store: Store): Promise<void> {
   await store.transaction(async (tx) => {
     for (const key of CHATS) {
@@ -28,16 +28,16 @@ export async function makeChats(store: Store): Promise<void> {
 
 export interface Talk {
   readonly seed: number;
-  /** Chance of the people and of the channel. */
+  /** Random choices of the people and of the channel. */
   readonly dice: Dice;
-  /** Runs that somebody was told of. */
+  /** Runs that were reported to a caller. */
   readonly accepted: string[];
   /** By session: lane numbers in the order in which turns began. */
   readonly begun: Map<string, number[]>;
   /** How long an agent may wait for another, in seconds. */
   readonly waitSeconds: readonly number[];
   pause(ms: number, signal?: AbortSignal): Promise<void>;
-  /** What a sender was given, by call. */
+  /** The sender's result, by call. */
   told(callId: string, result: Record<string, unknown>): void;
 }
 
@@ -54,7 +54,7 @@ async function askOther(talk: Talk, actor: Actor, luck: Dice, name: string): Pro
   await handle.append({ ...facts, id: `result-${id}`, content: text, timestamp: 1 });
 }
 
-/** A turn whose choices depend on the run alone, so that a later attempt makes the same ones. */
+/** A turn whose choices depend only on the run, so that a later attempt makes the same ones. */
 async function act(talk: Talk, actor: Actor): Promise<string> {
   const { handle } = actor;
   const { runId } = handle.run;
@@ -86,7 +86,7 @@ function channelOf({ dice: roll }: Talk): () => DeliveryOutcome {
   };
 }
 
-/** Who acts in an app of the story. `around`: put around each turn. */
+/** The actors of a story's app. `around`: wraps each turn. */
 export function cast(
   talk: Talk,
   around: (actor: Actor, act: () => Promise<string>) => Promise<string> = (_, act) => act(),
@@ -105,7 +105,7 @@ export function cast(
   };
 }
 
-/** One thing that a person does. What the store or a missing session refuses is refused. */
+/** One action of a person. Refusals by the store or for a missing session are ignored. */
 export async function doSomething({ dice: roll, accepted }: Talk, app: FlowApp): Promise<void> {
   const key = roll.of(KEYS);
   const session = await getSession(app.store.db, key);
@@ -121,7 +121,7 @@ export async function doSomething({ dice: roll, accepted }: Talk, app: FlowApp):
     const timeoutMs = roll.chance(0.2) ? roll.below(50) + 1 : 0;
     accepted.push((await app.tell(key, "from a person", { timeoutMs })).runId);
   } else if (what < 12) {
-    // Nobody awaits this one: a caller may be gone long before it is answered.
+    // No one awaits this: the caller may be gone before it is answered.
     void app.send(key, roll.of(KEYS), "from an operator", roll.of([0, 0.02, 1])).catch(() => undefined);
   } else if (what < 15) {
     const runs = await app.runs(key);

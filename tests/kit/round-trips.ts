@@ -1,11 +1,11 @@
-// Counts what this process sends to PostgreSQL, at the driver: a statement that is sent while others of its connection have no
-// answer yet travels with them, any other one is a round trip of its own.
+// Counts what this process sends to PostgreSQL, at the driver. A statement that is sent while others of its
+// connection have no answer yet shares their round trip; any other one is a separate round trip.
 
 import pg from "pg";
 
 export interface Sent {
   readonly text: string;
-  /** False: it travels with one before it. */
+  /** False: it shares the round trip of an earlier one. */
   readonly isTrip: boolean;
   /** Between the begin of a transaction and its commit, both included. */
   readonly inTransaction: boolean;
@@ -14,7 +14,7 @@ export interface Sent {
 export interface TripCounter {
   /** Returns the statements sent since the last call. */
   take(): Sent[];
-  /** Counts no longer. */
+  /** Stops counting. */
   stop(): void;
 }
 
@@ -25,7 +25,7 @@ interface Link {
 
 const ENDS = ["commit", "rollback"];
 
-/** Counts from now on, on whatever connection. */
+/** Starts counting, on all connections. */
 export function countTrips(): TripCounter {
   let sent: Sent[] = [];
   const links = new WeakMap<object, Link>();

@@ -1,4 +1,4 @@
-// A gateway that says what the test says: for what a real one does too rarely, too late or never.
+// A gateway controlled by the test, for answers that a real one gives too rarely, too late or never.
 
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -16,9 +16,9 @@ export interface ScriptedGateway {
   readonly url: string;
   /** The next request after `connect`; waits for it. */
   request(): Promise<Request>;
-  /** To every client that has connected. */
+  /** Sends to every client that has connected. */
   event(event: string, payload: unknown): void;
-  /** Hangs up on everybody; they may come again. */
+  /** Closes all connections; clients may reconnect. */
   hangUp(): void;
 }
 

@@ -1,4 +1,5 @@
-// Engine, flows, tools and outbox on a real store, with one actor in place of every model: a play says what each session does.
+// Engine, flows, tools and outbox on a real store, with one actor in place of every model: a play defines the
+// turns of each session.
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
@@ -51,7 +52,7 @@ export interface Turn {
   tool(name: string, args: Record<string, unknown>, call?: string): Promise<ToolResult>;
 }
 
-/** What a session answers. A throw fails its run. */
+/** The answer of a session. A throw fails its run. */
 export type SpawnPlay = (turn: Turn) => Promise<string> | string;
 
 type OpenThread = NonNullable<Channel["openThread"]>;
@@ -60,17 +61,17 @@ export interface SpawnAppOptions {
   readonly settings: Settings;
   readonly play: SpawnPlay;
   readonly dir?: string;
-  /** A store that is open already. Default: one in `dir`. */
+  /** An open store. Default: one in `dir`. */
   readonly disk?: Store;
   readonly world?: World;
   readonly crash?: CrashPoint;
-  /** What the channel says to an attempt. Default: sent. */
+  /** The channel's answer to an attempt. Default: sent. */
   readonly channel?: () => DeliveryOutcome;
-  /** Beside webchat. */
+  /** Channels besides webchat. */
   readonly channels?: readonly Channel[];
   /** How the channel `discord` makes threads. Default: it makes none. */
   readonly openThread?: OpenThread;
-  /** The test stops this app itself, or lets it die. */
+  /** The test stops this app itself, or crashes it. */
   readonly dies?: boolean;
 }
 
@@ -91,7 +92,7 @@ export interface SpawnApp {
   quiet(): Promise<void>;
   isQuiet(): Promise<boolean>;
   crashed(): Promise<void>;
-  /** A planned end of the process. */
+  /** Stops the process as planned. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -151,7 +152,7 @@ async function playTurn(parts: Parts, handle: LaneHandle): Promise<EndFacts> {
     if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
     return { state: "ok", reply };
   } catch (error) {
-    // As by a tool that met it: the turn is made again where its transcript ends.
+    // Thrown like from a tool: the turn is made again where its transcript ends.
     if (error instanceof StoreProblem) throw error;
     if (error instanceof LostLane || handle.signal.aborted) throw error;
     return { state: "error", code: "run_failed", error: (error as Error).message };
@@ -290,20 +291,20 @@ export async function openSpawnApp(options: SpawnAppOptions): Promise<SpawnApp> 
   };
 }
 
-/** A story that is told up to a crash, and finished by the next process. */
+/** A story that runs until a crash, and is finished by the next process. */
 export interface CrashStory {
   readonly app: Omit<SpawnAppOptions, "dir" | "crash">;
   /** Rejects when the crash comes first. */
   begin(app: SpawnApp): Promise<unknown>;
-  /** Checks that must hold once everything has ended. */
+  /** Checks after everything has ended. */
   check(app: SpawnApp): Promise<void>;
 }
 
-/** Tells a story with one crash. False: it was over before that commit. */
+/** Plays a story with one crash. False: it was over before that commit. */
 export async function crashIn(story: CrashStory, point: CrashPoint): Promise<boolean> {
   const dir = temporaryFolder();
   const first = await openSpawnApp({ ...story.app, dir, crash: point }).catch(() => undefined);
-  // Died while it opened: nothing was accepted yet.
+  // Crashed while it opened: nothing was accepted yet.
   if (first === undefined) return true;
   await story.begin(first).catch(() => {});
   if (!(await diesAtWork(first))) return false;

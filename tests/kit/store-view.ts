@@ -1,4 +1,4 @@
-// What a test sees of a store from outside: whether something in it is left to do, what its sessions' transcripts say.
+// Reads a store from outside: whether work is left, and the transcripts of its sessions.
 
 import { textOf } from "../../src/core/message.ts";
 import type { Run } from "../../src/core/run.ts";
@@ -25,7 +25,7 @@ export async function isQuiet(db: Db): Promise<boolean> {
   return flow === undefined && (await pending.executeTakeFirst()) === undefined;
 }
 
-/** Resolves once it is so. */
+/** Resolves when that is true. */
 export async function untilQuiet(db: Db, isSo: (db: Db) => Promise<boolean> = isQuiet): Promise<void> {
   const deadline = Date.now() + PATIENCE_MS;
   await until(async () => {
@@ -35,7 +35,7 @@ export async function untilQuiet(db: Db, isSo: (db: Db) => Promise<boolean> = is
   });
 }
 
-/** A transcript, a line a message. */
+/** Returns a transcript, one line for each message. */
 export async function linesOf(db: Db, sessionId: string): Promise<string[]> {
   const page = await readHistory(db, { sessionId, limit: ROWS_MAX, includeTools: true });
   if (!page.ok) throw new Error(page.error);

@@ -1,5 +1,5 @@
-// A model that does what the messages say, for stories in which sessions talk: a message `do:[calls]` makes
-// these calls, side by side, and then answers with what came of them; any other is answered with an echo.
+// A model that follows the messages, for stories in which sessions talk: for a message `do:[calls]` it makes
+// these calls in parallel and answers with their results; it echoes any other message.
 
 import { type Entry, isCompaction, type Message, textOf } from "../../src/core/message.ts";
 import { HEADING } from "../../src/core/turn-rules.ts";
@@ -12,7 +12,7 @@ import {
 
 const isMessage = (entry: Entry): entry is Message => !isCompaction(entry);
 
-/** A message that has its reader make these calls. */
+/** Returns a message that makes its reader make these calls. */
 export function doing(...calls: ScriptedCall[]): string {
   return `do:${JSON.stringify(calls)}`;
 }
@@ -25,7 +25,7 @@ export function spawning(task: string, more: Record<string, unknown> = {}): Scri
   return { name: "sessions_spawn", arguments: { task, ...more } };
 }
 
-/** What the result of a call is worth telling. */
+/** Returns the relevant part of a call's result. */
 function gistOf(text: string): string {
   const { reply, code, status } = JSON.parse(text) as Record<string, string>;
   return reply ?? code ?? status ?? "";
@@ -45,7 +45,7 @@ function answer(system: string, entries: readonly Entry[]): ScriptedAnswer {
   return calls === undefined ? `echo ${input}` : { toolCalls: JSON.parse(calls) as ScriptedCall[] };
 }
 
-/** `holds`: asked with each input; what it returns is waited for. */
+/** `holds`: called with each input; its promise is awaited. */
 export function talkingModel(holds?: (input: string) => Promise<void> | undefined): ScriptedModel {
   return scriptedModel(async ({ system, entries }) => {
     const input = entries.filter(isMessage).findLast((message) => message.role === "user");

@@ -1,15 +1,15 @@
-// Owns how a test waits for what nothing announces.
+// Polling for tests, for states that no event announces.
 
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 
-/** Looks without a pause: what needs no more than the event loop is seen at once. */
+/** First tries without a pause: a state that only needs the event loop is seen at once. */
 const QUICK_LOOKS = 10;
 const PAUSE_MAX_MS = 10;
 
 /**
- * Resolves with what `look` finds, once that is neither false nor undefined. Looks less often as time passes: a wait
- * without a pause would take the processor from the work that it waits for. A test that waits for ever fails by its
- * own time limit.
+ * Resolves with the result of `look` when it is neither false nor undefined. Polls less often as time passes,
+ * because polling without a pause would take the processor from the awaited work. A test that waits for ever
+ * fails by its own time limit.
  */
 export async function until<T>(look: () => T | Promise<T>): Promise<Exclude<T, false | undefined>> {
   for (let looks = 1; ; looks += 1) {

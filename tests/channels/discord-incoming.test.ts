@@ -162,7 +162,7 @@ test("an edit is a change by its author, not a link preview or a pin", async () 
   expect(new Set(heard.map(({ edit }) => edit)).size).toBe(3);
 });
 
-test("DM1: files are read from Discord alone, without the token, without a redirect", async () => {
+test("DM1: reads files only from Discord, without the token and without redirects", async () => {
   const asked: string[] = [];
   const elsewhere = createServer((request, response) => {
     asked.push(request.url ?? "");
@@ -196,7 +196,7 @@ test("DM1: files are read from Discord alone, without the token, without a redir
   expect(files.map(({ authorization }) => authorization)).toEqual([undefined]);
 });
 
-test("DS1: the menu of commands is written when it differs, and only then", async () => {
+test("DS1: writes the command menu only when it differs", async () => {
   const server = await startDiscord();
   const writes = () => server.asked.filter(({ method }) => method === "PUT").length;
   const reads = () =>
@@ -212,7 +212,7 @@ test("DS1: the menu of commands is written when it differs, and only then", asyn
   expect(writes()).toBe(2);
 });
 
-test("DS2: a menu that can't be written keeps nobody from being heard", async () => {
+test("DS2: receives messages even if the menu can't be written", async () => {
   const server = await startDiscord();
   server.fault(
     /applications/,
@@ -224,7 +224,7 @@ test("DS2: a menu that can't be written keeps nobody from being heard", async ()
   expect(await said(ground)).toMatchObject([{ text: "hello" }]);
 });
 
-test("a command of the menu is a message, and is answered there once it is stored", async () => {
+test("a menu command is a message, and is acknowledged after it is stored", async () => {
   const ground = await listeningDiscord();
   const { server, host } = ground;
   const call = (more: Json = {}) => {

@@ -128,7 +128,7 @@ const sending = (to: string, text = "x") => ({
 });
 
 describe("iMessage: its program", () => {
-  test("IC1: after its end it is started again, and goes on behind what was stored", async () => {
+  test("IC1: restarts after exit and resumes after the last stored message", async () => {
     const { desk, heard, host } = await listening();
     desk.add(row({ text: "one" }));
     await heard(1);
@@ -140,7 +140,7 @@ describe("iMessage: its program", () => {
     expect(desk.programs()).toBe(1);
   });
 
-  test("IC1: a first message that could not be stored before the end is read again", async () => {
+  test("IC1: reads a first message again that could not be stored before the exit", async () => {
     const { desk, heard, host, accounts } = await listening();
     host.failing = 6;
     desk.add(row({ text: "the first" }));
@@ -150,7 +150,7 @@ describe("iMessage: its program", () => {
     await expect.poll(() => desk.watches()).toBe(1);
   });
 
-  test("IC2: what comes faster than it is stored is read again, in order, none left out", async () => {
+  test("IC2: reads messages again that arrive faster than they are stored, in order, without a gap", async () => {
     const host = recordingHost();
     const { desk, heard } = await listening({}, host);
     const big = "x".repeat(500_000);
@@ -162,7 +162,7 @@ describe("iMessage: its program", () => {
     expect(desk.resumed.length).toBeGreaterThan(1);
   });
 
-  test("a program that is not there is a lasting problem, in words; text waits", async () => {
+  test("a missing program is a lasting problem with a clear message; texts wait", async () => {
     const host = recordingHost();
     const channel = openIMessage([account(["/nowhere/imsg", "rpc"])], host);
     const accounts = await listenAt(channel, host);
@@ -171,7 +171,7 @@ describe("iMessage: its program", () => {
     expect(await channel.test?.("default")).toMatchObject({ ok: false });
   });
 
-  test("IP1, IP3: one that ends at once is told with its last words, and without its secrets", async () => {
+  test("IP1, IP3: reports a program that exits at once with its last output, without secrets", async () => {
     const world = fakeWorld({ clock: "real" });
     const host = { ...recordingHost(), world };
     const desk = await startImsgDesk();
@@ -186,7 +186,7 @@ describe("iMessage: its program", () => {
     await channel.close?.();
   });
 
-  test("IP4: closing ends it, also in the middle of a request", async () => {
+  test("IP4: closing stops the program, also during a request", async () => {
     const host = recordingHost();
     const { desk, channel } = await ground(host);
     await channel.test?.("default");
@@ -197,7 +197,7 @@ describe("iMessage: its program", () => {
     expect(desk.programs()).toBe(0);
   });
 
-  test("what several ask for at once is one program", async () => {
+  test("concurrent callers share one program", async () => {
     const { desk, channel } = await ground(recordingHost());
     const outcomes = await Promise.all(
       [1, 2, 3, 4].map((part) => channel.deliver(sending(ADA, `part ${part}`))),
@@ -209,7 +209,7 @@ describe("iMessage: its program", () => {
 });
 
 describe("iMessage: what comes in", () => {
-  test("IM1: lines of any kind are passed over and never stop the account", async () => {
+  test("IM1: skips invalid lines without stopping the account", async () => {
     const { desk, heard, accounts } = await listening();
     const told = (message: unknown, subscription = 1) =>
       desk.raw(
@@ -244,7 +244,7 @@ describe("iMessage: what comes in", () => {
     expect(desk.resumed.length).toBe(1);
   });
 
-  test("IM2: own messages, reactions and what nobody said are nothing", async () => {
+  test("IM2: ignores own messages, reactions and notices", async () => {
     const { desk, heard } = await listening();
     desk.add(row({ text: "mine", is_from_me: true }));
     desk.add(row({ text: "Loved an image", is_reaction: true }));
@@ -253,7 +253,7 @@ describe("iMessage: what comes in", () => {
     expect((await heard(1)).map(({ text }) => text)).toEqual(["a real one"]);
   });
 
-  test("IM3: a name in a group is a call, as a word of its own; so is an answer to the agent", async () => {
+  test("IM3: the name as a separate word, or a reply to the agent, is a mention in a group", async () => {
     const { desk, heard } = await listening();
     const group = (text: string, more: object = {}) => desk.add(row({ ...IN_GROUP, text, ...more }));
     group("parley, what is new?");
@@ -273,7 +273,7 @@ describe("iMessage: what comes in", () => {
     expect(answer?.quoted).toEqual({ text: "I think so" });
   });
 
-  test("what is answered but no longer in the chat's newest is what the program says of it, or nothing", async () => {
+  test("a quoted message that is not among the newest is the program's text of it, or missing", async () => {
     const { desk, heard } = await listening();
     desk.add(
       row({ text: "yes", reply_to_guid: "long-gone", reply_to_text: "an old one", reply_to_sender: ADA }),
@@ -284,7 +284,7 @@ describe("iMessage: what comes in", () => {
     expect(second?.quoted).toBeUndefined();
   });
 
-  test("recordings, stickers, polls and files that are not there", async () => {
+  test("reads recordings, stickers, polls and missing files", async () => {
     const { desk, heard } = await listening();
     const voice = {
       uti: "com.apple.coreaudio-format",
@@ -312,7 +312,7 @@ describe("iMessage: what comes in", () => {
 });
 
 describe("iMessage: what goes out", () => {
-  test("a person by the handle, a group by its id, and nobody by anything else", async () => {
+  test("finds a person by the handle and a group by its id, and rejects other recipients", async () => {
     const { desk, channel } = await ground(recordingHost());
     for (const to of [ADA, "ada@example.org", GROUP]) {
       expect(await channel.deliver(sending(to, "**hi** [here](https://e.org)"))).toEqual({ kind: "sent" });
@@ -329,7 +329,7 @@ describe("iMessage: what goes out", () => {
     await channel.close?.();
   });
 
-  test("I5: only what the program says did not leave is tried again", async () => {
+  test("I5: retries only a text that the program reports as not sent", async () => {
     const { desk, channel } = await ground(recordingHost());
     const error = async (code: number, data?: unknown): Promise<string> => {
       desk.next({ kind: "error", code, message: "it failed", data });
@@ -345,7 +345,7 @@ describe("iMessage: what goes out", () => {
     await channel.close?.();
   });
 
-  test("a program that is blocked by an earlier text is started anew", async () => {
+  test("restarts a program that is blocked by an earlier text", async () => {
     const { desk, channel, heard } = await listening();
     desk.next({ kind: "error", code: -32004, message: "Mutation lane blocked", data: { retry_safe: true } });
     expect(await channel.deliver(sending(ADA))).toMatchObject({ kind: "retry" });

@@ -27,7 +27,7 @@ describe("messages of a moment", () => {
     );
   });
 
-  test("end after five pauses, whatever still comes", async () => {
+  test("end after five pauses, even if messages still arrive", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     for (let at = 0; at < 8; at += 1) {
@@ -58,7 +58,7 @@ describe("messages of a moment", () => {
     expect(await app.runs(MAIN)).toHaveLength(1);
   });
 
-  test("so many that they would be too much are several runs; nothing is lost", async () => {
+  test("become several runs if they are too many; nothing is lost", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     for (let at = 0; at < 120; at += 1) await receive(said(`<${at}>`));
@@ -68,7 +68,7 @@ describe("messages of a moment", () => {
     expect((await app.runs(MAIN)).length).toBe(3);
   });
 
-  test("long ones are not cut for being joined: they are runs of their own, in order", async () => {
+  test("stay whole if they are long: each is a separate run, in order", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     for (const letter of ["a", "b", "c"]) await receive(said(letter.repeat(200_000)));
@@ -81,7 +81,7 @@ describe("messages of a moment", () => {
     ]);
   });
 
-  test("I2: what waits at a restart becomes a run after it", async () => {
+  test("I2: become a run after a restart", async () => {
     const dir = temporaryFolder();
     const world = fakeWorld();
     const first = await open({ dir, world }, slow());
@@ -94,7 +94,7 @@ describe("messages of a moment", () => {
 });
 
 describe("edits", () => {
-  test("of a message that waits are put in its place", async () => {
+  test("of a waiting message replace it", async () => {
     const world = fakeWorld();
     const { app, receive } = await open({ world }, slow());
     const message = said("meet at 5");
@@ -105,7 +105,7 @@ describe("edits", () => {
     expect((await app.texts(MAIN))[0]).toBe("user: meet at 6\n\nand bring cake");
   });
 
-  test("of a message that was taken are a message that says so; one that changes nothing is none", async () => {
+  test("of a processed message are a message that says so; one without a change is ignored", async () => {
     const { app, receive } = await open();
     const message = said("meet at 5");
     await receive(message);
@@ -120,7 +120,7 @@ describe("edits", () => {
     ]);
   });
 
-  test("of something that was not taken are read as a message; what they changed is late after them", async () => {
+  test("of an unknown message are read as a message; the original is late after them", async () => {
     const { app, receive } = await open();
     const message = saidInGroup("@bot look", { mentioned: true, edit: "1" });
     await receive(message);
@@ -131,7 +131,7 @@ describe("edits", () => {
   });
 });
 
-test("messages are forgotten when they are old, but not those that wait", async () => {
+test("old messages are deleted, but not waiting ones", async () => {
   const world = fakeWorld();
   const { app, receive } = await open({ world }, slow());
   await receive(said("a"));

@@ -12,7 +12,7 @@ import { MAIN, open, slow } from "./inbound-kit.ts";
 
 const LONG_MS = 600_000;
 
-test("BU1: a command in one process takes what another one is just keeping, or leaves it its date", async () => {
+test("BU1: a command takes a message that another process is storing, or leaves its deadline", async () => {
   const { store, url, dispose } = await openPostgresStore();
   cleanup(dispose);
   const world = sharedWorld(store, quietWorld());

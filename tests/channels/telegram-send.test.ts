@@ -55,14 +55,14 @@ test("TX1: markup becomes entities: every kind, counted as Telegram counts", () 
   expect(entities[5]).toMatchObject({ url: "https://example.org/?a=1" });
 });
 
-test("an address that Telegram leads nobody to is written out, and the marks behind it stay in place", () => {
+test("writes out a URL that Telegram can't link, and keeps later marks in place", () => {
   expect(shownAs("write [to us](mailto:a@example.org) **now**")).toEqual({
     text: "write to us (mailto:a@example.org) now",
     marks: [["bold", "now"]],
   });
 });
 
-test("TX2: markup that grows too long, or is all there is, goes as it was written", () => {
+test("TX2: sends text as written if it would be too long or empty without its markup", () => {
   const list = "- a\n".repeat(999);
   expect(telegramText(list).text.length).toBeLessThanOrEqual(4_096);
   const table = `| a |\n|---|\n${"|x|\n".repeat(900)}`;
@@ -73,13 +73,13 @@ test("TX2: markup that grows too long, or is all there is, goes as it was writte
   expect(telegramText("[](#)").text.trim()).not.toBe("");
 });
 
-test("more entities than Telegram shows are left out at the end, not in the middle", () => {
+test("drops entities over Telegram's limit at the end, not in the middle", () => {
   const { entities } = telegramText("**b** ".repeat(150));
   expect(entities).toHaveLength(100);
   expect(entities.map(({ offset }) => offset)).toEqual(entities.map((_, index) => index * 2));
 });
 
-test("TS3: links are not looked up by the platform, and no markup is left to be parsed", async () => {
+test("TS3: disables link previews, and leaves no markup to parse", async () => {
   const { deliver, server } = await ground();
   expect(await deliver(to(DIRECT), "see https://example.org/?secret=1 and _x")).toEqual({ kind: "sent" });
   const [sent] = server.sent;
@@ -88,7 +88,7 @@ test("TS3: links are not looked up by the platform, and no markup is left to be 
   expect(sent?.text).toBe("see https://example.org/?secret=1 and _x");
 });
 
-test("text with entities that are refused goes without them, once", async () => {
+test("sends a text once without entities that were refused", async () => {
   const { deliver, server } = await ground();
   server.upsets.push({ answer: failed(400, "Bad Request: can't parse entities: unsupported URL protocol") });
   expect(await deliver(to(DIRECT), "**bold**")).toEqual({ kind: "sent" });
@@ -97,7 +97,7 @@ test("text with entities that are refused goes without them, once", async () => 
   expect(await deliver(to(DIRECT), "plain")).toMatchObject({ kind: "refused" });
 });
 
-test("a topic is written into; the general one has no id of its own", async () => {
+test("writes into a topic; the general one has no id", async () => {
   const { deliver, server } = await ground();
   expect(await deliver(to(FORUM, String(TOPIC)))).toEqual({ kind: "sent" });
   expect(await deliver(to(FORUM, "1"))).toEqual({ kind: "sent" });
@@ -116,7 +116,7 @@ test.each([
   ["../getMe", "is not a Telegram chat"],
   ["9".repeat(300), "is not a Telegram chat"],
   ["1001\u202e", "is not a Telegram chat"],
-])("a route to what is no chat is refused, and nothing is asked: %j", async (chat, part) => {
+])("refuses a route to an invalid chat without a request: %j", async (chat, part) => {
   const { deliver, server } = await ground();
   const outcome = await deliver(to(chat));
   expect(outcome).toMatchObject({ kind: "refused", error: expect.stringContaining(part) });
@@ -124,7 +124,7 @@ test.each([
   expect(server.calls).toEqual([]);
 });
 
-test("a topic that is no number is refused; a route without an account is the first account's", async () => {
+test("refuses a topic that is not a number; a route without an account uses the first one", async () => {
   const { deliver } = await ground();
   expect(await deliver(to(FORUM, "general"))).toMatchObject({ kind: "refused" });
   expect(await deliver(to(DIRECT))).toEqual({ kind: "sent" });
@@ -180,7 +180,7 @@ test.each([
   [10_000_000, 86_400_000],
   [-5, undefined],
   ["soon", undefined],
-])("how long a limit lasts is bounded: %j s", async (retry_after, afterMs) => {
+])("the pause of a limit is bounded: %j s", async (retry_after, afterMs) => {
   const { deliver, server } = await ground();
   server.upsets.push({ answer: failed(429, "Too Many Requests", { retry_after }) });
   const outcome = await deliver(to(DIRECT));
@@ -188,7 +188,7 @@ test.each([
   expect(outcome.kind === "retry" && outcome.afterMs).toBe(afterMs);
 });
 
-test("TB2: the token is in no outcome, whatever the server repeats", async () => {
+test("TB2: no outcome holds the token, even if the server repeats it", async () => {
   const { deliver, server } = await ground();
   server.upsets.push({
     answer: failed(400, `Bad Request: /bot${TOKEN}/sendMessage\n\u001b]0;x\u0007${"y".repeat(9_999)}`),
@@ -199,7 +199,7 @@ test("TB2: the token is in no outcome, whatever the server repeats", async () =>
   expect(error.length).toBeLessThan(300);
 });
 
-test("HX1: an answer that never comes is no failure that is certain; it is not waited for without end", async () => {
+test("HX1: a missing answer times out, and the failure is not certain", async () => {
   const world = fakeWorld();
   const asked = Promise.withResolvers<void>();
   const silent = createServer((socket) => {
@@ -221,7 +221,7 @@ test("HX1: an answer that never comes is no failure that is certain; it is not w
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("HX1: where nobody has proven to be the server, nothing was sent: it is tried again", async () => {
+test("HX1: sends nothing to an unverified server, and retries", async () => {
   const { server } = await ground();
   const channel = await openTelegram([account(server.url.replace("http:", "https:"))], recordingHost());
   cleanup(() => channel.close?.());
@@ -232,7 +232,7 @@ test("HX1: where nobody has proven to be the server, nothing was sent: it is tri
   expect(server.calls).toEqual([]);
 });
 
-test("HX4: an address that is none is told without it", async () => {
+test("HX4: reports an invalid address without showing it", async () => {
   const channel = await openTelegram([account("http://[bad")], recordingHost());
   cleanup(() => channel.close?.());
   const outcome = await channel.deliver(outgoing(to(DIRECT), "hello"));
@@ -242,7 +242,7 @@ test("HX4: an address that is none is told without it", async () => {
   });
 });
 
-test("TB4: a kept connection that the server closes costs no text its certainty", async () => {
+test("TB4: a kept connection that the server closes makes no delivery uncertain", async () => {
   const { deliver, server, platform } = await ground();
   for (let count = 0; count < 3; count += 1) expect(await deliver(to(DIRECT))).toEqual({ kind: "sent" });
   await platform.goAway();
@@ -259,7 +259,7 @@ test("an answer without end is cut off", async () => {
   });
 });
 
-test("that somebody is writing is shown in the topic, the general one too; failures are nobody's concern", async () => {
+test("shows typing in the topic, also in the general one, and ignores failures", async () => {
   const { channel, server } = await ground();
   await channel.typing?.(to(DIRECT));
   await channel.typing?.(to(FORUM, String(TOPIC)));
@@ -275,7 +275,7 @@ test("that somebody is writing is shown in the topic, the general one too; failu
   await channel.typing?.(to(DIRECT));
 });
 
-test("in a forum a conversation gets a topic of its own, that text then goes to", async () => {
+test("in a forum a conversation gets its own topic, and its text goes there", async () => {
   const { channel, deliver, server } = await ground();
   const title = `Fix   the\nbuild ${"long ".repeat(60)}`;
   const opened = await channel.openThread?.({ ...to(FORUM, String(TOPIC)), accountId: "default" }, title);
@@ -292,7 +292,7 @@ test("in a forum a conversation gets a topic of its own, that text then goes to"
   expect(nameless).toMatchObject({ ok: true });
 });
 
-test("where there are no topics the chat itself is taken", async () => {
+test("uses the chat itself if there are no topics", async () => {
   const { channel, server } = await ground();
   expect(await channel.openThread?.(to(GROUP), "x")).toEqual({
     ok: true,
@@ -318,7 +318,7 @@ test("a topic that can't be made says what is missing", async () => {
   expect(await channel.openThread?.(to(FORUM), "x")).toMatchObject({ ok: false, code: "channel_failed" });
 });
 
-test("a test of an account tells the bot's name and what it does not see; of another, which there are", async () => {
+test("an account's test returns the bot's name and its privacy mode; for an unknown account, the valid ones", async () => {
   const { channel, server } = await ground();
   const tested = await channel.test?.("default");
   expect(tested).toMatchObject({

@@ -43,7 +43,7 @@ test("every four seconds until the run has ended, and not after it", async () =>
   expect(chat.typed).toHaveLength(3);
 });
 
-test("TY1: a channel that fails at it harms nothing", async () => {
+test("TY1: a failing channel harms nothing", async () => {
   const chat = fakeChannel();
   let tries = 0;
   chat.typing = async () => {
@@ -61,7 +61,7 @@ test("TY1: a channel that fails at it harms nothing", async () => {
   expect(chat.textsAt("7")).toEqual(["done"]);
 });
 
-test("TY2: a call that hangs is the only one, and it ends after a quarter of an hour", async () => {
+test("TY2: a hanging call blocks further calls, and ends after a quarter of an hour", async () => {
   const chat = fakeChannel();
   let tries = 0;
   chat.typing = () => {
@@ -85,7 +85,7 @@ test("TY2: a call that hangs is the only one, and it ends after a quarter of an 
   for (const one of [{ app, world }, patient]) while (!(await one.app.isQuiet())) await one.world.advance(1);
 });
 
-test("a turn between sessions, and one that nobody wrote, shows nothing", async () => {
+test("a turn between sessions, or one without a person, shows nothing", async () => {
   const { app, chat, world } = await open(() => "words");
   await app.tell(MAIN, "from a client");
   while (!(await app.isQuiet())) await world.advance(1);

@@ -112,7 +112,7 @@ test("a request is signed over id, time and body, in the form that receivers' li
   });
 });
 
-test("I14: no credential leaves in a body, however long the text; what is cut says so", async () => {
+test("I14: a body holds no credential, even in a long text; a cut text says so", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)]);
   await bench.start();
@@ -126,7 +126,7 @@ test("I14: no credential leaves in a body, however long the text; what is cut sa
   expect(receiver.told[0]?.text.length).toBeLessThan(20_000);
 });
 
-test("each hook hears of its events and sessions only, and nothing is written where nobody wants it", async () => {
+test("each hook gets only its events and sessions, and an event without a hook writes nothing", async () => {
   const receiver = await startReceiver();
   const bench = await open([
     hookTo(receiver.url, { name: "resets", events: ["session.reset"] }),
@@ -144,7 +144,7 @@ test("each hook hears of its events and sessions only, and nothing is written wh
   expect(await bench.rows()).toHaveLength(2);
 });
 
-test("I4: what is not committed is told to nobody", async () => {
+test("I4: an event that is not committed is not sent", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)]);
   await bench.start();
@@ -157,7 +157,7 @@ test("I4: what is not committed is told to nobody", async () => {
   expect(await bench.rows()).toEqual([]);
 });
 
-test("500 and 429 are tried again with the same id and body, not before Retry-After; 400, 410 and 302 are not", async () => {
+test("retries 500 and 429 with the same id and body after Retry-After, but not 400, 410 and 302", async () => {
   const answers: [number, Record<string, string>][] = [
     [500, {}],
     [429, { "retry-after": "120" }],
@@ -187,7 +187,7 @@ test("500 and 429 are tried again with the same id and body, not before Retry-Af
   expect(receiver.told).toHaveLength(4);
 });
 
-test("a refusal is for an operator: it does not hold up what follows, and can be sent again or dismissed", async () => {
+test("a refused event does not delay later ones, and an operator can retry or dismiss it", async () => {
   let status = 302;
   const receiver = await startReceiver((_, response) => {
     response.writeHead(status, { location: "http://127.0.0.1:1/elsewhere" }).end();
@@ -210,7 +210,7 @@ test("a refusal is for an operator: it does not hold up what follows, and can be
   expect(ids).toEqual([first?.id, second?.id, first?.id]);
 });
 
-test("I5: an attempt that a crash left open is made again under the same id; one that arrived is not", async () => {
+test("I5: repeats an attempt that a crash left open with the same id, but not one that arrived", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)]);
   await bench.tell(created(), ended());
@@ -225,7 +225,7 @@ test("I5: an attempt that a crash left open is made again under the same id; one
   expect(receiver.told).toHaveLength(2);
 });
 
-test("a receiver that never answers costs its deadline, holds up no other, and is told again later", async () => {
+test("a receiver that never answers costs its deadline, delays no other, and is retried later", async () => {
   const held: ServerResponse[] = [];
   const silent = await startReceiver((_, response) => void held.push(response));
   const good = await startReceiver();
@@ -247,7 +247,7 @@ test("a receiver that never answers costs its deadline, holds up no other, and i
   });
 });
 
-test("an endless body is cut off: the status counts, and no memory is spent on the rest", async () => {
+test("cuts off an endless body: the status counts, and the rest costs no memory", async () => {
   let sent = 0;
   const receiver = await startReceiver((_, response) => {
     response.writeHead(200);
@@ -269,7 +269,7 @@ test("an endless body is cut off: the status counts, and no memory is spent on t
   expect(sent).toBeLessThan(50_000_000);
 });
 
-test("nobody there: it is tried again, and neither address nor secret stands in the row", async () => {
+test("retries an unreachable receiver; neither its address nor the secret is in the row", async () => {
   const receiver = await startReceiver();
   await receiver.close();
   const bench = await open([hookTo(`${receiver.url}?key=hush-hush`)]);
@@ -285,7 +285,7 @@ test("nobody there: it is tried again, and neither address nor secret stands in 
   expect(stored).not.toContain(SECRET);
 });
 
-test("an announcement that arrived, and a text that did not, are told; what becomes of news is not", async () => {
+test("reports a delivered announcement and a failed text, but not deliveries of hook events", async () => {
   const receiver = await startReceiver((told, response) => {
     response.writeHead(told.type === "delivery.failed" ? 400 : 204).end();
   });
@@ -338,7 +338,7 @@ test("an announcement that arrived, and a text that did not, are told; what beco
   ]);
 });
 
-test("what waits for a dead receiver is bounded: one failed row counts what was not kept, and can be sent", async () => {
+test("the backlog of a dead receiver is bounded: one failed row counts dropped events and can be sent", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)], { pendingMax: 20 });
   await bench.tell(...Array.from({ length: 20 }, () => created()));
@@ -385,7 +385,7 @@ test("every dropped event is counted, by hook and in the store", async () => {
   expect(dropped).toHaveLength(12);
 });
 
-test("sessions go side by side to one hook, the events of one session in order", async () => {
+test("delivers sessions concurrently to one hook, and the events of one session in order", async () => {
   const held: ServerResponse[] = [];
   const keyOf = (told: Told): string => String(told.body.data.sessionKey);
   const receiver = await startReceiver((told, response) => {
@@ -408,7 +408,7 @@ test("sessions go side by side to one hook, the events of one session in order",
   await bench.until(all("sent"));
 });
 
-test("a session whose events fail again and again holds up no other session of its hook", async () => {
+test("a session whose events keep failing delays no other session of its hook", async () => {
   const receiver = await startReceiver((told, response) => {
     const isBad = String(told.body.data.sessionKey).endsWith("bad");
     response.writeHead(isBad ? 500 : 204).end();
@@ -449,7 +449,7 @@ test("a receiver that fails gets one request at a time, after a pause that grows
   expect(pace.room("a", 3_020, 1)).toBe(32);
 });
 
-test("a run whose message another run read is told, and names that run", async () => {
+test("reports a run whose message another run read, with that run's id", async () => {
   const receiver = await startReceiver();
   const bench = await open([hookTo(receiver.url)]);
   await bench.start();
@@ -465,7 +465,7 @@ test("a run whose message another run read is told, and names that run", async (
   expect(receiver.told).toHaveLength(1);
 });
 
-test("what arrived is forgotten after a week, what failed is not", async () => {
+test("deletes delivered events after a week, but not failed ones", async () => {
   let status = 204;
   const receiver = await startReceiver((_, response) => void response.writeHead(status).end());
   const bench = await open([hookTo(receiver.url)]);

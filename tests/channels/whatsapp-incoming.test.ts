@@ -109,7 +109,7 @@ test.each(NO_MESSAGES)("WC1: %s is no message, and is not asked for again", asyn
   expect(host.received.map(({ text }) => text)).toEqual(["after"]);
 });
 
-test("who wrote: the number, the name, and what else settings may call them", async () => {
+test("reads the sender's number, name and other ids for settings", async () => {
   const { hear } = await openGround();
   const contact = {
     profile: { name: "Sheena", username: "@sheena" },
@@ -128,7 +128,7 @@ test("who wrote: the number, the name, and what else settings may call them", as
   });
 });
 
-test("somebody who hides their number is answered by their id", async () => {
+test("answers a person who hides the number by their id", async () => {
   const { hear, channel, server } = await openGround();
   const contact = { profile: { username: "sheena" }, user_id: "US.13491208655302741918" };
   const one = await hear(said("hi", { from: undefined, from_user_id: "US.13491208655302741918" }), [contact]);
@@ -146,7 +146,7 @@ test("somebody who hides their number is answered by their id", async () => {
   });
 });
 
-test("what a number's owner changes is told as the change of that message", async () => {
+test("an edit is reported as an edit of its message", async () => {
   const { hear } = await openGround();
   const now = { type: "text", text: { body: "at 6" }, context: { id: "M0" } };
   const one = await hear(
@@ -155,7 +155,7 @@ test("what a number's owner changes is told as the change of that message", asyn
   expect(one).toMatchObject({ messageId: "wamid.o", edit: "wamid.e", text: "at 6" });
 });
 
-test("in a group: an answer to us names us, one to somebody else does not", async () => {
+test("in a group a reply to us is a mention, a reply to somebody else is not", async () => {
   const { hear, channel, server } = await openGround();
   await send(channel, "shall **we**?", inGroup);
   const group = { group_id: GROUP };
@@ -173,7 +173,7 @@ test("in a group: an answer to us names us, one to somebody else does not", asyn
   expect(unknown?.quoted).toBeUndefined();
 });
 
-test("WM1: a quoted text is short, and old ones are forgotten", async () => {
+test("WM1: a quoted text is shortened, and old ones are evicted", async () => {
   const { hear, post } = await openGround();
   const long = await hear(said("😀".repeat(5_000)));
   const answer = await hear(said("that", { context: { id: long?.messageId } }));
@@ -183,7 +183,7 @@ test("WM1: a quoted text is short, and old ones are forgotten", async () => {
   expect((await hear(said("that", { context: { id: long?.messageId } })))?.quoted).toBeUndefined();
 });
 
-test("WI1: hostile frames are skipped, and keep no other from being read", async () => {
+test("WI1: skips hostile frames and reads the others", async () => {
   const { post, host, server, hookUrl } = await openGround();
   const nasty: unknown[] = [null, 7, "x", [], {}, { id: {} }, { from: ["1"], id: 4 }, { id: "a", from: "b" }];
   const more = [
@@ -214,7 +214,7 @@ test("WI1: hostile frames are skipped, and keep no other from being read", async
   for (const body of bodies) expect(await server.post(hookUrl, body)).toEqual([200]);
 });
 
-test("CH1: what could not be stored is asked for again, and what is stored is not lost in between", async () => {
+test("CH1: requests a message again that could not be stored, and loses no stored one", async () => {
   const { post, host } = await openGround();
   host.failing = 1;
   const values = [said("one"), said("two"), said("three")];
@@ -224,7 +224,7 @@ test("CH1: what could not be stored is asked for again, and what is stored is no
 
 const never = new AbortController().signal;
 
-test("WD1: a file is not read further than wanted, whatever it is said to be", async () => {
+test("WD1: the size of a file is bounded, whatever its reported size", async () => {
   const { hear, server, channel } = await openGround();
   server.media.set("77", { bytes: new Uint8Array(5_000), mimeType: "image/png" });
   const one = await hear(message({ type: "image", image: { id: "77" } }));
@@ -258,7 +258,7 @@ test.each(ADDRESSES)("WD2: the token goes to no address like %j", async (url) =>
   expect(server.paths.length).toBe(before + 1);
 });
 
-test("WD2: media whose address leads to this machine is not asked for, by digits or by name", async () => {
+test("WD2: does not request media at an address of this machine, by digits or by name", async () => {
   const { hear, server } = await openGround();
   let connections = 0;
   const secret = createServer((socket) => {
@@ -317,7 +317,7 @@ const messages = fc.oneof(
   fc.tuple(fc.constantFrom(...FIELDS), fields).map(([type, inner]) => message({ type, [type]: inner })),
 );
 
-test("WI1: whatever stands in a signed body, what is made of it is whole", () => {
+test("WI1: for any signed body, each resulting message is complete", () => {
   const hooks = fc
     .array(messages, { maxLength: 5 })
     .map((list) => webHook({ messages: list, contacts: list, statuses: list, errors: list }));

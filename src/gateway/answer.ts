@@ -48,7 +48,11 @@ export function thrown(world: World, error: unknown, where: string): Failure {
 function unexpected(world: World, error: unknown, where: string): Failure {
   const reference = world.ids.uuid();
   world.log.error({ err: error, reference }, `unexpected error in ${where}`);
-  return fail("internal", `something went wrong in the gateway; its log has the reason under ${reference}`, {
-    details: { reference },
-  });
+  return fail(
+    "internal",
+    `an unexpected error occurred in the gateway; its log has the reason under ${reference}`,
+    {
+      details: { reference },
+    },
+  );
 }

@@ -71,7 +71,7 @@ const DEVICE_TOKEN_PREFIX = "pdt1";
 /** Lifetime of a device token. Each connection gives the device a new one. */
 export const DEVICE_TOKEN_MS = 90 * 24 * 60 * 60 * 1_000;
 export const CONNECT_ANEW = "Connect with the gateway's token and the device's signature to get a new one.";
-const WHICH_TOKEN = `Give gateway.auth.token, or the one in the file ${TOKEN_FILE} of the store directory.`;
+const WHICH_TOKEN = `Use gateway.auth.token, or the token in the file ${TOKEN_FILE} of the store directory.`;
 /** Minimum form of a token in a file; the generated one is much longer. */
 const TOKEN_IN_FILE = /^[^\p{Cc}\p{Cs}\uFFFD]{8,}$/u;
 
@@ -186,7 +186,7 @@ function admitDevice(
   const error =
     proven.value === undefined
       ? "a device token needs its device's signature over the challenge of this connection"
-      : "the device token was made for another device";
+      : "the device token belongs to another device";
   return fail("unauthorized", error, { hint: CONNECT_ANEW });
 }
 

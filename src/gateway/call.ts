@@ -140,7 +140,7 @@ export interface Method<M extends MethodName> {
 export function onlyFresh<T extends Pick<Accepted, "fresh">>(accepted: Result<T>): Result<T> {
   if (!accepted.ok || accepted.value.fresh) return accepted;
   return fail("idempotency_conflict", "this idempotencyKey is the id of a run that another request began", {
-    hint: "Use a new key for a new request; agent.wait tells how that run stands.",
+    hint: "Use a new key for a new request; agent.wait returns the state of that run.",
   });
 }
 

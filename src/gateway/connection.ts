@@ -202,7 +202,7 @@ export class Connection {
     if (this.#bytes === undefined) this.#countBefore(bytes);
     else if (!this.#bytes.came(bytes)) {
       this.#peer.socket.pause();
-      this.close(CLOSE.tryAgain, "too many bytes of this token are on their way", FLOOD_GRACE_MS);
+      this.close(CLOSE.tryAgain, "this token has too many bytes of unanswered requests", FLOOD_GRACE_MS);
     }
   }
 
@@ -317,7 +317,7 @@ export class Connection {
       const spoken = PROTOCOL_VERSIONS.join(" and ");
       return fail(
         "invalid_argument",
-        `this gateway speaks protocol versions ${spoken}; the client asked for ${asked}`,
+        `this gateway supports protocol versions ${spoken}; the client requested ${asked}`,
         {
           details: { supported: PROTOCOL_VERSIONS, expectedProtocol: PROTOCOL_VERSIONS.at(-1) },
         },
@@ -380,7 +380,7 @@ export class Connection {
   #request(request: RequestFrame, size: number): void {
     const { id, method } = request;
     if (method === "connect") {
-      this.#send(this.#failure(id, fail("invalid_argument", "this connection has connected already")));
+      this.#send(this.#failure(id, fail("invalid_argument", "this connection is already connected")));
       return;
     }
     const place = this.#placeFor(size);
@@ -399,15 +399,15 @@ export class Connection {
     const { calls } = this.#parts.shares;
     const who = this.#caller?.id ?? "";
     const refused = (text: string): Failure =>
-      fail("rate_limited", text, { hint: "Wait for some of their answers." });
+      fail("rate_limited", text, { hint: "Wait for some of the answers." });
     if (this.#pending >= PENDING_REQUESTS_MAX) {
-      return refused(`more than ${PENDING_REQUESTS_MAX} requests of this connection are under way`);
+      return refused(`this connection has more than ${PENDING_REQUESTS_MAX} unanswered requests`);
     }
-    if (!calls.take(who)) return refused("too many requests of this token are under way");
+    if (!calls.take(who)) return refused("this token has too many unanswered requests");
     const letGo = this.#bytes?.hold(size);
     if (letGo === undefined) {
       calls.give(who);
-      return refused("the requests of this token that are under way have too many bytes");
+      return refused("the unanswered requests of this token have too many bytes");
     }
     this.#pending++;
     return ok(() => {

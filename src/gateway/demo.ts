@@ -114,7 +114,7 @@ export class Demo {
       // Its close frame still reaches the pages.
       if (opened.ok) await opened.value.close();
     } catch (error) {
-      this.#world.log.error({ err: error }, "the demo did not end in order");
+      this.#world.log.error({ err: error }, "the demo did not stop cleanly");
     }
     for (const [page, way] of this.#ways) {
       way.destroy();

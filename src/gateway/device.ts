@@ -70,13 +70,13 @@ export function verifyDevice(
   if (key === undefined) return refuse("publicKey is not an Ed25519 key (32 raw bytes in base64url, or PEM)");
   if (idOf(key) !== proof.id.toLowerCase()) return refuse("id is not the SHA-256 of publicKey");
   if (proof.nonce !== undefined && proof.nonce !== challenge) {
-    return refuse("nonce is not the one of this connection's challenge");
+    return refuse("nonce differs from this connection's challenge");
   }
   if (proof.nonce === undefined && Math.abs(now - proof.signedAt) > SKEW_MAX_MS) {
     return refuse("signedAt is too far from the gateway's clock; sign the challenge's nonce instead");
   }
   const signature = Buffer.from(proof.signature, "base64url");
   const good = signedTexts(params, proof).some((text) => verify(null, Buffer.from(text), key, signature));
-  if (!good) return refuse("the signature does not fit the challenge");
+  if (!good) return refuse("the signature does not match the challenge");
   return ok({ ...proof, id: idOf(key), publicKey: rawOf(key).toString("base64url") });
 }

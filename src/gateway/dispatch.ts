@@ -113,10 +113,7 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
     return fail("missing_scope", `"${method}" is for nodes: connections of paired devices with role "node"`);
   }
   if (caller.role === "node") {
-    return fail(
-      "missing_scope",
-      `a connection with role "node" may call node methods only; "${method}" is none`,
-    );
+    return fail("missing_scope", `a connection with role "node" may call node methods only, not "${method}"`);
   }
   const allowed = needScope(caller, method, scope);
   return allowed.ok ? ok(method) : allowed;
@@ -130,7 +127,7 @@ export function needScope(caller: Caller, name: string, needed: TokenScope): Res
   }
   if (hasScope(caller.scopes, needed)) return ok(undefined);
   return fail("missing_scope", `missing scope: ${needed}`, {
-    hint: `"${name}" needs it; scopes are set by gateway.auth.tokens[].scopes.`,
+    hint: `"${name}" requires it; gateway.auth.tokens[].scopes sets a token's scopes.`,
     details: { missingScope: needed },
   });
 }
@@ -180,7 +177,7 @@ async function throughDoubt<T>(world: World, signal: AbortSignal, ask: () => Pro
 }
 
 const CONFLICT = fail("idempotency_conflict", "this idempotencyKey was used for another request", {
-  hint: "Use a new key for a new request; under one key you can ask for one method with one set of params.",
+  hint: "Use a new key for a new request; a key is for one method with one set of params.",
 });
 
 /** Returns the answer of a key, once no living process works on it; undefined: there is none. */

@@ -50,14 +50,26 @@ function seriesOf(metrics: Metrics): Series[] {
   const spent = gain(() => cost.total());
   const share = (of: typeof runSeconds, part: number) => () => inMs(of.quantile(part, WINDOW_MS));
   add("runs", "Runs ended", "per_minute", "Runs that ended in the last minute.", ended);
-  add("failures", "Runs failed", "per_minute", "Of these, errors and time-outs.", bad);
-  add("queued", "Queued", "count", "Runs that wait for their turn.", ({ store }) => store?.load.queued);
+  add("failures", "Runs failed", "per_minute", "The part of these that failed or timed out.", bad);
+  add(
+    "queued",
+    "Queued",
+    "count",
+    "Runs that wait in a lane or for a slot.",
+    ({ store }) => store?.load.queued,
+  );
   add("running", "Running", "count", "Runs that execute.", ({ store }) => store?.load.running);
-  add("waiting", "Waiting", "count", "Runs that wait for others.", ({ store }) => store?.load.waiting);
-  add("run_p50", "Run time, median", "ms", "From start to end, waits included.", share(runSeconds, 0.5));
+  add("waiting", "Waiting", "count", "Runs that wait for other runs.", ({ store }) => store?.load.waiting);
+  add("run_p50", "Run time, median", "ms", "Time from start to end, waits included.", share(runSeconds, 0.5));
   add("run_p95", "Run time, 95 %", "ms", "All but the slowest twentieth.", share(runSeconds, 0.95));
-  add("queue_p50", "Queue wait, median", "ms", "From acceptance to start.", share(queueSeconds, 0.5));
-  add("model_p50", "Model call, median", "ms", "Up to the whole message.", share(modelSeconds, 0.5));
+  add("queue_p50", "Queue wait, median", "ms", "Time from acceptance to start.", share(queueSeconds, 0.5));
+  add(
+    "model_p50",
+    "Model call, median",
+    "ms",
+    "Time of a model call until its whole message.",
+    share(modelSeconds, 0.5),
+  );
   add("model_p95", "Model call, 95 %", "ms", "All but the slowest twentieth.", share(modelSeconds, 0.95));
   add("tokens", "Tokens", "per_minute", "Input, output and cache, in the last minute.", used);
   add("cost", "Cost", "usd_per_hour", "At the pace of the last minute.", () => {
@@ -69,16 +81,28 @@ function seriesOf(metrics: Metrics): Series[] {
     "deliveries_pending",
     "Deliveries waiting",
     "count",
-    "Texts to be sent.",
+    "Texts that wait to be sent.",
     (now) => outbox(now)?.pending,
   );
-  add("deliveries_failed", "Deliveries failed", "count", "And not dismissed.", (now) => outbox(now)?.failed);
-  const late = "How late the process came to what was due, at worst but one of a hundred.";
+  add(
+    "deliveries_failed",
+    "Deliveries failed",
+    "count",
+    "Failed deliveries that were not dismissed.",
+    (now) => outbox(now)?.failed,
+  );
+  const late = "Delay of due work in this process: 99 of 100 times less than this.";
   add("loop_p99", "Event loop delay, 99 %", "ms", late, () => metrics.measureLoop()?.p99);
-  const commit = "Of transactions in the last minute.";
+  const commit = "Time of a transaction, in the last minute.";
   add("commit_p95", "Store commit, 95 %", "ms", commit, share(commitSeconds, 0.95));
   add("memory", "Memory", "bytes", "Resident memory of the process.", () => metrics.residentBytes());
-  add("connections", "Connections", "count", "Clients of this process.", (now) => now.connections);
+  add(
+    "connections",
+    "Connections",
+    "count",
+    "Clients that are connected to this process.",
+    (now) => now.connections,
+  );
   return made;
 }
 
@@ -131,7 +155,7 @@ export class History {
     try {
       this.#take(await this.#read());
     } catch (error) {
-      this.#world.log.warn({ err: error }, "the figures could not be measured");
+      this.#world.log.warn({ err: error }, "could not measure the metrics history");
     }
     if (this.#isOpen) this.#next(STEP_MS);
   }

@@ -28,19 +28,19 @@ export function createHookGuard(clock: Clock, hooks: IncomingHooks, gatewayToken
     isOpen: usable !== undefined,
     admit(remote: string, given: string | undefined): Result<void> {
       if (given === undefined || given === "") {
-        return fail("unauthorized", "the token of the web hooks is required", {
-          hint: "Give hooks.token as Authorization: Bearer, or in the header x-parley-token.",
+        return fail("unauthorized", "the web hooks' token is required", {
+          hint: "Send hooks.token as Authorization: Bearer, or in the header x-parley-token.",
         });
       }
       if (usable !== undefined && isSameToken(given, usable)) return ok(undefined);
       const allowed = guesses.check(remote);
       if (!allowed.ok) return allowed;
       guesses.note(remote);
-      return fail("unauthorized", "this is not the token of the web hooks", {
+      return fail("unauthorized", "this is not the web hooks' token", {
         hint:
           usable === undefined
-            ? "No token opens this path: set hooks.token, to another text than any token of the gateway."
-            : "Hooks have a token of their own, hooks.token; the gateway's does not open them.",
+            ? "No token is valid here: set hooks.token, to a value that differs from every token of the gateway."
+            : "Use hooks.token: the gateway's token is not valid for web hooks.",
       });
     },
   };
@@ -66,14 +66,17 @@ export function signatureCheck(
   const given = signatureIn(proof, header);
   const name = proof.kind === "github" ? "X-Hub-Signature-256" : proof.signatureHeader;
   if (given === undefined) {
-    return fail("unauthorized", `this web hook has to be signed: ${name} holds no HMAC-SHA256`, {
-      hint: "Give the sender the secret that the mapping has.",
+    return fail("unauthorized", `this web hook must be signed: ${name} has no HMAC-SHA256`, {
+      hint: "Configure the mapping's secret at the sender.",
     });
   }
   return ok((body) => {
     const wanted = createHmac("sha256", proof.secret).update(body).digest();
     if (timingSafeEqual(wanted, given)) return ok(undefined);
-    return fail("unauthorized", `${name} does not fit the body: another secret, or another body`);
+    return fail(
+      "unauthorized",
+      `${name} does not match the body: the secret differs, or the body was changed`,
+    );
   });
 }
 

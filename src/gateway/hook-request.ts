@@ -71,10 +71,10 @@ function fieldsOf(body: unknown, kinds: Readonly<Record<string, string>>, main: 
     if (name === main || typeof value !== "string") continue;
     if (value === "") return wrong(`${name} must not be empty`);
     if (value.length > NAME_CHARS_MAX) return wrong(`${name} has more than ${NAME_CHARS_MAX} characters`);
-    if (!value.isWellFormed()) return wrong(`${name} holds half a character`);
+    if (!value.isWellFormed()) return wrong(`${name} contains an unpaired surrogate`);
   }
   const fields = Object.fromEntries(given);
-  if (!Object.hasOwn(fields, main)) return wrong(`${main} is required: it is what the agent is told`);
+  if (!Object.hasOwn(fields, main)) return wrong(`${main} is required: it is the message to the agent`);
   return ok(fields);
 }
 
@@ -82,7 +82,7 @@ export function readAgentBody(body: unknown): Result<AgentBody> {
   const fields = fieldsOf(body, AGENT_FIELDS, "message");
   if (!fields.ok) return fields;
   const read = fields.value as unknown as AgentBody;
-  if (read.deliver !== true && read.to !== undefined) return wrong("to goes with deliver: true only");
+  if (read.deliver !== true && read.to !== undefined) return wrong("to requires deliver: true");
   const place = checkPlaceOf(read);
   if (!place.ok) return place;
   if ((read.timeoutSeconds ?? 0) < 0) return wrong("timeoutSeconds must not be less than 0");
@@ -96,7 +96,7 @@ export function readAgentBody(body: unknown): Result<AgentBody> {
 function checkPlaceOf({ deliver, channel, to }: AgentBody): Result<void> {
   if (deliver !== true || channel === undefined || channel === WEBCHAT) return ok(undefined);
   if (channel === LAST && to !== undefined) return wrong('channel "last" names its place itself, without to');
-  if (channel !== LAST && to === undefined) return wrong("to is required with a channel: the chat there");
+  if (channel !== LAST && to === undefined) return wrong("to is required with a channel: it names the chat");
   return ok(undefined);
 }
 
@@ -115,7 +115,9 @@ type Headers = (name: string) => string | undefined;
 export function deliveryOf(proof: HookProof, header: Headers, body: unknown): Result<string | undefined> {
   if (proof.kind === "github") {
     const id = checkedKey("X-GitHub-Delivery", header("x-github-delivery"));
-    return id.ok && id.value === undefined ? wrong("X-GitHub-Delivery is missing: GitHub sends it") : id;
+    return id.ok && id.value === undefined
+      ? wrong("the header X-GitHub-Delivery is missing; GitHub sends it")
+      : id;
   }
   const own = proof.kind === "hmac" ? header(proof.deliveryHeader) : undefined;
   if (own !== undefined && proof.kind === "hmac") return checkedKey(proof.deliveryHeader, own);
@@ -131,7 +133,9 @@ export function deliveryOf(proof: HookProof, header: Headers, body: unknown): Re
 /** Returns the name of GitHub's event, from its header. */
 export function githubEvent(header: Headers): Result<string> {
   const event = header("x-github-event") ?? "";
-  return GITHUB_EVENT.test(event) ? ok(event) : wrong("X-GitHub-Event is missing, or no name of an event");
+  return GITHUB_EVENT.test(event)
+    ? ok(event)
+    : wrong("the header X-GitHub-Event is missing or has no event name");
 }
 
 /** Whether this event starts a run. */

@@ -67,13 +67,13 @@ function answerOf({ runId, sessionKey }: Run): Accepted {
 function checkForm(c: Context<Env>): Failure | undefined {
   const named = [...new URL(c.req.url).searchParams.keys()].find((name) => TOKEN_PARAM.test(name));
   if (named !== undefined) {
-    return fail("invalid_argument", "a token must not stand in an address, where logs and proxies keep it", {
-      hint: "Send it as Authorization: Bearer, or in the header x-parley-token; and make a new one.",
+    return fail("invalid_argument", "a token must not be part of the URL, since logs and proxies keep it", {
+      hint: "Create a new token, and send it as Authorization: Bearer or in the header x-parley-token.",
     });
   }
   const type = (c.req.header("content-type") ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
   if (type === "application/json" || /^application\/[\w.-]+\+json$/.test(type)) return undefined;
-  return fail("invalid_argument", "a web hook is JSON: its content type must be application/json", {
+  return fail("invalid_argument", "a web hook's content type must be application/json", {
     hint: "At GitHub: Content type, application/json. With curl: -H 'content-type: application/json'.",
   });
 }
@@ -92,13 +92,13 @@ class HookDoor {
     const gatewayTokens = [token, ...settings.gateway.tokens.map((one) => one.token)];
     this.#guard = createHookGuard(world.clock, settings.hooks, gatewayTokens);
     if (settings.hooks.token !== undefined && !this.#guard.isOpen) {
-      world.log.warn({}, "hooks.token is a token of the gateway: it opens no web hook");
+      world.log.warn({}, "hooks.token is also a token of the gateway, so it is not valid for web hooks");
     }
   }
 
   async handle(c: Context<Env>): Promise<Response> {
     const { hooks } = this.#deps.settings;
-    if (!hooks.enabled) return nothingHere(c, 404, "web hooks are off here: hooks.enabled is false");
+    if (!hooks.enabled) return nothingHere(c, 404, "web hooks are disabled: hooks.enabled is false");
     const name = PATH.exec(c.req.path)?.[1];
     const mapping = hooks.mappings.find(({ path }) => path === name);
     if (name === undefined || (mapping === undefined && name !== "agent" && name !== "wake")) {
@@ -110,7 +110,7 @@ class HookDoor {
     }
     if (c.req.method !== "POST") {
       c.header("allow", "POST");
-      return nothingHere(c, 405, "a web hook is a POST");
+      return nothingHere(c, 405, "a web hook must be a POST request");
     }
     const form = checkForm(c);
     if (form !== undefined) return refuse(c, form);
@@ -240,8 +240,8 @@ async function claimBody(unit: Unit, id: string, digest: string): Promise<Result
   const call = { key, owner, older: { key, caller: owner }, method: "hooks.body", paramsHash: digest };
   const isNew = (await recallAnswer(unit.tx, call)) === "none";
   if (isNew && (await rememberAnswer(unit.tx, call, {}, unit.now))) return ok(undefined);
-  return fail("idempotency_conflict", "this signed body has come before, as another delivery", {
-    hint: "A sender whose bodies may be alike puts an id or the time into them.",
+  return fail("idempotency_conflict", "this signed body was already used by another delivery", {
+    hint: "Add an id or the time to the body if the sender repeats the same one.",
   });
 }
 

@@ -42,7 +42,7 @@ export function checkHeaders(
   const name = nameOf(host);
   if (name === undefined || !valid.includes(name)) {
     const shown = JSON.stringify(host.slice(0, 100));
-    return fail("origin_denied", `this gateway does not answer to the host name ${shown}`, {
+    return fail("origin_denied", `this gateway does not accept the host name ${shown}`, {
       hint: "Add it to gateway.allowedHosts if it is yours.",
     });
   }

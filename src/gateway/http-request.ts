@@ -83,7 +83,7 @@ export function authenticate({
     const admitted = authority.admit(remoteOf(c), { token: bearer(c) });
     if (!admitted.ok) return refuse(c, admitted);
     const { id } = admitted.value;
-    if (!calls.take(id)) return refuse(c, tooMuch("too many requests of this token are under way"));
+    if (!calls.take(id)) return refuse(c, tooMuch("this token has too many unanswered requests"));
     let held = 0;
     c.env.outgoing.once("close", () => {
       calls.give(id);
@@ -91,7 +91,7 @@ export function authenticate({
     });
     c.set("caller", admitted.value);
     c.set("countBody", (count) => {
-      if (!bytes.take(id, count)) return tooMuch("the requests of this token have too many bytes");
+      if (!bytes.take(id, count)) return tooMuch("the unanswered requests of this token have too many bytes");
       held += count;
       return ok(undefined);
     });

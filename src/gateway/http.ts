@@ -57,7 +57,7 @@ function invokeParams(body: unknown): Result<object> {
   }
   const strange = Object.keys(rest).find((field) => !BODY_FIELDS.includes(field));
   if (strange !== undefined) {
-    const takes = `a body takes: tool, args, ${BODY_FIELDS.join(", ")}`;
+    const takes = `the body's fields are: tool, args, ${BODY_FIELDS.join(", ")}`;
     return fail("unknown_argument", `unknown field ${JSON.stringify(strange.slice(0, 60))}`, { hint: takes });
   }
   if (args !== undefined && !isObject(args)) return fail("invalid_argument", "args must be an object");

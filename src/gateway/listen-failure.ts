@@ -7,12 +7,12 @@ export function listenFailure(error: unknown, at: { host: string; port: number }
   const { code } = error as NodeJS.ErrnoException;
   const { host, port } = at;
   if (code === "EADDRINUSE") {
-    return fail("store_unavailable", `port ${port} on ${host} is taken by another program`, {
+    return fail("store_unavailable", `port ${port} on ${host} is in use by another program`, {
       hint: "Stop it, or choose another port with --port or gateway.port.",
     });
   }
   if (code === "EACCES" || code === "EADDRNOTAVAIL") {
-    return fail("store_unavailable", `this program may not listen on ${host}:${port} (${code})`, {
+    return fail("store_unavailable", `cannot listen on ${host}:${port} (${code})`, {
       hint: "Choose another host or port with --host and --port.",
     });
   }

@@ -75,7 +75,7 @@ export function createListener(parts: HttpParts): Listener {
       routes(request, response);
     } catch (error) {
       // Happens only with a broken installation.
-      parts.deps.world.log.error({ err: error }, "the HTTP routes could not be loaded");
+      parts.deps.world.log.error({ err: error }, "could not load the HTTP routes");
       response.destroy();
     }
   };

@@ -62,7 +62,7 @@ async function admit(deps: GatewayDeps, client: McpClient, call: ToolCall): Prom
   const child = formatKey({ form: "subagent", agentId, id: world.ids.uuid() });
   if (createGate(settings, caller, "spawn")(child)) return ok(undefined);
   return fail("spawn_denied", `this token does not cover sub-agents of agent "${agentId}"`, {
-    hint: `It would need "agent:${agentId}:subagent:*" in gateway.auth.tokens[].sessions.`,
+    hint: `Add "agent:${agentId}:subagent:*" to gateway.auth.tokens[].sessions.`,
   });
 }
 

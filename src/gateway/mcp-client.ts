@@ -67,8 +67,8 @@ function nameOf(deps: GatewayDeps, wishes: McpWishes): Result<Name> {
   const { handle, agentId, connectionId, clientName } = wishes;
   if (handle !== undefined && !HANDLE.test(handle)) {
     const shown = JSON.stringify(handle.slice(0, 80));
-    return fail("invalid_argument", `the handle ${shown} is not valid`, {
-      hint: `A handle is 1 to ${HANDLE_CHARS_MAX} of A-Z, a-z, 0-9, ".", "_", "-", first a letter or digit.`,
+    return fail("invalid_argument", `the handle ${shown} is invalid`, {
+      hint: `Use 1 to ${HANDLE_CHARS_MAX} of A-Z, a-z, 0-9, ".", "_", "-", and begin with a letter or digit.`,
     });
   }
   const known = CONNECTION.exec(connectionId ?? "");
@@ -122,7 +122,7 @@ export async function identify(
   wishes: McpWishes,
 ): Promise<Result<McpClient>> {
   if (caller.role !== "operator") {
-    return fail("missing_scope", `a token of role "${caller.role}" can not be used here`, {
+    return fail("missing_scope", `a token of role "${caller.role}" is not accepted here`, {
       hint: "Use a token with role operator (gateway.auth.tokens).",
     });
   }
@@ -130,7 +130,7 @@ export async function identify(
   if (caller.actsAs !== undefined) return withPass(deps, caller, caller.actsAs, sessionKey);
   if (sessionKey !== undefined) {
     if (handle === undefined && agentId === undefined) return actAs(deps, caller, sessionKey);
-    return fail("invalid_argument", "give a session to act as, or a handle and an agent; not both");
+    return fail("invalid_argument", "give either a session to act as, or a handle and an agent");
   }
   const name = nameOf(deps, wishes);
   if (!name.ok) return name;
@@ -141,7 +141,7 @@ export async function identify(
     ...(clientName === undefined ? {} : { name: clientName }),
   });
   if (!opened.ok && opened.code === "not_visible") {
-    const hint = "Give a handle (x-parley-handle) whose session the token's patterns cover.";
+    const hint = "Use a handle (x-parley-handle) whose session the token's patterns cover.";
     return { ...opened, hint };
   }
   if (!opened.ok) return opened;

@@ -78,7 +78,7 @@ function wantedOf(args: unknown): Result<Wanted> {
   if (!read.ok) return read;
   const wanted = read.value as unknown as Wanted;
   if (wanted.after === undefined || wanted.before === undefined) return ok(wanted);
-  return fail("invalid_argument", "Both `after` and `before` are given. Give one of them.");
+  return fail("invalid_argument", "give only one of after and before");
 }
 
 /** Returns as many rows as fit: from the start of a continued page, from the end of the first one. */
@@ -102,7 +102,7 @@ export async function inboxOf(deps: GatewayDeps, client: McpClient, args: unknow
   const { db } = engine.store;
   const sessionKey = shownKey({ db, settings }, client.viewer, session.key);
   if (!session.external) {
-    const error = `session ${sessionKey} has an agent that works off its messages: it has no inbox`;
+    const error = `session ${sessionKey} has no inbox, since its agent handles its messages`;
     return toolFailure(fail("invalid_argument", error, { hint: "Read it with sessions_history." }));
   }
   const page = await readInbox(db, { sessionId: session.sessionId, ...wanted.value });
@@ -163,7 +163,7 @@ export function onInbox(
     known = true;
   };
   const looked = (): void => {
-    look().catch((error: unknown) => log.debug({ err: error }, "an inbox could not be looked at"));
+    look().catch((error: unknown) => log.debug({ err: error }, "could not read an inbox"));
   };
   const stop = engine.bus.subscribe((event) => {
     if (event.sessionKey !== key) return;

@@ -113,7 +113,10 @@ function confirmAtEnd({ deps: { engine, world }, atEnd }: Exchange, callId: stri
   atEnd((written) => {
     const noted = written ? engine.confirmAnswer(callId) : engine.loseAnswer(callId);
     noted.catch((error: unknown) => {
-      world.log.warn({ err: error }, "whether an answer was given is noted at the next start");
+      world.log.warn(
+        { err: error },
+        "could not record whether an answer was delivered; the next start records it",
+      );
     });
   });
 }
@@ -123,10 +126,10 @@ async function stoppedResult({ deps, client }: Exchange, { callId }: ToolCall): 
   const sent = await sentSoFar(deps, { requester: client.session, callId });
   if (sent === undefined) {
     const error = "the gateway stopped before this call had an answer";
-    const hint = "See what the call has done before you repeat it.";
+    const hint = "Check the effects of the call before you repeat it.";
     return toolFailure(fail("shutting_down", error, { hint }));
   }
-  const error = "the gateway stopped before the answer came; the message was accepted, and its run goes on";
+  const error = "the gateway stopped before the answer came; the message was accepted, and its run continues";
   const hint = "Do not send it again. The answer comes to your inbox: read it with sessions_inbox.";
   return { runId: sent.run.runId, ...toolFailure(fail("shutting_down", error, { hint })) };
 }
@@ -194,7 +197,7 @@ function addInbox(server: Server, { deps, client }: Exchange): void {
     uri: INBOX_URI,
     name: "inbox",
     title: "Inbox",
-    description: "What other sessions wrote to this one; the tool sessions_inbox pages through it.",
+    description: "Messages of other sessions to this one; the tool sessions_inbox pages through them.",
     mimeType: "application/json",
   };
   server.setRequestHandler("resources/list", () => ({ resources: has ? [inbox] : [] }));
@@ -251,7 +254,11 @@ export function buildServer(deps: GatewayDeps, client: McpClient, ends: Ends): S
       // It would validate answers that are never requested; the default validator is built again for each
       // server.
       jsonSchemaValidator: {
-        getValidator: () => () => ({ valid: false, data: undefined, errorMessage: "nothing was asked" }),
+        getValidator: () => () => ({
+          valid: false,
+          data: undefined,
+          errorMessage: "nothing is requested",
+        }),
       },
     },
   );

@@ -34,7 +34,7 @@ export class Exchanges {
   /** Starts an exchange if the limit permits it. */
   begin(callerId: string): Result<Exchange> {
     if (!this.#shares.take(callerId)) {
-      return fail("rate_limited", "too many MCP requests are under way; try again in a moment", {
+      return fail("rate_limited", "too many unanswered MCP requests; try again in a moment", {
         details: { retryAfterMs: 1_000 },
       });
     }

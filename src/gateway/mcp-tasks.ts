@@ -132,7 +132,7 @@ export async function withProgress<T>(
     }
   };
   // A client that no longer reads progress still gets its result, or has disconnected.
-  told().catch((error: unknown) => deps.world.log.debug({ err: error }, "progress could not be told"));
+  told().catch((error: unknown) => deps.world.log.debug({ err: error }, "could not send progress"));
   try {
     return await work;
   } finally {

@@ -83,7 +83,7 @@ function clientNameIn(message: Rpc): string | undefined {
 function bodyOf(json: unknown): Result<Body> {
   const list = Array.isArray(json) ? json : [json];
   if (list.length === 0 || list.length > BATCH_MAX)
-    return fail("invalid_argument", `a body holds 1 to ${BATCH_MAX} messages, got ${list.length}`);
+    return fail("invalid_argument", `a body must have 1 to ${BATCH_MAX} messages, got ${list.length}`);
   if (!list.every(isObject)) return fail("invalid_argument", "a message must be one JSON object");
   const messages: readonly Rpc[] = list;
   const [first = {}] = messages;
@@ -118,7 +118,7 @@ async function readMessages(c: Context<Env>): Promise<Result<Body>> {
   const json = await readBody(c, BODY_MAX_BYTES);
   if (!json.ok) return json;
   if (json.value !== undefined) return bodyOf(json.value);
-  return fail("invalid_argument", "the body is not valid JSON, or ended before it was whole");
+  return fail("invalid_argument", "the body is not valid JSON, or was truncated");
 }
 
 /** Copies a request without its body, which was read; any of these signals aborts it. */
@@ -152,7 +152,10 @@ class McpDoor {
     const caller = c.get("caller");
     if (!METHODS.includes(request.method)) {
       const allow = METHODS.join(", ");
-      const response = refusal(fail("invalid_argument", `/mcp takes ${allow}`), this.#deps.world.redactor);
+      const response = refusal(
+        fail("invalid_argument", `/mcp accepts only ${allow}`),
+        this.#deps.world.redactor,
+      );
       return new Response(response.body, { status: 405, headers: { ...JSON_TYPE, allow } });
     }
     const begun = this.#exchanges.begin(caller.id);
@@ -238,7 +241,7 @@ class McpDoor {
       keepAliveMs: KEEP_ALIVE_MS,
       maxSubscriptions: 1,
       responseMode: how.streams ? "sse" : "auto",
-      onerror: (error) => deps.world.log.debug({ err: error }, "an MCP exchange had an error"),
+      onerror: (error) => deps.world.log.debug({ err: error }, "an MCP exchange failed"),
     });
     return handler.fetch(request, { parsedBody: how.parsedBody });
   }
@@ -261,7 +264,7 @@ class McpDoor {
     const response = await transport.handleRequest(withoutBody(request, [this.#stop]));
     const unsubscribe = onInbox(this.#deps, client, () => {
       server.sendResourceUpdated({ uri: INBOX_URI }).catch((error: unknown) => {
-        this.#deps.world.log.debug({ err: error }, "news of an inbox could not be told");
+        this.#deps.world.log.debug({ err: error }, "could not send a notification of an inbox");
       });
     });
     const end = (): void => {

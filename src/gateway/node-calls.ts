@@ -40,15 +40,15 @@ interface Pending {
 
 /** The failure of a command that was sent and may have been executed. */
 export function unknownOutcome(name: string, why: string): Failure {
-  return fail("outcome_unknown", `${why}: whether node "${name}" has done it is not known`, {
-    hint: "Look at what the command would have changed before you ask for it again.",
+  return fail("outcome_unknown", `${why}: it is unknown whether node "${name}" has executed the command`, {
+    hint: "Check the command's effects before you repeat it.",
   });
 }
 
 function tooLate(name: string, timeoutMs: number): Failure {
   const text = `node "${name}" did not answer within ${timeoutMs / 1_000} s`;
-  return fail("node_timeout", `${text}; it may have done it all the same`, {
-    hint: "Give a larger timeout, or look at what was done.",
+  return fail("node_timeout", `${text}; it may have executed the command`, {
+    hint: "Use a larger timeout, or check the command's effects.",
   });
 }
 
@@ -65,7 +65,7 @@ function payloadOf({ payload, payloadJSON }: NodeSaid): Result<unknown> {
   const text = typeof payloadJSON === "string" ? payloadJSON : JSON.stringify(payload ?? null);
   const bytes = Buffer.byteLength(text);
   if (bytes > NODE_ANSWER_MAX_BYTES) {
-    return fail("too_large", `the node answered with ${bytes} bytes; the most is ${NODE_ANSWER_MAX_BYTES}`);
+    return fail("too_large", `the node's answer has ${bytes} bytes; the maximum is ${NODE_ANSWER_MAX_BYTES}`);
   }
   const value = typeof payloadJSON === "string" ? parsed(payloadJSON) : ok(payload ?? null);
   if (value.ok && isTooDeep(value.value))
@@ -80,7 +80,7 @@ function refusalOf(name: string, { error }: NodeSaid): Failure {
     return typeof value === "string" ? safeText(value.slice(0, ERROR_MAX_CHARS)) : "";
   };
   const code = own("code").slice(0, 64);
-  return fail("node_failed", `node "${name}" says: ${own("message") || "it failed, without a reason"}`, {
+  return fail("node_failed", `node "${name}" failed: ${own("message") || "no reason given"}`, {
     ...(code === "" ? {} : { details: { nodeCode: code } }),
   });
 }
@@ -101,10 +101,11 @@ export class NodeCalls {
     signal: AbortSignal,
   ): Promise<Result<unknown>> {
     const { id: nodeId, name } = line.node;
-    if (signal.aborted) return Promise.resolve(fail("run_aborted", "the caller has left: nothing was asked"));
+    if (signal.aborted)
+      return Promise.resolve(fail("run_aborted", "the caller disconnected; the command was not sent"));
     const inHand = [...this.#pending.values()].filter((one) => one.line === line).length;
     if (inHand >= PENDING_MAX) {
-      const text = `node "${name}" has ${PENDING_MAX} commands in hand; wait for some of them`;
+      const text = `node "${name}" has ${PENDING_MAX} pending commands; wait for some of them`;
       return Promise.resolve(fail("rate_limited", text));
     }
     const { clock, ids } = this.#world;
@@ -122,7 +123,8 @@ export class NodeCalls {
         settle(failure);
         line.cancel({ id, nodeId });
       };
-      const left = (): void => giveUp(unknownOutcome(name, "the caller left before the node had answered"));
+      const left = (): void =>
+        giveUp(unknownOutcome(name, "the caller disconnected before the node answered"));
       signal.addEventListener("abort", left, { once: true });
       this.#pending.set(id, { line, settle });
       timer = clock.at(clock.now() + timeoutMs, () => giveUp(tooLate(name, timeoutMs)));
@@ -145,7 +147,7 @@ export class NodeCalls {
   lost(line: NodeLine): void {
     for (const pending of [...this.#pending.values()]) {
       if (pending.line !== line) continue;
-      pending.settle(unknownOutcome(line.node.name, "its connection broke before it had answered"));
+      pending.settle(unknownOutcome(line.node.name, "the node's connection broke before it answered"));
     }
   }
 }

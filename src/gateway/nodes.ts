@@ -111,11 +111,11 @@ export class NodeHub {
     params: ConnectParams,
     at: { readonly proof: DeviceProof | undefined; readonly remote: string; readonly connId: string },
   ): Promise<Result<NodeRow>> {
-    if (caller.actsAs !== undefined) return fail("missing_scope", "the pass of a session is no node's token");
+    if (caller.actsAs !== undefined) return fail("missing_scope", "a session's pass can't connect as a node");
     const { proof, remote, connId } = at;
     if (proof?.nonce === undefined) {
       const text =
-        "a node proves who it is: connect needs device, with a signature over the challenge's nonce";
+        "a node must prove its identity: connect needs device, with a signature over the challenge's nonce";
       return fail("not_paired", text);
     }
     const { client, caps, commands } = params;
@@ -192,7 +192,10 @@ export class NodeHub {
   answered(nodeId: string, said: NodeSaid): boolean {
     const taken = this.#calls.answer(nodeId, said);
     if (!taken)
-      this.#parts.world.log.debug({ nodeId, callId: said.id }, "an answer of a node that nobody waits for");
+      this.#parts.world.log.debug(
+        { nodeId, callId: said.id },
+        "a node answered a command that is not pending",
+      );
     return taken;
   }
 
@@ -200,7 +203,7 @@ export class NodeHub {
   allowEvent(nodeId: string): Result<void> {
     const retryAfterMs = this.#events.waitMs(nodeId);
     if (retryAfterMs > 0) {
-      return fail("rate_limited", `a node may set off ${EVENTS.max} runs in a minute; wait`, {
+      return fail("rate_limited", `a node may start ${EVENTS.max} runs in a minute; wait`, {
         details: { retryAfterMs },
       });
     }
@@ -219,14 +222,14 @@ export class NodeHub {
     const paramsJSON = call.params === undefined ? undefined : JSON.stringify(call.params);
     const bytes = Buffer.byteLength(paramsJSON ?? "");
     if (bytes > NODE_PARAMS_MAX_BYTES) {
-      return fail("too_large", `the params have ${bytes} bytes; the most is ${NODE_PARAMS_MAX_BYTES}`);
+      return fail("too_large", `the params have ${bytes} bytes; the maximum is ${NODE_PARAMS_MAX_BYTES}`);
     }
     return ok({ status, paramsJSON });
   }
 
   #away({ name, lastSeenAt }: NodeRow): Failure {
     const seen = lastSeenAt === undefined ? "" : `; it was last seen ${new Date(lastSeenAt).toISOString()}`;
-    return fail("node_unavailable", `node "${name}" is not connected${seen}: nothing was asked of it`, {
+    return fail("node_unavailable", `node "${name}" is not connected${seen}; the command was not sent`, {
       hint: "Start it there with: parley node run",
     });
   }
@@ -246,13 +249,14 @@ export class NodeHub {
         settle(unknownOutcome(node.name, why));
         engine.writeTo(owner, { kind: "node.cancel", id } satisfies Letter);
       };
-      const left = (): void => giveUp("the caller left before the node had answered");
+      const left = (): void => giveUp("the caller disconnected before the node answered");
       const timer = clock.at(clock.now() + call.timeoutMs + LETTERS_MS, () =>
-        giveUp("the gateway that the node is connected to did not answer"),
+        giveUp("the node's gateway did not answer"),
       );
       this.#elsewhere.set(id, settle);
       signal.addEventListener("abort", left, { once: true });
-      if (signal.aborted) return settle(fail("run_aborted", "the caller has left: nothing was asked"));
+      if (signal.aborted)
+        return settle(fail("run_aborted", "the caller disconnected; the command was not sent"));
       engine.writeTo(owner, { kind: "node.ask", from: engine.processId, id, call } satisfies Letter);
     });
   }
@@ -295,7 +299,10 @@ export class NodeHub {
       this.#parts.engine().writeTo(from, { kind: "node.answer", id, result } satisfies Letter);
     } catch (error) {
       // The other process's timeout answers its caller.
-      world.log.error({ err: error, nodeId: call.nodeId }, "a node could not be asked for another gateway");
+      world.log.error(
+        { err: error, nodeId: call.nodeId },
+        "could not send another gateway's command to a node",
+      );
     } finally {
       this.#forOthers.delete(id);
     }
@@ -306,13 +313,13 @@ export class NodeHub {
     const live = this.#live.get(nodeId);
     if (live === undefined) return;
     this.#live.delete(nodeId);
-    live.member.close(CLOSE.policy, "this device is not paired any more");
+    live.member.close(CLOSE.policy, "this device is no longer paired");
   }
 
   /** Queues work on the store, one at a time; a failure is logged and has no other effect. */
   #later(work: () => Promise<unknown>): void {
     this.#writes = this.#writes.then(work).catch((error: unknown) => {
-      this.#parts.world.log.warn({ err: error }, "what became of a node's connection was not written down");
+      this.#parts.world.log.warn({ err: error }, "could not store the state of a node's connection");
     });
   }
 

@@ -47,7 +47,7 @@ function roleOf(value: unknown, where: string): Result<Turn["role"]> {
   const role = typeof value === "string" && Object.hasOwn(ROLES, value) ? ROLES[value] : undefined;
   if (role !== undefined) return ok(role);
   if (value === "tool" || value === "function") {
-    return refuse(where, "results of a client's tools are not supported: an agent calls its own");
+    return refuse(where, "results of a client's tools are not supported: an agent calls only its own tools");
   }
   return refuse(`${where}.role`, `must be system, developer, user or assistant, got ${shown(value)}`);
 }
@@ -65,7 +65,7 @@ export function chatItems(messages: unknown): Result<Item[]> {
     if (!role.ok) return role;
     const { tool_calls: calls, function_call: call } = message;
     if (call != null || (Array.isArray(calls) && calls.length > 0)) {
-      return refuse(where, "calls of a client's tools are not supported: an agent calls its own");
+      return refuse(where, "calls of a client's tools are not supported: an agent calls only its own tools");
     }
     const name = nameOf(message.name, `${where}.name`);
     if (!name.ok) return name;
@@ -114,7 +114,7 @@ function partOf(part: unknown, role: Turn["role"], where: string): Result<string
       : refuse(`${where}.refusal`, "must be a string");
   }
   if (type === "image_url" || type === "input_image") {
-    if (role !== "user") return refuse(where, "only a user's message may hold images");
+    if (role !== "user") return refuse(where, "only a user's message may contain images");
     return imageOf(isObject(part.image_url) ? part.image_url.url : part.image_url, where);
   }
   return refuse(where, `parts of type ${shown(type)} are not supported; there are: text and images`);
@@ -122,7 +122,7 @@ function partOf(part: unknown, role: Turn["role"], where: string): Result<string
 
 function imageOf(url: unknown, where: string): Result<ImageBlock> {
   if (typeof url !== "string" || !url.startsWith("data:")) {
-    return refuse(where, "an image must be a data URL (data:image/png;base64,…); nothing is fetched");
+    return refuse(where, "an image must be a data URL (data:image/png;base64,…); links are not fetched");
   }
   const image = readImage(url, undefined, where);
   return image.ok ? image : { ...image, details: { param: where } };
@@ -154,7 +154,7 @@ export function readItems(items: readonly Item[]): Result<Turn[]> {
     const read = readItem(item);
     if (!read.ok) return read;
     images += read.value.images.length;
-    if (images > IMAGES_MAX) return refuse(item.where, `a request may hold ${IMAGES_MAX} images, no more`);
+    if (images > IMAGES_MAX) return refuse(item.where, `a request may contain at most ${IMAGES_MAX} images`);
     turns.push(read.value);
   }
   return ok(turns);

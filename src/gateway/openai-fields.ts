@@ -73,11 +73,11 @@ interface Refusal {
 }
 
 const TOOLS: Refusal = {
-  why: "an agent has tools of its own and can't call the client's; its tools are set in the configuration",
+  why: "an agent can't call the client's tools; its own tools are set in the configuration",
   harmless: isNothing,
 };
 const TOOL_CHOICE: Refusal = {
-  why: "which tools an agent calls can't be chosen from outside",
+  why: "a client can't choose an agent's tools",
   harmless: (value) => value == null || value === "auto" || value === "none",
 };
 
@@ -85,8 +85,8 @@ function isPlainText(value: unknown): boolean {
   return value == null || (value as { type?: unknown }).type === "text";
 }
 
-const STRUCTURED = "an agent answers in words; no format can be promised";
-const LOGPROBS: Refusal = { why: "probabilities of tokens are not told", harmless: isNothing };
+const STRUCTURED = "an agent answers in free text; no format can be guaranteed";
+const LOGPROBS: Refusal = { why: "token probabilities are not available", harmless: isNothing };
 
 export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal>>>> = {
   chat: {
@@ -103,23 +103,23 @@ export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal
     response_format: { why: STRUCTURED, harmless: isPlainText },
     logprobs: LOGPROBS,
     top_logprobs: { ...LOGPROBS, harmless: (value) => isNothing(value) || value === 0 },
-    web_search_options: { why: "an agent searches with its own tools, or not", harmless: isNothing },
+    web_search_options: { why: "an agent searches with its own tools only", harmless: isNothing },
     store: {
-      why: "what is said is kept in its session, which user names; no completion can be fetched later",
+      why: "messages are kept in a session, which user names; completions can't be fetched later",
       harmless: isNothing,
     },
   },
   responses: {
     tools: TOOLS,
     tool_choice: TOOL_CHOICE,
-    background: { why: "the answer comes with the request; stream it if it takes long", harmless: isNothing },
+    background: { why: "background responses don't exist here; stream a long answer", harmless: isNothing },
     conversation: {
-      why: "conversations are sessions here: name one by user or by the header x-parley-session-key",
+      why: "conversations are sessions here: name one with user or the header x-parley-session-key",
       harmless: isNothing,
     },
-    prompt: { why: "there are no stored prompts; give instructions", harmless: isNothing },
+    prompt: { why: "there are no stored prompts; use instructions", harmless: isNothing },
     store: {
-      why: "what is said to an agent is kept in its session, so nothing can be left unstored",
+      why: "messages to an agent are always stored in its session",
       harmless: (value) => value == null || value === true,
     },
     text: {

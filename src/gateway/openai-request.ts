@@ -59,9 +59,9 @@ function wrong(param: string, text: string): ReturnType<typeof fail> {
 function textIn(body: Body, field: string, charsMax: number): Result<string | undefined> {
   const value = body[field];
   if (value == null) return ok(undefined);
-  if (typeof value !== "string" || value === "") return wrong(field, "must be a string that is not empty");
+  if (typeof value !== "string" || value === "") return wrong(field, "must be a non-empty string");
   if (value.length > charsMax) return wrong(field, `must have at most ${charsMax} characters`);
-  if (!value.isWellFormed()) return wrong(field, "holds half a character");
+  if (!value.isWellFormed()) return wrong(field, "contains an unpaired surrogate");
   return ok(value);
 }
 
@@ -110,10 +110,7 @@ function divide(items: readonly Item[], keepsHistory: boolean): Result<Said> {
   const spoken = (from: readonly Item[]) => from.filter((item) => item.role !== "system");
   const before = spoken(items.slice(0, last + 1));
   if (!keepsHistory && before.length > SEED_MAX) {
-    return fail(
-      "too_large",
-      `the request tells of ${before.length} earlier messages; the most is ${SEED_MAX}`,
-    );
+    return fail("too_large", `the request has ${before.length} earlier messages; the maximum is ${SEED_MAX}`);
   }
   const seed = readItems(keepsHistory ? [] : before);
   if (!seed.ok) return seed;
@@ -141,9 +138,9 @@ function inputOf(
   if (text.length > MESSAGE_MAX_CHARS) return tooLong(param);
   const images = turns.flatMap((turn) => turn.images);
   if (text === "" && images.length === 0) {
-    return wrong(param, "must end with a user message that is not empty: it is what the agent answers");
+    return wrong(param, "must end with a non-empty user message, which the agent answers");
   }
-  if (!text.isWellFormed()) return wrong(param, "holds half a character");
+  if (!text.isWellFormed()) return wrong(param, "contains an unpaired surrogate");
   const name = turns.at(-1)?.name;
   return ok({ text, images, ...(name === undefined ? {} : { senderName: name }) });
 }
@@ -159,8 +156,7 @@ function seedOf(turns: readonly Turn[]): SeedMessage[] {
 function common(body: Body) {
   const model = textIn(body, "model", USER_CHARS_MAX);
   if (!model.ok) return model;
-  if (model.value === undefined)
-    return wrong("model", "is required: it names the agent, as parley/<agentId>");
+  if (model.value === undefined) return wrong("model", "is required: name the agent as parley/<agentId>");
   const user = textIn(body, "user", USER_CHARS_MAX);
   if (!user.ok) return user;
   const stream = flagIn(body, "stream");

@@ -110,7 +110,7 @@ async function readAsked(c: Context<Env>, api: OpenAiApi, deps: GatewayDeps): Pr
 }
 
 function mismatch(what: string, session: Session): Failure {
-  return fail("session_mismatch", `${what}: that is session ${session.key} of agent "${session.agentId}"`, {
+  return fail("session_mismatch", `${what}: it is session ${session.key} of agent "${session.agentId}"`, {
     hint: "Name one session, and the model of its agent.",
   });
 }
@@ -138,10 +138,10 @@ async function openingFor(ctx: CallContext, asked: Asked): Promise<Result<Openin
   if (!opening.ok) return opening;
   const { session } = opening.value;
   if (named !== undefined && named.value.session.key !== session.key) {
-    return mismatch("previous_response_id is not of the session that the request names", session);
+    return mismatch("previous_response_id belongs to another session than the named one", session);
   }
   if (session.agentId !== agentId)
-    return mismatch(`the model names agent "${agentId}", not the session's`, session);
+    return mismatch(`the model names agent "${agentId}", but the session has another agent`, session);
   return opening;
 }
 
@@ -289,9 +289,9 @@ class OpenAiDoor {
       if (!stopped.aborted) await this.#left(asked, followed);
       return fail(
         "shutting_down",
-        `the gateway is stopping; run ${followed.runId} is kept and goes on later`,
+        `the gateway is stopping; run ${followed.runId} is kept and continues later`,
         {
-          hint: "agent.wait tells how it ended; under an Idempotency-Key the same request gets its answer.",
+          hint: "Call agent.wait for its result; with an Idempotency-Key, repeat the same request.",
           details: { accepted },
         },
       );

@@ -96,7 +96,7 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
     // Checked before the write, so that one large answer never disconnects an idle reader.
     if (socket.bufferedAmount > limits.maxBufferedBytes) {
       held.clear();
-      limits.close(CLOSE.tryAgain, "too slow: reconnect and read the history");
+      limits.close(CLOSE.tryAgain, "the client reads too slowly; reconnect and read the history");
       return false;
     }
     if (chars < SMALL_CHARS) holdForStep();

@@ -23,9 +23,9 @@ export async function sessionOfPass(
   named: string | undefined,
 ): Promise<Result<Session>> {
   const session = await getSession(db, actsAs);
-  if (session === undefined) return fail("session_not_found", `session ${actsAs} does not exist any more`);
+  if (session === undefined) return fail("session_not_found", `session ${actsAs} no longer exists`);
   if (named === undefined || named === actsAs || named === session.sessionId) return ok(session);
-  return fail("not_visible", `this token is the pass of session ${actsAs} and of no other`);
+  return fail("not_visible", `this token is valid for session ${actsAs} only`);
 }
 
 /**
@@ -42,7 +42,7 @@ export function runOfPass(passes: Passes | undefined, caller: Caller): Result<Ac
   if (caller.actsAs === undefined) return ok(undefined);
   const run = passes?.runOf(caller.actsAs);
   if (run !== undefined) return ok(run);
-  return fail("run_aborted", `session ${caller.actsAs} has no run under way: its tools work only in one`);
+  return fail("run_aborted", `session ${caller.actsAs} has no running run: its tools work only during a run`);
 }
 
 /**

@@ -49,7 +49,7 @@ function createTellTale({ clock, log }: World) {
     told.set(account, { untilMs: clock.now() + TELL_EVERY_MS, unsaid: 0 });
     log.warn(
       { account, status, count: (last?.unsaid ?? 0) + 1 },
-      "a call without the platform's proof was refused: the secret here is another one, or it is forged",
+      "refused a call without a valid signature: the configured secret is wrong, or the call is forged",
     );
   };
 }
@@ -86,7 +86,7 @@ export function createPlatformDoor({ deps, unproven }: DoorParts): Door {
       if (given.status === 401 || given.status === 403) tellForged(name, given.status);
       return ok(answer(c, given));
     } catch (error) {
-      world.log.warn({ err: error, account: name }, "what a platform brought could not be stored");
+      world.log.warn({ err: error, account: name }, "could not store a platform's call");
       return ok(again(c));
     }
   };

@@ -145,7 +145,7 @@ class GatewayServer implements Gateway {
       call: dispatcher.call,
       admitNode: async (caller, params, at) =>
         deps.nodes === undefined
-          ? fail("missing_scope", "nodes are off here: nodes.enabled is false")
+          ? fail("missing_scope", "nodes are disabled: nodes.enabled is false")
           : deps.nodes.admit(caller, params, at),
       renewDeviceToken: (caller, at) => renewDeviceToken({ engine, authority }, caller, at),
       hello: (member) => this.#hello(member),
@@ -233,7 +233,7 @@ class GatewayServer implements Gateway {
     judged.then(
       (refused) => (refused ? socket.destroy() : serve()),
       (error: unknown) => {
-        this.#deps.world.log.error({ err: error }, "a connection could not be judged");
+        this.#deps.world.log.error({ err: error }, "could not check a connection");
         socket.destroy();
       },
     );
@@ -255,7 +255,7 @@ class GatewayServer implements Gateway {
       if (!passed)
         refuseUpgrade(
           socket,
-          fail("unknown_method", "there is no demo: demo.start begins one"),
+          fail("unknown_method", "no demo is running; demo.start starts one"),
           world.redactor,
         );
       return;
@@ -269,7 +269,7 @@ class GatewayServer implements Gateway {
       return await this.#sockets();
     } catch (error) {
       // Happens only with a broken installation, or one that is being replaced: runs should continue.
-      this.#deps.world.log.error({ err: error }, "what serves WebSockets could not be loaded");
+      this.#deps.world.log.error({ err: error }, "could not load the WebSocket server");
       socket.destroy();
       return undefined;
     }
@@ -423,7 +423,7 @@ class GatewayServer implements Gateway {
     try {
       await engine.commit((unit) => pruneAnswers(unit.tx, unit.now - ANSWERS_KEPT_MS));
     } catch (error) {
-      world.log.warn({ err: error }, "old answers could not be forgotten");
+      world.log.warn({ err: error }, "could not delete old answers");
     }
   }
 
@@ -437,7 +437,7 @@ class GatewayServer implements Gateway {
         seesEverything,
       );
     } catch (error) {
-      this.#deps.world.log.error({ err: error }, "health could not be told");
+      this.#deps.world.log.error({ err: error }, "could not send health");
     }
   }
 }

@@ -28,7 +28,7 @@ export function createUnprovenRoom(): UnprovenRoom {
       let held = 0;
       const take = (bytes: number): Result<void> => {
         if (!shares.take(from, bytes)) {
-          return fail("rate_limited", "too much comes in at once; send it again", {
+          return fail("rate_limited", "too many unauthenticated requests at once; send it again", {
             details: { retryAfterMs: RETRY_MS },
           });
         }

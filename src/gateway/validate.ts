@@ -100,9 +100,9 @@ function expectation(problem: Problem): string | undefined {
     case "maxLength":
       return `at most ${problem.params.limit} characters`;
     case "pattern":
-      return "text without control characters and broken characters";
+      return "text without control characters and unpaired surrogates";
     case "minItems":
-      return "a list of at least one";
+      return "a list of at least one item";
     case "maxItems":
       return `a list of at most ${problem.params.limit}`;
     default:

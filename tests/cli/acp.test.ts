@@ -204,6 +204,9 @@ test("what an agent asks for is listed, allowed and denied on the command line",
     expect(editor.texts().at(-1)).toBe(said);
   }
   const late = await run(home, ["permissions", "allow", "nothing"]);
-  expect(late).toMatchObject({ code: 1, err: expect.stringMatching(/nobody asks for permission "nothing"/) });
+  expect(late).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/there is no open permission request "nothing"/),
+  });
   expect((await run(home, ["permissions"])).out).toBe("(no pending requests)\n");
 });

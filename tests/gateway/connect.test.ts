@@ -143,7 +143,7 @@ test("a second connect is an error, and the connection goes on", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   raw.send({ type: "req", id: "again", method: "connect", params: connectParams() });
-  expect((await raw.res("again")).error?.message).toContain("connected already");
+  expect((await raw.res("again")).error?.message).toContain("already connected");
   raw.send({ type: "req", id: "h", method: "health" });
   expect((await raw.res("h")).ok).toBe(true);
 });
@@ -323,7 +323,7 @@ test("a device token with another key, without a signature over the challenge, o
   const auth = { token };
   const refused = (why: string) => ({ code: "UNAUTHORIZED", message: `${why}. ${CONNECT_ANEW}` });
   const other = await comeAgain(house, newDevice(), { auth });
-  expect(other.error).toMatchObject(refused("the device token was made for another device"));
+  expect(other.error).toMatchObject(refused("the device token belongs to another device"));
   const unsigned = refused(
     "a device token needs its device's signature over the challenge of this connection",
   );

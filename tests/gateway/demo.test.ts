@@ -106,7 +106,7 @@ test("a demo can't be begun without the right, nor on a gateway that has none", 
   await expect(reader.call("demo.start", {})).rejects.toMatchObject({ code: "FORBIDDEN" });
   expect(count.opened).toBe(0);
   const without = await (await openHouse()).client();
-  await expect(without.call("demo.start", {})).rejects.toThrow("no demo to show");
+  await expect(without.call("demo.start", {})).rejects.toThrow("offers no demo");
 });
 
 test("GD2: the gateway's token opens no demo, the demo's no gateway, and only /demo leads there", async () => {

@@ -192,7 +192,7 @@ function wrongValues(schema: Schema): [unknown, RegExp][] {
       // One visible character, made of as many.
       [`e${"\u0301".repeat(schema.maxLength)}`, /at most \d+ characters/],
     );
-  if (schema.minItems !== undefined) wrong.push([[], /a list of at least one/]);
+  if (schema.minItems !== undefined) wrong.push([[], /a list of at least one item/]);
   if (schema.maxItems !== undefined) wrong.push([Array(schema.maxItems + 1).fill({}), /must be/]);
   if (schema.items !== undefined) wrong.push([[schema.items.type === "object" ? "x" : {}], /must be/]);
   return wrong;

@@ -237,7 +237,7 @@ test("the token is taken from either header, and from no address", async () => {
     const told = await hook(house, `/hooks/agent?${query}`, body);
     expect(told).toMatchObject({
       status: 400,
-      body: { error: { message: expect.stringContaining("address") } },
+      body: { error: { message: expect.stringContaining("URL") } },
     });
     expect(JSON.stringify(told.body)).not.toContain(HOOK_TOKEN);
   }
@@ -292,7 +292,10 @@ test("where hooks are off, and where there is none, it says so", async () => {
   const form = await hook(house, "/hooks/agent", "payload=x", {
     "content-type": "application/x-www-form-urlencoded",
   });
-  expect(form).toMatchObject({ status: 400, body: { error: { message: expect.stringContaining("JSON") } } });
+  expect(form).toMatchObject({
+    status: 400,
+    body: { error: { message: expect.stringContaining("application/json") } },
+  });
 });
 
 test("HO4: nothing of a hook is in the log, and its secrets are masked on the way out", async () => {

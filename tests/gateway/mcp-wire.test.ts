@@ -52,7 +52,7 @@ const MALFORMED: [string, RequestInit, number, RegExp][] = [
     "a handle that is none",
     { body: PING, headers: { "x-parley-handle": "a:b" } },
     400,
-    /handle "a:b" is not valid/,
+    /handle "a:b" is invalid/,
   ],
   [
     "an agent that is none",
@@ -64,7 +64,7 @@ const MALFORMED: [string, RequestInit, number, RegExp][] = [
     "a session and a handle",
     { body: PING, headers: { "x-parley-handle": "a", "x-parley-session": "main" } },
     400,
-    /not both/,
+    /give either a session/,
   ],
   [
     "a session that is none",

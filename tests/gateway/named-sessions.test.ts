@@ -78,7 +78,7 @@ test("named sessions: sessions.create makes the one of a key, answers it as it i
   await expect(create({ key: "agent:main:work", agentId: "research" })).rejects.toThrow(
     /belongs to agent "main"/,
   );
-  await expect(create({ key: "work", client: "acp" })).rejects.toThrow(/key or client, not both/);
+  await expect(create({ key: "work", client: "acp" })).rejects.toThrow(/either key or client/);
   const taken = [
     "agent:main:subagent:1",
     "agent:main:chat:1",

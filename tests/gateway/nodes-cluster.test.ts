@@ -63,7 +63,7 @@ test("NH1: a device that one process takes away loses its connection to another;
   expect((await done).payload).toBe("here");
   expect((await said(moved, "agent.request", { message: "hello" })).payload).toMatchObject({ handled: true });
   await admin.request("node.pair.remove", { nodeId: key.id });
-  expect((await moved.closed()).reason).toContain("not paired any more");
+  expect((await moved.closed()).reason).toContain("no longer paired");
 });
 
 test("NH3: a letter that is lost is told as an unknown outcome, once the time is over", async () => {

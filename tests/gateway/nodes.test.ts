@@ -195,7 +195,7 @@ test("NC1: an answer for another node's command, another id or none at all is ig
   answer(raw, request, { ok: true, payloadJSON: '"true"' });
   expect((await done).payload).toBe("true");
   answer(raw, { ...request, id: request.id }, { ok: true, payload: "late" });
-  expect(world.logged.filter(({ text }) => text.includes("nobody waits for")).length).toBeGreaterThan(2);
+  expect(world.logged.filter(({ text }) => text.includes("not pending")).length).toBeGreaterThan(2);
 });
 
 test.each<[string, object, string, RegExp]>([
@@ -216,9 +216,9 @@ test.each<[string, object, string, RegExp]>([
     "a refusal in words that a terminal would obey",
     { ok: false, error: { code: "NOT_ALLOWED", message: "no\u001b[2J such program" } },
     "UNAVAILABLE node_failed",
-    /says: no\\x1b\[2J such program/,
+    /failed: no\\x1b\[2J such program/,
   ],
-  ["no words", { ok: false, error: { message: 7 } }, "UNAVAILABLE node_failed", /without a reason/],
+  ["no words", { ok: false, error: { message: 7 } }, "UNAVAILABLE node_failed", /no reason given/],
 ])("NC3: an answer of the wrong %s is a failure in our words", async (_, words, code, text) => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
@@ -309,7 +309,7 @@ test("NH1: a device that is taken away loses its connection at once, and is as u
   const pending = refusal(admin.request("node.invoke", { nodeId: key.id, command: "exec" }));
   await asked(raw);
   expect(await admin.request("node.pair.remove", { nodeId: key.id })).toMatchObject({ removed: true });
-  expect((await raw.closed()).reason).toContain("not paired any more");
+  expect((await raw.closed()).reason).toContain("no longer paired");
   expect(await pending).toBe("CONFLICT outcome_unknown");
   expect((await admin.request("node.list", {})).nodes).toEqual([]);
   for (const [method, more] of [
@@ -334,7 +334,7 @@ test("NH1: a removal that nobody told of is seen in the rows, by an event, a com
   const event = await said(raw, "agent.request", { message: "hello" });
   expect(event.error).toMatchObject({ code: "NOT_PAIRED" });
   await world.advance(30_000);
-  expect((await raw.closed()).reason).toContain("not paired any more");
+  expect((await raw.closed()).reason).toContain("no longer paired");
 });
 
 test("a restart finds the paired nodes, none of them connected, and lets them in again", async () => {

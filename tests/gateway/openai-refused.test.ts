@@ -22,19 +22,19 @@ const response = (more: object) => ({ model: MODEL, input: "x", ...more });
 const CHATS: [string, unknown, string | null, RegExp][] = [
   ["a list", [], null, /one JSON object/],
   ["no model", { messages: [said("x")] }, "model", /model is required/],
-  ["client-side tools", chat({ tools: [TOOL] }), "tools", /has tools of its own and can't call the client's/],
-  ["client-side functions", chat({ functions: [{ name: "f" }] }), "functions", /tools of its own/],
-  ["a tool to be called", chat({ tool_choice: "required" }), "tool_choice", /can't be chosen/],
+  ["client-side tools", chat({ tools: [TOOL] }), "tools", /an agent can't call the client's tools/],
+  ["client-side functions", chat({ functions: [{ name: "f" }] }), "functions", /own tools/],
+  ["a tool to be called", chat({ tool_choice: "required" }), "tool_choice", /can't choose/],
   ["several answers", chat({ n: 2 }), "n", /one run with one answer/],
   [
     "a format",
     chat({ response_format: { type: "json_object" } }),
     "response_format",
-    /no format can be promised/,
+    /no format can be guaranteed/,
   ],
   ["sound", chat({ modalities: ["text", "audio"] }), "modalities", /answers in text/],
-  ["probabilities", chat({ logprobs: true }), "logprobs", /not told/],
-  ["storage", chat({ store: true }), "store", /kept in its session/],
+  ["probabilities", chat({ logprobs: true }), "logprobs", /not available/],
+  ["storage", chat({ store: true }), "store", /kept in a session/],
   ["a misspelt field", chat({ usr: "anne" }), "usr", /unrecognized request argument: "usr"/],
   ["a field of every object", chat({ constructor: 1 }), "constructor", /unrecognized/],
   ["no messages", chat({ messages: [] }), "messages", /at least one message/],
@@ -46,27 +46,32 @@ const CHATS: [string, unknown, string | null, RegExp][] = [
     "messages[0].role",
     /must be system/,
   ],
-  ["a tool's result", chat({ messages: [{ role: "tool", content: "x" }] }), "messages[0]", /calls its own/],
+  [
+    "a tool's result",
+    chat({ messages: [{ role: "tool", content: "x" }] }),
+    "messages[0]",
+    /calls only its own/,
+  ],
   [
     "a tool's call",
     chat({ messages: [{ role: "assistant", tool_calls: [TOOL] }, said("x")] }),
     "messages[0]",
-    /calls its own/,
+    /calls only its own/,
   ],
   ["no content", message({}), "messages[0].content", /must be a string or a list/],
   ["a number as content", message({ content: 5 }), "messages[0].content", /must be a string or a list/],
-  ["nothing said", message({ content: "  " }), "messages", /must end with a user message/],
+  ["nothing said", message({ content: "  " }), "messages", /must end with a non-empty user message/],
   [
     "the assistant's word last",
     chat({ messages: [said("x"), { role: "assistant", content: "y" }] }),
     "messages",
-    /must end with a user message/,
+    /must end with a non-empty user message/,
   ],
   [
     "instructions alone",
     chat({ messages: [{ role: "system", content: "x" }] }),
     "messages",
-    /must end with a user/,
+    /must end with a non-empty user/,
   ],
   ["a part of no kind", part({ text: "x" }), "messages[0].content[0]", /type nothing are not supported/],
   ["a sound", part({ type: "input_audio" }), "messages[0].content[0]", /"input_audio" are not supported/],
@@ -75,7 +80,7 @@ const CHATS: [string, unknown, string | null, RegExp][] = [
     "a picture to fetch",
     part({ type: "image_url", image_url: { url: "http://10.0.0.1/x.png" } }),
     "messages[0].content[0]",
-    /nothing is fetched/,
+    /links are not fetched/,
   ],
   [
     "a picture of another kind",
@@ -116,10 +121,10 @@ const CHATS: [string, unknown, string | null, RegExp][] = [
   ],
   ["stream as text", chat({ stream: "yes" }), "stream", /true or false/],
   ["stream options as text", chat({ stream_options: "x" }), "stream_options", /must be an object/],
-  ["a user who is a number", chat({ user: 5 }), "user", /must be a string/],
+  ["a user who is a number", chat({ user: 5 }), "user", /must be a non-empty string/],
   ["a user too long", chat({ user: "x".repeat(513) }), "user", /at most 512/],
-  ["a user of half a character", chat({ user: "\ud800" }), "user", /half a character/],
-  ["text of half a character", message({ content: "\ud800" }), "messages", /half a character/],
+  ["a user of half a character", chat({ user: "\ud800" }), "user", /unpaired surrogate/],
+  ["text of half a character", message({ content: "\ud800" }), "messages", /unpaired surrogate/],
 ];
 test.each(CHATS)("a completion with %s is refused in words", (_, body, param, words) => {
   const read = readRequest("chat", body, false);
@@ -128,12 +133,17 @@ test.each(CHATS)("a completion with %s is refused in words", (_, body, param, wo
 });
 
 const RESPONSES: [string, unknown, string, RegExp][] = [
-  ["client-side tools", response({ tools: [TOOL] }), "tools", /tools of its own/],
+  ["client-side tools", response({ tools: [TOOL] }), "tools", /own tools/],
   ["a conversation", response({ conversation: "conv_1" }), "conversation", /are sessions here/],
-  ["nothing to be stored", response({ store: false }), "store", /nothing can be left unstored/],
+  ["nothing to be stored", response({ store: false }), "store", /always stored/],
   ["a stored prompt", response({ prompt: { id: "p" } }), "prompt", /no stored prompts/],
-  ["work in the background", response({ background: true }), "background", /comes with the request/],
-  ["a format", response({ text: { format: { type: "json_schema" } } }), "text", /no format can be promised/],
+  ["work in the background", response({ background: true }), "background", /stream a long answer/],
+  [
+    "a format",
+    response({ text: { format: { type: "json_schema" } } }),
+    "text",
+    /no format can be guaranteed/,
+  ],
   ["no input", { model: MODEL }, "input", /must be a string, or a list/],
   [
     "a tool's output",
@@ -148,7 +158,7 @@ const RESPONSES: [string, unknown, string, RegExp][] = [
     "a previous id of another kind",
     response({ previous_response_id: 7 }),
     "previous_response_id",
-    /must be a string/,
+    /must be a non-empty string/,
   ],
 ];
 test.each(RESPONSES)("a response with %s is refused in words", (_, body, param, words) => {

@@ -68,7 +68,7 @@ test("pending calls are limited for each token, over all of its connections; ano
   const last = links[4] as Raw;
   const refused = await last.res("wait-511");
   expect(refused).toMatchObject({ ok: false, error: { code: "RATE_LIMITED", retryable: true } });
-  expect(refused.error?.message).toContain("too many requests of this token are under way");
+  expect(refused.error?.message).toContain("this token has too many unanswered requests");
   expect(await isServed(house, OTHER)).toBe(true);
   const overHttp = await fetch(`${house.http}/tools/invoke`, {
     method: "POST",
@@ -89,7 +89,7 @@ test("unfinished frames are limited for each token; another token is served, and
     over.socket.send(half, { fin: false });
     expect(await over.closed(), `round ${round}`).toEqual({
       code: 1013,
-      reason: "too many bytes of this token are on their way",
+      reason: "this token has too many bytes of unanswered requests",
     });
     expect(await isServed(house, OTHER)).toBe(true);
     for (const link of links) link.socket.terminate();

@@ -39,7 +39,7 @@ test.each(SPEAKERS)(
     expect(told).toMatchObject({
       status: "error",
       code: "shutting_down",
-      error: expect.stringContaining("the message was accepted, and its run goes on"),
+      error: expect.stringContaining("the message was accepted, and its run continues"),
     });
     await stopping;
     const again = await openHouse({ dir, play: () => "the late answer" });

@@ -8,15 +8,15 @@ function open(url: string): WebSocket {
   try {
     return new WebSocket(url);
   } catch (error) {
-    throw new GatewayError("INVALID_REQUEST", `not an address: ${(error as Error).message}`);
+    throw new GatewayError("INVALID_REQUEST", `invalid address: ${(error as Error).message}`);
   }
 }
 
 /** The failure of a socket that did not open: browsers give a page no reason. */
 function silent(url: string): GatewayError {
   const hint =
-    "Is it running, and is this page's origin its own or one of gateway.allowedOrigins? Its log says more.";
-  return new GatewayError("UNREACHABLE", `no gateway opened ${url}. ${hint}`, { hint });
+    "Is it running, and is this page's origin its own or in gateway.allowedOrigins? Its log has details.";
+  return new GatewayError("UNREACHABLE", `cannot connect to a gateway at ${url}. ${hint}`, { hint });
 }
 
 export const webDialer: Dialer = {

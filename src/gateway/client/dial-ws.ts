@@ -24,7 +24,7 @@ function open(url: string): WebSocket {
   try {
     return new WebSocket(url, OPTIONS);
   } catch (error) {
-    throw new GatewayError("INVALID_REQUEST", `not an address: ${(error as Error).message}`);
+    throw new GatewayError("INVALID_REQUEST", `invalid address: ${(error as Error).message}`);
   }
 }
 

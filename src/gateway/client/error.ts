@@ -18,7 +18,7 @@ export class GatewayError extends Error {
   readonly code: ClientCode;
   /** The finer code of a failure of the gateway, such as `session_not_found`. */
   readonly reason: string | undefined;
-  /** What to do about it, if the gateway or the client knows. It is part of `message`, too. */
+  /** The next step for the caller, if known. It is part of `message`, too. */
   readonly hint: string | undefined;
   /** Machine-readable facts of the failure; `code` and `hint` are among them. */
   readonly details: Readonly<Record<string, unknown>>;
@@ -41,7 +41,7 @@ export class GatewayError extends Error {
 
 export function errorOf(error: WireError | undefined): GatewayError {
   if (error === undefined)
-    return new GatewayError("UNAVAILABLE", "the gateway gave an error without a reason");
+    return new GatewayError("UNAVAILABLE", "the gateway returned an error without a reason");
   return new GatewayError(error.code, error.message, error);
 }
 

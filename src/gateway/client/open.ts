@@ -30,7 +30,7 @@ function addressOf(text: string): string {
   const shown = JSON.stringify(text.slice(0, 200));
   throw new GatewayError(
     "INVALID_REQUEST",
-    `not an address: url must be like ws://127.0.0.1:7275, got ${shown}`,
+    `invalid address: url must be like ws://127.0.0.1:7275, got ${shown}`,
   );
 }
 

@@ -52,7 +52,7 @@ function closedError(): GatewayError {
 }
 
 function gaveUp(signal: AbortSignal, method: string): GatewayError {
-  return aborted(signal, `waiting for "${method}" was aborted; what it asks for may be done all the same`);
+  return aborted(signal, `waiting for "${method}" was aborted; the gateway may still do it`);
 }
 
 function isStopping(frame: ResponseFrame): boolean {
@@ -183,8 +183,8 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     if (this.#state === "closed") return closedError();
     if (signal?.aborted === true) return gaveUp(signal, method);
     if (this.#pending.size < PENDING_REQUESTS_MAX) return undefined;
-    const hint = "Wait for some of their answers.";
-    const text = `more than ${PENDING_REQUESTS_MAX} requests are under way. ${hint}`;
+    const hint = "Wait for some of the answers.";
+    const text = `the connection has more than ${PENDING_REQUESTS_MAX} unanswered requests. ${hint}`;
     return new GatewayError("RATE_LIMITED", text, { hint, retryable: true });
   }
 

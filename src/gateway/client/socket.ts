@@ -214,7 +214,7 @@ class Connected implements ClientSocket {
         this.#watch = this.#watched();
         return;
       }
-      this.end(new GatewayError("CLOSED", "the gateway has gone silent"));
+      this.end(new GatewayError("CLOSED", "the gateway stopped responding"));
       this.#line.cut();
     });
   }

@@ -45,7 +45,10 @@ export const accessMethods: Methods<"access.explain"> = {
       if (!viewer.ok) return viewer;
       const { key, session } = viewer.value;
       if (session === undefined) {
-        return fail("session_not_found", `no session ${JSON.stringify(key)}, so nothing can be said of it`);
+        return fail(
+          "session_not_found",
+          `there is no session ${JSON.stringify(key)}, so its access can't be explained`,
+        );
       }
       const target = await find(ctx, params.target);
       if (!target.ok) return target;

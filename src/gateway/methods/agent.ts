@@ -148,7 +148,7 @@ export async function untilEnded(
 ): Promise<Result<Run> | undefined> {
   while (!signal.aborted) {
     const run = await engine.waitForRun(runId, engine.now() + WAIT_MAX_MS, signal);
-    if (run === undefined) return fail("run_not_found", `there is no run "${runId}" any more`);
+    if (run === undefined) return fail("run_not_found", `run "${runId}" no longer exists`);
     if (isEnded(run.state)) return ok(run);
   }
   return undefined;
@@ -158,7 +158,7 @@ async function followRun({ deps, signal }: CallContext, answer: unknown): Promis
   const { runId } = answer as PayloadOf<"agent">;
   const run = await untilEnded(deps.engine, runId, signal);
   if (run !== undefined) return run.ok ? ok(await summaryOf(run.value, deps.world.redactor)) : run;
-  return fail("shutting_down", "the connection ended before the run did; agent.wait tells how it ended");
+  return fail("shutting_down", "the connection ended before the run; agent.wait returns its result");
 }
 
 const END_CODES = {

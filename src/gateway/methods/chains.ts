@@ -98,7 +98,7 @@ async function seenUsage(
   return used;
 }
 
-/** Who reads, and what else was read for it. */
+/** The caller's view of sessions, and the data that is read for its rows. */
 interface Reader {
   readonly redactor: Redactor;
   readonly sees: Sees;

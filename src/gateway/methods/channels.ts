@@ -148,7 +148,7 @@ async function test(
   }
   const name = accountName(account.channel, account.accountId);
   const found = await deps.channels.get(id)?.test?.(account.accountId);
-  if (found === undefined) return fail("channel_failed", `${name} can't be asked who it is`);
+  if (found === undefined) return fail("channel_failed", `${name} can't be tested`);
   if (found.ok) return ok({ ok: true, account: name, name: deps.world.redactor.mask(found.value) });
   return fail("channel_failed", deps.world.redactor.mask(found.error));
 }

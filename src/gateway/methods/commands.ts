@@ -27,7 +27,7 @@ function checkRights({ caller }: CallContext, command: CommandName): Result<{ is
   const isOwner = hasScope(caller.scopes, "operator.admin");
   const forAdmins = FOR_ADMINS.includes(command) || findCommand(command)?.ownerOnly === true;
   if (forAdmins && !isOwner) {
-    return fail("missing_scope", `/${command} is given with the scope operator.admin only`);
+    return fail("missing_scope", `/${command} requires the scope operator.admin`);
   }
   const allowed = command === "pair" ? needEverySession(caller, "/pair") : ok(undefined);
   return allowed.ok ? ok({ isOwner }) : allowed;
@@ -47,7 +47,7 @@ export async function answerCommand(
 ): Promise<Result<PayloadOf<"chat.send">>> {
   const { deps, viewer } = ctx;
   const { engine } = deps;
-  if (viewer.kind !== "operator") return fail("invalid_argument", "only an operator gives commands here");
+  if (viewer.kind !== "operator") return fail("invalid_argument", "only an operator can give commands");
   const rights = checkRights(ctx, call.command);
   if (!rights.ok) return rights;
   const { isOwner } = rights.value;

@@ -102,7 +102,7 @@ async function rowsOf(ctx: CallContext, jobs: readonly CronJob[]): Promise<CronJ
 
 function noteOf({ deps }: CallContext): { note?: string } {
   if (deps.settings.cron.enabled) return {};
-  return { note: "cron.enabled is false: no job is fired when it falls due" };
+  return { note: "cron.enabled is false: no job is fired" };
 }
 
 async function list(
@@ -152,7 +152,7 @@ async function runs(
   const covered = createGate(ctx.deps.settings, ctx.caller, "read")(cronKey(id));
   if (!covered || (await getJob(db, id)) === undefined) {
     return fail("cron_job_not_found", `there is no job ${JSON.stringify(id.slice(0, 80))}`, {
-      hint: "cron.list shows what there is.",
+      hint: "cron.list lists the jobs.",
     });
   }
   const turns = await listTurns(db, id, Math.min(params.limit ?? LIMIT_DEFAULT, TURNS_KEPT));
@@ -182,8 +182,8 @@ async function checkWords(
   }
   const place = (await getJob(ctx.access.db, id))?.deliver;
   if (place === undefined || (await resolvePlace(ctx.access, ctx.viewer, place)).ok) return ok(undefined);
-  return fail("not_visible", "this job delivers to a place that you may not write to", {
-    hint: "Give deliver as well: null, or a place of a session that the token covers.",
+  return fail("not_visible", "this job delivers to a destination that you may not write to", {
+    hint: "Set deliver, too: to null, or to a destination of a session that the token covers.",
   });
 }
 

@@ -4,7 +4,7 @@ import { fail, ok } from "../../core/errors.ts";
 import type { Methods } from "../call.ts";
 import { seesEverything } from "../covered.ts";
 
-const NONE = fail("unknown_method", "this gateway has no demo to show");
+const NONE = fail("unknown_method", "this gateway offers no demo");
 
 const SOME_SESSIONS = fail("missing_scope", "the demo needs a token that covers every session", {
   hint: "Use the gateway's own token.",

@@ -47,7 +47,7 @@ function whereNodesAre<P, T>(
     async handle(ctx, params) {
       const { nodes } = ctx.deps;
       if (nodes !== undefined) return handle(ctx, params, nodes);
-      return fail("node_unavailable", "nodes are off here: nodes.enabled is false");
+      return fail("node_unavailable", "nodes are disabled: nodes.enabled is false");
     },
   };
 }
@@ -104,7 +104,7 @@ function covered(ctx: CallContext, access: "list" | "send", nodeId: string): Res
 function wantedRequest({ code, requestId }: { code?: string; requestId?: string }): Result<string> {
   const wanted = requestId ?? code;
   return wanted === undefined || (code !== undefined && requestId !== undefined)
-    ? fail("invalid_argument", "give code or requestId, one of the two")
+    ? fail("invalid_argument", "give either code or requestId")
     : ok(wanted);
 }
 
@@ -116,9 +116,9 @@ async function approve(ctx: CallContext, params: ParamsOf<"node.pair.approve">) 
   if (agent.ok && !maySpeakAs(ctx.deps.settings, ctx.viewer, agent.value)) {
     return fail(
       "not_visible",
-      `the token does not cover the agent ${agent.value}, to which the node would speak`,
+      `the token does not cover agent ${agent.value}, to which the node's messages would go`,
       {
-        hint: "Give an agentId that it covers; see gateway.auth.tokens[].sessions.",
+        hint: "Use an agentId that it covers; see gateway.auth.tokens[].sessions.",
       },
     );
   }

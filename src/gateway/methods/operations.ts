@@ -26,9 +26,13 @@ const HEAD = /^\{"level":(\d{1,3}),"time":(\d{1,16})/;
 /** Refuses a token that covers only some sessions. */
 export function needEverySession(caller: Caller, what: string): Result<void> {
   if (seesEverything(caller)) return ok(undefined);
-  return fail("missing_scope", `${what} is for tokens that cover every session; this one covers some`, {
-    hint: "Use one without gateway.auth.tokens[].sessions.",
-  });
+  return fail(
+    "missing_scope",
+    `${what} requires a token that covers every session; this one covers only some`,
+    {
+      hint: "Use a token without gateway.auth.tokens[].sessions.",
+    },
+  );
 }
 
 function levelOf(number: unknown): LogLine["level"] {
@@ -131,7 +135,8 @@ export const operationMethods: Methods<"metrics.history" | "usage" | "logs.tail"
       const allowed = needEverySession(ctx.caller, "config.check");
       if (!allowed.ok) return allowed;
       const { checkConfig } = ctx.deps;
-      if (checkConfig === undefined) return fail("invalid_config", "this gateway was started without a file");
+      if (checkConfig === undefined)
+        return fail("invalid_config", "this gateway was started without a configuration file");
       return ok(masked(checkConfig(), ctx.deps.world.redactor));
     },
   },

@@ -21,9 +21,13 @@ export const permissionMethods: Methods<"permissions.list" | "permissions.answer
     async handle(ctx, { id, decision }) {
       const found = open(ctx, "send").some((question) => question.id === id);
       if (found && ctx.deps.permissions?.answer(id, decision) === true) return ok({ ok: true, id, decision });
-      return fail("permission_not_found", `nobody asks for permission ${JSON.stringify(id.slice(0, 80))}`, {
-        hint: "It may have been answered, or its time is over: permissions.list shows what is open.",
-      });
+      return fail(
+        "permission_not_found",
+        `there is no open permission request ${JSON.stringify(id.slice(0, 80))}`,
+        {
+          hint: "It may have been answered, or have expired; permissions.list lists the open ones.",
+        },
+      );
     },
   },
 };

@@ -240,7 +240,7 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS> = {
     async handle(ctx, { agentId, label, client, key: named }) {
       const answer = ({ key, sessionId }: Session) => ({ ok: true, key, sessionId }) as const;
       if (named !== undefined && client !== undefined) {
-        return fail("invalid_argument", "give key or client, not both: client makes a key of its own");
+        return fail("invalid_argument", "give either key or client: client generates the key");
       }
       const request = {
         ...optional({ agentId, label }),

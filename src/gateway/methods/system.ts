@@ -54,7 +54,7 @@ export async function readGauges(deps: GatewayDeps, connections: number): Promis
     ]);
     return { store: { load, deliveries, openWaits, lanes }, connections };
   } catch (error) {
-    deps.world.log.warn({ err: error }, "the store could not be counted");
+    deps.world.log.warn({ err: error }, "could not count the store's rows");
     return { connections };
   }
 }

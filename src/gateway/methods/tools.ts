@@ -15,8 +15,10 @@ import { callInRun, runOfPass, sessionOfPass, viewerAs } from "../pass.ts";
 
 const OUTCOME_UNKNOWN = fail(
   "outcome_unknown",
-  "outcome unknown: the gateway did not get to the end of this call, so it may have taken effect or not",
-  { hint: "It is not run again under this idempotencyKey. Check before you repeat it under a new one." },
+  "outcome unknown: the gateway stopped during this call, so it may or may not have taken effect",
+  {
+    hint: "This idempotencyKey does not run it again. Check its effects before you repeat it with a new key.",
+  },
 );
 
 async function actor(ctx: CallContext, sessionKey: string | undefined, access: "list" | "send") {
@@ -71,10 +73,7 @@ async function invoke(
     return ok(await callInRun(tool, request, inHand.value));
   } catch (error) {
     if (!ctx.signal.aborted && inHand.value?.signal.aborted !== true) throw error;
-    return fail(
-      "run_aborted",
-      "the caller left, or its run or the gateway ended, before the tool had answered",
-    );
+    return fail("run_aborted", "the caller, its run or the gateway ended before the tool answered");
   }
 }
 

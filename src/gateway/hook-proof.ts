@@ -39,7 +39,7 @@ export function createHookGuard(clock: Clock, hooks: IncomingHooks, gatewayToken
       return fail("unauthorized", "this is not the web hooks' token", {
         hint:
           usable === undefined
-            ? "No token is valid here: set hooks.token, to a value that differs from every token of the gateway."
+            ? "No token is valid here: set hooks.token, different from every token of the gateway."
             : "Use hooks.token: the gateway's token is not valid for web hooks.",
       });
     },

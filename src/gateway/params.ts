@@ -36,34 +36,34 @@ export const CONNECT = open(
     client: about(
       open(
         {
-          id: about(name, "What program it is."),
-          version: about(said, "Which one of it."),
+          id: about(name, "The program's id."),
+          version: about(said, "The program's version."),
           platform: about(said, "Like linux."),
           mode: about(said, "Like cli, ui or node; a role of `node` comes from `role`."),
-          displayName: about(said, "What people see."),
-          instanceId: about(said, "Tells two of the same program apart."),
+          displayName: about(said, "The name that people see."),
+          instanceId: about(said, "Distinguishes instances of the same program."),
         },
         ["id", "version", "platform", "mode"],
       ),
-      "What the client says about itself; none of it gives a right.",
+      "The client's description of itself; none of it gives a right.",
     ),
     role: about(said, "operator or node. Default: the token's."),
     scopes: about(words, "Fewer than the token has. Default: all of them."),
     caps: about(
       words,
-      "text-deltas: deltas of an answer hold what is new, not the whole text. Of a node: what it can do.",
+      "text-deltas: deltas of an answer have the new part, not the whole text. Of a node: its capabilities.",
     ),
-    commands: about(words, "Of a node: what may be asked of it."),
+    commands: about(words, "Of a node: the commands that it accepts."),
     auth: about(
       open(
         {
           token: about(said, "The token."),
-          deviceToken: about(said, "What the gateway gave to this device when it had proved itself."),
+          deviceToken: about(said, "The token that the gateway gave to this device."),
           password: about(said, "Another name for the token."),
         },
         [],
       ),
-      "Who it is: one of the three.",
+      "The credentials: one of the three.",
     ),
     device: about(
       open(
@@ -72,11 +72,11 @@ export const CONNECT = open(
           publicKey: about(said, "The raw 32 bytes in base64url, or PEM."),
           signature: about(said, "Ed25519, over the text that src/gateway/device.ts names."),
           signedAt: about({ type: "number" }, "When (ms since 1970)."),
-          nonce: about(said, "Of the challenge."),
+          nonce: about(said, "The nonce of the challenge."),
         },
         ["id", "publicKey", "signature", "signedAt"],
       ),
-      "Proof of a device's key; nodes need it.",
+      "Proof of a device's key; required for nodes.",
     ),
   },
   ["minProtocol", "maxProtocol", "client"],

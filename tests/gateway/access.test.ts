@@ -39,7 +39,7 @@ const answerTo = ({ answers }: Explained, access: Explanation["access"]): Explan
   return found;
 };
 
-test("every access is answered with the rule that decides, by the functions that decide it", async () => {
+test("answers every access question with the deciding rule, from the functions that enforce it", async () => {
   const house = await open();
   const answer = await explain(house, "main", "agent:Research:MAIN");
   expect(answer).toMatchObject({
@@ -81,7 +81,7 @@ test("a refusal names the settings that would allow it, and one question may be 
   ]);
 });
 
-test("tools, the send policy and the agents that may be spawned count as well as sight", async () => {
+test("considers tools, the send policy and the agents that may be spawned, besides visibility", async () => {
   const agents = [
     agentSettings("main", {
       tools: { allow: [], deny: ["sessions_history"] },
@@ -114,7 +114,7 @@ test("tools, the send policy and the agents that may be spawned count as well as
   expect(twice.checks.map(({ code }) => code)).toEqual(["tool_denied", "agent_to_agent"]);
 });
 
-test("V1: a target without a row is answered like any of its key, and said to be none", async () => {
+test("V1: explains an unknown target like any session with its key, and reports that it does not exist", async () => {
   const house = await open({ choices: { tools: { visibility: "agent" } } });
   const key = "agent:main:chat:00000000-0000-4000-8000-000000000000";
   const nobody = await explain(house, MAIN, key);
@@ -133,7 +133,7 @@ test("V1: a target without a row is answered like any of its key, and said to be
   });
 });
 
-test("I9: who asks must cover both sessions, whether or not they exist", async () => {
+test("I9: the caller's token must cover both sessions, whether or not they exist", async () => {
   const house = await open();
   expect((await explain(house, MAIN, RESEARCH, "scoped")).answers).toHaveLength(6);
   for (const [viewer, target] of [
@@ -145,7 +145,7 @@ test("I9: who asks must cover both sessions, whether or not they exist", async (
   }
 });
 
-test("what holds now only is said: a conversation that is open, a wait that would close a circle", async () => {
+test("includes temporary rules: an open conversation, and a wait that would close a circle", async () => {
   const begun = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
   const house = await open({
@@ -209,7 +209,7 @@ async function channels(house: House, token?: string): Promise<readonly ChannelR
   return (await client.call<{ channels: readonly ChannelRow[] }>("channels.status", {})).channels;
 }
 
-test("every way out is listed with how it stands; figures and errors only for who sees everything", async () => {
+test("lists every outgoing path with its status; shows figures and errors only to callers who see everything", async () => {
   const acp = agentSettings("coder", {
     runtime: {
       ...{ type: "acp", command: ["true"], env: {}, permissions: "deny", askSeconds: 1 },
@@ -247,7 +247,7 @@ test("every way out is listed with how it stands; figures and errors only for wh
 const told = (raw: Raw) =>
   raw.frames.filter(({ event }) => event === "deliveries").map(({ payload }) => payload);
 
-test("changes of the outbox are told to those who may read that row of it, and to no others", async () => {
+test("sends changes of the outbox only to callers who may read the changed row", async () => {
   const house = await open();
   const [admin, scoped, reader] = [
     await joined(house),
@@ -304,7 +304,7 @@ test("I9: a delivery names no other session that the token does not cover", asyn
   }
 });
 
-test("a delivery's text is masked before it is cut to the length that was asked for", async () => {
+test("redacts a delivery's text before cutting it to the requested length", async () => {
   const house = await open();
   await house.store.transaction(async (tx) => {
     const text = `password=${"hunter2".repeat(4)} and then more`;

@@ -49,7 +49,7 @@ test("the table names every method whose params have agentId", () => {
 });
 
 test.each(Object.entries(NEEDED))(
-  "a token for another agent names agent main in vain: %s",
+  "refuses agent main to a token for another agent: %s",
   async (name, params) => {
     const { client: open } = await openHouse({ gateway: { tokens } });
     const client = await open({ token: SCOPED });
@@ -78,7 +78,7 @@ test("I13: a token adds, changes and runs jobs only as an agent that it covers, 
   expect(await scoped.request("agent.wait", { runId: fired.runId })).toMatchObject({ status: "ok" });
 });
 
-test("a scoped token approves no node that would speak to an agent that it does not cover", async () => {
+test("a scoped token approves no node whose messages would go to an agent that it does not cover", async () => {
   const { client: open } = await openHouse({ gateway: { tokens } });
   const scoped = await open({ token: SCOPED });
   const asked = ask(scoped, "node.pair.approve", { code: "ABCD-EFGH" });

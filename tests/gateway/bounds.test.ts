@@ -6,7 +6,7 @@ import { createGuessLimit } from "../../src/gateway/auth.ts";
 import { Exchanges } from "../../src/gateway/mcp-streams.ts";
 import { fakeWorld } from "../kit/world.ts";
 
-test("wrong tokens are counted for ten thousand addresses, and the oldest are forgotten first", () => {
+test("counts wrong tokens for ten thousand addresses, and forgets the oldest first", () => {
   const { clock } = fakeWorld();
   const limit = createGuessLimit(clock);
   const guess = (address: string): void => {
@@ -18,7 +18,7 @@ test("wrong tokens are counted for ten thousand addresses, and the oldest are fo
   expect([limit.check("first").ok, limit.check("second").ok]).toEqual([true, false]);
 });
 
-test("an agent that asks for permission without end is denied, and takes no other one's place", async () => {
+test("an agent with endless permission requests is denied, and leaves room for the others", async () => {
   const desk = new PermissionDesk(fakeWorld());
   const stop = new AbortController();
   const ask = (sessionKey: string) => {
@@ -41,7 +41,7 @@ test("an agent that asks for permission without end is denied, and takes no othe
   expect(desk.list()).toEqual([]);
 });
 
-test("MX2: one token has so many MCP requests under way, all tokens twice as many, and each end gives a place back", () => {
+test("MX2: one token has at most 512 MCP requests under way, all tokens 1,000, and each end frees one", () => {
   const exchanges = new Exchanges(fakeWorld().clock);
   const begin = (caller: string, count: number) =>
     Array.from({ length: count }, () => exchanges.begin(caller)).filter((one) => one.ok);

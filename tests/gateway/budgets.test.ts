@@ -84,7 +84,7 @@ async function say(house: House, sessionKey = MAIN) {
 }
 
 describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
-  test("I8: a run under maxChainCost 0.01 costs no more: an answer is shortened, the next call refused", async () => {
+  test("I8: a run with maxChainCost 0.01 costs no more: its answer is shortened, its next call refused", async () => {
     const model = greedy();
     const house = await houseWith({
       disk: await storeOn(kind),
@@ -104,7 +104,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     expect(lines.filter((line) => line.includes("No further run of this conversation"))).toHaveLength(1);
   });
 
-  test("parallel runs of one agent stay within its daily budget of tokens together", async () => {
+  test("parallel runs of one agent together stay within its daily budget of tokens", async () => {
     const model = greedy();
     const house = await houseWith({
       disk: await storeOn(kind),
@@ -124,7 +124,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     expect(used).toBeLessThanOrEqual(60_000);
   });
 
-  test("the reservation of a run that its process left is not kept from others, and its end frees all", async () => {
+  test("the reservation of a run whose process died does not block others, and its end frees all of it", async () => {
     const disk = await storeOn(kind);
     const asked = Promise.withResolvers<void>();
     const hanging = greedy(async () => {

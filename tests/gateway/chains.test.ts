@@ -60,7 +60,7 @@ function line({ kind, from, to, state, turn, code, silent }: ChainStep): string 
 }
 
 describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
-  test("a send with reply turns and an announcement is told in the order of time, each step with its message", async () => {
+  test("returns a send with reply turns and an announcement in the order of time, each step with its message", async () => {
     const house = await houseOn(kind, { choices: rules({ maxPingPongTurns: 2 }) });
     await house.store.transaction((tx) =>
       updateSession(tx, RESEARCH, { lastRoute: { channel: "webchat", to: "people" } }),
@@ -104,14 +104,14 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     expect(new Set(steps.map(({ id }) => id)).size).toBe(steps.length);
   });
 
-  test("silence is shown as such", async () => {
+  test("shows that an agent did not reply", async () => {
     const house = await houseOn(kind, { choices: rules({ maxPingPongTurns: 5 }) });
     const run = await tell(house, MAIN, doing(sending(RESEARCH, "enough?")));
     const { steps } = await look(house, run.chainId);
     expect(steps.map(line)).toContain("reply research>main ok 2 silent");
   });
 
-  test("jobs are told with what they came to; a child that is gone is said to be, and quoted nowhere", async () => {
+  test("returns jobs with their results; a deleted child is marked as deleted, and never quoted", async () => {
     const house = await houseOn(kind);
     const run = await tell(house, MAIN, doing(spawning("job one"), spawning("job two")));
     const { steps } = await look(house, run.chainId);
@@ -133,7 +133,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     ]);
   });
 
-  test("a refused circle, and a refused hop, are told with the code, once, and live", async () => {
+  test("returns a refused circle and a refused hop with the code, once, and live", async () => {
     const house = await houseOn(kind, { choices: rules({ maxHops: 1 }) });
     const client = await house.client();
     const heard: unknown[] = [];
@@ -162,7 +162,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     ]);
   });
 
-  test("a circle through three sessions is refused and names its way", async () => {
+  test("refuses a circle through three sessions and names its path", async () => {
     const house = await houseOn(kind);
     const run = await tell(
       house,
@@ -178,7 +178,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     });
   });
 
-  test("the list is of those in which something crossed, newest first, by pages, sessions and time", async () => {
+  test("lists chains with steps between sessions, newest first, by pages, sessions and time", async () => {
     const house = await houseOn(kind);
     const single = await tell(house, MAIN, "alone");
     const first = await tell(house, MAIN, doing(sending(RESEARCH, "1")));
@@ -204,7 +204,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     });
   });
 
-  test("I9: whoever sees one party is told that another one is there, and nothing else of it", async () => {
+  test("I9: a caller who sees one party learns only that there is another one", async () => {
     const tokens = [
       {
         token: "main-only",
@@ -263,7 +263,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     expect(JSON.stringify(chains)).not.toContain("agent:main");
   });
 
-  test("I9: whatever else goes on, a page is full of what the token covers, and its cursor is no other chain's", async () => {
+  test("I9: a page is filled with what the token covers, and its cursor names no other chain", async () => {
     const tokens = [
       { token: "writer", role: "operator", scopes: ["operator.read"], sessions: ["agent:writer:*"] },
     ] as const;
@@ -282,7 +282,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
   });
 });
 
-test("an abort and a used-up budget are told as what they are", async () => {
+test("returns an abort and an exhausted budget as such", async () => {
   const hold = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const limit = 100_000;
@@ -331,7 +331,7 @@ test("an abort and a used-up budget are told as what they are", async () => {
   expect(steps.map(line)).toContain("send main>research error 1 chain_limit");
 });
 
-test("what looks like a credential is masked, and a long text is cut, in steps", async () => {
+test("redacts credential-like text in steps, and cuts long text", async () => {
   const house = await houseOn("embedded");
   const secret = "sk-abcdefghijklmnop1234567890";
   const run = await tell(
@@ -345,7 +345,7 @@ test("what looks like a credential is masked, and a long text is cut, in steps",
   expect(JSON.stringify(steps)).not.toContain("sk-abcdef");
 });
 
-test("a refusal that can't be noted stays a refusal; one that was noted and then accepted is none", async () => {
+test("a refusal that can't be recorded is still a refusal; one that was recorded and then accepted is removed", async () => {
   const house = await houseOn("embedded", { choices: rules({ maxHops: 0 }) });
   await house.store.transaction((tx) => tx.schema.alterTable("refusals").renameTo("elsewhere").execute());
   const run = await tell(house, MAIN, doing(sending(RESEARCH, "x")));

@@ -37,20 +37,23 @@ test.each(KINDS)("over %s: greeting, requests, runs, events, a restart, an end",
   await second.stop();
 });
 
-test.each(KINDS)("over %s: nobody there, a wrong token, no address", async (_, connect) => {
-  const house = await openHouse();
-  const refused = connect({ url: house.url, token: "guess" });
-  await expect(refused).rejects.toMatchObject({ code: "UNAUTHORIZED", name: "GatewayError" });
-  await expect(connect({ url: "127.0.0.1:7275" })).rejects.toMatchObject({ code: "INVALID_REQUEST" });
-  await expect(connect({ url: "file:///x" })).rejects.toBeInstanceOf(GatewayError);
-  await house.stop();
-  await expect(connect({ url: house.url, token: TOKEN })).rejects.toMatchObject({
-    code: "UNREACHABLE",
-    hint: expect.stringContaining("Is it running"),
-  });
-});
+test.each(KINDS)(
+  "over %s: reports an unreachable gateway, a wrong token and an invalid address",
+  async (_, connect) => {
+    const house = await openHouse();
+    const refused = connect({ url: house.url, token: "guess" });
+    await expect(refused).rejects.toMatchObject({ code: "UNAUTHORIZED", name: "GatewayError" });
+    await expect(connect({ url: "127.0.0.1:7275" })).rejects.toMatchObject({ code: "INVALID_REQUEST" });
+    await expect(connect({ url: "file:///x" })).rejects.toBeInstanceOf(GatewayError);
+    await house.stop();
+    await expect(connect({ url: house.url, token: TOKEN })).rejects.toMatchObject({
+      code: "UNREACHABLE",
+      hint: expect.stringContaining("Is it running"),
+    });
+  },
+);
 
-test("a signal ends the waiting of a request and of a run, not the run", async () => {
+test("a signal ends the wait for a request and for a run, not the run", async () => {
   const go = Promise.withResolvers<string>();
   const house = await openHouse({ play: () => go.promise });
   const client = await house.client();
@@ -69,7 +72,7 @@ test("a signal ends the waiting of a request and of a run, not the run", async (
   expect(await client.request("agent.wait", { runId: call.runId })).toMatchObject({ status: "ok" });
 });
 
-test("a signal ends connecting, and the client that came of it", async () => {
+test("a signal ends connecting, and the resulting client", async () => {
   const house = await openHouse();
   const aborted = AbortSignal.abort();
   await expect(connectNode({ url: house.url, token: TOKEN, signal: aborted })).rejects.toMatchObject({
@@ -85,7 +88,7 @@ test("a signal ends connecting, and the client that came of it", async () => {
   expect(client.state).toBe("closed");
 });
 
-test("where a key is needed and none is given the client makes one; one that is given is kept", async () => {
+test("generates a required key if none is given; keeps a given one", async () => {
   const gateway = await scriptedGateway();
   const client = await connectNode({ url: gateway.url, reconnect: false });
   cleanup(() => client.close());
@@ -100,7 +103,7 @@ test("where a key is needed and none is given the client makes one; one that is 
   expect((await gateway.request()).params).toEqual({ sessionKey: "main" });
 });
 
-test("CL2: a wait that goes on over a new connection has what is left of its time", async () => {
+test("CL2: a wait that continues over a new connection has what is left of its time", async () => {
   const gateway = await scriptedGateway();
   const world = fakeWorld();
   const client = await connectNode({ url: gateway.url, world });
@@ -124,7 +127,7 @@ test("CL2: a wait that goes on over a new connection has what is left of its tim
   expect(await Promise.all(waits)).toEqual([{ status: "ok" }, { status: "ok" }]);
 });
 
-test("CL2: what a gateway that stops refuses is asked of the next one, if it may be asked twice", async () => {
+test("CL2: repeats at the next gateway a request that a stopping one refused, if that is harmless", async () => {
   const gateway = await scriptedGateway();
   const world = fakeWorld();
   const client = await connectNode({ url: gateway.url, world });
@@ -145,7 +148,7 @@ test("CL2: what a gateway that stops refuses is asked of the next one, if it may
   expect(await keyed.done).toMatchObject({ status: "ok" });
 });
 
-test("CL4: more requests than may be under way are refused, with what to do", async () => {
+test("CL4: refuses requests above the limit, and says what to do", async () => {
   const gateway = await scriptedGateway();
   const client = await connectNode({ url: gateway.url, reconnect: false });
   cleanup(() => client.close());
@@ -160,7 +163,7 @@ test("CL4: more requests than may be under way are refused, with what to do", as
   expect(client.state).toBe("connected");
 });
 
-test("a client that its own listener closes when the connection breaks stays closed, and tries nothing", async () => {
+test("a client that its own listener closes when the connection breaks stays closed, and retries nothing", async () => {
   const gateway = await scriptedGateway();
   const world = fakeWorld();
   const client = await connectNode({ url: gateway.url, world });

@@ -8,7 +8,7 @@ import { serveHttp } from "../kit/loopback.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { openHouse, TOKEN } from "./kit.ts";
 
-test("nobody there, a wrong token, a wrong address: each is an error that says so", async () => {
+test("an unreachable gateway, a wrong token and a wrong address each give a clear error", async () => {
   const house = await openHouse();
   await expect(connect({ url: house.url, token: "guess" })).rejects.toMatchObject({
     name: "GatewayError",
@@ -27,7 +27,7 @@ test("nobody there, a wrong token, a wrong address: each is an error that says s
   await expect(gone).rejects.toMatchObject({ code: "UNREACHABLE", retryable: true });
 });
 
-test("another program on the port is no gateway", async () => {
+test("does not mistake another program on the port for a gateway", async () => {
   const { port, close } = await serveHttp((_, response) => void response.end("hello"));
   cleanup(close);
   await expect(connect({ url: `ws://127.0.0.1:${port}`, token: TOKEN })).rejects.toMatchObject({
@@ -35,7 +35,7 @@ test("another program on the port is no gateway", async () => {
   });
 });
 
-test("a refusal carries the code, the finer code and what to do", async () => {
+test("a refusal has the code, the finer code and a hint", async () => {
   const house = await openHouse();
   const client = await house.client();
   await expect(client.request("chat.abort", { sessionKey: "agent:main:chat:none" })).rejects.toMatchObject({
@@ -44,7 +44,7 @@ test("a refusal carries the code, the finer code and what to do", async () => {
   });
 });
 
-test("events reach listeners and iterators, and a listener that throws harms no other", async () => {
+test("events reach listeners and iterators, and a listener that throws does not affect the others", async () => {
   const house = await openHouse();
   const world = fakeWorld({ clock: "real" });
   const client = await house.client({ world });
@@ -73,7 +73,7 @@ test("events reach listeners and iterators, and a listener that throws harms no 
   expect(await none.next()).toMatchObject({ done: true });
 });
 
-test("over a restart waits and keyed requests go on; unkeyed writes are said to be unsure", async () => {
+test("waits and keyed requests continue over a restart; unkeyed writes end with an unknown outcome", async () => {
   const dir = temporaryFolder();
   let isSecond = false;
   const play = async ({ signal }: { signal: AbortSignal }): Promise<string> => {
@@ -104,7 +104,7 @@ test("over a restart waits and keyed requests go on; unkeyed writes are said to 
   expect(second.port).toBe(first.port);
 });
 
-test("a program that waits for an answer is kept alive between two connections", async () => {
+test("a program that waits for an answer stays alive between two connections", async () => {
   const house = await openHouse();
   const world = quietWorld();
   const { clock } = world;
@@ -121,7 +121,7 @@ test("a program that waits for an answer is kept alive between two connections",
   expect(kept.at(-1)).toBe("alive");
 });
 
-test("what a listener asks for when the connection is back is asked once", async () => {
+test("sends a listener's request once when the connection is back", async () => {
   const dir = temporaryFolder();
   const first = await openHouse({ dir });
   const client = await first.client({ reconnect: true });
@@ -142,7 +142,7 @@ test("what a listener asks for when the connection is back is asked once", async
   expect(JSON.stringify(history.messages).match(/"again"/g)).toHaveLength(1);
 });
 
-test("a client that is closed, or may not come back, leaves no request hanging", async () => {
+test("a client that is closed, or must not reconnect, leaves no request pending", async () => {
   const house = await openHouse({ play: () => new Promise(() => {}) });
   const [closing, broken] = [await house.client({ reconnect: true }), await house.client()];
   const calls = [closing, broken].map((client, index) =>

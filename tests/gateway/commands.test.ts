@@ -41,7 +41,7 @@ const held: Play = ({ signal }) =>
     signal.addEventListener("abort", () => reject(new Error("stopped")), { once: true });
   });
 
-test("CD2: a command is answered by a note in the transcript and by the end of its run; no model is asked", async () => {
+test("CD2: answers a command with a note in the transcript and the end of its run; calls no model", async () => {
   let asked = 0;
   const house = await openHouse({
     play: () => {
@@ -63,7 +63,7 @@ test("CD2: a command is answered by a note in the transcript and by the end of i
   expect(await client.call("agent.wait", { runId: "c1", timeoutMs: 1_000 })).toMatchObject({ status: "ok" });
 });
 
-test("CD1: the same request again is the same answer, and its command is done once", async () => {
+test("CD1: the same request again gets the same answer, and its command runs once", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   await say(raw, "/new", "c1");
@@ -79,7 +79,7 @@ test("CD1: the same request again is the same answer, and its command is done on
   expect(await getSession(house.store.db, MAIN)).toMatchObject({ sessionId: after?.sessionId });
 });
 
-test("CD2: while another run has the lane a command is told live, and written down behind it", async () => {
+test("CD2: while another run has the lane, sends a command's answer live, and writes it after that run", async () => {
   const gate = Promise.withResolvers<string>();
   const house = await openHouse({ play: () => gate.promise });
   const raw = await joined(house);
@@ -98,7 +98,7 @@ test("CD2: while another run has the lane a command is told live, and written do
   ]);
 });
 
-test("/stop ends what is running, also where the lane is full", async () => {
+test("/stop cancels the running work, also if the lane is full", async () => {
   const house = await openHouse({ play: held, choices: { session: { queueMax: 1 } } });
   const raw = await joined(house);
   await say(raw, "one", "r1");
@@ -111,7 +111,7 @@ test("/stop ends what is running, also where the lane is full", async () => {
   expect(runs.map(({ runId, state }) => `${runId} ${state}`)).toEqual(["c1 ok", "r2 aborted", "r1 aborted"]);
 });
 
-test("what is not a command alone goes to the agent, and so does everything with a picture", async () => {
+test("text that is not only a command goes to the agent, and so does everything with a picture", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   for (const [runId, message] of [
@@ -130,7 +130,7 @@ test("what is not a command alone goes to the agent, and so does everything with
   expect(textIn(await raw.next(finalOf("r5")))).toBe("echo /stop");
 });
 
-test("CO2: what is for owners takes operator.admin, and a token sees through a conversation no further than itself", async () => {
+test("CO2: owners' commands need operator.admin, and a conversation shows a token no more than it may see", async () => {
   const tokens = [
     { token: WRITER, role: "operator", scopes: ["operator.write"], sessions: ["agent:main:*"] },
   ] as const;
@@ -159,7 +159,7 @@ test("CO2: what is for owners takes operator.admin, and a token sees through a c
   expect(textIn(await admin.next(finalOf("c5")))).toContain("rules of the settings decide");
 });
 
-test("CD4: a command takes the rights of the method that does the same", async () => {
+test("CD4: a command needs the rights of the method that does the same", async () => {
   const tokens = [
     { token: WRITER, role: "operator", scopes: ["operator.write"] },
     { token: NARROW, role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
@@ -178,7 +178,7 @@ test("CD4: a command takes the rights of the method that does the same", async (
   expect((await getSession(house.store.db, MAIN))?.sessionId).not.toBe(before?.sessionId);
 });
 
-test("a token that may only read gives no commands", async () => {
+test("a read-only token can't give commands", async () => {
   const tokens = [{ token: WRITER, role: "operator", scopes: ["operator.read"] }] as const;
   const house = await openHouse({ gateway: { tokens } });
   const raw = await joined(house, { auth: { token: WRITER } });

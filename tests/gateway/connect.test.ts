@@ -10,7 +10,7 @@ async function say(raw: Raw, params: unknown): Promise<Awaited<ReturnType<Raw["r
   return raw.res("c");
 }
 
-test("a socket is challenged at once, and a good connect is greeted", async () => {
+test("challenges a socket at once, and greets after a valid connect", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
   const challenge = await raw.next((frame) => frame.event === "connect.challenge");
@@ -74,7 +74,7 @@ test.each([
   },
 );
 
-test("unknown fields of connect are ignored; any client id and mode is taken", async () => {
+test("ignores unknown fields of connect; accepts any client id and mode", async () => {
   const house = await openHouse();
   const client = {
     id: "my own",
@@ -126,7 +126,7 @@ test("the first request must be connect", async () => {
   expect((await raw.closed()).code).toBe(1008);
 });
 
-test("without a connect request the socket is closed after 10 s, not before", async () => {
+test("closes a socket without a connect request after 10 s, not before", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const raw = await openRaw(house.url);
@@ -139,7 +139,7 @@ test("without a connect request the socket is closed after 10 s, not before", as
   expect(reason).toContain("10 s");
 });
 
-test("a second connect is an error, and the connection goes on", async () => {
+test("a second connect is an error, and the connection stays open", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   raw.send({ type: "req", id: "again", method: "connect", params: connectParams() });
@@ -148,7 +148,7 @@ test("a second connect is an error, and the connection goes on", async () => {
   expect((await raw.res("h")).ok).toBe(true);
 });
 
-test("requests sent right behind connect are answered once it has succeeded", async () => {
+test("answers requests that follow connect at once, after it has succeeded", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
   raw.send({ type: "req", id: "c", method: "connect", params: connectParams() });
@@ -156,7 +156,7 @@ test("requests sent right behind connect are answered once it has succeeded", as
   expect((await raw.res("h")).ok).toBe(true);
 });
 
-test("more than 64 KiB before connect closes with 1009; after it they are taken", async () => {
+test("closes with 1009 after more than 64 KiB before connect; accepts that much after it", async () => {
   const house = await openHouse();
   const flood = await openRaw(house.url);
   flood.text(
@@ -168,7 +168,7 @@ test("more than 64 KiB before connect closes with 1009; after it they are taken"
   expect((await raw.res("1")).ok).toBe(true);
 });
 
-test("a flood of small frames before connect is bounded too", async () => {
+test("limits a flood of small frames before connect, too", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
   raw.text("{");
@@ -185,14 +185,14 @@ const GONE: [string, Record<string, unknown>][] = [
   ["a wrong password", { auth: { password: "guess" } }],
   ["a made-up device token", { auth: { token: "pdt1.e30.AAAA" } }],
 ];
-test.each(GONE)("%s: UNAUTHORIZED and closed, on loopback too", async (_, more) => {
+test.each(GONE)("%s: is refused as UNAUTHORIZED and closed, also on loopback", async (_, more) => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
   expect((await say(raw, connectParams(more))).error?.code).toBe("UNAUTHORIZED");
   expect((await raw.closed()).code).toBe(1008);
 });
 
-test("wrong tokens are rate-limited by address, and lock out no right one from the same address", async () => {
+test("limits wrong tokens by address, and still accepts a right one from the same address", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const codes: (string | undefined)[] = [];
@@ -235,21 +235,18 @@ const FORMS: [string, (device: Device, nonce: string, at: number) => { text: str
   ],
   ["the nonce alone", (_, nonce) => ({ nonce, text: nonce })],
 ];
-test.each(FORMS)(
-  "a device signature over %s is verified, and gives a token that connects",
-  async (_, form) => {
-    const house = await openHouse();
-    const raw = await openRaw(house.url);
-    const key = newDevice();
-    const signedAt = Date.now();
-    const { text, ...nonce } = form(key, await challengeOf(raw), signedAt);
-    const proof = { id: key.id, publicKey: key.publicKey, signature: key.sign(text), signedAt, ...nonce };
-    const hello = await say(raw, connectParams({ device: proof }));
-    expect(hello.payload.auth.deviceToken).toEqual(expect.any(String));
-    const again = await comeAgain(house, key, { auth: { token: hello.payload.auth.deviceToken } });
-    expect(again.payload.auth.scopes).toEqual(hello.payload.auth.scopes);
-  },
-);
+test.each(FORMS)("accepts a device signature over %s, and returns a token that connects", async (_, form) => {
+  const house = await openHouse();
+  const raw = await openRaw(house.url);
+  const key = newDevice();
+  const signedAt = Date.now();
+  const { text, ...nonce } = form(key, await challengeOf(raw), signedAt);
+  const proof = { id: key.id, publicKey: key.publicKey, signature: key.sign(text), signedAt, ...nonce };
+  const hello = await say(raw, connectParams({ device: proof }));
+  expect(hello.payload.auth.deviceToken).toEqual(expect.any(String));
+  const again = await comeAgain(house, key, { auth: { token: hello.payload.auth.deviceToken } });
+  expect(again.payload.auth.scopes).toEqual(hello.payload.auth.scopes);
+});
 
 function proofOf(key: Device, nonce: string): Record<string, unknown> {
   return { id: key.id, publicKey: key.publicKey, signature: key.sign(nonce), signedAt: Date.now(), nonce };
@@ -261,7 +258,7 @@ async function comeAgain(house: House, key: Device, more: Record<string, unknown
   return say(raw, connectParams({ ...more, device: proofOf(key, await challengeOf(raw)) }));
 }
 
-test("a device proof that is wrong in any part is refused", async () => {
+test("refuses a device proof with any wrong part", async () => {
   const house = await openHouse();
   const wrong = async (
     change: (proof: Record<string, unknown>, nonce: string) => Record<string, unknown>,
@@ -281,7 +278,7 @@ test("a device proof that is wrong in any part is refused", async () => {
   });
 });
 
-test("a proof that was made for one connection is good for no other", async () => {
+test("a proof for one connection is invalid for any other", async () => {
   const house = await openHouse();
   const [first, second] = [await openRaw(house.url), await openRaw(house.url)];
   const proof = proofOf(newDevice(), await challengeOf(first));
@@ -289,7 +286,7 @@ test("a proof that was made for one connection is good for no other", async () =
   expect((await say(second, connectParams({ device: proof }))).error?.code).toBe("UNAUTHORIZED");
 });
 
-test("a device token has the rights that its connection had, and can't be rewritten", async () => {
+test("a device token has the rights of its connection, and can't be altered", async () => {
   const house = await openHouse();
   const key = newDevice();
   const hello = await comeAgain(house, key, { scopes: ["operator.read"] });
@@ -313,7 +310,7 @@ test("a device token has the rights that its connection had, and can't be rewrit
 
 const CONNECT_ANEW = "Connect with the gateway's token and the device's signature to get a new one.";
 
-test("a device token with another key, without a signature over the challenge, or after its time is refused", async () => {
+test("refuses a device token with another key, without a signature over the challenge, or after it expired", async () => {
   const world = fakeWorld();
   let later = 0;
   const now = () => world.clock.now() + later;
@@ -344,7 +341,7 @@ test("a device token with another key, without a signature over the challenge, o
   expect((await comeAgain(house, key, { auth: { token: fresh } })).ok).toBe(true);
 });
 
-test("a device token opens no HTTP route", async () => {
+test("a device token is not accepted over HTTP", async () => {
   const house = await openHouse();
   const { payload } = await comeAgain(house, newDevice(), {});
   const headers = { authorization: `Bearer ${payload.auth.deviceToken}`, "content-type": "application/json" };

@@ -26,7 +26,7 @@ async function scopedHouse(): Promise<House> {
   });
 }
 
-test("a scoped token is not told the store's folder, by sessions.list nor by sessions.patch", async () => {
+test("sessions.list and sessions.patch hide the store's folder from a scoped token", async () => {
   const house = await scopedHouse();
   const scoped = await house.client({ token: SCOPED });
   expect(await scoped.call("sessions.list", {})).toMatchObject({ path: "" });
@@ -36,7 +36,7 @@ test("a scoped token is not told the store's folder, by sessions.list nor by ses
   expect(await owner.call("sessions.list", {})).toMatchObject({ path: house.dir });
 });
 
-test("a scoped token is told of the agents that it can use alone: agents.list and /v1/models", async () => {
+test("agents.list and /v1/models show a scoped token only the agents that it can use", async () => {
   const house = await scopedHouse();
   const scoped = await house.client({ token: SCOPED });
   const listed = await scoped.call<{ agents: { id: string }[] }>("agents.list", {});
@@ -58,7 +58,7 @@ test("a scoped admin can neither start nor stop the demo", async () => {
   }
 });
 
-test("a secret that stands where a word of a list belongs is not told by the check of the configuration", () => {
+test("the check of the configuration does not reveal a secret in place of a list's value", () => {
   const text = `{ tools: { sessions: { visibility: "hunter2-correct-horse" } }, agents: { defaults: { thinking: "pass word" } } }`;
   const told = config().problems(text).join("\n");
   expect(told).toContain("tools.sessions.visibility: must be one of self, tree, agent, all");
@@ -74,6 +74,6 @@ test.each([
   ["agent:main:", ["cron:*", "hook:*"], false],
   ["agent:main:", ["agent"], false],
   ["agent:main:", [], false],
-])("below %s one of the patterns %j may match: %s", (start, patterns, may) => {
+])("whether a key below %s can match one of the patterns %j: %s", (start, patterns, may) => {
   expect(mayMatchBeginning(patterns, start)).toBe(may);
 });

@@ -27,7 +27,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
 const add = (client: GatewayClient, more: object = {}) =>
   client.request("cron.add", { schedule: EVERY, message: "what is new?", ...more });
 
-test("a job is made, listed with its next and last turn, changed, run, and removed", async () => {
+test("creates a job, lists it with its next and last turn, changes, runs and removes it", async () => {
   const { client: open, engine } = await openHouse();
   const client = await open();
   const { job } = await add(client, { name: "Report", deliver: { to: "main" }, timeoutSeconds: 60 });
@@ -67,7 +67,7 @@ test("a job is made, listed with its next and last turn, changed, run, and remov
   expect(engine.accepting().ok).toBe(true);
 });
 
-test("the next dates of a schedule are told before it is stored", async () => {
+test("returns the next dates of a schedule before it is stored", async () => {
   const world = fakeWorld();
   const { client: open } = await openHouse({ world });
   const client = await open();
@@ -83,7 +83,7 @@ test("the next dates of a schedule are told before it is stored", async () => {
   ]);
 });
 
-test("reading takes operator.read, everything else operator.admin", async () => {
+test("reading needs operator.read, everything else operator.admin", async () => {
   const { client: open } = await openHouse({ gateway: { tokens } });
   const { job } = await add(await open());
   for (const token of [READER, WRITER]) {
@@ -102,7 +102,7 @@ test("reading takes operator.read, everything else operator.admin", async () => 
   }
 });
 
-test("I9: a token that does not cover the sessions of jobs sees none, finds none and makes none", async () => {
+test("I9: a token that does not cover the sessions of jobs lists, finds and creates none", async () => {
   const { client: open } = await openHouse({ gateway: { tokens } });
   const admin = await open();
   const { job } = await add(admin, { deliver: { to: "agent:research:main" } });
@@ -123,7 +123,7 @@ test("I9: a token that does not cover the sessions of jobs sees none, finds none
   expect((await admin.request("cron.list", {})).jobs).toHaveLength(1);
 });
 
-test("I9: where a reader does not see the session that is told, its key is not told either", async () => {
+test("I9: hides the key of a job's destination from a reader who does not see that session", async () => {
   const some = [
     { token: NARROW, role: "operator", scopes: ["operator.admin"], sessions: ["cron:*"] },
   ] as const;
@@ -135,7 +135,7 @@ test("I9: where a reader does not see the session that is told, its key is not t
   expect(await refusal(add(narrow, { deliver: { to: "agent:research:main" } }))).toBe("not_visible");
 });
 
-test("I9: what a job delivers is said by those who may write where it delivers", async () => {
+test("I9: only callers who may write to a job's destination may set its text", async () => {
   const { client: open } = await openHouse({
     gateway: {
       tokens: [
@@ -157,7 +157,7 @@ test("I9: what a job delivers is said by those who may write where it delivers",
   expect(await refusal(change({ message: "again" }))).toBe("done");
 });
 
-test("I9: events of jobs go to those who see them", async () => {
+test("I9: sends events of jobs to those who see them", async () => {
   const { client: open } = await openHouse({ gateway: { tokens } });
   const [admin, narrow] = [await open(), await open({ token: NARROW })];
   const heard: string[] = [];
@@ -174,7 +174,7 @@ test("I9: events of jobs go to those who see them", async () => {
   await expect.poll(() => heard).toEqual(["admin added", "admin fired", "admin ended", "admin removed"]);
 });
 
-test("the same key makes one job and one turn; with other params it is a conflict", async () => {
+test("the same key creates one job and one turn; with other params it is a conflict", async () => {
   const { client: open } = await openHouse();
   const client = await open();
   const first = await add(client, { idempotencyKey: "one" });
@@ -216,7 +216,7 @@ const WRONG: readonly (readonly [object, RegExp])[] = [
   [{ every: "hour" }, /unknown param "every"/],
 ];
 
-test("what can't be a job is refused in words that say what is wrong", async () => {
+test("refuses an invalid job and says what is wrong", async () => {
   const { client: open } = await openHouse();
   const client = await open();
   for (const [more, words] of WRONG) {
@@ -228,7 +228,7 @@ test("what can't be a job is refused in words that say what is wrong", async () 
   await expect(own).rejects.toThrow();
 });
 
-test("I14: names and messages that hold a secret are masked on the way out, and kept as they are", async () => {
+test("I14: redacts secrets in names and messages on the way out, and stores them unchanged", async () => {
   const { client: open, store } = await openHouse();
   const client = await open();
   const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
@@ -238,7 +238,7 @@ test("I14: names and messages that hold a secret are masked on the way out, and 
   expect(row).toEqual({ name: `with ${secret}`, message: `use ${secret}` });
 });
 
-test("the list is paged; every job is in it once, whoever asks", async () => {
+test("pages the list; every job is in it once, for each caller", async () => {
   const { client: open } = await openHouse();
   const client = await open();
   for (let made = 0; made < 7; made += 1)
@@ -258,7 +258,7 @@ test("the list is paged; every job is in it once, whoever asks", async () => {
   await expect(client.request("cron.list", { cursor: "nonsense" })).rejects.toThrow("cursor");
 });
 
-test("a store takes so many jobs and not one more", async () => {
+test("refuses one job more than a store may have", async () => {
   const { client: open, store } = await openHouse();
   const client = await open();
   const { job } = await add(client);
@@ -277,7 +277,7 @@ test("a store takes so many jobs and not one more", async () => {
   expect(await refusal(add(client))).toBe("done");
 });
 
-test("with cron.enabled false a job can be made and run by hand, and every answer says what is off", async () => {
+test("with cron.enabled false a job can be created and run by hand, and every answer says that cron is disabled", async () => {
   const { client: open } = await openHouse({ choices: { cron: { enabled: false } } });
   const client = await open({ token: TOKEN });
   const made = await add(client);

@@ -32,7 +32,7 @@ async function talking(answer: (call: number) => ScriptedAnswer | Promise<Script
   return { house, raw, sessionKey, send };
 }
 
-test("a damaged transcript is read as far as it goes, and hides no other session from a list", async () => {
+test("reads a damaged transcript as far as possible, and still lists the other sessions", async () => {
   const { house, raw, sessionKey, send } = await talking(() => "alpha");
   await send("one");
   await endOf(house.engine, "one");
@@ -52,7 +52,7 @@ test("a damaged transcript is read as far as it goes, and hides no other session
   expect(await endOf(house.engine, "two")).toMatchObject({ state: "ok", reply: "alpha" });
 });
 
-test("a run whose own rows are damaged under it ends all the same", async () => {
+test("a run ends even if its own rows are damaged meanwhile", async () => {
   const { house, sessionKey, send } = await talking(async (call) => {
     await damage(house, { sessionKey, runId: "one" });
     return call === 0 ? { toolCalls: [{ name: "sessions_list" }] } : { error: "the provider said no" };
@@ -62,7 +62,7 @@ test("a run whose own rows are damaged under it ends all the same", async () => 
   expect(run).toMatchObject({ state: "error", error: "the provider said no" });
 });
 
-test("a session with a damaged run under way can be reset and deleted", async () => {
+test("a session with a damaged running run can be reset and deleted", async () => {
   const asked = Promise.withResolvers<void>();
   const { house, raw, sessionKey, send } = await talking(() => {
     asked.resolve();

@@ -53,7 +53,7 @@ async function exposition() {
   return read();
 }
 
-test("every metric of the dashboard is told by a gateway, with the labels that are asked for, and none is left out", async () => {
+test("a gateway returns every metric of the dashboard, with the labels of its queries", async () => {
   const { types, samples } = await exposition();
   const base = (name: string): string => (types.has(name) ? name : name.replace(/_(bucket|sum|count)$/, ""));
   const shown = new Set<string>();
@@ -72,7 +72,7 @@ test("every metric of the dashboard is told by a gateway, with the labels that a
   expect([...types.keys()].filter((name) => !shown.has(name))).toEqual([]);
 }, 60_000);
 
-test("panels have ids and places of their own, and a legend's labels are those of its query", () => {
+test("panels have their own ids and positions, and a legend's labels are in its query", () => {
   const { panels } = dashboard;
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   const taken = new Set<string>();

@@ -47,7 +47,7 @@ async function enter(house: Pick<House, "url">, started: Started): Promise<Gatew
 
 const statusOf = (client: GatewayClient): Promise<Status> => client.call<Status>("status", {});
 
-test("a gateway is unused until somebody has said something, and tells so those who may know", async () => {
+test("a gateway is unused until the first message, and reports so to callers who may know", async () => {
   const tokens = [
     { token: READER, role: "operator", scopes: ["operator.read"], sessions: ["agent:ops:*"] },
   ] as const;
@@ -62,7 +62,7 @@ test("a gateway is unused until somebody has said something, and tells so those 
   expect(await statusOf(reader)).not.toHaveProperty("unused");
 });
 
-test("GD1: asked twice at once and once more later, there is one demo, with another token than the gateway's", async () => {
+test("GD1: two requests at once and a later one get the same demo, with its own token", async () => {
   const { house, count } = await houseWithDemo();
   const client = await house.client();
   expect((await statusOf(client)).demo).toEqual({ running: false });
@@ -99,7 +99,7 @@ test("GD1: asked twice at once and once more later, there is one demo, with anot
   expect(names.filter((name) => ["exec", "read", "write", "edit"].includes(name))).toEqual([]);
 });
 
-test("a demo can't be begun without the right, nor on a gateway that has none", async () => {
+test("refuses demo.start without the right, and on a gateway that offers no demo", async () => {
   const tokens = [{ token: READER, role: "operator", scopes: ["operator.write"] }] as const;
   const { house, count } = await houseWithDemo({ gateway: { tokens } });
   const reader = await house.client({ token: READER });
@@ -109,7 +109,7 @@ test("a demo can't be begun without the right, nor on a gateway that has none", 
   await expect(without.call("demo.start", {})).rejects.toThrow("offers no demo");
 });
 
-test("GD2: the gateway's token opens no demo, the demo's no gateway, and only /demo leads there", async () => {
+test("GD2: the gateway's token is invalid for the demo, the demo's for the gateway, and only /demo leads to it", async () => {
   const { house } = await houseWithDemo();
   await expect(openRaw(`${house.url}/demo`)).rejects.toThrow("404");
   const client = await house.client();
@@ -127,7 +127,7 @@ test("GD2: the gateway's token opens no demo, the demo's no gateway, and only /d
   expect(answer.status).toBe(404);
 });
 
-test("a demo that is ended says goodbye to its pages, and can be begun anew with nothing in it", async () => {
+test("a stopped demo closes its pages' connections, and a new one starts empty", async () => {
   const { house, count } = await houseWithDemo();
   const client = await house.client();
   const first = await client.call<Started>("demo.start", {});
@@ -143,7 +143,7 @@ test("a demo that is ended says goodbye to its pages, and can be begun anew with
   expect((await statusOf(await enter(house, second))).unused).toBe(true);
 });
 
-test("GD3: a demo at which nobody looks for some minutes ends by itself; one that is looked at stays", async () => {
+test("GD3: a demo without pages stops after some minutes; one with a page stays", async () => {
   const world = fakeWorld({ clock: "held" });
   const { house, count } = await houseWithDemo({ world });
   const client = await house.client();
@@ -166,7 +166,7 @@ test("GD3: a demo at which nobody looks for some minutes ends by itself; one tha
     .toBe(1);
 });
 
-test("a gateway that stops takes its demo along, with pages connected, and while it is being opened", async () => {
+test("a gateway that stops also stops its demo, with pages connected, and while it starts", async () => {
   const { house, count } = await houseWithDemo();
   const client = await house.client();
   const raw = await openRaw(house.url + (await client.call<Started>("demo.start", {})).path);
@@ -181,7 +181,7 @@ test("a gateway that stops takes its demo along, with pages connected, and while
   expect(other.count.closed).toBe(1);
 });
 
-test("a demo that can't be opened is told, and may be asked for again", async () => {
+test("reports a demo that can't start, and allows a retry", async () => {
   let tries = 0;
   const house = await openHouse({
     openDemo: async () => {
@@ -195,7 +195,7 @@ test("a demo that can't be opened is told, and may be asked for again", async ()
   expect(await client.call<Started>("demo.start", {})).toMatchObject({ path: "/demo" });
 });
 
-test("SIGTERM ends a process with a demo in it, and leaves no directory behind", async () => {
+test("SIGTERM ends a process with a demo, and leaves no directory behind", async () => {
   const temporary = temporaryFolder();
   const gateway = await startProcess({
     env: { TMPDIR: temporary, OPENAI_API_KEY: "a-key-nobody-may-spend" },
@@ -218,7 +218,7 @@ test("SIGTERM ends a process with a demo in it, and leaves no directory behind",
   expect(gateway.stderr()).toBe("");
 });
 
-test("GD1: a demo that could not be opened, ended and begun anew meanwhile, does not take the new one with it", async () => {
+test("GD1: a failed start of a demo does not stop the one that was started after it", async () => {
   const first = Promise.withResolvers<Result<DemoPlace>>();
   const count = { opened: 0, closed: 0 };
   const demo = new Demo(async () => {
@@ -240,7 +240,7 @@ test("GD1: a demo that could not be opened, ended and begun anew meanwhile, does
   expect(count).toEqual({ opened: 2, closed: 1 });
 });
 
-test("GD3: a demo that was ended before it was open leaves no date behind", async () => {
+test("GD3: a demo that was stopped before it was open leaves no timer behind", async () => {
   const world = fakeWorld();
   const demo = new Demo(async () => ok({ port: 1, token: "t", close: async () => {} }), world);
   const starting = demo.start();

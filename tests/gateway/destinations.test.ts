@@ -77,7 +77,7 @@ async function refused(asking: Promise<unknown>): Promise<string> {
 const rows = ({ store }: House) =>
   store.db.selectFrom("deliveries").select(["session_key", "state", "code", "route_json"]).execute();
 
-test("send reaches a chat of a channel, in the words of the session whose people read there", async () => {
+test("send reaches a chat of a channel, and records the text in that chat's session", async () => {
   const house = await open();
   const answer = await send(house, { channel: "telegram", to: "-100" });
   expect(answer).toMatchObject({ channel: "telegram", status: "queued", sessionKey: GROUP });
@@ -91,7 +91,7 @@ test("send reaches a chat of a channel, in the words of the session whose people
   expect(page.messages).toMatchObject([{ role: "assistant", stopReason: "injected" }]);
 });
 
-test("account and thread are one value with the chat, and the account is the first where none is named", async () => {
+test("account and thread belong to the chat, and the default account is the first", async () => {
   const house = await open([], { ids: ["one", "two"] });
   await send(house, { channel: "telegram", to: "-100", accountId: "two", threadId: 5 });
   await send(house, { channel: "TELEGRAM", to: "telegram:9" });
@@ -104,7 +104,7 @@ test("account and thread are one value with the chat, and the account is the fir
   expect(house.people.sent.map(({ sessionKey }) => sessionKey)).toEqual([TOPIC, MAIN]);
 });
 
-test("DE1: a channel or account that nobody set up is refused where it is named, with those there are", async () => {
+test("DE1: refuses an unknown channel or account, and lists the configured ones", async () => {
   const house = await open();
   const pigeon = await refused(send(house, { channel: "pigeon", to: "1" }));
   expect(pigeon).toContain('no channel "pigeon" is configured; configured: webchat, telegram');
@@ -116,7 +116,7 @@ test("DE1: a channel or account that nobody set up is refused where it is named,
   expect(await rows(house)).toEqual([]);
 });
 
-test("DE1: a place that is gone is a delivery that failed where operators see it", async () => {
+test("DE1: a destination that no longer exists gives a failed delivery that operators see", async () => {
   const house = await open();
   house.people.gone.add("-100");
   await send(house, { channel: "telegram", to: "-100" });
@@ -126,7 +126,7 @@ test("DE1: a place that is gone is a delivery that failed where operators see it
   expect(deliveries).toMatchObject([{ route: telegram("-100"), error: "chat not found" }]);
 });
 
-test("DE1, I9: who may not write to every session writes only where people of its sessions read", async () => {
+test("DE1, I9: a caller who may not write to every session writes only to the chats of its sessions", async () => {
   const house = await open();
   expect(await send(house, { channel: "telegram", to: "-100" }, NARROW)).toMatchObject({ sessionKey: GROUP });
   expect(await send(house, { channel: "telegram", to: "7" }, NARROW)).toMatchObject({ sessionKey: MAIN });
@@ -150,7 +150,7 @@ const DENY: readonly (readonly [string, SendRule["match"], string, string | unde
   ["a channel", { channel: "telegram" }, "-12345", undefined],
 ];
 
-test.each(DENY)("DE3: the send policy keeps text from %s", async (_, match, to, threadId) => {
+test.each(DENY)("DE3: the send policy denies text to %s", async (_, match, to, threadId) => {
   const house = await open([{ match, action: "deny" }]);
   const place = { channel: "telegram", to, ...(threadId === undefined ? {} : { threadId }) };
   // Spoken by a session that may speak: the place decides.
@@ -160,7 +160,7 @@ test.each(DENY)("DE3: the send policy keeps text from %s", async (_, match, to, 
   expect(await rows(house)).toEqual([]);
 });
 
-test("DE3: a place of no known type is under the rules for its channel alone; its own session has the first word", async () => {
+test("DE3: a destination of unknown type follows its channel's rules; its own session's setting comes first", async () => {
   const rules = [
     { match: { chatType: "direct" as const }, action: "deny" as const },
     { match: { chatType: "room" as const }, action: "deny" as const },
@@ -177,7 +177,7 @@ test("DE3: a place of no known type is under the rules for its channel alone; it
   expect(await refused(send(house, { ...room, to: "-100", sessionKey: ROOM }))).toMatch(/send blocked/);
 });
 
-test("DE4: `last` is where the people of a session were last", async () => {
+test("DE4: `last` is the last route of the session", async () => {
   const house = await open();
   expect(await send(house, { channel: "last", to: "main" })).toMatchObject({ channel: "telegram" });
   await expect.poll(() => house.people.sent).toMatchObject([{ route: telegram("7") }]);
@@ -194,7 +194,7 @@ async function agent(house: House, params: object, token?: string) {
   return run?.route;
 }
 
-test("agent delivers to the place that is named, or the last one, and moves nobody's route", async () => {
+test("agent delivers to the named destination, or the last one, and changes no route", async () => {
   const house = await open();
   expect(await agent(house, { deliver: true, channel: "telegram", to: "-100" })).toEqual(telegram("-100"));
   expect(await agent(house, { deliver: true })).toEqual(telegram("7"));
@@ -211,7 +211,7 @@ test("agent delivers to the place that is named, or the last one, and moves nobo
   expect(await refused(nobody)).toContain("to must not be empty");
 });
 
-test("agent is refused at once where the policy would keep its answer from the place", async () => {
+test("refuses agent at once if the policy would deny the delivery", async () => {
   const house = await open([{ match: { chatType: "room" }, action: "deny" }]);
   const asked = agent(house, { deliver: true, channel: "telegram", to: "-200" });
   expect(await refused(asked)).toMatch(/send blocked/);
@@ -230,7 +230,7 @@ async function fired(house: House, deliver: object): Promise<void> {
   await house.engine.waitForRun(runId, house.engine.now() + 10_000);
 }
 
-test("a job's replies reach a chat of a channel, once; a stale place is a failed delivery", async () => {
+test("a job's reply reaches a chat of a channel, once; a stale destination gives a failed delivery", async () => {
   const house = await open();
   await fired(house, { channel: "telegram", to: "-100", threadId: "5" });
   await expect.poll(() => house.people.sent).toMatchObject([{ text: "echo tick" }]);
@@ -245,7 +245,7 @@ test("a job's replies reach a chat of a channel, once; a stale place is a failed
     .toEqual(["sent", "sent", "failed"]);
 });
 
-test("a job is not made for a place that there is not, or that the caller may not write to", async () => {
+test("refuses a job for an unknown destination, or one that the caller may not write to", async () => {
   const house = await open();
   expect(await refused(cronJob(house, { channel: "pigeon", to: "1" }))).toContain('no channel "pigeon"');
   const client = await house.client({ token: NARROW });
@@ -253,14 +253,14 @@ test("a job is not made for a place that there is not, or that the caller may no
   expect(jobs).toEqual([]);
 });
 
-test("a job's reply is skipped where the policy of the place denies it, by the place's type", async () => {
+test("skips a job's reply if the destination's policy denies it, by its type", async () => {
   const house = await open([{ match: { chatType: "room" }, action: "deny" }]);
   await fired(house, { channel: "telegram", to: "-200" });
   await expect.poll(() => rows(house)).toMatchObject([{ state: "skipped", code: "send_denied" }]);
   expect(house.people.sent).toEqual([]);
 });
 
-test("an account that was taken away fails where operators see it", async () => {
+test("a removed account gives a failed delivery that operators see", async () => {
   const house = await open([], { ids: ["default", "old"] });
   const { client, job } = await cronJob(house, { channel: "telegram", to: "-100", accountId: "old" });
   // As after a restart with other settings: the platform is asked by the accounts that are left.
@@ -297,7 +297,7 @@ async function hook(house: House, path: string, body: object): Promise<{ status:
   return { status: answer.status, text: await answer.text() };
 }
 
-test("a web hook delivers where the people of sessions read that it reaches, or where its mapping says", async () => {
+test("a web hook delivers to the chats of the sessions that it reaches, or to its mapping's destination", async () => {
   const house = await open([], { choices: { hooks: HOOKS } });
   const body = { message: "how is it?", deliver: true, channel: "telegram" };
   expect((await hook(house, "agent", { ...body, to: "-100" })).status).toBe(202);
@@ -319,7 +319,7 @@ test("a web hook delivers where the people of sessions read that it reaches, or 
   expect(house.people.sent[2]?.route).toEqual(telegram("7"));
 });
 
-test("agent's answer reaches the place once, and the transcript has it too", async () => {
+test("agent's answer reaches the destination once, and is in the transcript, too", async () => {
   const house = await open();
   await agent(house, { deliver: true, channel: "telegram", to: "-100" });
   await expect.poll(() => house.people.sent).toMatchObject([{ text: "echo hi", route: telegram("-100") }]);

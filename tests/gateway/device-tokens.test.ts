@@ -15,7 +15,7 @@ async function connect(house: Pick<House, "url">, key: Device, more: Record<stri
   return { raw, error, token: payload?.auth.deviceToken as string };
 }
 
-test("a revoked device token is refused, also after the device was given another one", async () => {
+test("refuses a revoked device token, even if the device got another one since", async () => {
   const house = await openHouse();
   const admin = await house.client();
   const [key, other] = [newDevice(), newDevice()];
@@ -46,7 +46,7 @@ test("a revoked device token is refused, also after the device was given another
   expect((await connect(house, other, { auth: { token: kept.token } })).error).toBeUndefined();
 });
 
-test("the tokens of one role are revoked alone, and a device without one is named", async () => {
+test("revokes the tokens of one role only, and names a device without one", async () => {
   const house = await openHouse();
   const admin = await house.client();
   const key = newDevice();
@@ -59,7 +59,7 @@ test("the tokens of one role are revoked alone, and a device without one is name
   await expect(revoke()).rejects.toThrow("has no device token. device.token.list, or parley devices, shows");
 });
 
-test("device tokens are listed and revoked by admins whose token covers every session alone", async () => {
+test("lists and revokes device tokens only for admins whose token covers every session", async () => {
   const [reader, some] = ["a-token-that-may-read-only", "a-token-for-some-sessions"];
   const house = await openHouse({
     gateway: {
@@ -77,7 +77,7 @@ test("device tokens are listed and revoked by admins whose token covers every se
   }
 });
 
-test("a gateway token has at most 200 devices; the one that was away longest needs it again", async () => {
+test("a gateway token has at most 200 devices; the one that was away longest needs the token again", async () => {
   const house = await openHouse();
   const first = newDevice();
   const { token } = await connect(house, first);
@@ -92,7 +92,7 @@ test("a gateway token has at most 200 devices; the one that was away longest nee
   expect((await connect(house, first, { auth: { token } })).error?.message).toContain("was revoked");
 });
 
-test("parley devices lists the devices that have a token, and revokes one's by the beginning of its id", async () => {
+test("parley devices lists the devices with a token, and revokes one by the beginning of its id", async () => {
   const { home, port } = await makeHome({});
   await startGateway(home);
   const url = `ws://127.0.0.1:${port}`;

@@ -23,7 +23,7 @@ async function resetTwice(): Promise<House> {
   return house;
 }
 
-test("after a reset the earlier conversations are listed, newest first, and each can be read in pages", async () => {
+test("lists the earlier conversations after a reset, newest first, and reads each in pages", async () => {
   const house = await resetTwice();
   const client = await house.client();
   const { conversations, sessionId } = await client.request("sessions.earlier", { key: "work" });
@@ -46,7 +46,7 @@ test("after a reset the earlier conversations are listed, newest first, and each
   expect((await client.request("sessions.earlier", { key: "main" })).conversations).toEqual([]);
 });
 
-test("a search finds what was said before a reset, and says so", async () => {
+test("a search finds messages from before a reset, and marks them", async () => {
   const house = await resetTwice();
   const client = await house.client();
   const search = (query: string) =>
@@ -63,7 +63,7 @@ test("a search finds what was said before a reset, and says so", async () => {
   for (const hit of now.hits) expect(hit).not.toHaveProperty("earlier");
 });
 
-test("sessions.delete deletes the earlier conversations too, and a token reads those that it covers", async () => {
+test("sessions.delete deletes the earlier conversations, too, and a token reads those that it covers", async () => {
   const tokens = [
     {
       token: READER,

@@ -10,7 +10,7 @@ import { joinedNode, pairedDevice } from "./node-kit.ts";
 const ended = (runId: string) => (frame: Frame) =>
   frame.event === "chat" && frame.payload.runId === runId && frame.payload.state !== "delta";
 
-test("of two sessions that talk, reply and announce turns are seen as lifecycle events only", async () => {
+test("shows reply and announce turns of two sessions as lifecycle events only", async () => {
   const play: Play = ({ run, text }) => {
     if (run.flow === undefined) return "ok";
     if (run.flow.step === "round1") return "answer one";
@@ -62,7 +62,7 @@ test("a run whose reply is a skip token ends with a final event without a messag
   expect(final.payload).not.toHaveProperty("message");
 });
 
-test("an operator's note is told as a finished message, once", async () => {
+test("sends an operator's note as a finished message, once", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   raw.send({
@@ -125,7 +125,7 @@ test("I9: events reach the tokens that cover their session, and no others", asyn
   expect(node.frames.filter((frame) => frame.seq !== undefined)).toEqual([]);
 });
 
-test("tick, health and shutdown come by the clock and before a planned stop", async () => {
+test("sends tick and health by the clock, and shutdown before a planned stop", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const raw = await joined(house);
@@ -141,7 +141,7 @@ test("tick, health and shutdown come by the clock and before a planned stop", as
   await expect(joined(house)).rejects.toThrow();
 });
 
-test("between the announcement of a stop and the stop clients are answered, and none taken in", async () => {
+test("between the announcement of a stop and the stop, answers connected clients and refuses new ones", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   house.gateway.announce({ reason: "update" });
@@ -154,7 +154,7 @@ test("between the announcement of a stop and the stop clients are answered, and 
   expect(raw.frames.filter((frame) => frame.event === "shutdown")).toHaveLength(1);
 });
 
-test("a slow reader is closed with 1013, and one that reads keeps all of its events", async () => {
+test("closes a slow reader with 1013; one that keeps reading gets all of its events", async () => {
   // Few large events: 30 s after the close frame the slow one is cut off, whether it has read why or not.
   const text = "x".repeat(200_000);
   const runs = 80;
@@ -177,7 +177,7 @@ test("a slow reader is closed with 1013, and one that reads keeps all of its eve
   expect(numbers).toEqual(numbers.map((_, index) => index + 1));
 });
 
-test("a bug behind a method is answered with a reference, without its stack", async () => {
+test("answers a bug in a method with a reference, without its stack", async () => {
   const world = fakeWorld({ clock: "real" });
   const house = await openHouse({ world });
   const client = await house.client();
@@ -194,7 +194,7 @@ test("a bug behind a method is answered with a reference, without its stack", as
   expect(JSON.stringify(world.logged)).toContain(failed.details.reference);
 });
 
-test("the token of the tests is nowhere in what a client gets", async () => {
+test("no frame to a client contains the tests' token", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   for (const method of ["health", "status", "agents.list", "models.list", "sessions.list", "tools.catalog"]) {

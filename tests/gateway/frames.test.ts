@@ -72,7 +72,7 @@ const BROKEN: [string, string, string, RegExp][] = [
   ],
   ["deep nesting as a frame", DEEP, "invalid", /not valid JSON|one JSON object/],
 ];
-test.each(BROKEN)("%s is answered in words, and the connection goes on", async (_, text, id, words) => {
+test.each(BROKEN)("%s gets an error, and the connection stays open", async (_, text, id, words) => {
   const house = await openHouse();
   const raw = await joined(house);
   raw.text(text);
@@ -98,7 +98,7 @@ test("binary messages are refused with 1003, before and after connect", async ()
   }
 });
 
-test("a message of 30 MB is refused with 1009, and others go on", async () => {
+test("refuses a message of 30 MB with 1009, and other connections continue", async () => {
   const house = await openHouse();
   const [big, other] = [await joined(house), await joined(house)];
   big.socket.send("x".repeat(30 * 1024 * 1024), () => {});
@@ -106,7 +106,7 @@ test("a message of 30 MB is refused with 1009, and others go on", async () => {
   await stillWorks(other);
 });
 
-test("a message in fragments is put together; fragments over the limit are refused", async () => {
+test("joins a message's fragments; refuses fragments over the limit", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   raw.socket.send('{"type":"req","id":"f",', { fin: false });
@@ -117,7 +117,7 @@ test("a message in fragments is put together; fragments over the limit are refus
   expect((await raw.closed()).code).toBe(1009);
 });
 
-test("text that is no UTF-8 ends the connection, and nobody else's", async () => {
+test("text that is no UTF-8 ends only its own connection", async () => {
   const house = await openHouse();
   const [raw, other] = [await joined(house), await joined(house)];
   raw.socket.send(Buffer.from([0xff, 0xfe, 0xfd]), { binary: false });
@@ -125,7 +125,7 @@ test("text that is no UTF-8 ends the connection, and nobody else's", async () =>
   await stillWorks(other);
 });
 
-test("of a thousand requests at once at most 512 are under way; the rest is told so", async () => {
+test("of a thousand requests at once, runs at most 512 and refuses the rest", async () => {
   const house = await openHouse({ play: () => new Promise(() => {}) });
   const raw = await joined(house);
   raw.send({
@@ -217,7 +217,7 @@ function rightFields(properties: Record<string, Schema>, required: readonly stri
 }
 
 test.each(Object.keys(METHODS) as MethodName[])(
-  "%s: each param wrong in every way is named in its error",
+  "%s: an error names each invalid param, for every kind of wrong value",
   async (method) => {
     const raw = await asker(method);
     const { properties, required } = METHODS[method].params as unknown as {
@@ -258,7 +258,7 @@ test.each(Object.keys(METHODS) as MethodName[])(
 );
 
 test.each(Object.keys(METHODS) as MethodName[])(
-  "%s takes and ignores what the upstream method takes",
+  "%s accepts and ignores the upstream method's other params",
   async (method) => {
     const raw = await asker(method);
     const ignored = Object.fromEntries(METHODS[method].ignored.map((name) => [name, { any: "thing" }]));

@@ -27,7 +27,7 @@ async function withMessages(count: number, chars = 4): Promise<House> {
 
 const ids = (page: Page) => page.messages.map(({ id }) => id);
 
-test("a page can be read around a message, and from there both ways to the ends", async () => {
+test("reads a page around a message, and from there in both directions to the ends", async () => {
   const house = await withMessages(20);
   const client = await house.client();
   const read = (more: object) => client.request("chat.history", { sessionKey: "main", limit: 6, ...more });
@@ -66,7 +66,7 @@ test("huge messages make a page short, and no message between two pages is lost"
   expect(seen).toEqual(Array.from({ length: 12 }, (_, n) => `m${n}`));
 });
 
-test("two places at once, or a message that is not there, are refused in words", async () => {
+test("refuses two positions at once, and an unknown message", async () => {
   const house = await withMessages(3);
   const client = await house.client();
   for (const places of [
@@ -87,7 +87,7 @@ test("two places at once, or a message that is not there, are refused in words",
   }
 });
 
-test("with includeRuns a page tells how its runs ended, what waits, and what the session is", async () => {
+test("with includeRuns a page has its runs' results, the pending runs and the session's state", async () => {
   const gate = Promise.withResolvers<void>();
   const house = await openHouse({
     play: async (handle) => {
@@ -125,7 +125,7 @@ test("with includeRuns a page tells how its runs ended, what waits, and what the
   gate.resolve();
 });
 
-test("a flow's step stands beside its run; a token that does not cover the asker is not told its name", async () => {
+test("a flow's step is next to its run; its requester's name is hidden from a token that does not cover it", async () => {
   const gate = Promise.withResolvers<void>();
   const tokens = [
     { token: "r", role: "operator", scopes: ["operator.read"], sessions: ["agent:research:*"] },
@@ -162,7 +162,7 @@ test("a flow's step stands beside its run; a token that does not cover the asker
   gate.resolve();
 });
 
-test("a page tells before which of its messages the model reads a summary", async () => {
+test("a page says before which of its messages the model reads a summary", async () => {
   const house = await withMessages(6);
   const client = await house.client();
   const read = (more: object) =>
@@ -178,7 +178,7 @@ test("a page tells before which of its messages the model reads a summary", asyn
   expect((await read({ before: "m3" })).compactions).toBeUndefined();
 });
 
-test("an archived session stays readable for an operator whose token covers it", async () => {
+test("an operator whose token covers an archived session can read it", async () => {
   const house = await withMessages(2);
   await house.store.transaction((tx) => updateSession(tx, MAIN, { archivedAt: 5 }));
   const client = await house.client();

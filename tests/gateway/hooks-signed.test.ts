@@ -27,7 +27,7 @@ async function inputs(house: House) {
   return rows.map(({ session_key, input_json }) => ({ key: session_key, ...JSON.parse(input_json) }));
 }
 
-test("GitHub's signed event is a run with the mapping's message, and a ping none", async () => {
+test("GitHub's signed event starts a run with the mapping's message; a ping starts none", async () => {
   const house = await openHooks();
   expect(await fromGithub(house, { zen: "Keep it." }, {}, "ping")).toMatchObject({
     status: 200,
@@ -74,7 +74,7 @@ test.each(FORGED)("HP1: a body signed with %s is refused", async (_, headers) =>
   expect(await runs(house)).toBe(0);
 });
 
-test("a body that came in pieces is measured, and a large one is refused unread", async () => {
+test("limits a body that comes in pieces, and refuses a large one unread", async () => {
   const house = await openHooks();
   const large = JSON.stringify({ x: "x".repeat(2 * 1024 * 1024) });
   const headers = {
@@ -85,7 +85,7 @@ test("a body that came in pieces is measured, and a large one is refused unread"
   expect((await post(house, "/hooks/github", large, headers)).status).toBe(413);
 });
 
-test("bodies of strangers are bounded together, and who sends slowly takes nobody's place", async () => {
+test("limits the bodies of strangers together, and a slow sender blocks nobody", async () => {
   const house = await openHooks();
   const headers = {
     "content-type": "application/json",
@@ -114,7 +114,7 @@ test("bodies of strangers are bounded together, and who sends slowly takes nobod
   await expect.poll(send, { timeout: 20_000 }).toBe(202);
 }, 60_000);
 
-test("HO3: a delivery that comes again gets its answer and no second run, also after a restart", async () => {
+test("HO3: a repeated delivery gets its first answer and no second run, also after a restart", async () => {
   const dir = temporaryFolder();
   const first = await openHooks({}, { dir });
   const told = await fromGithub(first, push("one"));
@@ -126,7 +126,7 @@ test("HO3: a delivery that comes again gets its answer and no second run, also a
   expect(await runs(second)).toBe(1);
 });
 
-test("HO3: a known delivery with another body is refused, and so is a known body as another delivery", async () => {
+test("HO3: refuses a known delivery with another body, and a known body as another delivery", async () => {
   const house = await openHooks();
   expect((await fromGithub(house, push("one"))).status).toBe(202);
   expect(await fromGithub(house, push("two"))).toMatchObject({
@@ -138,7 +138,7 @@ test("HO3: a known delivery with another body is refused, and so is a known body
   expect(await runs(house)).toBe(1);
 });
 
-test("HO3: what an operator or another sender has used as a key is nothing to a hook", async () => {
+test("HO3: keys of operators and other senders do not affect a hook", async () => {
   const house = await openHooks();
   const key = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
   const client = await house.client();
@@ -148,7 +148,7 @@ test("HO3: what an operator or another sender has used as a key is nothing to a 
   expect((await hook(house, "/hooks/wake", { text: "x", idempotencyKey: key })).status).toBe(202);
 });
 
-test("HO3: with a token, an id in header or body makes a request the same; without one each is its own", async () => {
+test("HO3: with a token, an id in header or body makes a request the same; without one each is new", async () => {
   const house = await openHooks();
   const ask = async (message: string, more: object, headers: Record<string, string> = {}) =>
     hook(house, "/hooks/agent", { message, ...more }, headers);
@@ -159,13 +159,13 @@ test("HO3: with a token, an id in header or body makes a request the same; witho
   expect(one.body.runId).not.toBe(two.body.runId);
 });
 
-test("GitHub's event or delivery that is missing is refused in words", async () => {
+test("a missing event or delivery id of GitHub gets a clear error", async () => {
   const house = await openHooks();
   expect((await fromGithub(house, push("x"), { "x-github-delivery": "" })).status).toBe(400);
   expect((await fromGithub(house, push("x"), {}, "../push")).status).toBe(400);
 });
 
-test("only the events that a mapping names start a run", async () => {
+test("only the events that a mapping lists start a run", async () => {
   const house = await openHooks({ mappings: [{ ...github, events: ["push", "issues.opened"] }] });
   const send = (event: string, action: string) =>
     fromGithub(house, { action }, { "x-github-delivery": `${event}-${action}` }, event);
@@ -175,7 +175,7 @@ test("only the events that a mapping names start a run", async () => {
   expect(await runs(house)).toBe(1);
 });
 
-test("a generic sender signs in hex or base64; agent and session are the mapping's, whatever its body says", async () => {
+test("a generic sender signs in hex or base64; the mapping, not the body, sets agent and session", async () => {
   const house = await openHooks();
   const send = (number: number, form: (hex: string) => string, id = `${number}`) => {
     const body = JSON.stringify({ build: { number, state: "red" }, sessionKey: "main", agentId: "writer" });
@@ -200,7 +200,7 @@ test("a generic sender signs in hex or base64; agent and session are the mapping
   );
 });
 
-test("a signed body without the id of a delivery counts once", async () => {
+test("a signed body without a delivery id counts once", async () => {
   const house = await openHooks({ mappings: [ci] });
   const body = JSON.stringify({ build: { number: 1 } });
   const send = () => post(house, "/hooks/builds", body, { "x-ci-signature": signature(body) });
@@ -209,7 +209,7 @@ test("a signed body without the id of a delivery counts once", async () => {
   expect(await runs(house)).toBe(1);
 });
 
-test("a mapping with the hooks' token takes that alone; a place that is gone is a failed delivery", async () => {
+test("a mapping with the hooks' token accepts only that; an unknown destination gives a failed delivery", async () => {
   const gone = { ...plain, deliver: { channel: "webchat", to: "agent:main:chat:gone" } };
   const house = await openHooks({ mappings: [gone] });
   expect((await post(house, "/hooks/plain", { text: "x" }, bearer(TOKEN))).status).toBe(401);
@@ -234,7 +234,7 @@ test.each(HOSTILE)("IH1: a value that is %s stays data", async (_, value, shown)
   expect((await inputs(house))[0]?.text).toBe(`<${shown}>`);
 });
 
-test("a body that is nested a hundred thousand deep is answered like any other", async () => {
+test("answers a body with a hundred thousand levels like any other", async () => {
   const house = await openHooks({ mappings: [{ ...plain, message: "<{{body.a.b}}{{body}}>" }] });
   const deep = `{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}`;
   expect([202, 400]).toContain((await hook(house, "/hooks/plain", deep)).status);
@@ -242,7 +242,7 @@ test("a body that is nested a hundred thousand deep is answered like any other",
 });
 
 test.each(["before", "after"] as const)(
-  "I2: a crash %s any commit of a hook; sent again it is one run",
+  "I2: after a crash %s any commit of a hook, a retry gives one run",
   async (when) => {
     let crashes = 0;
     for (let commit = 1; commit < 40; commit += 1) {

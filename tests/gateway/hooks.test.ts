@@ -24,7 +24,7 @@ async function texts(house: House, sessionKey: string): Promise<string[]> {
   return messages.map(({ role, content }) => `${role}: ${content.map((block) => block.text).join("")}`);
 }
 
-test("I2: a hook is a run in a session of its own, marked as a hook's, and answered before it is done", async () => {
+test("I2: a hook starts a run in its own session, marked as a hook's, and is answered before the run ends", async () => {
   const gate = Promise.withResolvers<string>();
   const house = await openHooks({}, { play: () => gate.promise });
   const told = await hook(house, "/hooks/agent", {
@@ -49,7 +49,7 @@ test("I2: a hook is a run in a session of its own, marked as a hook's, and answe
   );
 });
 
-test("a named session is made by its first hook and goes on with the next; its agent stays", async () => {
+test("the first hook creates a named session, and the next ones continue it; its agent stays", async () => {
   const house = await openHooks();
   const body = { message: "one", sessionKey: "hook:ci", agentId: "research" };
   const first = await hook(house, "/hooks/agent", body);
@@ -59,7 +59,7 @@ test("a named session is made by its first hook and goes on with the next; its a
   expect(await hook(house, "/hooks/agent", { ...body, agentId: "writer" })).toMatchObject({ status: 409 });
 });
 
-test("hook:gmail:42: a caller's key may hold colons, is answered as written, and patterns match it", async () => {
+test("hook:gmail:42: a caller's key may contain colons, is returned as written, and is matched by patterns", async () => {
   const house = await openHooks({ allowedSessionKeys: ["hook:gmail:*"] });
   const to = (sessionKey: string) => hook(house, "/hooks/agent", { message: "a mail", sessionKey });
   const [first, second] = [await to("hook:gmail:42"), await to("HOOK:gmail:42")];
@@ -86,18 +86,15 @@ const FOREIGN = [
   "global",
   "unknown",
 ];
-test.each(FOREIGN)(
-  "HK1: the key %s is not a hook's to name, whether it exists or not",
-  async (sessionKey) => {
-    const house = await openHooks();
-    const { status, body } = await hook(house, "/hooks/agent", { message: "x", sessionKey });
-    expect({ status, code: body.error.code }).toEqual({ status: 403, code: "FORBIDDEN" });
-    expect(body.error.message).toContain("web hooks may not write to the session");
-    expect(await runs(house)).toBe(0);
-  },
-);
+test.each(FOREIGN)("HK1: a hook must not name the key %s, whether it exists or not", async (sessionKey) => {
+  const house = await openHooks();
+  const { status, body } = await hook(house, "/hooks/agent", { message: "x", sessionKey });
+  expect({ status, code: body.error.code }).toEqual({ status: 403, code: "FORBIDDEN" });
+  expect(body.error.message).toContain("web hooks may not write to the session");
+  expect(await runs(house)).toBe(0);
+});
 
-test("HK1, HK3: a wildcard covers other keys but no reserved one, and makes no session", async () => {
+test("HK1, HK3: a wildcard covers other keys but no reserved one, and creates no session", async () => {
   const house = await openHooks({ allowedSessionKeys: ["*"] });
   const to = async (sessionKey: string) =>
     (await hook(house, "/hooks/agent", { message: "x", sessionKey })).status;
@@ -109,7 +106,7 @@ test("HK1, HK3: a wildcard covers other keys but no reserved one, and makes no s
   expect(await to("no key")).toBe(400);
 });
 
-test("SPEC 5: the send policy holds for hooks, and nothing is kept of what it refuses", async () => {
+test("the send policy applies to hooks, and a refused hook leaves nothing behind", async () => {
   const rules = [{ match: { channel: "internal" }, action: "deny" as const }];
   const session = { sendPolicy: { rules, default: "allow" as const } };
   const house = await openHooks({}, { choices: { session } });
@@ -138,7 +135,7 @@ test("a hook wakes the main session of the default agent, now or with its next r
   ]);
 });
 
-test("RP1: with deliver the reply goes to its place through the outbox, once; silence goes nowhere", async () => {
+test("RP1: with deliver the reply goes to its destination through the outbox, once; an empty reply goes nowhere", async () => {
   const house = await openHooks(
     {},
     { play: ({ run }) => (run.input.text === "hush" ? "REPLY_SKIP" : "All well.") },
@@ -155,7 +152,7 @@ test("RP1: with deliver the reply goes to its place through the outbox, once; si
   expect(rows).toEqual([{ session_key: loud.body.sessionKey, kind: "send", text: "All well." }]);
 });
 
-test("RP2: a reply is skipped where the place's own policy denies it", async () => {
+test("RP2: skips a reply if the destination's own policy denies it", async () => {
   const house = await openHooks();
   await house.store.transaction((tx) => updateSession(tx, MAIN, { sendPolicy: "deny" }));
   const { body } = await hook(house, "/hooks/agent", { message: "x", deliver: true });
@@ -197,17 +194,20 @@ const BAD: [string, unknown, number, RegExp][] = [
   ["no JSON", "{", 400, /not valid JSON/],
   ["2 MiB", "x".repeat(2 * 1024 * 1024), 413, /larger than/],
 ];
-test.each(BAD)("a body with %s is refused in words, and nothing is kept", async (_, body, status, words) => {
-  const house = await openHooks();
-  const told = await hook(house, "/hooks/agent", body);
-  expect(told).toMatchObject({
-    status,
-    body: { ok: false, error: { message: expect.stringMatching(words) } },
-  });
-  expect(await runs(house)).toBe(0);
-});
+test.each(BAD)(
+  "refuses a body with %s with a clear error, and stores nothing",
+  async (_, body, status, words) => {
+    const house = await openHooks();
+    const told = await hook(house, "/hooks/agent", body);
+    expect(told).toMatchObject({
+      status,
+      body: { ok: false, error: { message: expect.stringMatching(words) } },
+    });
+    expect(await runs(house)).toBe(0);
+  },
+);
 
-test("a model is for sessions of hooks; an ACP agent has its own", async () => {
+test("a model can be set for sessions of hooks only; an ACP agent has its own", async () => {
   const acp = agentSettings("coder", {
     runtime: {
       type: "acp",
@@ -229,7 +229,7 @@ test("a model is for sessions of hooks; an ACP agent has its own", async () => {
   expect(await ask({ agentId: "coder" })).toBe(400);
 });
 
-test("the token is taken from either header, and from no address", async () => {
+test("accepts the token from either header, and never from the URL", async () => {
   const house = await openHooks();
   const body = { message: "x" };
   expect((await post(house, "/hooks/agent", body, { "x-parley-token": HOOK_TOKEN })).status).toBe(202);
@@ -244,7 +244,7 @@ test("the token is taken from either header, and from no address", async () => {
   expect((await post(house, "/hooks/agent", body)).status).toBe(401);
 });
 
-test("HP2: neither token opens what is the other's", async () => {
+test("HP2: neither token is valid in place of the other", async () => {
   const house = await openHooks();
   expect((await post(house, "/hooks/agent", { message: "x" }, bearer(TOKEN))).status).toBe(401);
   expect((await post(house, "/hooks/wake", { text: "x" }, bearer(TOKEN))).status).toBe(401);
@@ -255,7 +255,7 @@ test("HP2: neither token opens what is the other's", async () => {
   expect(await runs(house)).toBe(0);
 });
 
-test("HP2: a token that is the gateway's too opens no hook, and neither does none", async () => {
+test("HP2: a hooks' token that is also the gateway's is invalid, and so is a missing one", async () => {
   const same = await openHooks({ token: TOKEN });
   expect((await post(same, "/hooks/agent", { message: "x" }, bearer(TOKEN))).status).toBe(401);
   const { token: _, ...none } = same.settings.hooks;
@@ -263,7 +263,7 @@ test("HP2: a token that is the gateway's too opens no hook, and neither does non
   expect((await post(without, "/hooks/agent", { message: "x" }, bearer("undefined"))).status).toBe(401);
 });
 
-test("HP3: wrong tokens are limited, and lock out neither the right one nor the gateway's own", async () => {
+test("HP3: limits wrong tokens, and still accepts the right one and the gateway's own", async () => {
   const world = fakeWorld();
   const house = await openHooks({}, { world });
   const guess = (token: string) => post(house, "/hooks/agent", { message: "x" }, bearer(token));
@@ -277,7 +277,7 @@ test("HP3: wrong tokens are limited, and lock out neither the right one nor the 
   expect((await guess("wrong-again")).status).toBe(401);
 });
 
-test("where hooks are off, and where there is none, it says so", async () => {
+test("says so if hooks are disabled, and if a hook does not exist", async () => {
   const off = await openHooks({ enabled: false });
   expect(await hook(off, "/hooks/agent", { message: "x" })).toMatchObject({
     status: 404,
@@ -298,7 +298,7 @@ test("where hooks are off, and where there is none, it says so", async () => {
   });
 });
 
-test("HO4: nothing of a hook is in the log, and its secrets are masked on the way out", async () => {
+test("HO4: nothing of a hook is in the log, and its secrets are redacted on the way out", async () => {
   const world = fakeWorld();
   const house = await openHooks({}, { world });
   const secret = "sk-abcdefghijklmnop1234567890";

@@ -48,7 +48,7 @@ test("a refused upgrade leaves no connection behind, even if the peer never clos
   await house.gateway.close();
 });
 
-test("a stop does not wait for a client that is being closed and does not answer", async () => {
+test("a stop does not wait for a closing client that does not answer", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const raw = await joined(house);
@@ -63,7 +63,7 @@ test("a stop does not wait for a client that is being closed and does not answer
   await closed;
 });
 
-test("a stranger whose one message is wrong and too large at once is gone as soon as it says goodbye", async () => {
+test("a stranger whose one message is both wrong and too large is removed once it closes", async () => {
   const house = await openHouse({ world: fakeWorld() });
   const raw = await openRaw(house.url);
   // Its last bytes pass the limit and end the message: the clock is held, so no grace period ends it.
@@ -71,7 +71,7 @@ test("a stranger whose one message is wrong and too large at once is gone as soo
   expect(await raw.closed()).toMatchObject({ code: 1003 });
 });
 
-test("hundreds of connections that say nothing keep nobody out", async () => {
+test("hundreds of silent connections keep nobody out", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const silent = await Promise.all(Array.from({ length: 300 }, () => openRaw(house.url)));
@@ -86,7 +86,7 @@ test("hundreds of connections that say nothing keep nobody out", async () => {
   expect(silent[299]?.socket.readyState).toBe(1);
 });
 
-test("500 clients that open their sockets at once, and ask to connect a second later, are all served", async () => {
+test("serves 500 clients that open their sockets at once, and send connect a second later", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const raws = await Promise.all(Array.from({ length: 500 }, () => openRaw(house.url)));
@@ -101,7 +101,7 @@ test("500 clients that open their sockets at once, and ask to connect a second l
   expect(answers).toEqual(raws.map(() => [true, true]));
 });
 
-test("a client's long description of itself is cut before others are told", async () => {
+test("cuts a client's long description of itself before others see it", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const raw = await joined(house);
@@ -112,7 +112,7 @@ test("a client's long description of itself is cut before others are told", asyn
   expect(JSON.stringify(told).length).toBeLessThan(5_000);
 });
 
-test("a compressed frame is a protocol error, and closed", async () => {
+test("a compressed frame is a protocol error, and ends the connection", async () => {
   const house = await openHouse();
   const socket = await tcp(house);
   socket.write(upgrade("/", `Host: 127.0.0.1:${house.port}`));
@@ -129,7 +129,7 @@ const HEADS: [string, string][] = [
   ["a host with a user", "Host: evil@127.0.0.1"],
   ["no host", "X-Nothing: 1"],
 ];
-test.each(HEADS)("a request with %s is refused in JSON", async (_, head) => {
+test.each(HEADS)("refuses a request with %s in JSON", async (_, head) => {
   const house = await openHouse();
   const socket = await tcp(house);
   socket.write(`GET /readyz HTTP/1.1\r\n${head}\r\nConnection: close\r\n\r\n`);
@@ -149,7 +149,7 @@ const ASKERS: [string, string, number][] = [
     403,
   ],
 ];
-test.each(ASKERS)("H3: how the gateway is, asked %s", async (_, head, status) => {
+test.each(ASKERS)("H3: answers a health probe %s", async (_, head, status) => {
   const house = await openHouse();
   for (const path of ["/readyz", "/healthz"]) {
     const socket = await tcp(house);
@@ -173,7 +173,7 @@ const SITES: [string, (own: string) => string[]][] = [
     (own) => [`Host: ${own}`, `Origin: http://${own}`, "Origin: https://evil.example"],
   ],
 ];
-test.each(SITES)("a page %s opens no WebSocket, and hears not even the challenge", async (_, headers) => {
+test.each(SITES)("a page %s opens no WebSocket, and does not even get the challenge", async (_, headers) => {
   const house = await openHouse();
   for (const path of ["/", "/demo", "/channels/telegram/default"]) {
     const socket = await tcp(house);
@@ -184,7 +184,7 @@ test.each(SITES)("a page %s opens no WebSocket, and hears not even the challenge
   }
 });
 
-test("a token in the address, a cookie or a query opens nothing", async () => {
+test("does not accept a token in the path, a cookie or the query", async () => {
   const house = await openHouse();
   const headers = { "content-type": "application/json", cookie: `token=${TOKEN}`, "x-parley-token": TOKEN };
   const body = JSON.stringify({ tool: "sessions_list", token: TOKEN });
@@ -197,7 +197,7 @@ test("a token in the address, a cookie or a query opens nothing", async () => {
   expect((await raw.res("c")).error?.code).toBe("UNAUTHORIZED");
 });
 
-test("the body of a caller without a token is not waited for", async () => {
+test("does not wait for the body of a caller without a token", async () => {
   const house = await openHouse();
   const socket = await tcp(house);
   socket.write(

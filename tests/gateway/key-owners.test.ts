@@ -44,7 +44,7 @@ const runsOf = async (house: House) =>
   (await house.store.db.selectFrom("runs").select(["run_id", "session_key"]).execute()).length;
 
 describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (kind) => {
-  test("two tokens use one key: each has a run of its own, whose id its answer tells", async () => {
+  test("two tokens use one key: each has its own run, and gets that run's id", async () => {
     const open = await placeOf(kind);
     const house = await open();
     const [one, two] = [await house.client(), await house.client({ token: OTHER })];
@@ -68,7 +68,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     expect(await runsOf(house)).toBe(6);
   });
 
-  test("two tokens use one key at the same moment: each is answered, and nothing is done twice", async () => {
+  test("two tokens use one key at the same moment: each gets an answer, and nothing is done twice", async () => {
     const open = await placeOf(kind);
     const house = await open();
     const [one, two] = [await house.client(), await house.client({ token: OTHER })];
@@ -85,7 +85,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     expect(await runsOf(house)).toBe(10);
   });
 
-  test("a key of two tokens is two keys for every other method too, also after a restart", async () => {
+  test("a key of two tokens is two keys for every other method, too, also after a restart", async () => {
     const open = await placeOf(kind);
     const first = await open();
     const calls: [string, object][] = [
@@ -139,7 +139,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     expect(await runsOf(second)).toBe(3);
   });
 
-  test("two nodes of one token send events under one key, and a node of before is answered as before", async () => {
+  test("two nodes of one token send events under one key, and a node of an older version gets its old answer", async () => {
     const open = await placeOf(kind);
     const house = await open();
     const [one, two] = [await pairedDevice(house), await pairedDevice(house)];
@@ -164,7 +164,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     expect((await ask(byTwo, "node.event", params)).payload).toEqual(second);
   });
 
-  test("an answer stored by an older version is given again to its token's devices, and to no other token", async () => {
+  test("an answer stored by an older version is returned to its token's devices, and to no other token", async () => {
     const open = await placeOf(kind);
     const house = await open();
     const client = await house.client();
@@ -180,7 +180,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     expect(await other.call("chat.send", params)).not.toEqual(answer);
   });
 
-  test("a key that has lost its answer after a week begins no second run for its caller", async () => {
+  test("a key that lost its answer after a week starts no second run for its caller", async () => {
     const open = await placeOf(kind);
     const house = await open();
     const [one, two] = [await house.client(), await house.client({ token: OTHER })];
@@ -195,7 +195,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
   });
 });
 
-test("a key that is another caller's run id tells nothing of that run, and stops nothing of it", async () => {
+test("a key that is another caller's run id reveals nothing of that run, and stops nothing", async () => {
   const gate = Promise.withResolvers<string>();
   const house = await openHouse({
     gateway: { tokens },
@@ -223,7 +223,7 @@ test("a key that is another caller's run id tells nothing of that run, and stops
   expect([...new Set(events.map((event) => event.runId))]).toEqual([runId]);
 });
 
-test("one caller asks two gateways the same at the same moment: one run, and one answer", async () => {
+test("one caller sends two gateways the same request at the same moment: one run, and one answer", async () => {
   const url = await emptyUrl();
   const open = async () => openHouse({ disk: await openPostgres({ url, world: quietWorld() }) });
   const houses = [await open(), await open()];

@@ -119,7 +119,7 @@ const MADE_ONCE: Readonly<Record<string, readonly [string, Params]>> = {
 
 describe.each(GROUNDS)("on %s", (_, openGround) => {
   test.each(Object.keys(REQUESTS))(
-    "one key, one answer: 100 keys at two gateways at once: %s",
+    "one key, one answer: sends 100 keys to two gateways at once: %s",
     async (name) => {
       const workspace = temporaryFolder();
       const ground = await openGround();
@@ -142,7 +142,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     },
   );
 
-  test("a call that its gateway's death cut off is not run again: its key tells that the outcome is unknown", async () => {
+  test("a call whose gateway died is not run again: its key reports that the outcome is unknown", async () => {
     const workspace = temporaryFolder();
     const ground = await openGround();
     const [one, two] = [await gatewayOn(ground, workspace), await gatewayOn(ground, workspace)];
@@ -164,7 +164,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
   });
 
   test.each(Object.keys(MADE_ONCE))(
-    "a retry at another gateway recalls the answer of a commit that still finishes: %s",
+    "a retry at another gateway gets the answer of a commit that is still under way: %s",
     async (name) => {
       const workspace = temporaryFolder();
       const ground = await openGround();

@@ -8,7 +8,7 @@ import { joined, openHouse } from "./kit.ts";
 
 const other = { token: "other", role: "operator" as const, scopes: ["operator.admin" as const] };
 
-test("a key that is the id of somebody else's run begins a run of its own, with another id", async () => {
+test("a key that is the id of another caller's run starts a new run, with another id", async () => {
   const house = await openHouse({ gateway: { tokens: [other] } });
   const [one, two] = [await house.client(), await house.client({ token: "other" })];
   const target = "agent:research:main";
@@ -27,7 +27,7 @@ test("a key that is the id of somebody else's run begins a run of its own, with 
   expect(new Set(ids).size).toBe(3);
 });
 
-test("a keyed tool call goes on without its caller, and is answered when it is asked for again", async () => {
+test("a keyed tool call continues without its caller, and a retry gets its answer", async () => {
   const gate = Promise.withResolvers<void>();
   cleanup(() => gate.resolve());
   let runs = 0;
@@ -52,7 +52,7 @@ test("a keyed tool call goes on without its caller, and is answered when it is a
   expect(runs).toBe(1);
 });
 
-test("while a request is under way its key gives its answer to the same, a conflict to its caller's others", async () => {
+test("a key in use returns its answer to the same request, and a conflict to its caller's other requests", async () => {
   const gate = Promise.withResolvers<void>();
   cleanup(() => gate.resolve());
   const house = await openHouse({ play: () => gate.promise.then(() => "one"), gateway: { tokens: [other] } });
@@ -111,15 +111,18 @@ test("a keyed tool call that a restart interrupted sends its message once", asyn
   expect(history.messages.filter((message) => message.role === "user")).toHaveLength(1);
 });
 
-test.each([["\ud800"], ["a\u0000b"], ["a\nb"]])("the idempotency key %j is refused in words", async (key) => {
-  const house = await openHouse();
-  const client = await house.client();
-  const params = { sessionKey: "main", message: "x", idempotencyKey: key };
-  await expect(client.call("chat.send", params)).rejects.toMatchObject({
-    code: "INVALID_REQUEST",
-    message: expect.stringContaining("idempotencyKey must be text without control characters"),
-  });
-});
+test.each([["\ud800"], ["a\u0000b"], ["a\nb"]])(
+  "refuses the idempotency key %j with a clear error",
+  async (key) => {
+    const house = await openHouse();
+    const client = await house.client();
+    const params = { sessionKey: "main", message: "x", idempotencyKey: key };
+    await expect(client.call("chat.send", params)).rejects.toMatchObject({
+      code: "INVALID_REQUEST",
+      message: expect.stringContaining("idempotencyKey must be text without control characters"),
+    });
+  },
+);
 
 test.each([[" "], ["__proto__"], ["constructor"], ["'; drop table runs; --"], ["\u{1f9a6}"]])(
   "the idempotency key %j is the id of its run, like any other",
@@ -144,7 +147,7 @@ const CHANGES: [string, Record<string, unknown>][] = [
   ["chat.send", { sessionKey: "main", message: "x" }],
   ["agent", { message: "x" }],
 ];
-test.each(CHANGES)("%s keeps its work and its answer in one commit, or neither", async (method, params) => {
+test.each(CHANGES)("%s stores its work and its answer in one commit, or neither", async (method, params) => {
   const house = await openHouse();
   const key = "agent:main:chat:00000000-0000-4000-8000-000000000001";
   await house.store.transaction((tx) => insertSession(tx, sessionRow(key)));

@@ -189,7 +189,7 @@ function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: str
   } as const satisfies { readonly [M in MethodName]: readonly object[] };
 }
 
-test("I9, I14: no answer and no event tells a scoped token of a session that it does not cover, or a secret", async () => {
+test("I9, I14: no answer and no event gives a scoped token a secret, or a session that it does not cover", async () => {
   const house = await openHouse({
     model: talkingModel(),
     gateway: { tokens: [scoped] },

@@ -97,7 +97,7 @@ function openFanout() {
   };
 }
 
-test("a client with text-deltas gets what is new, each piece once, and the whole text at the end", () => {
+test("a client with text-deltas gets each new piece once, and the whole text at the end", () => {
   const house = openFanout();
   const watcher = client(house.fanout, ["text-deltas"]);
   house.start();
@@ -116,7 +116,7 @@ test("a client with text-deltas gets what is new, each piece once, and the whole
   expect(watcher.frames.filter(({ payload }) => payload.stream === "assistant")).toEqual([]);
 });
 
-test("a client that comes in the middle gets the whole text first, and deltas behind it", () => {
+test("a client that connects in the middle gets the whole text first, then deltas", () => {
   const house = openFanout();
   const first = client(house.fanout, ["text-deltas"]);
   house.start();
@@ -130,7 +130,7 @@ test("a client that comes in the middle gets the whole text first, and deltas be
   expect(first.text).toBe("one two three");
 });
 
-test("a run that is resumed begins its text again, told whole", () => {
+test("a resumed run starts its text again, sent whole", () => {
   const house = openFanout();
   const watcher = client(house.fanout, ["text-deltas"]);
   house.start();
@@ -142,7 +142,7 @@ test("a run that is resumed begins its text again, told whole", () => {
   expect(watcher.text).toBe("Second try");
 });
 
-test("I14: a secret that comes in pieces is masked for both kinds of clients, at every moment", async () => {
+test("I14: redacts a secret that comes in pieces for both kinds of clients, at every moment", async () => {
   const house = openFanout();
   const watchers = [client(house.fanout, ["text-deltas"]), client(house.fanout, [])];
   house.start();
@@ -177,7 +177,7 @@ test("a client without text-deltas gets the whole text at most once in 150 ms, a
   expect(watcher.frames.filter(({ payload }) => payload.stream === "assistant")).toHaveLength(2);
 });
 
-test("the longer the text, the rarer it is told whole; before a tool call all of it is told", async () => {
+test("sends a longer text whole less often; before a tool call sends all of it", async () => {
   const house = openFanout();
   const watcher = client(house.fanout, []);
   house.start();
@@ -205,7 +205,7 @@ test("an answer of 4,000 tokens costs a client with text-deltas less than 300 KB
   expect(watcher.bytes).toBeLessThan(300_000);
 });
 
-test("while nobody watches, nothing is masked; whoever comes later gets all of it", () => {
+test("redacts nothing without subscribers; a later subscriber gets all of the text", () => {
   const house = openFanout();
   house.start();
   house.say(`It is ${KEY} `);
@@ -216,7 +216,7 @@ test("while nobody watches, nothing is masked; whoever comes later gets all of i
   expect(watcher.text).toBe("It is [redacted] and more words");
 });
 
-test("a client that has left is told nothing more", () => {
+test("sends nothing more to a client that has left", () => {
   const house = openFanout();
   const watcher = client(house.fanout, ["text-deltas"]);
   house.start();

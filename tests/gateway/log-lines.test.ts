@@ -9,7 +9,7 @@ const EVIL =
 /** What ends a line, what a terminal obeys, what reorders or hides text. */
 const OBEYED = /[\p{Cc}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u;
 
-test("a line of the log is one JSON object of ours, whatever a provider, a client or a page says", async () => {
+test("a line of the log is one JSON object of ours, for any text of a provider, a client or a page", async () => {
   const baseUrl = await refusingModel(`no ${EVIL}`, EVIL);
   const models = { providers: { local: { api: "openai-completions", baseUrl, models: [{ id: "m" }] } } };
   const gateway = await startProcess({ config: { models, agents: { defaults: { model: "local/m" } } } });

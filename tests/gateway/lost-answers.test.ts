@@ -92,7 +92,7 @@ const rowsIn = async ({ db }: Store, table: Asked["table"]): Promise<number> =>
 
 describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
   test.each(Object.keys(REQUESTS))(
-    "a keyed request is done once and answered, whichever answer is lost: %s",
+    "a keyed request is done once and answered, if any answer to a commit is lost: %s",
     async (name) => {
       const { method, params, table } = REQUESTS[name] as Asked;
       const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
@@ -110,7 +110,7 @@ describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
   );
 
   test.each(Object.keys(REQUESTS).filter((name) => !NEEDS_KEY.includes(REQUESTS[name]?.method ?? "")))(
-    "a request without a key is done once and answered, when its answer is lost: %s",
+    "a request without a key is done once and answered, if the answer to its commit is lost: %s",
     async (name) => {
       const { method, params, table } = REQUESTS[name] as Asked;
       const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
@@ -124,7 +124,7 @@ describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
 });
 
 test.each(Object.keys(REQUESTS))(
-  "a request finds what its own lost commit stores a moment later: %s",
+  "a request finds its own result if its lost commit succeeds a moment later: %s",
   async (name) => {
     const { method, params, table } = REQUESTS[name] as Asked;
     const { store, cut } = cutting(await openStoreOn("postgres", temporaryFolder()));
@@ -141,7 +141,7 @@ test.each(Object.keys(REQUESTS))(
 );
 
 describe.each(["sqlite", "postgres"] as const)("a turn of a model on %s", (kind) => {
-  test("K1: each call has one result, and the run ends ok, whichever answer to a commit is lost", async () => {
+  test("K1: each call has one result, and the run ends ok, if any answer to a commit is lost", async () => {
     const script = (_: unknown, call: number) =>
       call === 0
         ? { toolCalls: [{ name: "agents_list" }, { name: "sessions_list" }, { name: "agents_list" }] }
@@ -173,7 +173,7 @@ describe.each(["sqlite", "postgres"] as const)("a turn of a model on %s", (kind)
   });
 });
 
-test("one key, one answer: two gateways are asked the same at the same moment, by each method", async () => {
+test("one key, one answer: two gateways get the same request at the same moment, for each method", async () => {
   const ground = await openPostgresStore();
   cleanup(ground.dispose);
   const open = async () => openHouse({ disk: await openPostgres({ url: ground.url, world: quietWorld() }) });

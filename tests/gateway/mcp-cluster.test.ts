@@ -36,7 +36,7 @@ async function firstEvent(response: Response): Promise<Answer> {
   throw new Error("the stream ended first");
 }
 
-test("nothing is kept between two requests: any process knows the client, its inbox and its news", async () => {
+test("keeps nothing between two requests: any process knows the client, its inbox and its notifications", async () => {
   const url = await emptyUrl();
   const config = { store: { postgresUrl: url }, agents: { list: [{ id: "main" }, { id: "research" }] } };
   const [one, two] = await Promise.all([

@@ -48,7 +48,7 @@ async function sendTask(house: House, world: FakeWorld): Promise<Answer> {
 }
 
 test.each(SPEAKERS)(
-  "%s: a client that asks for progress is told how its send stands, while it waits",
+  "%s: a client that requests progress gets the status of its send while it waits",
   async (speaker) => {
     const world = fakeWorld();
     const model = heldModel();
@@ -66,14 +66,14 @@ test.each(SPEAKERS)(
   },
 );
 
-test("a reply that comes soon is the answer itself, also for a client that takes tasks", async () => {
+test("a quick reply is the answer itself, also for a client that supports tasks", async () => {
   const house = await openHouse();
   const request = { method: "tools/call", params: SEND, name: "sessions_send", extensions: TASKS };
   const { result } = await askNew(house, request, ME);
   expect(objectOf(result)).toMatchObject({ status: "ok", reply: "echo work" });
 });
 
-test("a send that takes long is a task, which its session alone can ask for, in any process that has the store", async () => {
+test("a long send is a task, which only its session can read, in any process that has the store", async () => {
   const world = fakeWorld();
   const model = heldModel();
   const dir = temporaryFolder();
@@ -120,7 +120,7 @@ async function completed(house: House, taskId: string): Promise<unknown> {
   }
 }
 
-test("a task that is cancelled is waited for no more; its run goes on, and its outcome is in the inbox", async () => {
+test("a cancelled task ends the wait; its run continues, and its result is in the inbox", async () => {
   const world = fakeWorld();
   const model = heldModel();
   const house = await openHouse({ play: model.play, world });
@@ -142,7 +142,7 @@ test("a task that is cancelled is waited for no more; its run goes on, and its o
   });
 });
 
-test("a task whose waiting has ended says so, once its time is over", async () => {
+test("a task whose wait has ended reports so after its timeout", async () => {
   const world = fakeWorld();
   const model = heldModel();
   const house = await openHouse({ play: model.play, world });
@@ -157,7 +157,7 @@ test("a task whose waiting has ended says so, once its time is over", async () =
   model.answer("late");
 });
 
-test("a client that leaves before it was given its task finds the outcome in its inbox", async () => {
+test("a client that leaves before it gets its task finds the result in its inbox", async () => {
   const world = fakeWorld();
   const model = heldModel();
   const house = await openHouse({ play: model.play, world });

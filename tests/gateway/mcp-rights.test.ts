@@ -35,7 +35,7 @@ async function call(
   return "result" in answer ? objectOf(answer.result) : answer;
 }
 
-test("a token that may only read looks around, sends nothing, and leaves no session behind", async () => {
+test("a read-only token can look around, sends nothing, and leaves no session behind", async () => {
   const house = await openHouse(WITH_TOKENS);
   const headers = bearer(READER, { "x-parley-handle": "reader" });
   expect(await call(house, "sessions_list", {}, headers)).toMatchObject({ count: 3 });
@@ -50,7 +50,7 @@ test("a token that may only read looks around, sends nothing, and leaves no sess
   expect(await getSession(house.store.db, "agent:main:mcp:reader")).toBeUndefined();
 });
 
-test("a token for some sessions sees those, speaks as one of them, and spawns nothing outside", async () => {
+test("a token for some sessions sees those, acts as one of them, and spawns nothing outside", async () => {
   const house = await openHouse(WITH_TOKENS);
   const anna = bearer(ANNA, { "x-parley-handle": "anna" });
   const { sessions } = (await call(house, "sessions_list", {}, anna)) as { sessions: { key: string }[] };
@@ -86,7 +86,7 @@ test("a token for some sessions sees those, speaks as one of them, and spawns no
   expect(await getSession(house.store.db, "agent:main:mcp:bert")).toBeUndefined();
 });
 
-test("a node's token is no client's", async () => {
+test("a node's token is not accepted for MCP", async () => {
   const house = await openHouse(WITH_TOKENS);
   const answer = await raw(house, {
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }),
@@ -95,7 +95,7 @@ test("a node's token is no client's", async () => {
   expect(answer.status).toBe(403);
 });
 
-test("as another session, a client has that one's rights: what it may not see is forbidden, though the token covers it", async () => {
+test("as another session, a client has that session's rights: what it may not see is forbidden, even if the token covers it", async () => {
   const house = await openHouse({ choices: { tools: { visibility: "tree" } } });
   const as = await openPeer(house, "version 2, newest revision", {
     headers: { "x-parley-session": "agent:research:main" },
@@ -116,7 +116,7 @@ test("as another session, a client has that one's rights: what it may not see is
   });
 });
 
-test("the visibility of agents does not narrow a client of its own: it has its token's rights", async () => {
+test("the visibility of agents does not narrow a client in its own session: it has its token's rights", async () => {
   const house = await openHouse({ choices: { tools: { visibility: "self" } } });
   const peer = await openPeer(house, "version 1");
   expect(await peer.call("sessions_list")).toMatchObject({ count: 4, visibility: "all" });
@@ -128,7 +128,7 @@ test("the visibility of agents does not narrow a client of its own: it has its t
   });
 });
 
-test("tool policy holds for clients: a denied tool is not offered, and a call of it names the setting", async () => {
+test("tool policy applies to clients: a denied tool is not listed, and a call of it names the setting", async () => {
   const house = await openHouse({ choices: { tools: { filter: { allow: [], deny: ["sessions_search"] } } } });
   const peer = await openPeer(house, "version 1");
   expect(await peer.tools()).not.toContain("sessions_search");
@@ -138,7 +138,7 @@ test("tool policy holds for clients: a denied tool is not offered, and a call of
   });
 });
 
-test("a sub-agent of a client reports to its inbox, and what the client asked for stands in its transcript", async () => {
+test("a client's sub-agent reports to the client's inbox, and the client's request is in its transcript", async () => {
   const house = await openHouse();
   const peer = await openPeer(house, "version 2, newest revision", {
     headers: { "x-parley-handle": "boss" },
@@ -155,7 +155,7 @@ test("a sub-agent of a client reports to its inbox, and what the client asked fo
   });
 });
 
-test("an answer goes on in the chain of what it answers, so that two programs that answer each other come to an end (I8)", async () => {
+test("an answer continues the chain of its message, so that two programs that answer each other stop at the limit (I8)", async () => {
   const visible = { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } };
   const house = await openHouse({
     choices: {

@@ -19,7 +19,7 @@ function rawHeaders(port: number, headers: Record<string, string>): Promise<numb
   });
 }
 
-test("a wrong host, a foreign page, no token and a wrong token are refused before the body is read", async () => {
+test("refuses a wrong host, a foreign page, a missing and a wrong token before the body is read", async () => {
   const house = await openHouse();
   const host = `127.0.0.1:${house.port}`;
   const good = {
@@ -73,7 +73,7 @@ const MALFORMED: [string, RequestInit, number, RegExp][] = [
     /no session/,
   ],
 ];
-test.each(MALFORMED)("%s is refused in words", async (_, init, status, words) => {
+test.each(MALFORMED)("%s gets a clear error", async (_, init, status, words) => {
   const house = await openHouse();
   const answer = await raw(house, init);
   expect(answer.status).toBe(status);
@@ -85,7 +85,7 @@ test.each(MALFORMED)("%s is refused in words", async (_, init, status, words) =>
   expect(JSON.stringify(message)).not.toMatch(/node:|\.ts:/);
 });
 
-test("a handle in the name of a client can't leave its place: hostile names become plain handles", async () => {
+test("turns a hostile client name into a plain handle", async () => {
   const house = await openHouse();
   const names = [
     "../../agent:main:main",
@@ -113,7 +113,7 @@ test("a handle in the name of a client can't leave its place: hostile names beco
   expect(rows.length).toBe(names.length);
 });
 
-test("a connection's id names the client, and nothing else: no right comes with it, and no process keeps it", async () => {
+test("a connection's id only names the client: it gives no right, and no process keeps it", async () => {
   const house = await openHouse();
   const clientInfo = { name: "Anna", version: "1" };
   const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
@@ -133,7 +133,7 @@ test("a connection's id names the client, and nothing else: no right comes with 
   expect((await raw(house, { method: "DELETE", headers: { "mcp-session-id": id } })).status).toBe(204);
 });
 
-test("older revisions are negotiated, a newer one than is known is told which there are", async () => {
+test("negotiates older revisions; a client with an unknown newer one gets the list", async () => {
   const house = await openHouse();
   for (const version of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]) {
     const params = { protocolVersion: version, capabilities: {}, clientInfo: { name: "old", version: "1" } };
@@ -155,7 +155,7 @@ test("older revisions are negotiated, a newer one than is known is told which th
   expect(answer).toMatchObject({ error: { data: { supported: ["2026-07-28"] } } });
 });
 
-test("calls that are none are errors of the protocol; what a tool refuses is its result", async () => {
+test("an invalid call is a protocol error; a tool's refusal is its result", async () => {
   const house = await openHouse();
   expect(await ask(house, "tools/call", { arguments: {} })).toMatchObject({ error: { code: -32602 } });
   expect(await ask(house, "tools/call", { name: "sessions_list", arguments: [] })).toMatchObject({

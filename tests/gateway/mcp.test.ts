@@ -13,7 +13,7 @@ const OPEN = {
 };
 
 test.each(SPEAKERS)(
-  "%s: a client lists the session tools and its inbox, and no tool of files or programs",
+  "%s: a client lists the session tools and its inbox, but no tools for files or programs",
   async (speaker) => {
     const house = await openHouse();
     const peer = await openPeer(house, speaker);
@@ -38,7 +38,7 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
-  "%s: a client is a session with its name, and what it sends stands in its transcript",
+  "%s: a client is a session with its name, and its messages are in its transcript",
   async (speaker) => {
     const house = await openHouse({ choices: { tools: OPEN } });
     const peer = await openPeer(house, speaker, { name: "My Editor" });
@@ -75,7 +75,7 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
-  "%s: a message for a client waits in its inbox, and the client is told that it came",
+  "%s: a message for a client waits in its inbox, and the client gets a notification",
   async (speaker) => {
     const house = await openHouse({ choices: { tools: OPEN } });
     const peer = await openPeer(house, speaker, { headers: { "x-parley-handle": "desk" } });
@@ -119,7 +119,7 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
-  "%s: a sender with a timeout waits for what the client sends back, and has it as the reply",
+  "%s: a sender with a timeout waits for the client's answer, and gets it as the reply",
   async (speaker) => {
     const house = await openHouse({ choices: { tools: OPEN } });
     const peer = await openPeer(house, speaker, { headers: { "x-parley-handle": "desk" } });
@@ -153,7 +153,7 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
-  "%s: a client waits for another client's answer, and then has no notice",
+  "%s: a client that waited for another client's answer gets no notice of it",
   async (speaker) => {
     const house = await openHouse({ choices: { tools: OPEN } });
     const asker = await openPeer(house, speaker, { headers: { "x-parley-handle": "asker" } });
@@ -173,7 +173,7 @@ test.each(SPEAKERS)(
   },
 );
 
-test("I7: a client cannot wait for itself, nor for a session that waits for it", async () => {
+test("I7: a client can't wait for itself, nor for a session that waits for it", async () => {
   const house = await openHouse({ choices: { tools: OPEN } });
   const who = { headers: { "x-parley-handle": "desk" } };
   const peer = await openPeer(house, "version 1", who);
@@ -223,7 +223,7 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
-  "%s: a client that comes back under its handle is the same session, also after a restart",
+  "%s: a client that reconnects with its handle has the same session, also after a restart",
   async (speaker) => {
     const house = await openHouse();
     const key = "agent:research:mcp:laptop-7";
@@ -245,7 +245,7 @@ test.each(SPEAKERS)(
 );
 
 test.each(SPEAKERS)(
-  "%s: a client that goes away while it waits leaves a run that goes on, and finds the outcome in its inbox",
+  "%s: the run of a client that disconnects while it waits continues, and its result is in the inbox",
   async (speaker) => {
     const model = heldModel();
     const house = await openHouse({ play: model.play });
@@ -273,7 +273,7 @@ test.each(SPEAKERS)(
   },
 );
 
-test.each(SPEAKERS)("%s: a call that is cancelled ends the waiting, not the run", async (speaker) => {
+test.each(SPEAKERS)("%s: cancelling a call ends the wait, not the run", async (speaker) => {
   const model = heldModel();
   const house = await openHouse({ play: model.play });
   const peer = await openPeer(house, speaker, { headers: { "x-parley-handle": "hasty" } });

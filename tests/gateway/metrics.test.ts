@@ -38,7 +38,7 @@ async function ended(house: House, runs: number): Promise<void> {
   off();
 }
 
-test("runs are counted by how they ended, with their time in the lane and at work", async () => {
+test("counts runs by their end, with their time in the lane and running", async () => {
   const house = await openHouse({
     play: ({ run }) => {
       if (run.input.text === "fail") throw new Error("no");
@@ -65,7 +65,7 @@ test("runs are counted by how they ended, with their time in the lane and at wor
   expect(histogramFaults(exposed)).toEqual([]);
 });
 
-test("a run that waits for another is a wait, and both are unfinished runs of the store", async () => {
+test("counts a run that waits for another as a wait, and both as unfinished runs of the store", async () => {
   const gate = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const house = await openHouse({
@@ -91,7 +91,7 @@ test("a run that waits for another is a wait, and both are unfinished runs of th
   expect((await scrape(house.http)).exposed.value("parley_waits_open")).toBe(0);
 });
 
-test("model calls, tokens and tool calls of the real program are counted", async () => {
+test("counts model calls, tokens and tool calls of the real program", async () => {
   const gateway = await startProcess();
   const client = await gateway.connect();
   await client.agent({ message: "list sessions", idempotencyKey: "run" }).done;
@@ -106,7 +106,7 @@ test("model calls, tokens and tool calls of the real program are counted", async
   expect(histogramFaults(exposed)).toEqual([]);
 });
 
-test("I9: only a token that reads every session gets the figures, and refusals say why", async () => {
+test("I9: only a token that reads every session gets the metrics, and refusals say why", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   await scrape(house.http, "reader-token");
   const ask = async (headers: Record<string, string>) => fetch(`${house.http}/metrics`, { headers });
@@ -124,7 +124,7 @@ test("I9: only a token that reads every session gets the figures, and refusals s
   }
 });
 
-test("ME1: no session, label or made-up name is in a label; a refusal is counted by tool and code", async () => {
+test("ME1: no session, label or invented name is in a label; a refusal is counted by tool and code", async () => {
   const house = await openHouse({ play: () => "planted-reply" });
   const client = await house.client();
   const planted = "planted-7f3a";
@@ -150,7 +150,7 @@ test("ME1: no session, label or made-up name is in a label; a refusal is counted
   ).toBe(2);
 });
 
-test("ME2: what another process tells of its runs is not counted here", async () => {
+test("ME2: does not count another process's events of its runs", async () => {
   const house = await openHouse();
   const run = { runId: "far", sessionKey: "agent:main:main", chainId: "c", startedAt: 1 } as const;
   const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2 };
@@ -163,7 +163,7 @@ test("ME2: what another process tells of its runs is not counted here", async ()
   expect(exposed.value("parley_run_queue_seconds_count")).toBe(0);
 });
 
-test("FI1: a figure has a bounded number of label sets; the rest is counted as other", () => {
+test("FI1: a figure has a bounded number of label sets; others are counted as other", () => {
   const counter = new Counter({ name: "x_total", help: "x", labels: ["name"] });
   for (let at = 0; at < 5_000; at += 1) counter.add(1, `name ${at}`);
   const samples = counter.samples();
@@ -175,7 +175,7 @@ test("FI1: a figure has a bounded number of label sets; the rest is counted as o
   expect(counter.total()).toBe(5_000);
 });
 
-test("a histogram knows the newest values of a time, in order, and forgets older ones", async () => {
+test("a histogram keeps the newest values of a period, in order, and forgets older ones", async () => {
   const world = fakeWorld();
   const histogram = new Histogram({ name: "x", help: "x", labels: [] }, [1, 10], () =>
     world.clock.monotonic(),
@@ -198,7 +198,7 @@ const NO_MACHINE = {
   stop: () => {},
 };
 
-test("HI1: the history keeps an hour, one point every ten seconds, and no more", async () => {
+test("HI1: the history keeps an hour, one point every ten seconds", async () => {
   const world = fakeWorld();
   const metrics = new Metrics({
     redactor: plainRedactor,
@@ -236,7 +236,7 @@ test("HI1: the history keeps an hour, one point every ten seconds, and no more",
   expect(reads).toBe(before);
 });
 
-test("rates of the history are of the last minute", async () => {
+test("rates of the history cover the last minute", async () => {
   const world = fakeWorld();
   const metrics = new Metrics({
     redactor: plainRedactor,

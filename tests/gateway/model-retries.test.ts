@@ -10,7 +10,7 @@ import { joined, openHouse } from "./kit.ts";
 
 const KEY = "sk-proj-Abc123Def456Ghi789Jkl012";
 
-test("each further try of a model call is an event to those who watch: which one, of how many, and when", async () => {
+test("publishes each retry of a model call as an event: its number, the maximum, and when", async () => {
   let calls = 0;
   const served = await startModelServer(() => {
     calls += 1;
@@ -50,7 +50,7 @@ test("each further try of a model call is an event to those who watch: which one
   expect(JSON.stringify(told)).not.toContain(KEY);
 });
 
-test("a retry in words says which one, of how many, when, and why", () => {
+test("describes a retry in words: its number, the maximum, when, and why", () => {
   const words = retryWords({ attempt: 2, of: 3, delayMs: 3_200, error: "529 overloaded" });
   expect(words).toBe("retrying, 2 of 3, in 4 s: 529 overloaded");
 });

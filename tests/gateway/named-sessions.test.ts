@@ -46,7 +46,7 @@ test.each(NAMES)("named sessions: chat.send and agent to %j open %s, once", asyn
   expect(row.sessions).toMatchObject([{ sessionKind: "other", agentId: key.split(":")[1] }]);
 });
 
-test("named sessions: first messages that come together open one session", async () => {
+test("named sessions: simultaneous first messages open one session", async () => {
   const house = await openHouse();
   const client = await house.client();
   const send = (n: number) =>
@@ -60,7 +60,7 @@ test("named sessions: first messages that come together open one session", async
   expect(messages.filter(({ role }) => role === "user")).toHaveLength(3);
 });
 
-test("named sessions: sessions.create makes the one of a key, answers it as it is, and knows its agent", async () => {
+test("named sessions: sessions.create creates the session of a key, returns an existing one, and knows its agent", async () => {
   const house = await openHouse();
   const client = await house.client();
   const create = (more: object) =>
@@ -99,7 +99,7 @@ test("named sessions: sessions.create makes the one of a key, answers it as it i
   expect(await keys(house)).toHaveLength(5);
 });
 
-test("named sessions: an agent's id alone is not taken for the name of a conversation", async () => {
+test("named sessions: an agent's id alone is not a conversation's name", async () => {
   const house = await openHouse();
   const client = await house.client();
   const sent = client.call("chat.send", { sessionKey: "research", message: "x", idempotencyKey: "x" });
@@ -148,7 +148,7 @@ const KEYED: Record<string, object> = {
   subagents: { action: "cancel" },
 };
 
-test("named sessions: no tool that takes a session's key opens one, whoever calls it", async () => {
+test("named sessions: no tool that takes a session's key opens one, for any caller", async () => {
   const house = await openHouse();
   const client = await house.client();
   const { tools } = await client.call<{ tools: { name: string; parameters: { properties: object } }[] }>(

@@ -46,7 +46,7 @@ const runsIn = async (house: House) =>
   (await house.store.db.selectFrom("runs").select("run_id").execute()).length;
 
 describe.each(["embedded", "PostgreSQL"])("a node has the rights of the token that paired it: %s", (kind) => {
-  test("I13: its events start runs only while that token is there and covers its session and its agent", async () => {
+  test("I13: its events start runs only while that token exists and covers its session and its agent", async () => {
     const open = await openerOf(kind);
     let house = await open(withToken(ALL));
     const key = await pairedBy(house, SCOPED);
@@ -66,7 +66,7 @@ describe.each(["embedded", "PostgreSQL"])("a node has the rights of the token th
     expect(await runsIn(house)).toBe(2);
   });
 
-  test("I13: it writes to no session and no place of a reply that its token does not cover", async () => {
+  test("I13: it writes to no session and no reply's destination that its token does not cover", async () => {
     const open = await openerOf(kind);
     const house = await open(withToken(ALL));
     const key = await pairedBy(house, SCOPED);
@@ -93,7 +93,7 @@ describe.each(["embedded", "PostgreSQL"])("a node has the rights of the token th
     );
   });
 
-  test("a node that is paired again has the rights of the token that did it", async () => {
+  test("a node that is paired again has the rights of the new token", async () => {
     const open = await openerOf(kind);
     const first = await open(withToken(ALL));
     const key = await pairedBy(first, SCOPED);
@@ -107,7 +107,7 @@ describe.each(["embedded", "PostgreSQL"])("a node has the rights of the token th
   });
 });
 
-test("I13: only the configuration makes a web hook: no method takes one, and no call of a scoped token adds a path", async () => {
+test("I13: only the configuration creates a web hook: no method accepts one, and no call of a scoped token adds a path", async () => {
   const sessions = ["hook:*", "agent:*"];
   const scoped = { token: SCOPED, role: "operator" as const, scopes: ["operator.admin" as const], sessions };
   const house = await openHooks({}, { gateway: { tokens: [scoped] } });

@@ -12,7 +12,7 @@ const plainSession = async (house: House): Promise<string[]> => {
   return rows.map(({ key }) => key).filter((key) => key.startsWith("node-"));
 };
 
-test("NO1: an event starts one run in the node's own session, also when it is said twice", async () => {
+test("NO1: an event starts one run in the node's own session, also when it is sent twice", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);
@@ -36,7 +36,7 @@ test("NO1: an event starts one run in the node's own session, also when it is sa
   expect(theirs.payload.runId).not.toBe(first.payload.runId);
 });
 
-test("events that set nothing off, and those that make no sense, start nothing", async () => {
+test("unknown and malformed events start no run", async () => {
   const house = await openHouse({ gateway });
   const raw = await joinedNode(house, await pairedDevice(house));
   const keys = () => house.store.db.selectFrom("idempotency").select("key").execute();
@@ -68,7 +68,7 @@ test("events that set nothing off, and those that make no sense, start nothing",
   expect(await keys()).toEqual(before);
 });
 
-test("NO1, I9: another session is written to only if the patterns cover it, and is never made", async () => {
+test("NO1, I9: an event writes to another session only if the patterns cover it, and never creates one", async () => {
   const nodes = { allowedSessionKeys: ["agent:research:*", "node-*", "hook:*"] };
   const house = await openHouse({ gateway, choices: { nodes } });
   const raw = await joinedNode(house, await pairedDevice(house));
@@ -97,7 +97,7 @@ test("NO1, I9: another session is written to only if the patterns cover it, and 
   expect(error?.details?.code).toBe("not_visible");
 });
 
-test("NO2: a reply that is to be delivered reaches the place that the node named, and no route moves", async () => {
+test("NO2: a reply with a destination reaches the one that the node named, and changes no route", async () => {
   const nodes = { allowedSessionKeys: ["agent:research:main"] };
   const house = await openHouse({ gateway, choices: { nodes }, play: () => "the answer" });
   const raw = await joinedNode(house, await pairedDevice(house));
@@ -112,7 +112,7 @@ test("NO2: a reply that is to be delivered reaches the place that the node named
   expect(sessions.map(({ last_channel }) => last_channel)).toEqual(sessions.map(() => null));
 });
 
-test("NH4: what one node sets off in a minute is bounded, and another one is not kept from it", async () => {
+test("NH4: limits the runs that one node starts in a minute, without affecting another node", async () => {
   const world = fakeWorld();
   const house = await openHouse({ gateway, world });
   const [raw, other] = [

@@ -24,7 +24,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   );
 }
 
-test("NH3: a command reaches a node that is connected to another process, and so does its answer, however large", async () => {
+test("NH3: a command reaches a node that is connected to another process, and so does its answer, of any size", async () => {
   const ground = await embeddedGround();
   const [first, second] = [await member(ground), await member(ground)];
   const key = await pairedDevice(second);
@@ -50,7 +50,7 @@ test("NH3: a command reaches a node that is connected to another process, and so
   expect(await refusal(invoke())).toBe("UNAVAILABLE node_unavailable");
 });
 
-test("NH1: a device that one process takes away loses its connection to another; a node moves between them", async () => {
+test("NH1: a device that one process unpairs loses its connection to another; a node moves between them", async () => {
   const ground = await embeddedGround();
   const [first, second] = [await member(ground), await member(ground)];
   const key = await pairedDevice(first);
@@ -66,7 +66,7 @@ test("NH1: a device that one process takes away loses its connection to another;
   expect((await moved.closed()).reason).toContain("no longer paired");
 });
 
-test("NH3: a letter that is lost is told as an unknown outcome, once the time is over", async () => {
+test("NH3: a lost message between processes gives an unknown outcome after the timeout", async () => {
   const ground = await embeddedGround();
   const world = fakeWorld({ startMs: Date.now() });
   const [first, second] = [await member(ground), await member(ground, world)];

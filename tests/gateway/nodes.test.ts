@@ -28,7 +28,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   );
 }
 
-test("NP1: an unknown device gets a code and nothing else; let in by that code, its next try connects", async () => {
+test("NP1: an unknown device gets a code and nothing else; once approved by that code, its next try connects", async () => {
   const house = await openHouse({ gateway });
   const admin = await house.client();
   const told: unknown[] = [];
@@ -58,7 +58,7 @@ test("NP1: an unknown device gets a code and nothing else; let in by that code, 
   expect(nodes).toMatchObject([{ nodeId: key.id, connected: true, commands: ["exec", "notify"] }]);
 });
 
-test("a node is let in by its own key alone: no device, no nonce, another's name or a used challenge are refused", async () => {
+test("only a node's own key is accepted: refuses no device, no nonce, another's name and a used challenge", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const none = await tryNode(house, key, { device: undefined });
@@ -80,7 +80,7 @@ test("a node is let in by its own key alone: no device, no nonce, another's name
   expect((await joinedNode(house, key)).frames[1]?.ok).toBe(true);
 });
 
-test("open requests are few, and are forgotten after an hour", async () => {
+test("limits open pairing requests, and forgets them after an hour", async () => {
   const world = fakeWorld();
   const house = await openHouse({ gateway, world });
   const admin = await house.client();
@@ -99,7 +99,7 @@ test("open requests are few, and are forgotten after an hour", async () => {
   expect((await again.request("node.pair.list", {})).pending).toMatchObject([{ code }]);
 });
 
-test("NP2: a request is settled once; rejected or unknown ones are not there, and the device may ask again", async () => {
+test("NP2: a request is decided once; rejected and unknown ones are not found, and the device may request again", async () => {
   const house = await openHouse({ gateway });
   const admin = await house.client();
   const key = newDevice();
@@ -121,7 +121,7 @@ test("NP2: a request is settled once; rejected or unknown ones are not there, an
   expect(codeIn((await tryNode(house, other)).answer)).not.toBe(first);
 });
 
-test("a name and an agent are given when a device is let in, and are not the device's to change", async () => {
+test("the name and agent of a device are set at its approval, and the device can't change them", async () => {
   const house = await openHouse({ gateway });
   const admin = await house.client();
   const key = newDevice();
@@ -142,7 +142,7 @@ test("a name and an agent are given when a device is let in, and are not the dev
   expect(history.messages[0]).toMatchObject({ provenance: { kind: "node", source: key.id } });
 });
 
-test("ND1: only a command that the node offers and the settings allow goes out", async () => {
+test("ND1: sends only a command that the node offers and the settings allow", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key, {
@@ -166,7 +166,7 @@ test("ND1: only a command that the node offers and the settings allow goes out",
   expect(raw.frames.filter(({ event }) => event === "node.invoke.request")).toHaveLength(1);
 });
 
-test("NC1: an answer for another node's command, another id or none at all is ignored and logged", async () => {
+test("NC1: ignores and logs an answer for another node's command, another id or none", async () => {
   const world = fakeWorld({ clock: "real" });
   const house = await openHouse({ gateway, world });
   const [mine, other] = [await pairedDevice(house), await pairedDevice(house)];
@@ -219,7 +219,7 @@ test.each<[string, object, string, RegExp]>([
     /failed: no\\x1b\[2J such program/,
   ],
   ["no words", { ok: false, error: { message: 7 } }, "UNAVAILABLE node_failed", /no reason given/],
-])("NC3: an answer of the wrong %s is a failure in our words", async (_, words, code, text) => {
+])("NC3: an answer with the wrong %s is a failure with a safe message", async (_, words, code, text) => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);
@@ -234,7 +234,7 @@ test.each<[string, object, string, RegExp]>([
   expect(error?.message).toMatch(text);
 });
 
-test("NC2: a node that keeps silent, leaves or is taken over is told as unknown, and one that is away as not asked", async () => {
+test("NC2: the outcome is unknown if a node stays silent, leaves or is replaced; a command to an absent node is not sent", async () => {
   const world = fakeWorld();
   const house = await openHouse({ gateway, world });
   const key = await pairedDevice(house);
@@ -264,7 +264,7 @@ test("NC2: a node that keeps silent, leaves or is taken over is told as unknown,
   expect((await done).payload).toBeNull();
 });
 
-test("the same key gives the same answer and asks the node once; a node hears whose key it is", async () => {
+test("the same key gives the same answer and sends the command once; a node learns the key's owner", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);
@@ -282,7 +282,7 @@ test("the same key gives the same answer and asks the node once; a node hears wh
   expect(await refusal(other)).toBe("CONFLICT idempotency_conflict");
 });
 
-test("params and time are bounded before a node is asked", async () => {
+test("limits params and timeout before a node gets the command", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);
@@ -301,7 +301,7 @@ test("params and time are bounded before a node is asked", async () => {
   expect(ends.filter((end) => end === "RATE_LIMITED rate_limited")).toHaveLength(1);
 });
 
-test("NH1: a device that is taken away loses its connection at once, and is as unknown as any other", async () => {
+test("NH1: an unpaired device loses its connection at once, and is as unknown as any other", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   const raw = await joinedNode(house, key);
@@ -325,7 +325,7 @@ test("NH1: a device that is taken away loses its connection at once, and is as u
   expect((await tryNode(house, key)).answer.error?.code).toBe("NOT_PAIRED");
 });
 
-test("NH1: a removal that nobody told of is seen in the rows, by an event, a command and the next look", async () => {
+test("NH1: a removal without a message is found in the rows, by an event, a command and the next check", async () => {
   const world = fakeWorld();
   const house = await openHouse({ gateway, world });
   const key = await pairedDevice(house);
@@ -337,7 +337,7 @@ test("NH1: a removal that nobody told of is seen in the rows, by an event, a com
   expect((await raw.closed()).reason).toContain("no longer paired");
 });
 
-test("a restart finds the paired nodes, none of them connected, and lets them in again", async () => {
+test("after a restart the paired nodes are known, none is connected, and each can connect again", async () => {
   const house = await openHouse({ gateway });
   const key = await pairedDevice(house);
   await joinedNode(house, key);
@@ -351,7 +351,7 @@ test("a restart finds the paired nodes, none of them connected, and lets them in
   expect((await admin.request("node.list", {})).nodes).toMatchObject([{ connected: true }]);
 });
 
-test("a node's message is small, its sight nothing: operators' methods are closed to it", async () => {
+test("a node's messages are small and it sees nothing: operators' methods refuse it", async () => {
   const house = await openHouse({ gateway });
   const raw = await joinedNode(house, await pairedDevice(house));
   const admin = await house.client();
@@ -369,7 +369,7 @@ test("a node's message is small, its sight nothing: operators' methods are close
   expect((await raw.closed()).code).toBe(1009);
 });
 
-test("nodes.enabled: false lets no device ask, and says so to operators", async () => {
+test("nodes.enabled: false refuses pairing requests, and says so to operators", async () => {
   const house = await openHouse({ gateway, choices: { nodes: { enabled: false } } });
   const { answer: refused } = await tryNode(house, newDevice());
   expect(refused.error).toMatchObject({
@@ -380,7 +380,7 @@ test("nodes.enabled: false lets no device ask, and says so to operators", async 
   expect(await refusal(admin.request("node.list", {}))).toBe("UNAVAILABLE node_unavailable");
 });
 
-test("there are so many paired nodes and no more", async () => {
+test("refuses to pair more nodes than the limit", async () => {
   const house = await openHouse({ gateway });
   const one = { platform: "x", version: "1", publicKey: "k", caps: [], commands: [], pairedAt: 1 };
   await house.store.transaction(async (tx) => {

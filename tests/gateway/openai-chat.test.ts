@@ -17,7 +17,7 @@ async function collected(stream: AsyncIterable<OpenAI.ChatCompletionChunk>) {
   return { chunks, text };
 }
 
-test("models are the agents, and each can be asked for by either of its names", async () => {
+test("lists the agents as models, and accepts either name of each", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const { data } = await client.models.list();
@@ -43,7 +43,7 @@ test("a completion is the reply of one run, with its usage and its id", async ()
   expect(done.created).toBeLessThanOrEqual(Date.now() / 1000);
 });
 
-test("a model that reached its output limit is said to have", async () => {
+test("reports that a model reached its output limit", async () => {
   const house = await openHouse({ model: scriptedModel(() => ({ text: "Good d", stopReason: "length" })) });
   const request = { model: MODEL, messages: [said("Hello")] };
   const done = await openAi(house).chat.completions.create(request);
@@ -54,7 +54,7 @@ test("a model that reached its output limit is said to have", async () => {
   expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe("length");
 });
 
-test("a stream's pieces are the reply; what it cost is told when it is asked for", async () => {
+test("a stream's pieces add up to the reply; it includes the usage on request", async () => {
   const play: Play = (handle) => {
     handle.text(whole("Good day to"));
     return "Good day to you";
@@ -73,13 +73,13 @@ test("a stream's pieces are the reply; what it cost is told when it is asked for
   expect(second.chunks.slice(0, -1).every((chunk) => chunk.usage === null)).toBe(true);
 });
 
-test("the client's own reading of a stream comes to the same message", async () => {
+test("the official client assembles the same message from a stream", async () => {
   const house = await openHouse({ model: scriptedModel(() => "One two three") });
   const runner = openAi(house).chat.completions.stream({ model: MODEL, messages: [said("Count")] });
   expect(await runner.finalContent()).toBe("One two three");
 });
 
-test("what the agent says before a tool call is streamed too; the plain answer is its last word", async () => {
+test("streams also the text before a tool call; the plain answer is the last text only", async () => {
   const script = (_: unknown, call: number) =>
     call % 2 === 0
       ? { text: "I look around.", toolCalls: [{ name: "agents_list" }] }
@@ -93,7 +93,7 @@ test("what the agent says before a tool call is streamed too; the plain answer i
   expect(text).toBe("I look around.\n\nThere are three.");
 });
 
-test("instructions, history, names, pictures and effort reach the run as what they are", async () => {
+test("instructions, history, names, pictures and effort reach the run as such", async () => {
   const model = scriptedModel(() => "Yes");
   const house = await openHouse({ model });
   await openAi(house).chat.completions.create({
@@ -131,7 +131,7 @@ test("instructions, history, names, pictures and effort reach the run as what th
   expect(JSON.stringify(request?.entries)).not.toContain("provenance");
 });
 
-test("an unnamed request has a session of its own, which is archived after it, and told to be", async () => {
+test("an unnamed request has its own session, which is archived afterwards, with an event", async () => {
   const house = await openHouse();
   const archived: string[] = [];
   house.engine.bus.subscribe((event) => {
@@ -147,7 +147,7 @@ test("an unnamed request has a session of its own, which is archived after it, a
   expect(archived.sort()).toEqual(sessions.map(({ key }) => key).sort());
 });
 
-test("a session that still waits for its sub-agent is archived only after that", async () => {
+test("archives a session that still waits for its sub-agent only after that", async () => {
   const release = Promise.withResolvers<string>();
   const model = scriptedModel(({ system, entries }) => {
     if (system.includes("Sub-agent announce step")) return "Result: found";
@@ -167,7 +167,7 @@ test("a session that still waits for its sub-agent is archived only after that",
   await allArchived(house);
 });
 
-test("nobody attends a request's session: what it asks of another one ends with the first reply", async () => {
+test("nobody attends a request's session: its send to another session ends with the first reply", async () => {
   const model = scriptedModel(({ system, entries }) => {
     if (system.includes("Agent-to-agent message context")) return "Forty-two";
     const isFirst = entries.length === 1;
@@ -184,7 +184,7 @@ test("nobody attends a request's session: what it asks of another one ends with 
   expect(await runStates(house, "agent:research:main")).toEqual(["ok"]);
 });
 
-test("credential-like text is masked, streamed or not", async () => {
+test("redacts credential-like text, streamed or not", async () => {
   const key = "sk-abcdefghij0123456789abcdefghij";
   const play: Play = (handle) => {
     handle.text(whole(`It is ${key.slice(0, 12)}`));

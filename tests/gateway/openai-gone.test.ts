@@ -43,7 +43,7 @@ test("OA3: a client that leaves an unnamed request aborts its run, streamed or n
   }
 });
 
-test("OA3: a stream that the client itself aborts while it reads aborts its run", async () => {
+test("OA3: a client that aborts its own stream while reading aborts its run", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play });
   const stream = await openAi(house).chat.completions.create({ ...UNNAMED, stream: true });
@@ -56,7 +56,7 @@ test("OA3: a stream that the client itself aborts while it reads aborts its run"
   await untilRunIs(house, "aborted");
 });
 
-test("OA3: a socket that is cut without a word is a client that left", async () => {
+test("OA3: a socket that is cut without a close counts as a client that left", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play });
   const body = JSON.stringify({ ...UNNAMED, stream: true });
@@ -71,7 +71,7 @@ test("OA3: a socket that is cut without a word is a client that left", async () 
   await untilRunIs(house, "aborted");
 });
 
-test("OA3: a run in a named session, or under an Idempotency-Key, goes on without its client", async () => {
+test("OA3: a run in a named session, or with an Idempotency-Key, continues without its client", async () => {
   for (const [body, headers] of [
     [NAMED, {}],
     [UNNAMED, { "Idempotency-Key": "request-1" }],
@@ -91,7 +91,7 @@ test("OA3: a run in a named session, or under an Idempotency-Key, goes on withou
   }
 });
 
-test("under an Idempotency-Key a client that comes back gets the answer", async () => {
+test("with an Idempotency-Key a client that reconnects gets the answer", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play });
   const headers = { "Idempotency-Key": "request-1" };
@@ -106,7 +106,7 @@ test("under an Idempotency-Key a client that comes back gets the answer", async 
   expect((await again).choices[0]?.message.content).toBe("Here it is");
 });
 
-test("a gateway that stops says so, and the run is not lost with it", async () => {
+test("a gateway that stops says so, and the run is not lost", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play });
   const plain = openAi(house)
@@ -160,7 +160,7 @@ async function member(disk: Store, play: Play, dies = false): Promise<House & { 
   return { ...house, die: mortal.die };
 }
 
-test("a run that another process executes is streamed, and ends, from its row", async () => {
+test("streams and ends a run of another process from its row", async () => {
   const ground = await embeddedGround();
   const held = heldPlay();
   const first = await member(await ground.open(quietWorld()), held.play);
@@ -186,7 +186,7 @@ test("a run that another process executes is streamed, and ends, from its row", 
   expect(texts).toEqual(["From far ", "away"]);
 });
 
-test("a run whose process dies is taken over, and the stream goes on with what it says then", async () => {
+test("a run whose process dies is taken over, and the stream continues with the new text", async () => {
   const ground = await embeddedGround();
   const held = heldPlay();
   const first = await member(await ground.open(quietWorld()), held.play, true);

@@ -126,7 +126,7 @@ const CHATS: [string, unknown, string | null, RegExp][] = [
   ["a user of half a character", chat({ user: "\ud800" }), "user", /unpaired surrogate/],
   ["text of half a character", message({ content: "\ud800" }), "messages", /unpaired surrogate/],
 ];
-test.each(CHATS)("a completion with %s is refused in words", (_, body, param, words) => {
+test.each(CHATS)("refuses a completion with %s with a clear error", (_, body, param, words) => {
   const read = readRequest("chat", body, false);
   expect(read).toMatchObject({ ok: false, error: expect.stringMatching(words) });
   if (param !== null) expect(read).toMatchObject({ details: { param } });
@@ -161,12 +161,12 @@ const RESPONSES: [string, unknown, string, RegExp][] = [
     /must be a non-empty string/,
   ],
 ];
-test.each(RESPONSES)("a response with %s is refused in words", (_, body, param, words) => {
+test.each(RESPONSES)("refuses a response with %s with a clear error", (_, body, param, words) => {
   const read = readRequest("responses", body, false);
   expect(read).toMatchObject({ ok: false, error: expect.stringMatching(words), details: { param } });
 });
 
-test("what asks for nothing is taken", () => {
+test("accepts fields that request nothing", () => {
   const idle = {
     tools: [],
     tool_choice: "auto",
@@ -193,7 +193,7 @@ test("what asks for nothing is taken", () => {
   });
 });
 
-test("the guide lists the fields as the code has them", () => {
+test("the guide lists the same fields as the code", () => {
   const guide = readFileSync(new URL("../../docs/OPENAI.md", import.meta.url), "utf8");
   const row = (name: string) => {
     const cells = new RegExp(`^\\| ${name} \\| (.+) \\| (.+) \\|$`, "m").exec(guide) ?? [];
@@ -204,7 +204,7 @@ test("the guide lists the fields as the code has them", () => {
   expect(row("refused")).toEqual([Object.keys(REFUSED.chat), Object.keys(REFUSED.responses)]);
 });
 
-test("what a named session has already is not even read", () => {
+test("does not even read the history that a named session already has", () => {
   const picture = {
     role: "user",
     content: [{ type: "image_url", image_url: { url: "https://example.org/x.png" } }],
@@ -215,13 +215,13 @@ test("what a named session has already is not even read", () => {
   expect(readRequest("chat", chat({ messages, user: "anne" }), false).ok).toBe(true);
 });
 
-test("more history than a session begins with is refused", () => {
+test("refuses more history than a session may begin with", () => {
   const messages = [...Array(1001).fill({ role: "assistant", content: "y" }), said("x")];
   expect(readRequest("chat", chat({ messages }), false)).toMatchObject({ code: "too_large" });
   expect(readRequest("chat", chat({ messages }), true).ok).toBe(true);
 });
 
-test("refusals come as the client's own errors, and leave nothing behind", async () => {
+test("refusals reach the client as its own errors, and leave nothing behind", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const messages = [said("x")];
@@ -241,7 +241,7 @@ test("refusals come as the client's own errors, and leave nothing behind", async
   expect(await openAiSessions(house)).toEqual([]);
 });
 
-test("an object of any depth, wherever a word belongs, is a 400 like any other", async () => {
+test("an object of any depth in place of a string is a 400 like any other", async () => {
   const house = await openHouse();
   const deep = "[".repeat(200_000) + "]".repeat(200_000);
   const bodies = [
@@ -269,7 +269,7 @@ const PATHS: [string, string, number][] = [
   ["GET", "/v1/responses/resp_1", 404],
   ["POST", "/v1/chat/completions", 400],
 ];
-test.each(PATHS)("%s %s with half a JSON is %i in OpenAI's shape", async (method, path, status) => {
+test.each(PATHS)("%s %s with truncated JSON is %i in OpenAI's shape", async (method, path, status) => {
   const house = await openHouse();
   const body = method === "POST" ? { body: '{"model":' } : {};
   const answer = await fetch(house.http + path, { method, headers: HEAD, ...body });
@@ -294,7 +294,7 @@ test("a wrong origin and no token are refused in OpenAI's shape", async () => {
   expect(none.headers.get("www-authenticate")).toContain("Bearer");
 });
 
-test("a body up to 25 MiB is read, a larger one is refused by its length alone", async () => {
+test("reads a body up to 25 MiB, and refuses a larger one by its length", async () => {
   const house = await openHouse();
   const post = (body: string | ReadableStream, path = "/v1/chat/completions") =>
     fetch(house.http + path, { method: "POST", headers: HEAD, body, duplex: "half" } as RequestInit);
@@ -311,7 +311,7 @@ test("a body up to 25 MiB is read, a larger one is refused by its length alone",
   expect((await post(picture, "/tools/invoke")).status).toBe(413);
 });
 
-test("a text is no longer here than at any other door", () => {
+test("a text has the same maximum length as everywhere else", () => {
   const long = "x".repeat(1024 * 1024 + 1);
   const system = { role: "system", content: long };
   const cases = [
@@ -324,7 +324,7 @@ test("a text is no longer here than at any other door", () => {
   }
 });
 
-test("bodies that are read at once are bounded together, and those that are cut off count no more", async () => {
+test("limits the bodies that are read at once together, and no longer counts those that were cut off", async () => {
   const house = await openHouse();
   const half = (): Socket => {
     const socket = connect(house.port, "127.0.0.1");

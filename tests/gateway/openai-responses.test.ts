@@ -9,7 +9,7 @@ import { allArchived, openAi, openAiSessions, PNG } from "./openai-kit.ts";
 
 const MODEL = "parley/main";
 
-test("a response is the reply of one run, with its usage and what was asked", async () => {
+test("a response is the reply of one run, with its usage and the requested fields", async () => {
   const model = scriptedModel(() => "Good day");
   const house = await openHouse({ model });
   const answer = await openAi(house).responses.create({
@@ -36,7 +36,7 @@ test("a response is the reply of one run, with its usage and what was asked", as
   expect(model.requests[0]?.thinking).toBe("low");
 });
 
-test("input items are history, instructions and what is to be run", async () => {
+test("input items become history, instructions and input", async () => {
   const model = scriptedModel(() => "Yes");
   const house = await openHouse({ model });
   const first = await openAi(house).responses.create({ model: MODEL, input: "One" });
@@ -63,7 +63,7 @@ test("input items are history, instructions and what is to be run", async () => 
   ]);
 });
 
-test("the events of a stream make the response that its last one holds", async () => {
+test("the events of a stream add up to the response in the last one", async () => {
   const play: Play = (handle) => {
     handle.text(whole("Good day to"));
     return "Good day to you";
@@ -104,7 +104,7 @@ test("a response that was cut short is incomplete, streamed or not", async () =>
   expect(await openAi(house).responses.stream(request).finalResponse()).toMatchObject(incomplete);
 });
 
-test("previous_response_id goes on with a request's session, though it was archived meanwhile", async () => {
+test("previous_response_id continues a request's session, even if it was archived meanwhile", async () => {
   const model = scriptedModel((_, call) => `answer ${call}`);
   const house = await openHouse({ model });
   const client = openAi(house);

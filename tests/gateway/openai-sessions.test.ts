@@ -10,7 +10,7 @@ import { allArchived, heldPlay, openAi, openAiSessions, runStates, said } from "
 const MODEL = "parley/main";
 const KEY_HEADER = "x-parley-session-key";
 
-test("a user has a session of its own, which keeps its own history: only what is new is run", async () => {
+test("a user has one session, which keeps its own history: only new messages are run", async () => {
   const model = scriptedModel((_, call) => `answer ${call}`);
   const house = await openHouse({ model });
   const client = openAi(house);
@@ -44,7 +44,7 @@ const HOSTILE = [
   "main",
   " ",
 ];
-test.each(HOSTILE)("the user %j is a name and nothing else", async (user) => {
+test.each(HOSTILE)("treats the user %j as a name and nothing else", async (user) => {
   const house = await openHouse();
   const request = { model: MODEL, user, messages: [said("Hello")] };
   const { response } = await openAi(house).chat.completions.create(request).withResponse();
@@ -53,7 +53,7 @@ test.each(HOSTILE)("the user %j is a name and nothing else", async (user) => {
   expect(response.headers.get(KEY_HEADER)).toBe(session?.key);
 });
 
-test("two first requests of one user at once make one session", async () => {
+test("two simultaneous first requests of one user create one session", async () => {
   const house = await openHouse();
   const ask = (text: string) =>
     openAi(house).chat.completions.create({ model: MODEL, user: "anne", messages: [said(text)] });
@@ -63,7 +63,7 @@ test("two first requests of one user at once make one session", async () => {
   expect(await openAiSessions(house)).toHaveLength(1);
 });
 
-test("the header names any session of the model's agent, whatever its id is written in", async () => {
+test("the header names any session of the model's agent, in any spelling of its id", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const request = { model: MODEL, messages: [said("Hello")] };
@@ -79,7 +79,7 @@ test("the header names any session of the model's agent, whatever its id is writ
   expect(response.headers.get(KEY_HEADER)).toBe(encoded);
 });
 
-test("a header whose agent is not the model's is a conflict; one that names nothing is not found", async () => {
+test("a header of another agent than the model's is a conflict; an unknown one is not found", async () => {
   const house = await openHouse();
   const client = openAi(house);
   const ask = (key: string) =>
@@ -104,7 +104,7 @@ const SCOPED = {
 const READER = { token: "reading-token", role: "operator" as const, scopes: ["operator.read" as const] };
 const NODE = { token: "node-token", role: "node" as const, scopes: [] };
 
-test("I9: a token does what its scope and its patterns cover, named or not", async () => {
+test("I9: a token may do only what its scope and its patterns cover, with or without a session name", async () => {
   const house = await openHouse({ gateway: { tokens: [SCOPED, READER, NODE] } });
   const scoped = openAi(house, { apiKey: SCOPED.token });
   const ask = (client: OpenAI, model: string, more: object = {}, headers: Record<string, string> = {}) =>
@@ -128,7 +128,7 @@ test("I9: a token does what its scope and its patterns cover, named or not", asy
   await expect(ask(node, MODEL)).rejects.toThrow(denied);
 });
 
-test("the send policy holds here as at every door", async () => {
+test("the send policy applies here as everywhere", async () => {
   const sendPolicy = { rules: [], default: "deny" as const };
   const house = await openHouse({ choices: { session: { sendPolicy } } });
   const ask = openAi(house).chat.completions.create({ model: MODEL, messages: [said("x")] });
@@ -136,7 +136,7 @@ test("the send policy holds here as at every door", async () => {
   expect(await openAiSessions(house)).toEqual([]);
 });
 
-test("the same Idempotency-Key is the same run and the same answer, also after a restart", async () => {
+test("the same Idempotency-Key gives the same run and the same answer, also after a restart", async () => {
   const dir = temporaryFolder();
   const first = await openHouse({ dir });
   const headers = { "Idempotency-Key": "request-1" };
@@ -163,7 +163,7 @@ test("the same Idempotency-Key is the same run and the same answer, also after a
   await expect(bad).rejects.toThrow(OpenAI.BadRequestError);
 });
 
-test("a full queue is 429, and the client is told that it may try again", async () => {
+test("a full queue is 429, and marked as retryable", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play, choices: { session: { queueMax: 1 } } });
   const ask = (text: string) =>
@@ -180,7 +180,7 @@ test("a full queue is 429, and the client is told that it may try again", async 
   expect((await first).choices[0]?.message.content).toBe("Done");
 });
 
-test("a run that fails is an error that the client does not repeat by itself", async () => {
+test("a failed run is an error that the client does not retry automatically", async () => {
   const model = scriptedModel(() => ({ error: "the model is on fire" }));
   const house = await openHouse({ model });
   const client = openAi(house, { maxRetries: 3 });
@@ -197,7 +197,7 @@ test("a run that fails is an error that the client does not repeat by itself", a
   await allArchived(house);
 });
 
-test("a run that somebody aborts is a conflict, and a stopped engine is 503", async () => {
+test("an aborted run is a conflict, and a stopped engine is 503", async () => {
   const held = heldPlay();
   const house = await openHouse({ play: held.play });
   const ask = () =>
@@ -212,7 +212,7 @@ test("a run that somebody aborts is a conflict, and a stopped engine is 503", as
   expect(refused).toBeInstanceOf(OpenAI.InternalServerError);
 });
 
-test("two tokens use one Idempotency-Key for a run of their own each", async () => {
+test("two tokens with the same Idempotency-Key have separate runs", async () => {
   const other = { token: "another-token", role: "operator" as const, scopes: ["operator.write" as const] };
   const house = await openHouse({ gateway: { tokens: [other] } });
   const headers = { "Idempotency-Key": "request-1" };

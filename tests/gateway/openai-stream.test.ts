@@ -70,7 +70,7 @@ function open(): Opened {
   };
 }
 
-test("OS2: what is said while nobody reads is one piece when somebody does", async () => {
+test("OS2: text that comes while nobody reads is one piece for the next read", async () => {
   const stream = open();
   expect(await stream.next()).toBe("<begin>");
   for (let index = 1; index <= 1000; index += 1) stream.text("word ".repeat(index));
@@ -82,14 +82,14 @@ test("OS2: what is said while nobody reads is one piece when somebody does", asy
   expect(await stream.next()).toBe("over");
 });
 
-test("OS1: a stream that heard of nothing has it all from the run's row", async () => {
+test("OS1: a stream that missed all events gets the whole text from the run's row", async () => {
   const stream = open();
   await stream.next();
   stream.end(ended("Good day"));
   expect(await stream.next()).toBe("<Good day><end Good day>");
 });
 
-test("events of other runs are not its own", async () => {
+test("ignores events of other runs", async () => {
   const stream = open();
   await stream.next();
   stream.bus.publish({
@@ -104,7 +104,7 @@ test("events of other runs are not its own", async () => {
   expect(await stream.next()).toBe("<mine><end mine>");
 });
 
-test("OS3: a silence is broken by comments, again and again", async () => {
+test("OS3: sends comments during silence, repeatedly", async () => {
   const stream = open();
   await stream.next();
   for (let times = 0; times < 3; times += 1) {
@@ -115,7 +115,7 @@ test("OS3: a silence is broken by comments, again and again", async () => {
   }
 });
 
-test("OS2: a reader that takes nothing for a minute is hung up on; one that reads is not", async () => {
+test("OS2: disconnects a reader that takes nothing for a minute, but not one that reads", async () => {
   const stream = open();
   await stream.next();
   await stream.world.advance(59_000);
@@ -128,7 +128,7 @@ test("OS2: a reader that takes nothing for a minute is hung up on; one that read
   expect(stream.happened).toEqual(["cut"]);
 });
 
-test("a reader that goes is told of once, and nothing of the stream is left", async () => {
+test("reports a reader that leaves once, and frees the stream", async () => {
   const stream = open();
   await stream.next();
   const waiting = stream.reader.read();
@@ -142,7 +142,7 @@ test("a reader that goes is told of once, and nothing of the stream is left", as
   expect(stream.world.pendingDelays()).toEqual([]);
 });
 
-test("a failure of the run and one of the stream are told apart", async () => {
+test("distinguishes a failure of the run from one of the stream", async () => {
   const failed = open();
   await failed.next();
   failed.text("half a word");

@@ -22,7 +22,7 @@ function open() {
 
 const KEY = "sk-abcdefghij0123456789abcdefghij";
 
-test("TX1: whatever texts come on the way, the pieces of a message make its masked whole", () => {
+test("TX1: for any texts, the pieces of a message add up to its redacted whole", () => {
   const text = fc.string({
     unit: fc.constantFrom("a", " ", "\n", "ü", "語", "🙂", "sk-", "9"),
     maxLength: 60,
@@ -38,7 +38,7 @@ test("TX1: whatever texts come on the way, the pieces of a message make its mask
   );
 });
 
-test("TX1: a run that is resumed and says the same goes on where it was", () => {
+test("TX1: a resumed run with the same text continues at the same position", () => {
   const pieces = open();
   const sent = ["Hello w", "Hello world and", "He", "Hello world", "Hello world and more "].map((text) =>
     pieces.next(text),
@@ -47,20 +47,20 @@ test("TX1: a run that is resumed and says the same goes on where it was", () => 
   expect(sent.join("")).toBe("Hello world and more words");
 });
 
-test("TX1: a run that is resumed and says something else begins behind a blank line", () => {
+test("TX1: a resumed run with another text begins after a blank line", () => {
   const pieces = open();
   const sent = ["Hello world ", "Hel", "Help is "].map((text) => pieces.next(text));
   sent.push(pieces.end("Help is near"));
   expect(sent.join("")).toBe("Hello world \n\nHelp is near");
 });
 
-test("TX1: a shorter text at the end is told whole", () => {
+test("TX1: sends a shorter text at the end whole", () => {
   const pieces = open();
   const sent = [pieces.next("Hello world "), pieces.end("Hello")];
   expect(sent.join("")).toBe("Hello world \n\nHello");
 });
 
-test("what is said before a tool call stays, and the next message begins behind a blank line", () => {
+test("text before a tool call stays, and the next message begins after a blank line", () => {
   const pieces = open();
   const sent = [
     pieces.next("I look"),
@@ -75,7 +75,7 @@ test("what is said before a tool call stays, and the next message begins behind 
   expect(open().end("")).toBe("");
 });
 
-test("I14, TX2: no part of a credential leaves before it can be masked", () => {
+test("I14, TX2: sends no part of a credential before it can be redacted", () => {
   const text = `The key is ${KEY} and that is all.`;
   for (let step = 1; step <= 7; step += 1) {
     const pieces = open();
@@ -86,7 +86,7 @@ test("I14, TX2: no part of a credential leaves before it can be masked", () => {
   }
 });
 
-test("I14: a private key whose first line has left already is masked from there on", () => {
+test("I14: a private key whose first line was already sent is redacted from there on", () => {
   const block = `-----BEGIN PRIVATE KEY-----\n${"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n".repeat(3)}-----END PRIVATE KEY-----`;
   const text = `Here:\n${block}\nKeep it.`;
   const pieces = open();

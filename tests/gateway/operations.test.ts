@@ -21,7 +21,7 @@ async function houseWithLog() {
   return { house, client, logTail, say };
 }
 
-test("the tail is read by level and by words, and followed with a cursor", async () => {
+test("reads the log by level and text, and follows it with a cursor", async () => {
   const { client, say } = await houseWithLog();
   say(30, "one", { sessionKey: "agent:main:main", runId: "r" });
   say(40, "two", { err: { type: "Error", message: "no", stack: "at x" } });
@@ -48,7 +48,7 @@ test("the tail is read by level and by words, and followed with a cursor", async
   expect(elsewhere.lines).toHaveLength(5);
 });
 
-test("LT1: the tail is bounded in lines and in size, and a reader is told what it missed", async () => {
+test("LT1: the kept log is bounded in lines and in size, and a reader learns how many lines it missed", async () => {
   const { client, logTail, say } = await houseWithLog();
   say(30, "first");
   const { cursor } = await client.request("logs.tail", {});
@@ -64,7 +64,7 @@ test("LT1: the tail is bounded in lines and in size, and a reader is told what i
   expect(long).toMatchObject({ cut: true, level: "info", time: 1030 });
 });
 
-test("lines that are no JSON or no object are told as text; what a line holds is not taken for its place", async () => {
+test("returns lines that are no JSON object as text; a line's content can't change its position", async () => {
   const { client, logTail, say } = await houseWithLog();
   logTail.write("not json\n");
   logTail.write("[1]\n");
@@ -85,7 +85,7 @@ function withModel(baseUrl: string, id: string): Record<string, unknown> {
   };
 }
 
-test("I14: the tail of a real process is what it wrote to stderr, secrets masked", async () => {
+test("I14: the log of a real process equals its stderr, with secrets redacted", async () => {
   const gateway = await startProcess({ config: withModel(await refusingModel("no"), KEY) });
   const client = await gateway.connect();
   const run = client.agent({ message: "x", idempotencyKey: "run" });
@@ -98,7 +98,7 @@ test("I14: the tail of a real process is what it wrote to stderr, secrets masked
   for (const { msg } of lines) expect(gateway.stderr()).toContain(msg);
 });
 
-test("status says when the gateway runs on an older configuration than the file, and which parts differ", async () => {
+test("status reports that the running configuration is older than the file, and which parts differ", async () => {
   const gateway = await startProcess({ config: withModel("http://127.0.0.1:9/v1", "m") });
   const client = await gateway.connect();
   const path = join(gateway.home, ".parley", "parley.json5");
@@ -114,7 +114,7 @@ test("status says when the gateway runs on an older configuration than the file,
   expect(await config()).toMatchObject({ ok: false });
 });
 
-test("config.check names what a restart would change, what is wrong, and never a secret", async () => {
+test("config.check names the effects of a restart and the problems, and never a secret", async () => {
   const config = withModel("http://127.0.0.1:9/v1", "m");
   const gateway = await startProcess({ config });
   const client = await gateway.connect();

@@ -21,7 +21,7 @@ function builtPage(): string {
   return dir;
 }
 
-test("WP2: no script but the page's own files runs, nothing frames it, no address of it leaves it", async () => {
+test("WP2: runs only the page's own scripts, can't be framed, and leaks no address", async () => {
   const { http } = await openHouse();
   const answer = await fetch(`${http}/`);
   expect(answer.status).toBe(200);
@@ -43,7 +43,7 @@ test("WP2: no script but the page's own files runs, nothing frames it, no addres
   expect(html).not.toMatch(/ style=| on\w+=/);
 });
 
-test("WP1: only files that were built are served, whatever the path says", async () => {
+test("WP1: serves only built files, for any path", async () => {
   const dir = builtPage();
   symlinkSync("/etc/hostname", join(dir, "..", "outside"));
   const page = createPage(dir);
@@ -55,7 +55,7 @@ test("WP1: only files that were built are served, whatever the path says", async
     expect(await page.answer(get(path)), path).toBeUndefined();
 });
 
-test("a browser that has a file is not sent it again, and one that unpacks gets it packed", async () => {
+test("a browser with a cached file gets 304, and one that accepts gzip gets a compressed file", async () => {
   const page = createPage(builtPage());
   const first = await page.answer(get("/assets/index-abc.js"));
   const packed = await page.answer(get("/assets/index-abc.js", { "accept-encoding": "br, gzip" }));
@@ -65,7 +65,7 @@ test("a browser that has a file is not sent it again, and one that unpacks gets 
   expect((await page.answer(get("/assets/index-abc.js", { "if-none-match": etag })))?.status).toBe(304);
 });
 
-test("without a built page the address says so, and it is there once it was built", async () => {
+test("without a built page its address says so, and serves it once it is built", async () => {
   const dir = temporaryFolder();
   const page = createPage(dir);
   expect(await page.answer(get("/"))).toBeUndefined();
@@ -85,7 +85,7 @@ test("a foreign host name gets no page", async () => {
   expect(status).toBe(403);
 });
 
-test("all scripts of the page together are less than 82 kB packed", () => {
+test("all scripts of the page together are less than 82 kB compressed", () => {
   const assets = fileURLToPath(new URL("../../dist/ui/assets/", import.meta.url));
   const scripts = readdirSync(assets).filter((name) => name.endsWith(".js"));
   expect(scripts.length).toBeGreaterThan(1);
@@ -93,7 +93,7 @@ test("all scripts of the page together are less than 82 kB packed", () => {
   expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(82_000);
 });
 
-test("a file that is gone while the page is being read makes one request fail, not all that follow", async () => {
+test("a file that disappears while the page is read makes one request fail, not all later ones", async () => {
   const dir = builtPage();
   const torn = join(dir, "torn.js");
   symlinkSync(join(dir, "not-there"), torn);
@@ -103,7 +103,7 @@ test("a file that is gone while the page is being read makes one request fail, n
   expect((await page.answer(get("/")))?.status).toBe(200);
 });
 
-test("HEAD is answered like GET, for every file", async () => {
+test("answers HEAD like GET, for every file", async () => {
   const { http } = await openHouse();
   const [, script = ""] = /src="(\/assets\/[^"]+)"/.exec(await (await fetch(`${http}/`)).text()) ?? [];
   for (const path of ["/", script]) {

@@ -16,7 +16,7 @@ import { StoreProblem } from "../../src/store/problems.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 
-test("a token is made once, is the owner's alone, and stays", async () => {
+test("a token is created once, is readable by its owner only, and stays", async () => {
   const dir = join(temporaryFolder(), "deep", "store");
   const world = fakeWorld();
   const tokens = await Promise.all([ensureToken(dir, world), ensureToken(dir, world)]);
@@ -27,7 +27,7 @@ test("a token is made once, is the owner's alone, and stays", async () => {
   expect((await stat(join(dir, TOKEN_FILE))).mode & 0o777).toBe(0o600);
 });
 
-test("an empty, cut off or damaged token file is a problem that names it; a token of one's own is taken", async () => {
+test("an empty, truncated or damaged token file is a problem that names it; a token of the user's own is accepted", async () => {
   const dir = temporaryFolder();
   const file = join(dir, TOKEN_FILE);
   for (const content of [
@@ -49,7 +49,7 @@ test("an empty, cut off or damaged token file is a problem that names it; a toke
 
 // With a store elsewhere nobody else looks at the directory before. Skipped where there is no /proc.
 test.skipIf(process.platform !== "linux")(
-  "a directory that cannot be made for a token is a problem that names it",
+  "a directory that can't be created for a token is a problem that names it",
   async () => {
     const place = "/proc/parley";
     await expect(ensureToken(place, fakeWorld())).rejects.toMatchObject({ problem: "readonly", place });
@@ -85,7 +85,7 @@ const delta = (runId: string, text: string) =>
   encodeEvent("chat", { runId, state: "delta", text }, { replaces: runId });
 const final = (runId: string) => encodeEvent("chat", { runId, state: "final" }, { settles: [runId] });
 
-test("O5: much that is said in one step is no sign of a slow reader", () => {
+test("O5: a large output in one step does not count as a slow reader", () => {
   const { socket, sent, as } = stuckSocket();
   const closed: number[] = [];
   const hold = () => () => socket.drain();
@@ -94,7 +94,7 @@ test("O5: much that is said in one step is no sign of a slow reader", () => {
   expect([sent.length, closed]).toEqual([100, []]);
 });
 
-test("O6: a long event is made into bytes once for all readers, and each has its own number in it", () => {
+test("O6: a long event is encoded once for all readers, and each gets its own number in it", () => {
   const made: (string | Buffer)[] = [];
   const reader = () => {
     const { sent, as, socket } = stuckSocket();
@@ -116,7 +116,7 @@ test("O6: a long event is made into bytes once for all readers, and each has its
   expect(frames).toEqual([1, 2].map((seq) => ({ type: "event", event: "chat", payload, seq })));
 });
 
-test("while the reader is behind, deltas of a run replace each other; what is sent has no gap in seq", () => {
+test("while the reader is behind, deltas of a run replace each other; the sent events have no gap in seq", () => {
   const { socket, sent, as } = stuckSocket();
   const outlet = createOutlet(as, { maxBufferedBytes: 10_000_000, close: () => {} });
   outlet.event(delta("a", "x".repeat(300_000)));
@@ -135,7 +135,7 @@ test("while the reader is behind, deltas of a run replace each other; what is se
   ]);
 });
 
-test("what a run does not replace never overtakes what was held back of it", () => {
+test("an event of a run that replaces nothing never overtakes the run's held-back events", () => {
   const { socket, sent, as } = stuckSocket();
   const outlet = createOutlet(as, { maxBufferedBytes: 10_000_000, close: () => {} });
   outlet.event(delta("a", "x".repeat(300_000)));
@@ -151,7 +151,7 @@ test("what a run does not replace never overtakes what was held back of it", () 
   expect(shown().slice(3)).toEqual(["newer", "last"]);
 });
 
-test("one large answer to an idle reader is sent; a reader that is behind the limit is given up", () => {
+test("sends one large answer to an idle reader; disconnects a reader behind the limit", () => {
   const { sent, as } = stuckSocket();
   const closed: number[] = [];
   const outlet = createOutlet(as, { maxBufferedBytes: 1_000, close: (code) => closed.push(code) });
@@ -192,7 +192,7 @@ function openConnection() {
   return { begun, send };
 }
 
-test("of one client's requests reads begin one by one, writes too, and waits and tools at once", async () => {
+test("runs one client's reads one after another, its writes, too, and waits and tools at once", async () => {
   const { begun, send } = openConnection();
   send("connect", {
     minProtocol: 3,
@@ -208,7 +208,7 @@ test("of one client's requests reads begin one by one, writes too, and waits and
   await expect.poll(names).toEqual([...first, "sessions.list", "sessions.reset"].toSorted());
 });
 
-test("a full disk is told in the store's own words, with the way out; a bug is not told at all", () => {
+test("reports a full disk with the store's message and the fix; reveals nothing of a bug", () => {
   const world = fakeWorld();
   const full = wireError(
     thrown(world, new StoreProblem("full", "/somewhere/parley.sqlite"), "chat.send"),

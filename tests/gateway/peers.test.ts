@@ -15,7 +15,7 @@ function makeDevice() {
   };
 }
 
-test("clawdbot connects with a device, is given a token for it, and comes again with that alone", async () => {
+test("clawdbot connects with a device, gets a token for it, and returns with only that", async () => {
   const house = await openHouse();
   const prove = makeDevice();
   const scopes = ["operator.admin", "operator.approvals", "operator.pairing"];
@@ -36,7 +36,7 @@ test("clawdbot connects with a device, is given a token for it, and comes again 
   }
 });
 
-test("openclaw connects with version 4 and the rights that it asks for, and no device", async () => {
+test("openclaw connects with version 4 and the rights that it requests, without a device", async () => {
   const house = await openHouse();
   const raw = await openRaw(house.url);
   const client = {
@@ -67,7 +67,7 @@ test("openclaw connects with version 4 and the rights that it asks for, and no d
   expect(health.payload.channels).toEqual({ webchat: { ok: true, configured: true } });
 });
 
-test("a client's own default channel harms no run; to deliver through a channel that is not there is refused", async () => {
+test("a client's own default channel does not affect a run; delivery through an unknown channel is refused", async () => {
   const house = await openHouse();
   const client = await house.client();
   const asked = {

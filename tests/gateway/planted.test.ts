@@ -216,7 +216,7 @@ async function command(home: string, args: string[], flags: string[] = [], enoug
   return told;
 }
 
-test("I14: no door, no failure and no line of the log tells a secret of the configuration", async () => {
+test("I14: no answer, no failure and no line of the log reveals a secret of the configuration", async () => {
   const [parrot, collector] = await Promise.all([startParrot(), startCollector()]);
   const config = configOf(parrot, collector.url);
   expect(FOUND.test(JSON.stringify(config))).toBe(true);
@@ -243,7 +243,7 @@ test("I14: no door, no failure and no line of the log tells a secret of the conf
     expect(told).toContain("won't: POST");
 }, 60_000);
 
-test("I14: a start that fails, a wrong file and a fault that ends the program tell no secret", async () => {
+test("I14: a failed start, a wrong file and a fatal error reveal no secret", async () => {
   const away = { store: { postgresUrl: `postgres://me:${secret("database")}@127.0.0.1:9/x` } };
   const wrong = {
     gateway: { auth: { token: [secret("wrong")] } },

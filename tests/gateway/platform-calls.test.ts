@@ -34,7 +34,7 @@ function question(more: Record<string, string>): string {
   return new URLSearchParams({ ...asked, ...more }).toString();
 }
 
-test("the question that is asked at the set-up is answered with its own words, as plain text", async () => {
+test("answers the set-up challenge with its own text, as plain text", async () => {
   const { hookUrl } = await openGround();
   const told = await ask(`${hookUrl}?${question({})}`);
   expect(told).toMatchObject({ status: 200, text: "1158201444" });
@@ -50,7 +50,7 @@ const QUESTIONS: [string, Record<string, string>, number][] = [
   ["a page instead of a challenge", { "hub.challenge": "<script>alert(1)</script>" }, 400],
   ["a long challenge", { "hub.challenge": "1".repeat(1_000) }, 400],
 ];
-test.each(QUESTIONS)("PC1: the question with %s is not answered", async (_, more, status) => {
+test.each(QUESTIONS)("PC1: does not answer the set-up challenge with %s", async (_, more, status) => {
   const { hookUrl } = await openGround();
   const told = await ask(`${hookUrl}?${question(more)}`);
   expect(told.status).toBe(status);
@@ -69,13 +69,16 @@ const FORGED: [string, Record<string, string>][] = [
   ["the secret itself", { "x-hub-signature-256": APP_SECRET }],
   ["the agreed word", { "x-hub-signature-256": "", authorization: `Bearer ${VERIFY_TOKEN}` }],
 ];
-test.each(FORGED)("PC1: a body signed with %s does nothing, and learns nothing", async (_, headers) => {
-  const { hookUrl, host, server } = await openGround();
-  const told = await deliver(hookUrl, body, headers);
-  expect(told).toMatchObject({ status: 401, text: "not accepted" });
-  expect(host.received).toEqual([]);
-  expect(server.paths).toEqual([]);
-});
+test.each(FORGED)(
+  "PC1: a body signed with %s has no effect, and its answer reveals nothing",
+  async (_, headers) => {
+    const { hookUrl, host, server } = await openGround();
+    const told = await deliver(hookUrl, body, headers);
+    expect(told).toMatchObject({ status: 401, text: "not accepted" });
+    expect(host.received).toEqual([]);
+    expect(server.paths).toEqual([]);
+  },
+);
 
 test("a signed body that is no JSON is a 400; spaces and escapes are signed as they are", async () => {
   const { hookUrl, host } = await openGround();
@@ -86,7 +89,7 @@ test("a signed body that is no JSON is a 400; spaces and escapes are signed as t
   expect(host.received.map((one) => one.text)).toEqual(["gr\u00fc\u00dfe / \u{1F600}"]);
 });
 
-test("other places, other methods and other names of the host are refused", async () => {
+test("refuses other paths, other methods and other host names", async () => {
   const { house, hookUrl } = await openGround();
   const places = ["/channels/whatsapp/nobody", "/channels/telegram/default", "/channels/webchat/default"];
   const odd = [
@@ -112,7 +115,7 @@ test("other places, other methods and other names of the host are refused", asyn
   expect(status).toBe(403);
 });
 
-test("a body may have 3 MiB, and not more, whether it says so or not", async () => {
+test("accepts a body of 3 MiB and no larger one, with or without a length", async () => {
   const { hookUrl, host } = await openGround();
   expect((await deliver(hookUrl, text("x".repeat(3 * MEGABYTE - 1_000)))).status).toBe(200);
   expect(host.received[0]?.text.length).toBe(3 * MEGABYTE - 1_000);
@@ -140,7 +143,7 @@ function upload({ hookUrl }: Ground, bytes: number) {
   return sent;
 }
 
-test("UP1: bodies of strangers are bounded together, and give their room back", async () => {
+test("UP1: limits the bodies of strangers together, and frees them afterwards", async () => {
   const ground = await openGround();
   for (let count = 0; count < 50; count += 1) upload(ground, 10);
   expect((await deliver(ground.hookUrl, text())).status).toBe(200);
@@ -158,7 +161,7 @@ test("UP1: bodies of strangers are bounded together, and give their room back", 
   await expect.poll(send, { timeout: 20_000 }).toBe(200);
 }, 60_000);
 
-test("PC3: what can't be stored is asked for again, and a gateway that stops takes nothing", async () => {
+test("PC3: requests a retry for a call that can't be stored, and accepts nothing while the gateway stops", async () => {
   const { hookUrl, host, house } = await openGround();
   host.failing = 1;
   const told = await deliver(hookUrl, body);
@@ -170,7 +173,7 @@ test("PC3: what can't be stored is asked for again, and a gateway that stops tak
   expect(host.received.length).toBe(1);
 });
 
-test("PC4: of forged calls one line a minute is written, without anything of theirs", async () => {
+test("PC4: logs forged calls as one line a minute, without their content", async () => {
   const world = fakeWorld();
   const { hookUrl } = await openGround(Object.assign(recordingHost(), { world }));
   const forged = () => deliver(hookUrl, text("evil words"), { "x-hub-signature-256": signatureOf("x") });

@@ -35,7 +35,7 @@ test("I9: events of a conversation name to a scoped token only the party that it
   expect(JSON.stringify(events)).not.toContain("not visible");
 });
 
-test("within a run seq rises, also where its flow tells of it before it begins", async () => {
+test("within a run seq rises, also if its flow publishes events before it begins", async () => {
   const agentToAgent = { maxPingPongTurns: 2, maxHops: 16, maxChainRuns: 200 };
   const house = await openHouse({ choices: { session: { agentToAgent } } });
   const raw = await joined(house);
@@ -56,7 +56,7 @@ test("within a run seq rises, also where its flow tells of it before it begins",
   for (const [runId, seen] of numbers) expect(seen, runId).toEqual(seen.toSorted((a, b) => a - b));
 });
 
-test("I9: a row names the spawner of a session only to those who may see it", async () => {
+test("I9: a row names the parent of a session only to those who may see it", async () => {
   const house = await openHouse({ gateway: { tokens: [scoped] } });
   await house.store.transaction((tx) =>
     tx
@@ -84,7 +84,7 @@ test("I9: a row names the spawner of a session only to those who may see it", as
   );
 });
 
-test("the outbox of a session is found by any spelling of its key", async () => {
+test("finds the outbox of a session by any spelling of its key", async () => {
   const house = await openHouse();
   const client = await house.client();
   await client.call("send", { to: "main", message: "x", idempotencyKey: "s" });
@@ -95,7 +95,7 @@ test("the outbox of a session is found by any spelling of its key", async () => 
   });
 });
 
-test("a message for one agent is not given to a session of another", async () => {
+test("does not give a message for one agent to a session of another", async () => {
   const house = await openHouse();
   const client = await house.client();
   const params = { message: "x", agentId: "research", sessionKey: "agent:main:main", idempotencyKey: "a" };
@@ -104,7 +104,7 @@ test("a message for one agent is not given to a session of another", async () =>
   expect(await client.call("agent", fits)).toMatchObject({ sessionKey: "agent:research:main" });
 });
 
-test("I9: a scoped token learns neither how much goes on nor who else is there", async () => {
+test("I9: a scoped token learns neither how much work there is nor who is connected", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world, gateway: { tokens: [scoped] } });
   const all = await joined(house);
@@ -125,7 +125,7 @@ test("I9: a scoped token learns neither how much goes on nor who else is there",
   expect(new Set(told)).toEqual(new Set(["tick"]));
 });
 
-test("whoever leaves is no longer counted and no longer told anything", async () => {
+test("a client that disconnects is no longer counted and gets nothing more", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });
   const [stays, leaves] = [await joined(house), await joined(house)];
@@ -137,7 +137,7 @@ test("whoever leaves is no longer counted and no longer told anything", async ()
   expect((await stays.res("s")).payload.connections).toBe(1);
 });
 
-test("E1: of a reply turn no text is told, whatever the engine publishes", async () => {
+test("E1: sends no text of a reply turn, for any event of the engine", async () => {
   const house = await openHouse();
   const raw = await joined(house);
   const run = { runId: "r", sessionKey: "agent:main:main" };
@@ -156,7 +156,7 @@ test("E1: of a reply turn no text is told, whatever the engine publishes", async
   expect(told.filter((event) => event !== "presence")).toEqual(["agent", "sessions"]);
 });
 
-test("I9: a token is told of the bindings that it covers, however many others there are", async () => {
+test("I9: a token gets the bindings that it covers, whatever the number of others", async () => {
   const house = await openHouse({ gateway: { tokens: [scoped] } });
   const times = { usedAt: 1, idleMs: 0, maxAgeMs: 0 };
   const bind = (tx: Tx, to: string, sessionKey: string, createdAt: number) =>

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { agentSettings } from "../tools/app.ts";
 import { openHouse } from "./kit.ts";
 
-test("a session of an agent that was removed calls no tools: not with the default agent's workspace and rights", async () => {
+test("a session of a removed agent calls no tools, not even with the default agent's workspace and rights", async () => {
   const agents = [agentSettings("main"), agentSettings("boxed")];
   const before = await openHouse({ choices: { agents } });
   await before.stop();

@@ -16,7 +16,7 @@ const TOKENS: TokenSettings[] = [
 ];
 
 test.each(Object.keys(METHODS) as MethodName[])(
-  "%s is open to its scope and to those that contain it, to no other",
+  "%s accepts its scope and those that imply it, and no other",
   async (method) => {
     const house = await openHouse({ gateway: { tokens: TOKENS } });
     const key = await pairedDevice(house, "node");
@@ -36,7 +36,7 @@ test.each(Object.keys(METHODS) as MethodName[])(
   },
 );
 
-test("a client may ask for less than its token has, never for more", async () => {
+test("a client may request less than its token has, never more", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const scopesOf = async (token: string, scopes: string[]): Promise<string[]> => {
     const raw = await joined(house, { auth: { token }, scopes });
@@ -70,7 +70,7 @@ test("a node token connects as node only, and an operator token may connect as o
   expect((await raw.res("c")).error?.code).toBe("FORBIDDEN");
 });
 
-test("I9: a token with patterns touches the sessions that it covers and learns of no others", async () => {
+test("I9: a token with patterns reaches the sessions that it covers and learns of no others", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const client = await house.client({ token: "research-only" });
   const list = await client.call<{ sessions: { key: string }[] }>("sessions.list", {});
@@ -107,7 +107,7 @@ test("I9: a token with patterns touches the sessions that it covers and learns o
   expect(await main.call("health")).toHaveProperty("lanes");
 });
 
-test("a tool called for a session has that session's sight, within the token's", async () => {
+test("a tool called for a session sees what that session sees, within the token's rights", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const client = await house.client({ token: "research-only" });
   const list = await client.call<{ sessions: { key: string }[] }>("tools.invoke", {
@@ -166,7 +166,7 @@ const HEADERS: [Record<string, string>, boolean][] = [
   [{ host: "127.0.0.1:7275", origin: "null" }, false],
   [{ host: "127.0.0.1:7275", origin: "file://127.0.0.1:7275" }, false],
 ];
-test.each(HEADERS)("a request with %o is let in: %s", async (headers, allowed) => {
+test.each(HEADERS)("whether a request with %o is accepted: %s", async (headers, allowed) => {
   const gateway = { allowedHosts: ["gateway.example"], allowedOrigins: ["https://app.example"] };
   const house = await openHouse({ gateway });
   const { status } = await get(house.port, "/nothing", headers);

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { RunTracks } from "../../src/gateway/run-tracks.ts";
 
-test("RT1: numbers rise also within a run that ended in its lane and is told of by its flow before and after", () => {
+test("RT1: numbers rise also within a run that ended while it was queued and has flow events before and after", () => {
   const tracks = new RunTracks(() => 0, false);
   const before = tracks.next("run");
   const ended = tracks.next("run");
@@ -11,7 +11,7 @@ test("RT1: numbers rise also within a run that ended in its lane and is told of 
   expect([before, ended, tracks.next("run")]).toEqual([1, 2, 3]);
 });
 
-test("RT1: numbers go on behind the end of a run that had begun", () => {
+test("RT1: numbers continue after the end of a run that had begun", () => {
   const tracks = new RunTracks(() => 0, false);
   tracks.begin({ runId: "run", startedAt: 0 });
   const begun = [tracks.next("run"), tracks.next("run")];
@@ -19,7 +19,7 @@ test("RT1: numbers go on behind the end of a run that had begun", () => {
   expect([...begun, tracks.next("run")]).toEqual([1, 2, 3]);
 });
 
-test("RT1: from one gateway to another that shares its store, numbers go on rising", () => {
+test("RT1: numbers keep rising from one gateway to another that shares its store", () => {
   let now = 1_000;
   const [one, other] = [new RunTracks(() => now, true), new RunTracks(() => now, true)];
   one.begin({ runId: "run", startedAt: now });

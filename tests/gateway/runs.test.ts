@@ -12,7 +12,7 @@ const chatOf = (raw: Raw, runId: string): Frame[] =>
 const ended = (runId: string) => (frame: Frame) =>
   frame.event === "chat" && frame.payload.runId === runId && frame.payload.state !== "delta";
 
-test("chat.send is answered with the key as run id, and its events end with the reply", async () => {
+test("answers chat.send with the key as run id, and ends its events with the reply", async () => {
   const play: Play = (handle) => {
     handle.text(whole("Hello"));
     return "Hello world";
@@ -63,7 +63,7 @@ test("seq rises by one over all events of a connection, and within a run", async
   expect(ofRun.filter(Boolean)).toEqual(ofRun.filter(Boolean).toSorted((a, b) => a - b));
 });
 
-test("I3: messages sent without waiting are run in the order in which they were sent", async () => {
+test("I3: runs messages that were sent without waiting in their order", async () => {
   const seen: string[] = [];
   const house = await openHouse({
     play: ({ run }) => {
@@ -112,7 +112,7 @@ test("a failed run ends with an error event, an aborted one with an aborted even
   expect((await raw.res("again")).payload).toEqual({ ok: true, aborted: false, runIds: [] });
 });
 
-test("agent is answered twice: accepted, then how the run ended", async () => {
+test("answers agent twice: accepted, then how the run ended", async () => {
   const house = await openHouse({ play: ({ run }) => `did ${run.input.text}` });
   const client = await house.client();
   const call = client.agent({ message: "it", agentId: "research", idempotencyKey: "a-1", timeout: 60 });
@@ -139,7 +139,7 @@ test("agent is answered twice: accepted, then how the run ended", async () => {
   await expect(failing.done).rejects.toMatchObject({ details: { code: "agent_not_found" } });
 });
 
-test("agent.wait tells every end of a run, before, during and after it, on any connection", async () => {
+test("agent.wait returns every end of a run, before, during and after it, on any connection", async () => {
   const gates = new Map<string, PromiseWithResolvers<void>>();
   const play: Play = async ({ run, signal }) => {
     if (run.input.text === "fail") throw new Error("no");
@@ -184,7 +184,7 @@ test("agent.wait tells every end of a run, before, during and after it, on any c
   await expect(wait("nothing")).rejects.toMatchObject({ code: "NOT_FOUND" });
 });
 
-test("a wait whose connection is gone is let go, and the run goes on", async () => {
+test("a wait whose connection is gone is released, and the run continues", async () => {
   const gate = Promise.withResolvers<void>();
   const house = await openHouse({ play: () => gate.promise.then(() => "late") });
   const raw = await joined(house);
@@ -196,7 +196,7 @@ test("a wait whose connection is gone is let go, and the run goes on", async () 
   expect(await client.call("agent.wait", { runId: "r" })).toMatchObject({ status: "ok" });
 });
 
-test("of a wait whose connection is gone nothing is left", async () => {
+test("a wait whose connection is gone leaves nothing behind", async () => {
   const world = fakeWorld();
   const gate = Promise.withResolvers<void>();
   const house = await openHouse({ world, play: () => gate.promise.then(() => "ok") });
@@ -257,7 +257,7 @@ test("the same request twice at once does its work once", async () => {
   expect(new Set(made.map((answer) => JSON.stringify(answer))).size).toBe(1);
 });
 
-test("a refused request may be asked for again under its key", async () => {
+test("a refused request may be retried with its key", async () => {
   const house = await openHouse();
   const client = await house.client();
   const params = { sessionKey: "main", message: "x", idempotencyKey: "again" };

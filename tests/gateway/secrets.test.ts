@@ -45,7 +45,7 @@ async function askEverything(raw: Raw, key: string): Promise<void> {
   for (const [name, args] of tools) await say(raw, name, "tools.invoke", { name, arguments: args });
 }
 
-test("I14: a key that a provider quotes and what a person told are in no payload or log line", async () => {
+test("I14: a key that a provider quotes and a secret that a person sent are in no payload or log line", async () => {
   const baseUrl = await refusingModel(QUOTED);
   const gateway = await startProcess({ config: provider(baseUrl, "refuser") });
   const raw = await openRaw(gateway.url);
@@ -72,7 +72,7 @@ test("I14: a key that a provider quotes and what a person told are in no payload
   }
 });
 
-test("I14: whatever is logged, secrets in it are masked", async () => {
+test("I14: redacts secrets in every log line", async () => {
   const gateway = await startProcess({ config: provider(await refusingModel(QUOTED), KEY) });
   const client = await gateway.connect();
   await client.agent({ message: "x", idempotencyKey: "run" }).done;
@@ -97,7 +97,7 @@ const TOLD: [string, LiveEvent][] = [
   ["the text so far", { ...RUN, kind: "text", part: "1.0", offset: 0, text: `so it is ${KEY} ` }],
   ["a delivered text", { ...RUN, kind: "delivered", deliveryId: "d", text: `for you: ${KEY}`, atMs: 1 }],
 ];
-test.each(TOLD)("I14: a secret in %s is masked in its event", async (_, event) => {
+test.each(TOLD)("I14: redacts a secret in %s in its event", async (_, event) => {
   const house = await openHouse();
   const raw = await joined(house);
   house.engine.bus.publish(event);
@@ -106,7 +106,7 @@ test.each(TOLD)("I14: a secret in %s is masked in its event", async (_, event) =
   expect(JSON.stringify(raw.frames)).not.toContain(KEY.slice(0, 10));
 });
 
-test("I14: a secret in a reply, an error or a label is masked in every answer", async () => {
+test("I14: redacts a secret in a reply, an error or a label in every answer", async () => {
   const play: Play = ({ run }) => {
     if (run.input.text === "fail") throw new Error(`no: ${KEY}`);
     return `yes: ${KEY}`;

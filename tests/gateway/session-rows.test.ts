@@ -44,7 +44,7 @@ async function listed(house: House, params: Record<string, unknown>, token?: str
 
 const keysOf = (rows: readonly Row[]) => rows.map((row) => row.key).toSorted();
 
-test("roots are the sessions that nobody spawned, with the number of their children", async () => {
+test("roots are the sessions without a parent, with the number of their children", async () => {
   const house = await openTree();
   const roots = await listed(house, { roots: true, includeChildren: true });
   expect(keysOf(roots)).toEqual([MAIN, "agent:research:main", "agent:writer:main"].toSorted());
@@ -63,7 +63,7 @@ test("roots are the sessions that nobody spawned, with the number of their child
   expect((await listed(house, { spawnedBy: MAIN }))[0]).not.toHaveProperty("children");
 });
 
-test("rows of some keys come in one page, unknown ones are not among them, and filters hold", async () => {
+test("returns rows of given keys in one page, without the unknown ones, and applies the filters", async () => {
   const house = await openTree();
   expect(keysOf(await listed(house, { keys: [A, B, C, "agent:main:chat:none"] }))).toEqual([A, B]);
   expect(keysOf(await listed(house, { keys: [A, C], includeArchived: true }))).toEqual([A, C]);
@@ -73,7 +73,7 @@ test("rows of some keys come in one page, unknown ones are not among them, and f
   await expect(listed(house, { keys: many })).rejects.toMatchObject({ code: "INVALID_REQUEST" });
 });
 
-test("I9: a token sees the children, keys and waits that it covers; what hangs below others is a root to it", async () => {
+test("I9: a token sees the children, keys and waits that it covers; a child of another session is a root to it", async () => {
   const tokens = [{ ...NARROW, sessions: ["agent:research:*"] }];
   const house = await openTree({ gateway: { tokens } });
   await house.store.transaction(async (tx) => {
@@ -108,7 +108,7 @@ test("I9: a token sees the children, keys and waits that it covers; what hangs b
   expect(whole).toMatchObject({ waitingOn: [A, "agent:research:main"], children: 2, spawnedBy: MAIN });
 });
 
-test("a row that waits for nothing has no list of whom it waits for, and an ended wait is in none", async () => {
+test("a row without a wait has no waitingOn, and an ended wait is in none", async () => {
   const house = await openTree();
   await house.store.transaction(async (tx) => {
     await insertRun(tx, sampleRun({ runId: "w", sessionKey: B, state: "waiting" }));
@@ -121,7 +121,7 @@ test("a row that waits for nothing has no list of whom it waits for, and an ende
   expect(rows.find((row) => row.key === A)).not.toHaveProperty("waitingOn");
 });
 
-test("a session's cost adds up run by run, and a reset begins it anew", async () => {
+test("sums up a session's cost run by run, and a reset starts it again", async () => {
   const house = await openHouse({
     play: async (handle) => {
       const message = assistantText(`m-${handle.run.runId}`, "done");
@@ -141,7 +141,7 @@ test("a session's cost adds up run by run, and a reset begins it anew", async ()
   expect(await listed(house, { keys: [MAIN] })).toMatchObject([{ cost: 0 }]);
 });
 
-test("contextTokens is the window of the session's model, contextUsed what is in use; an unknown model has none", async () => {
+test("contextTokens is the window of the session's model, contextUsed the used part; an unknown model has none", async () => {
   const house = await openHouse();
   const row = (key: string, more: Partial<Session>) =>
     sampleSession({

@@ -53,7 +53,7 @@ test("sessions.list has the protocol's rows: canonical keys, its own kinds, newe
   });
 });
 
-test("a session is resolved by key, id or label, and by exactly one of them", async () => {
+test("resolves a session by key, id or label, and by exactly one of them", async () => {
   const house = await openHouse();
   const client = await house.client();
   const made = await client.call<{ key: string; sessionId: string }>("sessions.create", {
@@ -89,7 +89,7 @@ test("a session is resolved by key, id or label, and by exactly one of them", as
   );
 });
 
-test("preview shows the last lines of each session, and says which are empty or not there", async () => {
+test("preview shows the last lines of each session, and marks empty and missing ones", async () => {
   const house = await openHouse();
   await told(house, "agent:main:main", "one\n\n  two");
   const client = await house.client();
@@ -110,7 +110,7 @@ test("preview shows the last lines of each session, and says which are empty or 
   });
 });
 
-test("patch sets and clears, refuses what isn't valid, and a reset keeps what was set", async () => {
+test("patch sets and clears fields, refuses invalid ones, and a reset keeps them", async () => {
   const house = await openHouse();
   await told(house, "main", "hello");
   const client = await house.client();
@@ -165,7 +165,7 @@ test("a conversation can be deleted, a main session can't", async () => {
   await expect(client.call("chat.history", { sessionKey: key })).rejects.toMatchObject({ code: "NOT_FOUND" });
 });
 
-test("history is read in pages, oldest first, with credentials masked", async () => {
+test("reads history in pages, oldest first, with credentials redacted", async () => {
   const house = await openHouse();
   for (const text of ["one", "three", "key sk-abcdefghijklmnopqrstuvwxyz123456"])
     await told(house, "main", text);
@@ -198,7 +198,7 @@ const PICTURES: [object, RegExp][] = [
   [{ content: "AAAA" }, /mimeType must be one of/],
   [{ mimeType: "image/png", content: 7 }, /content must be base64 text/],
 ];
-test.each(PICTURES)("the attachment %o is refused in words", async (attachment, words) => {
+test.each(PICTURES)("refuses the attachment %o with a clear error", async (attachment, words) => {
   const house = await openHouse();
   const client = await house.client();
   const params = { sessionKey: "main", message: "look", attachments: [attachment], idempotencyKey: "p" };
@@ -207,7 +207,7 @@ test.each(PICTURES)("the attachment %o is refused in words", async (attachment, 
   });
 });
 
-test("messages are refused that are empty, think at no known level, or go to no known channel", async () => {
+test("refuses messages that are empty, or have an unknown thinking level or channel", async () => {
   const house = await openHouse();
   const client = await house.client();
   const refused: [string, object, string][] = [
@@ -229,7 +229,7 @@ test("messages are refused that are empty, think at no known level, or go to no 
   }
 });
 
-test("a failed delivery is seen, retried or dismissed by those whose token covers its session", async () => {
+test("only those whose token covers its session see, retry or dismiss a failed delivery", async () => {
   const tokens = [
     {
       token: "scoped",
@@ -281,7 +281,7 @@ test("a failed delivery is seen, retried or dismissed by those whose token cover
   );
 });
 
-test("the catalog names the tools of a session, and a tool is called with its rights", async () => {
+test("the catalog lists the tools of a session, and a tool is called with its rights", async () => {
   const house = await openHouse();
   const client = await house.client();
   const catalog = await client.call<{ tools: { name: string; parameters: object }[] }>("tools.catalog", {});

@@ -29,7 +29,7 @@ async function isServed(house: House, token: string): Promise<boolean> {
   return ok && answer.status === 200;
 }
 
-test("one user's share is less than all, nothing is taken where there is no room, and all of it comes back", () => {
+test("one user's share is less than the total, nothing is taken without room, and all of it is returned", () => {
   const shares = new Shares({ ofOne: 3, all: 5 });
   expect([shares.take("a", 2), shares.take("a", 2), shares.take("a"), shares.take("a")]).toEqual([
     true,
@@ -49,7 +49,7 @@ test("one user's share is less than all, nothing is taken where there is no room
   expect([shares.inUse(), shares.usedBy("c"), shares.hasRoom("d", 4)]).toEqual([0, 0, false]);
 });
 
-test("pending calls are limited for each token, over all of its connections; another token is answered", async () => {
+test("limits pending calls per token, over all of its connections; another token is answered", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS }, play: () => new Promise(() => {}) });
   const links = await Promise.all(Array.from({ length: 5 }, () => flooding(house)));
   const begin = links[0] as Raw;
@@ -79,7 +79,7 @@ test("pending calls are limited for each token, over all of its connections; ano
   await expect.poll(() => isServed(house, FLOODER).catch(() => false)).toBe(true);
 });
 
-test("unfinished frames are limited for each token; another token is served, and the bytes come back", async () => {
+test("limits unfinished frames per token; another token is served, and the bytes are returned", async () => {
   const house = await openBoth();
   const half = Buffer.alloc(20 * MIB, "x");
   for (let round = 0; round < 3; round += 1) {
@@ -97,7 +97,7 @@ test("unfinished frames are limited for each token; another token is served, and
   }
 });
 
-test("a large frame that was answered gives its bytes back: a token can send any number, one after the other", async () => {
+test("a large frame returns its bytes after its answer: a token can send any number, one after the other", async () => {
   const house = await openBoth();
   const link = await flooding(house);
   const padding = "x".repeat(10 * MIB);
@@ -124,7 +124,7 @@ async function unfinished(house: House, path: string, bytes: number) {
   return { request, answered: answered.promise };
 }
 
-test("unfinished bodies are limited for each token; another token is served, and the bytes come back", async () => {
+test("limits unfinished bodies per token; another token is served, and the bytes are returned", async () => {
   const house = await openBoth();
   for (const path of ["/mcp", "/v1/chat/completions"]) {
     for (let round = 0; round < 2; round += 1) {
@@ -142,7 +142,7 @@ test("unfinished bodies are limited for each token; another token is served, and
   }
 });
 
-test("connections are limited for each token: others still get in, and a place comes back with each end", async () => {
+test("limits connections per token: others still connect, and each end frees one", async () => {
   const house = await openBoth();
   const links: Raw[] = [];
   // In rounds, as those that have not said hello are few at a time.

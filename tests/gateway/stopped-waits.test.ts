@@ -31,7 +31,7 @@ async function waiting(speaker: (typeof SPEAKERS)[number]) {
 }
 
 test.each(SPEAKERS)(
-  "%s: a planned stop tells a client that waits, and leaves the answer in its inbox",
+  "%s: a planned stop notifies a waiting client, and leaves the answer in its inbox",
   async (speaker) => {
     const { dir, house, sent } = await waiting(speaker);
     const stopping = house.stop();
@@ -73,7 +73,7 @@ async function notices(house: House): Promise<string[]> {
   return texts.filter((text) => text.startsWith("Notice"));
 }
 
-test("an answer that a killed gateway had not written to the client's connection comes to its inbox, once", async () => {
+test("an answer that a killed gateway had not written to the client's connection goes to its inbox, once", async () => {
   const dir = temporaryFolder();
   const house = await openHouse({ dir });
   const runId = await answered(house);
@@ -85,7 +85,7 @@ test("an answer that a killed gateway had not written to the client's connection
   }
 });
 
-test("a client that goes before its answer is written finds it in its inbox, once; one that got it, no notice", async () => {
+test("a client that leaves before its answer is written finds it in its inbox, once; a written answer leaves no notice", async () => {
   const dir = temporaryFolder();
   const house = await openHouse({ dir });
   const runId = await answered(house);

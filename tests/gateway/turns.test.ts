@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { realWorld } from "../../src/world.ts";
 import { openHouse } from "./kit.ts";
 
-test("C4: between two reads of one connection, and two previews of one read, others get their turn", async () => {
+test("C4: other work gets a turn between two reads of one connection, and two previews of one read", async () => {
   let turns = 0;
   const gather = async (): Promise<void> => {
     turns += 1;

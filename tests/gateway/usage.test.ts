@@ -55,7 +55,7 @@ async function asked(
 }
 
 describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
-  test("by agent, session, tree, model and day; a deleted session's work stays under its root", async () => {
+  test("sums up usage by agent, session, tree, model and day; a deleted session's usage stays under its root", async () => {
     const house = await houseOn(kind);
     const client = await house.client();
     const { key: child } = await client.call<{ key: string }>("sessions.create", { idempotencyKey: "c" });
@@ -86,7 +86,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     expect(await asked(house, { by: "day", limit: 1 })).toHaveLength(1);
   });
 
-  test("an agent whose daily budget is used starts no run, says why, and goes on the next day", async () => {
+  test("an agent whose daily budget is used starts no run, says why, and continues the next day", async () => {
     const budget = { dailyTokens: 50, dailyCost: 1 };
     const agents = [
       { ...agentSettings("main"), default: true },
@@ -113,7 +113,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
   });
 });
 
-test("I9: a token that covers some sessions is told nothing", async () => {
+test("I9: a token that covers some sessions gets no usage", async () => {
   const token = {
     token: "scoped-token",
     role: "operator",

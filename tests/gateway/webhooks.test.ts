@@ -11,7 +11,7 @@ import { words } from "../store/moves.ts";
 
 const EVENTS = ["run.ended", "session.created", "session.reset"];
 
-test("a run, a reset and a new sub-agent are told, each once, with the session that they are about", async () => {
+test("sends a run, a reset and a new sub-agent to the web hook, each once, with its session", async () => {
   const receiver = await startReceiver();
   const outgoing = [{ name: "ci", url: receiver.url, secret: SECRET, events: EVENTS }];
   const { home } = await makeHome({ hooks: { outgoing } });
@@ -33,7 +33,7 @@ test("a run, a reset and a new sub-agent are told, each once, with the session t
   expect(new Set(receiver.told.map(({ id }) => id)).size).toBe(receiver.told.length);
 });
 
-test("what happened while nobody listened arrives after a restart, once; operators see it wait meanwhile", async () => {
+test("an event while no receiver listened arrives after a restart, once; meanwhile operators see it pending", async () => {
   const gone = await startReceiver();
   const port = Number(new URL(gone.url).port);
   await gone.close();
@@ -58,7 +58,7 @@ test("what happened while nobody listened arrives after a restart, once; operato
   expect(receiver.told).toHaveLength(1);
 });
 
-test("a wrong hook keeps the gateway from starting, in words; secret and address are never shown", async () => {
+test("a wrong hook prevents the start with a clear error; its secret and address are never shown", async () => {
   const load = (outgoing: unknown) => loadSettings({ env: {}, home: homeWith({ hooks: { outgoing } }) });
   const url = "https://example.com/in?key=hush-hush";
   const good = { url, events: ["run.ended"], secret: SECRET };

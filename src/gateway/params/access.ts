@@ -6,11 +6,11 @@ import { ADMIN, about, type MethodSpec, name, object } from "./shapes.ts";
 export const ACCESS_METHODS = {
   "access.explain": {
     scope: ADMIN,
-    does: "Says whether one session may do something to another, by which rule and which settings.",
+    does: "Explains whether one session may act on another, by which rule and which settings.",
     params: object(
       {
-        viewer: about(name, "The session that would do it; it must exist."),
-        target: about(name, "The session that it would be done to; it need not exist."),
+        viewer: about(name, "The acting session; it must exist."),
+        target: about(name, "The target session; it need not exist."),
         access: about({ enum: EXPLAINED }, "What. Default: all six."),
       },
       ["viewer", "target"],

@@ -5,12 +5,12 @@ import { about, count, cursor, flag, type MethodSpec, name, object, READ } from 
 export const CHAIN_METHODS = {
   "chains.list": {
     scope: READ,
-    does: "Lists the chains that moved lately, and behind them those at long, silent work.",
+    does: "Lists recently active chains, and after them those with long, silent work.",
     params: object(
       {
-        activeMinutes: about(count(1), "What is lately. Default 60."),
+        activeMinutes: about(count(1), "The period of recent activity. Default 60."),
         sessionKey: about(name, "Only chains that this session takes part in."),
-        includeSingle: about(flag, "Also those of one session alone."),
+        includeSingle: about(flag, "Also chains with only one session."),
         limit: about(count(1), "Most chains. Default 50, at most 200."),
         cursor,
       },
@@ -21,7 +21,7 @@ export const CHAIN_METHODS = {
   },
   "chains.get": {
     scope: READ,
-    does: "Tells what happened in a chain, oldest first, the newest 1000 steps.",
+    does: "Returns the steps of a chain, oldest first, the newest 1000.",
     params: object({ chainId: about(name, "Which chain.") }, ["chainId"]),
     ignored: [],
     fails: ["chain_not_found"],

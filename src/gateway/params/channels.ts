@@ -13,22 +13,22 @@ import {
   sessionKey,
 } from "./shapes.ts";
 
-const BY_CODE = object({ code: about(name, "The code that the person was told."), idempotencyKey }, ["code"]);
+const BY_CODE = object({ code: about(name, "The code that the person got."), idempotencyKey }, ["code"]);
 
 export const CHANNEL_METHODS = {
   "channels.status": {
     scope: READ,
-    does: "Says how webchat, accounts at channels, web hooks, MCP servers and ACP agents stand.",
+    does: "Returns the status of webchat, channel accounts, web hooks, MCP servers and ACP agents.",
     params: NOTHING,
     ignored: [],
   },
   "channels.test": {
     scope: ADMIN,
-    does: "Asks a platform who we are there.",
+    does: "Tests an account: asks the platform for its name.",
     params: object(
       {
         channel: about(name, "Like telegram."),
-        accountId: about(name, "Which account. Default: the first."),
+        accountId: about(name, "The account. Default: the first."),
       },
       ["channel"],
     ),
@@ -37,31 +37,31 @@ export const CHANNEL_METHODS = {
   },
   "channels.pair.list": {
     scope: ADMIN,
-    does: "Lists who asked to write to agents, and what was decided. For tokens that cover every session.",
+    does: "Lists people's requests to write to agents. For tokens that cover every session.",
     params: NOTHING,
     ignored: [],
   },
   "channels.pair.approve": {
     scope: ADMIN,
-    does: "Lets somebody in. For tokens that cover every session.",
+    does: "Approves a person. For tokens that cover every session.",
     params: BY_CODE,
     ignored: [],
     fails: ["pairing_not_found"],
   },
   "channels.pair.reject": {
     scope: ADMIN,
-    does: "Refuses somebody, who is then blocked. For tokens that cover every session.",
+    does: "Rejects a person, who is then blocked. For tokens that cover every session.",
     params: BY_CODE,
     ignored: [],
     fails: ["pairing_not_found"],
   },
   "channels.pair.remove": {
     scope: ADMIN,
-    does: "Forgets what was decided of somebody. For tokens that cover every session.",
+    does: "Deletes the decision about a person. For tokens that cover every session.",
     params: object(
       {
         channel: about(name, "Like telegram."),
-        peerId: about(name, "The id that the platform gives the person."),
+        peerId: about(name, "The person's id at the platform."),
         accountId: about(name, "Which account. Default: default."),
         idempotencyKey,
       },
@@ -72,13 +72,13 @@ export const CHANNEL_METHODS = {
   },
   "bindings.list": {
     scope: READ,
-    does: "Lists the places of channels whose messages go to a session of their own, at most 1000.",
+    does: "Lists the chats of channels that are bound to their own session, at most 1000.",
     params: NOTHING,
     ignored: [],
   },
   "bindings.unbind": {
     scope: ADMIN,
-    does: "Ends the bindings of a session; the place is told.",
+    does: "Ends the bindings of a session; the chat gets a notice.",
     params: object({ sessionKey, idempotencyKey }, ["sessionKey"]),
     ignored: [],
     fails: NAMES_SESSION,

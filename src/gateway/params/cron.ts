@@ -24,10 +24,10 @@ const EXPR_MAX_CHARS = 200;
 
 const schedule = object(
   {
-    kind: about({ enum: SCHEDULE_KINDS }, "Which of the three it is."),
+    kind: about({ enum: SCHEDULE_KINDS }, "The kind of the schedule."),
     expr: about({ type: "string", maxLength: EXPR_MAX_CHARS }, "cron: five fields."),
-    tz: about(name, "cron: the zone it is read in. Default: the gateway's."),
-    everyMs: about(count(1), "every: the pause, at least 10000."),
+    tz: about(name, "cron: its time zone. Default: the gateway's."),
+    everyMs: about(count(1), "every: the interval, at least 10000."),
     anchorMs: about(count(0), "every: when it begins (ms since 1970). Default: now."),
     atMs: about(count(0), "at: when (ms since 1970)."),
   },
@@ -37,27 +37,30 @@ const schedule = object(
 const when = about(schedule, "When it is due.");
 const message = about(
   { type: "string", minLength: 1, maxLength: JOB_MESSAGE_MAX_CHARS },
-  "What the agent is told.",
+  "The message to the agent.",
 );
 const place = about(
   object(
     {
       channel: about(name, "webchat (the default), `last` or a channel that is set up."),
       to: about(name, "The chat; on webchat and with `last` a session."),
-      accountId: about(name, "Which account. Default: the first."),
+      accountId: about(name, "The account. Default: the first."),
       threadId: about(threadId, "The thread or topic."),
     },
     ["to"],
   ),
-  "Where replies go besides the job's own session.",
+  "The destination of replies besides the job's own session.",
 );
-const title = "What it is called.";
+const title = "Its name.";
 const model = "`<provider>/<model>`. Default: the session's.";
-const thinking = "How long its model thinks. Default: the session's.";
+const thinking = "Its model's thinking level. Default: the session's.";
 const shared = {
-  missed: about({ enum: MISSED_POLICIES }, "A date that nobody was there for: made up for once, or not."),
+  missed: about(
+    { enum: MISSED_POLICIES },
+    "A date that was missed while the gateway was down: run once later, or skip.",
+  ),
   enabled: about(flag, "false: paused. Default true."),
-  timeoutSeconds: about(count(0), "Ends a run so long after its start; at most 7 days. Default 0: never."),
+  timeoutSeconds: about(count(0), "Ends a run this long after its start; at most 7 days. Default 0: never."),
 } as const;
 
 // Typed as a choice but checked as one object, so that errors name the wrong field.
@@ -91,7 +94,7 @@ export const CRON_METHODS = {
       {
         limit: about(count(1), "Most jobs. Default 50, at most 100."),
         cursor,
-        agentId: about(name, "Only those of this agent."),
+        agentId: about(name, "Only jobs of this agent."),
       },
       [],
     ),
@@ -99,25 +102,25 @@ export const CRON_METHODS = {
   },
   "cron.runs": {
     scope: READ,
-    does: "Lists the turns of a job, newest first; 100 of each are remembered.",
+    does: "Lists the turns of a job, newest first; the last 100 of each are kept.",
     params: object({ id, limit: about(count(1), "Most turns. Default 50, at most 100.") }, ["id"]),
     ignored: [],
     fails: ["cron_job_not_found"],
   },
   "cron.preview": {
     scope: READ,
-    does: "Says when a schedule would be due: the next five dates.",
+    does: "Returns the next five dates of a schedule.",
     params: object({ schedule: when }, ["schedule"]),
     ignored: [],
   },
   "cron.add": {
     scope: ADMIN,
-    does: "Makes a job: a message that is said to an agent in the session `cron:<id>` when it is due.",
+    does: "Creates a job: a message to an agent in the session `cron:<id>` when it is due.",
     params: object(
       {
         name: about(name, title),
         schedule: when,
-        agentId: about(name, "Which agent. Default: the default agent."),
+        agentId: about(name, "The agent. Default: the default agent."),
         message,
         deliver: place,
         model: about(name, model),
@@ -133,7 +136,7 @@ export const CRON_METHODS = {
   },
   "cron.update": {
     scope: ADMIN,
-    does: "Changes a job. null takes something away; what is left out stays as it is.",
+    does: "Changes a job. null clears a field; absent fields stay.",
     params: object({ id, patch: about(patch, "What changes."), idempotencyKey }, ["id", "patch"]),
     ignored: [],
     fails: [...WRONG, ...PLACE, "cron_job_not_found"],
@@ -141,7 +144,7 @@ export const CRON_METHODS = {
   },
   "cron.remove": {
     scope: ADMIN,
-    does: "Takes a job away; its session stays.",
+    does: "Removes a job; its session stays.",
     params: ONE_JOB,
     ignored: [],
     fails: ["cron_job_not_found", "not_visible"],
@@ -149,7 +152,7 @@ export const CRON_METHODS = {
   },
   "cron.run": {
     scope: ADMIN,
-    does: "Gives a job a turn now, whatever its schedule.",
+    does: "Runs a job now, in addition to its schedule.",
     params: ONE_JOB,
     ignored: ["mode"],
     fails: ["cron_job_not_found", "cron_job_busy", "not_visible", ...ASKS_RUN],

@@ -17,13 +17,13 @@ const ONE_DELIVERY = object({ id: about(name, "Which delivery."), idempotencyKey
 export const DELIVERY_METHODS = {
   "deliveries.list": {
     scope: ADMIN,
-    does: "Lists the outbox, newest first: text to people, and news to programs.",
+    does: "Lists the outbox, newest first: texts to people, and events to programs.",
     params: object(
       {
-        state: about({ enum: ["pending", "sent", "failed", "skipped"] }, "Only those that stand so."),
-        sessionKey: about(name, "Only those of this session, also of one that is gone."),
-        includeDismissed: about(flag, "Also failed ones that an operator has put away."),
-        maxChars: about(count(1), "Longer texts are cut, and have `textTruncated`."),
+        state: about({ enum: ["pending", "sent", "failed", "skipped"] }, "Only deliveries in this state."),
+        sessionKey: about(name, "Only deliveries of this session, even if it was deleted."),
+        includeDismissed: about(flag, "Also failed deliveries that an operator has dismissed."),
+        maxChars: about(count(1), "Cuts longer texts, and sets `textTruncated`."),
         limit: about(count(1), "Most rows. Default 100, at most 1000."),
         cursor,
       },
@@ -34,7 +34,7 @@ export const DELIVERY_METHODS = {
   },
   "deliveries.retry": {
     scope: ADMIN,
-    does: "Tries a failed delivery again.",
+    does: "Retries a failed delivery.",
     params: ONE_DELIVERY,
     ignored: [],
     fails: ["delivery_not_found", "delivery_state"],
@@ -42,7 +42,7 @@ export const DELIVERY_METHODS = {
   },
   "deliveries.dismiss": {
     scope: ADMIN,
-    does: "Puts a failed delivery away: nobody is told of it any more.",
+    does: "Dismisses a failed delivery: it is no longer reported.",
     params: ONE_DELIVERY,
     ignored: [],
     fails: ["delivery_not_found", "delivery_state"],

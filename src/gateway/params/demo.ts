@@ -12,7 +12,7 @@ export const DEMO_METHODS = {
   },
   "demo.stop": {
     scope: ADMIN,
-    does: "Ends it; else it ends five minutes after its last connection.",
+    does: "Stops the demo; otherwise it stops five minutes after its last connection.",
     params: NOTHING,
     ignored: [],
     fails: ["unknown_method"],

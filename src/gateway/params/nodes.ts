@@ -26,7 +26,7 @@ const JSON_TEXT_MAX_CHARS = 4 * 1024 * 1024;
 const jsonText = { type: "string", maxLength: JSON_TEXT_MAX_CHARS } as const;
 /** A pairing request, by its code or its id. */
 const WHICH = {
-  code: about(name, "The code that the device shows. One of the two is given."),
+  code: about(name, "The code that the device shows. Give either code or requestId."),
   requestId: about(name, "The id of the request."),
 } as const;
 const nodeId = about(name, "Which node.");
@@ -36,7 +36,7 @@ const NODES_OFF = "node_unavailable";
 export const NODE_METHODS = {
   "node.pair.list": {
     scope: ADMIN,
-    does: "Lists the devices that ask to be paired, and those that are.",
+    does: "Lists the devices that request pairing, and the paired ones.",
     params: NOTHING,
     ignored: [],
     fails: [NODES_OFF],
@@ -47,7 +47,7 @@ export const NODE_METHODS = {
     params: object(
       {
         ...WHICH,
-        name: about(name, "What it is called here. Default: what it calls itself."),
+        name: about(name, "Its name here. Default: the device's own name."),
         agentId: about(name, "The agent that its session belongs to. Default: the default agent."),
         idempotencyKey,
       },
@@ -59,7 +59,7 @@ export const NODE_METHODS = {
   },
   "node.pair.reject": {
     scope: ADMIN,
-    does: "Refuses a device; it may ask again.",
+    does: "Rejects a device; it may request pairing again.",
     params: object({ ...WHICH, idempotencyKey }, []),
     ignored: [],
     fails: ["pairing_not_found", NODES_OFF],
@@ -67,7 +67,7 @@ export const NODE_METHODS = {
   },
   "node.pair.remove": {
     scope: ADMIN,
-    does: "Takes a paired device away and closes its connection.",
+    does: "Unpairs a device and closes its connection.",
     params: object({ nodeId, idempotencyKey }, ["nodeId"]),
     ignored: [],
     fails: ["node_not_found", NODES_OFF],
@@ -75,7 +75,7 @@ export const NODE_METHODS = {
   },
   "node.rename": {
     scope: ADMIN,
-    does: "Gives a paired device another name.",
+    does: "Renames a paired device.",
     params: object(
       { nodeId, displayName: about(name, "The name, of at most 64 characters."), idempotencyKey },
       ["nodeId", "displayName"],
@@ -92,19 +92,19 @@ export const NODE_METHODS = {
   },
   "node.describe": {
     scope: ADMIN,
-    does: "Tells of one of them, with the commands that may be asked of it.",
+    does: "Returns one paired device, with the commands that it may be sent.",
     params: object({ nodeId }, ["nodeId"]),
     ignored: [],
     fails: ["node_not_found", NODES_OFF],
   },
   "node.invoke": {
     scope: ADMIN,
-    does: "Asks a node for a command and waits for its answer.",
+    does: "Sends a command to a node and waits for its answer.",
     params: object(
       {
         nodeId,
         command: about(name, "Like exec, notify or device.info."),
-        params: about({}, "What the command takes. At most 256 KiB."),
+        params: about({}, "The command's params. At most 256 KiB."),
         timeoutMs: about(count(1), "How long to wait. Default 30000, at most 600000."),
         idempotencyKey,
       },
@@ -122,9 +122,9 @@ export const NODE_METHODS = {
     does: "Answers a command.",
     params: object(
       {
-        id: about(name, "Of the request."),
-        nodeId: about(name, "Is not believed: the connection says which node it is."),
-        ok: about(flag, "Whether it was done."),
+        id: about(name, "The id of the request."),
+        nodeId: about(name, "Ignored: the connection identifies the node."),
+        ok: about(flag, "Whether the command succeeded."),
         payload: about({}, "The answer, at most 1 MiB."),
         payloadJSON: about({ ...jsonText, type: ["string", "null"] }, "The same as JSON text."),
         error: about({ ...anyObject, type: ["object", "null"] }, "Why not: `{code?, message?}`."),
@@ -136,11 +136,11 @@ export const NODE_METHODS = {
   },
   "node.event": {
     scope: NODE,
-    does: "Tells of something; `agent.request` and `voice.transcript` start a run.",
+    does: "Reports an event; `agent.request` and `voice.transcript` start a run.",
     params: object(
       {
-        event: about({ type: "string", minLength: 1, maxLength: NAME_MAX_CHARS }, "What it is called."),
-        payload: about({}, "What it carries: one object."),
+        event: about({ type: "string", minLength: 1, maxLength: NAME_MAX_CHARS }, "The event's name."),
+        payload: about({}, "The event's payload: one object."),
         payloadJSON: about({ ...jsonText, type: ["string", "null"] }, "The same as JSON text."),
         idempotencyKey,
       },

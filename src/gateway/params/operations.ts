@@ -18,20 +18,20 @@ import {
 export const OVERVIEW_METHODS = {
   health: {
     scope: READ,
-    does: "Says whether the store answers and work is accepted.",
+    does: "Returns whether the store answers and work is accepted.",
     params: NOTHING,
     ignored: ["probe"],
   },
   status: {
     scope: READ,
-    does: "Says the same, and what there is: versions, agents, models, connections, processes.",
+    does: "Returns the health, and versions, agents, models, connections and processes.",
     params: NOTHING,
     ignored: [],
   },
   "agents.list": { scope: READ, does: "Lists the configured agents.", params: NOTHING, ignored: [] },
   "models.list": {
     scope: READ,
-    does: "Lists the models that may be named, as `<provider>/<id>`.",
+    does: "Lists the available models, as `<provider>/<id>`.",
     params: NOTHING,
     ignored: ["view"],
   },
@@ -40,19 +40,22 @@ export const OVERVIEW_METHODS = {
 export const OPERATION_METHODS = {
   "metrics.history": {
     scope: READ,
-    does: "Gives the last hour of this process's figures. For tokens that cover every session.",
+    does: "Returns the metrics of this process's last hour. For tokens that cover every session.",
     params: object({ since: about(count(0), "Only points after this time (ms since 1970).") }, []),
     ignored: [],
   },
   "logs.tail": {
     scope: ADMIN,
-    does: "Gives the newest lines of this process's log, masked. For tokens that cover every session.",
+    does: "Returns the newest lines of this process's log, redacted. For tokens that cover every session.",
     params: object(
       {
-        cursor: about(name, "`cursor` of the last answer: what came after it. Default: the newest lines."),
+        cursor: about(
+          name,
+          "`cursor` of the last answer: returns the lines after it. Default: the newest lines.",
+        ),
         limit: about(count(1), "Most lines. Default 200, at most 500."),
-        level: about({ enum: LOG_LEVELS }, "At least this one. Default debug."),
-        search: about({ type: "string", maxLength: NAME_MAX_CHARS }, "Only lines with this in them."),
+        level: about({ enum: LOG_LEVELS }, "The lowest level. Default debug."),
+        search: about({ type: "string", maxLength: NAME_MAX_CHARS }, "Only lines that contain this text."),
       },
       [],
     ),
@@ -60,12 +63,12 @@ export const OPERATION_METHODS = {
   },
   usage: {
     scope: READ,
-    does: "Adds up tokens and cost, from the ledger. For tokens that cover every session.",
+    does: "Sums up tokens and cost, from the ledger. For tokens that cover every session.",
     params: object(
       {
-        by: about({ enum: USAGE_GROUPS }, "What a line is. Default agent."),
+        by: about({ enum: USAGE_GROUPS }, "The grouping of the lines. Default agent."),
         days: about(count(1), "Days of UTC, today among them. Default 30, at most 3660."),
-        agentId: about(name, "Only of this agent."),
+        agentId: about(name, "Only usage of this agent."),
         limit: about(count(1), "Most lines. Default 100, at most 1000."),
       },
       [],
@@ -74,7 +77,7 @@ export const OPERATION_METHODS = {
   },
   "config.check": {
     scope: ADMIN,
-    does: "Reads the configuration file as it is now: problems, and what a restart would change.",
+    does: "Checks the current configuration file: its problems, and the effects of a restart.",
     params: NOTHING,
     ignored: [],
     fails: ["invalid_config"],

@@ -26,28 +26,28 @@ const LIST_KEYS_MAX = 200;
 const LIST = object(
   {
     limit: about(count(1), "Most rows. Default 200, at most 1000."),
-    activeMinutes: about(count(1), "Only sessions that something happened in within so many minutes."),
-    includeGlobal: about(flag, "Also the session `global`, where that is not the only one."),
+    activeMinutes: about(count(1), "Only sessions with activity in this many minutes."),
+    includeGlobal: about(flag, "Also the session `global`, if it is not the only one."),
     includeUnknown: about(flag, "Has no effect: the session `unknown` is never shown."),
-    includeDerivedTitles: about(flag, "Adds `derivedTitle`: the beginning of the first message."),
+    includeDerivedTitles: about(flag, "Adds `derivedTitle`, the beginning of the first message."),
     includeLastMessage: about(flag, "Adds `lastMessagePreview`."),
     includeArchived: about(flag, "Also archived ones."),
-    label: about(name, "Only those with exactly this label."),
-    spawnedBy: about(name, "Only those that this session spawned."),
-    roots: about(flag, "Only those that nobody spawned, or nobody who is there and whom the token covers."),
+    label: about(name, "Only sessions with exactly this label."),
+    spawnedBy: about(name, "Only sessions that this one spawned."),
+    roots: about(flag, "Only root sessions: those without a parent that exists and that the token covers."),
     keys: about(
       { type: "array", items: name, maxItems: LIST_KEYS_MAX },
-      "Only these; those that do not exist, fit or belong to the token are left out.",
+      "Only these; unknown, filtered and uncovered ones are left out.",
     ),
-    includeChildren: about(flag, "Adds `children`: how many each spawned, counted up to 1000."),
-    agentId: about(name, "Only those of this agent."),
+    includeChildren: about(flag, "Adds `children`: the number of sessions that each spawned, at most 1000."),
+    agentId: about(name, "Only sessions of this agent."),
     search: about(
       { type: "string", maxLength: NAME_MAX_CHARS },
-      "Only those with this in a label, a name or the key.",
+      "Only sessions with this text in a label, a name or the key.",
     ),
     kinds: about(
       { type: "array", items: { enum: SESSION_KINDS }, maxItems: SESSION_KINDS.length },
-      "Only those of these kinds.",
+      "Only sessions of these kinds.",
     ),
     cursor,
   },
@@ -57,9 +57,9 @@ const LIST = object(
 const PATCH = object(
   {
     key: sessionKey,
-    label: about(nameOrNull, "At most 200 characters, one line; null takes it away, as with the others."),
-    thinkingLevel: about(nameOrNull, "How long its models think; null: the agent's."),
-    verboseLevel: about(nameOrNull, "How much is told of its work: on, off or full; null: the default."),
+    label: about(nameOrNull, "At most 200 characters, one line; null clears it, as with the others."),
+    thinkingLevel: about(nameOrNull, "Its models' thinking level; null: the agent's."),
+    verboseLevel: about(nameOrNull, "How much of its work is shown: on, off or full; null: the default."),
     model: about(nameOrNull, "`<provider>/<model>`; null: the agent's."),
     sendPolicy: about(
       { enum: ["allow", "deny", null] },
@@ -83,7 +83,7 @@ export const SESSION_METHODS = {
     does: "Finds the key of one session. Exactly one of `key`, `sessionId` and `label` is given.",
     params: object(
       {
-        key: about(name, "A key, in any spelling."),
+        key: about(name, "A session key, in any spelling."),
         sessionId: about(name, "The id of its transcript."),
         label: about(name, "Its label."),
         agentId: about(name, "With `label`: whose session."),
@@ -96,15 +96,15 @@ export const SESSION_METHODS = {
   },
   "sessions.create": {
     scope: WRITE,
-    does: "Makes a session for a conversation: `agent:<id>:chat:<uuid>`, or the one named by `key`.",
+    does: "Creates a session for a conversation: `agent:<id>:chat:<uuid>`, or the one named by `key`.",
     params: object(
       {
         key: about(
           name,
-          "A free name, `agent:<id>:<name>` or `<name>` alone. A session that is there is answered as it is.",
+          "A free name, `agent:<id>:<name>` or `<name>` alone. An existing session is returned unchanged.",
         ),
-        agentId: about(name, "Whose session. Default: the default agent's."),
-        label: about(name, "What it is called. At most 200 characters, one line."),
+        agentId: about(name, "The session's agent. Default: the default agent."),
+        label: about(name, "Its label. At most 200 characters, one line."),
         client: about({ enum: ["acp"] }, "For an editor: the key is then `agent:<id>:acp:<uuid>`."),
         idempotencyKey,
       },
@@ -126,12 +126,12 @@ export const SESSION_METHODS = {
   },
   "sessions.preview": {
     scope: READ,
-    does: "Gives the last messages of several sessions, a line each.",
+    does: "Returns the last messages of several sessions, a line each.",
     params: object(
       {
         keys: about(
           { type: "array", items: name, minItems: 1, maxItems: PREVIEW_KEYS_MAX },
-          "Which sessions; one that is not there is answered `missing`.",
+          "The sessions; an unknown one is returned as `missing`.",
         ),
         limit: about(count(1), "Messages of each. Default 12, at most 50."),
         maxChars: about({ type: "integer", minimum: 20 }, "Characters of a line. Default 240, at most 4000."),
@@ -142,7 +142,7 @@ export const SESSION_METHODS = {
   },
   "sessions.patch": {
     scope: WRITE,
-    does: "Changes what is set of a session. What is left out stays as it is.",
+    does: "Changes the settings of a session. Absent fields stay.",
     params: PATCH,
     ignored: [
       ...["fastMode", "traceLevel", "reasoningLevel", "responseUsage", "elevatedLevel", "execHost"],
@@ -154,7 +154,7 @@ export const SESSION_METHODS = {
   },
   "sessions.reset": {
     scope: ADMIN,
-    does: "Ends what a session has accepted and begins a new transcript; the old one is kept.",
+    does: "Cancels a session's work and starts a new transcript; the old one is kept.",
     params: object({ key: sessionKey, idempotencyKey }, ["key"]),
     ignored: ["reason"],
     fails: [...NAMES_SESSION, "session_archived"],
@@ -162,11 +162,11 @@ export const SESSION_METHODS = {
   },
   "sessions.delete": {
     scope: ADMIN,
-    does: "Ends what a session has accepted and deletes it. What it used stays in the ledger.",
+    does: "Cancels a session's work and deletes the session. Its usage stays in the ledger.",
     params: object(
       {
         key: sessionKey,
-        deleteTranscript: about(flag, "Whether its messages go with it. Default true."),
+        deleteTranscript: about(flag, "Whether its messages are deleted, too. Default true."),
         idempotencyKey,
       },
       ["key"],

@@ -13,19 +13,19 @@ import {
   READ,
 } from "./shapes.ts";
 
-const whose = about(name, "Whose. Default: the default agent's main session.");
+const whose = about(name, "The session. Default: the default agent's main session.");
 
 export const TOOL_METHODS = {
   "tools.catalog": {
     scope: READ,
-    does: "Says which tools a session has, with their schemas, which it has not, and by which setting.",
+    does: "Lists a session's tools with their schemas, and the withheld ones with the deciding setting.",
     params: object({ sessionKey: whose }, []),
     ignored: ["agentId", "includePlugins"],
     fails: NAMES_SESSION,
   },
   "tools.invoke": {
     scope: ADMIN,
-    does: "Calls a tool as a session. What the tool answers, a refusal too, is the payload.",
+    does: "Calls a tool as a session. The payload is the tool's result, errors included.",
     params: object(
       {
         name: about(name, "Which tool."),
@@ -41,17 +41,17 @@ export const TOOL_METHODS = {
   },
   "permissions.list": {
     scope: READ,
-    does: "Lists what agents that are programs ask operators for, at this gateway.",
+    does: "Lists open permission requests of ACP agents at this gateway.",
     params: NOTHING,
     ignored: [],
   },
   "permissions.answer": {
     scope: ADMIN,
-    does: "Answers one of these questions.",
+    does: "Answers a permission request.",
     params: object(
       {
         id: about(name, "Which question."),
-        decision: about({ enum: ["allow", "deny"] }, "The answer, for this once."),
+        decision: about({ enum: ["allow", "deny"] }, "The decision, for this request only."),
         idempotencyKey,
       },
       ["id", "decision"],

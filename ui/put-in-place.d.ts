@@ -1,7 +1,7 @@
 /**
- * Has `make` fill a new folder, and puts each thing that is in it into `dist`, for what has its name there.
- * Resolves with the names.
+ * Lets `make` fill a new folder, then moves each entry of it into `dist`, replacing an entry of the same
+ * name. Resolves with the names.
  */
 export function putInPlace(dist: string, make: (folder: string) => Promise<unknown>): Promise<string[]>;
-/** Removes what is in `dist` and is none of these; what is being built there stays. */
+/** Removes all entries of `dist` except `names` and folders of running builds. */
 export function keepOnly(dist: string, names: readonly string[]): void;

@@ -1,13 +1,13 @@
-// Owns waiting that an abort ends at once, whatever the awaited work does.
-// A1: after the signal fired, the wait settles in the same tick; a late outcome of the work is dropped.
+// Waits that an abort ends at once, whatever the awaited work does: after the signal the wait settles in the
+// same tick, and a late outcome of the work is dropped.
 
 import { pause } from "../world/pause.ts";
 import type { Clock } from "../world.ts";
 
-/** What a wait gives when the signal came first. */
+/** Result of a wait if the signal came first. */
 export const ABORTED: unique symbol = Symbol("aborted");
 
-/** Waits for `work` or for the abort, whichever is first. After the abort a rejection is dropped. */
+/** Waits for `work` or the abort, whichever is first. A rejection after the abort is dropped. */
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | typeof ABORTED> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => resolve(ABORTED);
@@ -17,7 +17,7 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/** Sleeps on the world's clock; false when the abort came first. */
+/** Sleeps on the world's clock. Returns false if the abort came first. */
 export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
   await pause(clock, ms, signal);
   return !signal.aborted;

@@ -1,9 +1,8 @@
-// Owns the conversation with one ACP agent's program: the greeting, its session, prompts and what it asks.
-// CN1: a request ends with its answer, with the end of the program, or at its time limit; none is left
-//      hanging.
-// CN2: we offer no file system and no terminal: what the program does, it does with its own rights.
-// CN3: updates outside a prompt (a replay of the past, late ones of a cancelled turn) go nowhere.
-// The protocol's library is loaded when the first agent is started.
+// Owns the protocol with one ACP agent's program: initialisation, its session, prompts and its requests.
+// - A request ends with its answer, with the end of the program, or at its time limit.
+// - We offer no file system and no terminal: the program acts with its own rights.
+// - Updates outside of a prompt (a replay of the past, late ones of a cancelled turn) are dropped.
+// The protocol's library is loaded when the first agent starts.
 
 import type {
   ClientConnection,
@@ -23,19 +22,19 @@ import { type Decision, outcomeFor } from "./acp-permission.ts";
 import { type AcpProcess, type AcpProgram, startAcpProcess } from "./acp-process.ts";
 import type { AcpTurn } from "./acp-turn.ts";
 
-/** For the greeting and the session, each: some programs load a lot first. */
+/** Time limit for initialisation and for the session, each: some programs load a lot first. */
 const START_MAX_MS = 60_000;
 const MESSAGE_MAX_BYTES = 8 * 1024 * 1024;
 const AUTH_REQUIRED = -32_000;
 const ERROR_MAX_CHARS = 1_000;
 
-/** Whether an agent may do what it asks for. */
+/** Decides a permission request of an agent. */
 export type AskPermission = (
   question: { title: string; kind?: string | undefined; rawInput: unknown },
   signal: AbortSignal,
 ) => Promise<Decision>;
 
-/** What an agent said of a finished prompt. */
+/** An agent's answer to a finished prompt. */
 export interface AcpAnswer {
   readonly stopReason: PromptResponse["stopReason"];
   readonly usage: PromptResponse["usage"];
@@ -46,18 +45,18 @@ export interface AcpAnswer {
 }
 
 export interface AcpConnection {
-  /** Of the transcript that it works for. */
+  /** The session id of the transcript that it works for. */
   readonly sessionId: string;
-  /** What the agent calls its session. */
+  /** The agent's id of its session. */
   readonly remoteId: string;
   readonly takesImages: boolean;
   running(): boolean;
-  /** Never rejects. `turn` gets what the agent reports meanwhile. */
+  /** Sends a prompt. Never rejects. `turn` gets the updates that the agent reports meanwhile. */
   prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>>;
-  /** Asks the agent to end the prompt; its open questions are answered. */
+  /** Asks the agent to end the prompt, and denies its open permission requests. */
   cancel(): Promise<void>;
   kill(): void;
-  /** Ends the program. */
+  /** Stops the program. */
   close(): Promise<void>;
 }
 
@@ -67,20 +66,20 @@ export interface OpenParts {
   readonly sessionId: string;
   readonly program: AcpProgram;
   readonly mcpServers: () => readonly McpServer[];
-  /** The session that the agent had for this transcript. */
+  /** The agent's earlier session for this transcript. */
   readonly remoteId?: string;
-  /** Nobody waits for it any more: a start that it interrupts leaves nothing. */
+  /** Aborts the start, which then leaves nothing behind. */
   readonly signal: AbortSignal;
 }
 
-/** A prompt under way. */
+/** The running prompt. */
 interface Current {
   readonly turn: AcpTurn;
   readonly ask: AskPermission;
   readonly stop: AbortController;
   totalCost: number | undefined;
   contextTokens: number | undefined;
-  /** Told beside its texts, call by call of its model. */
+  /** Sum of the usage that its texts report for each model call. */
   usage: PromptResponse["usage"];
 }
 
@@ -88,8 +87,8 @@ const count = (value: unknown): number =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
 
 /**
- * Tokens that stand beside a piece of text. The protocol leaves that open; agents that count for each call of
- * their model do it so. What does not look like it counts as nothing.
+ * Adds the usage in the `_meta` of a piece of text. The protocol leaves that open; agents that report each
+ * model call do it this way. Other content is ignored.
  */
 function withMeta(before: PromptResponse["usage"], meta: unknown): PromptResponse["usage"] {
   const told = (meta as { usage?: unknown } | null | undefined)?.usage;
@@ -103,7 +102,7 @@ function withMeta(before: PromptResponse["usage"], meta: unknown): PromptRespons
   };
 }
 
-/** What an agent says is wrong, for people. */
+/** Returns the message of an agent's error, for people. */
 function wordsOf(error: unknown, hidden: Redactor): string {
   const { message, data } = (error ?? {}) as { message?: unknown; data?: unknown };
   const details = typeof data === "object" && data !== null ? Reflect.get(data, "details") : data;
@@ -150,7 +149,7 @@ class Connection implements AcpConnection {
     return this.#process.running() && !this.#link.signal.aborted;
   }
 
-  /** One request of the start: answered, or too late, or without anybody to answer. */
+  /** Makes one request of the start. Fails if it is late or the program ended. */
   async #ask<T>(what: string, request: Promise<T>): Promise<Result<T>> {
     const { clock } = this.#world;
     const late = Promise.withResolvers<Failure>();
@@ -165,11 +164,11 @@ class Connection implements AcpConnection {
   }
 
   async #ended(what: string): Promise<Failure> {
-    return fail("run_failed", `${what}: the program is gone: ${await this.#process.ended}`);
+    return fail("run_failed", `${what}: the program ended: ${await this.#process.ended}`);
   }
 
   async #refusal(what: string, error: unknown): Promise<Failure> {
-    // A link that broke says less than the program that broke it.
+    // The end of the program explains more than the broken connection.
     if (this.#link.signal.aborted) {
       this.#process.kill();
       return this.#ended(what);
@@ -177,13 +176,13 @@ class Connection implements AcpConnection {
     if (isAuth(error)) {
       const methods = (this.#hello?.authMethods ?? []).map((method) => method.name).join(", ");
       const known = methods === "" ? "" : ` (it knows: ${methods})`;
-      const text = `${what}: it wants to be signed in${known}: by its own program, or runtime.env`;
+      const text = `${what}: it requires a sign-in${known}: use its own program, or set runtime.env`;
       return fail("run_failed", text);
     }
     return fail("run_failed", `${what}: ${wordsOf(error, this.#process.hidden)}`);
   }
 
-  /** The greeting, then the agent's own session: as it was left where it can be, else a new one. */
+  /** Initialises, then loads the agent's earlier session if possible, else creates a new one. */
   async open(parts: OpenParts, protocolVersion: number): Promise<Result<void>> {
     const { agent } = this.#link;
     const hello = await this.#ask(
@@ -231,7 +230,7 @@ class Connection implements AcpConnection {
           : undefined;
     if (opened?.ok === true) this.remoteId = remoteId;
     else if (opened !== undefined) {
-      this.#world.log.info({ why: opened.error }, "an ACP agent did not find its session again");
+      this.#world.log.info({ why: opened.error }, "an ACP agent did not find its earlier session");
     }
     return opened?.ok === true;
   }
@@ -283,7 +282,7 @@ class Connection implements AcpConnection {
   async cancel(): Promise<void> {
     this.#current?.stop.abort();
     if (!this.running()) return;
-    // Whoever is gone is told by its end.
+    // A failed write means that the program ended, which its end reports.
     await this.#link.agent.notify("session/cancel", { sessionId: this.remoteId }).catch(() => {});
   }
 

@@ -1,4 +1,4 @@
-// Owns how a prompt of an ACP agent ends a run: its stop reason, its last words, what it used.
+// Turns the end of an ACP prompt into the end of a run: stop reason, last text, usage.
 
 import type { Result } from "../core/errors.ts";
 import { textOf, type Usage, ZERO_USAGE } from "../core/message.ts";
@@ -7,19 +7,19 @@ import type { AcpTurn, TurnPort } from "./acp-turn.ts";
 import type { TurnEnd } from "./loop.ts";
 
 interface EndPort extends Pick<TurnPort, "append" | "agentId"> {
-  /** USD of this prompt. */
+  /** Cost of this prompt, USD. */
   readonly spent: number;
-  /** Of the session, before this run. */
+  /** Context tokens of the session before this run. */
   readonly contextTokens: number;
 }
 
 const WHY: Readonly<Record<string, string>> = {
   max_turn_requests: "it stopped at its own limit of model requests",
-  refusal: "it refused to go on",
-  cancelled: "it says that the turn was cancelled, and nobody here cancelled it",
+  refusal: "it refused to continue",
+  cancelled: "it reports a cancelled turn, but the gateway did not cancel it",
 };
 
-/** Tokens as the agent reports them for this prompt; money as its total has grown. */
+/** Returns the usage: tokens as reported for this prompt, cost as the growth of the agent's total. */
 function usageOf(answer: AcpAnswer | undefined, spent: number): Usage {
   const cost = { ...ZERO_USAGE.cost, total: spent };
   const told = answer?.usage;
@@ -34,7 +34,7 @@ function usageOf(answer: AcpAnswer | undefined, spent: number): Usage {
   };
 }
 
-/** Writes what is left to be written, and says how the run ended. Throws what `append` throws. */
+/** Writes the remaining entries and returns the end of the run. Throws what `append` throws. */
 export async function endOfTurn(turn: AcpTurn, answer: Result<AcpAnswer>, port: EndPort): Promise<TurnEnd> {
   const said = answer.ok ? answer.value : undefined;
   const usage = usageOf(said, port.spent);

@@ -1,7 +1,7 @@
-// Owns what is remembered of an ACP agent's own session between two of its processes: one small file for each
-// transcript. It belongs to this machine, as the agent's own memory does: elsewhere, or without it, the agent
-// begins anew with an account of the conversation.
-// AM1: a file is written whole or not at all; one that can't be read counts as none.
+// Stores which session of an ACP agent belongs to a transcript, across its processes: one small file for each
+// transcript. The files belong to this host, like the agent's own memory: on another host, or without a file,
+// the agent starts a new session with an account of the conversation. A file is written in full or not at
+// all; an unreadable one counts as missing.
 
 import { createHash } from "node:crypto";
 import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -10,13 +10,13 @@ import { ensureFolder } from "../world/folders.ts";
 import type { Clock } from "../world.ts";
 
 export interface AcpMemory {
-  /** The session id that the agent gave. */
+  /** The agent's id of its session. */
   readonly remoteId: string;
-  /** The last transcript entry that it was told. */
+  /** The last transcript entry that the agent knows. */
   readonly knownUpTo?: string;
-  /** USD that it said it had cost so far. */
+  /** Total cost that the agent reported, USD. */
   readonly cost?: number;
-  /** Of the command and folder: another program has not this memory. */
+  /** Mark of command and folder: another program does not have this session. */
   readonly program: string;
 }
 
@@ -24,7 +24,7 @@ const KEPT_MS = 90 * 86_400_000;
 const FILE_MAX_BYTES = 16 * 1024;
 const SESSION_ID = /^[\w-]{1,100}$/;
 
-/** The mark of a program: what it is and where it works. */
+/** Returns a digest of a program's command and folder. */
 export function programMark(command: readonly string[], cwd: string): string {
   return createHash("sha256")
     .update(JSON.stringify([command, cwd]))
@@ -78,7 +78,7 @@ export class AcpMemories {
     return SESSION_ID.test(sessionId) ? join(this.#dir, `${sessionId}.json`) : undefined;
   }
 
-  /** Makes the folder, and forgets what nobody has used for long. */
+  /** Creates the folder, and deletes files that were not used for a long time. */
   async #open(): Promise<void> {
     await ensureFolder(this.#dir);
     const oldest = this.#clock.now() - KEPT_MS;

@@ -1,7 +1,7 @@
-// Owns the answer to an ACP agent that asks whether it may do something: by policy, or by an operator.
-// PD1: whatever goes wrong is a denial: no answer in time, a run that ends, a gateway that stops, an agent
-//      that offers no way to say no.
-// PD2: a question lives as long as the process that asked it: it is kept in memory, and bounded.
+// Answers permission requests of ACP agents: by policy, or by an operator. Open requests are kept in memory,
+// for as long as the agent's process lives, and their number is bounded.
+// PD1: every problem means a denial: no answer in time, a run that ends, a gateway that stops, an agent that
+//      offers no option to deny.
 
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk/unstable";
 import type { PermissionQuestion } from "../core/permission.ts";
@@ -9,14 +9,14 @@ import type { Redactor } from "../core/redact.ts";
 import type { Log, World } from "../world.ts";
 
 const OPEN_MAX = 200;
-/** Of one session: an agent that asks without end takes no other one's place. */
+/** Limit for one session, so that an agent with endless requests does not block others. */
 const OPEN_OF_SESSION_MAX = 20;
 const TITLE_MAX_CHARS = 300;
 const DETAIL_MAX_CHARS = 4_000;
 
 export type Decision = "allow" | "deny";
 
-export interface Asked {
+export interface PermissionRequest {
   readonly sessionKey: string;
   readonly agentId: string;
   readonly runId: string;
@@ -31,7 +31,7 @@ interface Open {
   settle(decision: Decision): void;
 }
 
-/** Where questions wait for an operator. */
+/** Holds requests until an operator answers. */
 export class PermissionDesk {
   readonly #world: World;
   readonly #open = new Map<string, Open>();
@@ -40,8 +40,8 @@ export class PermissionDesk {
     this.#world = world;
   }
 
-  /** Resolves with what an operator says, and with a denial when nobody does. */
-  ask(asked: Asked, signal: AbortSignal, log: Log = this.#world.log): Promise<Decision> {
+  /** Resolves with the operator's decision, or with a denial if there is none in time. */
+  ask(asked: PermissionRequest, signal: AbortSignal, log: Log = this.#world.log): Promise<Decision> {
     const { askMs, rawInput, title, kind, ...rest } = asked;
     if (signal.aborted || !this.#hasRoom(asked.sessionKey)) return Promise.resolve("deny");
     const { clock, ids, redactor } = this.#world;
@@ -75,12 +75,12 @@ export class PermissionDesk {
     return this.#open.size < OPEN_MAX && ofSession.length < OPEN_OF_SESSION_MAX;
   }
 
-  /** What is asked at this moment, oldest first. */
+  /** Returns the open requests, oldest first. */
   list(): PermissionQuestion[] {
     return [...this.#open.values()].map(({ question }) => question);
   }
 
-  /** False: nobody asks that, or not any more. */
+  /** Answers a request. Returns false if it is not open. */
   answer(id: string, decision: Decision): boolean {
     const open = this.#open.get(id);
     open?.settle(decision);
@@ -93,7 +93,7 @@ function shown(redactor: Redactor, text: string, max: number): string {
   return whole ? masked : `${masked}…`;
 }
 
-/** The option that says it: for this once where there is one. */
+/** Returns the agent's option for a decision, preferring "once" to "always". */
 export function outcomeFor(
   decision: Decision,
   options: readonly PermissionOption[],

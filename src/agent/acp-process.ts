@@ -1,9 +1,9 @@
-// Owns the program of an ACP agent: started, listened to, stopped, and never left behind.
-// AP1: it is the leader of a process group; when it ends, is stopped, or the gateway dies (also by SIGKILL),
-//      the group is killed. What leaves the group by itself outlives it.
-// AP2: it gets of the gateway's environment a few plain variables, and what its configuration names: no key
-//      of the gateway's reaches it by accident.
-// AP3: what it writes is bounded: a protocol message by its size, the error stream by its last lines.
+// Runs the program of an ACP agent: start, output, stop. The size of a protocol message and the kept part of
+// the error stream are bounded.
+// AP1: it leads a process group; when it ends, is stopped, or the gateway dies (also by SIGKILL), the group
+//      is killed. A process that leaves the group survives.
+// AP2: it gets a few plain variables of the gateway's environment, and those of its configuration: no key of
+//      the gateway reaches it by accident.
 
 import { spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
@@ -14,18 +14,18 @@ import { ensureFolder } from "../world/folders.ts";
 import { killGroup, signalGroup } from "../world/programs.ts";
 import type { World } from "../world.ts";
 
-/** Variables that every program needs to find its home, its files and its words. */
+/** Variables that every program needs: home, paths and locale. */
 const PASSED_ON = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
-/** Of the error stream, for people who look for a reason. */
+/** Part of the error stream that is shown in an error. */
 const ERRORS_TOLD_CHARS = 2_000;
-/** More than is told, so that no half of a secret is left at the beginning. */
+/** Kept part: more than is shown, so that a secret cut at the beginning can be redacted. */
 const ERRORS_KEPT_CHARS = 2 * ERRORS_TOLD_CHARS;
-/** How long a program may take to end by itself once it was asked to. */
+/** Time for a program to end after a request to stop. */
 const STOP_GRACE_MS = 2_000;
 
 /**
- * The shell becomes the program. Beside it waits one that holds the reading end of a pipe whose writing end
- * only the gateway has: when that is gone, so is the whole group.
+ * The shell becomes the program. A second shell waits on a pipe whose writing end only the gateway holds:
+ * when the gateway is gone, it kills the group.
  */
 const GUARD = '(read -r _ <&3; kill -9 0) >/dev/null 2>&1 & exec "$@" 3<&-';
 
@@ -34,26 +34,26 @@ export interface AcpProgram {
   readonly env: Readonly<Record<string, string>>;
   /** Absolute. */
   readonly cwd: string;
-  /** The folder is made where it is missing: a workspace is, a configured folder is not. */
+  /** Creates a missing folder: true for a workspace, false for a configured folder. */
   readonly makeCwd: boolean;
-  /** What of its arguments and variables may be a secret: it may say them, but nobody is told. */
+  /** Arguments and variables that may be secrets: they are redacted from its output. */
   readonly secrets?: readonly string[];
 }
 
 export interface AcpProcess {
-  /** Masks what the program was given in confidence, in whatever it says. */
+  /** Redacts the program's secrets from its output. */
   readonly hidden: Redactor;
   readonly input: WritableStream<Uint8Array>;
   readonly output: ReadableStream<Uint8Array>;
-  /** Resolves with how it ended, in words; never rejects. */
+  /** Resolves with a description of its end. Never rejects. */
   readonly ended: Promise<string>;
   running(): boolean;
-  /** Asks it to end, and kills it if it does not. Resolves when it is gone. */
+  /** Requests its end, then kills it. Resolves when it is gone. */
   stop(): Promise<void>;
   kill(): void;
 }
 
-/** What such a program is started with, besides its own `env`. */
+/** Returns the environment of a program, without its configured `env`. */
 export function plainEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> {
@@ -68,7 +68,7 @@ async function checkFolder({ cwd, makeCwd }: AcpProgram): Promise<Result<void>> 
   try {
     if (makeCwd) await ensureFolder(cwd);
     if ((await stat(cwd)).isDirectory()) return ok(undefined);
-    return fail("run_failed", `${cwd} is no folder: see runtime.cwd`);
+    return fail("run_failed", `${cwd} is not a folder: see runtime.cwd`);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     return fail(
@@ -78,7 +78,7 @@ async function checkFolder({ cwd, makeCwd }: AcpProgram): Promise<Result<void>> 
   }
 }
 
-/** Words for the end of a program, with what it said last. */
+/** Describes the end of a program, with its last output. */
 function endWords(exitCode: number | null, signal: string | null, masked: string): string {
   const how = signal === null ? `with exit code ${exitCode}` : `by ${signal}`;
   const hint = exitCode === 127 ? "; it could not be found or started: see runtime.command" : "";
@@ -97,7 +97,7 @@ export async function startAcpProcess(program: AcpProgram, world: World): Promis
   });
   const { stdin, stdout, stderr } = child;
   if (stdin === null || stdout === null || stderr === null) throw new Error("a program without its streams");
-  // Whoever ended no longer reads: its end is told by `ended`.
+  // A write to an ended program fails; `ended` reports the end.
   for (const stream of child.stdio) stream?.on("error", () => undefined);
   const hidden = new Redactor(program.secrets ?? []);
   let errors = "";

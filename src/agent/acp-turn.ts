@@ -1,11 +1,10 @@
-// Owns what becomes of an ACP agent's updates: transcript entries, tool events and live text of one run.
+// Turns an ACP agent's updates into transcript entries, tool events and live text of one run. A message with
+// calls is written as soon as all of them have begun, so that it is stored before a crash or an abort; its
+// results follow as they come. An agent's output in one run is bounded; the text says what is left out. After
+// `end` or `drop` updates are ignored.
 // AT1: the transcript stays valid: an assistant message, then exactly one result for each of its calls, in
-//      their order, then the next message. What the agent reports out of order waits for its turn.
-// AT2: a message with calls is written as soon as all of them have begun, so that a crash or an abort finds
-//      it there; its results follow as they come.
-// AT3: what an agent may say in one run is bounded; what is over is left out, and the text says so.
-// AT4: after `end` or `drop` no update does anything.
-// AT5: thinking and tool calls that an agent wrote as text are in no text, live or written.
+//      order, then the next message. Updates out of order wait.
+// AT5: thinking and tool calls that an agent wrote as text are removed from live and stored text.
 
 import type {
   SessionUpdate,
@@ -41,7 +40,7 @@ const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const NO_RESULT = "The agent ended its turn without reporting a result of this call.";
 const SETTLED = ["completed", "failed"];
 
-/** The agent's name of things, as its messages carry it. */
+/** API name in the agent's messages. */
 export const ACP_API = "acp";
 
 export interface TurnPort {
@@ -73,13 +72,13 @@ interface Segment {
   readonly blocks: (TextBlock | ThinkingBlock | Call)[];
   readonly calls: Call[];
   readonly stream: HiddenStream;
-  /** Characters of its text as the agent wrote it. */
+  /** Length of its text as the agent wrote it. */
   textLength: number;
-  /** Its text as people see it. */
+  /** Its visible text. */
   shown: string;
   chars: number;
   isWritten: boolean;
-  /** How many of its results are written. */
+  /** Number of written results. */
   answered: number;
 }
 
@@ -89,7 +88,7 @@ function cut(text: string, max: number): string {
   return text.length <= max ? text : `${text.slice(0, max).toWellFormed()}\n[cut: ${text.length} characters]`;
 }
 
-/** Arguments as one object; undefined where nothing is told of them. */
+/** Returns the arguments as one object. Undefined: the agent reported none. */
 function argumentsOf(rawInput: unknown): Record<string, unknown> | undefined {
   if (rawInput === undefined || rawInput === null) return undefined;
   const text = JSON.stringify(rawInput);
@@ -120,10 +119,10 @@ function outputOf(update: ToolCallUpdate | ToolCall): string {
   return typeof update.rawOutput === "string" ? update.rawOutput : JSON.stringify(update.rawOutput);
 }
 
-/** Follows one prompt; made for each. */
+/** Follows one prompt. */
 export class AcpTurn {
   readonly #port: TurnPort;
-  /** The last one is being written; those before it wait for results or for their turn. */
+  /** The last segment is growing; those before it wait for results or for their turn. */
   readonly #segments: Segment[];
   readonly #calls = new Map<string, Call>();
   readonly #failed = Promise.withResolvers<never>();
@@ -138,7 +137,7 @@ export class AcpTurn {
     this.#failed.promise.catch(() => {});
   }
 
-  /** Rejects when an entry could not be written: the run is not this process's any more. */
+  /** Rejects when an entry could not be written: this process lost the run. */
   get failed(): Promise<never> {
     return this.#failed.promise;
   }
@@ -157,12 +156,12 @@ export class AcpTurn {
         this.call(update);
         break;
       default:
-        // Plans, modes and commands are the agent's own affair.
+        // Plans, modes and commands are not recorded.
         break;
     }
   }
 
-  /** A call, as far as it is known: its first report or a later one. `begins`: it is about to be run. */
+  /** Takes the first or a later report of a call. `begins`: it is about to run. */
   call(update: ToolCall | ToolCallUpdate, begins = false): void {
     if (this.#over) return;
     const call = this.#calls.get(update.toolCallId) ?? this.#newCall(update);
@@ -238,7 +237,7 @@ export class AcpTurn {
     this.#work();
   }
 
-  /** Tells new text of a segment: a block, or more of one. */
+  /** Publishes new text of a segment. */
   #tell(segment: Segment, written: string): void {
     const text = segment.textLength === 0 ? written.replace(/^\n/, "") : written;
     const shown = segment.stream.next({ offset: segment.textLength, text });
@@ -271,7 +270,7 @@ export class AcpTurn {
     });
   }
 
-  /** Writes what can be written, one entry after the other, in one line. */
+  /** Writes the entries that are ready, one after the other. */
   #work(): void {
     if (this.#busy) return;
     this.#busy = true;
@@ -289,7 +288,7 @@ export class AcpTurn {
       this.#over = true;
       this.#failed.reject(error);
     }
-    // In the same step as the last look: nothing can be added in between and be missed.
+    // Set in the same step as the last check, so that nothing added in between is missed.
     this.#busy = false;
   }
 
@@ -352,15 +351,15 @@ export class AcpTurn {
     };
   }
 
-  /** Nothing more is written: the run was stopped, and what is open is answered where it ends. */
+  /** Stops writing: the run was stopped, and its end answers the open calls. */
   drop(): void {
     this.#over = true;
     this.#segments.length = 0;
   }
 
   /**
-   * The agent's turn is over: open calls get their result, everything is on disk, and the last message is
-   * handed out, which the caller appends. Undefined where the agent wrote nothing behind its last call.
+   * Ends the turn: open calls get a result and everything is stored. Returns the last message, which the
+   * caller appends. Undefined: the agent wrote nothing after its last call.
    */
   async end(stopReason: string, usage: Usage, errorMessage?: string): Promise<AssistantMessage | undefined> {
     for (const call of this.#calls.values()) {
@@ -375,7 +374,7 @@ export class AcpTurn {
     return this.#message(last, stopReason, usage, errorMessage);
   }
 
-  /** The last text that the agent wrote in this turn, for an end without one. */
+  /** Returns the last text of this turn, for an end without text. */
   lastText(): string {
     return this.#lastText;
   }

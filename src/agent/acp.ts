@@ -1,10 +1,9 @@
-// Owns the programs of ACP agents, one for each session that works or has just worked, and the turns that
-// they take. Knows no sessions of Parley's but their names.
-// AC1: a session has one program at most, and one prompt at a time in it.
-// AC2: a run ends with its signal at once. The prompt is cancelled behind it, and a program that does not
-//      let go of it in time is killed; the session's next turn waits for that.
-// AC3: a program that ends in the middle of a prompt ends the run `error`: nothing of it is done again.
-// AC4: programs without work are kept for a while, and only so many of them.
+// Owns the programs of ACP agents, one for each session that works or has just worked, and their turns. It
+// knows Parley's sessions only by key. A session has at most one program, with one prompt at a time.
+// AC2: a run ends with its signal at once. The prompt is cancelled afterwards, and a program that does not
+//      end it in time is killed; the session's next turn waits for that.
+// AC3: a program that ends during a prompt ends the run with `error`; nothing is repeated.
+// AC4: idle programs are kept for a while, up to a limit.
 
 import type { McpServer } from "@agentclientprotocol/sdk/unstable";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -26,20 +25,20 @@ import { acpPrompt, inputOf, writtenBy } from "./acp-prompt.ts";
 import { AcpTurn, type TurnPort } from "./acp-turn.ts";
 import type { TurnEnd } from "./loop.ts";
 
-/** How long a program may take to let go of a prompt that was cancelled. */
+/** Time for a program to end a cancelled prompt. */
 const CANCEL_GRACE_MS = 3_000;
-/** Programs of all sessions; one more is refused. */
+/** Limit of programs of all sessions; one more is refused. */
 const PROGRAMS_MAX = 64;
-/** Of these, so many are kept without work. */
+/** Limit of idle programs among these. */
 const IDLE_MAX = 8;
 
 export interface AcpTurnArgs extends Omit<TurnPort, "world"> {
   readonly sessionKey: string;
   readonly sessionId: string;
-  /** Of the run. Default: that of all agents. */
+  /** The run's log. Default: that of all agents. */
   readonly log?: Log;
   readonly program: AcpProgram;
-  /** Asked when a program is started. */
+  /** Called when a program is started. */
   readonly mcpServers: () => readonly McpServer[];
   readonly idleMs: number;
   readonly introduction: string;
@@ -47,7 +46,7 @@ export interface AcpTurnArgs extends Omit<TurnPort, "world"> {
   readonly entries: readonly Entry[];
   /** From 1; counts claims of the run. */
   readonly attempt: number;
-  /** Of the session, before this run. */
+  /** Context tokens of the session before this run. */
   readonly contextTokens: number;
   readonly ask: AskPermission;
   readonly signal: AbortSignal;
@@ -58,14 +57,14 @@ interface Seat {
   readonly mark: string;
   knownUpTo: string | undefined;
   cost: number;
-  /** The run whose prompt was sent last, in this life of the program. */
+  /** The run whose prompt was sent last to this process. */
   lastRunId: string | undefined;
 }
 
-/** What this process has for one session. */
-interface Place {
+/** The state of one session in this process. */
+interface SessionState {
   seat: Seat | undefined;
-  /** The turn under way, with its clean-up: the next one waits for it. */
+  /** The running turn with its clean-up: the next turn waits for it. */
   busy: Promise<void>;
   turns: number;
   idle: Timer | undefined;
@@ -75,25 +74,25 @@ export interface AcpParts {
   readonly world: World;
   readonly memories: AcpMemories;
   readonly version: string;
-  /** A session's program is gone: what it was given is good no more. */
+  /** Called when a session's program is gone, so that its passes can be revoked. */
   closed?(sessionKey: string): void;
 }
 
 export class AcpAgents {
   readonly #parts: AcpParts;
-  readonly #places = new Map<string, Place>();
+  readonly #sessions = new Map<string, SessionState>();
   #closed = false;
 
   constructor(parts: AcpParts) {
     this.#parts = parts;
   }
 
-  /** Takes one turn, or finds it taken. Throws what `append` throws. */
+  /** Takes one turn, unless an earlier attempt has ended it. Throws what `append` throws. */
   async turn(args: AcpTurnArgs): Promise<TurnEnd> {
     const done = endBefore(args);
     if (done !== undefined) return done;
     for (const open of openCalls(writtenBy(args.entries))) await args.append(this.#lost(open));
-    const place = this.#placeOf(args.sessionKey);
+    const place = this.#stateOf(args.sessionKey);
     const before = place.busy;
     const { promise, resolve } = Promise.withResolvers<void>();
     place.turns += 1;
@@ -117,20 +116,20 @@ export class AcpAgents {
     }
   }
 
-  /** The sessions whose programs are running. */
+  /** Returns the sessions with a running program. */
   running(): string[] {
-    return [...this.#places].filter(([, { seat }]) => seat !== undefined).map(([sessionKey]) => sessionKey);
+    return [...this.#sessions].filter(([, { seat }]) => seat !== undefined).map(([sessionKey]) => sessionKey);
   }
 
-  #placeOf(sessionKey: string): Place {
-    const known = this.#places.get(sessionKey);
+  #stateOf(sessionKey: string): SessionState {
+    const known = this.#sessions.get(sessionKey);
     if (known !== undefined) return known;
-    const place: Place = { seat: undefined, busy: Promise.resolve(), turns: 0, idle: undefined };
-    this.#places.set(sessionKey, place);
+    const place: SessionState = { seat: undefined, busy: Promise.resolve(), turns: 0, idle: undefined };
+    this.#sessions.set(sessionKey, place);
     return place;
   }
 
-  /** A call that an earlier attempt left open: nobody knows what became of it. */
+  /** Returns the result of a call that an earlier attempt left open: its outcome is unknown. */
   #lost({ call, ...place }: PlacedCall): Entry {
     const { clock } = this.#parts.world;
     const text = "outcome unknown: the gateway stopped while this call was under way";
@@ -140,7 +139,7 @@ export class AcpAgents {
     };
   }
 
-  async #take(args: AcpTurnArgs, place: Place): Promise<{ end: TurnEnd; cleanUp: Promise<void> }> {
+  async #take(args: AcpTurnArgs, place: SessionState): Promise<{ end: TurnEnd; cleanUp: Promise<void> }> {
     const starting = this.#seat(args, place);
     const seat = await untilAborted(starting, args.signal);
     if (seat === ABORTED) return { end: aborted(), cleanUp: starting.then(() => {}) };
@@ -148,8 +147,8 @@ export class AcpAgents {
     return this.#prompt(args, place, seat.value);
   }
 
-  /** The program of the session, with the agent's own session in it: as it was left, or begun anew. */
-  async #seat(args: AcpTurnArgs, place: Place): Promise<Result<Seat>> {
+  /** Returns the session's program, with the agent's earlier or a new session in it. */
+  async #seat(args: AcpTurnArgs, place: SessionState): Promise<Result<Seat>> {
     const mark = programMark(args.program.command, args.program.cwd);
     const { seat } = place;
     if (seat?.connection.running() && seat.connection.sessionId === args.sessionId) {
@@ -157,9 +156,9 @@ export class AcpAgents {
     }
     await this.#unseat(args.sessionKey, place);
     if (this.#closed) return fail("shutting_down", "the gateway is stopping");
-    const running = [...this.#places.values()].filter((one) => one.seat !== undefined).length;
+    const running = [...this.#sessions.values()].filter((one) => one.seat !== undefined).length;
     if (running >= PROGRAMS_MAX) {
-      return fail("run_failed", `${running} ACP agents are at work already; try again when some have ended`);
+      return fail("run_failed", `${running} ACP agents are already running; try again when some have ended`);
     }
     const { memories, version } = this.#parts;
     const world = { ...this.#parts.world, log: args.log ?? this.#parts.world.log };
@@ -185,7 +184,7 @@ export class AcpAgents {
 
   async #prompt(
     args: AcpTurnArgs,
-    place: Place,
+    place: SessionState,
     seat: Seat,
   ): Promise<{ end: TurnEnd; cleanUp: Promise<void> }> {
     const { connection } = seat;
@@ -202,7 +201,7 @@ export class AcpAgents {
     seat.lastRunId = runId;
     const answered = connection.prompt(prompt, turn, args.ask);
     const input = inputOf(entries)?.id;
-    // Whatever comes of it, the agent was told.
+    // In any case the agent knows the prompt.
     const told = answered.then(async (answer) => {
       if (input !== undefined) seat.knownUpTo = input;
       const cost = answer.ok ? (answer.value.totalCost ?? seat.cost) : seat.cost;
@@ -227,8 +226,8 @@ export class AcpAgents {
     return { end, cleanUp: Promise.resolve() };
   }
 
-  /** Cancels the prompt, and kills the program if it does not end it in time. */
-  async #cancel(sessionKey: string, place: Place, seat: Seat, told: Promise<unknown>): Promise<void> {
+  /** Cancels the prompt. Kills the program if it does not end the prompt in time. */
+  async #cancel(sessionKey: string, place: SessionState, seat: Seat, told: Promise<unknown>): Promise<void> {
     const { clock } = this.#parts.world;
     await seat.connection.cancel();
     const late = Promise.withResolvers<"late">();
@@ -245,12 +244,15 @@ export class AcpAgents {
       const memory = { remoteId: seat.connection.remoteId, program, cost, ...known };
       await this.#parts.memories.write(sessionId, memory);
     } catch (error) {
-      // Then the agent's next process begins anew, with an account.
-      (log ?? this.#parts.world.log).warn({ err: error }, "what an ACP agent knows could not be kept");
+      // The agent's next process then starts a new session with an account.
+      (log ?? this.#parts.world.log).warn(
+        { err: error },
+        "the state of an ACP agent's session could not be stored",
+      );
     }
   }
 
-  async #unseat(sessionKey: string, place: Place, only = place.seat, how?: "kill"): Promise<void> {
+  async #unseat(sessionKey: string, place: SessionState, only = place.seat, how?: "kill"): Promise<void> {
     if (only === undefined || place.seat !== only) return;
     place.seat = undefined;
     if (how === "kill") only.connection.kill();
@@ -258,8 +260,8 @@ export class AcpAgents {
     this.#parts.closed?.(sessionKey);
   }
 
-  /** After a turn: the program is kept for a while, if it is still there and nothing waits for it. */
-  #rest(args: AcpTurnArgs, place: Place): void {
+  /** Keeps the program for a while after a turn, if it still runs and no turn waits. */
+  #rest(args: AcpTurnArgs, place: SessionState): void {
     const { sessionKey, idleMs } = args;
     const { clock } = this.#parts.world;
     if (place.turns > 0 || this.#closed) return;
@@ -267,33 +269,33 @@ export class AcpAgents {
       void this.#forget(sessionKey, place);
       return;
     }
-    // The one that has rested longest is the first of the list.
-    this.#places.delete(sessionKey);
-    this.#places.set(sessionKey, place);
+    // Moves the session to the end: the longest idle one comes first.
+    this.#sessions.delete(sessionKey);
+    this.#sessions.set(sessionKey, place);
     place.idle = clock.at(clock.now() + idleMs, () => void this.#forget(sessionKey, place));
-    const resting = [...this.#places].filter(([, one]) => one.turns === 0);
+    const resting = [...this.#sessions].filter(([, one]) => one.turns === 0);
     for (const [key, one] of resting.slice(0, Math.max(0, resting.length - IDLE_MAX))) {
       void this.#forget(key, one);
     }
   }
 
-  async #forget(sessionKey: string, place: Place): Promise<void> {
+  async #forget(sessionKey: string, place: SessionState): Promise<void> {
     if (place.turns > 0) return;
     place.idle?.cancel();
     const closing = this.#unseat(sessionKey, place);
-    // A turn that comes now waits until the old program is gone.
+    // A new turn waits until the old program is gone.
     place.busy = place.busy.then(() => closing);
     await closing;
-    if (place.turns === 0 && place.seat === undefined && this.#places.get(sessionKey) === place) {
-      this.#places.delete(sessionKey);
+    if (place.turns === 0 && place.seat === undefined && this.#sessions.get(sessionKey) === place) {
+      this.#sessions.delete(sessionKey);
     }
   }
 
-  /** Ends every program. To be called when no turn is taken any more. */
+  /** Stops every program. Call it when no more turns are taken. */
   async close(): Promise<void> {
     this.#closed = true;
-    const places = [...this.#places];
-    this.#places.clear();
+    const places = [...this.#sessions];
+    this.#sessions.clear();
     await Promise.all(
       places.map(async ([sessionKey, place]) => {
         place.idle?.cancel();
@@ -312,7 +314,7 @@ function failed(error: string, { agentId, contextTokens }: AcpTurnArgs): TurnEnd
   return { kind: "error", code: "run_failed", error: text, usage: ZERO_USAGE, contextTokens };
 }
 
-/** A turn that an earlier attempt ended, and whose end was not stored with it. */
+/** Returns the end of a turn that an earlier attempt finished without storing its end. */
 function endBefore({ entries, contextTokens }: AcpTurnArgs): TurnEnd | undefined {
   const last = writtenBy(entries).at(-1);
   if (last?.role !== "assistant" || last.stopReason !== "stop" || toolCallsOf(last).length > 0) return;

@@ -1,7 +1,7 @@
-// Collects one answer of a model while it streams in: its blocks, its tokens, and why it stopped.
-// AN1: a piece of text goes to the listener at once. Nothing costs more for a longer answer.
-// AN2: `over` names the limit that the answer has passed. It is asked after each piece.
-// AN3: a tool call whose arguments are no JSON object is kept as it was written, and marked.
+// Collects one answer of a model while it streams in: its blocks, its tokens, and its stop reason. Each piece
+// of text goes to the listener at once, at a constant cost. `over` is called after each piece and names the
+// limit that the answer has passed. A tool call whose arguments are no JSON object keeps them as written, and
+// is marked.
 
 import { isObject, jsonOf } from "../core/json.ts";
 import { type AssistantMessage, type Usage, ZERO_USAGE } from "../core/message.ts";
@@ -24,15 +24,15 @@ export interface CallPart {
   readonly type: "toolCall";
   id: string;
   name: string;
-  /** The arguments as they were written, parsed once at the end. */
+  /** The pieces of the arguments, parsed once at the end. */
   readonly written: string[];
-  /** The arguments where none were written in pieces. */
+  /** The arguments, if they came whole. */
   whole?: Readonly<Record<string, unknown>> | undefined;
   thoughtSignature?: string | undefined;
 }
 export type Part = TextPart | ThinkingPart | CallPart;
 
-/** Bytes that may come before one adds to the answer: frames, comments, one large event. */
+/** Bytes that may arrive before the answer grows: frames, comments, one large event. */
 const RAW_BYTES_ANYWAY = 1024 * 1024;
 
 export class Answer {
@@ -40,7 +40,7 @@ export class Answer {
   usage: Usage = ZERO_USAGE;
   /** `stop | length | toolUse | error`; undefined until the provider says it. */
   stopReason: string | undefined;
-  /** Whether text was handed out or a tool call has begun. */
+  /** True if text was passed on or a tool call has begun. */
   begun = false;
   readonly #limits: ModelRequest["limits"];
   readonly #onText: (delta: TextDelta) => void;
@@ -55,12 +55,12 @@ export class Answer {
     this.#onText = onText;
   }
 
-  /** Counts bytes off the network. They are forgotten when some add to the answer. */
+  /** Counts received bytes. The count restarts when the answer grows. */
   heard(bytes: number): void {
     this.#rawBytes += bytes;
   }
 
-  /** The limit that is passed, in words. */
+  /** Returns an error for the passed limit. Undefined: none is passed. */
   over(): string | undefined {
     const { maxAnswerBytes, maxAnswerToolCalls } = this.#limits;
     if (this.#bytes > maxAnswerBytes || this.#rawBytes > maxAnswerBytes + RAW_BYTES_ANYWAY)
@@ -99,7 +99,7 @@ export class Answer {
     if (this.counts(delta)) part.written.push(delta);
   }
 
-  /** Its blocks; of some types only, if these are given. */
+  /** Returns its blocks of the given types. Default: all. */
   content(types: readonly Part["type"][] = ["text", "thinking", "toolCall"]): AssistantMessage["content"] {
     const parts = this.parts.filter(({ type }) => types.includes(type));
     return parts.flatMap((part) => {
@@ -108,7 +108,7 @@ export class Answer {
     });
   }
 
-  /** Counts a piece of the answer. False: it is empty. */
+  /** Counts a piece of the answer. Returns false if it is empty. */
   counts(delta: string): boolean {
     this.#rawBytes = 0;
     this.#bytes += Buffer.byteLength(delta);
@@ -119,7 +119,7 @@ export class Answer {
 function passed(what: string, setting: string): string {
   return (
     `the model's answer has more than ${what} (agents.defaults.${setting}, or the agent's own). ` +
-    "The text that had come is kept. Ask for less at once, or raise that setting"
+    "The text received so far is kept. Ask for less at once, or raise that setting"
   );
 }
 
@@ -154,7 +154,7 @@ function argumentsOf({ written, whole }: CallPart): Readonly<Record<string, unkn
   return isObject(read) ? read : { [UNREADABLE_ARGUMENTS]: raw };
 }
 
-/** Local servers report what they like: a value that is no amount counts as none. */
+/** Reads an amount. Local servers report anything: an invalid value counts as 0. */
 export function amount(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
 }
@@ -164,11 +164,11 @@ export interface Tokens {
   readonly output: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
-  /** Those of `cacheWrite` that are kept for an hour. They cost twice the price of input. */
+  /** Part of `cacheWrite` that is kept for an hour, at twice the price of input. */
   readonly cacheWriteLong?: number;
 }
 
-/** Tokens with their price. `rates`: USD a million tokens. */
+/** Computes the cost of tokens. `rates`: USD per million tokens. */
 export function priced(rates: ModelSettings["cost"], tokens: Tokens): Usage {
   const { input, output, cacheRead, cacheWrite, cacheWriteLong = 0 } = tokens;
   const cost = {
@@ -182,7 +182,7 @@ export function priced(rates: ModelSettings["cost"], tokens: Tokens): Usage {
   return { input, output, cacheRead, cacheWrite, totalTokens, cost: { ...cost, total } };
 }
 
-/** The same usage, in which whatever is no amount counts as none. */
+/** Returns the usage with invalid amounts as 0. */
 export function plainUsage(usage: Usage): Usage {
   const input = amount(usage.input);
   const output = amount(usage.output);

@@ -13,7 +13,7 @@ import {
 } from "./answer.ts";
 import type { AnthropicCompat } from "./provider-shapes.ts";
 import type { ServerEvent } from "./sse.ts";
-import { type ProviderModel, type Reader, WireError } from "./wire.ts";
+import { type AnswerReader, type ProviderModel, WireError } from "./wire.ts";
 
 type Json = Record<string, unknown>;
 
@@ -27,7 +27,7 @@ const STOPS: Readonly<Record<string, string>> = {
   tool_use: "toolUse",
 };
 
-/** Events with another name are for later clients. A name may be missing. */
+/** Known events; others are for later clients. A name may be missing. */
 const NAMES = new Set([
   ...["", "error", "message_start", "message_delta", "message_stop"],
   ...["content_block_start", "content_block_delta", "content_block_stop"],
@@ -35,7 +35,7 @@ const NAMES = new Set([
 
 const NO_TOKENS: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0 };
 
-export class AnthropicReader implements Reader {
+export class AnthropicReader implements AnswerReader {
   readonly #model: ProviderModel;
   readonly #answer: Answer;
   readonly #fallbacks: AnthropicCompat["allowedFallbackModels"];
@@ -105,7 +105,7 @@ export class AnthropicReader implements Reader {
     this.#count(message.usage);
   }
 
-  /** Servers leave out of later counts what has not changed. */
+  /** Takes token counts. Later counts omit unchanged values. */
   #count(counts: unknown): void {
     const usage = fieldsOf(counts);
     const now = (value: unknown, before: number): number =>
@@ -128,7 +128,7 @@ export class AnthropicReader implements Reader {
       throw new WireError("Anthropic performed an unsupported mid-output model fallback");
     if (part === undefined) return;
     this.#parts.set(index, this.#answer.open(part));
-    // A block may come whole.
+    // A block may arrive whole.
     if (block.type === "text") this.#answer.addText(part as TextPart, words(block.text));
     if (block.type === "thinking") this.#answer.addThinking(part as ThinkingPart, words(block.thinking));
   }

@@ -1,4 +1,4 @@
-// The format of Anthropic's messages: what is sent. anthropic-reader.ts reads what comes back.
+// Builds requests in the format of Anthropic's messages. anthropic-reader.ts reads the answer.
 
 import type { Message as PiMessage } from "@earendil-works/pi-ai";
 import {
@@ -15,7 +15,7 @@ type Block = Exclude<PiMessage["content"], string>[number];
 
 const VERSION = "2023-06-01";
 const CALL_ID_CHARS_MAX = 64;
-/** Of the output, what thinking must leave for the answer. */
+/** Output tokens that thinking must leave for the answer. */
 const ANSWER_TOKENS_MIN = 1_024;
 const BUDGET_TOKENS_MIN = 1_024;
 const CACHED = { cache_control: { type: "ephemeral" } };
@@ -49,13 +49,13 @@ export const anthropicFormat: Format = async (own, request, answer) => {
   };
 };
 
-/** Whether the model's tools may change in the middle of a conversation: it is told so from the start. */
+/** Returns true if tools may change during the conversation; the request says so from the start. */
 const changesTools = ({ tools }: Prepared, compat: AnthropicCompat): boolean =>
   tools.length > 0 &&
   compat.supportsMidConvoSystemMessages === true &&
   compat.supportsMidConvoToolChanges === true;
 
-/** A header of the settings replaces all of them (wire.ts). */
+/** Returns the beta flags. A header of the settings replaces all of them (wire.ts). */
 function betasOf(ready: Prepared, compat: AnthropicCompat): string[] {
   const betas: string[] = [];
   if (ready.thinking !== undefined && compat.forceAdaptiveThinking !== true)
@@ -67,7 +67,7 @@ function betasOf(ready: Prepared, compat: AnthropicCompat): string[] {
   return betas;
 }
 
-/** How much the answer may hold, and how the model is told to think. */
+/** Returns the output limit and the thinking parameters. */
 function thinkingOf(ready: Prepared, compat: AnthropicCompat): Json {
   const { model, thinking, context } = ready;
   const max_tokens = outputTokens(ready);
@@ -104,7 +104,7 @@ function effortOf({ model, thinking }: Prepared): string {
   return thinking === "low" || thinking === "medium" ? thinking : "high";
 }
 
-/** Told to a model whose tools may change later: without it the first change would empty its cache. */
+/** Sent if tools may change later: without it the first change would invalidate the prompt cache. */
 const LATER_TOOL = {
   name: "__pi_deferred_placeholder__",
   description: "Reserved placeholder. Never available. Never call this.",
@@ -131,7 +131,7 @@ function sentMessages(ready: Prepared, compat: AnthropicCompat): Json[] {
   let results: Json[] | undefined;
   for (const message of ready.messages) {
     if (message.role === "toolResult") {
-      // All results of one answer stand in one message.
+      // All results of one answer go into one message.
       if (results === undefined) {
         results = [];
         sent.push({ role: "user", content: results });

@@ -1,4 +1,4 @@
-// Owns a model port that asks the budgets of its run before each call.
+// A model port that checks the budgets of its run before each call.
 
 import type { Amount, ModelBudget } from "../core/budget.ts";
 import type { Usage } from "../core/message.ts";
@@ -10,14 +10,14 @@ const amountOf = (usage: Usage | undefined): Amount => ({
   cost: usage?.cost.total ?? 0,
 });
 
-/** The request with an answer of at most so many tokens. */
+/** Limits the answer of a request to `maxOutputTokens`. */
 function shortened(request: ModelRequest, maxOutputTokens: number): ModelRequest {
   const { model } = request;
   if (maxOutputTokens >= model.settings.maxOutputTokens) return request;
   return { ...request, model: { ...model, settings: { ...model.settings, maxOutputTokens } } };
 }
 
-/** `spent`: what the run's earlier calls used. */
+/** Returns a port that checks `budget`. `spent`: usage of the run's earlier calls. */
 export function budgetedPort(port: ModelPort, budget: ModelBudget, spent: () => Usage): ModelPort {
   return {
     async call(request, onText, signal, log) {

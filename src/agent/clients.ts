@@ -1,4 +1,4 @@
-// Says which client makes a model request: one of ours, or pi-ai.
+// Selects the client of a model request: one of ours, or pi-ai.
 //
 // Ours speak `openai-completions` and `anthropic-messages` as OpenAI, Anthropic, local servers (Ollama, vLLM,
 // LM Studio, llama.cpp) and other compatible servers take them. pi-ai keeps:
@@ -11,7 +11,7 @@ import { once } from "../core/once.ts";
 import type { ProviderSettings } from "../core/settings.ts";
 import type { Client } from "./wire.ts";
 
-/** Ids of providers, and parts of addresses, that pi-ai gives a dialect to. */
+/** Provider ids and parts of addresses with a dialect in pi-ai. */
 const DIALECT_IDS = new Set([
   ...["ant-ling", "cerebras", "cloudflare-ai-gateway", "cloudflare-workers-ai", "deepseek", "github-copilot"],
   ...["moonshotai", "moonshotai-cn", "nvidia", "opencode", "opencode-go", "openrouter", "together", "xai"],

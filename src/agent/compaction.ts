@@ -1,8 +1,8 @@
-// Owns making room in a transcript: where it is cut, and the summary that stands for what is cut off.
-// C1: a cut never parts a tool call from its result.
-// C2: history keeps everything: a compaction is one more entry, and nothing is deleted.
-// C3: the summary is made by the model itself, from text alone: no provider's pairing rules apply to it.
-// C4: in that text every line is quoted under who spoke it: nobody is remembered as another.
+// Compacts a transcript: chooses the cut, and makes the summary that replaces the part before it. Nothing is
+// deleted: a compaction is one more entry. The model itself makes the summary, from plain text, so that no
+// provider's rules for calls and results apply.
+// C1: a cut never separates a tool call from its result.
+// C4: in that text every line is quoted under its speaker, so that nobody is remembered as another.
 
 import {
   type Compaction,
@@ -19,16 +19,16 @@ import type { World } from "../world.ts";
 import type { ModelPort, ResolvedModel } from "./model.ts";
 import { estimateTokens, labelOf, liveTranscript, matchResults } from "./view.ts";
 
-/** So that no line of a message passes for another speaker's, and is remembered as theirs. */
+/** Explains the quoting, so that no line of a message passes for another speaker's. */
 const QUOTED = 'Who speaks stands in brackets; every line of a message begins with "| ".';
 
-/** Of the tokens in use or of the window, whichever is smaller, this share stays as it is. */
+/** Share of the used tokens or of the window, whichever is smaller, that is kept unchanged. */
 const KEPT_SHARE = 0.3;
-/** One message's share of the text that is summarised. */
+/** Limit for one message in the text to summarise. */
 const MESSAGE_CHARS_MAX = 4_000;
-/** Of the window, in characters at three a token: what the summary request may hold. */
+/** Size of the summary request relative to the window, at three characters a token. */
 const SUMMARISED_CHARS_PER_WINDOW_TOKEN = 1.5;
-/** A summary request that is too large itself is halved this many times. */
+/** A summary request that is too large is halved at most this many times. */
 const HALVINGS_MAX = 3;
 
 const SUMMARY_SYSTEM = [
@@ -55,13 +55,13 @@ export type CompactionOutcome =
   | { readonly kind: "failed"; readonly error: string }
   | { readonly kind: "aborted" };
 
-/** The first message that is kept, and those before it; undefined when nothing can be cut off. */
+/** The first kept message, and those before it. */
 export interface Cut {
   readonly older: readonly Message[];
   readonly firstKeptId: string;
 }
 
-/** Finds the cut that keeps about `keptTokens` of the newest messages, at least one. */
+/** Returns the cut that keeps about `keptTokens` of the newest messages, at least one. Undefined: none. */
 export function planCut(messages: readonly Message[], keptTokens: number): Cut | undefined {
   let wanted = messages.length - 1;
   let tokens = wanted < 0 ? 0 : estimateTokens(messages[wanted] as Message);
@@ -78,7 +78,7 @@ export function planCut(messages: readonly Message[], keptTokens: number): Cut |
     : { older: messages.slice(0, at), firstKeptId: first.id };
 }
 
-/** Places (but the very start) where a cut parts no call from its result, in rising order. */
+/** Returns the positions, except the start, at which a cut separates no call from its result. */
 function legalCuts(messages: readonly Message[]): number[] {
   const placeOf = new Map(messages.map((message, at) => [message, at]));
   const parted = new Set<number>();
@@ -93,7 +93,7 @@ function legalCuts(messages: readonly Message[]): number[] {
     .filter((at) => at > 0 && !parted.has(at) && messages[at]?.role !== "toolResult");
 }
 
-/** Summarises the older part of `entries` and returns the entry to append. */
+/** Summarises the older part of `entries`. Returns the entry to append. */
 export async function compact(request: CompactionRequest): Promise<CompactionOutcome> {
   const { entries, model, world } = request;
   const { summary, messages } = liveTranscript(entries);
@@ -149,7 +149,7 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
   }
 }
 
-/** The older messages as one text of at most `charsMax`: if need be, a part in the middle is left out. */
+/** Renders the older messages as one text of at most `charsMax`; leaves out the middle if needed. */
 function asText(older: readonly Message[], summary: string | undefined, charsMax: number): string {
   const earlier = summary === undefined ? [] : [`Summary of what came before:\n${summary}`];
   const body = [...earlier, ...older.map(messageText)].join("\n\n");

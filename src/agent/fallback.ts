@@ -1,10 +1,9 @@
-// Owns a model port that asks further models, in their order, when one has failed for good.
-// FB1: what somebody has seen the beginning of is not begun again by another model, and a refusal of a budget
-//      is final.
+// A model port that calls fallback models, in order, when a model has failed for good. An answer whose
+// beginning was shown is not started again with another model, and a refusal of a budget is final.
 
 import type { ModelPort, ResolvedModel } from "./model.ts";
 
-/** `used`: told of each further model that is asked. */
+/** Returns a port with fallbacks. `used`: called with each fallback model that is used. */
 export function fallbackPort(
   port: ModelPort,
   models: readonly ResolvedModel[],
@@ -23,7 +22,7 @@ export function fallbackPort(
         if (outcome.kind !== "failed" || outcome.code !== undefined || shown || signal.aborted) break;
         if (model.ref === request.model.ref) continue;
         const before = outcome.error;
-        log?.warn({ model: model.ref, why: before }, "a fallback model is asked");
+        log?.warn({ model: model.ref, why: before }, "a fallback model is used");
         used(model);
         outcome = await port.call({ ...request, model }, show, signal, log);
         if (outcome.kind === "failed") outcome = { ...outcome, error: `${before}; then ${outcome.error}` };

@@ -1,14 +1,14 @@
-// Takes thinking and tool calls that a model wrote as text out of its answer, before anything else reads it.
-// HA1: the stream and the message of one answer are split alike: its last text is the message's.
-// HA2: a model that once left out the opening tag is held back from then on, until its closing tag or its
-//      end.
-// HA3: a text that was streamed is split once: the message takes over what the stream has found.
+// Removes thinking and tool calls that a model wrote as text from its answer, before anything else reads it.
+// - Stream and message of one answer are split in the same way: the last streamed text is the message's.
+// - The text of a model that once omitted the opening tag is held back from then on, until the closing tag or
+//   the end.
+// - A streamed text is split once: the message reuses the result of the stream.
 
 import { HiddenText, type SplitText, splitHidden, withoutHidden } from "../core/hidden-text.ts";
 import { type TextDelta, withDelta } from "../core/text-delta.ts";
 import type { ModelOutcome, ModelPort, WrittenMessage } from "./model.ts";
 
-/** The visible part of a text that comes in pieces. */
+/** Computes the visible part of a text that arrives in pieces. */
 export class HiddenStream {
   readonly #holds: boolean;
   #split = new HiddenText();
@@ -16,17 +16,17 @@ export class HiddenStream {
   #shownLength = 0;
   #withdrew = false;
 
-  /** `holds`: nothing is shown before a closing tag. */
+  /** `holds`: shows nothing before a closing tag. */
   constructor(holds = false) {
     this.#holds = holds;
   }
 
-  /** A closing tag came that had no opening one. */
+  /** True if a closing tag came without an opening one. */
   get withdrew(): boolean {
     return this.#withdrew;
   }
 
-  /** Undefined: nothing changes for whoever watches. */
+  /** Takes a delta. Returns the visible one. Undefined: nothing visible changed. */
   next(delta: TextDelta): TextDelta | undefined {
     const beginsAnew = delta.offset < this.#heard.length;
     if (beginsAnew) this.#split = new HiddenText();
@@ -40,7 +40,7 @@ export class HiddenStream {
     return { offset, text };
   }
 
-  /** The message's text, split; the stream is over. */
+  /** Ends the stream. Returns the split text of the message. */
   settle(whole: string): SplitText {
     if (whole !== this.#heard) return splitHidden(whole);
     this.#split.end();
@@ -58,7 +58,7 @@ function cleanedOutcome(outcome: ModelOutcome, stream: HiddenStream): ModelOutco
   return { ...outcome, partial: cleaned(outcome.partial) };
 }
 
-/** The port without what its models hide in their text. */
+/** Wraps a port so that its answers contain no hidden text. */
 export function withoutHiddenText(port: ModelPort): ModelPort {
   const withdrew = new Set<string>();
   return {

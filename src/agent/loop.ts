@@ -1,11 +1,11 @@
-// Owns one agent turn: model call, tool calls, and again, until a final text. Knows no sessions, no sockets.
-// L1: every message is appended before anything follows from it, so a crash loses at most the step under way.
-// L2: the same turn over the same entries goes on where it stopped: what was appended is never made again.
-// L3: how the turn ended is read off what was appended, live and after a crash alike.
+// Runs one agent turn: model call, tool calls, and again, until a final text. Knows no sessions, no sockets.
+// L1: every message is appended before anything follows from it, so a crash loses at most the current step.
+// L2: the same turn over the same entries resumes where it stopped: an appended message is never made again.
+// L3: the end of the turn is computed from the appended messages, live and after a crash alike.
 // L4: after an abort nothing more is appended, and the turn settles at once.
-// L5: what somebody says meanwhile is read between two steps: once every call is answered, before the model
-//     is asked again.
-// A throw of `append`, `callTool` or `steered` (the run was taken away, or a bug) is not caught here.
+// L5: messages that arrive meanwhile are read between two steps: after every call is answered, before the
+//     next model call.
+// A throw of `append`, `callTool` or `steered` (the run was lost, or a bug) is not caught here.
 
 import type { ModelBudget } from "../core/budget.ts";
 import {
@@ -40,39 +40,39 @@ import {
 
 export interface TurnArgs {
   readonly runId: string;
-  /** Finds the provider's prompt cache again; default: the run's id. */
+  /** Key of the provider's prompt cache. Default: the run's id. */
   readonly sessionId?: string;
   readonly system: string;
   readonly model: ResolvedModel;
-  /** Asked in this order when the model has failed for good. Default: none. */
+  /** Fallback models, used in this order when the model has failed for good. Default: none. */
   readonly fallbackModels?: readonly ResolvedModel[];
-  /** Told of each of them that is asked. */
+  /** Called with each fallback model that is used. */
   onFallback?(model: ResolvedModel): void;
   readonly thinking: ThinkingLevel;
-  /** The transcript, this run's input included and, after a crash, what the run already wrote. */
+  /** The transcript, with this run's input and, after a crash, the run's earlier entries. */
   readonly entries: readonly Entry[];
   readonly tools: readonly ToolSpec[];
-  /** Also those that are not offered, for calls that an earlier attempt made. Default: `tools`. */
+  /** All tools, also those not offered, for calls of an earlier attempt. Default: `tools`. */
   readonly everyTool?: readonly ToolSpec[];
-  /** Durable before it returns. Returns the entry as it is stored. Throws if the run was taken away. */
+  /** Stores an entry before it returns. Returns the stored entry. Throws if the run was lost. */
   append(entry: Entry): Promise<Entry>;
   callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
-  /** What somebody said meanwhile: asked before each model call, and durable already. Default: nothing. */
+  /** Returns the next stored message that arrived meanwhile. Called before each model call. Default: none. */
   steered?(): Promise<Entry | undefined>;
-  /** The text of the assistant message being written, as it comes. */
+  /** Called with the streamed text of the assistant message. */
   onText(delta: TextDelta): void;
   onTool(event: ToolEvent): void;
-  /** Told before each further try of a model call that failed. Absent: nobody watches. */
+  /** Called before each retry of a model call. Default: none. */
   onRetry?(retry: ModelRetry): void;
   readonly signal: AbortSignal;
   /** From 1; counts claims of the run. */
   readonly attempt: number;
   readonly port: ModelPort;
   readonly world: World;
-  /** Model calls of one run, those of earlier attempts included. */
+  /** Limit of model calls of one run, with those of earlier attempts. */
   readonly maxModelCalls: number;
   readonly limits: AnswerLimits;
-  /** Asked before each model call. Absent: nothing limits what they use. */
+  /** Checked before each model call. Absent: no budget. */
   readonly budget?: ModelBudget | undefined;
 }
 
@@ -82,29 +82,29 @@ export type TurnEnd =
       readonly kind: "error";
       readonly code: "run_failed" | FailureCode;
       readonly error: string;
-      /** What the run had written last. */
+      /** The last text of the run. */
       readonly text?: string;
       readonly usage: Usage;
       readonly contextTokens: number;
     }
-  /** `partial`: what was being written when the abort came; the caller decides whether to keep it. */
+  /** `partial`: the unfinished message at the abort; the caller decides whether to keep it. */
   | { readonly kind: "aborted"; readonly usage: Usage; readonly partial?: WrittenMessage };
 
 const GO_ON = "Send another message to go on from here, or raise that setting.";
-/** Room is made once the context fills this share of the window. */
+/** Share of the window at which the transcript is compacted. */
 const FULL_SHARE = 0.85;
 
-/** What a turn knows beside its arguments; grows as entries are appended. */
+/** The state of a turn; grows as entries are appended. */
 interface Progress {
   readonly entries: Entry[];
   usage: Usage;
   contextTokens: number;
   steps: number;
-  /** A compaction since the last message of the model: another one would gain nothing. */
+  /** True after a compaction since the model's last message: another one would gain nothing. */
   compacted: boolean;
 }
 
-/** Runs the turn to its end, or from where an earlier attempt left it. */
+/** Runs the turn to its end, from the start or where an earlier attempt stopped. */
 export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
   const progress = startOf(given);
   const { budget } = given;
@@ -191,8 +191,8 @@ function contextOf(message: Message): number {
 }
 
 /**
- * What this run wrote, and what it was told meanwhile: it begins with its input, and nothing of another run
- * is appended while it lives.
+ * Returns the messages of this run, and those that arrived meanwhile. They start with its input; no other run
+ * appends while it lives.
  */
 function ownMessages(entries: readonly Entry[]): Message[] {
   const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
@@ -204,7 +204,7 @@ function isWritten(message: Message): message is AssistantMessage {
   return message.role === "assistant" && message.stopReason !== "injected";
 }
 
-/** The model's last message; an aborted one doesn't count, because the turn that wrote it begins afresh. */
+/** Returns the model's last message. An aborted one doesn't count: its turn is repeated. */
 function lastWritten(own: readonly Message[]): AssistantMessage | undefined {
   const last = own.findLast(isWritten);
   return last?.stopReason === "aborted" ? undefined : last;
@@ -215,7 +215,7 @@ function answeredPlaces(entries: readonly Entry[], message: AssistantMessage): S
   return new Set(matchResults(messages).get(message)?.keys() ?? []);
 }
 
-/** How the turn ended with this message; undefined: it goes on. */
+/** Returns the end of the turn with this message. Undefined: it continues. */
 function endOf(message: AssistantMessage, model: ResolvedModel, progress: Progress): TurnEnd | undefined {
   if (message.stopReason === "error") {
     const error = message.errorMessage ?? `${model.ref} failed without saying why`;
@@ -256,7 +256,7 @@ function aborted(progress: Progress, partial?: WrittenMessage): TurnEnd {
   return { kind: "aborted", usage: progress.usage, ...(partial === undefined ? {} : { partial }) };
 }
 
-/** Gives the message its id, and every tool call an id that no other call of the message has. */
+/** Gives the message an id, and every tool call an id that is unique in the message. */
 function adopted(world: World, message: WrittenMessage): AssistantMessage {
   const used = new Set<string>();
   let place = 0;
@@ -271,7 +271,7 @@ function adopted(world: World, message: WrittenMessage): AssistantMessage {
   return { ...message, id: world.ids.orderedUuid(), content };
 }
 
-/** One model call, with room made before it when the window is nearly full, or after it was too full. */
+/** Calls the model; compacts before it if the window is nearly full, or after it if it was too full. */
 async function callModel(
   args: TurnArgs,
   progress: Progress,
@@ -281,7 +281,7 @@ async function callModel(
   if (!progress.compacted && estimate(args, progress.entries) > model.settings.contextWindow * FULL_SHARE) {
     const made = await makeRoom(args, progress, append);
     if (made === "aborted") return { kind: "aborted" };
-    // Failing to make room early is no failure yet: the provider may still accept the request.
+    // A failed early compaction is no failure yet: the provider may still accept the request.
     if (made !== "done")
       args.world.log.warn({ model: model.ref, why: made }, "older messages could not be summarised");
   }
@@ -316,7 +316,7 @@ function tooLarge(model: ResolvedModel, why: string, error: string): ModelOutcom
   return { kind: "overflow", error: `the conversation no longer fits ${window}: ${why}. ${error}` };
 }
 
-/** "done", "aborted", or why no room could be made. */
+/** Compacts the transcript. Returns "done", "aborted", or the reason of a failure. */
 async function makeRoom(
   args: TurnArgs,
   progress: Progress,
@@ -334,7 +334,7 @@ async function makeRoom(
   return "done";
 }
 
-/** Tokens of the next request: what the provider counted last, plus a guess for what came since. */
+/** Estimates the tokens of the next request: the provider's last count, plus a guess for newer entries. */
 function estimate(args: TurnArgs, entries: readonly Entry[]): number {
   const { messages } = liveTranscript(entries);
   const counted = lastCounted(entries, messages);

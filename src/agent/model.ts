@@ -1,6 +1,6 @@
-// Owns what the agent loop asks of a model, and which models there are.
-// M1: a failure of the model is a value (`ModelOutcome`); a port throws only on a bug.
-// M2: this file imports no provider code, so that naming a model costs nothing at start.
+// Defines the model port of the agent loop, and resolves model names. A failure of a model is a value
+// (`ModelOutcome`); a port throws only on a bug. This file imports no provider code, so that naming a model
+// costs nothing at start.
 
 import type { BudgetState } from "../core/budget.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
@@ -18,9 +18,9 @@ import type { TextDelta } from "../core/text-delta.ts";
 import type { ToolSpec } from "../core/tool.ts";
 import type { Log } from "../world.ts";
 
-/** A model that can be called: one of a configured provider, or the built-in offline one. */
+/** A callable model: one of a configured provider, or the built-in offline one. */
 export type ResolvedModel = {
-  /** `<provider>/<model>`, as settings and people write it. */
+  /** `<provider>/<model>`, as in the settings. */
   readonly ref: string;
   readonly settings: ModelSettings;
 } & ({ readonly kind: "offline" } | { readonly kind: "provider"; readonly provider: ProviderSettings });
@@ -28,33 +28,33 @@ export type ResolvedModel = {
 export interface ModelRequest {
   readonly model: ResolvedModel;
   readonly system: string;
-  /** The transcript as it is stored; the port makes of it what its provider accepts. */
+  /** The stored transcript; the port converts it for its provider. */
   readonly entries: readonly Entry[];
   readonly tools: readonly ToolSpec[];
   readonly thinking: ThinkingLevel;
-  /** Lets a provider find its prompt cache again. */
+  /** Key of the provider's prompt cache. */
   readonly sessionId: string;
-  /** Past one of them the answer is not read on. */
+  /** Limits at which reading the answer stops. */
   readonly limits: Pick<AnswerLimits, "maxAnswerBytes" | "maxAnswerToolCalls">;
-  /** Told before each further try of this call. Absent: nobody watches. */
+  /** Called before each retry of this call. Default: none. */
   readonly onRetry?: ((retry: ModelRetry) => void) | undefined;
 }
 
-/** Marks a tool call whose arguments weren't a JSON object; its value is what the model wrote. */
+/** Marks a tool call whose arguments weren't a JSON object; its value is the model's text. */
 export const UNREADABLE_ARGUMENTS = "_unreadable_arguments";
 
 export type BudgetCode = BudgetState["code"];
-/** Why a call failed for good, other than by its provider. */
+/** Reason of a final failure that the provider did not cause. */
 export type FailureCode = BudgetCode | "answer_too_large";
 
-/** What a model wrote, before the loop gives it an id. */
+/** A model's message, before the loop gives it an id. */
 export type WrittenMessage = Omit<AssistantMessage, "id">;
 
 export type ModelOutcome =
   | { readonly kind: "message"; readonly message: WrittenMessage }
   /** The request is larger than the model's context window. */
   | { readonly kind: "overflow"; readonly error: string }
-  /** Retries are used up or senseless. `partial`: text that was already handed to `onText`. */
+  /** Retries are used up or useless. `partial`: text that `onText` already got. */
   | {
       readonly kind: "failed";
       readonly error: string;
@@ -66,32 +66,32 @@ export type ModelOutcome =
 
 export interface ModelPort {
   /**
-   * Calls the model once and waits for its whole message. `onText` gets its text as it comes. Settles within
+   * Calls the model once and waits for its whole message. `onText` gets its streamed text. Settles within
    * 100 ms of an abort, whatever the provider's client does.
    */
   call(
     request: ModelRequest,
     onText: (delta: TextDelta) => void,
     signal: AbortSignal,
-    /** Of the run that calls. Default: the port's own. */
+    /** The run's log. Default: the port's own. */
     log?: Log,
   ): Promise<ModelOutcome>;
 }
 
-/** Usage of one call, as the provider reported it. */
+/** Returns the usage of one call, as the provider reported it. */
 export function usageOf(outcome: ModelOutcome): Usage | undefined {
   if (outcome.kind === "message") return outcome.message.usage;
   return outcome.kind === "overflow" ? undefined : outcome.partial?.usage;
 }
 
-/** What a call of a model came to, for whoever counts. */
+/** The outcome of a model call, for metrics. */
 export interface ModelCall {
   /** `<provider>/<model>` */
   readonly ref: string;
   readonly outcome: ModelOutcome["kind"];
-  /** From the request to the whole message, further tries included. */
+  /** From the request to the whole message, with retries. */
   readonly ms: number;
-  /** What it cost; absent where nothing was written. */
+  /** Its usage. Absent: nothing was written. */
   readonly usage?: Usage;
 }
 
@@ -112,7 +112,7 @@ const OFFLINE: ResolvedModel = {
   },
 };
 
-/** Every model that a session may be set to: the configured ones, then the offline one. */
+/** Returns every model that a session may use: the configured ones, then the offline one. */
 export function listModels(providers: readonly ProviderSettings[]): ResolvedModel[] {
   const configured = providers.flatMap((provider) =>
     provider.models.map(
@@ -127,10 +127,10 @@ export function listModels(providers: readonly ProviderSettings[]): ResolvedMode
   return [...configured, OFFLINE];
 }
 
-/** At most this many names stand in the error for an unknown model. */
+/** Limit of names in the error for an unknown model. */
 const NAMES_MAX = 30;
 
-/** The full name of a model, `<provider>/<model>`, from any name that it may have. */
+/** Returns the full name of a model, `<provider>/<model>`, for any of its names. */
 export function fullModelName(providers: readonly ProviderSettings[], name: string): Result<string> {
   const found = resolveModel(providers, name);
   return found.ok ? ok(found.value.ref) : found;

@@ -1,5 +1,5 @@
-// The `reasoning_details` of OpenAI-compatible routers: thinking that has to be sent back as it came. They
-// are kept in the signature of the thinking block, as pi-ai keeps them.
+// The `reasoning_details` of OpenAI-compatible routers: thinking that must be sent back unchanged. They are
+// kept in the signature of the thinking block, like pi-ai does.
 
 import { isObject, jsonOf } from "../core/json.ts";
 
@@ -8,7 +8,7 @@ type Json = Record<string, unknown>;
 const isTextOrAbsent = (value: unknown): boolean =>
   value === undefined || value === null || typeof value === "string";
 
-/** The field of a detail that holds its text, by the detail's type. */
+/** The text field of a detail, by the detail's type. */
 const TEXT_OF: Readonly<Record<string, string>> = {
   "reasoning.text": "text",
   "reasoning.summary": "summary",
@@ -29,7 +29,7 @@ function isDetail(value: unknown): value is Json {
   );
 }
 
-/** Adds the details of a chunk: neighbouring pieces of text become one detail. */
+/** Adds the details of a chunk. Adjacent pieces of text become one detail. */
 export function addDetails(details: Json[], more: readonly unknown[]): void {
   for (const detail of more.filter(isDetail)) {
     const last = details.at(-1);
@@ -51,7 +51,7 @@ function detailsIn(signature: string | undefined): Json[] | undefined {
   return Array.isArray(read) && read.length > 0 && read.every(isDetail) ? read : undefined;
 }
 
-/** The details to send back: those of the first thinking block that has some. */
+/** Returns the details to send back: those of the first thinking block with details. */
 export function keptDetails(signatures: readonly (string | undefined)[]): Json[] | undefined {
   return signatures.map(detailsIn).find((details) => details !== undefined);
 }

@@ -1,5 +1,5 @@
-// The format of OpenAI's chat completions, as OpenAI and compatible servers speak it. Servers with a dialect
-// of their own are left to pi-ai (clients.ts).
+// The format of OpenAI's chat completions, for OpenAI and compatible servers. Servers with a dialect use
+// pi-ai (clients.ts).
 
 import type { Message as PiMessage } from "@earendil-works/pi-ai";
 import { shortHash } from "@earendil-works/pi-ai/utils/hash";
@@ -7,7 +7,7 @@ import { fieldsOf, isObject, jsonOf } from "../core/json.ts";
 import { type Answer, amount, type CallPart, priced, type TextPart, type ThinkingPart } from "./answer.ts";
 import { addDetails, keptDetails } from "./openai-reasoning.ts";
 import type { ServerEvent } from "./sse.ts";
-import { type Format, keyFor, type ProviderModel, type Reader, WireError } from "./wire.ts";
+import { type AnswerReader, type Format, keyFor, type ProviderModel, WireError } from "./wire.ts";
 import { outputTokens, prepared, whole } from "./wire-messages.ts";
 
 type Json = Record<string, unknown>;
@@ -39,7 +39,7 @@ export const openAiFormat: Format = async (own, request, answer) => {
       store: false,
       max_completion_tokens: outputTokens(ready),
       ...(tools.length > 0 || hasCalls ? { tools: tools.map(sentTool) } : {}),
-      // Levels above the highest that every server knows are for models that pi-ai's catalogue names.
+      // Higher levels than those that every server knows are for models in pi-ai's catalogue.
       ...(thinking === undefined
         ? {}
         : { reasoning_effort: thinking === "xhigh" || thinking === "max" ? "high" : thinking }),
@@ -50,7 +50,7 @@ export const openAiFormat: Format = async (own, request, answer) => {
 
 const cacheKey = (sessionId: string): string => Array.from(sessionId).slice(0, CACHE_KEY_CHARS_MAX).join("");
 
-/** Ids of the Responses API are two ids with a bar between them, and too long here. */
+/** Shortens ids of the Responses API: two ids with a bar in between, which are too long here. */
 function callId(id: string, providerId: string): string {
   const barAt = id.indexOf("|");
   if (barAt < 0) return providerId === "openai" ? id.slice(0, CALL_ID_CHARS_MAX) : id;
@@ -77,7 +77,7 @@ function sentTool({
 
 function sentMessages(messages: readonly PiMessage[], takesImages: boolean): Json[] {
   const sent: Json[] = [];
-  /** Pictures of tool results wait for the last result of their turn: a result itself holds only text. */
+  /** Pictures of tool results, sent after the turn's last result: a result itself holds only text. */
   let pictures: Json[] = [];
   messages.forEach((message, at) => {
     if (message.role === "user") {
@@ -112,7 +112,7 @@ const REASONING_FIELDS = ["reasoning_content", "reasoning", "reasoning_text"] as
 const isReasoningField = (name: unknown): name is string =>
   (REASONING_FIELDS as readonly unknown[]).includes(name);
 
-/** Nothing, where a message has neither text nor calls: servers refuse such a message. */
+/** Returns the messages to send; none for a message without text and calls, which servers refuse. */
 function sentAnswer(content: Extract<PiMessage, { role: "assistant" }>["content"]): Json[] {
   const texts = content.flatMap((block) =>
     block.type === "text" && block.text.trim() !== "" ? [whole(block.text)] : [],
@@ -147,7 +147,7 @@ const STOPS: Readonly<Record<string, string>> = {
   tool_calls: "toolUse",
 };
 
-class OpenAiReader implements Reader {
+class OpenAiReader implements AnswerReader {
   readonly #model: ProviderModel;
   readonly #answer: Answer;
   #text: TextPart | undefined;
@@ -192,7 +192,7 @@ class OpenAiReader implements Reader {
       this.#text ??= this.#answer.open({ type: "text", text: "" });
       this.#answer.addText(this.#text, content);
     }
-    // Some servers send the same thought in two of these fields.
+    // Some servers send the same thinking in two of these fields.
     const field = REASONING_FIELDS.find((one) => typeof delta[one] === "string" && delta[one] !== "");
     if (field !== undefined) this.#answer.addThinking(this.#thought(field), String(delta[field]));
     for (const call of Array.isArray(calls) ? calls : []) {
@@ -212,7 +212,7 @@ class OpenAiReader implements Reader {
     return this.#thinking;
   }
 
-  /** The id and the name of a call may come with its first piece or with a later one. */
+  /** Takes a piece of a call. Its id and name may come with the first piece or a later one. */
   #call(piece: Json): void {
     const index = typeof piece.index === "number" ? piece.index : undefined;
     const id = typeof piece.id === "string" ? piece.id : "";
@@ -228,7 +228,7 @@ class OpenAiReader implements Reader {
   }
 }
 
-/** The message of an error in the stream. Routers put the words of their own provider beside it. */
+/** Returns the message of an error in the stream. Routers add the message of their own provider. */
 function errorIn(error: unknown): string {
   const { message, metadata } = fieldsOf(error);
   const words = typeof message === "string" && message !== "" ? message : JSON.stringify(error);
@@ -236,7 +236,7 @@ function errorIn(error: unknown): string {
   return raw && !words.includes(String(raw)) ? `${words}\n${String(raw)}` : words;
 }
 
-/** Tokens from the cache stand in one of three places, depending on the server. */
+/** Reads the usage. Cached tokens are in one of three fields, depending on the server. */
 function usageOf(usage: Json, { settings }: ProviderModel) {
   const details = fieldsOf(usage.prompt_tokens_details);
   const cacheRead = amount(details.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens);

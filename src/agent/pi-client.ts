@@ -1,5 +1,5 @@
-// Makes a model request through pi-ai: for the APIs and the dialects that our own clients do not speak.
-// PC1: the code of a provider is loaded at its first request.
+// Makes a model request through pi-ai, for APIs and dialects that our own clients do not support. The code of
+// a provider is loaded at its first request.
 
 import { lazyApi } from "@earendil-works/pi-ai/api/lazy";
 import { once } from "../core/once.ts";
@@ -31,7 +31,7 @@ const STREAMS: Record<ProviderApi, PiStreams> = {
 
 export const piClient: Client = async (call) => {
   const { answer, signal } = call;
-  // pi-ai has its own way to end at an abort, and it may be late.
+  // pi-ai may end late after an abort.
   const stream = await untilAborted(open(call), signal);
   if (stream === ABORTED) return;
   const progress = new Progress(answer);
@@ -52,13 +52,13 @@ async function open(call: Call) {
   const known = await piModel(model);
   const messages = piMessages(modelView(request.entries, model), request.system, piTools(request.tools));
   const own = watchedFetch(outgoingFetch("model", provider.baseUrl, provider), call);
-  // Google's client takes no fetch of ours and calls the global one. It takes no key from a header either.
+  // Google's client accepts no custom fetch and calls the global one. It reads no key from a header either.
   const isGoogle = provider.api === "google-generative-ai";
   const apiKey = keyFor(isGoogle ? { ...provider, headers: {} } : provider);
   const stream = () =>
     STREAMS[provider.api].streamSimple(known, messages, {
       ...(apiKey === undefined ? {} : { apiKey }),
-      // Where these carry the key, the clients ask for them here and not in the model.
+      // If these carry the key, the clients expect them here and not in the model.
       headers: { ...provider.headers },
       signal,
       maxRetries: 0,
@@ -72,10 +72,10 @@ async function open(call: Call) {
 
 type StreamEvent = { type: string; contentIndex?: number; delta?: string; partial?: PiMessage };
 
-/** Carries the events of a stream into an answer. */
+/** Copies the events of a stream into an answer. */
 class Progress {
   readonly #answer: Answer;
-  /** By their place in pi-ai's message. */
+  /** Parts by their index in pi-ai's message. */
   readonly #parts = new Map<number, Part>();
   #flatLength = 0;
 
@@ -98,7 +98,7 @@ class Progress {
     block.text = flat(block.text);
   }
 
-  /** Takes the facts that only the finished message has: signatures, names, usage. */
+  /** Takes the data that only the finished message has: signatures, names, usage. */
   settle(message: PiMessage): void {
     const parts = message.content.map((block, at): Part => {
       if (block.type !== "toolCall") return { ...block };

@@ -1,5 +1,5 @@
-// Owns the model port that the engine is given: the offline model, or a provider with retries.
-// T1: retries wait on the world's clock, are bounded (retry.ts), and never follow text that was shown.
+// The engine's model port: the offline model, or a provider with retries. Retries wait on the world's clock,
+// are bounded (retry.ts), and never follow text that was shown.
 
 import { once } from "../core/once.ts";
 import type { World } from "../world.ts";
@@ -11,8 +11,8 @@ import { judge } from "./retry.ts";
 import type { ProviderModel } from "./wire.ts";
 
 /**
- * The port over every model that settings can name. Loads a provider's code at its first call. `called`: told
- * of each call once it has ended.
+ * Opens the port for every model of the settings. Loads a provider's code at its first call. `called`: called
+ * after each model call.
  */
 export function openModelPort(world: World, called: (call: ModelCall) => void = () => {}): ModelPort {
   const offline = rehearsalPort(world);

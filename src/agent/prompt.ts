@@ -1,20 +1,20 @@
-// Owns the system prompt: who the agent is, where it works, what it may use.
-// S1: no time of day and no counters in it, so that a provider's prompt cache holds. The date changes once a
-//     day; it stands behind everything that stays.
-// S2: what the runtime adds for one run comes last and begins with its heading line, alone on its line.
+// Builds the system prompt: the agent's identity, its session and its tools.
+// S1: it has no time of day and no counters, so that a provider's prompt cache stays valid. The date changes
+//     once a day; it comes after everything constant.
+// S2: the runtime's context of one run comes last and starts with its heading, alone on its line.
 
 export interface PromptParts {
   readonly agentId: string;
   readonly agentName?: string;
-  /** The session's key, as its agent knows it. */
+  /** The session's key, in the form that its agent uses. */
   readonly sessionKey: string;
   readonly workspace: string;
   readonly toolNames: readonly string[];
-  /** Of outside servers: which tools this run has to do without, and why. */
+  /** MCP tools that are missing in this run, with reasons. */
   readonly missingTools?: readonly string[];
   /** The operator's own text for this agent. */
   readonly instructions?: string;
-  /** When the run began in this process, and where. Absent: the model is told no date. */
+  /** Start of the run in this process, with the time zone. Absent: the prompt has no date. */
   readonly today?: Today;
   /** Runtime context of this run, heading line first. */
   readonly context?: string;
@@ -22,19 +22,19 @@ export interface PromptParts {
 
 export interface Today {
   readonly atMs: number;
-  /** As IANA names it: `Europe/Berlin`. */
+  /** IANA name, like `Europe/Berlin`. */
   readonly timeZone: string;
 }
 
-/** Time zones differ from UTC by multiples of this, so that within one of them the date stays the same. */
+/** Time zones differ from UTC by multiples of this, so the date is constant within such a span. */
 const QUARTER_HOUR_MS = 15 * 60_000;
 
 let lastDate = { key: "", text: "" };
 
-/** The date without the time of day: "Saturday, 2026-11-21 (time zone Europe/Berlin)". */
+/** Returns the date without the time: "Saturday, 2026-11-21 (time zone Europe/Berlin)". */
 function dateText({ atMs, timeZone }: Today): string {
   const key = `${Math.floor(atMs / QUARTER_HOUR_MS)} ${timeZone}`;
-  // A formatter costs more than all the rest of a prompt.
+  // Creating a formatter costs more than the rest of the prompt.
   if (lastDate.key !== key) lastDate = { key, text: formattedDate(atMs, timeZone) };
   return lastDate.text;
 }
@@ -79,7 +79,8 @@ export function buildSystemPrompt(parts: PromptParts): string {
   ];
   const own = instructions?.trim();
   if (own !== undefined && own !== "") lines.push("", own);
-  // It changes more often than the instructions: behind them, so that a prompt cache holds up to here.
+  // Changes more often than the instructions, so it comes after them to keep the prompt cache valid up to
+  // here.
   if (missingTools.length > 0) lines.push("", "Missing in this run:", ...missingTools);
   if (today !== undefined) lines.push("", `Date at the start of this run: ${dateText(today)}.`);
   const extra = context?.trim();

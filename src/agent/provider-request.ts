@@ -1,6 +1,6 @@
-// Owns one request to a provider: our shapes in, one try, our shapes out. clients.ts says who makes it.
-// P1: provider code is loaded at the first request, never when this file is imported.
-// P2: an abort settles the request at once, also where the provider's client ignores its signal.
+// Makes one request to a provider, without retries, in our own message types. clients.ts selects the client.
+// Provider code is loaded at the first request, never when this file is imported.
+// P2: an abort settles the request at once, even if the provider's client ignores its signal.
 
 import { isContextOverflow } from "@earendil-works/pi-ai/utils/overflow";
 import { isRetryableAssistantError } from "@earendil-works/pi-ai/utils/retry";
@@ -21,22 +21,21 @@ const ERROR_CHARS_MAX = 2_000;
 export type RequestOutcome =
   | { readonly kind: "message"; readonly message: WrittenMessage }
   | { readonly kind: "aborted"; readonly partial?: WrittenMessage }
-  /** The answer passed a limit, and was not read on. */
+  /** The answer passed a limit, and reading stopped. */
   | { readonly kind: "too large"; readonly error: string; readonly partial?: WrittenMessage }
   | { readonly kind: "failed"; readonly failure: RequestFailure; readonly partial?: WrittenMessage };
 
-/** A reason that is there already: without one each abort makes an error with its stack. */
+/** A prepared abort reason: without it each abort creates an error with a stack. */
 const OVER = new Error("the request is over");
 
-/** Before the JSON of an error its status may stand. */
+/** The status may precede the JSON of an error. */
 const STATUS_CHARS_MAX = 80;
 
-/** Words of HTTP clients for a closed connection. They tell people nothing more. */
+/** Messages of HTTP clients for a closed connection; they carry no further information. */
 const CUT = /^(terminated|aborted|other side closed|premature close|socket hang up)\.?$/i;
 
 /**
- * Makes one try. `onText` gets the text as it comes; nothing is retried here. Tests give a `client` to
- * compare one with another.
+ * Makes one try. `onText` gets the streamed text. Tests pass a `client` to compare clients.
  */
 export async function requestOnce(
   world: World,
@@ -56,9 +55,9 @@ export async function requestOnce(
     answer.heard(bytes);
     if (answer.over() !== undefined) stop.abort(OVER);
   };
-  const asked: Asked = { world, model, seen, answer };
+  const asked: RequestFacts = { world, model, seen, answer };
   try {
-    // Loading a provider's code takes its time, too: the abort doesn't wait for it.
+    // Loading a provider's code takes time, too: an abort doesn't wait for it.
     const call = { world, model, request, answer, seen, signal: watch, heard };
     const failure = await untilAborted(client(call), watch).then(() => undefined, expected);
     const partial = partialOf(asked);
@@ -68,11 +67,11 @@ export async function requestOnce(
     if (failure !== undefined) return failed(asked, failure.message, partial);
     if (stop.signal.aborted) {
       const setting = `models.providers.${model.provider.id}.idleTimeoutSeconds`;
-      const error = `no byte came for ${model.provider.idleTimeoutSeconds} s (${setting}): connection closed`;
+      const error = `no data for ${model.provider.idleTimeoutSeconds} s (${setting}): connection closed`;
       return failed(asked, error, partial);
     }
     const message = written(asked);
-    // Some servers cut an input that is too large in silence, and then write nothing.
+    // Some servers silently cut an input that is too large, and then write nothing.
     const isCut = !answer.begun && isContextOverflow(message as PiMessage, model.settings.contextWindow);
     if (isCut) return failed(asked, `stopped with ${message.stopReason}`, undefined, message);
     return { kind: "message", message };
@@ -87,14 +86,14 @@ const clientOf = (model: ProviderModel): Client => {
   return async (call) => (await loadClient(kind))(call);
 };
 
-/** A failure of the request; anything else is a bug. */
+/** Returns the failure of a request. Throws any other error: it is a bug. */
 function expected(error: unknown): WireError {
   if (error instanceof WireError) return error;
   throw error;
 }
 
-/** The facts about a request, complete once its client has settled. */
-interface Asked {
+/** Facts about a request, complete once its client has settled. */
+interface RequestFacts {
   readonly world: World;
   readonly model: ProviderModel;
   readonly seen: Seen;
@@ -121,14 +120,14 @@ function watchSilence(
   };
 }
 
-/** The call ends here: what a person may have seen is kept, and no call of a tool is made. */
+/** Returns the outcome for an answer over a limit: keeps the visible text, drops tool calls. */
 function tooLarge(error: string, partial: WrittenMessage | undefined): RequestOutcome {
   if (partial === undefined) return { kind: "too large", error };
   const named = { stopReason: "error", errorMessage: error, errorCode: "answer_too_large" } as const;
   return { kind: "too large", error, partial: { ...partial, ...named } };
 }
 
-function written({ world, model, answer }: Asked): WrittenMessage {
+function written({ world, model, answer }: RequestFacts): WrittenMessage {
   return {
     role: "assistant",
     content: answer.content(),
@@ -141,15 +140,15 @@ function written({ world, model, answer }: Asked): WrittenMessage {
   };
 }
 
-/** What a person may have seen of a message that was never finished: its text, without the calls. */
-function partialOf(asked: Asked): WrittenMessage | undefined {
+/** Returns the visible part of an unfinished message: its text, without the calls. */
+function partialOf(asked: RequestFacts): WrittenMessage | undefined {
   const content = asked.answer.content(["text"]);
   if (content.every((block) => block.type !== "text" || block.text.trim() === "")) return undefined;
   return { ...written(asked), content, stopReason: "aborted" };
 }
 
 function failed(
-  { model, seen, answer }: Asked,
+  { model, seen, answer }: RequestFacts,
   text: string,
   partial: WrittenMessage | undefined,
   end: Partial<WrittenMessage> = { stopReason: "error" },
@@ -172,7 +171,7 @@ function failed(
   return { kind: "failed", failure, ...(named === undefined ? {} : { partial: named }) };
 }
 
-/** An error as a sentence: the provider's own message without the JSON around it. */
+/** Returns an error as a sentence: the provider's message without the JSON around it. */
 function wordsFor({ provider }: ProviderModel, seen: Seen, hasBegun: boolean, text: string): string {
   if (seen.redirectedTo !== undefined) {
     const advice = `Set models.providers.${provider.id}.baseUrl to the final address`;
@@ -192,7 +191,7 @@ function wordsFor({ provider }: ProviderModel, seen: Seen, hasBegun: boolean, te
   return `the answer broke off before its end${isCut ? "" : ` (${text})`}. Send another message to go on`;
 }
 
-/** The message of an error that is JSON, with or without a status before it. */
+/** Returns the message in a JSON error, with or without a status before it. */
 function messageIn(text: string): string | undefined {
   const start = text.indexOf("{");
   if (start === -1 || start > STATUS_CHARS_MAX) return undefined;
@@ -203,7 +202,7 @@ function messageIn(text: string): string | undefined {
   return messageIn(message) ?? message.trim();
 }
 
-/** Google's client reports a refusal as the JSON body only. */
+/** Finds the status in the text: Google's client reports a refusal as the JSON body only. */
 function statusInText(text: string): number | undefined {
   const found = /^\s*\{\s*"error"\s*:\s*\{[\s\S]*?"code"\s*:\s*(\d{3})\b/.exec(text);
   return found?.[1] === undefined ? undefined : Number(found[1]);
@@ -212,7 +211,7 @@ function statusInText(text: string): number | undefined {
 const KEY_CHARS_MIN = 8;
 const KEY_HEADER = /auth|key|token|secret|cookie/i;
 
-/** A provider may quote the key that it refuses. */
+/** Removes keys from an error: a provider may quote the key that it refuses. */
 function withoutKeys(text: string, { apiKey = "", headers }: ProviderModel["provider"]): string {
   const inHeaders = Object.entries(headers)
     .filter(([name]) => KEY_HEADER.test(name))

@@ -1,5 +1,5 @@
-// Owns the translation of our models, messages and tools into those of pi-ai.
-// The shapes are nearly the same by design: a transcript is pi's message format plus ids and provenance.
+// Converts our models, messages and tools to those of pi-ai. The types are nearly the same by design: a
+// transcript is pi's message format plus ids and provenance.
 
 import type {
   AnthropicMessagesCompat,
@@ -25,7 +25,7 @@ type Known = Pick<PiModel<Api>, "compat" | "thinkingLevelMap">;
 type Catalogue = readonly PiModel<Api>[];
 
 const CATALOGUES: Record<ProviderApi, () => Promise<Catalogue>> = {
-  // pi-ai names models of OpenAI for the other API only.
+  // pi-ai lists OpenAI's models for the other API only.
   "openai-completions": async () => [],
   "openai-responses": async () =>
     Object.values((await import("@earendil-works/pi-ai/providers/openai.models")).OPENAI_MODELS),
@@ -35,10 +35,10 @@ const CATALOGUES: Record<ProviderApi, () => Promise<Catalogue>> = {
     Object.values((await import("@earendil-works/pi-ai/providers/google.models")).GOOGLE_MODELS),
 };
 
-/** What was found already, by API and name: as many as the settings name. */
+/** Cache by API and name; bounded by the number of models in the settings. */
 const KNOWN = new Map<string, Known>();
 
-/** What is known of a model by its name beyond its settings: how it is told to think. */
+/** Returns what pi-ai knows of a model beyond its settings: its thinking parameters. */
 async function known(api: ProviderApi, id: string): Promise<Known> {
   const place = `${api} ${id}`;
   const before = KNOWN.get(place);
@@ -97,7 +97,7 @@ function piMessage(message: Message): PiAnyMessage {
       return {
         ...rest,
         content: [...message.content] as PiAssistant["content"],
-        // A message that an operator injected was finished, as far as a provider is concerned.
+        // For a provider, a message that an operator injected counts as finished.
         stopReason: isPiStop(message.stopReason) ? message.stopReason : "stop",
       };
     }

@@ -1,4 +1,4 @@
-// Owns how the offline model puts things: tool results, answers, announcements. Pure text in, text out.
+// Words the offline model's texts: tool results, answers, announcements. Pure text in, text out.
 
 import { isObject, jsonOf } from "../core/json.ts";
 import type { NamedSession } from "./rehearsal-sentences.ts";
@@ -9,7 +9,7 @@ const SHORT_CHARS_MAX = 160;
 const RAW_CHARS_MAX = 1_500;
 const ROWS_MAX = 20;
 
-/** A text on one line, cut to what can stand inside a sentence. */
+/** Returns a text on one line, cut to fit into a sentence. */
 function short(text: string): string {
   const line = text.trim().replace(/\s+/g, " ");
   return line.length > SHORT_CHARS_MAX ? `${line.slice(0, SHORT_CHARS_MAX - 1).toWellFormed()}…` : line;
@@ -31,13 +31,13 @@ export function isFailure(json: ToolJson): boolean {
   return json.status === "error" || json.status === "forbidden";
 }
 
-/** The result of a tool as a JSON object; a result in other words stands under `text`. */
+/** Parses a tool result as a JSON object; a plain text is returned as `text`. */
 export function readResult(text: string): ToolJson {
   const value = jsonOf(text);
   return isObject(value) ? value : { text };
 }
 
-/** The key of the session in a `sessions_list` result that is labelled or called `name`. */
+/** Returns the key of the session with this label or name in a `sessions_list` result. */
 export function keyLabelled(json: ToolJson, name: string): string | undefined {
   const wanted = name.toLowerCase();
   const row = rows(json, "sessions").find((one) =>
@@ -46,7 +46,7 @@ export function keyLabelled(json: ToolJson, name: string): string | undefined {
   return row === undefined ? undefined : str(row, "key");
 }
 
-/** Says what a tool answered. `about`: the session that the sentence named. */
+/** Words a tool's answer. `about`: the session that the sentence named. */
 export function phrase(tool: string, json: ToolJson, about?: NamedSession): string {
   const name = about?.name ?? "it";
   if (tool === "sessions_send") return phraseSend(json, name);
@@ -133,7 +133,7 @@ function phraseSubagents(json: ToolJson): string {
   });
 }
 
-/** Says how many of several jobs were taken on, and why others were not: each reason once. */
+/** Words how many jobs were started, and why others were not: each reason once. */
 export function phraseJobs(results: readonly ToolJson[]): string {
   const refused = results.filter(isFailure);
   const started = `Started ${count(results.length - refused.length, "sub-agent")}.`;
@@ -143,7 +143,7 @@ export function phraseJobs(results: readonly ToolJson[]): string {
     : [`${started} ${refused.length} could not be started:`, ...reasons].join("\n");
 }
 
-/** One sentence about the announcement of a sub-agent. */
+/** Words the announcement of a sub-agent in one sentence. */
 export function phraseAnnounced(text: string): string {
   const status = /^Status: (\w+)$/m.exec(text)?.[1] ?? "unknown";
   const result = /^Result:([\s\S]*?)^Notes:/m.exec(text)?.[1] ?? text;
@@ -172,7 +172,7 @@ function raw(json: ToolJson): string {
 
 const GREETING = /^(?:hi|hello|hey|ping|good (?:morning|evening|day)|thanks?|thank you|ok|okay)\b/i;
 
-/** Small talk: nothing that another step should go on about. */
+/** Returns true for small talk, which needs no further step. */
 export function isSmallTalk(text: string): boolean {
   return GREETING.test(text.trim()) && text.trim().length < 40;
 }
@@ -180,15 +180,15 @@ export function isSmallTalk(text: string): boolean {
 const REPORTED =
   /^(?:I could not|I see|I have no|Sent to|Started |A sub-agent |\S+ (?:answered|has not answered|finished))/;
 
-/** Text in which this model reports a result or a failure: there is nothing in it to discuss. */
+/** Returns true for a report of a result or a failure, which needs no discussion. */
 export function isReport(text: string): boolean {
   return text.trim().length < 40 || REPORTED.test(text.trim());
 }
 
-/** Not a piece of a date, an id or a path. */
+/** A calculation that is not a part of a date, an id or a path. */
 const SUM = /(?<![\w./-])(-?\d+(?:\.\d+)?)\s*([+\-*/x×])\s*(-?\d+(?:\.\d+)?)(?![\w/-])/;
 
-/** A sum of two numbers in a question, worked out. */
+/** Computes the calculation in a question. */
 export function calculated(question: string): string | undefined {
   const found = SUM.exec(question);
   if (found === null) return undefined;
@@ -205,9 +205,9 @@ const RECIPES = [
   "look at the last time it went wrong, fix that cause first, and agree on one number that shows progress.",
 ];
 
-/** A short answer to a question, by recipe: this model knows no facts, and says so. */
+/** Returns a short answer by a recipe: this model knows no facts, and says so. */
 export function opinion(question: string): string {
-  // The last sentence holds the question; what stands before it is courtesy.
+  // The last sentence is the question; the text before it is courtesy.
   const last =
     question
       .trim()
@@ -226,7 +226,7 @@ export function announcement(request: string, latestReply: string): string {
   return `Another session asked: "${short(request)}". The outcome: ${short(latestReply)}`;
 }
 
-/** What the offline model can do, given its tools. */
+/** Returns a list of the sentences that the offline model understands, given its tools. */
 export function helpText(toolNames: readonly string[]): string {
   const can = (tool: string, sentence: string): string[] =>
     toolNames.includes(tool) ? [`- ${sentence}`] : [];

@@ -1,11 +1,11 @@
-// Owns the plain sentences that the offline model understands, and what each one asks for.
-// H1: the same sentence always reads the same; what isn't understood is undefined, never a guess.
-// H2: reading takes time linear in the text, whoever wrote it.
+// Parses the plain sentences that the offline model understands. The same sentence always has the same
+// meaning; an unknown one is undefined, never a guess.
+// H2: parsing takes time linear in the text, also for hostile text.
 
-/** A session as a sentence names it. `guessed`: a bare word, read as an agent until that turns out wrong. */
+/** A session in a sentence. `guessed`: a bare word, taken for an agent until that turns out wrong. */
 export interface NamedSession {
   readonly name: string;
-  /** Absent for a quoted name: that is a label. */
+  /** Absent for a quoted name, which is a label. */
   readonly key?: string;
   readonly guessed: boolean;
 }
@@ -27,22 +27,22 @@ export type Intent =
   | { readonly kind: "who" }
   | { readonly kind: "help" };
 
-/** A wait longer than this is cut, so that a typo doesn't hold a lane for days. */
+/** Limit of a wait, so that a typo doesn't block a lane for days. */
 const WAIT_SECONDS_MAX = 3_600;
 const ASK_SECONDS_DEFAULT = 30;
 const HISTORY_LIMIT = 10;
-/** Sub-agents that one sentence may start. */
+/** Limit of sub-agents in one sentence. */
 const JOBS_MAX = 50;
-/** A longer list of names is no list of names. */
+/** A longer text is not a list of names. */
 const NAMES_CHARS_MAX = 2_000;
 
 const NAME = `"[^"]+"|[^\\s",]+`;
 const NAMES = new RegExp(`^(?:${NAME})(?:(?:\\s*,\\s*|\\s+and\\s+)(?:${NAME}))*$`, "i");
 const ONE_NAME = new RegExp(NAME, "g");
 
-type Reader = (found: RegExpExecArray, ownAgentId: string) => Intent | undefined;
+type SentenceParser = (found: RegExpExecArray, ownAgentId: string) => Intent | undefined;
 
-const SENTENCES: readonly (readonly [RegExp, Reader])[] = [
+const SENTENCES: readonly (readonly [RegExp, SentenceParser])[] = [
   [/^(?:help|what can you do)\W*$/i, () => ({ kind: "help" })],
   [/^who are you\W*$/i, () => ({ kind: "who" })],
   [/^say\s+([\s\S]+)$/i, (found) => ({ kind: "say", text: part(found, 1) })],
@@ -95,7 +95,7 @@ const SENTENCES: readonly (readonly [RegExp, Reader])[] = [
   ],
 ];
 
-/** Reads one sentence of somebody who talks to agent `ownAgentId`. */
+/** Parses one sentence to agent `ownAgentId`. */
 export function readSentence(text: string, ownAgentId: string): Intent | undefined {
   const sentence = text
     .trim()
@@ -130,7 +130,7 @@ function agentNamed(name: string | undefined): { agentId?: string } {
   return name === undefined ? {} : { agentId: name.toLowerCase() };
 }
 
-/** Every job has its number as its label, and in its task wherever `{n}` stands. */
+/** Returns the jobs. Each has its number as its label, and in place of `{n}` in its task. */
 function readJobs(count: number, agent: string | undefined, task: string): Intent {
   if (count < 1 || count > JOBS_MAX) {
     return { kind: "say", text: `I start 1 to ${JOBS_MAX} sub-agents at once, not ${count}.` };

@@ -1,7 +1,7 @@
-// Owns the offline model `offline/rehearsal`: a model port that needs no key and no network.
-// O1: deterministic: the same request is always answered with the same message.
-// O2: what it does, it does with real tool calls through the same loop as any other model.
-// O3: it knows its step by the runtime's heading line in the system prompt, never by words in a message.
+// The offline model `offline/rehearsal`: a model port that needs no key and no network. It acts by real tool
+// calls through the same loop as any other model.
+// O1: it is deterministic: the same request always gets the same message.
+// O3: it finds its step by the runtime's heading in the system prompt, never by the text of a message.
 
 import {
   type Message,
@@ -41,7 +41,7 @@ import {
 import { type Intent, type NamedSession, readSentence } from "./rehearsal-sentences.ts";
 import { estimateTextTokens, estimateTokens, liveTranscript, matchResults } from "./view.ts";
 
-/** What the model does next. */
+/** The model's next action. */
 type Act =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "calls"; readonly calls: readonly Call[] }
@@ -52,17 +52,17 @@ interface Call {
   readonly args: Readonly<Record<string, unknown>>;
 }
 
-/** A call of this turn that has its result. */
+/** A call of this turn with its result. */
 interface Done extends Call {
   readonly json: ToolJson;
 }
 
-/** What the model sees of its situation. */
+/** The model's view of its situation. */
 interface Scene {
   readonly input: string;
-  /** Where the input came from, if not from a person. */
+  /** Origin of the input, if not from a person. */
   readonly source?: Provenance;
-  /** Nobody has said anything in this session before. */
+  /** True for the first message of the session. */
   readonly isFirst: boolean;
   readonly done: readonly Done[];
   readonly toolNames: readonly string[];
@@ -95,7 +95,7 @@ export function rehearsalPort(world: World): ModelPort {
   };
 }
 
-/** The text in a few pieces. */
+/** Splits the text into a few pieces. */
 function piecesOf(text: string): string[] {
   const words = text.split(/(?<=\s)/);
   const size = Math.max(1, Math.ceil(words.length / CHUNKS));
@@ -190,7 +190,7 @@ function answer(scene: Scene): string {
   return calculated(scene.input) ?? opinion(scene.input);
 }
 
-/** One question back, one answer to it, then silence: every exchange ends. */
+/** Asks one question back, answers one, then stays silent, so that every exchange ends. */
 function replyStep(scene: Scene): string {
   const turn = Number(/^This is reply turn (\d+) /m.exec(scene.system)?.[1] ?? "3");
   if (turn === 1) return isReport(scene.input) ? "REPLY_SKIP" : followUp();
@@ -205,21 +205,21 @@ function announceStep(lines: readonly string[]): string {
   return idle ? "ANNOUNCE_SKIP" : announcement(request, latest);
 }
 
-/** A sub-agent does its task; later messages are results of its own sub-agents, or somebody's questions. */
+/** Does a sub-agent's task; later messages are results of its own sub-agents, or questions. */
 function subagentStep(scene: Scene): Act {
   if (isAnnouncement(scene) && !scene.isFirst) return say(phraseAnnounced(scene.input));
-  // The runtime lists the files that came with a task behind it.
+  // The runtime lists the attached files after the task.
   const [task = ""] = scene.input.split("\n\nFiles in .parley/");
   const intent = readSentence(task, scene.agentId);
   return intent === undefined ? say(answer({ ...scene, input: task })) : perform(scene, intent);
 }
 
-/** What a sub-agent of this session announced to it; in a sub-agent the first such message is its task. */
+/** Returns true for an announcement of a sub-agent; in a sub-agent the first such message is its task. */
 function isAnnouncement({ source }: Scene): boolean {
   return source?.kind === "inter_session" && source.sourceTool === "sessions_spawn";
 }
 
-/** The announce step of a sub-agent. */
+/** Answers the announce step of a sub-agent. */
 function jobStep(lines: readonly string[]): string {
   const result = quotedAfter(lines, "Your result so far:");
   const nothing = "the task is done, and there is nothing to show for it.";
@@ -252,7 +252,7 @@ function perform(scene: Scene, intent: Intent): Act {
       return intent.targets.length === 1 ? performOne(scene, intent) : performMany(scene, intent);
     case "wait": {
       const next = intent.next === undefined ? say("done") : perform(scene, intent.next);
-      // With results at hand the wait is over: it came before the first call.
+      // The wait came before the first call, so with results present it is over.
       const flat = next.kind === "wait" ? next.next : next;
       return scene.done.length > 0 ? flat : { kind: "wait", ms: intent.seconds * 1000, next: flat };
     }
@@ -282,7 +282,7 @@ function callFor(intent: SessionIntent, target: NamedSession): Call {
   return { name: intent.tool, args: { ...where, ...intent.args } };
 }
 
-/** A fan-out: one call each, side by side. */
+/** Calls several sessions in parallel. */
 function performMany(scene: Scene, intent: SessionIntent): Act {
   const { targets, tool } = intent;
   if (scene.done.length === 0) {
@@ -292,7 +292,7 @@ function performMany(scene: Scene, intent: SessionIntent): Act {
   return say(scene.done.map((done, at) => phrase(tool, done.json, targets[at])).join("\n"));
 }
 
-/** One session: tried as it was named, and if nobody answers to that, looked up by its label. */
+/** Calls one session by the given name; if there is none, looks it up by its label. */
 function performOne(scene: Scene, intent: SessionIntent): Act {
   const { tool } = intent;
   const target = intent.targets[0] as NamedSession;

@@ -1,26 +1,26 @@
-// Owns the verdict on a failed model request: too large, worth another try (and when), or final.
-// R1: a request whose text was shown, or whose tool call had begun, is never tried again.
-// R2: a wait that the provider asks for is honoured; one above RETRY_AFTER_MAX_MS makes the failure final.
-//     No wait at all ("0", a date in the past) is no answer to when: the backoff stands.
+// Judges a failed model request: too large, to be retried (and when), or final.
+// R1: a request whose text was shown, or whose tool call had begun, is never retried.
+// R2: a wait requested by the provider is honoured; one above RETRY_AFTER_MAX_MS makes the failure final. A
+//     wait of zero ("0", a date in the past) is ignored: the backoff applies.
 
 const BACKOFF_MIN_MS = 500;
 const BACKOFF_MAX_MS = 30_000;
 const RETRY_AFTER_MAX_MS = 5 * 60_000;
 
-/** What is known about a request that failed. */
+/** Facts about a failed request. */
 export interface RequestFailure {
-  /** For people. */
+  /** Message for people. */
   readonly error: string;
-  /** As the provider or its client wrote it. Default: `error`. */
+  /** Text of the provider or its client. Default: `error`. */
   readonly raw?: string;
-  /** HTTP status; absent when no response came. */
+  /** HTTP status. Absent: no response came. */
   readonly status?: number;
   readonly headers?: Headers;
-  /** Text was handed out or a tool call had begun. */
+  /** True if text was passed on or a tool call had begun. */
   readonly begun: boolean;
-  /** The provider's message says that the input is larger than the window. */
+  /** True if the provider's message says that the input is larger than the window. */
   readonly overflow: boolean;
-  /** The provider's message reads like trouble that passes. */
+  /** True if the provider's message suggests a temporary problem. */
   readonly passing: boolean;
 }
 
@@ -29,7 +29,7 @@ export type Verdict =
   | { readonly kind: "final"; readonly error: string }
   | { readonly kind: "retry"; readonly afterMs: number };
 
-/** An account without money answers 429 as well; waiting doesn't help it. */
+/** Providers also answer 429 for an account without credit, where waiting doesn't help. */
 const SPENT = /insufficient_quota|credit balance|billing|out of budget|usage limit reached/i;
 const BROKEN_STREAM = /json|parse|malformed/i;
 const BROKEN_LINE = /ECONN|EPIPE|EAI_AGAIN|ENOTFOUND|socket|network|fetch|terminated|closed|reset|connect/i;
@@ -76,13 +76,13 @@ function isPassing(failure: RequestFailure, hasAskedDelay: boolean): boolean {
   return status === 408 || status === 409 || status === 429 || status >= 500;
 }
 
-/** `retry-after-ms`, `retry-after` in seconds or as a date, or the `retryDelay` in a Google error body. */
+/** Returns the requested wait: `retry-after-ms`, `retry-after`, or `retryDelay` in a Google error body. */
 function askedDelayMs(failure: RequestFailure, nowMs: number): number | undefined {
   const millis = Number.parseFloat(failure.headers?.get("retry-after-ms") ?? "");
   if (millis >= 0) return millis;
   const text = failure.headers?.get("retry-after") ?? "";
   if (/^\s*\d+(\.\d*)?\s*$/.test(text)) return Number.parseFloat(text) * 1000;
-  // A date has a name of a month in it; without, almost any number would read as a year.
+  // A date contains the name of a month; without this check almost any number would parse as a year.
   const dateMs = /[a-z]{3}/i.test(text) ? Date.parse(text) : Number.NaN;
   if (!Number.isNaN(dateMs)) return Math.max(0, dateMs - nowMs);
   const inBody = /"retryDelay"\s*:\s*"([\d.]+)s"/.exec((failure.raw ?? failure.error).replaceAll('\\"', '"'));

@@ -1,6 +1,6 @@
-// Reads server-sent events out of the bytes of a response, at a cost that grows with the bytes alone.
-// SSE1: an event may be split anywhere, also inside a character. Lines end in LF, CRLF or CR.
-// SSE2: only the event that is not complete yet is kept. The caller limits its bytes.
+// Parses server-sent events from the bytes of a response, in linear time. An event may be split anywhere,
+// even inside a character. Lines end in LF, CRLF or CR. Only the incomplete event is kept; the caller limits
+// its size.
 
 import { StringDecoder } from "node:string_decoder";
 
@@ -13,17 +13,17 @@ export interface ServerEvent {
 const SPACE = 0x20;
 const BYTE_ORDER_MARK = "\uFEFF";
 
-/** The value behind the colon of a field. */
+/** Returns the value after the colon of a field. */
 function fieldValue(line: string, colonAt: number): string {
   return line.slice(line.charCodeAt(colonAt + 1) === SPACE ? colonAt + 2 : colonAt + 1);
 }
 
-/** Takes bytes by `feed`, gives events by `next` until it gives none, and is fed again. */
+/** Takes bytes by `feed`; `next` returns events until more bytes are needed. */
 export class EventReader {
   readonly #decoder = new StringDecoder("utf8");
   #text = "";
   #at = 0;
-  /** Pieces of a line that has not ended yet. A list, because adding to it copies nothing. */
+  /** Pieces of the unfinished line. A list, because appending copies nothing. */
   #lineSoFar: string[] = [];
   #isFirst = true;
   #endedInReturn = false;
@@ -34,12 +34,12 @@ export class EventReader {
     this.#take(this.#decoder.write(bytes));
   }
 
-  /** The stream has ended: an event without its empty line counts as complete. */
+  /** Ends the stream: an event without its empty line counts as complete. */
   finish(): void {
     this.#take(`${this.#decoder.end()}\n\n`);
   }
 
-  /** The next complete event. Undefined: more bytes are needed. */
+  /** Returns the next complete event. Undefined: more bytes are needed. */
   next(): ServerEvent | undefined {
     for (;;) {
       const end = this.#text.indexOf("\n", this.#at);

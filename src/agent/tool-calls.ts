@@ -1,13 +1,13 @@
-// Owns answering the tool calls of one assistant message, in a live turn and after a crash.
-// K1: every call gets exactly one result; each result is appended as soon as it is made. Its id is made of
-//     the call, so that a repetition finds the stored one.
-// K2: neighbouring calls of `parallel` tools run side by side; any other call waits for all before it, and
-//     holds up all after it.
+// Answers the tool calls of one assistant message, in a live turn and after a crash.
+// K1: every call gets exactly one result; each result is appended as soon as it exists. Its id is derived
+//     from the call, so that a repetition finds the stored one.
+// K2: adjacent calls of `parallel` tools run in parallel; any other call waits for all before it, and blocks
+//     all after it.
 // K3: after a crash, a call that may have begun runs again only if its tool is idempotent; otherwise its
-//     result says that the outcome is unknown. By K2 a call behind an unanswered group hasn't begun: it runs.
-//     A tool that is not offered any more is asked all the same: it knows what became of its call.
-// K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered, not run; the
-//     answer has the form of a tool's own failure.
+//     result says that the outcome is unknown. By K2 a call after an unanswered group hasn't begun: it runs.
+//     A tool that is no longer offered is called, too: it knows the outcome of its call.
+// K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered without running;
+//     the answer has the form of a tool's failure.
 
 import { type Failure, fail, toolFailure } from "../core/errors.ts";
 import {
@@ -33,7 +33,7 @@ const OUTCOME_UNKNOWN = fail(
   { hint: "It was not run again; check before you repeat it." },
 );
 
-/** What the loop tells live listeners about a tool call. */
+/** An event about a tool call for live listeners. */
 export interface ToolEvent {
   readonly phase: "start" | "end";
   readonly callId: string;
@@ -48,12 +48,12 @@ export interface ToolPort {
   readonly runId: string;
   readonly attempt: number;
   readonly tools: readonly ToolSpec[];
-  /** Also those that are not offered: an earlier attempt may have called one of them. */
+  /** All tools, also those not offered: an earlier attempt may have called one of them. */
   readonly everyTool: readonly ToolSpec[];
-  /** UTF-8 bytes of one result; what is beyond is cut. */
+  /** Limit of one result in UTF-8 bytes; the rest is cut. */
   readonly maxResultBytes: number;
   readonly world: World;
-  /** Returns the entry as it is stored: of a call that had a result already, that result. */
+  /** Returns the stored entry: the earlier result if the call already had one. */
   append(entry: Entry): Promise<Entry>;
   callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
   onTool(event: ToolEvent): void;
@@ -66,8 +66,8 @@ interface PlannedCall {
 }
 
 /**
- * Answers the calls of `message` that have no result in `answered` (by the call's place). `resumed`: an
- * earlier attempt may have begun some of them. False when the abort came first.
+ * Answers the calls of `message` that have no result in `answered` (by the call's index). `resumed`: an
+ * earlier attempt may have begun some of them. Returns false if the abort came first.
  */
 export async function answerCalls(
   port: ToolPort,
@@ -88,9 +88,8 @@ export async function answerCalls(
 }
 
 /**
- * Does `work` for neighbouring calls at once. If one throws, the others are stopped and awaited before the
- * throw leaves this function: whoever takes the turn up again must not meet a result that is still being
- * stored.
+ * Does `work` for adjacent calls in parallel. If one throws, the others are stopped and awaited before the
+ * throw leaves this function, so that a resumed turn does not meet a result that is still being stored.
  */
 async function allOf(
   calls: readonly PlannedCall[],
@@ -153,7 +152,7 @@ async function answer(
   port.onTool({ phase: "end", callId, name: call.name, isError, result: textOf(stored), atMs: now() });
 }
 
-/** Why a call is answered without being run; undefined: it runs. */
+/** Returns why a call is answered without running. Undefined: it runs. */
 function refusalOf(
   message: AssistantMessage,
   planned: PlannedCall,
@@ -180,7 +179,7 @@ function refusalOf(
   return mayHaveBegun && !spec.idempotent ? OUTCOME_UNKNOWN : undefined;
 }
 
-/** A result within its limit; what is cut off is said. */
+/** Cuts a result to its limit, with a note. */
 function bounded(outcome: ToolOutcome, maxBytes: number): ToolOutcome {
   const { text, details } = outcome;
   const bytes = Buffer.byteLength(text);

@@ -1,26 +1,25 @@
-// Owns one tiny call of a model, made to see whether it can be had: the same way as a run's, but once.
-// TM1: it is tried once and ends within the time that is given; nothing of it is stored anywhere.
-// TM2: what it cost is told. A key is in no word of it.
+// Makes one tiny call of a model to test it, like a run's call but without retries. It ends within the given
+// time; nothing is stored. The answer reports the cost, and contains no key.
 
 import type { ProviderSettings, ThinkingLevel } from "../core/settings.ts";
 import type { World } from "../world.ts";
 import { resolveModel } from "./model.ts";
 import { requestOnce } from "./provider-request.ts";
 
-/** The least that every provider takes. */
+/** The smallest value that every provider accepts. */
 const OUTPUT_MAX_TOKENS = 16;
 const ANSWER_MAX_BYTES = 64 * 1024;
 const THINKING: ThinkingLevel = "off";
 
 export interface ModelTrial {
   readonly usable: boolean;
-  /** For people. */
+  /** Message for people. */
   readonly text: string;
 }
 
 const usd = (cost: number): string => (cost > 0 ? `, $${cost.toFixed(6)}` : "");
 
-/** Asks the model that `ref` names for one word. */
+/** Asks the model `ref` for one word. */
 export async function tryModel(
   world: World,
   providers: readonly ProviderSettings[],

@@ -1,11 +1,11 @@
-// Owns what a model is shown of a transcript.
-// V1: tool calls are followed at once by their results, in call order; neither ever stands alone.
-// V2: neighbouring messages of one speaker are merged; the first and the last word are never the assistant's.
-// V3: what belongs to another model (thinking, signatures) and what failed is left out; so is thinking
-//     without a signature, which providers refuse or take for the answer's text.
-// V4: of a compacted transcript, the summary and what follows from `firstKeptId` on.
-// V5: who wrote a message is said where that was not the person at the other end, and again where that person
-//     goes on behind others' words; no line of those others reads like one of the runtime's.
+// Builds the messages that a model gets from a transcript.
+// V1: tool calls are followed at once by their results, in call order; neither appears alone.
+// V2: adjacent messages of one speaker are merged; the first and the last message are never the assistant's.
+// V3: parts of another model (thinking, signatures) and failed parts are left out; so is thinking without a
+//     signature, which providers refuse or take for the answer's text.
+// V4: a compacted transcript is shown as its summary and the messages from `firstKeptId` on.
+// V5: the author of a message is named unless it is the person of the conversation, and again where that
+//     person continues after others; no line of others can read like one of the runtime's.
 
 import { notOurs } from "../core/look-alike.ts";
 import {
@@ -22,7 +22,7 @@ import {
 } from "../core/message.ts";
 import type { ModelRequest, ResolvedModel } from "./model.ts";
 
-/** The part of a transcript that is still in force, and the summary of what came before it. */
+/** The part of a transcript after the last compaction, and the summary of the part before it. */
 export interface LiveTranscript {
   readonly summary?: string;
   readonly messages: readonly Message[];
@@ -43,7 +43,7 @@ export function liveTranscript(entries: readonly Entry[]): LiveTranscript {
 
 const NO_RESULT = "No result was recorded: the run ended before this call did. Its outcome is unknown.";
 
-/** The messages that `model` is sent for `entries`. */
+/** Returns the messages for `model` from `entries`. */
 export function modelView(entries: readonly Entry[], model: ResolvedModel): Message[] {
   const { summary, messages } = liveTranscript(entries);
   const answers = matchResults(messages);
@@ -72,20 +72,20 @@ function summaryText(summary: string): string {
   return `Summary of the conversation so far; the earlier messages were left out to save room.\n\n${summary}`;
 }
 
-/** No message that somebody wrote has it. */
+/** Timestamp of generated notes; no written message has it. */
 const NOTE_TIMESTAMP = 0;
 
 function note(id: string, text: string): UserMessage {
   return { id: `view-${id}`, role: "user", content: [{ type: "text", text }], timestamp: NOTE_TIMESTAMP };
 }
 
-/** Says in its own text block who wrote a message, where that wasn't the person at the other end. */
+/** Adds a text block that names the author of a message, unless it is the person of the conversation. */
 function labelled(message: UserMessage): UserMessage {
   const label = labelOf(message);
   const hasContent = message.content.some((block) => block.type === "image" || block.text.trim() !== "");
   const content = hasContent ? message.content : [{ type: "text" as const, text: "(empty message)" }];
   if (label === undefined) return { ...message, content };
-  // What people write at channels was made plain when it came, and has lines of the runtime's own.
+  // Text from channels was cleaned on arrival, and contains lines of the runtime.
   const isPlain = message.provenance === undefined;
   const plain = content.map((block) =>
     block.type === "text" && !isPlain ? { ...block, text: notOurs(block.text) } : block,
@@ -93,7 +93,7 @@ function labelled(message: UserMessage): UserMessage {
   return { ...message, content: [{ type: "text", text: label }, ...plain] };
 }
 
-/** Who wrote a message, where that was not the person at the other end. */
+/** Returns the author label of a message. Undefined: the person of the conversation. */
 export function labelOf(message: UserMessage): string | undefined {
   const from = message.provenance;
   if (from === undefined)
@@ -110,7 +110,7 @@ export function labelOf(message: UserMessage): string | undefined {
   }
 }
 
-/** What only those are called who are no person. */
+/** Names reserved for authors that are not persons. */
 const NO_PERSON = /^(?:session|cron|hook|node|the person)\b|not from a person/i;
 
 function personName(name: string): string {
@@ -118,18 +118,18 @@ function personName(name: string): string {
   return NO_PERSON.test(plain) ? `somebody called ${JSON.stringify(plain)}` : plain;
 }
 
-/** Names are free words: none may end the label and go on as the runtime. */
+/** Cleans a name: a name is free text, and must not close the label and imitate the runtime. */
 function plainName(name: string): string {
   return name.replace(/[[\]\p{Cc}\u2028\u2029]+/gu, " ").trim();
 }
 
-/** For every assistant message, its results by the place of the call among its calls. */
+/** Returns the results of every assistant message, by the index of the call. */
 export function matchResults(messages: readonly Message[]): Map<Message, Map<number, ToolResultMessage>> {
   const matched = new Map<Message, Map<number, ToolResultMessage>>();
   const open: { message: Message; at: number; id: string }[] = [];
   for (const message of messages) {
     if (message.role === "toolResult") {
-      // A provider may use an id again in a later message: the latest open call is the one that is meant.
+      // A provider may reuse an id in a later message: the latest open call is meant.
       const latest = open.findLast((call) => call.id === message.toolCallId)?.message;
       const index = open.findIndex((call) => call.message === latest && call.id === message.toolCallId);
       const [call] = index < 0 ? [] : open.splice(index, 1);
@@ -156,8 +156,8 @@ function assistantTurn(
   isOver: boolean,
 ): Message[] {
   if (isFailed(message)) {
-    // What a failed call had written was seen by a person, so later turns know it; the turn that
-    // failed itself starts afresh.
+    // A person saw the text of a failed call, so later turns include it; the failed turn itself
+    // starts from the beginning.
     return isOver && textOf(message).trim() !== "" ? [textOnly(message)] : [];
   }
   const own = isOfModel(message, model) ? withoutUnsigned(message) : withoutForeignParts(message);
@@ -194,7 +194,7 @@ function resultFor(
     const base = { id: `view-${id}`, role: "toolResult" as const, timestamp: NOTE_TIMESTAMP };
     return { ...base, toolCallId: id, toolName: call.name, content, isError: true };
   }
-  // One result may fill a quarter of the window: at four characters a token, one for each of its tokens.
+  // One result may fill a quarter of the window: one character per token, at four characters a token.
   const charsMax = Math.max(1_000, model.settings.contextWindow);
   const content = result.content.map((block) =>
     block.type === "text" && block.text.length > charsMax
@@ -222,7 +222,7 @@ function isOfModel(message: AssistantMessage, model: ResolvedModel): boolean {
   );
 }
 
-/** The thinking that a model wrote as text has no signature: sent back, it would read as its answer. */
+/** Removes thinking without a signature: sent back, it would read as the answer. */
 function withoutUnsigned(message: AssistantMessage): AssistantMessage {
   const content = message.content.filter(
     (block) => block.type !== "thinking" || block.thinkingSignature !== undefined,
@@ -244,7 +244,7 @@ function textOnly(message: AssistantMessage): AssistantMessage {
   return { ...rest, content: [{ type: "text", text: textOf(message) }], stopReason: "stop" };
 }
 
-/** Words of a person behind those of others, which would else seem to be theirs (V5). */
+/** Label of a person's text after text of others, which would otherwise seem to be theirs (V5). */
 const PERSON_AGAIN: TextBlock = { type: "text", text: "[from the person in this conversation]" };
 
 const isOfPerson = (message: UserMessage): boolean =>
@@ -271,7 +271,7 @@ function mergeNeighbours(view: readonly Message[]): Message[] {
   return merged;
 }
 
-/** Rough: four characters a token, an image as much as a provider charges for a large one. */
+/** Rough estimate: four characters a token; an image counts like a large one. */
 const CHARS_PER_TOKEN = 4;
 const IMAGE_TOKENS = 1_500;
 
@@ -279,10 +279,10 @@ export function estimateTextTokens(text: string): number {
   return Math.ceil(text.length / CHARS_PER_TOKEN);
 }
 
-/** Every provider makes fewer tokens of a picture. */
+/** Every provider counts fewer tokens for a picture. */
 const IMAGE_TOKENS_MAX = 5_000;
 const TOKENS_PER_MESSAGE = 8;
-/** Rarely has a text more tokens than a third of its bytes, in whichever script. */
+/** In any script a text rarely has more tokens than a third of its bytes. */
 const bytesToTokens = (text: string): number => Math.ceil(Buffer.byteLength(text) / 3);
 
 function mostTokens(message: Message): number {
@@ -294,7 +294,7 @@ function mostTokens(message: Message): number {
   return blocks.reduce((sum, tokens) => sum + tokens, TOKENS_PER_MESSAGE);
 }
 
-/** The place of the last message whose whole context its provider has counted; -1: there is none. */
+/** Returns the index of the last message whose whole context its provider has counted; -1 if none. */
 export function lastCounted(entries: readonly Entry[], messages: readonly Message[]): number {
   const compactedAtMs = entries.findLast(isCompaction)?.timestamp ?? Number.NEGATIVE_INFINITY;
   return messages.findLastIndex(
@@ -302,7 +302,7 @@ export function lastCounted(entries: readonly Entry[], messages: readonly Messag
   );
 }
 
-/** The most tokens that a request sends: what was counted last, and a high guess for the rest. */
+/** Returns an upper bound for a request's tokens: the last count, plus a high guess for the rest. */
 export function inputCeiling({ entries, model, system, tools }: ModelRequest): number {
   const { messages } = liveTranscript(entries);
   const counted = lastCounted(entries, messages);

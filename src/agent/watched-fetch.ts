@@ -1,7 +1,7 @@
-// Owns what is seen of the HTTP of a model request: its status, a refused redirect, each byte of an answer.
-// WF1: a redirect is an error here: world/outgoing.ts follows none for models.
-// WF2: an answer is passed on in small pieces, with a pause for all other work after some milliseconds: the
-//      providers' clients read a piece event by event, copy the rest of it for each, and never pause.
+// Observes the HTTP of a model request: status, refused redirect, received bytes. A redirect is an error:
+// world/outgoing.ts follows none for models. An answer is passed on in small pieces, with a pause for other
+// work after some milliseconds: the providers' clients read a piece event by event, copy the rest of it for
+// each event, and never pause.
 
 import { ReadableStream as NodeStream } from "node:stream/web";
 import { createPaces } from "../core/pace.ts";
@@ -12,7 +12,7 @@ const PIECE_BYTES = 1_024;
 
 type Watched = Pick<Call, "seen" | "world" | "heard">;
 
-/** The same bytes in small pieces, each handed out when it is asked for. */
+/** Splits bytes into small pieces, on demand. */
 async function* piecesOf(
   body: ReadableStream<Uint8Array>,
   heard: Watched["heard"],
@@ -29,7 +29,7 @@ async function* piecesOf(
   }
 }
 
-/** A fetch that tells what comes. */
+/** Wraps a fetch to report what it receives. */
 export function watchedFetch(inner: Fetch, { seen, heard, world }: Watched): Fetch {
   return async (input, init) => {
     const response = await inner(input, init).catch((error: unknown) => {

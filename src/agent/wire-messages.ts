@@ -1,5 +1,5 @@
-// Owns what the request builders of our own clients have in common: the messages for a model, and its limits.
-// pi-ai's helpers without a provider's SDK do it, so that both clients send the same.
+// The common part of our own clients' request builders: the messages for a model, and its limits. It uses
+// those helpers of pi-ai that need no provider's SDK, so that both clients send the same.
 
 import type { Api, Message as PiMessage, Model as PiModel } from "@earendil-works/pi-ai";
 import { clampMaxTokensToContext } from "@earendil-works/pi-ai/api/simple-options";
@@ -18,11 +18,11 @@ export interface Prepared {
   readonly messages: readonly PiMessage[];
   readonly system: string;
   readonly tools: ReturnType<typeof piTools>;
-  /** The level to think at. Undefined: none is asked for. */
+  /** The thinking level. Undefined: none is requested. */
   readonly thinking: Exclude<ModelRequest["thinking"], "off"> | undefined;
 }
 
-/** `callId`: makes a tool call's id of another model one that this API takes. */
+/** Prepares a request. `callId`: converts another model's tool call id to one that this API accepts. */
 export async function prepared(
   own: ProviderModel,
   { entries, system, tools, thinking }: ModelRequest,
@@ -40,11 +40,11 @@ export async function prepared(
 
 const UNPAIRED = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
 
-/** Without halves of characters, which providers refuse. */
+/** Removes lone surrogates, which providers refuse. */
 export function whole(text: string): string {
   return text.isWellFormed() ? text : text.replace(UNPAIRED, "");
 }
 
-/** Tokens that the answer may have: what the settings allow, as far as the context window has room. */
+/** Returns the answer's token limit: that of the settings, reduced to the room in the context window. */
 export const outputTokens = ({ model, context }: Prepared): number =>
   clampMaxTokensToContext(model, context, model.maxTokens);

@@ -1,7 +1,6 @@
-// Makes one HTTP exchange of a model request: sends its body, hands the events of the answer to a reader.
-// WI1: a redirect is an error: none is followed for models.
-// WI2: after some milliseconds of work all other work has its turn.
-// WI3: every expected failure is a `WireError`. Anything else is a bug, and thrown as it is.
+// Makes the HTTP exchange of a model request: sends its body and passes the events of the answer to a reader.
+// A redirect is an error. The work yields after some milliseconds. Every expected failure is a `WireError`;
+// any other error is a bug.
 
 import { createPaces } from "../core/pace.ts";
 import { isConnectTimeout } from "../world/outgoing.ts";
@@ -13,17 +12,17 @@ import { EventReader, type ServerEvent } from "./sse.ts";
 
 export type ProviderModel = Extract<ResolvedModel, { kind: "provider" }>;
 
-/** The HTTP response, for whoever words an error. */
+/** Facts about the HTTP response, for error messages. */
 export interface Seen {
   status?: number;
   headers?: Headers;
   /** The origin that a refused redirect names. */
   redirectedTo?: string;
-  /** No connection stood in time. */
+  /** True if no connection was made in time. */
   notConnected?: boolean;
 }
 
-/** One try of a model request, as every client takes it. */
+/** One try of a model request, the argument of every client. */
 export interface Call {
   readonly world: Pick<World, "clock" | "gather">;
   readonly model: ProviderModel;
@@ -31,7 +30,7 @@ export interface Call {
   readonly answer: Answer;
   readonly seen: Seen;
   readonly signal: AbortSignal;
-  /** Counts bytes that came; the signal may be aborted then. */
+  /** Counts received bytes; may abort the signal. */
   heard(bytes: number): void;
 }
 
@@ -42,25 +41,25 @@ export class WireError extends Error {}
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-/** Makes the request of a call in the format of one API, and a reader of what is answered. */
+/** Builds the request of a call in the format of one API, and a reader of the answer. */
 export type Format = (model: ProviderModel, request: ModelRequest, answer: Answer) => Promise<Wire>;
 
 interface Wire {
-  /** Behind the base URL of the provider. */
+  /** Path after the provider's base URL. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
-  readonly reader: Reader;
+  readonly reader: AnswerReader;
 }
 
-export interface Reader {
-  /** Takes one event. True: it was the last one. */
+export interface AnswerReader {
+  /** Takes one event. Returns true for the last one. */
   take(event: ServerEvent): boolean;
   /** Checks that the answer is complete. */
   end(): void;
 }
 
-/** Between two reads, this long was a turn for all other work. */
+/** A gap of this length between two reads counts as a turn for other work. */
 const TURN_MS = 1;
 const ERROR_BYTES_MAX = 64 * 1024;
 
@@ -78,7 +77,9 @@ export function wireClient(format: Format): Client {
   };
 }
 
-/** The key to send. Local servers need none, but some insist; a header of the settings may carry it. */
+/**
+ * Returns the key to send. Local servers need none, but some insist; a header of the settings may carry it.
+ */
 export function keyFor({ apiKey, headers }: ProviderModel["provider"]): string | undefined {
   if (apiKey !== undefined && apiKey !== "") return apiKey;
   const names = Object.keys(headers).map((name) => name.toLowerCase());
@@ -124,17 +125,17 @@ async function send({ world, model, seen, signal, heard }: Call, wire: Wire): Pr
   throw new WireError(text === "" ? `${status} status code (no body)` : `${status} ${text}`);
 }
 
-/** Hands all events to the reader. False: a limit or the signal ended it. */
+/** Passes all events to the reader. Returns false if a limit or the signal ended it. */
 async function readEvents(
   { world, answer, signal, heard }: Call,
   response: StreamedAnswer,
-  reader: Reader,
+  reader: AnswerReader,
 ): Promise<boolean> {
   const events = new EventReader();
   const { clock } = world;
   const paceOf = createPaces(world);
   let pace = paceOf("with this step");
-  // To ask a signal for each event takes longer than to read some events.
+  // Reading `signal.aborted` for each event takes longer than reading some events.
   let isAborted = signal.aborted;
   signal.addEventListener("abort", () => {
     isAborted = true;
@@ -173,13 +174,13 @@ function wireError(error: unknown): WireError {
   return new WireError(String(words ?? error), { cause: error });
 }
 
-/** The origin of the address to which an answer redirects. */
+/** Returns the origin of the redirect's target. */
 export function originIn(headers: Headers, url: string): string {
   const location = headers.get("location") ?? "";
   return URL.canParse(location, url) ? new URL(location, url).origin : "nowhere";
 }
 
-/** The beginning of the body of an error. */
+/** Reads the beginning of an error's body. */
 async function errorText(response: StreamedAnswer, heard: Call["heard"]): Promise<string> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;

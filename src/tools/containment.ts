@@ -1,6 +1,6 @@
 // The last check before a tool touches files or starts a command.
-// CO1: the tools of a sandboxed session work in its sandbox or fail, whoever calls them and even if the
-//      caller passed no sandbox.
+// CO1: the tools of a sandboxed session work in its sandbox or fail, for every caller and even if the caller
+//      passed no sandbox.
 
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isSandboxed } from "../core/sandbox-policy.ts";

@@ -1,5 +1,5 @@
-// Implements read, write and edit of a workspace's files, in the gateway or contained (file-worker.ts). Which
-// paths they may use is decided in workspace.ts. A result names everything that it leaves out, and how to get
+// Implements read, write and edit of a workspace's files, in the gateway or contained (file-worker.ts).
+// workspace.ts decides which paths they may use. A result names everything that it leaves out, and how to get
 // it. A text is returned exactly as in the file, so that a part of it can be passed to `edit`.
 // F3: git's own files are never written (`.git`, the directory that it points to, hooks): an agent that may
 //     write files but run nothing could otherwise choose what the user's next git command runs.

@@ -23,7 +23,7 @@ test("a prompt is answered: streamed, in the transcript, as the run's reply", as
   expect(last).toMatchObject({ api: "acp", provider: "acp", model: "main", stopReason: "stop" });
 });
 
-test("AT1: a call and its result stand between the texts around them, and are told as they happen", async () => {
+test("AT1: a call and its result are stored between the surrounding texts, and published as they happen", async () => {
   const stage = await openStage();
   expect(await stage.say("tool")).toBe("It says forty-two.");
   expect(await lines(stage)).toEqual([
@@ -42,7 +42,7 @@ test("AT1: a call and its result stand between the texts around them, and are to
   expect((await stage.messages()).at(-1)).toMatchObject({ usage: { input: 10, output: 5, totalTokens: 15 } });
 });
 
-test("AT1: calls that are reported out of order get exactly one result each, behind their message", async () => {
+test("AT1: calls reported out of order get exactly one result each, after their message", async () => {
   const stage = await openStage();
   expect(await stage.say("late")).toBe("at last");
   expect(await lines(stage)).toEqual([
@@ -62,7 +62,7 @@ test("AT1: a call that is never answered is answered when the turn ends", async 
   expect(result).toMatch(/^toolResult never failed: .*without reporting/);
 });
 
-test("thoughts are kept as thinking, and are no part of the reply", async () => {
+test("thoughts are stored as thinking, and are not part of the reply", async () => {
   const stage = await openStage();
   expect(await stage.say("think deeply")).toBe("ok");
   const last = (await stage.messages()).at(-1);
@@ -72,7 +72,7 @@ test("thoughts are kept as thinking, and are no part of the reply", async () => 
   ]);
 });
 
-test("AT5: thinking that an agent wrote as text is in no live text, no reply, and is kept as thinking", async () => {
+test("AT5: thinking written as text is stored as thinking, and is not in live text or reply", async () => {
   const stage = await openStage();
   expect(await stage.say("say <think>a secret</think>Hello")).toBe("Hello");
   expect(JSON.stringify(stage.chats)).not.toContain("secret");
@@ -82,12 +82,12 @@ test("AT5: thinking that an agent wrote as text is in no live text, no reply, an
   ]);
 });
 
-test("a flood of pieces comes out whole", async () => {
+test("a flood of pieces arrives complete", async () => {
   const stage = await openStage();
   expect(await stage.say("flood")).toBe("0123456789".repeat(4_000));
 });
 
-test("the agent keeps its memory: it is introduced once, and told only what it does not know", async () => {
+test("the agent keeps its memory: it is introduced once, and gets only news", async () => {
   const stage = await openStage({ main: { instructions: "Be a good program." } });
   const first = JSON.parse(await stage.say("prompt")) as string[];
   expect(first).toEqual([
@@ -104,7 +104,7 @@ test("the agent keeps its memory: it is introduced once, and told only what it d
   expect(pidsOf(stage.home)).toHaveLength(1);
 });
 
-test("each session has a program and a memory of its own", async () => {
+test("each session has a separate program and memory", async () => {
   const stage = await openStage();
   const { key } = await stage.client.call<{ key: string }>("sessions.create", {
     agentId: "main",
@@ -115,7 +115,7 @@ test("each session has a program and a memory of its own", async () => {
   expect(await lines(stage, key)).toEqual(["user: say b", "assistant: b"]);
 });
 
-test("what it says to have cost is counted once for each run", async () => {
+test("counts the reported cost once for each run", async () => {
   const stage = await openStage();
   await stage.say("spend 0.5");
   await stage.say("spend 0.25");
@@ -146,7 +146,7 @@ test("AC2: an abort ends the run at once and cancels the prompt; the program tak
   expect(pidsOf(stage.home)).toHaveLength(1);
 });
 
-test("AC2: a program that does not let go of a cancelled prompt is killed, and the next turn has a new one", async () => {
+test("AC2: kills a program that does not end a cancelled prompt, and the next turn has a new one", async () => {
   const stage = await openStage();
   const runId = await stage.begin("stuck");
   await stage.logged("waiting");
@@ -170,7 +170,7 @@ test("a run that takes longer than its limit ends as timeout, and its prompt is 
   expect(await stage.say("say on")).toBe("on");
 });
 
-test("AC3: a program that dies in the middle ends the run in words; the next turn has an account of it", async () => {
+test("AC3: a program that dies during a prompt ends the run with an error; the next turn has an account of it", async () => {
   const stage = await openStage();
   expect(await stage.say("die")).toMatch(
     /^error: agent "main": in the middle .*exit code 3.*the engine fell out/,
@@ -188,7 +188,7 @@ test("AC3: a program that dies in the middle ends the run in words; the next tur
   expect(stage.log().filter((line) => line === "prompt die")).toHaveLength(1);
 });
 
-test("what cannot be started is told in words that name the setting", async () => {
+test("a failed start is an error that names the setting", async () => {
   const missing = await openStage({ runtime: { command: ["no-such-program-here"] } });
   expect(await missing.say("say x")).toMatch(/exit code 127; .*runtime\.command/);
   const strange = await openStage({ runtime: { command: [process.execPath, "-e", "console.log('hi')"] } });
@@ -196,7 +196,7 @@ test("what cannot be started is told in words that name the setting", async () =
   const nowhere = await openStage({ runtime: { cwd: "/no/such/folder" } });
   expect(await nowhere.say("say x")).toMatch(/\/no\/such\/folder .*runtime\.cwd/);
   const stranger = await openStage({ env: { ACP_REFUSE: "1" } });
-  expect(await stranger.say("say x")).toMatch(/it wants to be signed in/);
+  expect(await stranger.say("say x")).toMatch(/it requires a sign-in/);
 });
 
 test("AC2: an abort while the program starts ends the run at once, and leaves no program", async () => {
@@ -215,7 +215,7 @@ test("AC2: an abort while the program starts ends the run at once, and leaves no
   );
 });
 
-test("AP2: of the gateway's environment it gets a few plain variables and what its configuration names", async () => {
+test("AP2: gets a few plain variables of the gateway's environment, and those of its configuration", async () => {
   const stage = await openStage({
     environment: { PARLEY_TOKEN: "secret", OPENAI_API_KEY: "secret", LANG: "C" },
   });
@@ -225,7 +225,7 @@ test("AP2: of the gateway's environment it gets a few plain variables and what i
   );
 });
 
-test("AP1, AC4: a planned stop ends every program; one without work goes after its time", async () => {
+test("AP1, AC4: a planned stop ends every program; an idle one ends after its time", async () => {
   const stage = await openStage({ runtime: { idleMinutes: 0 } });
   await stage.say("say a");
   const [first = 0] = pidsOf(stage.home);
@@ -259,7 +259,7 @@ async function question(stage: Stage): Promise<Question> {
   return permissions[0] as Question;
 }
 
-test("PD1: with ask an operator decides, once; an abort takes the question back", async () => {
+test("PD1: with ask an operator decides once; an abort withdraws the request", async () => {
   const stage = await openStage({ runtime: { permissions: "ask" } });
   const runId = await stage.begin("ask");
   const asked = await question(stage);
@@ -276,7 +276,7 @@ test("PD1: with ask an operator decides, once; an abort takes the question back"
   expect(await stage.client.call("permissions.list", {})).toEqual({ permissions: [] });
 });
 
-test("PD1: what nobody answers in its time is denied", async () => {
+test("PD1: a request without an answer in time is denied", async () => {
   const stage = await openStage({ runtime: { permissions: "ask", askSeconds: 1 } });
   expect(await stage.say("ask")).toBe("I was told: no");
 });

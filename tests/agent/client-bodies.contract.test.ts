@@ -184,7 +184,7 @@ test("anthropic-messages: each model of pi-ai's catalogue gets the body and the 
   }
 }, 120_000);
 
-test("each provider of pi-ai's catalogue is left to pi-ai, or gets the same body from us", async () => {
+test("each provider of pi-ai's catalogue uses pi-ai, or gets the same body from our client", async () => {
   const kinds = new Map<string, string>();
   for (const provider of builtinProviders()) {
     for (const { api: spoken, baseUrl, id } of provider.getModels()) {
@@ -221,7 +221,7 @@ test.each([
   expect(clientKind({ ...providerAt(baseUrl, "openai-completions"), api, id })).toBe(kind);
 });
 
-test("Anthropic with the token of a subscription is asked by pi-ai", () => {
+test("Anthropic with a subscription token uses pi-ai", () => {
   const provider = providerAt("https://api.anthropic.com", "anthropic-messages", {
     apiKey: "sk-ant-oat01-x",
   });

@@ -29,28 +29,31 @@ const PROGRAM = `
   console.log(JSON.stringify({ kind, urls }));
 `;
 
-test.each(WIRE_APIS)("%s: no SDK of a provider is loaded, and of pi-ai only what needs none", async (api) => {
-  const server = await startModelServer(() => "ok");
-  const folder = mkdtempSync(join(tmpdir(), "parley-loading-"));
-  cleanup(async () => {
-    rmSync(folder, { recursive: true });
-    await server.close();
-  });
-  const file = join(folder, "program.mjs");
-  writeFileSync(file, PROGRAM);
-  const request = JSON.stringify(requestFor(modelOf(server.provider(api))));
-  const { stdout } = await promisify(execFile)(process.execPath, [file, request]);
-  const { kind, urls } = JSON.parse(stdout.trim()) as { kind: string; urls: string[] };
-  expect(kind).toBe("message");
-  const packages = urls.flatMap((url) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
-  expect(new Set(packages)).toEqual(new Set(["@earendil-works/pi-ai"]));
-  const files = urls.flatMap((url) => /pi-ai\/dist\/(.*)$/.exec(url)?.[1] ?? []).sort();
-  const catalogue = ["model-catalog.js", "providers/anthropic.models.js", "providers/data/anthropic.json"];
-  expect(files).toEqual(
-    [
-      ...["api/simple-options.js", "api/transform-messages.js", "utils/estimate.js", "utils/overflow.js"],
-      ...["utils/retry.js", "utils/text.js", "utils/transcript.js"],
-      ...(api === "anthropic-messages" ? catalogue : ["utils/hash.js"]),
-    ].sort(),
-  );
-});
+test.each(WIRE_APIS)(
+  "%s: loads no provider's SDK, and only those parts of pi-ai that need none",
+  async (api) => {
+    const server = await startModelServer(() => "ok");
+    const folder = mkdtempSync(join(tmpdir(), "parley-loading-"));
+    cleanup(async () => {
+      rmSync(folder, { recursive: true });
+      await server.close();
+    });
+    const file = join(folder, "program.mjs");
+    writeFileSync(file, PROGRAM);
+    const request = JSON.stringify(requestFor(modelOf(server.provider(api))));
+    const { stdout } = await promisify(execFile)(process.execPath, [file, request]);
+    const { kind, urls } = JSON.parse(stdout.trim()) as { kind: string; urls: string[] };
+    expect(kind).toBe("message");
+    const packages = urls.flatMap((url) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
+    expect(new Set(packages)).toEqual(new Set(["@earendil-works/pi-ai"]));
+    const files = urls.flatMap((url) => /pi-ai\/dist\/(.*)$/.exec(url)?.[1] ?? []).sort();
+    const catalogue = ["model-catalog.js", "providers/anthropic.models.js", "providers/data/anthropic.json"];
+    expect(files).toEqual(
+      [
+        ...["api/simple-options.js", "api/transform-messages.js", "utils/estimate.js", "utils/overflow.js"],
+        ...["utils/retry.js", "utils/text.js", "utils/transcript.js"],
+        ...(api === "anthropic-messages" ? catalogue : ["utils/hash.js"]),
+      ].sort(),
+    );
+  },
+);

@@ -53,27 +53,30 @@ function cutUp(text: string, seed: string): Uint8Array[] {
 }
 
 describe.each(WIRE_APIS)("%s", (api) => {
-  test.each(Object.entries(STREAMS[api]))("%s: both clients make the same of it", async (_, text) => {
+  test.each(Object.entries(STREAMS[api]))("%s: both clients return the same answer", async (_, text) => {
     const { ours, pi } = await both(api, streaming(text));
     expect(seenOf(ours)).toEqual(seenOf(pi));
   });
 
-  test.each(Object.entries(STREAMS[api]))("%s: cut anywhere, it is the same answer", async (name, text) => {
-    const whole = await both(api, streaming(text));
-    for (const seed of ["cut-1", "cut-2", "cut-3"]) {
-      server.answer(streaming(...cutUp(text, `${seed} ${name}`)));
-      const cut = await made(CLIENTS[api].ours, requestTo(api));
-      expect({ seed, seen: seenOf(cut) }).toEqual({ seed, seen: seenOf(whole.ours) });
-    }
-  });
+  test.each(Object.entries(STREAMS[api]))(
+    "%s: returns the same answer wherever the stream is split",
+    async (name, text) => {
+      const whole = await both(api, streaming(text));
+      for (const seed of ["cut-1", "cut-2", "cut-3"]) {
+        server.answer(streaming(...cutUp(text, `${seed} ${name}`)));
+        const cut = await made(CLIENTS[api].ours, requestTo(api));
+        expect({ seed, seen: seenOf(cut) }).toEqual({ seed, seen: seenOf(whole.ours) });
+      }
+    },
+  );
 
-  test("a connection cut before its headers is judged alike", async () => {
+  test("both clients judge a connection cut before its headers alike", async () => {
     const { ours, pi } = await both(api, (response) => response.destroy());
     expect(seenOf(ours)).toEqual(seenOf(pi));
   });
 
   const begun = STREAMS[api].text?.slice(0, -200) ?? "";
-  test("a connection cut in an event keeps the text, with both clients", async () => {
+  test("both clients keep the text of a connection cut inside an event", async () => {
     const { ours, pi } = await both(api, async (response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       await new Promise<void>((resolve) => response.write(begun, () => setImmediate(resolve)));

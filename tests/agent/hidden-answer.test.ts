@@ -48,7 +48,7 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test.each(PROVIDER_APIS)("%s: thinking that stood in text is not sent back", async (api) => {
+test.each(PROVIDER_APIS)("%s: does not send back thinking that was in text", async (api) => {
   const { server, turn } = await serve(api, (request) =>
     request.toolResults.length === 0
       ? [text("<think>secret one</think>Looking."), call("t")]
@@ -65,7 +65,7 @@ test.each(PROVIDER_APIS)("%s: thinking that stood in text is not sent back", asy
   expect(sent).not.toContain("secret");
 });
 
-test("a model whose template opens the thinking: its text is withdrawn once, and held back from then on", async () => {
+test("the text of a model whose template opens the thinking is withdrawn once, and held back from then on", async () => {
   const { turn } = await serve("openai-completions", () => [text("secret words first</think>Hi", 9)]);
   const first = turn();
   expect(await first.end).toMatchObject({ kind: "ok", text: "Hi" });
@@ -76,7 +76,7 @@ test("a model whose template opens the thinking: its text is withdrawn once, and
   expect(second.texts.at(-1)).toBe("Hi");
 });
 
-test("a tool call that a model wrote as text reaches nobody, and an answer of nothing else is empty", async () => {
+test("a tool call written as text is removed, and an answer of nothing else is empty", async () => {
   const { turn } = await serve("openai-completions", () => [
     text('<tool_call>\n{"name": "exec", "arguments": {}}\n</tool_call>', 5),
   ]);

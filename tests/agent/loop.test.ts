@@ -165,7 +165,7 @@ test("maxModelCalls ends a turn that never finishes, and the message names the s
   expect(port.requests).toHaveLength(3);
 });
 
-test("fallbackModels are asked in order when a model fails for good, and the message names who answered", async () => {
+test("fallbackModels are used in order when a model fails for good, and the message names the one that answered", async () => {
   const port = scriptedModel((request) =>
     request.model.settings.id === "third" ? "here" : { error: `no ${request.model.settings.id}` },
   );
@@ -348,7 +348,7 @@ test("a summary request that is too long itself is halved, a bounded number of t
   expect(port.requests.length).toBeLessThanOrEqual(6);
 });
 
-test("room is made before the window is full", async () => {
+test("compacts before the window is full", async () => {
   const port = scriptedModel((request) => (request.tools.length === 0 ? "summary" : "end"));
   const more = { model: smallModel(1_000) };
   const turn = startTurn({ port, entries: longTalk(), tools: [toolSpec("t")], more });
@@ -356,7 +356,7 @@ test("room is made before the window is full", async () => {
   expect(rolesOf(turn.entries).slice(-2)).toEqual(["compaction", "assistant"]);
 });
 
-test("room is made early by what the provider counted, and not again for the same tokens", async () => {
+test("compacts early by the provider's count, and not again for the same tokens", async () => {
   const totals = [9_000, 5, 100];
   const port = scriptedModel((request, call) => ({
     text: "x",

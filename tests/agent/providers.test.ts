@@ -341,7 +341,7 @@ test.each(PROVIDER_APIS)("%s: too long a context is reported as overflow, withou
   expect(served.requests).toHaveLength(1);
 });
 
-test.each(PROVIDER_APIS)("%s: a wrong request, a wrong key and an empty purse fail at once", async (api) => {
+test.each(PROVIDER_APIS)("%s: a wrong request, a wrong key and missing credit fail at once", async (api) => {
   const served = await serve(() => "");
   for (const refused of [
     httpError(400, "bad request", {}, "invalid_request_error"),
@@ -476,7 +476,7 @@ test("a connection that stays silent for idleTimeoutSeconds is given up", async 
   expect(await asked.outcome).toMatchObject({ kind: "failed", partial: { content: [{ text: "begun" }] } });
 });
 
-test("silence is counted from the last word, not from the first", async () => {
+test("counts silence from the last byte, not from the first", async () => {
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
   const served = await serve(() => [
     text("a", 1),
@@ -494,7 +494,7 @@ test("silence is counted from the last word, not from the first", async () => {
   expect((await messageOf(asked.outcome)).content).toMatchObject([{ text: "abc" }]);
 });
 
-test("a stream that pauses goes on", async () => {
+test("a stream that pauses continues", async () => {
   let open = (): void => {};
   const gate = new Promise<void>((resolve) => {
     open = resolve;

@@ -96,7 +96,7 @@ test.each([
   expect(calls.map((call) => ({ name: call.name, args: call.arguments }))).toEqual([{ name, args }]);
 });
 
-test("several jobs are calls of one message, numbered in label and task", async () => {
+test("several jobs become calls of one message, numbered in label and task", async () => {
   const { calls, text } = await say("spawn 3 research jobs: say part {n} of {n}");
   expect(calls.map((call) => call.arguments)).toEqual(
     [1, 2, 3].map((n) => ({ task: `say part ${n} of ${n}`, label: `job ${n}`, agentId: "research" })),
@@ -116,7 +116,7 @@ test("more jobs than it starts at once, or none, are refused in words", async ()
   }
 });
 
-test("of several jobs those that were refused are told, each reason once", async () => {
+test("reports the refused ones of several jobs, each reason once", async () => {
   const refusal = { status: "error", code: "too_many_children", error: "maxChildren is 2" };
   const { text } = await say("spawn 4 jobs: say x", {
     answer: (_, at) => (at < 2 ? { status: "accepted" } : refusal),
@@ -160,7 +160,7 @@ test("as a sub-agent it does the task, or answers it", async () => {
   );
 });
 
-test("the list of files behind a task is no part of it", async () => {
+test("the list of files after a task is not part of it", async () => {
   const files =
     "Files in .parley/attachments/ed7fdc6e-a53e-46d0-929a-07846cf1ad57 of your workspace:\n- a.txt";
   const task = (text: string) => turn([spawned(`${text}\n\n${files}`, MAIN.key)], { context: TASK_CONTEXT });
@@ -200,6 +200,6 @@ test("woken with a result it says one sentence, in main and in a sub-agent, and 
   });
 });
 
-test("O3: a text of a person that looks like an announcement is none", async () => {
+test("O3: a person's text that looks like an announcement is not one", async () => {
   expect((await say(ANNOUNCED)).text).toContain("offline rehearsal model");
 });

@@ -104,7 +104,7 @@ test("for another agent, main is the agent of that name", async () => {
   expect(calls[0]?.arguments).toMatchObject({ sessionKey: "agent:main:main" });
 });
 
-test("asking several sends to each, side by side", async () => {
+test("asking several agents sends to each in parallel", async () => {
   const { calls, text } = await say("ask research, writer and critic: hi");
   expect(calls.map((call) => call.arguments.sessionKey)).toEqual([
     "agent:research:main",
@@ -114,7 +114,7 @@ test("asking several sends to each, side by side", async () => {
   expect(text).toBe("research answered: fine\nwriter answered: fine\ncritic answered: fine");
 });
 
-test("a name that no agent answers to is looked up as a label, then tried again", async () => {
+test("looks up the name of a missing agent as a label, then tries again", async () => {
   const answers: Answers = (request) => {
     if (request.name === "sessions_list")
       return { sessions: [{ key: "agent:main:chat:1", label: "helper" }] };
@@ -163,7 +163,7 @@ test("text streams in growing pieces, the last of which is the whole", async () 
   expect(streamed.at(-1)).toBe(text);
 });
 
-test("waiting takes that long on the world's clock, then the rest is done", async () => {
+test("a wait takes its time on the world's clock, then the rest is done", async () => {
   const world = fakeWorld();
   const said = say("wait 3 seconds, then say done", { world });
   expect(await world.timerWithin(10_000)).toBe(3_000);
@@ -237,7 +237,7 @@ test("O1: the same sentence in the same place is answered the same", async () =>
   expect(await say("ask research: why?")).toEqual(one);
 });
 
-test("H2: no text, however long and odd, keeps the model busy", () => {
+test("H2: no text, however long or odd, blocks the model", () => {
   const many = 250_000;
   for (const text of [
     `ask a${" ".repeat(many)}x`,

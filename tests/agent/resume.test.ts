@@ -153,7 +153,7 @@ function zero() {
   return { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 }
 
-test("K3: a tool that is not offered any more is asked what became of its call, and none that has not begun", async () => {
+test("K3: a tool that is no longer offered reports the outcome of its begun call, but does not run a new one", async () => {
   const plan = [["again", "once", "again"]];
   const entries: Entry[] = [userSays("go")];
   const first = counting(plan, entries);
@@ -166,7 +166,7 @@ test("K3: a tool that is not offered any more is asked what became of its call, 
   expect([...second.counts.values()]).toEqual([1]);
 });
 
-test("K3: what may have begun isn't run again, what can't have begun is run", async () => {
+test("K3: a call that may have begun isn't run again; one that can't have begun is run", async () => {
   const entries: Entry[] = [userSays("go")];
   const { counts, setup } = counting([["once", "once"]], entries);
   await expect(startTurn({ ...setup, appendsMax: 1 }).end).rejects.toBeInstanceOf(Crash);
@@ -180,7 +180,7 @@ test("K3: what may have begun isn't run again, what can't have begun is run", as
   expect([...counts.values()]).toEqual([1, 1]);
 });
 
-test("a call keeps its id from attempt to attempt, and is told which attempt it is", async () => {
+test("a call keeps its id in each attempt, and gets the number of the attempt", async () => {
   const entries: Entry[] = [userSays("go")];
   const seen: [string, number][] = [];
   const again = (attempt: number, appendsMax: number): TurnSetup => ({
@@ -207,7 +207,7 @@ test("a call keeps its id from attempt to attempt, and is told which attempt it 
   expect(seen.filter(([id]) => id === third).map(([, attempt]) => attempt)).toEqual([2, 3]);
 });
 
-test("L5, L2: what was said meanwhile is read between two steps, wherever the process dies", async () => {
+test("L5, L2: messages that arrive meanwhile are read between two steps, wherever the process dies", async () => {
   const plan: Plan = [["again"], ["again"]];
   /** Said once, behind the first result: on disk before the turn hears of it. */
   const setupOf = (entries: Entry[], appendsMax: number): TurnSetup => ({

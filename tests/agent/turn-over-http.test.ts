@@ -104,7 +104,7 @@ test("a script can tell agents, sessions and steps apart", async () => {
   expect(await turn.end).toMatchObject({ text: "research main message go" });
 });
 
-test("models are told the date and the time zone, behind all that stays and before the run's context", () => {
+test("the prompt has date and time zone after all constant parts and before the run's context", () => {
   const at = (text: string) => Date.parse(text);
   const parts = {
     agentId: "a",

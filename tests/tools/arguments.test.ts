@@ -70,7 +70,7 @@ test.each(OPTIONAL)(
   },
 );
 
-test("A3: numbers, booleans and words of a list are read however a model spells them", () => {
+test("A3: reads numbers, booleans and enum values in any spelling of a model", () => {
   const schema = {
     type: "object",
     properties: {
@@ -115,7 +115,7 @@ test("A4: one answer names every wrong argument, those over a limit too", async 
   }
 });
 
-test.each(SPECS)("$name names every unknown argument and what it takes", async ({ name, parameters }) => {
+test.each(SPECS)("$name names every unknown argument and its valid ones", async ({ name, parameters }) => {
   const result = await app.call(MAIN, name, { ...GOOD[name], bogusOne: 1, zz: null });
   expect(result).toMatchObject({ status: "error", code: "unknown_argument" });
   expect(result.error).toContain('"bogusOne"');
@@ -136,7 +136,7 @@ test.each(REQUIRED)("$name without $argument says that it is required", async ({
   expect(result.error).toContain(`${argument} is required`);
 });
 
-test.each([null, [], "text", 5])("arguments that are no object (%j) are refused", async (args) => {
+test.each([null, [], "text", 5])("refuses arguments that are not an object (%j)", async (args) => {
   const result = await app.call(MAIN, "sessions_list", args);
   expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
   expect(result.error).toContain("must be one JSON object");
@@ -189,7 +189,7 @@ test.each(OUT_OF_BOUNDS)("%s %j: %s", async (name, args, text) => {
   expect(result.error).toContain(text);
 });
 
-test("a refusal gives each list once: what its words name is not listed again", async () => {
+test("a refusal lists valid values once: a value named in its text is not repeated", async () => {
   const result = await app.call(MAIN, "sessions_history", { sessionKey: "agent:reserch:main" });
   expect(result).toMatchObject({ status: "error", code: "session_not_found" });
   expect(result.hint).toContain("agent:research:main");
@@ -249,7 +249,7 @@ test.each(HOSTILE)("hostile text %j is data to every tool", async (text) => {
   expect(await app.call(MAIN, "sessions_search", { query: text })).toMatchObject({ count: 0, hits: [] });
 });
 
-test("names of the object prototype are unknown arguments like others", () => {
+test("treats names of the object prototype as unknown arguments", () => {
   const schema = { type: "object", properties: { a: { type: "string" } }, required: ["a"] };
   const args = JSON.parse('{"__proto__": 1, "constructor": 2}') as unknown;
   const result = readArguments(schema, args);
@@ -258,7 +258,7 @@ test("names of the object prototype are unknown arguments like others", () => {
   expect(result.ok ? "" : result.error).toContain("a is required");
 });
 
-test("a flood of unknown arguments is counted, and only those that are shown are looked up", () => {
+test("counts a flood of unknown arguments, and computes suggestions only for the shown ones", () => {
   const args = Object.fromEntries(Array.from({ length: 300_000 }, (_, at) => [`unknown${at}`, at]));
   const names = Array.from({ length: 20 }, (_, at) => [`aRatherLongArgumentName${at}`, { type: "string" }]);
   const result = readArguments({ type: "object", properties: Object.fromEntries(names) }, args);
@@ -287,7 +287,7 @@ test("nested arguments are checked with their path", () => {
   );
 });
 
-test("any JSON as arguments is answered, never thrown at", async () => {
+test("answers any JSON as arguments, and never throws", async () => {
   const names = Object.keys(GOOD);
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...names), fc.jsonValue(), async (name, args) => {

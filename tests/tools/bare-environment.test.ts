@@ -208,7 +208,7 @@ test.each(present)("BE1, BE2: exec ignores what a workspace plants: $name", asyn
   expect(existsSync(mark), String(result.output)).toBe(false);
 });
 
-test("BE1: the home of an agent's bare commands is its own, lies in the state directory and is for its owner alone", async () => {
+test("BE1: each agent's bare commands have a separate home in the state directory, accessible to its owner only", async () => {
   const seen = await exec('printf "%s\\n" "$HOME" "$TMPDIR"; touch ~/kept "$TMPDIR/x"');
   const home = join(state, "homes", "main");
   expect(seen).toMatchObject({ exitCode: 0, output: `${home}\n${home}/tmp\n` });

@@ -30,7 +30,7 @@ test("by default a session has every tool", () => {
   expect(namesWith({})).toEqual(NAMES);
 });
 
-test("filters of the gateway and of the agent both count, and a deny always wins", () => {
+test("applies the filters of the gateway and of the agent, and a deny always wins", () => {
   expect(namesWith({ filter: { allow: ["sessions_*"], deny: ["sessions_send"] } })).toEqual([
     "sessions_list",
     "sessions_history",
@@ -42,7 +42,7 @@ test("filters of the gateway and of the agent both count, and a deny always wins
   expect(namesWith({ filter: { allow: ["exec"], deny: [] } }, own)).toEqual([]);
 });
 
-test("a tool that is denied says which setting denies it, in the catalogue and when called", async () => {
+test("a denied tool names the setting that denies it, in the catalogue and when called", async () => {
   const agents = [agentSettings("main", { tools: { allow: [], deny: ["exec"] } })];
   const app = await openApp({ agents, tools: { filter: { allow: [], deny: ["sessions_s*"] } } });
   const described = describeTools({ settings: app.settings, chain: MAIN_CHAIN });
@@ -61,7 +61,7 @@ test("a tool that is denied says which setting denies it, in the catalogue and w
   await app.close();
 });
 
-test("an unknown tool is answered with the nearest name and the list of those that the session has", async () => {
+test("answers a call of an unknown tool with the nearest name and the session's tools", async () => {
   const app = await openApp({ tools: { filter: { allow: [], deny: ["exec"] } } });
   const result = await app.call(MAIN, "session_send", {});
   expect(result).toMatchObject({ status: "error", code: "unknown_tool" });

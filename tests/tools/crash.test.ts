@@ -180,7 +180,7 @@ test("write is run again: the same text is in the same file", async () => {
   expect(readFileSync(join(dir, "workspace", "new.txt"), "utf8")).toBe("text");
 });
 
-test("edit is not run again: the model is told that nobody knows, and the text was replaced once", async () => {
+test("edit is not run again: the result says that the outcome is unknown, and the text was replaced once", async () => {
   const dir = temporaryFolder();
   mkdirSync(join(dir, "workspace"));
   writeFileSync(join(dir, "workspace", "a.txt"), "a");
@@ -190,7 +190,7 @@ test("edit is not run again: the model is told that nobody knows, and the text w
   expect(readFileSync(join(dir, "workspace", "a.txt"), "utf8")).toBe("aa ");
 });
 
-test("exec is not run again: the model is told that nobody knows, and the command ran once", async () => {
+test("exec is not run again: the result says that the outcome is unknown, and the command ran once", async () => {
   const dir = temporaryFolder();
   const { result } = await crashIn(dir, { name: "exec", arguments: { command: "echo ran >> log.txt" } });
   expect(result).toMatchObject({ status: "error", code: "outcome_unknown" });
@@ -228,13 +228,13 @@ test.each(OUTSIDE)(
   },
 );
 
-/** The id that SPEC 4 promises, made of what is in the transcript. */
+/** The documented id, derived from the transcript. */
 async function callIdIn(store: Store): Promise<string> {
   const message = (await readRun(store.db, RUN)).find((one) => toolCallsOf(one).length > 0);
   return `${RUN}:${message?.id}:0`;
 }
 
-test("sessions_send is run again under its id: the message was sent once, and its answer is given", async () => {
+test("sessions_send is run again under its id: the message was sent once, and the result has its answer", async () => {
   const args = { sessionKey: RESEARCH, message: "ping", timeoutSeconds: 30 };
   const { result, store } = await crashIn(temporaryFolder(), { name: "sessions_send", arguments: args });
   expect(result).toMatchObject({ status: "ok", reply: "pong", sessionKey: RESEARCH });
@@ -242,7 +242,7 @@ test("sessions_send is run again under its id: the message was sent once, and it
   expect(sent).toMatchObject([{ callId: await callIdIn(store), runId: result.runId }]);
 });
 
-test("sessions_send that was accepted is not judged again, though the settings now forbid it", async () => {
+test("an accepted sessions_send is not checked again, even if the settings now forbid it", async () => {
   const args = { sessionKey: RESEARCH, message: "ping", timeoutSeconds: 30 };
   const { tools } = settingsWith();
   const closed: Choices = { tools: { ...tools, visibility: "self" } };
@@ -250,7 +250,7 @@ test("sessions_send that was accepted is not judged again, though the settings n
   expect(result).toMatchObject({ status: "ok", reply: "pong" });
 });
 
-test("sessions_spawn is run again under its id: there is one sub-agent, and its run is named", async () => {
+test("sessions_spawn is run again under its id: there is one sub-agent, and the result names its run", async () => {
   const call = { name: "sessions_spawn", arguments: { task: "hang", label: "child" } };
   const { result, store } = await crashIn(temporaryFolder(), call);
   const children = await madeBy(store, (run) => isSubagentKey(run.sessionKey));
@@ -258,7 +258,7 @@ test("sessions_spawn is run again under its id: there is one sub-agent, and its 
   expect(result).toMatchObject({ status: "accepted", childSessionKey: children[0]?.sessionKey });
 });
 
-test("subagents is run again: what is cancelled stays cancelled, and is not told a second time", async () => {
+test("subagents is run again: a cancelled job stays cancelled, and is not reported twice", async () => {
   const dir = temporaryFolder();
   const before = await live(dir, { dies: false });
   const spawn = { name: "sessions_spawn", arguments: { task: "hang" } };

@@ -123,14 +123,14 @@ test("the gateway's time limit goes before the call's", async () => {
   expect(result).toMatchObject({ code: "exec_timeout" });
 });
 
-test("what a command leaves in the background ends with it and does not hold the answer back", async () => {
+test("a background process ends with its command and does not delay the answer", async () => {
   const result = await run({ command: "sleep 300 & echo $! > child; echo done" });
   expect(result).toMatchObject({ status: "ok", exitCode: 0, output: "done\n" });
   const pid = pidIn("child");
   await until(() => !isAlive(pid));
 });
 
-test("a process that leaves the group with the output open does not hold the answer back", async () => {
+test("a process that leaves the group with the output open does not delay the answer", async () => {
   const command =
     "setsid sleep 300 & echo $! > child; head -c 300000 /dev/zero | tr '\\0' y; echo; echo done";
   const result = await run({ command });
@@ -139,7 +139,7 @@ test("a process that leaves the group with the output open does not hold the ans
   expect(String(result.output).endsWith("\ndone\n")).toBe(true);
 });
 
-test("an abort kills the command and all it started, and is the answer", async () => {
+test("an abort kills the command and its processes, and the answer says so", async () => {
   const abort = new AbortController();
   const running = run(
     { command: "sleep 300 & echo $! > child; echo $$ > ready; wait" },

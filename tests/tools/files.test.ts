@@ -48,7 +48,7 @@ async function call(name: string, args: Record<string, unknown>, signal?: AbortS
 const put = (path: string, text: string | Buffer) => writeFileSync(join(workspace, path), text);
 const get = (path: string) => readFileSync(join(workspace, path), "utf8");
 
-test("what is written is what is read, and missing folders are made", async () => {
+test("reads back what was written, and creates missing folders", async () => {
   const text = "erste Zeile\nzweite Zeile ✓\n";
   const written = await call("write", { path: "a/b/c.txt", content: text });
   expect(written).toEqual({ status: "ok", path: "a/b/c.txt", bytes: Buffer.byteLength(text), created: true });
@@ -64,7 +64,7 @@ test("what is written is what is read, and missing folders are made", async () =
   expect(await call("read", { path: "a/b/c.txt" })).toMatchObject({ text: "", lines: 0, totalLines: 0 });
 });
 
-test("a page of lines says that more follow and where to go on", async () => {
+test("a page of lines says that more follow, and from which offset to continue", async () => {
   put("n.txt", Array.from({ length: 10 }, (_, index) => `line ${index + 1}`).join("\n"));
   expect(await call("read", { path: "n.txt", offset: 4, limit: 3 })).toEqual({
     status: "ok",
@@ -84,7 +84,7 @@ test("a page of lines says that more follow and where to go on", async () => {
   });
 });
 
-test("pages put together are the file, whatever its lines and the page size", async () => {
+test("joined pages equal the file, for any lines and page size", async () => {
   const lines = fc.array(fc.string({ unit: "grapheme", maxLength: 12 }), { maxLength: 40 });
   await fc.assert(
     fc.asyncProperty(lines, fc.integer({ min: 1, max: 7 }), async (parts, limit) => {
@@ -118,14 +118,14 @@ test("a long file and a long line are cut at a limit that the result names", asy
   expect(one.note).toContain("Line 1 is longer than 65536 bytes");
 });
 
-test("an offset behind the end of a file too large to count is told without a count", async () => {
+test("an offset past the end of a file too large to count is reported without a count", async () => {
   put("large.txt", Buffer.alloc(64 * 1024 * 1024 + 2, "x"));
   const result = await call("read", { path: "large.txt", offset: 5 });
   expect(result).toMatchObject({ status: "error", code: "invalid_argument" });
   expect(result.error).toBe("offset 5 is past the end: large.txt has fewer lines");
 });
 
-test("binary and non-UTF-8 files are refused with a way out, small pictures are shown", async () => {
+test("refuses binary and non-UTF-8 files with a hint, and shows small pictures", async () => {
   put("b.bin", Buffer.from([1, 2, 0, 3]));
   put("l.txt", Buffer.from("caf\xe9", "latin1"));
   for (const path of ["b.bin", "l.txt"]) {
@@ -201,7 +201,7 @@ test.each([
   expect(readdirSync(base).join()).toBe(before);
 });
 
-test("a link out of the workspace does not tell whether there is something at its end", async () => {
+test("a link out of the workspace does not reveal whether its target exists", async () => {
   symlinkSync(join(base, "secret.txt"), join(workspace, "there"));
   symlinkSync(join(base, "absent.txt"), join(workspace, "gone"));
   symlinkSync(join(base, "secret.txt/x"), join(workspace, "odd"));
@@ -240,7 +240,7 @@ test("F3: the directory that a .git file names and core.hooksPath are not writte
   expect(await call("write", { path: "tools/other", content: "x" })).toMatchObject({ status: "ok" });
 });
 
-test("F3: nothing of git's own files is written, by whatever name or link; a project's other files are", async () => {
+test("F3: writes none of git's own files, by any name or link; writes a project's other files", async () => {
   mkdirSync(join(workspace, ".git"));
   put(".git/config", "[core]\n");
   symlinkSync(".git", join(workspace, "link"));
@@ -292,7 +292,7 @@ test("writing keeps the mode of a file, breaks a hard link instead of writing th
   expect(readdirSync(workspace).sort()).toEqual(["hard.txt", "no", "run.sh"]);
 });
 
-test("edit replaces the one place where the old text stands, and nothing else", async () => {
+test("edit replaces the only occurrence of the old text, and nothing else", async () => {
   put("e.txt", "\uFEFFa $& b\nc\n");
   expect(await call("edit", { path: "e.txt", oldText: "a $& b\nc", newText: "$1 $& $$\nd" })).toEqual({
     status: "ok",
@@ -353,7 +353,7 @@ test("a workspace that does not exist yet is made, for its owner only", async ()
   expect(statSync(workspace).mode & 0o777).toBe(0o700);
 });
 
-test("a path that is too long only with the workspace before it is refused before a folder is made", async () => {
+test("refuses a path that is too long together with the workspace before it creates a folder", async () => {
   const path = `${"a/".repeat(2_040)}b`;
   expect(await call("write", { path, content: "x" })).toMatchObject({
     status: "error",

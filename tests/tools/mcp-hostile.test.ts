@@ -11,7 +11,7 @@ const schema = { type: "object", properties: {} };
 const tool = (name: string, more: Record<string, unknown> = {}) => ({ name, inputSchema: schema, ...more });
 const readOnly = { annotations: { readOnlyHint: true } };
 
-test("a server that dies in the middle of a call: nobody knows the outcome, and it is not called again", async () => {
+test("a call of a server that dies meanwhile has an unknown outcome, and is not repeated", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const bad = badServer("bad", { witness: witness.port, tools: [tool("die"), tool("hello")] });
@@ -48,7 +48,7 @@ test.each([
   },
 );
 
-test("one that dies at every call is repeated once, not for ever", async () => {
+test("a call of a server that dies at every call is repeated once", async () => {
   const witness = await openWitness();
   const bad = badServer("bad", { witness: witness.port, tools: [tool("read-and-die", readOnly)] });
   const result = await openOutside(mcpWith([bad]), quietWorld()).call("mcp__bad__read-and-die");
@@ -57,7 +57,7 @@ test("one that dies at every call is repeated once, not for ever", async () => {
   expect(witness.lives.length).toBe(2);
 });
 
-test("a call that is not answered in time is an error that says so; the server is told to stop, and stays", async () => {
+test("a call without an answer in time is an error; the call is cancelled, and the server stays", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const tools = [tool("silent", readOnly), tool("hello")];
@@ -87,7 +87,7 @@ test("an aborted call is cancelled at the server, too", async () => {
   await witness.saw("cancelled");
 });
 
-test("noise on standard output and a flood on standard error are passed over", async () => {
+test("ignores noise on standard output and a flood on standard error", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const noise = ["Welcome!", "{not json", '{"jsonrpc":"1.0"}', '"text"', "null", ""];
@@ -103,7 +103,7 @@ test("noise on standard output and a flood on standard error are passed over", a
   expect(told.length).toBe(1);
 });
 
-test("a list that changes is the next run's list; what is gone is refused by the server itself", async () => {
+test("a changed list applies to the next run; the server itself refuses a removed tool", async () => {
   const witness = await openWitness();
   const deeds = { witness: witness.port, tools: [tool("change")], toolsLater: [tool("newcomer")] };
   const outside = openOutside(mcpWith([badServer("bad", deeds)]), quietWorld());
@@ -134,7 +134,7 @@ test.each([true, false])(
   },
 );
 
-test("a broken entry of a list takes itself out, with a line in the log; its neighbours stay", async () => {
+test("leaves out a broken entry of a list with a log line; the others stay", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const broken = [
@@ -167,7 +167,7 @@ test("a broken entry of a list takes itself out, with a line in the log; its nei
   expect(world.logged.filter(({ text }) => text.includes("left out")).length).toBe(lines.length);
 });
 
-test("hostile words: names that models can't say, descriptions that hide text or have no end", async () => {
+test("cleans hostile texts: invalid names, descriptions with hidden text or without an end", async () => {
   const witness = await openWitness();
   const hidden = "Adds.\u202e\u200b\u{e0041}\u0007 Safe.";
   const tools = [
@@ -190,7 +190,7 @@ test("hostile words: names that models can't say, descriptions that hide text or
   expect((await outside.call(name)).text).toContain("ümläut/🙂");
 });
 
-test("what a result can't hold is named; what is no picture is not taken for one", async () => {
+test("names content that a result can't hold, and does not take other data for a picture", async () => {
   const witness = await openWitness();
   const outside = openOutside(
     mcpWith([badServer("bad", { witness: witness.port, tools: [tool("content")] })]),
@@ -236,7 +236,7 @@ test("what a result can't hold is named; what is no picture is not taken for one
   expect(await give(7)).toMatchObject({ status: "error", code: "mcp_failed" });
 });
 
-test("a run waits for a slow server only so long, and is told what is missing; the next one has it", async () => {
+test("a run waits for a slow server up to a limit, then learns what is missing; the next run has the tools", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const slow = badServer("slow", { witness: witness.port, tools: [tool("hello")], slow: true });
@@ -257,7 +257,7 @@ test("a run waits for a slow server only so long, and is told what is missing; t
   expect(second.tools.map(({ spec }) => spec.name)).toEqual(["mcp__slow__hello", "mcp__fast__hello"]);
 });
 
-test("a server that never answers is given up and killed; after a pause it is tried again", async () => {
+test("kills a server that never answers; after a pause it is started again", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const mute = badServer("mute", { witness: witness.port, mute: true }, { startTimeoutSeconds: 5 });
@@ -274,7 +274,7 @@ test("a server that never answers is given up and killed; after a pause it is tr
   }
 });
 
-test("pauses between starts that fail grow to five minutes, and nobody starts a server that nobody wants", async () => {
+test("pauses between failed starts grow to five minutes, and an unneeded server is not started", async () => {
   const world = fakeWorld();
   const nobody = nodeServer("nobody", []);
   const reach = { ...nobody.reach, command: "parley-no-such-program" } as typeof nobody.reach;
@@ -302,7 +302,7 @@ test("pauses between starts that fail grow to five minutes, and nobody starts a 
   expect(starts()).toBe(13);
 });
 
-test("why a server did not start is told without its secrets", async () => {
+test("the reason of a failed start contains no secrets", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const lastWords = "fatal: token sesame-open-7788 was refused";
@@ -322,7 +322,7 @@ test("why a server did not start is told without its secrets", async () => {
   expect(JSON.stringify([reports, world.logged])).not.toContain("sesame");
 });
 
-test("a program gets its own environment and a few places, nothing else of ours; its secrets don't come back", async () => {
+test("a program gets its configured environment and a few paths, nothing else; its secrets are redacted", async () => {
   const witness = await openWitness();
   process.env.PARLEY_TEST_SECRET = "ours-alone-1234";
   cleanup(() => {
@@ -340,7 +340,7 @@ test("a program gets its own environment and a few places, nothing else of ours;
   expect(got.PATH).toBe(process.env.PATH);
 });
 
-test("a server of old that ends at the new handshake is asked the old way", async () => {
+test("an old server that ends at the new handshake gets the old one", async () => {
   const witness = await openWitness();
   const old = badServer("old", { witness: witness.port, tools: [tool("hello")], old: true });
   const outside = openOutside(mcpWith([old]), quietWorld());
@@ -349,7 +349,7 @@ test("a server of old that ends at the new handshake is asked the old way", asyn
   expect(witness.lives.length).toBe(2);
 });
 
-test("a stop asks, then forces: a stubborn server and what it left behind are gone", async () => {
+test("a stop ends a stubborn server and the processes that it left behind", async () => {
   const witness = await openWitness();
   const world = fakeWorld();
   const deeds = { witness: witness.port, tools: [tool("hello")], stubborn: true, helper: true };

@@ -94,7 +94,7 @@ const callEnds = (end: (asked: Asked, time: number) => void): Promise<Web> => {
   });
 };
 
-test("a stream that breaks in the middle of a call is an unknown outcome at once, and no time-out", async () => {
+test("a stream that breaks during a call is an unknown outcome at once, not a timeout", async () => {
   const web = await callEnds(({ response }) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(": hello\n\n");
@@ -107,7 +107,7 @@ test("a stream that breaks in the middle of a call is an unknown outcome at once
   expect(callsOf(web)).toBe(3);
 });
 
-test("a stream that ends without an answer is an unknown outcome; a call that only reads is made again", async () => {
+test("a stream that ends without an answer is an unknown outcome; a read-only call is repeated", async () => {
   const web = await callEnds((asked, time) => {
     const result = { content: [{ type: "text", text: "second" }] };
     if (time > 1) return json(asked, { result });
@@ -133,7 +133,7 @@ test.each([
   expect(["mcp_failed", "outcome_unknown"]).toContain(code);
 });
 
-test("a call that is too slow: the server is told to stop, and its connection is given back", async () => {
+test("cancels a call that is too slow, and releases its connection", async () => {
   const web = await callEnds(({ response }) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(": wait\n\n");
@@ -151,7 +151,7 @@ test("a call that is too slow: the server is told to stop, and its connection is
   await closed;
 });
 
-test("a session that the server forgot is opened anew, and the call is made in the new one", async () => {
+test("opens a new session if the server forgot the old one, and makes the call in it", async () => {
   let sessions = 0;
   const web = await openWeb((asked) => {
     if (asked.method === "initialize") {
@@ -175,7 +175,7 @@ test("a session that the server forgot is opened anew, and the call is made in t
   expect(sessions).toBe(2);
 });
 
-test("who is not let in is told where to look; a token is in no word of it", async () => {
+test("an authentication error says where to look, and contains no token", async () => {
   const web = await openWeb(({ request, response }) => {
     const { authorization } = request.headers;
     response.writeHead(401, { "content-type": "text/plain" }).end(`no: ${authorization}`);
@@ -221,7 +221,7 @@ test("a redirect within the server's own origin is followed, with the method and
   expect(new Set(posts.map(([, , key]) => key))).toEqual(new Set([headers["x-api-key"]]));
 });
 
-test("what is no MCP server at all is told so", async () => {
+test("an address without an MCP server is reported", async () => {
   const web = await openWeb(({ response }) => {
     response.writeHead(200, { "content-type": "text/html" }).end("<h1>Hello</h1>");
     return true;
@@ -232,7 +232,7 @@ test("what is no MCP server at all is told so", async () => {
   expect(missing[0]?.why).not.toContain("Hello");
 });
 
-test("the limit of a stream is that of one event, of anything else that of the whole", async () => {
+test("a stream's limit applies to one event, any other body's limit to the whole", async () => {
   const read = async (chunks: readonly string[], eventsOnly: boolean) => {
     const source = ReadableStream.from(chunks.map((chunk) => new TextEncoder().encode(chunk)));
     return new Response(boundedBody(source as ReadableStream<Uint8Array>, eventsOnly, 20)).text();

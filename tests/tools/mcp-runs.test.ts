@@ -90,7 +90,7 @@ test.each(["stdio", "http"] as const)(
   },
 );
 
-test("the tools catalogue and tools.invoke have them too, with the rights of the session", async () => {
+test("the tools catalogue and tools.invoke include them, with the rights of the session", async () => {
   const house = await houseWith(mcpWith([await asReference("stdio")]), calling());
   const client = await house.client();
   const { tools } = await client.call<{ tools: { name: string; parameters: object }[] }>("tools.catalog", {});
@@ -105,7 +105,7 @@ test("the tools catalogue and tools.invoke have them too, with the rights of the
   expect(denied.error).toContain("tools.mcp.servers.every.allowSandboxed");
 });
 
-test("the catalogue says why outside tools are withheld or missing, and channels.status how servers stand", async () => {
+test("the catalogue says why MCP tools are denied or missing, and channels.status shows the servers' state", async () => {
   const gone = httpServer("gone", `http://127.0.0.1:${await freePort()}/mcp`);
   const servers = [await asReference("stdio"), gone, nodeServer("closed", ["x.js"], { agents: ["ops"] })];
   const house = await houseWith(mcpWith(servers), calling());
@@ -151,7 +151,7 @@ test("a server is started by the first run that may use it, and by no other; run
   expect(model.requests.at(-1)?.tools.map(({ name }) => name)).toContain("mcp__theirs__hello");
 });
 
-test("without a server its runs go on, and the model is told which tools are missing", async () => {
+test("without a server its runs continue, and the prompt names the missing tools", async () => {
   const gone = httpServer("gone", `http://127.0.0.1:${await freePort()}/mcp`, {
     headers: { authorization: "Bearer sesame-open-7788" },
   });

@@ -13,7 +13,7 @@ import { httpServer, mcpWith, nodeServer } from "./mcp-kit.ts";
 
 const serverNames = fc.stringMatching(/^[a-z0-9]([-_]?[a-z0-9]){0,11}$/);
 
-test("every tool of every server has a name that models can say, its own one, always the same", () => {
+test("every MCP tool has a valid, unique and stable name", () => {
   fc.assert(
     fc.property(serverNames, fc.array(fc.string({ unit: "grapheme", minLength: 1 })), (server, tools) => {
       const names = [...new Set(tools)].map((tool) => outsideName(server, tool));
@@ -26,7 +26,7 @@ test("every tool of every server has a name that models can say, its own one, al
   expect(outsideName("files", "read.file")).toMatch(/^mcp__files__read_file_[0-9a-f]{8}$/);
 });
 
-test("no name of one server's tools begins like those of another", () => {
+test("no two servers share a name prefix", () => {
   fc.assert(
     fc.property(serverNames, serverNames, fc.string(), (one, other, tool) => {
       fc.pre(one !== other);
@@ -43,7 +43,7 @@ const withProperty = (inner: unknown, more = {}) => ({ type: "object", propertie
 const property = (inner: unknown, more = {}) =>
   (made(withProperty(inner, more)) as { properties?: { a?: unknown } }).properties?.a;
 
-test("schemas are made plain: no references, no null, no choices at the top, no foreign keywords", () => {
+test("simplifies schemas: no references, no null, no choices at the top, no unknown keywords", () => {
   const shared = { $defs: { word: { type: "string", pattern: "^(a+)+$", description: "A word." } } };
   expect(property({ $ref: "#/$defs/word" }, shared)).toEqual({ type: "string", description: "A word." });
   expect(property({ type: ["string", "null"] })).toEqual({ type: "string" });
@@ -68,7 +68,7 @@ test("schemas are made plain: no references, no null, no choices at the top, no 
   });
 });
 
-test("schemas that hold themselves, or grow when they are read, have an end", () => {
+test("recursive or growing schemas stay bounded", () => {
   const tree = { $defs: { node: { type: "object", properties: { next: { $ref: "#/$defs/node" } } } } };
   expect(property({ $ref: "#/$defs/node" }, tree)).toEqual({ type: "object", properties: { next: {} } });
   const itself = { type: "object", properties: { a: { $ref: "#" } } };
@@ -91,7 +91,7 @@ test("schemas that hold themselves, or grow when they are read, have an end", ()
   expect(made({ type: "object", properties: wide })).toMatch(/^its schema has \d+ bytes/);
 });
 
-test("whatever a server gives for a schema, it is a plain one or a reason", () => {
+test("any schema of a server becomes a plain one or a reason", () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 5 }), (inner) => {
       for (const schema of [
@@ -122,7 +122,7 @@ const PATTERNS = [
 ];
 const filters = fc.record({ allow: fc.subarray(PATTERNS), deny: fc.subarray(PATTERNS) });
 
-test("a server is not started for a session only if none of its tools could pass", () => {
+test("a session starts a server unless all of its tools are denied", () => {
   fc.assert(
     fc.property(fc.array(filters), fc.constantFrom("read", "write", "r", "a"), (chosen, tool) => {
       const placed = chosen.map((filter) => ({ where: "tools", filter }));
@@ -147,7 +147,7 @@ function chainOf(...agents: string[]): SpawnChain {
   return own === undefined ? MAIN_CHAIN : [own, ...above];
 }
 
-test("a sub-agent has no server that its requester lacks; a contained session has none unless a setting says so", () => {
+test("a sub-agent has no server that its requester lacks; a contained session has none without a setting", () => {
   const box = { ...agentSettings("ops").sandbox, mode: "all" as const };
   const agents = [agentSettings("main"), agentSettings("research"), agentSettings("ops", { sandbox: box })];
   const servers = [
@@ -173,7 +173,7 @@ test("a sub-agent has no server that its requester lacks; a contained session ha
   expect(has("research", "ops")).toEqual(["bold"]);
 });
 
-test("words are cut between characters, and what a server was given is in none that we write", () => {
+test("cuts texts between characters, and redacts the server's secrets from all that we write", () => {
   expect(plainWords("🙂".repeat(50), 11)).toBe(`${"🙂".repeat(5)}\ufffd…`);
   const mask = maskOf(
     httpServer("x", "https://x/y?key=sesame-9", { headers: { authorization: "Bearer sesame-1" } }),

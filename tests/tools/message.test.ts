@@ -46,7 +46,7 @@ const say = (app: App, to: string, more: object = {}, caller = MAIN) =>
 
 const rows = ({ engine }: App) => engine.store.db.selectFrom("deliveries").selectAll().execute();
 
-test("it goes where one's own people are, those of a session that one may send to, and those in the settings", async () => {
+test("reaches one's own people, those of a session that one may send to, and those in the settings", async () => {
   const app = await open();
   for (const to of ["7", "-100", "42", "telegram:43", "-300"]) {
     expect(await say(app, to)).toMatchObject({
@@ -64,7 +64,7 @@ test("it goes where one's own people are, those of a session that one may send t
   ).toBe(true);
 });
 
-test("KP3: what is not known is refused alike, with the settings that would make it known", async () => {
+test("KP3: refuses every unknown destination alike, with the settings that would make it known", async () => {
   const app = await open();
   const strange = await say(app, "-200");
   expect(strange).toMatchObject({ status: "forbidden", code: "not_visible" });
@@ -79,7 +79,7 @@ test("KP3: what is not known is refused alike, with the settings that would make
   expect(await rows(app)).toEqual([]);
 });
 
-test("somebody who was let in is reached where that person reads; one who only asked is not", async () => {
+test("reaches an approved person where that person reads, but not one who only asked", async () => {
   const app = await open();
   const who = { channel: "telegram", accountId: "default", askedAt: 0, toldAt: 0 };
   await app.engine.commit(async ({ tx }) => {
@@ -99,7 +99,7 @@ test("I9: with agent-to-agent closed another agent's people are not reached; wit
   expect(await say(app, "-200")).toMatchObject({ status: "accepted" });
 });
 
-test("ME1: the same call is one delivery, whatever the rules say the second time", async () => {
+test("ME1: the same call makes one delivery, even if the rules have changed", async () => {
   const app = await open();
   const context = app.context(await app.session(MAIN));
   const call = {
@@ -115,7 +115,7 @@ test("ME1: the same call is one delivery, whatever the rules say the second time
   expect(await rows(app)).toHaveLength(1);
 });
 
-test("O2: an agent in a loop fills no outbox: so many texts wait for one place, another place is free", async () => {
+test("O2: an agent in a loop can't fill the outbox: each destination has a limit of pending texts", async () => {
   const app = await open();
   const sent = await Promise.all(Array.from({ length: 210 }, () => say(app, "7")));
   expect(sent.filter(({ status }) => status === "accepted")).toHaveLength(200);
@@ -124,7 +124,7 @@ test("O2: an agent in a loop fills no outbox: so many texts wait for one place, 
   expect(await say(app, "-100")).toMatchObject({ status: "accepted" });
 });
 
-test("ME2: the send policy is asked for who speaks and for the place", async () => {
+test("ME2: checks the send policy for the sender and for the destination", async () => {
   const rules = [{ match: { chatType: "group" as const }, action: "deny" as const }];
   const app = await open({ session: { sendPolicy: { rules, default: "allow" } } });
   expect(await say(app, "-100")).toMatchObject({ status: "forbidden", code: "send_denied" });
@@ -133,7 +133,7 @@ test("ME2: the send policy is asked for who speaks and for the place", async () 
   expect(await say(app, "42")).toMatchObject({ status: "forbidden", code: "send_denied" });
 });
 
-test("ME3: what is sent to the people of another session stands in its transcript; routes stay (I10)", async () => {
+test("ME3: a text to the people of another session is in its transcript; routes stay (I10)", async () => {
   const app = await open();
   const before = await app.session(GROUP);
   await say(app, "-100", { message: "the build is broken" });
@@ -152,7 +152,7 @@ test("ME3: what is sent to the people of another session stands in its transcrip
   expect(own).toEqual([]);
 });
 
-test("bad arguments are answered in words", async () => {
+test("answers bad arguments with an error", async () => {
   const app = await open();
   expect(await say(app, "7", { message: "  " })).toMatchObject({ code: "invalid_argument" });
   expect(await say(app, "")).toMatchObject({ code: "invalid_argument" });
@@ -166,7 +166,7 @@ test("bad arguments are answered in words", async () => {
 const namesFor = (settings: Settings, chain = MAIN_CHAIN): string[] =>
   toolsFor({ settings, chain }).map(({ spec }) => spec.name);
 
-test("it is offered only where a channel is set up, and to no sub-agent by default", () => {
+test("is offered only if a channel is configured, and to no sub-agent by default", () => {
   expect(namesFor(settingsWith())).not.toContain("message");
   const settings = settingsWith({ channels: [SET_UP] });
   expect(namesFor(settings)).toContain("message");
@@ -180,7 +180,7 @@ test("it is offered only where a channel is set up, and to no sub-agent by defau
   expect(namesFor(settings, [child, MAIN_CHAIN[0]])).not.toContain("message");
 });
 
-test("KP2: a contained session knows places by sessions alone", async () => {
+test("KP2: a contained session knows only destinations of sessions", async () => {
   const contained = agentSettings("main");
   const agents = [
     { ...contained, sandbox: { ...contained.sandbox, mode: "all" as const } },

@@ -13,7 +13,7 @@ const house = (choices: Choices = {}, more: HouseOptions = {}) =>
 const call = (client: GatewayClient, args: object) =>
   client.request("tools.invoke", { name: "nodes", arguments: { ...args } });
 
-test("TN1: no device, no tool: it is not offered, and a call says why", async () => {
+test("TN1: without a device the tool is not offered, and a call says why", async () => {
   const one = await house();
   const client = await one.client();
   const names = async () => (await client.request("tools.catalog", {})).tools.map(({ name }) => name);
@@ -27,7 +27,7 @@ test("TN1: no device, no tool: it is not offered, and a call says why", async ()
   expect(await names()).toContain("nodes");
 });
 
-test("TN1: nodes.enabled and containment withhold it, and say by which setting", async () => {
+test("TN1: nodes.enabled and containment deny it, and name the setting", async () => {
   const off = await house({ nodes: { enabled: false } });
   const client = await off.client();
   expect(await call(client, { action: "list" })).toMatchObject({
@@ -50,7 +50,7 @@ test("TN1: nodes.enabled and containment withhold it, and say by which setting",
   }
 });
 
-test("a run lists nodes, describes one by its name and asks it, and the answer is in its transcript", async () => {
+test("a run lists nodes, describes one by name and invokes it; the answer is in the transcript", async () => {
   const one = await house({}, { model: talkingModel() });
   const key = await pairedDevice(one, undefined, { name: "attic" });
   const raw = await joinedNode(one, key, { commands: ["exec", "camera.snap"] });
@@ -82,7 +82,7 @@ test("a run lists nodes, describes one by its name and asks it, and the answer i
   ]);
 });
 
-test("what a call gets wrong is answered in words that say what is right", async () => {
+test("an error of a wrong call says what is right", async () => {
   const one = await house();
   const [attic, cellar] = [
     await pairedDevice(one, undefined, { name: "attic" }),
@@ -119,7 +119,7 @@ test("what a call gets wrong is answered in words that say what is right", async
   });
 });
 
-test("a run that is aborted lets go of its node, which is told", async () => {
+test("an aborted run cancels its call at the node", async () => {
   const one = await house({}, { model: talkingModel() });
   const raw = await joinedNode(one, await pairedDevice(one));
   const client = await one.client();

@@ -56,7 +56,7 @@ async function rowOf(key: string): Promise<ToolResult> {
   return row;
 }
 
-test("a row has exactly the fields that its session has, masked", async () => {
+test("a row has exactly its session's fields, redacted", async () => {
   const { sessionId } = await app.session(GROUP);
   expect(await rowOf(GROUP)).toEqual({
     key: GROUP,
@@ -145,7 +145,7 @@ test("filters: kinds, agentId, search, activeMinutes", async () => {
   expect(await list({ activeMinutes: 5 })).not.toContain(GROUP);
 });
 
-test("a cursor goes on where the page ended; each session comes once", async () => {
+test("a cursor continues where the page ended; each session comes once", async () => {
   const all = keysOf(await app.call(MAIN, LIST, {}));
   const seen: unknown[] = [];
   let cursor: unknown;
@@ -165,7 +165,7 @@ test("at most 200 rows, 50 by default", async () => {
   expect(await many.call(MAIN, LIST, { limit: 5_000 })).toMatchObject({ count: 200 });
 });
 
-test("a row tells what its session is doing", async () => {
+test("a row has the state of its session", async () => {
   const busy = await other({});
   await busy.held(RESEARCH);
   for (const text of ["two", "three"]) await busy.engine.accept({ sessionKey: RESEARCH, input: { text } });
@@ -176,7 +176,7 @@ test("a row tells what its session is doing", async () => {
   expect(status.runs).toHaveLength(3);
 });
 
-test("I9: the tree's rows are all that a tree viewer lists, at any depth", async () => {
+test("I9: a tree viewer lists only rows of its tree, at any depth", async () => {
   const tree = await other({ tools: { visibility: "tree" } });
   let parent = MAIN;
   const keys = ["main"];
@@ -192,7 +192,7 @@ test("I9: the tree's rows are all that a tree viewer lists, at any depth", async
   expect(result.visibility).toBe("tree");
 });
 
-test("a token's patterns bound what an operator lists as a session", async () => {
+test("a token's patterns limit an operator's list as a session", async () => {
   const as = { key: MAIN, agentId: "main", sandboxed: false, sandboxClamp: "spawned" } as const;
   const viewer: Viewer = { kind: "operator", scopes: ["operator.admin"], patterns: ["agent:research:*"], as };
   expect(keysOf(await app.call(MAIN, LIST, {}, viewer))).toEqual([RESEARCH]);
@@ -236,7 +236,7 @@ test("messageLimit adds the last messages without tool results, masked, newest s
   expect(await small.call(MAIN, LIST, {})).not.toHaveProperty("messagesTruncated");
 });
 
-test("I9: a row names who spawned its session only where the caller sees that one", async () => {
+test("I9: a row names its session's parent only if the caller can see it", async () => {
   const mine = await other({ tools: { visibility: "agent" } });
   const child = "agent:main:subagent:00000000-0000-4000-8000-0000000000c1";
   await mine.add(child, { spawnedBy: RESEARCH, spawnDepth: 1 });
@@ -247,7 +247,7 @@ test("I9: a row names who spawned its session only where the caller sees that on
   expect(spawner).toMatchObject([{ key: child, spawnedBy: "main" }]);
 });
 
-test("messageLimit is cut to 20", async () => {
+test("limits messageLimit to 20", async () => {
   const roomy = await other({ tools: { history: { maxTextChars: 4_000, maxBytes: 1_000_000 } } });
   const talk = await roomy.add("agent:main:chat:talk");
   await roomy.say(talk, ...Array.from({ length: 25 }, (_, at) => message(`said ${at}`)));

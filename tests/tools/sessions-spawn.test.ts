@@ -308,7 +308,7 @@ test("one answer names every wrong value of a spawn", async () => {
   expect(hint).toContain("Allowed: main, research.");
 });
 
-test("spellings of other programs are accepted: timeoutSeconds, runtime, thinking levels, a bare model id", async () => {
+test("accepts arguments of other programs: timeoutSeconds, runtime, thinking levels, a bare model id", async () => {
   const spelled = {
     timeoutSeconds: "5",
     runtime: "Subagent",
@@ -326,7 +326,7 @@ test("spellings of other programs are accepted: timeoutSeconds, runtime, thinkin
   expect(Object.keys(properties)).not.toEqual(expect.arrayContaining(["timeoutSeconds"]));
 });
 
-test("no two of these refusals are told in the same words", async () => {
+test("no two of these refusals have the same text", async () => {
   const calls: Record<string, unknown>[] = [
     { task: "x", thread: true },
     { task: "x", mode: "session" },

@@ -275,7 +275,7 @@ test("I9: a send to what is not visible is refused before anything is written", 
   expect((await closed.engine.load()).queued + (await tree.engine.load()).queued).toBe(0);
 });
 
-test("I4: a send that was accepted before a restart is not judged again by what changed meanwhile", async () => {
+test("I4: a send accepted before a restart is not checked again after a change of the settings", async () => {
   const some = await other({});
   const session = await some.add("agent:research:chat:soon-gone");
   const ctx = some.context(await some.session(MAIN));
@@ -303,7 +303,7 @@ test("I4: a send that was accepted before a restart is not judged again by what 
   expect([run?.input.text, more.length]).toEqual(["hello", 1]);
 });
 
-test("what the agent loop gets is the result as one JSON text, an error where it failed", async () => {
+test("the agent loop gets the result as one JSON text, marked as an error if it failed", async () => {
   const ctx = app.context(await app.session(MAIN));
   const good = await invokeTool(ctx, { callId: "i1", attempt: 1, name: LIST, arguments: { limit: 1 } });
   expect(good.isError).toBe(false);
@@ -321,7 +321,7 @@ test("history gives at most 1000 messages", async () => {
   expect(page).toMatchObject({ droppedMessages: 0, truncated: false, nextBefore: "m1005-5" });
 });
 
-test("I9: each hit of a search passes the gate, also where the query could not be narrowed", async () => {
+test("I9: each hit of a search passes the visibility check, even if the query could not be narrowed", async () => {
   const global = await other({ session: { scope: "global" }, tools: { visibility: "agent" } });
   const mine = await global.add("agent:main:chat:mine");
   await global.say(mine, message("walnut mine"));

@@ -47,7 +47,7 @@ async function childOf(on: App, result: ToolResult): Promise<Session> {
   return on.session(String(result.childSessionKey));
 }
 
-test("a sub-agent at the depth limit is told which setting keeps it; a raised one lets it, to that depth", async () => {
+test("a sub-agent at the depth limit learns the limiting setting; a raised limit allows that depth", async () => {
   const refused = await app.call(CHILD, SPAWN, { task: "x" });
   expect(refused).toMatchObject({ status: "forbidden", code: "tool_denied" });
   expect(refused.error).toContain("1 deep, and agents.defaults.subagents.maxSpawnDepth is 1");
@@ -160,7 +160,7 @@ test("a call with everything makes the child that it describes", async () => {
   expect(run?.input.text).toContain('meant for "/in"');
 });
 
-test("what a child's agent may and its requester may not is withheld, and said", async () => {
+test("denies a child the tools that its requester lacks, and says so", async () => {
   const agents = [agentSettings("main", { tools: { allow: [], deny: ["exec"] } })];
   const own = await other({
     agents: [...agents, agentSettings("research")].map((agent) => ({
@@ -279,7 +279,7 @@ test.each<[string, string, { call?: string; agents?: string; defaults?: string }
 });
 
 describe("agents_list", () => {
-  test("names oneself and whom one may name, with model, runtime and containment", async () => {
+  test("names the own agent and those that may be named, with model, runtime and containment", async () => {
     expect(await app.call(MAIN, "agents_list", {})).toEqual({
       requester: "main",
       allowAny: false,
@@ -297,7 +297,7 @@ describe("agents_list", () => {
     });
   });
 
-  test("with a star it names every configured agent; each of them can be spawned, and no other", async () => {
+  test("with a star it names every configured agent; exactly these can be spawned", async () => {
     const list = await app.call(RESEARCH, "agents_list", {});
     expect(list).toMatchObject({ allowAny: true });
     const agents = list.agents as { id: string; sandboxed: boolean }[];

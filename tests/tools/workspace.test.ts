@@ -63,7 +63,7 @@ test("a write that meets a folder swapped for a link leaves the other side alone
   expect(readdirSync(join(base, "outside"))).toEqual(["a.txt"]);
 });
 
-test("X3: a write that meets a link in the place of its file replaces the link, not what it points to", async () => {
+test("X3: a write replaces a link in place of its file, not the link's target", async () => {
   const seen = await place();
   swap("folder/a.txt", () => symlinkSync(join(base, "outside/a.txt"), at("folder/a.txt")));
   expect(await replaceFile(seen, "changed", "id")).toEqual({ ok: true, value: undefined });
@@ -71,13 +71,13 @@ test("X3: a write that meets a link in the place of its file replaces the link, 
   expect(readFileSync(join(base, "outside/a.txt"), "utf8")).toBe("outside");
 });
 
-test("a temporary file that somebody put there first is neither used nor removed through", async () => {
+test("an existing temporary file is neither used nor followed", async () => {
   symlinkSync(join(base, "outside/a.txt"), at("folder/.parley-id.tmp"));
   expect(await replaceFile(await place(), "changed", "id")).toMatchObject({ ok: false });
   expect(readFileSync(join(base, "outside/a.txt"), "utf8")).toBe("outside");
 });
 
-test("folders are made inside only", async () => {
+test("creates folders only inside the workspace", async () => {
   symlinkSync(join(base, "outside"), at("out"));
   const made = (path: string) => resolvePath(workspace, path, { createFolders: true });
   expect(await made("x/y/z")).toMatchObject({ ok: true, value: { real: at("x/y/z"), found: "nothing" } });

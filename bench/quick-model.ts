@@ -2,7 +2,7 @@
 // completions. Prints its address; ends with its standard input. Kept as small as such a server can be: what
 // it costs is on the same processors as what is measured.
 //
-// What it is told decides what it says:
+// The request decides the answer:
 //   call NAME {…}   in the last message of a person: that tool is called, then the text is "done"
 //   calls N B       N calls of the tool `write` in one answer, each with B bytes of text, then "done"
 //   stream N R      N tokens of 10 bytes, R of them a second; R 0: as fast as they are taken

@@ -30,7 +30,7 @@ const CLOCK_MS = 1_000;
 const SWEEP_MS = 500;
 /** Maximum number of lanes that one sweep wakes. */
 const LANES_AT_ONCE = 32;
-/** Old rows are deleted every so many sweeps. */
+/** Interval between two deletions of old rows, in sweeps. */
 const TIDY_EVERY_SWEEPS = 120;
 /** Maximum number of ends published again after a gap, and how far before the gap to look. */
 const TOLD_AGAIN_MAX = 1_000;

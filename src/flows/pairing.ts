@@ -1,7 +1,8 @@
 // Lets strangers in at a channel: the stranger gets a code, and an operator approves it.
 // PR1: an unknown person can cause at most one row and one sentence in ten minutes, and an account has a
-//      bounded number of open pairings, so nobody fills a disk by writing. At the limit, the person who was
-//      notified longest ago is forgotten after ten minutes, so many strangers lock no one out for long.
+//      bounded number of open pairings, so strangers can't fill a disk by writing. At the limit, the person
+//      who was notified longest ago is forgotten after ten minutes, so a crowd of strangers locks no one out
+//      for long.
 // PR2: a code is decided on once, within an hour; afterwards it is unknown.
 // PR3: messages to the person go through the outbox, in the transaction that decides (I5).
 

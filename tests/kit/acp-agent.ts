@@ -133,7 +133,7 @@ class Agent {
     }
   }
 
-  /** What is made of calls, and of all other words. */
+  /** Executes calls, and answers all other text. */
   async #work(
     { client, session, call, done }: Hands,
     word: string,
@@ -228,7 +228,7 @@ class Agent {
     return { stopReason: "end_turn" };
   }
 
-  /** What a real agent does with the servers that it is given. */
+  /** Connects to its MCP servers, like a real agent. */
   async #callTool(client: acp.AgentContext, session: Kept, argument: string): Promise<acp.PromptResponse> {
     const [name = "", ...json] = argument.split(" ");
     const [server] = session.servers;

@@ -150,8 +150,8 @@ function axeFindings(page: Page, rules?: readonly string[]): Promise<AxeFinding[
 }
 
 /**
- * What axe-core finds wrong on the page as it is now, in lines; nothing: an empty list. Colours are looked at in
- * the light and in the dark: nothing else of the page depends on which of them it is.
+ * Returns axe-core's findings on the current page as lines; none: an empty list. Colours are checked in the
+ * light and the dark theme: nothing else of the page depends on the theme.
  */
 export async function accessibilityProblems(page: Page): Promise<string[]> {
   await page.evaluate(axeSource);

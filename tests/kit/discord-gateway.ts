@@ -17,7 +17,7 @@ export interface GatewayOptions {
   readonly isToken: (token: unknown) => boolean;
   readonly intentsAllowed: () => number;
   readonly ready: (sessionId: string, resumeUrl: string) => object;
-  /** What a new session is told of first. */
+  /** The first events of a new session. */
   readonly guilds: () => readonly object[];
   readonly heartbeatMs: () => number;
 }

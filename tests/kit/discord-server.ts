@@ -29,7 +29,7 @@ const BODY_BYTES_MAX = 1024 * 1024;
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape, as on the wire.
 export type Json = any;
 
-/** What happens to the next calls of one kind in place of an answer. */
+/** Outcomes that replace the answers to the next calls of one kind. */
 type Fault =
   | {
       readonly kind: "status";
@@ -52,11 +52,11 @@ interface Asked {
 }
 
 export interface DiscordServer {
-  /** What `restUrl` is set to. */
+  /** The value of `restUrl`. */
   readonly restUrl: string;
   readonly gateway: FakeGateway;
   readonly asked: Asked[];
-  /** What the bot wrote, in order. */
+  /** The bot's messages, in order. */
   readonly sent: { readonly channelId: string; readonly body: Json; readonly id: string }[];
   readonly channels: Map<string, Json>;
   readonly roles: Json[];

@@ -1,5 +1,5 @@
-// What `imsg rpc` does with Messages, for a program (imsg.ts) that a channel starts: chats, a watch that goes on
-// behind a row, texts that leave; and what goes wrong with them on demand.
+// Replaces Messages behind `imsg rpc`, for a program (imsg.ts) that a channel starts: chats, a watch that
+// continues after a row, texts that leave; and faults on request.
 
 import { createServer, type Socket } from "node:net";
 import { cleanup } from "./engine.ts";
@@ -17,7 +17,7 @@ export interface SentByImsg {
   readonly text: string;
 }
 
-/** What goes wrong with the next `send`. */
+/** The fault of the next `send`. */
 export type ImsgTrouble =
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data?: unknown }
   /** Sent, and the program ends before it says so. */
@@ -31,11 +31,11 @@ export interface ImsgDesk {
   readonly sent: SentByImsg[];
   /** From which row each watch went on. */
   readonly resumed: (number | undefined)[];
-  /** Puts a message into the database; whoever watches is told. */
+  /** Puts a message into the database and notifies all watches. */
   add(fields: object): Row;
   /** Tells the newest message again. */
   again(): void;
-  /** Writes to whoever is there, as it is. */
+  /** Writes raw text to every running program. */
   raw(text: string): void;
   next(trouble: ImsgTrouble): void;
   /** How many programs run, and how many watches they have. */

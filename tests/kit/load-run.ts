@@ -41,7 +41,7 @@ export interface LoadFigures {
     /** Ends that came twice, and ends that never came. */
     readonly twice: number;
     readonly missed: number;
-    /** Of these connections the gateway closed so many. */
+    /** Number of these connections that the gateway closed. */
     readonly closed: number;
   };
   /** Of those that leave and come back. */
@@ -192,7 +192,7 @@ async function play(options: LoadOptions, fleet: Fleet): Promise<LoadFigures> {
   load.over = true;
   await failed;
   const took = performance.now() - from;
-  // Whoever is answered now has been told of everything before.
+  // A client that gets an answer now has received everything before it.
   const staying = [...cast.writers, ...cast.watchers];
   await Promise.all(staying.map((reader) => reader.request("health")));
   const lost = (await Promise.all(roaming)).reduce((sum, one) => sum + one, 0);
@@ -201,7 +201,7 @@ async function play(options: LoadOptions, fleet: Fleet): Promise<LoadFigures> {
   return figures;
 }
 
-/** Plays a load of so many seconds, and says what it came to. */
+/** Plays a load of this many seconds, and returns its figures. */
 export function runLoad(options: LoadOptions): Promise<LoadFigures> {
   return onLoadFleet(options, (fleet) => play(options, fleet));
 }

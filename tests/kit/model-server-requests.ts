@@ -17,7 +17,7 @@ export interface ServedRequest {
   readonly api: ProviderApi;
   readonly model: string;
   readonly system: string;
-  /** Which agent-to-agent step the system prompt's context is for. */
+  /** The agent-to-agent step that the system prompt's context is for. */
   readonly step?: keyof typeof HEADING;
   /** The name of the agent that asks, as the system prompt has it. */
   readonly agentId?: string;
@@ -25,7 +25,7 @@ export interface ServedRequest {
   readonly sessionKey?: string;
   readonly messages: readonly ServedMessage[];
   readonly toolNames: readonly string[];
-  /** What was said last by a person, a session or the runtime, without the label in front of it. */
+  /** The last message of a person, a session or the runtime, without its label. */
   readonly lastUserText: string;
   /** Results since that message, oldest first. */
   readonly toolResults: readonly string[];

@@ -9,7 +9,7 @@ export interface ServedUsage {
   readonly cacheWrite: number;
 }
 
-/** What the writers of the four formats know how to write. */
+/** The operations of the four formats' writers. */
 export type SpokenStep =
   | { readonly step: "text"; readonly text: string; readonly chunks: number }
   | { readonly step: "thinking"; readonly text: string }

@@ -21,7 +21,7 @@ export const WRITERS: Record<ProviderApi, (request: ServedRequest, send: Send) =
 
 const USAGE: ServedUsage = { input: 100, output: 20, cacheRead: 0, cacheWrite: 0 };
 
-/** What every writer remembers: how it will end. */
+/** The state of every writer: how it will end. */
 interface Ending {
   usage: ServedUsage;
   stop: StopWord | undefined;

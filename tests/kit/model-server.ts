@@ -129,7 +129,7 @@ async function stream(
   for (const step of steps) {
     switch (step.step) {
       case "drop":
-        // What was written so far must be on its way, or the client never sees it.
+        // Send the text so far, or the client never sees it.
         await new Promise((resolve) => setImmediate(resolve));
         outgoing.destroy();
         return;

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { cleanup } from "./engine.ts";
 import { serveHttp } from "./loopback.ts";
 
-/** What it says when it takes nothing. */
+/** The answer when it refuses a request. */
 export const COLLECTOR_WORDS = "go-away-sk-proj-abcdefghij0123456789ABCDEF";
 
 interface WireValue {

@@ -1,5 +1,5 @@
-// What every channel promises, whichever platform it speaks to: run against a fake of the platform that speaks
-// its real wire format over a real socket or pipe.
+// The contract of every channel, on any platform: run against a fake of the platform that speaks its real
+// protocol over a real socket or pipe.
 
 import { describe, expect, test } from "vitest";
 import { Accounts } from "../../src/channels/accounts.ts";
@@ -17,59 +17,59 @@ export interface Said {
   readonly from?: string;
   readonly name?: string;
   readonly text: string;
-  /** It names the agent's account, in the platform's own way. */
+  /** Mentions the agent's account, as people do on the platform. */
   readonly mention?: boolean;
-  /** It answers a message of somebody with this text. */
+  /** Replies to a message with this text. */
   readonly quote?: string;
   readonly media?: { readonly name: string; readonly mimeType: string; readonly bytes: Uint8Array };
 }
 
-/** What goes wrong with the next thing that is sent. */
+/** A failure of the next delivery. */
 export type Trouble =
-  /** The platform is asked too much of, and says for how long. */
+  /** The platform's rate limit is reached; it says for how long. */
   | { readonly kind: "limit"; readonly seconds: number }
-  /** The platform will never take it: the chat is gone, the account was thrown out. */
+  /** The platform will never accept it: the chat was deleted, the account was removed. */
   | { readonly kind: "refuse" }
   | { readonly kind: "serverError" }
-  /** The connection breaks once the platform has taken the text, before it could say so. */
+  /** The connection breaks after the platform has accepted the text, before its answer. */
   | { readonly kind: "cut" };
 
-/** A platform with one account of ours, one group, one thread where it has any. */
+/** A platform with one account of ours, one group, and a thread if it supports them. */
 export interface Platform {
-  /** Delivers it to the account as the platform does. */
+  /** Delivers the message to the account as the platform does. */
   says(said: Said): Promise<void>;
-  /** Brings the newest message again, as platforms do when they are not sure. Absent: it never does. */
+  /** Delivers the newest message again, as platforms do after an unclear outcome. Absent: never happens. */
   repeats?(): Promise<void>;
-  /** Changes the newest message. Absent: messages can't be changed there. */
+  /** Edits the newest message. Absent: the platform has no edits. */
   edits?(text: string): Promise<void>;
-  /** What people see, in order: the text without markup. */
+  /** Messages that people see, in order, without markup. */
   shown(): readonly { readonly to: string; readonly threadId?: string; readonly text: string }[];
   next(trouble: Trouble): void;
-  /** From now on the account's secret is wrong. */
+  /** Makes the account's secret invalid. */
   revoke(): void;
-  /** Nobody listens at the platform's address any more. */
+  /** Closes the platform's address. */
   goAway(): Promise<void>;
-  /** How often it was shown that an answer is being written. */
+  /** How often a typing indicator was shown. */
   typed(): number;
 }
 
 export interface ChannelGround {
   readonly channel: Channel;
   readonly platform: Platform;
-  /** Where text is sent to. `thread`: absent where there are no threads. */
+  /** Routes to send to. `thread`: absent without threads. */
   readonly routes: { readonly direct: Route; readonly group?: Route; readonly thread?: Route };
-  /** False: a web hook that is answered with an error is all that the platform notices. Default true. */
+  /** False: the platform notices failures only by an error answer to its web hook. Default true. */
   readonly listens?: boolean;
 }
 
 export interface HostParts extends ChannelHost {
   readonly received: InboundMessage[];
-  /** The next so many messages can't be stored. */
+  /** The next messages that cannot be stored. */
   failing: number;
   readonly cursors: Map<string, string>;
 }
 
-/** What a channel is given, kept in memory. */
+/** Records everything that a channel reports. */
 export function recordingHost(): HostParts {
   const world = quietWorld();
   const cursors = new Map<string, string>();
@@ -96,7 +96,7 @@ export function recordingHost(): HostParts {
   return host;
 }
 
-/** Listens at a channel's accounts like the gateway does. */
+/** Listens on a channel's accounts like the gateway. */
 export async function listenAt(channel: Channel, host: HostParts): Promise<Accounts> {
   const store = await openStore(temporaryFolder());
   const commit: Commit = createCommit(store, host.world, createBus(host.world.log));
@@ -139,20 +139,20 @@ async function opened(open: OpenGround) {
   return { host, ...ground, accounts, ready, heard };
 }
 
-/** Runs the suite. Platform-specific tests stand beside it in the same file. */
+/** Runs the suite. Platform-specific tests are in the same file as its call. */
 export function channelContract(name: string, open: OpenGround): void {
   describe(`${name}: what comes in`, () => incoming(open));
   outgoingContract(name, open);
   describe(`${name}: when it fails`, () => failing(open));
 }
 
-/** The part for a channel whose messages come in by a door of their own. */
+/** The part for a channel that receives messages in another way. */
 export function outgoingContract(name: string, open: OpenGround): void {
   describe(`${name}: what goes out`, () => leaving(open));
 }
 
 function incoming(open: OpenGround): void {
-  test("a direct message, with its sender, its time and where the answer goes", async () => {
+  test("reports a direct message with its sender, its time and the route of the answer", async () => {
     const { platform, ready, heard, channel, routes } = await opened(open);
     await ready();
     await platform.says({ chat: "direct", text: "hello there", name: "Ada Lovelace" });
@@ -169,7 +169,7 @@ function incoming(open: OpenGround): void {
     expect(message?.sentAt).toBeGreaterThan(1_500_000_000_000);
   });
 
-  test("hostile text and names arrive as they are", async () => {
+  test("hostile text and names arrive unchanged", async () => {
     const { platform, ready, heard } = await opened(open);
     await ready();
     const text =
@@ -179,7 +179,7 @@ function incoming(open: OpenGround): void {
     expect(message?.text).toBe(text);
   });
 
-  test("in a group: whether the agent was named", async ({ skip }) => {
+  test("reports whether a group message mentioned the agent", async ({ skip }) => {
     const { platform, ready, heard, routes } = await opened(open);
     if (routes.group === undefined) return skip("no groups there");
     await ready();
@@ -192,7 +192,7 @@ function incoming(open: OpenGround): void {
     expect(second?.text).toContain("what do you think");
   });
 
-  test("in a thread: which one", async ({ skip }) => {
+  test("reports the thread of a message", async ({ skip }) => {
     const { platform, ready, heard, routes } = await opened(open);
     if (routes.thread === undefined) return skip("no threads there");
     await ready();
@@ -202,7 +202,7 @@ function incoming(open: OpenGround): void {
     expect(message?.chat.thread).toBeDefined();
   });
 
-  test("what it answers is quoted", async () => {
+  test("quotes the message that a message replies to", async () => {
     const { platform, ready, heard } = await opened(open);
     await ready();
     await platform.says({ chat: "direct", text: "yes, that", quote: "shall we use SQLite?" });
@@ -211,7 +211,7 @@ function incoming(open: OpenGround): void {
     expect(message?.text).toBe("yes, that");
   });
 
-  test("a file comes with its bytes, and no more of them than are wanted", async () => {
+  test("a file arrives with its bytes, up to the requested limit", async () => {
     const { platform, ready, heard } = await opened(open);
     await ready();
     const bytes = new Uint8Array(5_000).map((_, at) => at % 251);
@@ -226,7 +226,7 @@ function incoming(open: OpenGround): void {
     expect(tooMuch?.ok).toBe(false);
   });
 
-  test("a changed message is told as the change of the same one", async ({ skip }) => {
+  test("reports an edited message as an edit of the same one", async ({ skip }) => {
     const { platform, ready, heard } = await opened(open);
     if (platform.edits === undefined) return skip("messages can't be changed there");
     await ready();
@@ -239,7 +239,7 @@ function incoming(open: OpenGround): void {
     expect(first?.edit).toBeUndefined();
   });
 
-  test("I2: what could not be stored comes again, and the same message has the same id", async () => {
+  test("I2: a message that could not be stored is delivered again with the same id", async () => {
     const { platform, ready, heard, host } = await opened(open);
     await ready();
     host.failing = 1;
@@ -255,7 +255,7 @@ function incoming(open: OpenGround): void {
 }
 
 function leaving(open: OpenGround): void {
-  test("text arrives where the route says: chat and thread", async () => {
+  test("delivers text to the chat and thread of the route", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     for (const [place, route] of Object.entries(routes)) {
@@ -269,7 +269,7 @@ function leaving(open: OpenGround): void {
     );
   });
 
-  test("markup is shown, or left away; never is it broken", async () => {
+  test("shows or omits markup, and never breaks it", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     const texts = [
@@ -290,7 +290,7 @@ function leaving(open: OpenGround): void {
     expect(shown[4]).toBe("2 * 3 * 4");
   });
 
-  test("a text as long as a part may be is taken", async () => {
+  test("accepts a text of the maximum length of a part", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     const text = "é<".repeat(Math.floor((channel.textMaxChars ?? 10_000) / 2));
@@ -298,7 +298,7 @@ function leaving(open: OpenGround): void {
     expect(platform.shown()[0]?.text).toBe(text);
   });
 
-  test("that an answer is being written is shown", async ({ skip }) => {
+  test("shows a typing indicator", async ({ skip }) => {
     const { channel, platform, routes, ready } = await opened(open);
     if (channel.typing === undefined) return skip("that can't be shown there");
     await ready();
@@ -308,7 +308,7 @@ function leaving(open: OpenGround): void {
 }
 
 function failing(open: OpenGround): void {
-  test("a limit is honoured: it says when to come again", async () => {
+  test("obeys a rate limit: says when to retry", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     platform.next({ kind: "limit", seconds: 7 });
@@ -319,7 +319,7 @@ function failing(open: OpenGround): void {
     expect(await channel.deliver(outgoing(routes.direct, "one"))).toEqual({ kind: "sent" });
   });
 
-  test("I5: what the platform will never take is refused, and a failure of its own is tried again", async () => {
+  test("I5: a permanent refusal by the platform fails, and a failure on its side is retried", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     platform.next({ kind: "refuse" });
@@ -329,7 +329,7 @@ function failing(open: OpenGround): void {
     expect(await channel.deliver(outgoing(routes.direct, "three"))).toEqual({ kind: "sent" });
   });
 
-  test("I5: a connection that breaks after the text has left is no certain failure", async () => {
+  test("I5: a connection that breaks after the text was sent is not a certain failure", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     platform.next({ kind: "cut" });
@@ -337,7 +337,7 @@ function failing(open: OpenGround): void {
     expect(outcome.kind).toBe(channel.deduplicates ? "retry" : "unknown");
   });
 
-  test("a place that does not exist, and an account that is not ours, are refused in clear words", async () => {
+  test("an unknown chat and another's account are refused with a clear message", async () => {
     const { channel, routes, ready } = await opened(open);
     await ready();
     const route = { ...routes.direct, accountId: "somebody-elses" };
@@ -346,7 +346,7 @@ function failing(open: OpenGround): void {
     expect(outcome.kind === "refused" && outcome.error).toContain("somebody-elses");
   });
 
-  test("CH2: a secret that is wrong is told as the account's state, without the secret", async () => {
+  test("CH2: reports a wrong secret as the account's state, without the secret", async () => {
     const { platform, accounts, listens = true, channel } = await opened(open);
     platform.revoke();
     if (!listens) {
@@ -359,7 +359,7 @@ function failing(open: OpenGround): void {
     expect(error).not.toMatch(/secret|stack|undefined|\[object/i);
   });
 
-  test("CH2: without a network text waits, and nothing is thrown", async () => {
+  test("CH2: without a network text waits, and nothing throws", async () => {
     const { channel, platform, routes, ready } = await opened(open);
     await ready();
     await platform.goAway();

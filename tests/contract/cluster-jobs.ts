@@ -1,4 +1,4 @@
-// Waiting for the jobs of sub-agents where several processes share a store.
+// Waits for jobs of sub-agents, with several processes on one store.
 
 import { expect, test } from "vitest";
 import { publishFlowEnd } from "../../src/flows/flow-events.ts";
@@ -17,7 +17,7 @@ const OUTCOME = { status: "ok", result: "done" } as const;
 const jobOf = (key: string): string => `job of ${key}`;
 const callOf = ({ handle }: Actor): string => `${handle.run.runId}:wait`;
 
-/** Gives two jobs, as spawns would. */
+/** Starts two jobs as spawns do. */
 async function giveJobs({ handle }: Actor, { app }: ClusterProcess): Promise<void> {
   const { runId, chainId, sessionId } = handle.run;
   await app.engine.commit(async (unit) => {
@@ -36,7 +36,7 @@ async function giveJobs({ handle }: Actor, { app }: ClusterProcess): Promise<voi
   });
 }
 
-/** Waits as the tool does, and says which jobs were answered and which not. */
+/** Waits like the tool, and returns the answered and the unanswered jobs. */
 async function waitFor(actor: Actor, { app }: ClusterProcess, wanted: "all" | "any"): Promise<string> {
   const { wait } = actor.handle;
   const callId = callOf(actor);
@@ -68,7 +68,7 @@ const isWaiting = async ({ app }: ClusterProcess): Promise<boolean> =>
   (await app.runs(MAIN)).some(({ state }) => state === "waiting");
 
 export function jobsContract(openGround: OpenGround): void {
-  /** Main gives two jobs and waits; each attempt runs in the process of that place. */
+  /** Main starts two jobs and waits; each attempt runs in the process at that index. */
   function stage(wanted: "all" | "any", more: Record<string, Play> = {}) {
     const processes: ClusterProcess[] = [];
     const main: Play = async (actor) => {
@@ -108,7 +108,7 @@ export function jobsContract(openGround: OpenGround): void {
     expect(await endOf(a.app.engine, run.runId, 20_000)).toMatchObject({ reply: `${OTHER} | ${CHILD}` });
   });
 
-  test("I4: a wait of a dead process goes on in another, for the same jobs, with what ended meanwhile", async () => {
+  test("I4: a wait of a dead process continues in another, for the same jobs, with outcomes from in between", async () => {
     const { processes, plays } = stage("all");
     const cluster = await openCluster(openGround);
     const a = await join(cluster, plays);
@@ -124,7 +124,7 @@ export function jobsContract(openGround: OpenGround): void {
     expect(await endOf(b.app.engine, run.runId, 20_000)).toMatchObject({ reply: BOTH, attempt: 2 });
   });
 
-  test("I7: of a wait for a job and its sub-agent's send back at the same instant, exactly one is refused", async () => {
+  test("I7: a wait for a job and its sub-agent's send back at the same moment: exactly one is refused", async () => {
     const codes: unknown[] = [];
     const { processes, plays } = stage("all", {
       [CHILD]: async ({ send }) => {

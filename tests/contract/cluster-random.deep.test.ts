@@ -1,7 +1,7 @@
-// Several processes over one PostgreSQL, real locks and real time: people talk, agents ask each other, work
-// is aborted, reset and deleted by any process, and processes die. Once it is quiet, everything accepted has
-// ended, once, and everybody who asked was told once. The database decides the interleaving, so that a seed
-// gives the same story but not the same run.
+// Several processes on one PostgreSQL, with real locks and real time: people write, agents send to each
+// other, any process aborts, resets and deletes, and processes die. At the end everything accepted has ended
+// once, and each waiter was notified once. The database decides the interleaving, so a seed gives the same
+// story but not the same run.
 
 import { expect, test } from "vitest";
 import { type Cluster, type ClusterProcess, openCluster, postgresGround } from "../kit/cluster.ts";
@@ -15,7 +15,7 @@ const STEPS = 40;
 const SEEDS = Number(process.env.CLUSTER_SEEDS ?? 3);
 const FIRST_SEED = Number(process.env.CLUSTER_FROM ?? 1);
 const SETTLING_MS = 60_000;
-/** Looks, 20 ms apart. */
+/** Number of checks, 20 ms apart. */
 const QUIET_LOOKS = 15;
 
 function pause(ms: number, signal?: AbortSignal): Promise<void> {
@@ -34,7 +34,7 @@ function join(story: Talk, cluster: Cluster): Promise<ClusterProcess> {
 
 async function settle(story: Talk, app: FlowApp): Promise<void> {
   const until = Date.now() + SETTLING_MS;
-  // What a process that goes on again still had to say comes late: quiet is when it stays so.
+  // A resumed process may still send late messages: it is quiet when nothing changes for a while.
   for (let quiet = 0; quiet < QUIET_LOOKS; quiet = (await app.isQuiet()) ? quiet + 1 : 0) {
     if (Date.now() > until) {
       const left = await app.store.db
@@ -98,8 +98,8 @@ async function storyOf(seed: number): Promise<void> {
   await checkTalk(db, story.accepted, LIMITS);
   expect((await last.engine.load()).slots.taken, "all slots are free").toBe(0);
   for (const [key, begun] of story.begun) {
-    // A run that was ended elsewhere between its claim and its beginning may begin late, until it meets the
-    // store; one that stood still may begin again what it has lost.
+    // A run that was ended elsewhere between its claim and its start may start late, until it reads the
+    // store; a process that was paused may restart a run that it has lost.
     const rows = await db
       .selectFrom("runs")
       .select("lane_seq")
@@ -113,7 +113,7 @@ async function storyOf(seed: number): Promise<void> {
   for (const process of everybody) await process.stop();
 }
 
-test("I1-I8: three processes over one PostgreSQL, some of which die or stand still", async () => {
+test("I1-I8: three processes on one PostgreSQL keep the invariants while some die or pause", async () => {
   for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed += 1) {
     try {
       await storyOf(seed);

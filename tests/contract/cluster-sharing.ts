@@ -1,4 +1,4 @@
-// What gateway processes share: lanes, slots, the wait graph, keys.
+// Resources that gateway processes share: lanes, slots, the wait graph, keys.
 
 import { expect, test } from "vitest";
 import { isEnded } from "../../src/core/run.ts";
@@ -9,7 +9,7 @@ import { checkFlows, checkRuns, checkTranscripts } from "../kit/flow-checks.ts";
 import { until } from "../kit/until.ts";
 import { CHATS, gate, MAIN, two } from "./cluster-stage.ts";
 
-/** A ground that counts what its first process does. */
+/** Opens a cluster that counts the work of its first process. */
 function watchedGround(openGround: OpenGround) {
   const figures = { transactions: 0, slotsTold: 0 };
   const ground: OpenGround = async () => {
@@ -43,7 +43,7 @@ function watchedGround(openGround: OpenGround) {
 }
 
 export function sharingContract(openGround: OpenGround): void {
-  test("I1, I3: messages that come in by two processes run one at a time, in the order of acceptance", async () => {
+  test("I1, I3: messages that arrive at two processes run one at a time, in the order of acceptance", async () => {
     const began: number[] = [];
     let inside = 0;
     let most = 0;
@@ -69,7 +69,7 @@ export function sharingContract(openGround: OpenGround): void {
     await checkRuns(b.app.store.db, accepted);
   });
 
-  test("I6: slots are the deployment's: two processes together execute no more than one may", async () => {
+  test("I6: slots belong to the deployment: two processes together execute no more runs than one may", async () => {
     let [inside, most, ran] = [0, 0, 0];
     const play: Play = async () => {
       ran += 1;
@@ -90,7 +90,7 @@ export function sharingContract(openGround: OpenGround): void {
     expect(most).toBeLessThanOrEqual(3);
   });
 
-  test("I6: a process whose session waits gets a slot soon, however many wait in another process", async () => {
+  test("I6: a waiting session gets a slot soon, even if many wait in another process", async () => {
     const begun: string[] = [];
     const play: Play = async ({ handle }) => {
       begun.push(handle.run.sessionKey);
@@ -146,13 +146,13 @@ export function sharingContract(openGround: OpenGround): void {
     expect((await a.app.runs(waiters[0] ?? ""))[0]).toMatchObject({ state: "ok", reply: "timeout" });
   });
 
-  test("I6: with one slot in the deployment a fan-out over two processes comes to its end", async () => {
+  test("I6: with one slot in the deployment a fan-out over two processes finishes", async () => {
     const ask = async (actor: Actor): Promise<string> => {
       const answers = await Promise.all(CHATS.map((key) => actor.send(key, "a question", 60)));
       return answers.map((answer) => String(answer.status)).join();
     };
     const { a, b } = await two(openGround, { [MAIN]: ask }, { maxConcurrent: 1 });
-    // Work of the other process wants the slot as well.
+    // The other process also needs the slot.
     const others = CHATS.map((key) => b.app.tell(key, "more"));
     const run = await a.app.tell(MAIN, "go");
     expect(await endOf(b.app.engine, run.runId, 20_000)).toMatchObject({ reply: "ok,ok,ok" });
@@ -193,7 +193,7 @@ export function sharingContract(openGround: OpenGround): void {
     }
   });
 
-  test("a run accepted twice at the same moment, by its key, in two processes is one run", async () => {
+  test("two processes that accept the same key at the same moment make one run", async () => {
     const { a, b } = await two(openGround, {});
     for (let round = 0; round < 10; round += 1) {
       const runId = `the-same-${round}`;

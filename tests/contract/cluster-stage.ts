@@ -1,4 +1,4 @@
-// What the parts of the cluster's contract share: who takes part, and how a test waits.
+// Shared by the cluster tests: the sessions, and helpers to wait.
 
 import { type Cluster, type ClusterProcess, type OpenGround, openCluster } from "../kit/cluster.ts";
 import { makeSessions } from "../kit/engine.ts";
@@ -7,7 +7,7 @@ import type { FlowAppOptions, Play } from "../kit/flow-app.ts";
 export const MAIN = "agent:main:main";
 export const CHATS = ["agent:main:chat:one", "agent:main:chat:two", "agent:main:chat:three"];
 
-/** Resolves once it is opened; tells how often somebody came to it. */
+/** A promise that a test resolves; counts its waiters. */
 export function gate() {
   const opened = Promise.withResolvers<void>();
   const reached = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-// What becomes of the work of a gateway process that died, stood still, was stopped or lost an answer.
+// Takes over work of a gateway process that died, paused, stopped or lost an answer.
 
 import { expect, test } from "vitest";
 import { type ClusterProcess, type OpenGround, openCluster } from "../kit/cluster.ts";
@@ -8,7 +8,7 @@ import { until } from "../kit/until.ts";
 import { CHATS, gate, join, MAIN, two } from "./cluster-stage.ts";
 
 export function takeoverContract(openGround: OpenGround): void {
-  test("I1, I2: what a dead process executed is taken over, once, and goes on where its transcript ends", async () => {
+  test("I1, I2: another process takes over a dead process's run, once, and continues where its transcript ends", async () => {
     const held = gate();
     const began: string[] = [];
     const playOf = (name: string): Record<string, Play> => ({
@@ -30,7 +30,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(await b.app.texts(MAIN)).toEqual(["user: work", "assistant: by b"]);
   });
 
-  test("I1: a process that stood still writes nothing more for a run that was taken over", async () => {
+  test("I1: a paused process writes nothing more for a run that was taken over", async () => {
     const held = gate();
     const lost = Promise.withResolvers<unknown>();
     const cluster = await openCluster(openGround);
@@ -56,12 +56,12 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(await lost.promise).toBeInstanceOf(Error);
     await until(async () => (await a.app.engine.load()).running === 0);
     expect(await b.app.texts(MAIN)).toEqual(["user: work", "assistant: by b"]);
-    // It is alive again, and works like any other.
+    // It is alive again, and works normally.
     const next = await a.app.tell(CHATS[0] ?? "", "again");
     expect((await endOf(b.app.engine, next.runId)).state).toBe("ok");
   });
 
-  test("I2: a claim whose answer was lost is taken up again, by the process whose row it is", async () => {
+  test("I2: a claim whose answer was lost is resumed by the process in its row", async () => {
     const { a, b } = await two(openGround, {});
     a.loseNextAnswer();
     const id = "a-run-of-its-own";
@@ -70,7 +70,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(end).toMatchObject({ state: "ok", reply: "echo work", crashes: 0 });
   });
 
-  test("I2: an end whose answer was lost is written once, and told in each process", async () => {
+  test("I2: an end whose answer was lost is stored once, and reported in each process", async () => {
     const processes: ClusterProcess[] = [];
     const cluster = await openCluster(openGround);
     const a = await join(cluster, {
@@ -93,7 +93,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(await a.app.texts(MAIN)).toEqual(["user: work"]);
   });
 
-  test("a planned stop parks what it can't finish, and another process goes on with it at once", async () => {
+  test("a planned stop parks unfinished runs, and another process continues them at once", async () => {
     const held = gate();
     const cluster = await openCluster(openGround);
     const a = await join(cluster, {
@@ -113,7 +113,7 @@ export function takeoverContract(openGround: OpenGround): void {
     expect(await endOf(b.app.engine, run.runId)).toMatchObject({ reply: "by b", crashes: 0 });
   });
 
-  test("a caller that waited in a dead process is waited for no longer: its outcome is told by a notice", async () => {
+  test("a caller's wait in a dead process ends, and a notice reports its outcome", async () => {
     const held = gate();
     const cluster = await openCluster(openGround);
     const plays: Record<string, Play> = {

@@ -1,5 +1,5 @@
-// A database that goes away and comes back under load, locks that somebody else holds, processes whose
-// clocks are wrong: nothing accepted is lost, nothing is done twice.
+// A database that restarts under load, locks held by other programs, processes with wrong clocks: nothing
+// accepted is lost, nothing is done twice.
 
 import { sql } from "kysely";
 import pg from "pg";
@@ -22,9 +22,7 @@ const KEYS = Array.from({ length: 6 }, (_, at) => `agent:main:chat:room${at}`);
 const ROUNDS = 3;
 const WORK_BETWEEN = 12;
 
-/**
- * Sends on to the next room and waits for its answer, so that waits and flows are open when trouble comes.
- */
+/** Sends to the next room and waits for its answer, so that waits and flows are open during the failure. */
 const asks: Play = async (actor) => {
   const at = KEYS.indexOf(actor.handle.run.sessionKey);
   if (actor.step !== "message" || at % 2 === 1) return `answer ${at}`;
@@ -32,7 +30,7 @@ const asks: Play = async (actor) => {
   return `was told ${String(result.status)}`;
 };
 
-/** Accepts until the database takes it: the same id never makes a second run. */
+/** Retries until the database accepts it: one id never makes a second run. */
 async function tellForSure(process: ClusterProcess, key: string, runId: string): Promise<void> {
   for (;;) {
     try {
@@ -45,7 +43,7 @@ async function tellForSure(process: ClusterProcess, key: string, runId: string):
   }
 }
 
-test("I2, I4: a database that is killed and started again under load costs nothing that was accepted", async () => {
+test("I2, I4: a database that is killed and restarted under load loses nothing that was accepted", async () => {
   const server = await startPostgres();
   cleanup(() => server.end());
   const cluster = await openCluster(() => postgresGround(server.url));
@@ -78,13 +76,12 @@ test("I2, I4: a database that is killed and started again under load costs nothi
   await checkFlows(db);
   await checkTold(db);
   await checkTranscripts(db);
-  // A database that was away for a moment is no crash of the run: each ended well, at the first or a later
-  // try.
+  // A short outage of the database is no crash of a run: each ended well, at the first or a later attempt.
   for (const runId of accepted) expect(await getRun(db, runId), runId).toMatchObject({ state: "ok" });
   for (const process of processes) await process.stop();
 }, 120_000);
 
-test("a lock that somebody else holds too long delays a message and loses nothing", async () => {
+test("a lock that another program holds too long delays a message and loses nothing", async () => {
   const ground = await postgresGround();
   const cluster = await openCluster(async () => ground);
   const a = await cluster.join({ plays: {} });
@@ -96,7 +93,7 @@ test("a lock that somebody else holds too long delays a message and loses nothin
   cleanup(() => stranger.end());
   await stranger.query(`begin; select * from ${address.schema}.sessions where key = '${MAIN}' for update`);
   const telling = a.app.tell(MAIN, "work", { runId: "held-up" });
-  // Longer than a statement of ours waits for a lock, so that it is given up and made again.
+  // Longer than the lock timeout of our statements, so that one fails and is retried.
   await stranger.query("select pg_sleep(2.5)");
   await stranger.query("rollback");
   await telling;
@@ -104,7 +101,7 @@ test("a lock that somebody else holds too long delays a message and loses nothin
   expect(await a.app.texts(MAIN)).toEqual(["user: work", "assistant: echo work"]);
 });
 
-/** A process whose clock is wrong. */
+/** The world of a process with a wrong clock. */
 function worldAt(offsetMs: number): World {
   const world = quietWorld();
   const { clock } = world;
@@ -118,7 +115,7 @@ function worldAt(offsetMs: number): World {
   };
 }
 
-test("processes whose clocks are hours apart keep the same dates: the database's", async () => {
+test("processes with clocks hours apart use the same dates: the database's", async () => {
   const hour = 3_600_000;
   const cluster = await openCluster(() => postgresGround());
   const open = Promise.withResolvers<void>();
@@ -141,7 +138,8 @@ test("processes whose clocks are hours apart keep the same dates: the database's
   const before = Date.now();
   const asked = await late.app.tell(MAIN, "go");
   expect(Math.abs(asked.acceptedAt - before)).toBeLessThan(60_000);
-  // Neither has taken the other for dead, and the wait ends by the one clock, not at once and not in hours.
+  // Neither declared the other dead, and the wait ends by the database's clock: not at once, and not after
+  // hours.
   expect(await endOf(early.app.engine, asked.runId)).toMatchObject({
     state: "ok",
     reply: "timeout",
@@ -156,7 +154,7 @@ test("processes whose clocks are hours apart keep the same dates: the database's
   expect(runs.filter((run) => !isEnded(run.state) || run.crashes > 0)).toEqual([]);
 });
 
-test("a process whose connections are all in use says that it is alive, and loses nothing that it executes", async () => {
+test("a process whose connections are all busy renews its lease and keeps its runs", async () => {
   const cluster = await openCluster(postgresGround);
   const held = gate();
   const plays: Record<string, Play> = {
@@ -178,7 +176,7 @@ test("a process whose connections are all in use says that it is alive, and lose
       .executeTakeFirstOrThrow();
     return Number(row.beat_at);
   };
-  // More than there are, each for a while: who came later would wait behind all of them.
+  // More than there are connections, each for a while: later callers wait behind all of them.
   let over = false;
   const hold = async (): Promise<void> => {
     while (!over) await a.app.store.transaction((tx) => sql`select pg_sleep(0.5)`.execute(tx));

@@ -1,4 +1,4 @@
-// What several processes over one store must do together, on both stores.
+// Runs the contract of several processes on one store, on both stores.
 
 import { embeddedGround, postgresGround } from "../kit/cluster.ts";
 import { clusterContract } from "./cluster.ts";

@@ -1,5 +1,5 @@
-// What several gateway processes over one store must do together, whatever database it is: work that is
-// accepted by one is waited for, seen, stopped and taken over by any other.
+// The contract of several gateway processes on one store, with any database: any process can wait for,
+// observe, stop and take over the work of another.
 
 import { describe } from "vitest";
 import type { OpenGround } from "../kit/cluster.ts";
@@ -11,8 +11,8 @@ import { takeoverContract } from "./cluster-takeover.ts";
 
 export function clusterContract(name: string, openGround: OpenGround): void {
   describe(name, () => {
-    describe("work seen from everywhere", () => sightContract(openGround));
-    describe("work of the dead", () => takeoverContract(openGround));
+    describe("work seen from every process", () => sightContract(openGround));
+    describe("work of dead processes", () => takeoverContract(openGround));
     describe("lanes, slots and waits", () => sharingContract(openGround));
     describe("waits for sub-agents", () => jobsContract(openGround));
     describe("scheduled jobs", () => cronContract(openGround));

@@ -1,4 +1,4 @@
-// The outbox, the usage ledger, and the answers kept for idempotency keys.
+// The outbox, the usage ledger, and the stored answers of idempotency keys.
 
 import { expect, test } from "vitest";
 import { ZERO_USAGE } from "../../src/core/message.ts";
@@ -42,10 +42,10 @@ export function outboxContract(store: () => Store): void {
   const end = (id: string, outcome: deliveries.AttemptOutcome) =>
     store().transaction((tx) => deliveries.endAttempt(tx, { id, owner: "p" }, outcome, 500));
 
-  test("I5: an attempt is open until its outcome is known, and one process can begin it, once", async () => {
+  test("I5: an attempt is open until its outcome is known, and one process begins it once", async () => {
     await add("a");
     expect(await begin("a")).toBe(true);
-    // As after a lost answer: it is the same attempt.
+    // As after a lost answer: this is the same attempt.
     expect(await begin("a")).toBe(true);
     expect(await begin("a", "another process")).toBe(false);
     expect(await deliveries.getDelivery(store().db, "a")).toMatchObject({
@@ -63,7 +63,7 @@ export function outboxContract(store: () => Store): void {
     expect(await due()).toEqual([]);
   });
 
-  test("each way out has its figures: what waits, what failed and is not dismissed, when one last arrived", async () => {
+  test("each route prefix has figures: pending, failed and not dismissed, last success", async () => {
     const hook = { channel: "webhook", to: "news_%" };
     const prefixes = [deliveries.channelPrefix("webchat"), deliveries.routeKeyOf(hook)];
     const figures = () => deliveryFigures(store().db, prefixes);
@@ -103,7 +103,7 @@ export function outboxContract(store: () => Store): void {
     expect(await deliveryFigures(store().db, [])).toMatchObject([{ pending: 1, failed: 1 }]);
   });
 
-  test("one route goes in order, another does not wait for it", async () => {
+  test("one route is delivered in order, and does not block another", async () => {
     await add("a");
     await add("b", { route: { to: "a", channel: "webchat" } });
     await add("c", { route: { ...route, threadId: "t" } });
@@ -119,7 +119,7 @@ export function outboxContract(store: () => Store): void {
     expect(await due()).toEqual(["b", "c"]);
   });
 
-  test("a skipped delivery is kept to be seen and never due", async () => {
+  test("a skipped delivery is kept and is never due", async () => {
     await add("a", { state: "skipped", code: "send_denied", error: "no" });
     expect(await due()).toEqual([]);
     expect(await deliveries.nextDueAt(store().db)).toBeUndefined();
@@ -130,7 +130,7 @@ export function outboxContract(store: () => Store): void {
     });
   });
 
-  test("I5: an attempt that a crash left open is repeated only where the channel can tell", async () => {
+  test("I5: an interrupted attempt is repeated only if the channel recognises repeated texts", async () => {
     await add("a");
     await add("b", { route: { channel: "telegram", to: "b" } });
     await begin("a");
@@ -146,7 +146,7 @@ export function outboxContract(store: () => Store): void {
     });
   });
 
-  test("I5: a process settles its own open attempts, but for those that it makes at this moment", async () => {
+  test("I5: a process settles its own open attempts, except those it is making", async () => {
     await add("a");
     await add("b", { route: { channel: "webchat", to: "b" } });
     await begin("a");
@@ -160,7 +160,7 @@ export function outboxContract(store: () => Store): void {
     expect(await deliveries.getDelivery(store().db, "b")).toMatchObject({ attemptOpen: true });
   });
 
-  test("I5: an attempt of a version that noted no owner was made by somebody who is gone", async () => {
+  test("I5: an attempt of a version without owners counts as interrupted", async () => {
     await add("a");
     await add("b", { route: { channel: "telegram", to: "b" } });
     await begin("a");
@@ -184,7 +184,7 @@ export function outboxContract(store: () => Store): void {
     });
   });
 
-  test("a caller's wait of a version that noted no owner is over", async () => {
+  test("a caller's wait of a version without owners is over", async () => {
     const wait = { waiterRunId: "", waiterSessionKey: "", targetRunId: "r", targetSessionKey: "s" };
     await store().transaction(async (tx) => {
       await joinProcesses(tx, { processId: "alive", host: "", version: "" }, Date.now());
@@ -197,7 +197,7 @@ export function outboxContract(store: () => Store): void {
     expect(await getWait(store().db, "old")).toMatchObject({ state: "ended" });
   });
 
-  test("an outcome that a dead process had not written to its client is given back, once", async () => {
+  test("an outcome that a dead process had not written to its client is returned once", async () => {
     const wait = {
       waiterRunId: "",
       waiterSessionKey: "client",
@@ -239,7 +239,7 @@ export function outboxContract(store: () => Store): void {
     expect(await lose("written")).toBeUndefined();
   });
 
-  test("a failed delivery can be tried again in its old place, or dismissed, once", async () => {
+  test("a failed delivery can be retried at its old position, or dismissed, once", async () => {
     await add("a");
     await add("b");
     await begin("a");
@@ -291,7 +291,7 @@ export function bookContract(store: () => Store): void {
     expect(await usageOf(store().db, { sessionKey: "none" })).toMatchObject({ totalTokens: 0, cost: 0 });
   });
 
-  test("a cost comes back as it was, down to its last digit", async () => {
+  test("a cost is returned exactly as it was stored", async () => {
     const costs = [0.1, 1e-7, 123_456.789_012_3, 0.1 + 0.2];
     for (const [n, total] of costs.entries()) {
       const usage = { ...ZERO_USAGE, input: 4_000_000_000, cost: { ...ZERO_USAGE.cost, total } };
@@ -312,7 +312,7 @@ export function bookContract(store: () => Store): void {
     }
   });
 
-  test("a key gives its first answer again, and conflicts with any other call", async () => {
+  test("a key returns its first answer again, and conflicts with any other call", async () => {
     const call = { key: "k", owner: "c", method: "send", paramsHash: "h" };
     expect(await recallAnswer(store().db, call)).toBe("none");
     await store().transaction((tx) => rememberAnswer(tx, call, { runId: "r" }, 100));
@@ -326,7 +326,7 @@ export function bookContract(store: () => Store): void {
     expect(await recallAnswer(store().db, call)).toBe("none");
   });
 
-  test("ID4: a reserved key is answered by its process, or has the answer for the case that it died", async () => {
+  test("ID4: a reserved key has its process's answer, or the answer for a crash", async () => {
     const call = { key: "k", owner: "c", method: "tools.invoke", paramsHash: "h" };
     const other = { ...call, paramsHash: "i" };
     const reserve = (one: typeof call, processId: string) =>
@@ -364,7 +364,7 @@ export function bookContract(store: () => Store): void {
     expect(await recallAnswer(store().db, call)).toEqual({ answer: { of: "token" } });
   });
 
-  test("ID3: an answer that an older version stored is its token's alone", async () => {
+  test("ID3: an older version's answer belongs to its token only", async () => {
     const [row] = [{ key: "k", caller: "token", method: "send", params_hash: "h", answer_json: '"old"' }];
     await store().transaction((tx) =>
       tx

@@ -1,4 +1,4 @@
-// How lost attempts of a run are counted, and in which order lanes go on after a crash.
+// Counts lost attempts of runs, and orders lanes after a crash.
 
 import { expect, test } from "vitest";
 import type { Entry } from "../../src/core/message.ts";
@@ -30,7 +30,7 @@ export function crashContract(store: () => Store): void {
     const { attempt = 0 } = (await getRun(store().db, runId)) ?? {};
     return { runId, owner: "dead", attempt };
   };
-  /** An attempt begins. */
+  /** Begins an attempt. */
   const begin = async (runId = RUN) => {
     const attempt = (await fence(runId)).attempt + 1;
     const claim = { state: "running", owner: "dead", attempt, startedAt: 1_000 } as const;
@@ -45,7 +45,7 @@ export function crashContract(store: () => Store): void {
     await store().transaction((tx) => moveHeld(tx, held, to));
   };
   const crash = () => store().transaction((tx) => requeueHeld(tx));
-  /** An attempt that stores this and dies with its process. */
+  /** Stores entries in an attempt whose process then dies. */
   const lose = async (...entries: Entry[]) => {
     await begin();
     for (const entry of entries) await write(entry);
@@ -56,7 +56,7 @@ export function crashContract(store: () => Store): void {
     return [run?.crashes, run?.crashesInRow];
   };
 
-  test("poison runs: an attempt that answered no tool call is counted, whatever else it wrote", async () => {
+  test("poison runs: counts an attempt that answered no tool call, whatever else it wrote", async () => {
     await accept();
     await lose(userMessage("m1", "go"));
     expect(await counts()).toEqual([1, 1]);
@@ -66,7 +66,7 @@ export function crashContract(store: () => Store): void {
     expect(await counts()).toEqual([3, 3]);
   });
 
-  test("poison runs: an answered tool call sets the count of lost attempts in a row back to nothing", async () => {
+  test("poison runs: an answered tool call resets the count of lost attempts in a row", async () => {
     await accept();
     await lose();
     await lose();
@@ -76,7 +76,7 @@ export function crashContract(store: () => Store): void {
     expect(await counts()).toEqual([4, 1]);
   });
 
-  test("poison runs: a run that only waits is not blamed for the crash of its process", async () => {
+  test("poison runs: a run that only waits does not count a crash of its process", async () => {
     await accept();
     await begin();
     await move("waiting");
@@ -84,7 +84,7 @@ export function crashContract(store: () => Store): void {
     expect(await counts()).toEqual([0, 0]);
   });
 
-  test("poison runs: a planned stop counts nothing, and keeps what was counted", async () => {
+  test("poison runs: a planned stop counts nothing, and keeps the count", async () => {
     await accept();
     await lose();
     await begin();
@@ -98,7 +98,7 @@ export function crashContract(store: () => Store): void {
     expect(await counts()).toEqual([2, 1]);
   });
 
-  test("poison runs: lanes go on in the order of their crashes", async () => {
+  test("poison runs: lanes continue in the order of their crashes", async () => {
     const lane = (name: string, acceptedAt: number) =>
       accept({ runId: name, sessionKey: `agent:main:chat:${name}`, acceptedAt });
     await lane("poison", 1);

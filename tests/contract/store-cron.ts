@@ -1,4 +1,4 @@
-// Scheduled jobs and their turns as every store keeps them.
+// Scheduled jobs and their turns, in every store.
 
 import { expect, test } from "vitest";
 import { ZERO_USAGE } from "../../src/core/message.ts";
@@ -27,7 +27,7 @@ export function cronContract(store: () => Store): void {
   const turn = (jobId: string, more: Partial<jobs.NewTurn> = {}) =>
     store().transaction((tx) => jobs.insertTurn(tx, { jobId, cause: "schedule", firedAt: 10, ...more }));
 
-  test("a job comes back as it was put, whole and blank, and is written over as a whole", async () => {
+  test("a job is returned as it was stored, full and minimal, and replaced as a whole", async () => {
     const whole = job("a", {
       name: "‮ 'name' \\ 😀",
       deliver: { channel: "webchat", to: "agent:main:main", threadId: "7" },
@@ -46,7 +46,7 @@ export function cronContract(store: () => Store): void {
     expect(await jobs.getJob(store().db, "A")).toBeUndefined();
   });
 
-  test("a job moves on to its next date, and is over without one", async () => {
+  test("a job moves to its next date, and is over without one", async () => {
     await put(job("a"));
     await store().transaction((tx) => jobs.moveJob(tx, "a", 9_000));
     expect(await store().transaction((tx) => jobs.holdJob(tx, "a"))).toMatchObject({
@@ -58,7 +58,7 @@ export function cronContract(store: () => Store): void {
     expect([over?.enabled, over?.nextAt]).toEqual([false, undefined]);
   });
 
-  test("jobs are listed in the order in which they were made, page by page", async () => {
+  test("lists jobs in the order of creation, page by page", async () => {
     for (const id of ["c", "a", "b"]) await put(job(id, { createdAt: id === "b" ? 1 : 2 }));
     const pages: string[] = [];
     let after: CronJob | undefined;
@@ -70,7 +70,7 @@ export function cronContract(store: () => Store): void {
     expect(pages).toEqual(["b", "a", "c"]);
   });
 
-  test("a turn is told with how its run stands, newest first; one without a run with why", async () => {
+  test("returns turns with the state of their runs, newest first; a skipped one with the reason", async () => {
     await put(job("a"));
     await put(job("b"));
     await store().transaction((tx) => insertRun(tx, sampleRun({ runId: "r1", state: "queued" })));
@@ -107,7 +107,7 @@ export function cronContract(store: () => Store): void {
     expect(last.size).toBe(2);
   });
 
-  test("CJ2: so many turns of each job are remembered, and those of another are left alone", async () => {
+  test("CJ2: keeps a limited number of turns per job, and leaves other jobs alone", async () => {
     await put(job("a"));
     await put(job("b"));
     await turn("b", { firedAt: 1 });

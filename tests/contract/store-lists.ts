@@ -1,4 +1,4 @@
-// Lists of sessions against a plain model: filter and sort in memory.
+// Compares lists of sessions with a plain model that filters and sorts in memory.
 
 import * as fc from "fast-check";
 import type { Insertable } from "kysely";
@@ -22,13 +22,15 @@ const KINDS = ["main", "group", "cron", "hook", "node", "other"] as const;
 const KEYS = Array.from({ length: 24 }, (_, index) => `agent:${AGENTS[index % 3]}:chat:${index}`);
 const LABELS = ["alpha", "Alpine", "50%_off", "bet\\a"];
 
-/** Matches far apart, some where a page of 10,000 rows ends. */
+/** Matches far apart, some at the end of a page of 10,000 rows. */
 const RARE = [3, 1_999, 2_000, 2_001];
 
-/** Rows in one statement. */
+/** Rows per statement. */
 const TOGETHER = 500;
 
-/** Inserts rows that differ from a sample in this: in few statements, where one for each row takes ten seconds. */
+/**
+ * Inserts copies of a sample with these differences, in few statements: one per row would take ten seconds.
+ */
 async function insertCopies(
   tx: Tx,
   rows: readonly (Partial<Insertable<SessionTable>> & Pick<SessionTable, "key" | "session_id">)[],
@@ -128,7 +130,7 @@ function inScope(session: Session, wanted: Scope, rows: readonly Session[]): boo
   return covered && reached;
 }
 
-/** Nobody spawned it, or nobody who is there and whose key the scope's patterns cover. */
+/** Without a spawner, or without one that exists and matches the scope's patterns. */
 function isRoot({ spawnedBy }: Session, wanted: Scope, rows: readonly Session[]): boolean {
   if (spawnedBy === undefined || !rows.some((row) => row.key === spawnedBy)) return true;
   if (wanted.all || wanted.patterns === undefined) return false;
@@ -168,7 +170,7 @@ async function allPages(store: Store, wanted: SessionFilter): Promise<string[]> 
 }
 
 export function listContract(store: () => Store): void {
-  test("pages together are exactly what the filter asks for, newest first, each session once", async () => {
+  test("all pages together are exactly the filtered sessions, newest first, each once", async () => {
     await fc.assert(
       fc.asyncProperty(
         someSessions,
@@ -187,7 +189,7 @@ export function listContract(store: () => Store): void {
     );
   });
 
-  test("children are counted as a list by their spawner would show them, whatever is inserted or deleted when", async () => {
+  test("counts children as a list by spawner shows them, after any inserts and deletes", async () => {
     const scopes = fc.constantFrom<Scope>(
       { all: true },
       ...[["agent:main:*"], ["*:1*", "agent:other:chat:2?"], ["AGENT:*"]].map((patterns) => ({
@@ -227,7 +229,7 @@ export function listContract(store: () => Store): void {
     );
   });
 
-  test("a session whose spawner is deleted is a root until there is such a session again", async () => {
+  test("a session whose spawner is deleted is a root until that session exists again", async () => {
     const roots = () => allPages(store(), { scope: { all: true }, limit: 5, roots: true });
     const above = sampleSession({ key: "above", sessionId: "s1", updatedAt: 5 });
     await store().transaction(async (tx) => {
@@ -241,7 +243,7 @@ export function listContract(store: () => Store): void {
     expect(await roots()).toEqual(["above"]);
   });
 
-  test("sessions of one moment are in the order of their keys' bytes, last first, also across pages", async () => {
+  test("sessions with the same time are ordered by the bytes of their keys, descending, also across pages", async () => {
     const keys = [
       "a",
       "B",
@@ -274,7 +276,7 @@ export function listContract(store: () => Store): void {
     );
   });
 
-  test("a key, a label and a spawner are found as they are spelt, a name in any case", async () => {
+  test("finds a key, a label and a spawner by exact spelling, and a name ignoring case", async () => {
     await store().transaction(async (tx) => {
       await insertSession(tx, sampleSession({ key: "Köln", label: "ÄPFEL", displayName: "ΟΔΟΣ" }));
       await insertSession(tx, sampleSession({ key: "k2", sessionId: "s2", spawnedBy: "Köln" }));
@@ -296,7 +298,7 @@ export function listContract(store: () => Store): void {
     expect(await found({ search: "jürgen ökonom", scope: few })).toEqual(["k3"]);
   });
 
-  test("a renamed session is found by its new name only, a deleted one not at all", async () => {
+  test("finds a renamed session by its new name only, and a deleted one not at all", async () => {
     const found = (search: string) => allPages(store(), { scope: { all: true }, limit: 5, search });
     await store().transaction((tx) => insertSession(tx, sampleSession({ label: "before" })));
     await store().transaction((tx) => updateSession(tx, "agent:main:main", { label: "after" }));
@@ -305,14 +307,14 @@ export function listContract(store: () => Store): void {
     expect(await found("after")).toEqual([]);
   });
 
-  test("a time between two milliseconds is a time", async () => {
+  test("accepts a time between two milliseconds", async () => {
     await store().transaction((tx) => insertSession(tx, sampleSession({ updatedAt: 1_000 })));
     const since = (activeSinceMs: number) =>
       allPages(store(), { scope: { all: true }, limit: 5, activeSinceMs });
     expect([await since(999.5), await since(1_000.5)]).toEqual([["agent:main:main"], []]);
   });
 
-  test("a cursor that no list gave out finds nothing", async () => {
+  test("a cursor that is not from a list finds nothing", async () => {
     await store().transaction((tx) => insertSession(tx, sampleSession()));
     for (const cursor of [
       "",
@@ -326,7 +328,7 @@ export function listContract(store: () => Store): void {
     }
   });
 
-  test("a rare match among many sessions is found by following the pages", async () => {
+  test("finds a rare match among many sessions by following the pages", async () => {
     await store().transaction(async (tx) => {
       await insertCopies(
         tx,

@@ -52,7 +52,7 @@ export function transcriptContract(store: () => Store): void {
     search,
   });
 
-  test("I14: a secret in a transcript is not in the index: a search for it confirms nothing", async () => {
+  test("I14: a secret in a transcript is not in the index: searching for it finds nothing", async () => {
     await makeSession();
     const key = "sk-ant-api03-Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8";
     await append([userMessage("m1", `my key is ${key} keep it`)]);
@@ -62,7 +62,7 @@ export function transcriptContract(store: () => Store): void {
     expect(textOf((await transcripts.readContext(store().db, "session-1"))[0] as Message)).toContain(key);
   });
 
-  test("search finds all the words, in any case and order, also as beginnings", async () => {
+  test("search requires all words, in any case and order, also as prefixes", async () => {
     await makeSession();
     await append([
       userMessage("m1", "Please deploy the Gateway to staging"),
@@ -80,7 +80,7 @@ export function transcriptContract(store: () => Store): void {
     expect(await search('"" * ( ) ^ -')).toEqual([]);
   });
 
-  test("words are found as they are meant: marks of a-z, forms of one letter, signs without spaces", async () => {
+  test("words match regardless of accents on a-z, forms of a letter, and missing spaces", async () => {
     await makeSession();
     await append([
       userMessage("m1", "Crème brûlée, naïve café; Ångström"),
@@ -112,7 +112,7 @@ export function transcriptContract(store: () => Store): void {
     expect(found).toEqual(asked);
   });
 
-  test("a long text is indexed to its end, with its phrases, whatever repeats in it", async () => {
+  test("indexes a long text to its end, with its phrases, even if parts repeat", async () => {
     await makeSession();
     const words = Array.from({ length: 40_000 }, (_, n) => `w${n}`).join(" ");
     await append([
@@ -148,7 +148,7 @@ export function transcriptContract(store: () => Store): void {
     expect(await search("early late", { cursor: String(page.nextCursor) })).toEqual(["m1"]);
   });
 
-  test("a deleted message is found no more", async () => {
+  test("a deleted message is no longer found", async () => {
     await makeSession();
     await append([userMessage("m1", "needle"), toolResult("m2", "out")]);
     await store().transaction((tx) => deleteSessionRows(tx, "agent:main:main", { transcripts: true }));
@@ -159,7 +159,7 @@ export function transcriptContract(store: () => Store): void {
     expect(rows.rows).toEqual([{ n: 1 }]);
   });
 
-  test("a question is data: no text of it is read as query syntax", async () => {
+  test("a question is data: no part of it is read as query syntax", async () => {
     await makeSession();
     await append([userMessage("m1", "alpha NEAR beta AND text place")]);
     for (const hostile of [
@@ -184,7 +184,7 @@ export function transcriptContract(store: () => Store): void {
     );
   });
 
-  test("search leaves out the archived and what is out of scope; what was before a reset is found, and listed", async () => {
+  test("search omits archived and out-of-scope sessions; it finds and lists messages from before a reset", async () => {
     await makeSession();
     await makeSession({ key: "agent:research:main", sessionId: "s2", agentId: "research" });
     await makeSession({ key: "child", sessionId: "s3", agentId: "research", spawnedBy: "agent:main:main" });
@@ -217,7 +217,7 @@ export function transcriptContract(store: () => Store): void {
     expect(await hadTranscript(store().db, self, "s2")).toBe(false);
   });
 
-  test("search comes in pages, newest first, and shows the words in their surroundings", async () => {
+  test("search returns pages, newest first, with the words in context", async () => {
     await makeSession();
     const long = `${"before ".repeat(50)}needle\nhere${" after".repeat(100)}`;
     await append(Array.from({ length: 5 }, (_, n) => userMessage(`m${n}`, n === 4 ? long : `needle ${n}`)));
@@ -249,12 +249,12 @@ export function transcriptContract(store: () => Store): void {
 }
 
 interface Searching extends Pick<Reading, "store"> {
-  /** In a session that is there. */
+  /** Appends to an existing session. */
   append(entries: readonly Entry[]): Promise<void>;
   search(query: string, more?: { limit: number }): Promise<string[]>;
 }
 
-/** Searches in long texts, of which the index is made in parts. */
+/** Searches in long texts, which are indexed in parts. */
 function longTextContract({ store, append, search }: Searching): void {
   const words = Array.from({ length: 60_000 }, (_, at) => `w${at}`);
   const texts = () => [
@@ -263,7 +263,7 @@ function longTextContract({ store, append, search }: Searching): void {
     userMessage("short", "w7 and the end"),
   ];
 
-  test("X3: a word of a long text is found wherever it stands, and phrases over any place", async () => {
+  test("X3: finds a word anywhere in a long text, and phrases across parts", async () => {
     await append(texts());
     expect(await search("w0")).toEqual(["words"]);
     expect(await search("w59999 w12 w31415")).toEqual(["words"]);
@@ -276,7 +276,7 @@ function longTextContract({ store, append, search }: Searching): void {
     expect(hit).toBe("short");
   });
 
-  test("X3: a long text that is deleted is found no more", async () => {
+  test("X3: a deleted long text is no longer found", async () => {
     await append(texts());
     await store().transaction((tx) => tx.deleteFrom("messages").where("id", "!=", "short").execute());
     expect(await search("w7")).toEqual(["short"]);
@@ -316,7 +316,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect((await history()).messages).toEqual([userMessage("m1", "first")]);
   });
 
-  test("any message comes back as it was written, whatever is in it", async () => {
+  test("a message is returned as it was written, whatever it contains", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: "binary" }), fc.uuid(), async (text, id) => {
         const message = { ...userMessage(id, text), senderName: text };
@@ -326,7 +326,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     );
   });
 
-  test("history pages run from the newest back and together hold every message once, in order", async () => {
+  test("history pages from the newest back together hold every message once, in order", async () => {
     const messages: Message[] = Array.from({ length: 11 }, (_, n) =>
       n % 3 === 2 ? toolResult(`m${n}`, "out") : userMessage(`m${n}`, `text ${n}`),
     );
@@ -345,7 +345,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     }
   });
 
-  test("pages behind a message run on to the newest, and a page may begin with a message", async () => {
+  test("pages after a message reach the newest, and a page may begin with a message", async () => {
     const messages: Message[] = Array.from({ length: 11 }, (_, n) =>
       n % 3 === 2 ? toolResult(`m${n}`, "out") : userMessage(`m${n}`, `text ${n}`),
     );
@@ -374,7 +374,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect((await history({ after: "m10" })).messages).toEqual([]);
   });
 
-  test("what is told of runs: how they ended, their step of a flow, and what waits in the lane", async () => {
+  test("returns facts about runs: outcome, step of a flow, and the queue of the lane", async () => {
     const ended = { state: "error", endedAt: 9, code: "run_failed", error: "no luck" } as const;
     await store().transaction(async (tx) => {
       await insertFlow(tx, {
@@ -414,7 +414,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     }
   });
 
-  test("a page of huge messages stops early and says that there is more", async () => {
+  test("a page of huge messages ends early and says that there is more", async () => {
     const huge = "x".repeat(6 * 1024 * 1024);
     await append([1, 2, 3, 4].map((n) => userMessage(`m${n}`, huge)));
     const page = await history({ limit: 4 });
@@ -424,7 +424,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect([ids(on.messages), on.nextAfter]).toEqual([["m1", "m2"], "m2"]);
   });
 
-  test("the model's context starts at the last compaction; history keeps everything", async () => {
+  test("the model's context begins at the last compaction; history keeps everything", async () => {
     const compaction = (id: string, firstKeptId: string): Entry => {
       return { id, type: "compaction", summary: `summary ${id}`, firstKeptId, timestamp: 1 };
     };
@@ -441,7 +441,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
     expect(ids((await history()).messages)).toEqual(["m1", "m2", "m3", "m4", "m5", "m6"]);
   });
 
-  test("one run's messages are read in order; a person's first text opens the transcript", async () => {
+  test("reads one run's messages in order; a person's first text opens the transcript", async () => {
     await append([assistantMessage("m0", "greeting")]);
     await append([userMessage("m1", "do it"), assistantMessage("m2", "done")], { runId: "r1" });
     await append([userMessage("m3", "more")], { runId: "r2" });

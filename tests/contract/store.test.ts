@@ -1,4 +1,4 @@
-// What every store must do, on both.
+// Runs the contract of every store on both stores.
 
 import { openEmbedded } from "../kit/engine.ts";
 import { openPostgresStore } from "../kit/postgres.ts";

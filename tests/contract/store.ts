@@ -1,5 +1,5 @@
-// What every store must do, whatever database it stands on: transactions, lanes, sessions.
-// Lists, transcripts, outbox and ledger have files of their own beside this one.
+// The contract of every store, with any database: transactions, lanes, sessions. Lists, transcripts, outbox
+// and ledger are in other files of this folder.
 
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -19,7 +19,7 @@ import { listContract } from "./store-lists.ts";
 import { nodeContract } from "./store-nodes.ts";
 import { transcriptContract } from "./store-transcripts.ts";
 
-/** The statements given to `db` run one after the other, and `action` runs behind the first of them. */
+/** Runs the statements given to `db` in sequence, and `action` after the first of them. */
 function onceBetween(db: Db, action: () => Promise<unknown>): Db {
   let before: Promise<unknown> = Promise.resolve();
   let isFirst = true;
@@ -43,7 +43,7 @@ function onceBetween(db: Db, action: () => Promise<unknown>): Db {
   return new Proxy(db, { get });
 }
 
-/** An empty store, and the way to close it and remove what it wrote. */
+/** An empty store, with a function that closes it and deletes its data. */
 export interface OpenedStore {
   readonly store: Store;
   dispose(): Promise<void>;
@@ -76,7 +76,7 @@ function transactionContract(store: () => Store): void {
   const chain = async (id: string) =>
     await store().db.selectFrom("chains").select("runs").where("chain_id", "=", id).executeTakeFirst();
 
-  test("what a transaction wrote can be read once it resolved", async () => {
+  test("rows of a transaction can be read once it resolved", async () => {
     const answer = await store().transaction(async (tx) => {
       await tx.insertInto("chains").values({ chain_id: "a", runs: 1 }).execute();
       return "done";
@@ -85,7 +85,7 @@ function transactionContract(store: () => Store): void {
     expect((await chain("a"))?.runs).toBe(1);
   });
 
-  test("a transaction that throws leaves nothing behind, and the next one works", async () => {
+  test("a transaction that throws leaves nothing behind, and the next one succeeds", async () => {
     const failing = store().transaction(async (tx) => {
       await tx.insertInto("chains").values({ chain_id: "a", runs: 1 }).execute();
       throw new Error("no");
@@ -96,7 +96,7 @@ function transactionContract(store: () => Store): void {
     expect((await chain("b"))?.runs).toBe(1);
   });
 
-  test("transactions that overlap lose no update", async () => {
+  test("overlapping transactions lose no update", async () => {
     await store().transaction((tx) => tx.insertInto("chains").values({ chain_id: "a", runs: 0 }).execute());
     const bump = () =>
       store().transaction(async (tx) => {
@@ -108,7 +108,7 @@ function transactionContract(store: () => Store): void {
     expect((await chain("a"))?.runs).toBe(25);
   });
 
-  test("reading neither waits for an open transaction nor sees what it wrote", async () => {
+  test("a read neither waits for an open transaction nor sees its rows", async () => {
     const opened = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const writing = store().transaction(async (tx) => {
@@ -128,7 +128,7 @@ function laneContract(store: () => Store): void {
   const add = (over: Parameters<typeof sampleRun>[0]) =>
     store().transaction((tx) => insertRun(tx, sampleRun(over)));
 
-  test("I1: a lane takes no second running or waiting run, and any number of queued ones", async () => {
+  test("I1: a lane rejects a second running or waiting run, and accepts any number of queued ones", async () => {
     await add({ runId: "r1", state: "running" });
     await expect(add({ runId: "r2", state: "running" })).rejects.toThrow();
     await expect(add({ runId: "r3", state: "waiting" })).rejects.toThrow();
@@ -138,7 +138,7 @@ function laneContract(store: () => Store): void {
     await add({ runId: "r7", state: "ok" });
   });
 
-  test("I3: a run that returns to its lane while the lane is read is not overtaken", async () => {
+  test("I3: a run that returns to its lane during a read of the lane is not overtaken", async () => {
     const held = { runId: "held", state: "running", owner: "dead", attempt: 1, laneSeq: 1 } as const;
     await store().transaction(async (tx) => {
       await sessions.insertSession(tx, sampleSession());
@@ -151,7 +151,7 @@ function laneContract(store: () => Store): void {
     expect(await nextInLane(store().db, "agent:main:main")).toMatchObject({ runId: "held", crashes: 1 });
   });
 
-  test("I6: idle lanes come in turns of their agents, those of agents that hold slots later", async () => {
+  test("I6: idle lanes alternate between agents; agents that hold slots come later", async () => {
     const lane = (agentId: string, name: string, acceptedAt: number, state: Run["state"] = "queued") =>
       add({ runId: name, sessionKey: `agent:${agentId}:chat:${name}`, agentId, acceptedAt, state });
     await lane("busy", "r0", 1, "running");
@@ -245,7 +245,7 @@ function sessionContract(store: () => Store): void {
   const add = (over: Partial<Session>) =>
     store().transaction((tx) => sessions.insertSession(tx, sampleSession(over)));
 
-  test("a session comes back as it was stored", async () => {
+  test("a session is returned as it was stored", async () => {
     await fc.assert(
       fc.asyncProperty(anySession, async (session) => {
         await store().transaction((tx) => sessions.insertSession(tx, session));
@@ -257,7 +257,7 @@ function sessionContract(store: () => Store): void {
     );
   });
 
-  test("a patch changes what it names, null takes away, the rest stays", async () => {
+  test("a patch changes the named fields, null removes one, the rest stays", async () => {
     const route = { channel: "webchat", to: "a", threadId: "t" };
     await add({ label: "old", model: "m", lastRoute: route, contextUsed: 7 });
     const patch = { label: "new", model: null, systemSent: true, inputTokens: 3, updatedAt: 2_000 };
@@ -272,7 +272,7 @@ function sessionContract(store: () => Store): void {
     expect((await sessions.getSession(store().db, "agent:main:main"))?.lastRoute).toBeUndefined();
   });
 
-  test("a reset gives a new transcript id, keeps settings and route; the old id names the new", async () => {
+  test("a reset gives a new transcript id and keeps settings and route; the old id finds the new one", async () => {
     const lastRoute = { channel: "webchat", to: "a" };
     await add({ label: "mine", inputTokens: 9, contextUsed: 9, systemSent: true, lastRoute });
     await store().transaction((tx) => sessions.replaceSessionId(tx, "agent:main:main", "session-2", 5_000));
@@ -287,7 +287,7 @@ function sessionContract(store: () => Store): void {
     expect(await sessions.findSessionId(store().db, "session-3")).toBeUndefined();
   });
 
-  test("a deleted session takes all its transcripts with it, or leaves them when asked to", async () => {
+  test("deleting a session deletes all its transcripts, or keeps them on request", async () => {
     for (const transcripts of [true, false]) {
       await add({ sessionId: `a-${transcripts}` });
       const args = { sessionKey: "agent:main:main", sessionId: `a-${transcripts}` };
@@ -304,7 +304,7 @@ function sessionContract(store: () => Store): void {
     }
   });
 
-  test("ancestors come nearest first, descendants by generation, and a ring of spawners ends", async () => {
+  test("ancestors come nearest first, descendants by generation, and a cycle of spawners ends", async () => {
     await add({ key: "a", sessionId: "1" });
     await add({ key: "b", sessionId: "2", spawnedBy: "a" });
     await add({ key: "c", sessionId: "3", spawnedBy: "b" });
@@ -320,7 +320,7 @@ function sessionContract(store: () => Store): void {
     expect(new Set(await sessions.descendantsOf(store().db, "r1", 10))).toEqual(new Set(["r1", "r2"]));
   });
 
-  test("activity tells the state and the queue of each asked session", async () => {
+  test("returns the state and the queue of each session", async () => {
     const run = (runId: string, sessionKey: string, state: "queued" | "running" | "waiting" | "ok") =>
       store().transaction((tx) => insertRun(tx, sampleRun({ runId, sessionKey, state })));
     await run("1", "busy", "running");

@@ -1,5 +1,5 @@
-// A store in which every column of every table holds whatever is hard to carry, and what such a store holds,
-// to be compared.
+// Fills a store with values that are hard to copy, in every column of every table, and reads a store's
+// content for comparison.
 
 import { sql } from "kysely";
 import type { Entry } from "../../src/core/message.ts";
@@ -11,14 +11,14 @@ import type { Dice } from "../kit/dice.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, sampleSession, toolResult, userMessage } from "./samples.ts";
 
-/** The tables of a store, without what a process has at the moment only. */
+/** Tables of a store, without the state of running processes. */
 const TABLES = [
   ...["sessions", "session_ids", "messages", "runs", "waits", "flows", "chains"],
   ...["inbound", "channel_peers", "channel_cursors", "thread_bindings"],
   ...["refusals", "cron_jobs", "cron_runs", "nodes", "node_requests", "device_tokens"],
   ...["deadlines", "deliveries", "ledger", "idempotency"],
 ];
-/** Numbers that every database makes for itself, in the order of the rows. */
+/** Numbers that every database generates, in the order of the rows. */
 const MADE = ["row_id", "seq"];
 
 const TEXTS = [
@@ -27,7 +27,7 @@ const TEXTS = [
   ...["\n\r\t", "NULL", "null", "1e400", "<b>", "%s", "\u2028", "\u007f", "ß", "İ"],
 ];
 const LONG = "long text of a row, ".repeat(5_000);
-/** Columns that may hold long texts: what stands in an index may not. */
+/** Columns that may hold long texts: indexed columns may not. */
 const LONG_COLUMNS = [
   "input_json",
   "reply",
@@ -48,7 +48,7 @@ const STATES: Readonly<Record<string, readonly string[]>> = {
   inbound: ["pending", "done", "refused", "ignored"],
   channel_peers: ["pending", "approved", "blocked"],
 };
-/** What must not be the same in two rows. */
+/** Columns that must differ between rows. */
 const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   sessions: ["key", "session_id"],
   session_ids: ["session_id"],
@@ -88,7 +88,7 @@ function anyValue(chance: Dice, table: string, column: Column, number: number): 
   return LONG_COLUMNS.includes(name) && chance.chance(0.2) ? LONG : chance.of(TEXTS);
 }
 
-/** Rows with anything in any column of an embedded store. */
+/** Inserts rows with random values in every column of an embedded store. */
 async function addAnything(tx: Tx, chance: Dice, rows: number): Promise<void> {
   for (const table of TABLES) {
     const query = sql<Column>`select * from pragma_table_xinfo(${table})`;
@@ -116,19 +116,19 @@ const SPOKEN = [
   ],
   ...["it's 'quoted' \\ and (so) on", "key sk-ant-api03-Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8Zq8", "😀 fox", ""],
 ];
-/** Questions that find some of it. */
+/** Searches that find some of the messages. */
 export const QUESTIONS = ["fox", "quick bro", "東京", "zurich", "quoted", "here", "half", "key", "w39999"];
-/** More than one tsvector holds, and more than a page of rows should. */
+/** More than one tsvector can hold, and more than one page of rows should. */
 const HUGE = Array.from({ length: 40_000 }, (_, n) => `w${n}`).join(" ");
 
-/** Entries that nobody can read, or that are written otherwise than we do. */
+/** Entries that are unreadable, or not in our format. */
 const DAMAGED = [
   ...["", "{", "null", "[]", '"fox"', "{}", '{"id":"x","role":"user"}', '{"role":"user","content":[{}]}'],
   ...['{"role":"user","content":[{"type":"text","text":7}]}', '{"role":"user","content":"fox"}', "fox\0fox"],
   ' { "id" : "\\uD800" , "n":1.0e2, "n":2, "__proto__":{"a":1}, "content":[{"type":"text","text":"odd way"}]}',
 ];
 
-/** Transcripts of live, archived, reset and deleted sessions, in turns. */
+/** Adds transcripts of live, archived, reset and deleted sessions, in turns. */
 async function addTranscripts(tx: Tx, chance: Dice): Promise<void> {
   const session = (name: string, more: Parameters<typeof sampleSession>[0] = {}) =>
     sampleSession({ key: `agent:main:chat:${name}`, sessionId: `id-of-${name}`, kind: "other", ...more });
@@ -177,8 +177,8 @@ export async function fillStore(store: Store, chance: Dice): Promise<void> {
 type Rows = Record<string, readonly string[]>;
 
 /**
- * All rows of a store, as JSON, in their order where they have one, without the numbers that a database makes.
- * `onServer`: as PostgreSQL would keep them, which has no NUL.
+ * Returns all rows of a store as JSON, ordered where there is an order, without generated numbers.
+ * `onServer`: as PostgreSQL stores them, without NUL.
  */
 export async function rowsOf(db: Db, how: { onServer: boolean }): Promise<Rows> {
   const all: Record<string, string[]> = {};
@@ -199,7 +199,7 @@ export async function rowsOf(db: Db, how: { onServer: boolean }): Promise<Rows> 
   return all;
 }
 
-/** What is found, in the order in which it is. */
+/** Returns the search results, in order. */
 export async function foundIn(db: Db): Promise<Record<string, readonly string[]>> {
   const found: Record<string, string[]> = {};
   for (const query of QUESTIONS) {

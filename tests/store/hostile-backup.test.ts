@@ -1,4 +1,4 @@
-// Restores backups in which somebody planted code or put something else in the place of a table or of the file.
+// Restores backups with planted code, or with something else in place of a table or of the file.
 
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { backupStore, restoreStore } from "../../src/store/transfer.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { freshUrl, good, inEmbedded, inPostgres, jobOn, smallStore, undoMigrations, words } from "./moves.ts";
 
-/** A backup of a small store, changed by these statements. */
+/** Makes a backup of a small store, changed by these statements. */
 async function changedBackup(statements: string): Promise<string> {
   const file = join(temporaryFolder(), "backup.sqlite");
   good(await backupStore(jobOn(await smallStore()), file));
@@ -20,7 +20,7 @@ async function changedBackup(statements: string): Promise<string> {
   return file;
 }
 
-/** Lets in every stranger who asks. */
+/** Approves every stranger who asks. */
 const TRIGGER = `create trigger approve_all after insert on channel_peers begin
   update channel_peers set state = 'approved';
 end;`;
@@ -34,7 +34,7 @@ function objectsIn(dir: string): string[] {
   return rows.map(({ name }) => String(name));
 }
 
-test("a trigger and a view that somebody planted in a backup are named and left out", async () => {
+test("reports and leaves out a trigger and a view that somebody planted in a backup", async () => {
   const file = await changedBackup(TRIGGER + VIEW);
   const dir = temporaryFolder();
   expect(good(await restoreStore(jobOn(dir), file)).leftOut).toEqual(PLANTED);
@@ -51,7 +51,7 @@ test("a trigger and a view that somebody planted in a backup are named and left 
   }
 });
 
-test("a backup of an older version is migrated without what somebody planted in it", async () => {
+test("migrates an older version's backup without the objects planted in it", async () => {
   const sessions = "create trigger s after insert on sessions begin delete from messages; end;";
   const file = await changedBackup(undoMigrations(7) + sessions);
   const dir = temporaryFolder();
@@ -70,7 +70,7 @@ test.each([
   expect(said).toMatch(/was altered: .* is not a table of this program/);
 });
 
-test("a pipe in the place of a backup, or of its log, is refused without being opened", async () => {
+test("refuses a pipe in place of a backup or of its log, without opening it", async () => {
   const pipe = join(temporaryFolder(), "pipe");
   execFileSync("mkfifo", [pipe]);
   expect(words(await restoreStore(jobOn(temporaryFolder()), pipe))).toContain("is not a regular file");
@@ -79,13 +79,13 @@ test("a pipe in the place of a backup, or of its log, is refused without being o
   expect(words(await restoreStore(jobOn(temporaryFolder()), file))).toContain("-wal is not a regular file");
 });
 
-test("a pipe in the place of the store is refused without being opened", async () => {
+test("refuses a pipe in place of the store, without opening it", async () => {
   const dir = temporaryFolder();
   execFileSync("mkfifo", [join(dir, STORE_FILE)]);
   await expect(inEmbedded(dir, async () => {})).rejects.toThrow("is not a regular file");
 });
 
-test("the schema of a live store is compared with the one that this program makes", async () => {
+test("the schema of a live store is compared with this program's schema", async () => {
   const dir = await smallStore();
   expect(inspectStoreDir(dir).differences).toEqual([]);
   const database = new DatabaseSync(join(dir, STORE_FILE));
@@ -97,7 +97,7 @@ test("the schema of a live store is compared with the one that this program make
   ]);
 });
 
-test("no statement can write the schema table of a live store", async () => {
+test("no statement can write to the schema table of a live store", async () => {
   await inEmbedded(await smallStore(), async (store) => {
     const { sql } = await import("kysely");
     await store.transaction(async (tx) => {

@@ -52,7 +52,7 @@ async function append(...entries: Entry[]): Promise<void> {
   });
 }
 
-/** Entries that a crash kept from the copy: committed, and never noted. */
+/** Simulates a crash before the copy was written: entries are committed but never noted. */
 async function restart(): Promise<void> {
   await jsonlCopies.flush();
   jsonlCopies = openJsonlCopies({ dir, log, db: store.db });
@@ -68,7 +68,7 @@ function lines(): unknown[] {
     .map((line) => JSON.parse(line));
 }
 
-test("a copy that was kept because it is ahead goes with its transcript", async () => {
+test("removes a copy that was kept under another name together with its transcript", async () => {
   await append(userMessage("m1", "stored"));
   jsonlCopies.note(ID);
   await jsonlCopies.flush();
@@ -78,7 +78,7 @@ test("a copy that was kept because it is ahead goes with its transcript", async 
   for (const file of [path(), ...ahead]) expect(existsSync(file)).toBe(false);
 });
 
-test("a planned stop completes the copies with entries of which nobody was told", async () => {
+test("a planned stop adds entries to the copies that were committed without a note", async () => {
   await append(userMessage("m1", "told"));
   jsonlCopies.note(ID);
   await jsonlCopies.flush();
@@ -88,13 +88,13 @@ test("a planned stop completes the copies with entries of which nobody was told"
   expect(lines()).toHaveLength(3);
 });
 
-test("a session without entries has a copy with a header, for its owner only", async () => {
+test("a session without entries has a copy with only a header, readable only by its owner", async () => {
   await jsonlCopies.flush();
   expect(lines()).toEqual([HEADER]);
   expect(statSync(path()).mode & 0o777).toBe(0o600);
 });
 
-test("every entry is one line, in order, as it was written, whatever is in it", async () => {
+test("writes each entry as one line, in order and unchanged, whatever it contains", async () => {
   const entries: Entry[] = [
     userMessage("m1", "two\nlines\r\nand \u2028 more \u0000 \ud800"),
     assistantMessage("m2", "x".repeat(2_000_000)),
@@ -108,7 +108,7 @@ test("every entry is one line, in order, as it was written, whatever is in it", 
   expect(lines()).toEqual([HEADER, ...entries]);
 });
 
-test("entries noted many times and together are written once", async () => {
+test("writes entries once that are noted several times at once", async () => {
   const entries = Array.from({ length: 300 }, (_, n) => userMessage(`m${n}`, `text ${n}`));
   for (let n = 0; n < entries.length; n += 10) {
     await append(...entries.slice(n, n + 10));
@@ -119,7 +119,7 @@ test("entries noted many times and together are written once", async () => {
   expect(lines()).toEqual([HEADER, ...entries]);
 });
 
-test("a copy cut anywhere, as by a crash, is whole again after a start", async () => {
+test("a start completes a copy that a crash cut at any byte", async () => {
   const entries = [
     userMessage("m1", "a"),
     assistantMessage("m2", "y".repeat(50_000)),
@@ -144,7 +144,7 @@ test("a copy cut anywhere, as by a crash, is whole again after a start", async (
   );
 });
 
-test("a copy that is missing, foreign or behind is put right at the start", async () => {
+test("a start repairs a copy that is missing, foreign or behind", async () => {
   await append(userMessage("m1", "a"));
   await restart();
   expect(lines()).toEqual([HEADER, userMessage("m1", "a")]);
@@ -158,7 +158,7 @@ test("a copy that is missing, foreign or behind is put right at the start", asyn
   }
 });
 
-test("a last line that names another message than the one that it is, is not trusted", async () => {
+test("does not trust a last line that names another message", async () => {
   await append(userMessage("m1", "a"), userMessage("m2", "b"));
   await restart();
   const whole = readFileSync(path(), "utf8");
@@ -171,7 +171,8 @@ test("a last line that names another message than the one that it is, is not tru
 test.each(["99999999999\n", "2", "2e9\n", "\u0000\n"])(
   "a note of progress that can't be true (%j) is not believed",
   async (note) => {
-    // Neither new nor late by the note: only one who does not believe it looks for this copy.
+    // Neither new nor behind according to the progress file: found only because the start distrusts that
+    // file.
     await store.transaction((tx) =>
       insertSession(tx, sampleSession({ key: "agent:main:old", sessionId: "old", archivedAt: 1 })),
     );
@@ -192,7 +193,7 @@ test.each(["99999999999\n", "2", "2e9\n", "\u0000\n"])(
   },
 );
 
-test("the copy of a deleted transcript goes, and a late note does not bring it back", async () => {
+test("removes the copy of a deleted transcript, and a late note does not recreate it", async () => {
   await append(userMessage("m1", "a"));
   jsonlCopies.note(ID);
   const gone = await store.transaction((tx) => deleteSessionRows(tx, KEY, { transcripts: true }));
@@ -203,12 +204,12 @@ test("the copy of a deleted transcript goes, and a late note does not bring it b
   expect(existsSync(path())).toBe(false);
 });
 
-test("the copy of a deleted transcript that a crash left behind goes at the start; what nobody deleted stays", async () => {
+test("a start removes a leftover copy of a deleted transcript and keeps copies that nobody deleted", async () => {
   await store.transaction((tx) => insertRun(tx, sampleRun({ sessionId: ID, sessionKey: KEY })));
   await append(userMessage("m1", "a secret"));
   jsonlCopies.note(ID);
   await jsonlCopies.flush();
-  // A readable copy that another database left: it may be all that there is of it.
+  // A copy of another database: it may be all that is left of it.
   const foreign = join(dir, "foreign.jsonl");
   writeFileSync(foreign, `${JSON.stringify({ ...HEADER, id: "foreign" })}\n`);
   writeFileSync(`${path()}.new`, "half a head");
@@ -219,7 +220,7 @@ test("the copy of a deleted transcript that a crash left behind goes at the star
   expect(existsSync(foreign)).toBe(true);
 });
 
-test("a copy that cannot be written is logged with its name, and written at the next chance", async () => {
+test("logs the file name of a copy that cannot be written, and writes it at the next chance", async () => {
   await jsonlCopies.flush();
   rmSync(path());
   mkdirSync(path());
@@ -237,7 +238,7 @@ test("a copy that cannot be written is logged with its name, and written at the 
   expect(lines()).toEqual([HEADER, userMessage("m1", "a")]);
 });
 
-test("an id that is no plain file name never becomes a path", async () => {
+test("an id that is not a plain file name never becomes a path", async () => {
   const sessionId = "../outside";
   await store.transaction((tx) => insertSession(tx, sampleSession({ key: "k", sessionId })));
   jsonlCopies.note(sessionId);
@@ -246,7 +247,7 @@ test("an id that is no plain file name never becomes a path", async () => {
   expect(existsSync(join(dir, "..", "outside.jsonl"))).toBe(false);
 });
 
-test("a note that comes just as the work ends is not lost", async () => {
+test("a note at the moment when the work ends is not lost", async () => {
   await store.transaction((tx) =>
     insertSession(tx, sampleSession({ key: "agent:main:other", sessionId: "other" })),
   );
@@ -254,7 +255,7 @@ test("a note that comes just as the work ends is not lost", async () => {
   await jsonlCopies.flush();
   for (let steps = 0; steps < 60; steps += 1) {
     await append(userMessage(`m-${steps}`, "x"));
-    // A copy that is up to date: all of this work is done within a few steps.
+    // This copy is up to date: the work takes only a few steps.
     jsonlCopies.note("other");
     for (let at = 0; at < steps; at += 1) await null;
     jsonlCopies.note(ID);

@@ -1,4 +1,4 @@
-// What the tests of moved stores have in common: jobs, places to move to, stores for a moment.
+// Shared by the tests of moved stores: jobs, targets, temporary stores.
 
 import type { Result } from "../../src/core/errors.ts";
 import { SCHEMA_VERSION } from "../../src/store/migrations.ts";
@@ -13,7 +13,7 @@ import { freshSchema, runSql, serverUrl, takeSchema } from "../kit/postgres.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { sampleSession, silentLog, userMessage } from "./samples.ts";
 
-/** A move of the embedded store in a directory, or of that in a database. */
+/** A move of the embedded store in a directory, or of the store in a database. */
 export function jobOn(place: string | { url: string }, more: Partial<MoveJob> = {}): MoveJob {
   const store =
     typeof place === "string" ? { dir: place } : { dir: temporaryFolder(), postgresUrl: place.url };
@@ -26,20 +26,20 @@ export function good<T>(result: Result<T>): T {
   return result.value;
 }
 
-/** What a failure tells a person. */
+/** Returns a failure's text for people. */
 export function words(result: Result<unknown>): string {
   if (result.ok) throw new Error("a failure was expected");
   return `${result.error} ${result.hint ?? ""}`.trim();
 }
 
-/** The address of a schema that is not there yet, and is gone after the test. */
+/** Returns the address of a schema that does not exist yet, and drops it after the test. */
 export async function freshUrl(): Promise<string> {
   const { url, schema } = freshSchema(await serverUrl());
   cleanup(() => runSql(url, `drop schema if exists "${schema}" cascade`).then(() => {}));
   return url;
 }
 
-/** The address of an empty store. */
+/** Returns the address of an empty store. */
 export async function emptyUrl(): Promise<string> {
   const { url, give } = await takeSchema();
   cleanup(give);
@@ -60,7 +60,7 @@ export async function inPostgres<T>(url: string, work: (store: Store) => Promise
   return work(store).finally(() => store.close());
 }
 
-/** A session in which something was said. */
+/** Adds a session with a message. */
 export async function saySomething(store: Store, text = "hello"): Promise<void> {
   await store.transaction(async (tx) => {
     await insertSession(tx, sampleSession());
@@ -69,14 +69,14 @@ export async function saySomething(store: Store, text = "hello"): Promise<void> 
   });
 }
 
-/** An embedded store in which something was said. */
+/** Makes an embedded store with a message. */
 export async function smallStore(): Promise<string> {
   const dir = temporaryFolder();
   await inEmbedded(dir, saySomething);
   return dir;
 }
 
-/** What takes each migration away again, the newest first. */
+/** Statements that undo each migration, the newest first. */
 const UNDONE = [
   "drop trigger message_parts_gone; drop table message_parts;",
   "alter table runs drop column crashes_in_row; alter table runs drop column calls_answered;",
@@ -103,7 +103,7 @@ const UNDONE = [
   alter table waits drop column owner; alter table deliveries drop column attempt_owner;`,
 ];
 
-/** Takes an embedded file of this version back by so many. */
+/** Returns statements that undo the last `count` migrations of an embedded file. */
 export function undoMigrations(count: number): string {
   return `${UNDONE.slice(0, count).join("\n")} pragma user_version = ${SCHEMA_VERSION - count};`;
 }

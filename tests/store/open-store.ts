@@ -1,5 +1,5 @@
-// Run as a process of its own: opens the store in a directory and says on stdout what came of it, one JSON
-// line each. `hold`: keeps it open until killed. `fill`: writes until it cannot, then frees some space and
+// Runs in a separate process: opens the store in a directory and prints each result on stdout, one JSON line
+// each. `hold`: keeps it open until killed. `fill`: writes until the disk is full, then frees some space and
 // writes again.
 
 import { rmSync } from "node:fs";
@@ -52,7 +52,7 @@ try {
   );
   say({ opened: process.pid });
   if (action === "fill") await fill(store, join(dir, "ballast"));
-  // Kept in hand until the end: a store that nobody has any more is closed with the next collection of garbage.
+  // A reference until the end: garbage collection closes an unreferenced store.
   else process.stdin.resume().once("end", () => void store.close());
 } catch (error) {
   say(problemOf(error));

@@ -1,5 +1,5 @@
-// Reads the database's own plan of every query: none may read a whole table, and none is made anew each time
-// (which a limit, or a column of an index's condition, as a parameter brings about).
+// Reads the database's plan of every query: none may read a whole table, and none may be planned again at
+// each run (as happens with a limit, or a column of an index's condition, as a parameter).
 
 import { join } from "node:path";
 import { constants, DatabaseSync } from "node:sqlite";
@@ -33,7 +33,7 @@ const TABLES =
   "sessions session_ids messages runs waits flows chains refusals deliveries ledger idempotency cron_jobs cron_runs".split(
     " ",
   );
-/** Indexes that hold only the few rows in question. */
+/** Indexes that hold only few rows. */
 const SMALL = ["USING INDEX deliveries_open"];
 const KEY = "agent:main:main";
 const FENCE = { runId: "run-1", owner: "o", attempt: 1 };
@@ -64,36 +64,36 @@ afterAll(async () => {
   remove();
 });
 
-/** How the database would go about a query, step by step. */
+/** Returns the steps of a query's plan. */
 function stepsOf({ sql, parameters }: (typeof queries)[number]): string[] {
   const plan = raw.prepare(`explain query plan ${sql}`).all(...(parameters as string[]));
   return plan.map((row) => String(row.detail));
 }
 
-/** Steps of the plans that go through a table or a whole index of it from one end to the other. */
+/** Returns plan steps that scan a table or an index from end to end. */
 function fullScans(): string[] {
   return queries.flatMap((query) => {
     const steps = stepsOf(query);
-    // What a query made for itself (a limited subquery, a recursive table) may be read to its end.
+    // A query may read its intermediate results (a limited subquery, a recursive table) to the end.
     const own = new Set(steps.flatMap((step) => /^(?:CO-ROUTINE|MATERIALIZE) (\S+)/.exec(step)?.[1] ?? []));
     return steps.filter((step) => {
       const [, scanned = "", rest = ""] = /^SCAN (\S+)(.*)$/.exec(step) ?? [];
       if (step === "SCAN CONSTANT ROW" || own.has(scanned) || SMALL.some((index) => rest.endsWith(index)))
         return false;
-      // A short name is a table's alias.
+      // A short name is a table alias.
       return TABLES.includes(scanned) || scanned.length === 1;
     });
   });
 }
 
 /**
- * A full-text index prepares statements of its own, and a change of a session writes to one. A pattern that is
- * compared is looked at each time by design: an index may help with some.
+ * A full-text index prepares its own statements, and a change of a session writes to one. LIKE with a
+ * parameter is planned each time by design: an index may help with some patterns.
  */
 const ALWAYS_PLANNED =
   /message_texts|session_names|(update|delete from) "(sessions|messages)"|(like|glob) \?/;
 
-/** Queries whose plan the database makes again each time that values are bound (D3 of sqlite-driver.ts). */
+/** Returns queries that SQLite plans again at each run (D3 of sqlite-driver.ts). */
 function plannedAgain(): string[] {
   let plannings = 0;
   raw.setAuthorizer(() => {
@@ -309,7 +309,7 @@ for (const [name, work] of [...Object.entries(reads), ...Object.entries(writes)]
   test(`${name} reads no whole table`, () => planned(work));
 }
 
-test("unfinished runs of a lane are found by their state, past any number of ended ones", async () => {
+test("finds unfinished runs of a lane by state, past any number of ended runs", async () => {
   await planned((tx) => claims.nextInLane(tx, KEY));
   await planned((tx) => runs.activeRuns(tx, KEY));
   const [query] = queries;
@@ -317,7 +317,7 @@ test("unfinished runs of a lane are found by their state, past any number of end
   expect(stepsOf(query).join()).toContain("runs_in_lane_by_state (session_key=? AND state=?)");
 });
 
-test("sessions of some keys are looked up by their keys, whatever else is asked of them", async () => {
+test("looks up sessions of some keys by key, whatever the other filters are", async () => {
   await planned((tx) =>
     listSessions(tx, {
       scope: ALL,
@@ -330,14 +330,14 @@ test("sessions of some keys are looked up by their keys, whatever else is asked 
   expect(queries.flatMap(stepsOf).join()).toContain("USING INDEX sqlite_autoindex_sessions_1 (key=?)");
 });
 
-test("roots are read in the order of their own index, past any number of sub-agents", async () => {
+test("reads roots in the order of their index, past any number of sub-agents", async () => {
   await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, roots: true }));
   const plans = queries.map((query) => stepsOf(query).join());
   expect(plans).toEqual([expect.stringContaining("USING INDEX sessions_roots (archived=?)")]);
   expect(plans.join()).not.toContain("TEMP B-TREE");
 });
 
-test("LS3: sessions of a kind among an agent's are read in the order of their own index, however few they are", async () => {
+test("LS3: reads an agent's sessions of a kind in the order of their index, also if they are few", async () => {
   await planned((tx) => listSessions(tx, { scope: ALL, limit: 5, agentId: "main", kinds: ["cron"] }));
   const plans = queries.map((query) => stepsOf(query).join());
   expect(plans).toEqual([

@@ -1,4 +1,4 @@
-// Transactions and statements on a real server: what comes back, and what a failure is taken for.
+// Transactions and statements on a real server: their results, and how failures are classified.
 
 import { type Kysely, sql } from "kysely";
 import pg from "pg";
@@ -37,7 +37,7 @@ const failureOf = (work: Promise<unknown>) =>
 const ask = async <T>(db: Kysely<never> | Db, text: string): Promise<T[]> =>
   (await sql.raw<T>(text).execute(db as Db)).rows;
 
-/** A store behind a tap, and the same one without it. */
+/** Opens a store through a proxy, and another one directly. */
 async function tapped(options: Partial<PostgresOptions> = {}) {
   const { port } = new URL(await serverUrl());
   const tap = await openTcpProxy(Number(port));
@@ -49,7 +49,7 @@ async function tapped(options: Partial<PostgresOptions> = {}) {
   return { tap, store, direct };
 }
 
-/** Two transactions that each hold a row and want the other's. */
+/** Runs two transactions that each hold a row and need the other's. */
 async function crossing(store: Store): Promise<unknown[]> {
   await store.transaction((tx) => Promise.all([put(tx, "a"), put(tx, "b")]));
   const both = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
@@ -65,7 +65,7 @@ async function crossing(store: Store): Promise<unknown[]> {
   return await Promise.all([failureOf(cross(0, "a", "b")), failureOf(cross(1, "b", "a"))]);
 }
 
-test("whole and broken numbers come back as numbers; other programs' parsers are left alone", async () => {
+test("returns integers and fractions as numbers, and leaves the driver's parsers for other programs alone", async () => {
   const { db } = await open();
   const [row] = await ask(
     db,
@@ -80,7 +80,7 @@ test("whole and broken numbers come back as numbers; other programs' parsers are
   expect(pg.types.getTypeParser(20)("1")).toBe("1");
 });
 
-test("U+0000, which PostgreSQL can't keep, becomes U+FFFD, in a list of texts too", async () => {
+test("stores U+0000, which PostgreSQL rejects, as U+FFFD, also in a list of texts", async () => {
   const { db, transaction } = await open();
   await transaction((tx) => put(tx, "a\0b"));
   expect(await ids(db)).toEqual(["a\ufffdb"]);
@@ -91,7 +91,7 @@ test("U+0000, which PostgreSQL can't keep, becomes U+FFFD, in a list of texts to
   expect(rows).toEqual([{ t: "x\ufffd" }, { t: "y" }]);
 });
 
-test("a statement is prepared when it is run again, and only so many are kept; all give their own answer", async () => {
+test("prepares a statement at its second run, keeps a limited number, and each returns its own result", async () => {
   const { db } = await open({ readersMax: 1 });
   const prepared = async () =>
     (await ask<{ n: number }>(db, "select count(*) as n from pg_prepared_statements"))[0]?.n ?? 0;
@@ -103,7 +103,7 @@ test("a statement is prepared when it is run again, and only so many are kept; a
   expect(await prepared()).toBe(256);
 });
 
-test("a row that must not be twice is a conflict that names its index, and no text of the row", async () => {
+test("a duplicate row is a conflict that names its index and no text of the row", async () => {
   const { transaction } = await open();
   const add = (runId: string) =>
     transaction((tx) => insertRun(tx, sampleRun({ runId, state: "running", input: { text: "private" } })));
@@ -119,7 +119,7 @@ test("a row that must not be twice is a conflict that names its index, and no te
   expect(JSON.stringify([failure, broken, Object.entries(broken as object)])).not.toContain("private");
 });
 
-test("a lock that is not had in time is a conflict, and so is a deadlock; the other transaction commits", async () => {
+test("a lock timeout and a deadlock are conflicts; the other transaction commits", async () => {
   const impatient = await crossing(await open(timeouts({ lockMs: 100 })));
   expect(impatient).toContainEqual(expect.objectContaining({ name: "StoreConflict", code: "55P03" }));
   const patient = await crossing(await open(timeouts({ lockMs: 20_000 })));
@@ -127,7 +127,7 @@ test("a lock that is not had in time is a conflict, and so is a deadlock; the ot
   expect(patient).toContain("no failure");
 });
 
-test("a statement that takes too long is a problem; its connection works on", async () => {
+test("a statement that exceeds its time limit is a problem; its connection stays usable", async () => {
   const { db, transaction } = await open({ ...timeouts({ statementMs: 100 }), readersMax: 1, writersMax: 1 });
   const pid = async () => (await ask<{ pid: number }>(db, "select pg_backend_pid() as pid"))[0]?.pid;
   const before = await pid();
@@ -146,14 +146,14 @@ test("a statement that takes too long is a problem; its connection works on", as
   expect(await ids(db)).toEqual(["next"]);
 });
 
-test("a transaction that stands for too long is rolled back for certain, and may be made again", async () => {
+test("a transaction that is idle for too long is rolled back for certain, and may be retried", async () => {
   const log = keptLog();
   const world = { ...realWorld({ level: "silent" }), log };
-  // Time enough for the last transaction, on a machine that is busy.
+  // Enough time for the last transaction on a busy machine.
   const { db, transaction } = await open({ ...timeouts({ idleInTransactionMs: 400 }), writersMax: 1, world });
   const work = transaction(async (tx) => {
     await put(tx, "half");
-    // The row goes with the transaction: its end is what is waited for.
+    // The row's lock ends with the transaction: wait for its end.
     const held = () =>
       ask(
         db,
@@ -173,7 +173,7 @@ test("a transaction that stands for too long is rolled back for certain, and may
   ]);
 });
 
-test("an error that is passed over in a transaction is one for the whole of it", async () => {
+test("an error that the caller ignores fails the whole transaction", async () => {
   const { db, transaction } = await open();
   const work = transaction(async (tx) => {
     await put(tx, "a");
@@ -183,13 +183,13 @@ test("an error that is passed over in a transaction is one for the whole of it",
   expect(await ids(db)).toEqual([]);
 });
 
-test("statements that a transaction gives out together travel together, and are done in their order", async () => {
+test("sends a transaction's statements together and runs them in order", async () => {
   const { db, transaction } = await open();
   await transaction((tx) => Promise.all(["a", "b", "c"].map((id) => put(tx, id))));
   expect(await ids(db)).toEqual(["a", "b", "c"]);
 });
 
-test("reading goes on while every writer is taken; transactions on top wait, and all of them commit", async () => {
+test("reads continue while all writers are busy; further transactions wait, and all commit", async () => {
   const { db, transaction } = await open({ writersMax: 2, readersMax: 1 });
   const release = Promise.withResolvers<void>();
   const begun: string[] = [];
@@ -207,7 +207,7 @@ test("reading goes on while every writer is taken; transactions on top wait, and
   expect(await ids(db)).toHaveLength(8);
 });
 
-test("sessions that the server sends away cost what was under way, once; nobody has to open the store again", async () => {
+test("when the server ends sessions, only running queries fail, once; the store stays usable", async () => {
   const log = keptLog();
   const { db, transaction, url } = await open({ world: { ...realWorld({ level: "silent" }), log } });
   const end = (which: string) =>
@@ -228,7 +228,7 @@ test("sessions that the server sends away cost what was under way, once; nobody 
   expect(log.lines.filter(({ level }) => level === "warn")).toHaveLength(1);
 });
 
-test("a session that the server sends away while nobody uses it costs nobody anything", async () => {
+test("when the server ends an idle session, no query fails", async () => {
   const lost = Promise.withResolvers<void>();
   const log = { ...keptLog(), warn: () => lost.resolve() };
   const { db, url } = await open({ readersMax: 1, world: { ...realWorld({ level: "silent" }), log } });
@@ -239,7 +239,7 @@ test("a session that the server sends away while nobody uses it costs nobody any
   expect(await pid()).not.toBe(before);
 });
 
-test("a commit whose answer is lost is a problem `unreachable`: it may have taken place", async () => {
+test("a commit whose answer is lost is a problem `unreachable`: it may be committed", async () => {
   const { tap, store, direct } = await tapped();
   tap.fromClient = (piece) => {
     if (piece.includes("commit\0")) tap.fromServer = () => "hang up";
@@ -253,7 +253,7 @@ test("a commit whose answer is lost is a problem `unreachable`: it may have take
   expect(await ids(store.db)).toEqual(["committed", "next"]);
 });
 
-test("a server that hears and does not answer is given up, and closing does not wait for it", async () => {
+test("gives up a server that does not answer, and closes without waiting for it", async () => {
   const { tap, store } = await tapped(timeouts({ statementMs: 50 }));
   expect(await ids(store.db)).toEqual([]);
   tap.fromServer = () => Buffer.alloc(0);
@@ -263,7 +263,7 @@ test("a server that hears and does not answer is given up, and closing does not 
   expect(await waiting).toBeInstanceOf(Error);
 });
 
-test("PC1: what is given together is sent before any of it is answered, and so is the begin with a reading", async () => {
+test("PC1: sends statements of one step before any is answered, and the begin together with a read", async () => {
   const { tap, store } = await tapped();
   await store.transaction((tx) => together(ids(tx), put(tx, "warm")));
   let sent = "";
@@ -285,13 +285,13 @@ test("PC1: what is given together is sent before any of it is answered, and so i
   expect(await work).toBeInstanceOf(Error);
 });
 
-test("PC1: a change is not sent before its transaction is known to have begun", async () => {
+test("PC1: sends a write only after the server has confirmed that its transaction began", async () => {
   const { tap, store, direct } = await tapped();
   await store.transaction((tx) => put(tx, "warm"));
   let sent = "";
   tap.fromClient = (piece) => {
     sent += piece.toString("latin1");
-    // The server never hears of the begin.
+    // The server never receives the begin.
     return sent.includes("begin\0") && !sent.includes("insert") ? "hang up" : piece;
   };
   const work = store.transaction((tx) => together(ids(tx), put(tx, "a"), put(tx, "b")));

@@ -1,4 +1,4 @@
-// What can be seen of a PostgreSQL store from outside, by somebody who may not do everything.
+// Inspects a PostgreSQL store from outside, also with few rights.
 
 import { expect, test } from "vitest";
 import { inspectPostgres } from "../../src/store/postgres-inspect.ts";
@@ -10,7 +10,7 @@ import { freshUrl, inPostgres, saySomething, schemaOf } from "./moves.ts";
 
 const known = POSTGRES_MIGRATIONS.length;
 
-/** The same place for a user who may log in and nothing else, but what these statements give. */
+/** The same address for a user who may only log in, with the rights that these statements grant. */
 async function asUser(url: string, gifts: (user: string) => string): Promise<string> {
   const user = `u_${schemaOf(url)}`;
   await runSql(url, `create role "${user}" login password 'x'; ${gifts(user)}`);
@@ -25,7 +25,7 @@ async function asUser(url: string, gifts: (user: string) => string): Promise<str
 
 const look = (url: string) => inspectPostgres(url, quietWorld(), { counted: true });
 
-test("a database without a store: the schema would be made, and looking makes none", async () => {
+test("inspecting a database without a store creates no schema", async () => {
   const url = await freshUrl();
   const found = await look(url);
   expect(found).toMatchObject({
@@ -41,7 +41,7 @@ test("a database without a store: the schema would be made, and looking makes no
   expect(await runSql(url, `select 1 from pg_namespace where nspname = '${schemaOf(url)}'`)).toEqual([]);
 });
 
-test("a store: its version, what it holds, and who is alive in it", async () => {
+test("reports a store's version, content and living processes", async () => {
   const url = await freshUrl();
   await inPostgres(url, async (store) => {
     await saySomething(store);
@@ -50,7 +50,7 @@ test("a store: its version, what it holds, and who is alive in it", async () => 
       await store.transaction((tx) => joinProcesses(tx, facts, 0));
     }
     await store.transaction((tx) => leave(tx, "gone"));
-    // One for as long as the test takes, one long ago.
+    // One is alive for the whole test, one died long ago.
     for (const [processId, beat_at] of [["a", 4e12] as const, ["b", 1] as const]) {
       await store.transaction((tx) =>
         tx.updateTable("processes").set({ beat_at }).where("process_id", "=", processId).execute(),
@@ -68,7 +68,7 @@ test("a store: its version, what it holds, and who is alive in it", async () => 
   ]);
 });
 
-test("a schema of the next version is read, one of a later version is only told", async () => {
+test("reads a schema of the next version, and reports only the version of a later one", async () => {
   const url = await freshUrl();
   await inPostgres(url, saySomething);
   const set = (version: number) =>
@@ -84,7 +84,7 @@ test("a schema of the next version is read, one of a later version is only told"
   expect(later.holds).toBeUndefined();
 });
 
-test("rights that a gateway needs and the user lacks are told as statements, which give them", async () => {
+test("reports rights that a gateway needs and the user lacks as statements that grant them", async () => {
   const url = await freshUrl();
   const bare = await asUser(url, () => "");
   const before = await look(bare);
@@ -104,7 +104,7 @@ test("rights that a gateway needs and the user lacks are told as statements, whi
   expect(await look(bare)).toMatchObject({ missingRights: [], holds: { tally: { messages: 1 } } });
 });
 
-test("a user whose transactions only read is told how to let them write", async () => {
+test("tells a user with read-only transactions how to allow writes", async () => {
   const url = await asUser(
     await freshUrl(),
     (user) => `alter role "${user}" set default_transaction_read_only = on;
@@ -114,7 +114,7 @@ test("a user whose transactions only read is told how to let them write", async 
   expect(missingRights).toEqual([expect.stringContaining("set default_transaction_read_only = off")]);
 });
 
-test("connections are limited by the server, the database and the user, the least of which counts", async () => {
+test("the smallest connection limit of server, database and user counts", async () => {
   const url = await freshUrl();
   const [row] = await runSql(url, "select current_setting('max_connections')::int - 3 as max");
   expect((await look(url)).connections).toMatchObject({ max: row?.max, ofProcess: 17 });
@@ -122,12 +122,12 @@ test("connections are limited by the server, the database and the user, the leas
   expect((await look(limited)).connections.max).toBe(7);
 });
 
-test("the settings by which a commit may be lost are those of the user", async () => {
+test("reports settings that may lose a commit, as they are for this user", async () => {
   const url = await asUser(await freshUrl(), (user) => `alter role "${user}" set synchronous_commit = off`);
   expect((await look(url)).unsafe).toEqual(["fsync = off", "synchronous_commit = off"]);
 });
 
-test("a clock that is ahead or behind is measured against the database's", async () => {
+test("measures how far this clock is ahead of or behind the database's", async () => {
   const url = await freshUrl();
   const world = quietWorld();
   for (const aheadMs of [-90_000, 3_600_000]) {
@@ -137,7 +137,7 @@ test("a clock that is ahead or behind is measured against the database's", async
   }
 });
 
-test("what cannot hold a store, or cannot be reached, is a problem in words", async () => {
+test("an unfit or unreachable database is a problem in words", async () => {
   const url = await freshUrl();
   await runSql(url, `create schema "${schemaOf(url)}"; create table "${schemaOf(url)}".notes (text text)`);
   await expect(look(url)).rejects.toThrow("contains tables of another program");

@@ -1,4 +1,4 @@
-// A server that is stopped, killed and started again under a store that stays open.
+// Stops, kills and restarts a server under an open store.
 
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -27,15 +27,15 @@ afterAll(async () => {
 });
 
 interface Load {
-  /** Ids of what was said to be stored, and of what failed with a problem. */
+  /** Ids of rows reported as stored, and of those that failed with a problem. */
   readonly stored: string[];
   readonly failed: string[];
-  /** What was thrown and is no problem of the store. */
+  /** Thrown errors that are not problems of the store. */
   readonly surprises: unknown[];
   stop(): Promise<void>;
 }
 
-/** Writes and reads side by side, again and again, until it is stopped. */
+/** Writes and reads concurrently until it is stopped. */
 function load(name: string): Load {
   const [stored, failed, surprises]: [string[], string[], unknown[]] = [[], [], []];
   let going = true;
@@ -101,7 +101,7 @@ test.each(["stopped", "killed"] as const)(
     const rows = await store.db.selectFrom("messages").select("id").where("session_id", "=", how).execute();
     const there = new Set(rows.map((row) => row.id));
     expect(work.stored.filter((id) => !there.has(id))).toEqual([]);
-    // Only a lost answer to a commit leaves a row that was not confirmed: one for each writer at most.
+    // Only a lost answer to a commit leaves an unconfirmed row: at most one per writer.
     expect(there.size - work.stored.length).toBeLessThanOrEqual(10);
     await gap.promise;
     const other = await openPostgres({ url: server.url, world: fakeWorld({ seed: 2, clock: "real" }) });
@@ -115,9 +115,9 @@ test.each(["stopped", "killed"] as const)(
   },
 );
 
-test("a server that becomes read-only is unreachable, and is asked again on a new connection", async () => {
+test("a server that becomes read-only is unreachable, and is tried again on a new connection", async () => {
   const single = await openPostgres({ url: server.url, world, writersMax: 1 });
-  /** The session that wrote, or why it could not. */
+  /** Returns the session that wrote, or the reason why it could not. */
   const put = (id: string) =>
     single
       .transaction(async (tx) => {

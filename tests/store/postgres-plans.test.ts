@@ -1,5 +1,5 @@
-// Runs every hot query on tables of tens of thousands of rows and reads from the server's own account of it how
-// many rows it looked at: the queries must not slow down as sessions, runs and messages pile up.
+// Runs every frequent query on tables of tens of thousands of rows, and reads from the server's plan how many
+// rows it read: queries must not become slower as sessions, runs and messages grow.
 
 import type { CompiledQuery, KyselyPlugin } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -26,12 +26,12 @@ import { sampleRun } from "./samples.ts";
 
 const ROWS = 50_000;
 const FEWER = ROWS / 2;
-/** One lane that is never still, and whose runs have nearly all ended. */
+/** A lane that is always busy, and whose runs have nearly all ended. */
 const BUSY = "agent:main:main";
 const FENCE = { runId: "r1", owner: "o", attempt: 1 };
 /**
- * Rows that a query may look at in one table: a page in order reads 10,000 at most, and who looks for a name
- * that many have reads until 4,000 are found.
+ * Maximum rows that a query may read from one table: a page in order reads at most 10,000, and a search for a
+ * common name reads until it has found 4,000.
  */
 const LOOKED_AT_MAX = 14_000;
 
@@ -103,7 +103,7 @@ interface Step {
   readonly Plans?: readonly Step[];
 }
 
-/** Rows that each table's scans of a plan looked at. */
+/** Returns the rows that each table scan of a plan has read. */
 function lookedAt(step: Step): { table: string; rows: number; how: string }[] {
   const { "Relation Name": table, "Actual Loops": loops, "Actual Rows": rows } = step;
   const removed = (step["Rows Removed by Filter"] ?? 0) + (step["Rows Removed by Index Recheck"] ?? 0);
@@ -111,7 +111,7 @@ function lookedAt(step: Step): { table: string; rows: number; how: string }[] {
   return [...own, ...(step.Plans ?? []).flatMap(lookedAt)];
 }
 
-/** Runs the work, and each of its statements again, watched; all of it is undone. */
+/** Runs the work, and each of its statements again with its plan; rolls everything back. */
 async function expectFew(work: (tx: Tx) => Promise<unknown>): Promise<void> {
   const undo = new Error("undo");
   const outcome = opened.store.transaction(async (tx) => {

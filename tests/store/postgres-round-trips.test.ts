@@ -1,4 +1,5 @@
-// The round trips of one run on PostgreSQL: each costs the network's delay, and those of a transaction hold its locks.
+// Counts the round trips of one run on PostgreSQL: each costs the network's delay, and those of a transaction
+// hold its locks.
 
 import { expect, test } from "vitest";
 import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "../../bench/instant.ts";
@@ -11,7 +12,7 @@ import { countTrips } from "../kit/round-trips.ts";
 
 const RUN_MAX_MS = 30_000;
 
-test("a plain run on PostgreSQL costs two transactions with nine round trips, and no hint travels in them", async () => {
+test("a plain run on PostgreSQL costs two transactions with nine round trips, and none of them carries a message", async () => {
   const { url, give } = await takeSchema();
   cleanup(give);
   const plain = quietWorld();
@@ -35,7 +36,7 @@ test("a plain run on PostgreSQL costs two transactions with nine round trips, an
       hints: within.filter(({ text }) => text.includes("pg_notify")).length,
     });
   }
-  // A beat may come in between; the quietest run is the run alone.
+  // A heartbeat may fall in between; the run with the fewest trips is the run alone.
   const [quietest] = runs.toSorted((a, b) => a.trips - b.trips);
   expect(quietest).toEqual({ trips: 9, commits: 2, hints: 0 });
 });

@@ -1,4 +1,4 @@
-// What processes tell each other, and the time that they share.
+// Messages between processes, and their shared time.
 
 import { afterEach, describe, expect, test } from "vitest";
 import { DatabaseClock } from "../../src/store/postgres-clock.ts";
@@ -21,7 +21,7 @@ async function open(options: Parameters<typeof openPostgresStore>[0] = {}) {
   return { ...opened, shared };
 }
 
-/** Listens, and says when so many texts and gaps have been heard. */
+/** Listens, and resolves after this number of messages and gaps. */
 async function ear(shared: SharedStore) {
   const heard: string[] = [];
   let gaps = 0;
@@ -51,8 +51,8 @@ async function ear(shared: SharedStore) {
   };
 }
 
-describe("the wire", () => {
-  test("others hear every text once, in order, equal ones too; the sender does not hear itself", async () => {
+describe("the transport", () => {
+  test("delivers each message once and in order to the others, also equal ones, and not to the sender", async () => {
     const a = await open();
     const b = await open({ url: a.url });
     const [atA, atB] = [await ear(a.shared), await ear(b.shared)];
@@ -73,7 +73,7 @@ describe("the wire", () => {
     expect(atA.heard).toEqual(["answer"]);
   });
 
-  test("many at once arrive whole and in order", async () => {
+  test("delivers many messages at once completely and in order", async () => {
     const a = await open();
     const b = await open({ url: a.url });
     const atB = await ear(b.shared);
@@ -83,7 +83,7 @@ describe("the wire", () => {
     expect(atB.heard).toEqual(texts);
   });
 
-  test("another schema of the same database hears nothing", async () => {
+  test("delivers nothing to another schema of the same database", async () => {
     const a = await open();
     const b = await open({ url: a.url });
     const stranger = await open();
@@ -100,7 +100,7 @@ describe("the wire", () => {
     );
   });
 
-  test("a lost connection comes back by itself and reports the gap; one that was stopped stays silent", async () => {
+  test("reconnects a lost listener, which reports the gap; a stopped one stays silent", async () => {
     const a = await open();
     const b = await open({ url: a.url });
     const [kept, stopped] = [await ear(b.shared), await ear(b.shared)];
@@ -114,7 +114,7 @@ describe("the wire", () => {
     expect({ heard: stopped.heard, gaps: stopped.gaps() }).toEqual({ heard: [], gaps: 0 });
   });
 
-  test("what a listener throws is logged, and the next text is heard", async () => {
+  test("logs an exception of a listener, and delivers the next message", async () => {
     const world = fakeWorld({ clock: "real" });
     const a = await open({ world });
     const b = await open({ url: a.url });
@@ -132,7 +132,7 @@ describe("the wire", () => {
     expect(world.logged.map(({ level }) => level)).toEqual(["error"]);
   });
 
-  test("a hint that can't be sent is lost and logged, and its sender is told, who owes the others a gap", async () => {
+  test("logs a message that cannot be sent, and rejects, so that the sender can announce a gap", async () => {
     const world = fakeWorld({ clock: "real" });
     const { shared, store } = await open({ world });
     await store.close();
@@ -142,7 +142,7 @@ describe("the wire", () => {
 });
 
 describe("the shared time", () => {
-  test("it is the database's, in whole ms, and does not ask for it", async () => {
+  test("returns the database's time in whole ms without a query", async () => {
     const { shared, url, store } = await open();
     const [before] = await runSql(url, "select extract(epoch from clock_timestamp()) * 1000 as now");
     const now = shared.now();
@@ -156,7 +156,7 @@ describe("the shared time", () => {
     await expect(shared.syncClock()).rejects.toThrow();
   });
 
-  /** A clock whose database answers when and what a test says. */
+  /** A clock with a database whose answers and their times the test controls. */
   function clockWith() {
     const world = fakeWorld();
     const next = { tookMs: 0, databaseMs: 0 };
@@ -172,12 +172,12 @@ describe("the shared time", () => {
     return { world, clock, sync };
   }
 
-  test("the quickest answer of the last minute counts", async () => {
+  test("uses the quickest answer of the last minute", async () => {
     const { world, clock, sync } = clockWith();
     await sync(10, 1_000_005);
     expect(clock.now()).toBe(1_000_010);
     await world.advance(90);
-    // It took 100 ms, of which most came after the answer was made.
+    // It took 100 ms, most of them after the database had read its clock.
     await sync(100, 1_000_101);
     expect(clock.now()).toBe(1_000_200);
     await world.advance(61_000);
@@ -185,7 +185,7 @@ describe("the shared time", () => {
     expect(clock.now()).toBe(1_061_370);
   });
 
-  test("it never goes backwards: it stands until the database's time has come", async () => {
+  test("never goes backwards: it waits until the database's time has caught up", async () => {
     const { world, clock, sync } = clockWith();
     await sync(10, 1_000_005);
     expect(clock.now()).toBe(1_000_010);
@@ -196,14 +196,14 @@ describe("the shared time", () => {
     expect(clock.now()).toBe(1_000_017);
   });
 
-  test("an answer that no quicker one can explain starts anew: a clock was moved, or the server is another", async () => {
+  test("an answer that contradicts the quickest one replaces it: a clock was set, or the server changed", async () => {
     const { clock, sync } = clockWith();
     await sync(2, 1_000_000);
     await sync(30, 1_900_000);
     expect(clock.now()).toBe(1_900_015);
   });
 
-  test("an answer that fails changes nothing", async () => {
+  test("a failed answer changes nothing", async () => {
     const world = fakeWorld();
     let answers = 0;
     const clock = new DatabaseClock(world.clock, () => {

@@ -1,4 +1,4 @@
-// Opening a store on a real PostgreSQL server: what is made, what is refused, and what is said of it.
+// Opens a store on a real PostgreSQL server: creation, refusals, and their texts.
 
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
@@ -22,7 +22,7 @@ afterEach(async () => {
   for (const step of undo.splice(0).reverse()) await step();
 });
 
-/** An address with a schema of its own, which is gone after the test. */
+/** Returns an address with a new schema, and drops it after the test. */
 async function freshUrl(): Promise<{ url: string; schema: string }> {
   const fresh = freshSchema(await serverUrl());
   undo.push(() => runSql(fresh.url, `drop schema if exists ${fresh.schema} cascade`));
@@ -49,7 +49,7 @@ const chains = async (store: Store) =>
   );
 
 describe("opening", () => {
-  test("everything is in the store's own schema, and is there after closing and opening again", async () => {
+  test("keeps everything in the store's schema, and still has it after it was closed and reopened", async () => {
     const { url, schema } = await freshUrl();
     await put(await open(url), "kept");
     const rows = await runSql(
@@ -64,20 +64,20 @@ describe("opening", () => {
     expect(again.transcriptPath("abc")).toBeUndefined();
   });
 
-  test("two schemas of one database know nothing of each other", async () => {
+  test("two schemas of one database are independent", async () => {
     const [a, b] = [await open((await freshUrl()).url), await open((await freshUrl()).url)];
     await put(a, "of a");
     expect(await chains(b)).toEqual([]);
   });
 
-  test("a schema may have the name of a word of the language", async () => {
+  test("a schema may have an SQL keyword as its name", async () => {
     const url = `${await serverUrl()}?schema=select`;
     undo.push(() => runSql(url, `drop schema if exists "select" cascade`));
     await put(await open(url), "kept");
     expect(await chains(await open(url))).toEqual(["kept"]);
   });
 
-  test("neither a first start nor an opening without a migration is logged", async () => {
+  test("logs neither a first start nor an opening without a migration", async () => {
     const log = keptLog();
     const { url } = await freshUrl();
     for (let opening = 0; opening < 2; opening += 1) {
@@ -86,7 +86,7 @@ describe("opening", () => {
     expect(log.lines).toEqual([]);
   });
 
-  test("a closed store refuses work, and closing it again is harmless", async () => {
+  test("a closed store refuses work, and may be closed again", async () => {
     const store = await open((await freshUrl()).url);
     await put(store, "a");
     await store.close();
@@ -95,7 +95,7 @@ describe("opening", () => {
     await expect(store.db.selectFrom("chains").selectAll().execute()).rejects.toThrow("closed");
   });
 
-  test("closing in the middle of a transaction undoes it", async () => {
+  test("closing during a transaction rolls it back", async () => {
     const { url } = await freshUrl();
     const store = await open(url);
     const started = Promise.withResolvers<void>();
@@ -113,7 +113,7 @@ describe("opening", () => {
     expect(await chains(await open(url))).toEqual([]);
   });
 
-  test("the driver is loaded by the first opening, not by the file", () => {
+  test("loads the driver at the first opening, not on import", () => {
     const file = fileURLToPath(new URL("../../src/store/postgres.ts", import.meta.url));
     const script = `await import(${JSON.stringify(file)});
       const { createRequire } = await import("node:module");
@@ -123,7 +123,7 @@ describe("opening", () => {
   });
 });
 
-describe("what is not fit is refused, in words that name the place and no password", () => {
+describe("an unfit database is refused, with its address and without the password", () => {
   async function expectProblem(url: string, kind: StoreProblemKind, said: RegExp): Promise<void> {
     const problem = await problemOf(url, { timeouts: { connectMs: 1_000 } });
     expect({ kind: problem.problem, text: problem.message }).toEqual({
@@ -134,7 +134,7 @@ describe("what is not fit is refused, in words that name the place and no passwo
     expect(`${problem.message} ${problem.stack} ${problem.cause}`).not.toMatch(/ss\/word|ss%2Fword|s3cret/);
   }
   type Parts = Partial<Record<"username" | "password" | "port" | "pathname" | "search", string>>;
-  /** The run's server, with other parts in its address. */
+  /** Returns the test server's address with other parts. */
   const at = async (parts: Parts): Promise<string> => Object.assign(new URL(await serverUrl()), parts).href;
 
   test.each([
@@ -178,7 +178,7 @@ describe("what is not fit is refused, in words that name the place and no passwo
     await expectProblem(nowhere, "refused", /127\.0\.0\.1:\d+\/no%0Awhere .*does not exist/s);
   });
 
-  test("a server that is not there, one that never answers, one that is no PostgreSQL, one without TLS", async () => {
+  test("a server that does not exist, one that never answers, one that is not PostgreSQL, one without TLS", async () => {
     const tap = await openTcpProxy(1);
     undo.push(() => tap.close());
     tap.deaf = true;
@@ -238,7 +238,7 @@ describe("the schema's history", () => {
   const version = async (url: string, schema: string) =>
     (await runSql(url, `select version::int from ${schema}.schema_version`))[0]?.version;
 
-  test("processes that start at once on an empty database make it once, and all work", async () => {
+  test("processes that start at once on an empty database create the schema once, and all work", async () => {
     const { url, schema } = await freshUrl();
     const stores = await Promise.all(Array.from({ length: 6 }, () => open(url)));
     for (const [index, store] of stores.entries()) await put(store, `c${index}`);
@@ -246,7 +246,7 @@ describe("the schema's history", () => {
     expect(await version(url, schema)).toBe(POSTGRES_MIGRATIONS.length);
   });
 
-  test("a process of the version before goes on while the next one brings its schema, and can start", async () => {
+  test("a process of the previous version continues, and can start, while the next version migrates its schema", async () => {
     const { url, schema } = await freshUrl();
     const log = keptLog();
     const before = await open(url, { readersMax: 1, writersMax: 1 });
@@ -256,7 +256,7 @@ describe("the schema's history", () => {
         await tx.insertInto("chains").values({ chain_id: id, runs: 1 }).returningAll().execute();
         return await tx.selectFrom("chains").selectAll().where("chain_id", "=", id).execute();
       });
-    // Each is prepared from its second run on.
+    // Each statement is prepared at its second run.
     for (const id of ["a", "b", "c"]) await write(id);
     for (let times = 0; times < 3; times += 1) await read();
     const next = await open(url, { migrations: NEXT, world: { ...world, log } satisfies World });
@@ -272,7 +272,7 @@ describe("the schema's history", () => {
     expect(await version(url, schema)).toBe(NEXT.length);
   });
 
-  test("a schema two versions ahead is refused and left as it is", async () => {
+  test("refuses a schema two versions ahead and leaves it unchanged", async () => {
     const { url, schema } = await freshUrl();
     await open(url, { migrations: [...NEXT, "create table later (a text)"] });
     const problem = await problemOf(url);
@@ -282,7 +282,7 @@ describe("the schema's history", () => {
     expect(await version(url, schema)).toBe(NEXT.length + 1);
   });
 
-  test("a migration that fails leaves nothing of itself behind", async () => {
+  test("a failed migration leaves nothing behind", async () => {
     const { url, schema } = await freshUrl();
     await put(await open(url), "kept");
     const broken = [...POSTGRES_MIGRATIONS, "create table half (a text); select 1 / 0"];
@@ -293,7 +293,7 @@ describe("the schema's history", () => {
   });
 });
 
-test("a store opened twice shares its rows: what one commits, the other reads", async () => {
+test("two stores on one schema share their rows: one reads the other's commits", async () => {
   const one = await openPostgresStore({ own: true });
   undo.push(() => one.dispose());
   const other = await open(one.url);

@@ -1,6 +1,6 @@
-// A loss of power at any moment leaves a store that opens clean, with everything in it that was confirmed.
-// What is modelled, and what is not, stands at the head of `tests/kit/power-cut.ts`: the files are those of one
-// moment of a real writer, and what no sync had confirmed by then is lost in part, torn, or as it was before.
+// After a power loss at any moment, a store opens without errors, with everything that was confirmed.
+// `tests/kit/power-cut.ts` says what is modelled: the files are a snapshot of a real writer, and data that no
+// sync had confirmed is lost in part, torn, or in its previous state.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -35,13 +35,13 @@ const MOMENTS = Number(process.env.PARLEY_MOMENTS ?? 20);
 const STARTS = 12;
 const START_MAX_MS = 40;
 const LOSSES_OF_A_MOMENT = 4;
-/** A writer that has grown too large for quick copies makes room for a new one. */
+/** A writer whose files are too large for quick copies is replaced. */
 const STORE_MAX_BYTES = 6 * 2 ** 20;
 const CHANCE_MAX_MS = 40;
 const CHECKPOINT_MAX_MS = 2_000;
 const FIRST_STEP_MAX_MS = 20_000;
 
-/** The moment is read off /proc, and a process is stopped by a signal: on other systems there is neither. */
+/** The snapshot is read from /proc, and a signal stops the process: other systems lack these. */
 const isLinux = process.platform === "linux";
 
 type Durability = "full" | "normal";
@@ -50,7 +50,7 @@ interface Writer {
   readonly child: ChildProcess;
   readonly dir: string;
   readonly seed: string;
-  /** The last transaction that was confirmed; -1: the store is not being opened yet. */
+  /** The last confirmed transaction; -1: the store is not open yet. */
   confirmed(): number;
   end(): Promise<void>;
 }
@@ -83,7 +83,7 @@ async function reach(writer: Writer, number: number): Promise<void> {
   }
 }
 
-/** Message ids by session id, in order. */
+/** Returns message ids by session id, in order. */
 async function stateOf(db: Db): Promise<Map<string, string[]>> {
   const state = new Map<string, string[]>();
   for (const { session_id } of await db.selectFrom("session_ids").select("session_id").execute())
@@ -93,7 +93,7 @@ async function stateOf(db: Db): Promise<Map<string, string[]>> {
   return state;
 }
 
-/** Sessions whose copies are there, but for these, with the ids of the lines; half a first line is no copy. */
+/** Returns the existing copies, except for these, with the ids of their lines; half a header is no copy. */
 function copiesIn(dir: string, but: ReadonlySet<string>): Map<string, string[]> {
   const copies = [...readFiles(dir).others].filter(([name, bytes]) => {
     return name.endsWith(".jsonl") && bytes.includes("\n") && !but.has(name.slice(0, -6));
@@ -108,7 +108,7 @@ function copiesIn(dir: string, but: ReadonlySet<string>): Map<string, string[]> 
   );
 }
 
-/** Each readable copy is the table's, line by line; what was deleted has none. */
+/** Each copy matches the table, line by line; a deleted transcript has none. */
 async function expectCopies(dir: string, db: Db, lost: ReadonlySet<string>): Promise<void> {
   const jsonlCopies = openJsonlCopies({ dir, log: silentLog, db });
   await jsonlCopies.flush();
@@ -117,13 +117,13 @@ async function expectCopies(dir: string, db: Db, lost: ReadonlySet<string>): Pro
 }
 
 interface Opened {
-  /** Transactions that the store holds, from the first on, each of them whole. */
+  /** Number of transactions in the store, from the first on, each complete. */
   readonly count: number;
-  /** Bytes of the readable copies that were synced, as the files were before they were opened. */
+  /** Synced bytes of the copies, as the files were before they were opened. */
   readonly copies: Map<string, number>;
 }
 
-/** Opens what was left, as a start of the gateway does, and looks at every page and row of it. */
+/** Opens the remaining files like a start of the gateway, and checks every page and row. */
 async function open(files: FileSet, seed: string, durability: Durability, whole?: Opened): Promise<Opened> {
   const dir = join(temporaryFolder(), "state");
   mkdirSync(dir);
@@ -150,7 +150,7 @@ async function open(files: FileSet, seed: string, durability: Durability, whole?
   }
 }
 
-/** Sessions that were begun after the last transaction that is left: their copies are all that there is of them. */
+/** Returns the sessions that began after the last remaining transaction: only their copies are left. */
 function lostBetween(seed: string, count: number, whole: number): Set<string> {
   const lost = new Set<string>();
   for (let number = count + 1; number <= whole; number += 1) {
@@ -165,7 +165,7 @@ interface Moment {
   readonly confirmed: number;
 }
 
-/** Lets the writer go on for a while: for any time, or until it is in a checkpoint. */
+/** Lets the writer continue: for a random time, or until it is in a checkpoint. */
 async function goOn(writer: Writer, luck: Dice): Promise<void> {
   await reach(writer, 1);
   if (luck.chance(0.7)) return sleep(luck.below(CHANCE_MAX_MS));
@@ -173,7 +173,10 @@ async function goOn(writer: Writer, luck: Dice): Promise<void> {
   while (!inCheckpoint(writer.dir) && Date.now() < until) await sleep(0);
 }
 
-/** In the middle of what the writer was stopped, for the reader of a failure, and so that all is met. */
+/**
+ * Returns what the writer was doing when it was stopped: for the reader of a failure, and to check that every
+ * case occurs.
+ */
 function situation(files: FileSet, loss: Loss): string {
   const wal = files.wal === undefined ? undefined : readWal(files.wal);
   if (wal === undefined) return "between two rounds of the log";
@@ -192,7 +195,7 @@ async function expectSurvival(
   const whole = await open(files, writer.seed, durability);
   expect(whole.count).toBeGreaterThanOrEqual(confirmed);
   expect(whole.count).toBeLessThanOrEqual(confirmed + 1);
-  // A transaction that is whole in the files and was not confirmed: nobody knows whether its sync was done.
+  // A complete but unconfirmed transaction: its sync may or may not have finished.
   const unconfirmed = whole.count - confirmed;
   const loss = lossOf(files, whole.copies, ({ commitEnds }) =>
     durability === "full" ? Math.max(0, commitEnds.length - unconfirmed) : 0,
@@ -206,12 +209,12 @@ async function expectSurvival(
   return situation(files, loss);
 }
 
-/** What else may be lost while the store is being made: behind the last commit, whoever confirmed it. */
+/** More that may be lost while the store is created: data after the last commit. */
 const lossOfStart = (files: FileSet): Loss => lossOf(files, new Map(), ({ commitEnds }) => commitEnds.length);
 
-// Not elsewhere: see `isLinux`.
+// Linux only: see `isLinux`.
 test.runIf(isLinux)(
-  "I2: after a loss of power in its first moments a store opens clean",
+  "I2: after a power loss in its first moments a store opens without errors",
   async () => {
     const luck = dice(`${SEED} starts`);
     for (let start = 1; start <= STARTS; start += 1) {
@@ -235,7 +238,7 @@ test.runIf(isLinux)(
   60_000,
 );
 
-// Not elsewhere: see `isLinux`.
+// Linux only: see `isLinux`.
 test.runIf(isLinux).each<Durability>(["full", "normal"])(
   "I2: after a loss of power at any moment a store with durability %s opens clean, copies included",
   async (durability) => {
@@ -245,7 +248,7 @@ test.runIf(isLinux).each<Durability>(["full", "normal"])(
     let before: Moment | undefined;
     for (let at = 1; at <= MOMENTS; at += 1) {
       await goOn(writer, luck);
-      // It stands still while the copies are looked at, or it would soon have more than can be looked at.
+      // Stopped while its copies are read; otherwise it would write faster than they can be read.
       before = await whileStopped(writer.child.pid ?? 0, async () => {
         const now: Moment = { files: readFiles(writer.dir), confirmed: writer.confirmed() };
         try {

@@ -1,4 +1,4 @@
-// `parley store recover`: what it brings back, and what it leaves alone.
+// `parley store recover`: restores lost data, and leaves everything else alone.
 
 import {
   copyFileSync,
@@ -55,7 +55,7 @@ async function writeCopies(dir: string, store: Store): Promise<void> {
   await jsonlCopies.close();
 }
 
-/** A store whose later changes were in a log that is gone: `before` is kept, `after` is not. */
+/** A store whose later changes were in a lost log: `before` is stored, `after` is not. */
 async function lost(
   before: (store: Store) => Promise<void>,
   after: (store: Store) => Promise<void>,
@@ -87,7 +87,7 @@ async function idsOf(dir: string): Promise<Record<string, string[]>> {
   }
 }
 
-/** A closed store with one transcript of many pages, and its copy. */
+/** A closed store with a transcript of many pages, and its copy. */
 async function longTranscript(): Promise<{ dir: string; ids: string[] }> {
   const dir = join(temporaryFolder(), "state");
   const store = await open(dir);
@@ -102,7 +102,7 @@ async function longTranscript(): Promise<{ dir: string; ids: string[] }> {
 const copyOf = (dir: string, id: string): string => readFileSync(join(dir, `${id}.jsonl`), "utf8");
 const recovered = async (dir: string): Promise<Recovered> => good(await recoverStore(jobOn(dir), KEYS));
 
-test("damage: what only the copies have is brought back, sessions included", async () => {
+test("damage: restores data that only the copies have, including sessions", async () => {
   const dir = await lost(
     async (store) => {
       await session(store, "agent:main:main", ONE);
@@ -138,7 +138,7 @@ test("damage: what only the copies have is brought back, sessions included", asy
   await store.close();
 });
 
-test("damage: a reset that was lost is in force again; a transcript that was deleted stays deleted", async () => {
+test("damage: a lost reset applies again; a deleted transcript stays deleted", async () => {
   const dir = await lost(
     async (store) => {
       await session(store, "agent:main:main", ONE);
@@ -165,7 +165,7 @@ test("damage: a reset that was lost is in force again; a transcript that was del
   expect(rows).toEqual([{ key: "agent:main:main", session_id: THREE }]);
 });
 
-test("damage: a file cut in half gives what its pages hold, and the copies give the messages", async () => {
+test("damage: restores a file cut in half from its pages, and the messages from the copies", async () => {
   const { dir, ids } = await longTranscript();
   truncateSync(join(dir, STORE_FILE), readFileSync(join(dir, STORE_FILE)).length / 2);
   const copy = copyOf(dir, ONE);
@@ -174,7 +174,7 @@ test("damage: a file cut in half gives what its pages hold, and the copies give 
   expect(copyOf(dir, ONE)).toBe(copy);
 });
 
-test("damage: damaged pages cost at most the rows on them, and the messages come back in their order", async () => {
+test("damage: damaged pages cost at most their rows, and the messages are restored in order", async () => {
   const { dir, ids } = await longTranscript();
   const whole = readFileSync(join(dir, STORE_FILE));
   for (const page of [40, 60, 80, 100]) {
@@ -188,7 +188,7 @@ test("damage: damaged pages cost at most the rows on them, and the messages come
   }
 });
 
-test("damage: a store that is gone is rebuilt from its copies alone; one that never was is not", async () => {
+test("damage: rebuilds a missing store from its copies alone, but not one that never existed", async () => {
   const dir = join(temporaryFolder(), "state");
   const store = await open(dir);
   await session(store, "agent:main:main", ONE);
@@ -208,7 +208,7 @@ test("damage: a store that is gone is rebuilt from its copies alone; one that ne
   expect(readdirSync(none).filter((name) => !name.startsWith("gateway."))).toEqual([]);
 });
 
-test("damage: a recovery that is stopped leaves everything as it was; a store in use is not recovered", async () => {
+test("damage: a cancelled recovery changes nothing; a store in use is not recovered", async () => {
   const dir = join(temporaryFolder(), "state");
   const store = await open(dir);
   await session(store, "agent:main:main", ONE);

@@ -1,4 +1,4 @@
-// The two schemas, and their histories: what a store that moves, and versions that run side by side, rely on.
+// Compares the two schemas and checks their histories, on which moved stores and mixed versions rely.
 
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -18,7 +18,7 @@ interface Column {
   readonly required: number;
 }
 
-test("every table that moves has the same columns on both databases, and the same ones are required", async () => {
+test("every table that moves has the same columns and the same required ones on both databases", async () => {
   const embedded = await inEmbedded(temporaryFolder(), async ({ db }) => {
     const { rows } = await sql<Column>`select m.name as "table", c.name,
         case when c."notnull" = 1 or c.pk > 0 then 1 else 0 end as required
@@ -40,7 +40,7 @@ test("every table that moves has the same columns on both databases, and the sam
   expect(shown(shared)).toEqual(shown(embedded));
 });
 
-/** What the version before could not live with, in a migration that it meets while it runs. */
+/** Returns the statements of a migration that the previous version, if still running, could not survive. */
 function takesAway(migration: string): string[] {
   const plain = migration.replace(/--.*$/gm, "");
   const words = [
@@ -77,7 +77,7 @@ test("PG2: a migration that an older process meets only adds", () => {
   expect(POSTGRES_MIGRATIONS.slice(1).flatMap(takesAway)).toEqual([]);
 });
 
-/** Sessions with usage, as a version before the cost of a session had them; the second was reset since. */
+/** Sessions with usage, in the form before the cost of a session was stored; the second was reset since. */
 const SPENT = [
   ...["kept", "reset", "unused"].map(
     (
@@ -106,7 +106,7 @@ const SPENT_ROWS = [
 const spentRows = (db: Db) =>
   db.selectFrom("sessions").select(["key", "cost", "orphaned"]).orderBy("key").execute();
 
-test("a session of an older version has cost what the runs of its present transcript did: embedded", async () => {
+test("a migrated session's cost is that of its current transcript's runs: embedded", async () => {
   const dir = temporaryFolder();
   await inEmbedded(dir, async () => {});
   const file = new DatabaseSync(join(dir, STORE_FILE));
@@ -115,7 +115,7 @@ test("a session of an older version has cost what the runs of its present transc
   await inEmbedded(dir, async ({ db }) => expect(await spentRows(db)).toEqual(SPENT_ROWS));
 });
 
-test("a session of an older version has cost what the runs of its present transcript did: PostgreSQL", async () => {
+test("a migrated session's cost is that of its current transcript's runs: PostgreSQL", async () => {
   const url = await freshUrl();
   const open = (more: { migrations?: readonly string[] } = {}) =>
     openPostgres({ url, world: quietWorld(), ...more });

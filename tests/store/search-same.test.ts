@@ -1,4 +1,4 @@
-// The same texts in both databases, the same questions to both: the same messages are found.
+// Runs the same searches on the same texts in both databases: both find the same messages.
 
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -77,7 +77,7 @@ test("X2: both databases find the same messages for any question", async () => {
   );
 });
 
-test("SL1: no text is syntax of the index, and no word can be taken for a place", () => {
+test("SL1: no text is read as syntax of the index, and no word passes for a place token", () => {
   for (const hostile of ["it's", "a\\b", "'x':1", "/s0123", "a:1,2 b", "<-> & | !"]) {
     const words = lexemesOf(hostile);
     expect(words.join("")).toMatch(/^[a-z0-9]*$/);

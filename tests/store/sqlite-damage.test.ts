@@ -1,4 +1,4 @@
-// A store that lost something is refused, with everything left as it is; a killed one is not.
+// A store that has lost data is refused and left unchanged; a store of a killed process opens.
 
 import {
   copyFileSync,
@@ -39,7 +39,7 @@ async function say(store: Store, id: string, text = LONG): Promise<void> {
   );
 }
 
-/** Runs without a message: nothing of them is in a copy, and no table numbers them. */
+/** Writes runs without a message: no copy contains them, and no table numbers them. */
 async function note(store: Store, name: string): Promise<void> {
   await store.transaction((tx) => tx.insertInto("chains").values({ chain_id: name, runs: 1 }).execute());
 }
@@ -50,7 +50,7 @@ async function copiesOf(dir: string, store: Store): Promise<void> {
   await jsonlCopies.close();
 }
 
-/** A store with five messages and their copy. */
+/** Makes a store with five messages and their copy. */
 async function spoken(dir: string): Promise<Store> {
   const store = await open(dir);
   await store.transaction((tx) => insertSession(tx, sampleSession({ key: KEY, sessionId: ID })));
@@ -59,7 +59,7 @@ async function spoken(dir: string): Promise<Store> {
   return store;
 }
 
-/** The files as a kill at this moment leaves them. */
+/** Copies the files as a kill at this moment would leave them. */
 function killed(dir: string): string {
   const to = temporaryFolder();
   const names = readdirSync(dir).filter((name) => !/^gateway\.|-shm$/.test(name));
@@ -67,7 +67,7 @@ function killed(dir: string): string {
   return to;
 }
 
-/** The files of a gateway that was killed. */
+/** Returns the files of a killed gateway. */
 async function killedStore(more: (store: Store) => Promise<void> = async () => {}): Promise<string> {
   const dir = join(temporaryFolder(), "state");
   const store = await spoken(dir);
@@ -87,7 +87,7 @@ async function problemIn(dir: string): Promise<StoreProblem> {
   return outcome;
 }
 
-/** Files that hold something, but for the lock and the shared index, which are made anew by each opening. */
+/** Returns the files with content, without the lock and the shared index, which each opening recreates. */
 function contents(dir: string): Map<string, string> {
   const names = readdirSync(dir).filter(
     (name) => !/^gateway\.|-shm$/.test(name) && statSync(join(dir, name)).isFile(),
@@ -132,7 +132,7 @@ test.each(["removed", "emptied", "garbage"])(
   },
 );
 
-test("damage: a store whose log was removed is refused also if nothing was said since it was written back", async () => {
+test("damage: refuses a store whose log was removed, even without messages since the checkpoint", async () => {
   const dir = await killedStore(async (store) => {
     const other = new DatabaseSync(join(store.transcriptPath("x") ?? "", "..", STORE_FILE));
     other.exec("pragma wal_checkpoint(restart)");
@@ -143,7 +143,7 @@ test("damage: a store whose log was removed is refused also if nothing was said 
   expect((await problemIn(dir)).message).toContain(`its log ${join(dir, STORE_FILE)}-wal is missing`);
 });
 
-test("damage: a log that was cut or overwritten anywhere is refused, up to its last commit", async () => {
+test("damage: refuses a log that was cut or overwritten anywhere up to its last commit", async () => {
   const whole = await killedStore((store) => note(store, "last"));
   const { size } = statSync(log(whole));
   for (let part = 0; part < 24; part += 1) {
@@ -159,7 +159,7 @@ test("damage: a log that was cut or overwritten anywhere is refused, up to its l
   }
 });
 
-test("damage: an older file in place of the database is refused, log or none", async () => {
+test("damage: refuses an older file in place of the database, with or without a log", async () => {
   const dir = join(temporaryFolder(), "state");
   const store = await spoken(dir);
   await store.close();
@@ -176,7 +176,7 @@ test("damage: an older file in place of the database is refused, log or none", a
   expect((await problemIn(crashed)).problem).toBe("behind");
 });
 
-test("damage: without a mark, a copy that is ahead of the store has it refused, not cut", async () => {
+test("damage: without a mark, a copy that is ahead makes the store refused, and is not cut", async () => {
   const dir = await killedStore(async (store) => {
     const other = new DatabaseSync(join(store.transcriptPath("x") ?? "", "..", STORE_FILE));
     other.exec("pragma wal_checkpoint(restart)");
@@ -191,7 +191,7 @@ test("damage: without a mark, a copy that is ahead of the store has it refused, 
   );
 });
 
-test("damage: a file that is empty but for its head, beside copies or a mark, is refused", async () => {
+test("damage: refuses a file that is empty except for its header, beside copies or a mark", async () => {
   const dir = await killedStore();
   rmSync(log(dir));
   expect((await problemIn(dir)).message).toContain("nothing is left in it");
@@ -199,7 +199,7 @@ test("damage: a file that is empty but for its head, beside copies or a mark, is
   expect((await problemIn(dir)).message).toContain("nothing is left in it");
 });
 
-test("damage: a log that another program wrote into the database and removed is missed by nobody", async () => {
+test("damage: opens a store whose log another program has checkpointed and removed", async () => {
   const dir = await killedStore((store) => note(store, "last"));
   const other = new DatabaseSync(join(dir, STORE_FILE));
   expect(other.prepare("select count(*) as n from messages").get()).toEqual({ n: 5 });
@@ -208,7 +208,7 @@ test("damage: a log that another program wrote into the database and removed is 
   await expectWhole(dir, 5);
 });
 
-test("damage: a mark of an earlier round of the log holds", async () => {
+test("damage: accepts a mark of an earlier round of the log", async () => {
   const dir = join(temporaryFolder(), "state");
   const store = await spoken(dir);
   cleanup(() => store.close());
@@ -224,7 +224,7 @@ test("damage: a mark of an earlier round of the log holds", async () => {
   await expectWhole(left, 5);
 });
 
-test("damage: one damaged slot of the mark leaves the other; a mark that cannot be read is logged", async () => {
+test("damage: one damaged slot of the mark leaves the other; an unreadable mark is logged", async () => {
   const dir = await killedStore();
   const bytes = readFileSync(mark(dir));
   for (const slot of [0, 512]) {
@@ -244,7 +244,7 @@ test("damage: one damaged slot of the mark leaves the other; a mark that cannot 
   );
 });
 
-test("damage: with durability normal a store that lost its last moments opens, and the copies that are ahead are kept", async () => {
+test("damage: with durability normal, a store that lost its last commits opens and keeps the copies that are ahead", async () => {
   const dir = join(temporaryFolder(), "state");
   mkdirSync(dir);
   const first = await spoken(dir);
@@ -256,7 +256,7 @@ test("damage: with durability normal a store that lost its last moments opens, a
   await store.close();
   rmSync(log(left));
   const lines = keptLog();
-  // The mark remembers how durable it was.
+  // The mark remembers the durability setting.
   const again = await open(left, { log: lines });
   cleanup(() => again.close());
   const jsonlCopies = openJsonlCopies({ dir: left, log: lines, db: again.db });
@@ -268,7 +268,7 @@ test("damage: with durability normal a store that lost its last moments opens, a
   expect(JSON.stringify(lines.lines)).toContain("holds messages that the store lacks");
 });
 
-/** Messages in the database's own file, without its log. */
+/** Returns the messages in the database file, without its log. */
 function writtenBack(dir: string): number {
   const alone = join(temporaryFolder(), STORE_FILE);
   copyFileSync(join(dir, STORE_FILE), alone);
@@ -281,13 +281,13 @@ function writtenBack(dir: string): number {
   }
 }
 
-test("damage: what is committed is in the database's own file after half a minute, and after a planned stop", async () => {
+test("damage: a commit is in the database file after half a minute, and after a planned stop", async () => {
   const dir = join(temporaryFolder(), "state");
   const world = fakeWorld();
   const store = await open(dir, { clock: world.clock });
   await say(store, "m1");
   expect(writtenBack(dir)).toBe(0);
-  // Also while a transaction is open.
+  // Also during an open transaction.
   const { promise, resolve } = Promise.withResolvers<void>();
   const long = store.transaction(async (tx) => {
     await tx.insertInto("chains").values({ chain_id: "long", runs: 1 }).execute();
@@ -305,7 +305,7 @@ test("damage: what is committed is in the database's own file after half a minut
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("damage: the mark follows a commit within a tenth of a second, once for all commits of that time", async () => {
+test("damage: updates the mark within 100 ms of a commit, once for all commits of that time", async () => {
   const dir = join(temporaryFolder(), "state");
   const world = fakeWorld();
   const store = await open(dir, { clock: world.clock });
@@ -320,7 +320,7 @@ test("damage: the mark follows a commit within a tenth of a second, once for all
   expect((await problemIn(left)).problem).toBe("behind");
 });
 
-/** The thread of the check takes its own time; the rests between two tables are by the held clock. */
+/** The check's thread runs in real time; its pauses between two tables use the fake clock. */
 async function soon(world: FakeWorld, isSo: () => boolean): Promise<void> {
   const look = async (): Promise<void> => {
     await world.advance(0);
@@ -329,7 +329,7 @@ async function soon(world: FakeWorld, isSo: () => boolean): Promise<void> {
   await vi.waitFor(look, { timeout: 30_000, interval: 1 });
 }
 
-/** A store with so many pages that a damaged one in the middle is one of messages, after a planned stop. */
+/** Makes a store so large that a damaged page in the middle holds messages, and stops it. */
 async function manyPages(): Promise<string> {
   const dir = join(temporaryFolder(), "state");
   const store = await spoken(dir);
@@ -355,7 +355,7 @@ function damagePages(dir: string): void {
   writeFileSync(file, bytes);
 }
 
-test("damage: a file that was cut in half is refused with its log, too, by the start and by the doctor", async () => {
+test("damage: start and doctor refuse a file that was cut in half, also with its log", async () => {
   const dir = await manyPages();
   const store = await open(dir);
   await note(store, "in the log");
@@ -368,7 +368,7 @@ test("damage: a file that was cut in half is refused with its log, too, by the s
   expect(checkStoreDir({ dir: left, durability: "full" }).damage).toBe(found.message);
 });
 
-test("damage: random damage of pages is found in the background, and the run of nobody waits for it", async () => {
+test("damage: finds random page damage in the background, without delaying a run", async () => {
   const dir = await manyPages();
   damagePages(dir);
   const world = fakeWorld();
@@ -377,7 +377,7 @@ test("damage: random damage of pages is found in the background, and the run of 
   await world.advance(10 * 60_000);
   const found = (): boolean =>
     world.logged.some(({ level, text }) => level === "error" && text.includes("damaged pages"));
-  // A write in the middle of the check.
+  // Writes during the check.
   await note(store, "meanwhile");
   await soon(world, found);
   expect(world.logged.filter(({ level }) => level === "error")).toEqual([
@@ -393,7 +393,7 @@ test("damage: random damage of pages is found in the background, and the run of 
   });
 });
 
-test("damage: the check of a sound store says nothing, and comes again after a day", async () => {
+test("damage: the check of a sound store logs nothing, and runs again after a day", async () => {
   const dir = await manyPages();
   const world = fakeWorld();
   const store = await open(dir, { clock: world.clock, log: world.log });

@@ -23,7 +23,7 @@ const put = (tx: Tx, id: number, text: string) =>
   sql`insert into t (id, text) values (${id}, ${text})`.execute(tx);
 const count = () => database.prepare("select count(*) as n from t").get()?.n;
 
-test("D1: transactions asked for together run one after the other, in that order", async () => {
+test("D1: transactions requested together run one after the other, in order", async () => {
   const steps: string[] = [];
   const work = (name: string) =>
     transaction(async (tx) => {
@@ -36,7 +36,7 @@ test("D1: transactions asked for together run one after the other, in that order
   expect(steps).toEqual(["a", "b", "c"].flatMap((name) => [`${name} begins`, `${name} ends`]));
 });
 
-test("D2: after the database rolled back by itself nothing more of that transaction is written", async () => {
+test("D2: after a rollback by the database, no further statement of that transaction is written", async () => {
   const work = transaction(async (tx) => {
     await put(tx, 1, "before");
     database.exec("rollback");
@@ -48,7 +48,7 @@ test("D2: after the database rolled back by itself nothing more of that transact
   expect(count()).toBe(1);
 });
 
-test("D4: a transaction that works for long lets other work go on between its statements", async () => {
+test("D4: a long transaction yields to other work between its statements", async () => {
   let now = 0;
   const order: string[] = [];
   database.function("work", (id) => {
@@ -69,7 +69,7 @@ test("D4: a transaction that works for long lets other work go on between its st
   expect(count()).toBe(5);
 });
 
-test("a database that may not grow is a `full` problem, and what follows works", async () => {
+test("a database that may not grow is a `full` problem, and later work succeeds", async () => {
   database.exec("pragma max_page_count = 10");
   const big = "x".repeat(100_000);
   const work = transaction(async (tx) => {
@@ -84,7 +84,7 @@ test("a database that may not grow is a `full` problem, and what follows works",
   expect(count()).toBe(1);
 });
 
-test("TX2: a transaction that is over takes no further statement", async () => {
+test("TX2: a finished transaction refuses further statements", async () => {
   let kept: Tx | undefined;
   await transaction(async (tx) => {
     kept = tx;
@@ -94,7 +94,7 @@ test("TX2: a transaction that is over takes no further statement", async () => {
   expect(count()).toBe(1);
 });
 
-test("what is done together is undone together: no part goes on once the transaction is over", async () => {
+test("work done together is rolled back together: no part continues after the transaction", async () => {
   const parts: string[] = [];
   const work = transaction((tx) =>
     together(
@@ -113,14 +113,14 @@ test("what is done together is undone together: no part goes on once the transac
   expect(count()).toBe(0);
 });
 
-test("errors that say nothing about the file stay as they are", async () => {
+test("errors that say nothing about the file are returned unchanged", async () => {
   await transaction((tx) => put(tx, 1, "a"));
   const again = transaction((tx) => put(tx, 1, "a"));
   await expect(again).rejects.toThrow("UNIQUE constraint failed");
   await expect(sql`select nonsense`.execute(db)).rejects.not.toBeInstanceOf(StoreProblem);
 });
 
-test("more different statements than are kept prepared all give their own answer", async () => {
+test("with more different statements than are cached, each still returns its own result", async () => {
   for (let round = 0; round < 2; round++) {
     for (let n = 0; n < 600; n++) {
       const { rows } = await sql<{ n: number }>`select ${sql.lit(n)} as n`.execute(db);
@@ -130,10 +130,10 @@ test("more different statements than are kept prepared all give their own answer
 });
 
 const refused = new Error("refused");
-/** What a program beside this one would find. */
+/** Returns what another program would find. */
 const isOpen = () => database.isTransaction;
 
-test("SG1, SG2: transactions that are ready at once share a commit; one that fails undoes its own part only", async () => {
+test("SG1, SG2: transactions that are ready at once share a commit; one that fails undoes only its own part", async () => {
   const commits: number[] = [];
   const ends = await Promise.allSettled(
     [1, 2, 3, 4].map(async (id) => {
@@ -144,11 +144,11 @@ test("SG1, SG2: transactions that are ready at once share a commit; one that fai
     }),
   );
   expect(ends.map((end) => end.status)).toEqual(["fulfilled", "rejected", "fulfilled", "rejected"]);
-  // Each was told once both were in the file, and no transaction was open any more.
+  // Each promise settled when both were in the file, and no transaction was open.
   expect(commits).toEqual([2, 2, 2, 2]);
 });
 
-test("SG2: where the first of a group fails, the others are there all the same", async () => {
+test("SG2: when the first of a group fails, the others are committed", async () => {
   const first = transaction(async (tx) => {
     await put(tx, 1, "first");
     throw refused;
@@ -159,7 +159,7 @@ test("SG2: where the first of a group fails, the others are there all the same",
   expect(database.prepare("select id from t").all()).toEqual([{ id: 2 }]);
 });
 
-test("SG3: no member of a group that the database gave up is told that it succeeded", async () => {
+test("SG3: every member of a group that the database rolled back fails", async () => {
   const [first, second, third] = [1, 2, 3].map((id) =>
     transaction(async (tx) => {
       await put(tx, id, "by a member");
@@ -169,12 +169,12 @@ test("SG3: no member of a group that the database gave up is told that it succee
   );
   await expect(second).rejects.toBe(refused);
   await expect(first).rejects.toBeInstanceOf(StoreProblem);
-  // It had not begun, so that it is in the next group.
+  // It had not begun, so it is in the next group.
   await third;
   expect(database.prepare("select id from t").all()).toEqual([{ id: 3 }]);
 });
 
-test("SG4: a gathering that fails holds up no transaction", async () => {
+test("SG4: a failing `gather` blocks no transaction", async () => {
   const gather = (): Promise<void> => Promise.reject(new Error("the event loop is gone"));
   const grouped = sqliteTransactions(database, "the file", { gather });
   await grouped((tx) => put(tx, 1, "first"));
@@ -182,7 +182,7 @@ test("SG4: a gathering that fails holds up no transaction", async () => {
   expect(count()).toBe(2);
 });
 
-test("SG4: what asks while the event loop goes round once is in one group, and nobody waits longer", async () => {
+test("SG4: transactions requested within one turn of the event loop share a group, and none waits longer", async () => {
   let rounds = 0;
   const gather = async (): Promise<void> => {
     rounds += 1;

@@ -1,4 +1,4 @@
-// The thread that reads the embedded store beside the event loop: what it answers, whom it forgets, its end.
+// The read worker of the embedded store: its answers, cancelled requests, its end.
 
 import { sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -23,12 +23,12 @@ afterEach(async () => {
   remove();
 });
 
-/** Reads on until so many rows were made: about 0.1 s for a million. */
+/** Computes this many rows: about 0.1 s for a million. */
 const count = (rows: number) => sql<{ n: number }>`
   with recursive steps (n) as (select 1 union all select n + 1 from steps where n < ${rows})
   select max(n) as n from steps`;
 
-test("AW1: a question sees what was committed before it, and changes nothing", async () => {
+test("AW1: a request sees earlier commits, and changes nothing", async () => {
   const keys = async () =>
     (await readWorker.selectFrom("sessions").select("key").execute()).map(({ key }) => key);
   expect(await keys()).toEqual([]);
@@ -38,7 +38,7 @@ test("AW1: a question sees what was committed before it, and changes nothing", a
   expect(await keys()).toEqual([sampleSession().key]);
 });
 
-test("the event loop goes on while a question is answered", async () => {
+test("the event loop continues during a request", async () => {
   const order: string[] = [];
   const answered = count(3_000_000)
     .execute(readWorker)
@@ -49,14 +49,14 @@ test("the event loop goes on while a question is answered", async () => {
   expect(order).toEqual(["tick", "answer 3000000"]);
 });
 
-test("a mistaken question fails alone, with SQLite's words", async () => {
+test("an invalid request fails alone, with SQLite's message", async () => {
   const wrong = sql`select x from nowhere`.execute(readWorker);
   const right = count(2).execute(readWorker);
   await expect(wrong).rejects.toThrow("no such table: nowhere");
   expect((await right).rows).toEqual([{ n: 2 }]);
 });
 
-test("SA2: who leaves while waiting is not waited for, and the next one is answered", async () => {
+test("SA2: a cancelled waiting request is dropped, and the next one is answered", async () => {
   const [underWay, waiting] = [new AbortController(), new AbortController()];
   const first = count(2_000_000).execute(readWorker, { signal: underWay.signal });
   const second = count(1e12).execute(readWorker, { signal: waiting.signal });
@@ -68,7 +68,7 @@ test("SA2: who leaves while waiting is not waited for, and the next one is answe
   expect((await third).rows).toEqual([{ n: 3 }]);
 });
 
-test("SA3: one too many is refused in words, and the others are answered", async () => {
+test("SA3: one request too many is refused with a message, and the others are answered", async () => {
   const long = count(1_000_000).execute(readWorker);
   await new Promise((resolve) => setImmediate(resolve));
   const asked = [long, ...Array.from({ length: 257 }, () => count(1).execute(readWorker))];
@@ -79,7 +79,7 @@ test("SA3: one too many is refused in words, and the others are answered", async
   expect(String(refused[0])).toMatch(/overloaded .*\(256 searches are waiting already\)\. Try again/);
 });
 
-test("closing ends the thread, answers what is under way and turns away what waits", async () => {
+test("closing ends the thread, answers the current request and rejects waiting ones", async () => {
   const first = count(1_000_000).execute(readWorker);
   const second = count(1).execute(readWorker);
   await new Promise((resolve) => setImmediate(resolve));

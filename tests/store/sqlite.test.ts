@@ -25,7 +25,7 @@ import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
 import { keptLog, silentLog, temporaryDir } from "./samples.ts";
 
 const FIXTURE = fileURLToPath(new URL("./open-store.ts", import.meta.url));
-/** Makes folders in folders, each pair at the moment in which the other one does. */
+/** Makes nested folders, at the same moments as the other process. */
 const MAKER = `
   const { parentPort, workerData: { dir, gate } } = require("node:worker_threads");
   import(${JSON.stringify(new URL("../../src/world/folders.ts", import.meta.url))}).then(async ({ ensureFolder }) => {
@@ -82,7 +82,7 @@ async function expectRefused(kind: StoreProblemKind): Promise<void> {
   expect(readFileSync(file).equals(before)).toBe(true);
 }
 
-/** The next line that a child process says. */
+/** Reads the next line of a child process. */
 async function heard(child: ChildProcess): Promise<Record<string, unknown>> {
   if (child.stdout === null) throw new Error("no stdout");
   const lines = createInterface({ input: child.stdout });
@@ -91,7 +91,7 @@ async function heard(child: ChildProcess): Promise<Record<string, unknown>> {
 }
 
 describe("opening", () => {
-  test("a new store directory is its owner's alone, and so is every file in it", async () => {
+  test("a new store directory and every file in it are accessible only to the owner", async () => {
     const store = await open();
     await store.transaction((tx) => tx.insertInto("chains").values({ chain_id: "a", runs: 1 }).execute());
     expect(statSync(dir).mode & 0o777).toBe(0o700);
@@ -100,7 +100,7 @@ describe("opening", () => {
     expect(new Set(modes)).toEqual(new Set([0o600]));
   });
 
-  test("what was stored is there after closing and opening again", async () => {
+  test("stored data is there after closing and reopening", async () => {
     await openAndClose();
     const store = await open();
     expect(await store.db.selectFrom("chains").selectAll().execute()).toEqual([
@@ -109,7 +109,7 @@ describe("opening", () => {
     expect(store.transcriptPath("abc")).toBe(join(dir, "abc.jsonl"));
   });
 
-  test("neither a first start nor an opening without a migration is logged", async () => {
+  test("logs neither a first start nor an opening without a migration", async () => {
     const log = keptLog();
     for (let opening = 0; opening < 2; opening += 1) {
       await (await openSqlite({ dir, durability: "normal", log })).close();
@@ -117,7 +117,7 @@ describe("opening", () => {
     expect(log.lines).toEqual([]);
   });
 
-  test("a closed store refuses work, and closing it again is harmless", async () => {
+  test("a closed store refuses work, and may be closed again", async () => {
     const store = await open();
     await store.close();
     await store.close();
@@ -125,7 +125,7 @@ describe("opening", () => {
     await expect(store.db.selectFrom("chains").selectAll().execute()).rejects.toThrow();
   });
 
-  test("closing in the middle of a transaction undoes it", async () => {
+  test("closing during a transaction rolls it back", async () => {
     const store = await open();
     const started = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
@@ -142,7 +142,7 @@ describe("opening", () => {
   });
 });
 
-describe("files that cannot be used are left as they are", () => {
+describe("leaves unusable files unchanged", () => {
   test("a file of a newer version", async () => {
     await openAndClose();
     const database = new DatabaseSync(file);
@@ -159,7 +159,7 @@ describe("files that cannot be used are left as they are", () => {
     await expectRefused("corrupt");
   });
 
-  test("a file that is no database, and one with a damaged header", async () => {
+  test("a file that is not a database, and one with a damaged header", async () => {
     mkdirSync(dir);
     writeFileSync(file, "this is a letter to my aunt".repeat(100));
     await expectRefused("corrupt");
@@ -177,7 +177,7 @@ describe("files that cannot be used are left as they are", () => {
     await expectRefused("corrupt");
   });
 
-  test("an emptied file whose log still holds data: nothing of the log is lost", async () => {
+  test("an emptied file whose log still holds data: the log is kept", async () => {
     await openAndClose();
     writeFileSync(file, "");
     writeFileSync(`${file}-wal`, "data that SQLite would throw away");
@@ -191,13 +191,13 @@ describe("files that cannot be used are left as they are", () => {
     await expectRefused("corrupt");
   });
 
-  test("a file of so few bytes that it passes for an empty one", async () => {
+  test("a file so short that it passes for an empty one", async () => {
     await openAndClose();
     writeFileSync(file, "0");
     await expectRefused("corrupt");
   });
 
-  test("an emptied file, or none, beside the copies of its transcripts", async () => {
+  test("an emptied or missing file beside the copies of its transcripts", async () => {
     await openAndClose();
     writeFileSync(join(dir, "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11.jsonl"), "{}\n");
     writeFileSync(file, "");
@@ -244,7 +244,7 @@ describe("files that cannot be used are left as they are", () => {
     expect(readFileSync(parent, "utf8")).toBe("a file");
   });
 
-  // Skipped where there is no /proc.
+  // Skipped without /proc.
   test.skipIf(process.platform !== "linux")("FO1: a path where the system makes no folder", async () => {
     for (dir of ["/proc/parley", "/proc/parley/deeper"]) {
       const found = await problem();
@@ -254,7 +254,7 @@ describe("files that cannot be used are left as they are", () => {
   });
 });
 
-test("FO1: whoever makes the same folders at the same time is in nobody's way", async () => {
+test("FO1: two processes that create the same folders at once both succeed", async () => {
   const workerData = { dir, gate: new Int32Array(new SharedArrayBuffer(4)) };
   const makers = [1, 2].map(() => new Worker(MAKER, { eval: true, workerData }));
   try {
@@ -272,7 +272,7 @@ describe("other processes", () => {
     return child;
   }
 
-  test("a second gateway on the directory learns whose it is; a killed one leaves it free", async () => {
+  test("a second gateway on the directory is told which process holds it; a killed one leaves it free", async () => {
     const child = start(process.execPath, [FIXTURE, dir]);
     expect(await heard(child)).toEqual({ opened: child.pid });
     const found = await problem();
@@ -284,14 +284,14 @@ describe("other processes", () => {
     expect(chains).toEqual([{ chain_id: `pid-${child.pid}` }]);
   });
 
-  test("in one process, too, a directory has one store", async () => {
+  test("a directory has one store, also within one process", async () => {
     await open();
     expect((await problem()).problem).toBe("in_use");
   });
 
-  test("a directory that cannot be written is refused, and so is a file", async () => {
+  test("refuses a directory that cannot be written, and a file in place of one", async () => {
     await openAndClose();
-    // Root may write everywhere, so the child is somebody else.
+    // Root may write everywhere, so the child runs as another user.
     const root = process.getuid?.() === 0;
     const ids = root ? { uid: 65_534, gid: 65_534 } : {};
     chmodSync(join(dir, ".."), 0o755);
@@ -312,9 +312,10 @@ describe("other processes", () => {
 
   const mounts = spawnSync("unshare", ["-m", "true"]).status === 0;
 
-  // Skipped where no small disk can be mounted (needs root); sqlite-driver.test.ts holds the same at the edge.
+  // Skipped if no small disk can be mounted (needs root); sqlite-driver.test.ts checks the same with a page
+  // limit.
   test.skipIf(!mounts)(
-    "a full disk is named; what was stored stays, and writing goes on once there is room",
+    "names a full disk and keeps stored data; writing works again once there is room",
     () => {
       mkdirSync(dir);
       const ballast = `head -c 1500000 /dev/zero > "$0/ballast"`;
@@ -333,8 +334,8 @@ describe("other processes", () => {
     },
   );
 
-  // Skipped where no small disk can be mounted (needs root).
-  test.skipIf(!mounts)("a disk that is full from the start is named", () => {
+  // Skipped if no small disk can be mounted (needs root).
+  test.skipIf(!mounts)("names a disk that is full from the start", () => {
     mkdirSync(dir);
     const script = `mount -t tmpfs -o size=64k tmpfs "$0" && exec "$1" "$2" "$0"`;
     const shell = ["-m", "sh", "-c", script, dir, process.execPath, FIXTURE];

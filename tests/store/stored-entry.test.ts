@@ -1,4 +1,4 @@
-// Entries read from rows: whole ones as they were written, damaged ones as far as they go.
+// Reads entries from rows: undamaged ones as written, damaged ones as far as readable.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -73,7 +73,7 @@ const entries: fc.Arbitrary<Entry> = fc.oneof(
   })),
 );
 
-test("RE2: what was written whole comes out as it was written", () => {
+test("RE2: returns an undamaged entry as it was written", () => {
   fc.assert(
     fc.property(entries, (entry) => {
       const role = "role" in entry ? entry.role : "compaction";
@@ -98,14 +98,14 @@ test.each<[string, string, unknown]>([
     expect(message).toMatchObject({ stopReason: "injected", usage: { totalTokens: 0 } });
 });
 
-test("RE1: a part that can't be read says so in its place, and the others stay", () => {
+test("RE1: a placeholder replaces an unreadable part, and the other parts stay", () => {
   const good = { type: "text", text: "good" };
   const content = [good, null, { type: "toolCall", id: "c", name: "exec", arguments: [] }, { type: "text" }];
   const message = readMessage(row("assistant", { ...assistantMessage("row", []), content }));
   expect(message).toMatchObject({ content: [good, DAMAGED, DAMAGED, DAMAGED], stopReason: "injected" });
 });
 
-test("RE1: a row is known by its own id and, where its time is none, by its own time", () => {
+test("RE1: an entry has its row's id and, if its own time is invalid, its row's time", () => {
   const entry = { ...userMessage("other", "hello"), timestamp: "late" };
   expect(readMessage(row("user", entry))).toMatchObject({
     id: "row",
@@ -114,7 +114,7 @@ test("RE1: a row is known by its own id and, where its time is none, by its own 
   });
 });
 
-test("RE3: where a message came from is never forgotten, and a role that nobody writes makes no call", () => {
+test("RE3: keeps a message's origin, and an unknown role makes no tool call", () => {
   const from = (provenance: unknown) => readMessage(row("user", { ...userMessage("row", "x"), provenance }));
   for (const wrong of [null, 7, {}, { kind: "human" }, { kind: "inter_session", hop: 1 }]) {
     expect(from(wrong)).toMatchObject({ provenance: { kind: "notice" } });
@@ -124,7 +124,7 @@ test("RE3: where a message came from is never forgotten, and a role that nobody 
   expect(readMessage(row("oracle", odd))).toMatchObject({ role: "assistant", content: [DAMAGED] });
 });
 
-test("RE1: what is nested deeper than any stack is left out", () => {
+test("RE1: leaves out values nested too deep for any stack", () => {
   const deep = "[".repeat(50_000) + "]".repeat(50_000);
   const json = JSON.stringify({ ...toolResult("row", "x"), details: "@" }).replace('"@"', deep);
   const read = readMessage(row("toolResult", json));
@@ -132,6 +132,6 @@ test("RE1: what is nested deeper than any stack is left out", () => {
   expect(JSON.stringify(read).length).toBeLessThan(1_000);
 });
 
-test("a compaction that can't be read keeps what follows it, and says that its summary is lost", () => {
+test("an unreadable compaction keeps its later messages, and says that its summary is lost", () => {
   expect(readEntry(row("compaction", "{"))).toMatchObject({ type: "compaction", firstKeptId: "", id: "row" });
 });

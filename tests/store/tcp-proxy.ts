@@ -1,20 +1,20 @@
-// A door in front of a server: passes on what both sides say, unless a test changes it or hangs up.
+// A TCP proxy in front of a server: forwards both directions, unless a test changes the data or hangs up.
 
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { listenHere } from "../kit/loopback.ts";
 
-/** What becomes of a piece: passed on as it is or changed, or both sides are hung up on. */
+/** Decides about a chunk: forward it, changed or not, or close both sides. */
 type Heard = (piece: Buffer) => Buffer | "hang up";
 
 export interface TcpProxy {
   readonly port: number;
-  /** What is heard of each side from now on. Default: everything passes. */
+  /** Filters each direction from now on. Default: forwards everything. */
   fromClient: Heard;
   fromServer: Heard;
-  /** Hangs up on everybody. */
+  /** Closes all connections. */
   hangUp(): void;
-  /** True: whoever comes is let in and never answered. */
+  /** True: accepts connections and never answers. */
   deaf: boolean;
   close(): Promise<void>;
 }

@@ -1,5 +1,4 @@
-// What ends in the middle of a move: the target is as empty as before, the source as it was, and a second try
-// works.
+// Interrupts moves in the middle: the target stays empty, the source unchanged, and a second try works.
 
 import { once } from "node:events";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -20,7 +19,7 @@ import { fillStore, rowsOf } from "./full-store.ts";
 import { freshUrl, good, inEmbedded, inPostgres, jobOn, schemaOf, words } from "./moves.ts";
 import { sampleSession } from "./samples.ts";
 
-/** Rounds of asking the server before it counts as a failure. */
+/** Maximum number of polls of the server before the test fails. */
 const ASKED_MAX = 20_000;
 
 /** Resolves once the server has ended a connection. */
@@ -48,7 +47,7 @@ async function expectSame(dir: string, url: string): Promise<void> {
   expect(await inPostgres(url, ({ db }) => rowsOf(db, { onServer: true }))).toEqual(wanted);
 }
 
-test("a process that is killed in the middle leaves the target empty and the source as it was", async () => {
+test("a process that is killed in the middle leaves the target empty and the source unchanged", async () => {
   const dir = await fullStore();
   const before = readFileSync(join(dir, STORE_FILE));
   const url = await freshUrl();
@@ -79,7 +78,7 @@ test("a connection that is lost in the middle leaves the target empty", async ()
   await expectEmpty(url);
 }, 60_000);
 
-test("whoever writes to the target meanwhile is kept out, and the move is whole", async () => {
+test("blocks other writers to the target, and moves everything", async () => {
   const dir = await fullStore();
   const url = await freshUrl();
   const gate = await gateIn(url);
@@ -92,7 +91,7 @@ test("whoever writes to the target meanwhile is kept out, and the move is whole"
   await expectSame(dir, url);
 }, 60_000);
 
-test("a gateway that has begun to write to the target is waited for, and the move refused", async () => {
+test("waits for a gateway that has begun to write to the target, then refuses the move", async () => {
   const dir = await fullStore();
   const url = await freshUrl();
   await inPostgres(url, async (store) => {
@@ -116,7 +115,7 @@ test("a gateway that has begun to write to the target is waited for, and the mov
   });
 }, 60_000);
 
-test("a move that is stopped leaves nothing behind: no row, no file, no folder", async () => {
+test("a cancelled move leaves nothing behind: no row, no file, no folder", async () => {
   const dir = await fullStore();
   const folder = temporaryFolder();
   const stopping = (at: string | { url: string }) => {
@@ -145,7 +144,7 @@ test("a move that is stopped leaves nothing behind: no row, no file, no folder",
   expect(readdirSync(folder)).toEqual(["whole"]);
 }, 60_000);
 
-test("a copy of a file that is stopped goes on no further: it does not read to the end first", async () => {
+test("a cancelled copy of a file stops at once instead of reading to the end", async () => {
   const copy = join(temporaryFolder(), "copy");
   const stopped = copyFile(join(await fullStore(), STORE_FILE), copy, AbortSignal.abort());
   await expect(stopped).rejects.toThrow("aborted");

@@ -1,4 +1,4 @@
-// What keeps a store from being moved: each is said with the way out, and nothing was changed.
+// Refused moves: each failure says what to do, and changes nothing.
 
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ import {
 } from "./moves.ts";
 import { sampleSession } from "./samples.ts";
 
-/** What a gateway leaves that was started and did nothing. */
+/** Starts and stops a gateway that does nothing else. */
 async function startOnce(store: Store): Promise<void> {
   await store.transaction(async (tx) => {
     for (const agentId of ["main", "research"]) {
@@ -48,7 +48,7 @@ const sessionsIn = async (store: Store) =>
     (row) => row.session_id,
   );
 
-test("sessions in which nothing was said, run or set are as good as none: they are replaced", async () => {
+test("replaces sessions without messages, runs or settings as if the store were empty", async () => {
   const file = await backup();
   const url = await freshUrl();
   await inPostgres(url, startOnce);
@@ -94,7 +94,7 @@ const SOMETHING: readonly (readonly [string, (store: Store) => Promise<unknown>,
   ],
 ];
 
-test.each(SOMETHING)("a target that holds %s is refused, and stays as it is", async (_name, add, table) => {
+test.each(SOMETHING)("refuses a target that holds %s, and leaves it unchanged", async (_name, add, table) => {
   const file = await backup();
   const url = await freshUrl();
   const dir = temporaryFolder();
@@ -115,12 +115,12 @@ test.each(SOMETHING)("a target that holds %s is refused, and stays as it is", as
   }
 });
 
-test("a database with a gateway at work is refused, and named without its password", async () => {
+test("refuses a database with a running gateway, and names it without its password", async () => {
   const url = await freshUrl();
   const facts = { processId: "p", host: "here", version: "1" };
   await inPostgres(url, async (store) => {
     await store.transaction((tx) => joinProcesses(tx, facts, 0));
-    // Alive for as long as the test takes.
+    // Alive for the whole test.
     await store.transaction((tx) => tx.updateTable("processes").set({ beat_at: 4e12 }).execute());
   });
   const said = words(await migrateStore(jobOn(await smallStore()), url));
@@ -129,7 +129,7 @@ test("a database with a gateway at work is refused, and named without its passwo
   expect(said).not.toContain("word");
 });
 
-test("an embedded store that a gateway holds is not moved or replaced, but backed up", async () => {
+test("an embedded store of a running gateway is neither moved nor replaced, but can be backed up", async () => {
   const dir = await smallStore();
   const url = await freshUrl();
   const file = await backup();
@@ -160,7 +160,7 @@ test.each([
   },
 );
 
-test("a server that is not there, and one that does not know the password", async () => {
+test("a server that does not exist, and one with a wrong password", async () => {
   const dir = await smallStore();
   const nowhere = words(await migrateStore(jobOn(dir), "postgres://u:geheim@127.0.0.1:1/d"));
   expect(nowhere).toContain("postgresql://127.0.0.1:1/d cannot be reached");
@@ -172,7 +172,7 @@ test("a server that is not there, and one that does not know the password", asyn
   }
 });
 
-test("a schema of another version is left as it is: neither filled, nor read out", async () => {
+test("neither fills nor reads a schema of another version, and leaves it unchanged", async () => {
   const url = await freshUrl();
   const file = await backup();
   await inPostgres(url, startOnce);
@@ -188,7 +188,7 @@ test("a schema of another version is left as it is: neither filled, nor read out
   expect(readdirSync(join(target, ".."))).toEqual([]);
 });
 
-test("a row that no index of the database can take keeps the store from being moved, and is told", async () => {
+test("refuses to move a store with a row too long for the database's indexes, and says so", async () => {
   const dir = await smallStore();
   await inEmbedded(dir, (store) =>
     store.transaction((tx) =>
@@ -207,7 +207,7 @@ test("a row that no index of the database can take keeps the store from being mo
   expect(await inPostgres(url, sessionsIn)).toEqual([]);
 });
 
-test("a backup of what is not there makes nothing", async () => {
+test("a backup of a missing store makes nothing", async () => {
   const folder = temporaryFolder();
   const url = await freshUrl();
   expect(words(await backupStore(jobOn({ url }), join(folder, "b")))).toContain("does not exist");
@@ -219,7 +219,7 @@ test("a backup of what is not there makes nothing", async () => {
   expect(await runSql(url, `select 1 from pg_namespace where nspname = '${schemaOf(url)}'`)).toEqual([]);
 });
 
-test("a backup overwrites no file, and says what is in its way", async () => {
+test("a backup overwrites no file, and names the existing one", async () => {
   const dir = await smallStore();
   const folder = temporaryFolder();
   const file = join(folder, "mine");
@@ -231,7 +231,7 @@ test("a backup overwrites no file, and says what is in its way", async () => {
   expect(readdirSync(folder)).toEqual(["mine"]);
 });
 
-/** Files that are no sound backup, and what is said of them. */
+/** Files that are not sound backups, with the expected messages. */
 const UNSOUND: readonly (readonly [string, (file: string) => void, RegExp])[] = [
   ["nothing", () => {}, /there is no file .*backup$/],
   ["a directory", (file) => mkdirSync(file), /is a directory.*Name the file in it/],
@@ -257,7 +257,7 @@ const UNSOUND: readonly (readonly [string, (file: string) => void, RegExp])[] = 
   ],
 ];
 
-test.each(UNSOUND)("what is no backup is not restored: %s", async (_name, make, said) => {
+test.each(UNSOUND)("does not restore a file that is no backup: %s", async (_name, make, said) => {
   const file = join(temporaryFolder(), "backup");
   make(file);
   const dir = temporaryFolder();
@@ -268,7 +268,7 @@ test.each(UNSOUND)("what is no backup is not restored: %s", async (_name, make, 
   expect(await runSql(url, `select 1 from pg_namespace where nspname = '${schemaOf(url)}'`)).toEqual([]);
 });
 
-test("a damaged file is neither restored nor migrated, and no backup is made of it", async () => {
+test("a damaged file is neither restored, migrated nor backed up", async () => {
   const dir = temporaryFolder();
   await inEmbedded(dir, (store) => saySomething(store, "word ".repeat(20_000)));
   const file = join(dir, STORE_FILE);
@@ -296,7 +296,7 @@ test("a damaged file is neither restored nor migrated, and no backup is made of 
   }
 });
 
-// Skipped where there is no /proc.
+// Skipped without /proc.
 test.skipIf(process.platform !== "linux")(
   "a place where the system makes no folder is told in words",
   async () => {

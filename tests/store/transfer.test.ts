@@ -1,4 +1,4 @@
-// A whole store moves: to PostgreSQL, to a backup file, and back, with everything in it.
+// Moves whole stores: to PostgreSQL, to a backup file, and back, with everything in them.
 
 import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ import { userMessage } from "./samples.ts";
 
 const SEED = process.env.PARLEY_SEED ?? `${Date.now()}`;
 
-test(`every row goes over as it is, in order, and is found as before, there and back (PARLEY_SEED=${SEED})`, async () => {
+test(`moves every row unchanged and in order, there and back, and finds the same messages (PARLEY_SEED=${SEED})`, async () => {
   const from = temporaryFolder();
   const { own, onServer, found } = await inEmbedded(from, async (store) => {
     await fillStore(store, dice(SEED));
@@ -76,7 +76,7 @@ test(`every row goes over as it is, in order, and is found as before, there and 
   }
 }, 120_000);
 
-test("no more than a page is in memory at a time, by rows and by bytes", async () => {
+test("holds at most a page in memory, by rows and by bytes", async () => {
   const dir = temporaryFolder();
   const pages: number[] = [];
   await inEmbedded(dir, async (store) => {
@@ -110,7 +110,7 @@ test("no more than a page is in memory at a time, by rows and by bytes", async (
   expect(pages).toEqual([2, 2, 1, 2, 2, 256, 256, 188]);
 });
 
-/** Commits a message and its number together, until it is told to stop. */
+/** Commits a message and its number together, until it is stopped. */
 function writer(store: Store): { written(): number; stop(): Promise<number> } {
   let [number, stopped] = [0, false];
   const work = (async () => {
@@ -145,7 +145,7 @@ test.each(["embedded", "postgres"])(
     const url = await freshUrl();
     const file = join(temporaryFolder(), "backup.sqlite");
     await (kind === "embedded" ? inEmbedded : inPostgres)(kind === "embedded" ? dir : url, async (store) => {
-      // Large enough that much is written while it is copied.
+      // Large enough that much is written during the copy.
       await store.transaction(async (tx) => {
         for (let number = 0; number < 20; number += 1) {
           const entry = userMessage(`big${number}`, "x".repeat(1_000_000));
@@ -170,7 +170,7 @@ test.each(["embedded", "postgres"])(
   },
 );
 
-test("a file of an older version is moved as this version would have it, and stays as it is", async () => {
+test("moves an older version's file in this version's form, and leaves the file unchanged", async () => {
   const dir = await smallStore();
   const file = join(dir, STORE_FILE);
   const old = new DatabaseSync(file);
@@ -195,7 +195,7 @@ test("a file of an older version is moved as this version would have it, and sta
   });
 });
 
-test("a log beside the file, as a killed process leaves it, belongs to it", async () => {
+test("includes a log beside the file, as a killed process leaves it", async () => {
   const [dir, killed] = [temporaryFolder(), temporaryFolder()];
   await inEmbedded(dir, async (store) => {
     await saySomething(store);
@@ -208,7 +208,7 @@ test("a log beside the file, as a killed process leaves it, belongs to it", asyn
   expect(good(await restoreStore(jobOn(to), join(killed, STORE_FILE))).tally.messages).toBe(1);
 });
 
-test("a backup is one file, its owner's alone, and so is what is restored from it", async () => {
+test("a backup is one file, and only its owner can read it and the store restored from it", async () => {
   const dir = await smallStore();
   const folder = temporaryFolder();
   const file = join(folder, "new", "folder", "backup.sqlite");
@@ -223,7 +223,7 @@ test("a backup is one file, its owner's alone, and so is what is restored from i
   expect(readdirSync(join(folder, "new", "folder"))).toEqual(["backup.sqlite"]);
 });
 
-test("after a restore every readable copy is looked at anew", async () => {
+test("after a restore, the next start checks every JSONL copy", async () => {
   const file = join(temporaryFolder(), "backup.sqlite");
   good(await backupStore(jobOn(await smallStore()), file));
   const dir = temporaryFolder();
@@ -232,7 +232,7 @@ test("after a restore every readable copy is looked at anew", async () => {
   expect(existsSync(join(dir, PROGRESS_FILE))).toBe(false);
 });
 
-test("damage: a restore keeps the copies of the store before, which may be ahead of the backup", async () => {
+test("damage: a restore keeps the copies of the previous store, which may be ahead of the backup", async () => {
   const dir = temporaryFolder();
   const name = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11.jsonl";
   const file = join(temporaryFolder(), "backup.sqlite");
@@ -245,7 +245,7 @@ test("damage: a restore keeps the copies of the store before, which may be ahead
   await inEmbedded(dir, async () => {});
 });
 
-test("neither the server's time-outs nor ours end a transaction that takes long", async () => {
+test("neither the server's timeouts nor ours end a long transaction", async () => {
   const url = await freshUrl();
   await inPostgres(url, async () => {});
   const role = schemaOf(url);

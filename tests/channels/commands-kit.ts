@@ -1,4 +1,5 @@
-// What the tests of commands run on: a real engine with sub-agents, and a person who gives a command in a unit.
+// Kit for tests of commands: a real engine with sub-agents, and a person who gives a command in a
+// transaction.
 
 import { expect } from "vitest";
 import type { CommandRequest } from "../../src/channels/commands/context.ts";

@@ -1,4 +1,4 @@
-// Commands of people, done in a unit of a real engine over a real store, with sub-agents that are at work.
+// Commands of people, run in a transaction of a real engine over a real store, with running sub-agents.
 
 import { expect, test } from "vitest";
 import type { InboundMessage } from "../../src/channels/channel.ts";
@@ -228,7 +228,7 @@ test("I9: /sessions and /subagents show only sessions that the conversation can 
   expect(seen).toContain(mine?.key);
   expect(seen).not.toContain(theirs?.key);
   expect(seen).not.toContain(GROUP);
-  // An owner of the whole deployment sees no more from here: the conversation looks.
+  // An owner sees no more from here: the conversation is the viewer.
   expect(await stage.give("/sessions", { isOwner: true })).not.toContain(GROUP);
 
   const list = await stage.give("/subagents");
@@ -289,7 +289,7 @@ test("CW1: in a shared direct chat nobody cancels another person's sub-agent", a
   await expect.poll(() => stateOf(stage, runId)).toBe("ok");
   expect(await stage.give("/subagents cancel all", { id: "7" })).toContain("Only the person who started it");
   expect(await stage.give("/subagents cancel all", { id: "9" })).toBe("Cancelled: 1 sub-agent.");
-  // What an operator began is everybody's who may write here.
+  // A run of an operator belongs to everybody who may write here.
   const { runId: operators } = await stage.tell(MAIN, "go");
   await expect.poll(() => stateOf(stage, operators)).toBe("ok");
   expect(await stage.give("/subagents cancel all", { id: "7" })).toBe("Cancelled: 1 sub-agent.");

@@ -56,7 +56,7 @@ test("DC3: a closed connection does not come back: the library would reopen it b
   const { texts } = await listeningDiscord({ server });
   server.gateway.reconnect();
   await expect.poll(() => server.gateway.resumed.length, { timeout: 5_000 }).toBe(1);
-  // It would do so after half a second: so many beats later that is over.
+  // The library would reconnect after half a second; these heartbeats take longer.
   const count = server.gateway.beats.length;
   await expect.poll(() => server.gateway.beats.length, { timeout: 10_000 }).toBeGreaterThan(count + 12);
   expect(server.gateway.resumed).toHaveLength(1);

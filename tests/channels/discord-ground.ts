@@ -40,7 +40,7 @@ function withoutMarks(text: string): string {
     .replace(/`(.+?)`/g, "$1");
 }
 
-/** What leaves for a channel. */
+/** A text to a channel. */
 export const SEND = /^POST \/channels\/\d+\/messages$/;
 
 function trip(server: DiscordServer, trouble: Trouble): void {
@@ -129,7 +129,7 @@ export async function listeningDiscord(
   const state = () => accounts.statuses()[0]?.state;
   await expect.poll(state, { timeout: 5_000 }).toBe("ready");
   const texts = () => host.received.map(({ text }) => text);
-  /** Resolves when so many messages came in. */
+  /** Resolves after this number of messages. */
   const heard = async (count: number) => {
     await expect.poll(() => host.received.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(count);
     return host.received;

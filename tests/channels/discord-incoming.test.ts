@@ -1,4 +1,4 @@
-// What people do on Discord, and what becomes of it: DI1-3, DT1, DM1, DS1-2 of src/channels/discord.
+// Discord events as messages: DI1-3, DT1, DM1, DS1-2 of src/channels/discord.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

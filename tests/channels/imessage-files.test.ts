@@ -1,4 +1,4 @@
-// Which files of messages are read, and which are not.
+// Files of messages that are read, and files that are rejected.
 
 import { execFileSync } from "node:child_process";
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// What one person writes within a moment is one run; a message that is changed is read as it is at last.
+// Messages of one person within a short time become one run; an edited message is read in its last version.
 
 import { describe, expect, test } from "vitest";
 import { pruneInbound } from "../../src/store/inbound.ts";

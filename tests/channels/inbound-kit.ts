@@ -27,7 +27,7 @@ export const slow = (more: Partial<ReturnType<typeof openAccount>["inbound"]> = 
     inbound: { debounceMs: DEBOUNCE_MS, queue: "followup", mediaMaxBytes: 1024 * 1024, ...more },
   });
 
-/** What is remembered of messages, in the order in which they came. */
+/** Stored messages, in order of arrival. */
 export async function rows(app: FlowApp) {
   return app.store.db
     .selectFrom("inbound")

@@ -1,4 +1,4 @@
-// What comes with a message: pictures for the model, files in the workspace, or a note that says why not.
+// Files of a message: pictures for the model, files in the workspace, or a note with the reason.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -22,7 +22,7 @@ test("BU1: a command takes a message that another process is storing, or leaves 
   const { burst_key: burstKey, body_json: body } = first;
   const kept = Promise.withResolvers<void>();
   const end = Promise.withResolvers<void>();
-  // What the other process does, stopped before its commit.
+  // Work of the other process, stopped before its commit.
   const other = store.transaction(async (tx) => {
     const id = { channel: "telegram", accountId: "default", chatId: "7", messageId: "second", edit: "" };
     const second = body.replace('"one"', '"two"');

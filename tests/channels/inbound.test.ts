@@ -1,4 +1,4 @@
-// What people say at a channel becomes runs of the right session, once, and is answered where it was said.
+// Messages at a channel become runs of the right session, once, and the answer goes back to their chat.
 
 import { describe, expect, test } from "vitest";
 import { openInbound } from "../../src/channels/inbound.ts";

@@ -1,4 +1,4 @@
-// What leaves to Telegram: how text is shown, where it goes, and what each failure is taken for.
+// Sending to Telegram: formatting, targets, and the meaning of each failure.
 
 import { createServer } from "node:net";
 import { expect, test } from "vitest";

@@ -34,7 +34,7 @@ async function openWebchat() {
     typed: nothing,
   };
   const webchat = createWebchat(house.engine.bus, { now: () => house.engine.now() } as never);
-  // What is delivered is read once it has crossed the socket.
+  // A delivery is read after it crossed the socket.
   const channel: typeof webchat = {
     ...webchat,
     async deliver(message) {

@@ -1,4 +1,4 @@
-// What the web hooks of WhatsApp bring: every kind of message, hostile frames, files.
+// Web hooks of WhatsApp: every kind of message, hostile frames, files.
 
 import { createServer } from "node:net";
 import fc from "fast-check";

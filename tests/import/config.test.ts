@@ -112,7 +112,7 @@ test("agents, tools, session, models and channels become a configuration that Pa
   expect(settings.subagents).toMatchObject({ maxConcurrent: 3, archiveAfterMinutes: 30 });
   expect(readFileSync(path, "utf8")).toContain(KEY);
 
-  // What can't be said is said; values never are.
+  // Settings without a counterpart are reported; values never are.
   const told = JSON.stringify(report);
   for (const secret of [KEY, BOT]) expect(told).not.toContain(secret);
   const notes = report.config.notes.join("\n");

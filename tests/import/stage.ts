@@ -1,4 +1,4 @@
-// What the tests of the import have in common: a home to import into, on either store, and a look at what came.
+// Kit for tests of the import: a home to import into, on either store, and access to the result.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -69,7 +69,7 @@ function line(message: Message): string {
   return `${from}: ${words.join(" ")}`;
 }
 
-/** What a report says of one kind of thing. */
+/** Returns the remark of one kind in a report. */
 export function remark(report: ImportReport, part: string): ImportReport["remarks"][number] | undefined {
   return report.remarks.find(({ what }) => what.includes(part));
 }

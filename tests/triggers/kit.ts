@@ -11,7 +11,7 @@ import { until } from "../kit/until.ts";
 /** The holder of the gateway's own token. */
 export const ADMIN: JobCaller = { viewer: operatorViewer(["operator.admin"]), id: "gateway" };
 
-/** What jobs are made with in this app. */
+/** Context for creating jobs in this app. */
 export function jobsOf(app: Pick<FlowApp, "engine" | "settings">): JobContext {
   const { engine, settings } = app;
   return { engine, settings, timeZone: () => "UTC", checkModel: (name) => ok(name) };
@@ -34,7 +34,7 @@ export async function turnsOf(app: Pick<FlowApp, "store">, job: Pick<CronJob, "i
   });
 }
 
-/** Resolves once the job has had so many turns and nothing is under way any more. */
+/** Resolves when the job has this number of turns and no run is in progress. */
 export async function untilTurns(app: FlowApp, job: Pick<CronJob, "id">, count: number): Promise<string[]> {
   return until(async () => {
     const turns = await turnsOf(app, job);

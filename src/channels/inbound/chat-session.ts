@@ -1,7 +1,6 @@
-// Owns the session of a channel's chat.
-// A chat has one session per agent, whoever writes there; a bound chat uses the session that it is bound to.
-// The transaction that needs a session creates it, and reopens an archived one: the sender means the
-// conversation, not its row.
+// Owns the session of a channel's chat. A chat has one session per agent, for all senders; a bound chat uses
+// the session that it is bound to. The transaction that needs a session creates it, and reopens an archived
+// one: the sender means the conversation, not its row.
 
 import { cleanName } from "../../core/inbound-text.ts";
 import type { Route } from "../../core/route.ts";

@@ -95,13 +95,13 @@ interface PeerSocket {
   hold?(): () => void;
 }
 
-type Line = "read" | "write";
+type RequestLane = "read" | "write";
 
 /** Methods that may wait for a long time. */
 const LONG_METHODS: readonly string[] = ["agent.wait", "tools.invoke", "node.invoke"];
 
 /** Returns the queue of a method. Methods that may wait for a long time use none. */
-function lineOf(method: string): Line | undefined {
+function laneOf(method: string): RequestLane | undefined {
   const idempotency = idempotencyOf(method);
   if (idempotency === undefined || LONG_METHODS.includes(method)) return undefined;
   return idempotency === "none" ? "read" : "write";
@@ -137,7 +137,10 @@ export class Connection {
   #bytes: FrameBytes | undefined;
   #leave: () => void = () => {};
   #pending = 0;
-  readonly #lines: Record<Line, Promise<unknown>> = { read: Promise.resolve(), write: Promise.resolve() };
+  readonly #lines: Record<RequestLane, Promise<unknown>> = {
+    read: Promise.resolve(),
+    write: Promise.resolve(),
+  };
 
   constructor(parts: ConnectionParts, peer: PeerSocket) {
     const { clock, ids } = parts.world;
@@ -388,7 +391,7 @@ export class Connection {
       this.#send(this.#failure(id, place));
       return;
     }
-    const line = lineOf(method);
+    const line = laneOf(method);
     const begun = line === undefined ? this.#run(request) : this.#runInLine(line, request);
     if (line !== undefined) this.#lines[line] = begun;
     void begun.then((later) => later?.last).finally(place.value);
@@ -417,7 +420,7 @@ export class Connection {
     });
   }
 
-  async #runInLine(line: Line, request: RequestFrame): Promise<{ last: Promise<void> } | undefined> {
+  async #runInLine(line: RequestLane, request: RequestFrame): Promise<{ last: Promise<void> } | undefined> {
     await this.#lines[line];
     // The embedded store answers without yielding to the event loop: others get a turn between two reads.
     if (line === "read") await this.#parts.world.gather?.();

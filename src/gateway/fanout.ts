@@ -42,11 +42,11 @@ export interface FanoutParts {
 export function createFanout(parts: FanoutParts): Fanout {
   const { bus, clock, redactor, settings, shared } = parts;
   type Admits = (sessionKey: string) => boolean;
-  interface Told extends TextListener {
+  interface Subscriber extends TextListener {
     readonly events: Admits;
     readonly deliveries: Admits;
   }
-  const listeners = new Map<Listener, Told>();
+  const listeners = new Map<Listener, Subscriber>();
   const runs = new RunTracks(() => clock.now(), shared);
   const texts = new LiveTexts({
     ...{ clock, redactor, runs },
@@ -77,7 +77,7 @@ export function createFanout(parts: FanoutParts): Fanout {
   return {
     add(listener) {
       const gate = (access: "events" | "deliveries") => createGate(settings, listener.caller, access);
-      const told: Told = {
+      const told: Subscriber = {
         events: gate("events"),
         deliveries: gate("deliveries"),
         textDeltas: listener.params?.caps?.includes(TEXT_DELTAS) === true,

@@ -42,7 +42,7 @@ interface DoorParts {
 }
 
 /** One parsed request. */
-interface Asked {
+interface ReadRequest {
   readonly request: AgentRequest;
   readonly agentId: string;
   /** The session in the header. */
@@ -87,7 +87,11 @@ function decoded(text: string): string {
 }
 
 /** Reads the headers and the body. The body of a caller without the right is not read. */
-async function readAsked(c: Context<Env>, api: OpenAiApi, deps: GatewayDeps): Promise<Result<Asked>> {
+async function readHttpRequest(
+  c: Context<Env>,
+  api: OpenAiApi,
+  deps: GatewayDeps,
+): Promise<Result<ReadRequest>> {
   const sessionKey = c.req.header(SESSION_HEADER)?.trim();
   if (sessionKey === "") return fail("invalid_argument", `the header ${SESSION_HEADER} must not be empty`);
   if (sessionKey !== undefined && sessionKey.length > KEY_CHARS_MAX) {
@@ -116,7 +120,7 @@ function mismatch(what: string, session: Session): Failure {
 }
 
 /** Returns the session of the request's header, else of its user; undefined: it has neither. */
-async function namedSession(ctx: CallContext, asked: Asked): Promise<Result<Opening> | undefined> {
+async function namedSession(ctx: CallContext, asked: ReadRequest): Promise<Result<Opening> | undefined> {
   const { request, agentId, sessionKey } = asked;
   if (sessionKey !== undefined) {
     return openSession(ctx.deps, ctx.viewer, sessionKey);
@@ -126,7 +130,7 @@ async function namedSession(ctx: CallContext, asked: Asked): Promise<Result<Open
 }
 
 /** Returns the session of the run. */
-async function openingFor(ctx: CallContext, asked: Asked): Promise<Result<Opening>> {
+async function openingFor(ctx: CallContext, asked: ReadRequest): Promise<Result<Opening>> {
   const { agentId, request } = asked;
   const { previousRunId, seed } = request;
   const named = await namedSession(ctx, asked);
@@ -150,7 +154,7 @@ function followedOf({ runId, sessionKey, agentId, acceptedAt }: Run): Followed {
 }
 
 /** Accepts the run; a retry with the same idempotency key returns the run that was accepted then. */
-async function accept(ctx: CallContext, asked: Asked): Promise<Result<Followed>> {
+async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Followed>> {
   const opening = await openingFor(ctx, asked);
   if (!opening.ok) return opening;
   const { text, images, senderName, instructions, thinking } = asked.request;
@@ -214,7 +218,10 @@ class OpenAiDoor {
   }
 
   /** Reads a request and accepts its run. Its content is in the store then, and no longer in memory. */
-  async #accepted(c: Context<Env>, api: OpenAiApi): Promise<Result<{ asked: Asked; followed: Followed }>> {
+  async #accepted(
+    c: Context<Env>,
+    api: OpenAiApi,
+  ): Promise<Result<{ asked: ReadRequest; followed: Followed }>> {
     const bytes = Math.min(BODY_MAX_BYTES, Number(c.req.header("content-length") ?? BODY_MAX_BYTES));
     if (this.#bodyBytes + bytes > BODIES_MAX_BYTES) {
       const details = { retryAfterMs: BODIES_RETRY_MS };
@@ -222,7 +229,7 @@ class OpenAiDoor {
     }
     this.#bodyBytes += bytes;
     try {
-      const asked = await readAsked(c, api, this.#deps);
+      const asked = await readHttpRequest(c, api, this.#deps);
       if (!asked.ok) return asked;
       const { idempotencyKey, ...params } = asked.value;
       const keyed = idempotencyKey === undefined ? {} : { idempotencyKey };
@@ -242,7 +249,7 @@ class OpenAiDoor {
     }
   }
 
-  async #answer(c: Context<Env>, asked: Asked, followed: Followed): Promise<Response> {
+  async #answer(c: Context<Env>, asked: ReadRequest, followed: Followed): Promise<Response> {
     const ended = await this.#ended(asked, followed, c.req.raw.signal);
     if (!ended.ok) return refuse(c, ended);
     const { request } = asked;
@@ -254,7 +261,7 @@ class OpenAiDoor {
     );
   }
 
-  #stream(c: Context<Env>, asked: Asked, followed: Followed): Response {
+  #stream(c: Context<Env>, asked: ReadRequest, followed: Followed): Response {
     const { request } = asked;
     const { redactor } = this.#deps.world;
     const gone = new AbortController();
@@ -279,7 +286,7 @@ class OpenAiDoor {
   }
 
   /** Waits for the end of the run; a failure if it ended badly, or if the gateway stops first. */
-  async #ended(asked: Asked, followed: Followed, client: AbortSignal): Promise<Result<EndedRun>> {
+  async #ended(asked: ReadRequest, followed: Followed, client: AbortSignal): Promise<Result<EndedRun>> {
     const { stopped } = this.#dispatcher;
     const accepted = asked.idempotencyKey === undefined;
     try {
@@ -316,7 +323,7 @@ class OpenAiDoor {
   }
 
   /** Handles a client that left before its run ended (OA3). */
-  async #left(asked: Asked, { runId, sessionKey }: Followed): Promise<void> {
+  async #left(asked: ReadRequest, { runId, sessionKey }: Followed): Promise<void> {
     const mayComeBack = asked.idempotencyKey !== undefined || asked.sessionKey !== undefined;
     if (mayComeBack || !isTemporaryKey(sessionKey)) return;
     await this.#deps.engine.abort({ sessionKey, runId });

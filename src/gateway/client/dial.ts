@@ -8,7 +8,7 @@ interface DialEvents {
   end(error: GatewayError): void;
 }
 
-export interface Line {
+export interface DialedSocket {
   /** Text for a socket that has ended is dropped. */
   send(text: string): void;
   /** Closes the socket without waiting for the peer's close frame. */
@@ -21,5 +21,5 @@ export interface Dialer {
   /** The platform's name in `connect`. */
   readonly platform: string;
   /** Throws a `GatewayError` for an invalid address. */
-  dial(url: string, events: DialEvents): Line;
+  dial(url: string, events: DialEvents): DialedSocket;
 }

@@ -11,7 +11,7 @@ import {
   type ResponseFrame,
   TEXT_DELTAS,
 } from "../protocol.ts";
-import type { Dialer, Line } from "./dial.ts";
+import type { DialedSocket, Dialer } from "./dial.ts";
 import { aborted, errorOf, GatewayError } from "./error.ts";
 import { createTextKeeper } from "./texts.ts";
 import type { ClientWorld, DeviceKey } from "./types.ts";
@@ -94,7 +94,7 @@ interface Settle {
 class Greeting {
   readonly #parts: SocketParts;
   readonly #settle: Settle;
-  readonly #line: Line;
+  readonly #line: DialedSocket;
   readonly #timer: Timer;
   readonly #offSignal: () => void;
   #socket: Connected | undefined;
@@ -150,7 +150,7 @@ class Greeting {
 
 class Connected implements ClientSocket {
   readonly hello: HelloOk;
-  readonly #line: Line;
+  readonly #line: DialedSocket;
   readonly #world: ClientWorld;
   readonly #silentMaxMs: number;
   readonly #wholeText: ReturnType<typeof createTextKeeper>;
@@ -163,7 +163,7 @@ class Connected implements ClientSocket {
   #watch: Timer;
   #cutOff: Timer | undefined;
 
-  constructor(line: Line, hello: HelloOk, world: ClientWorld) {
+  constructor(line: DialedSocket, hello: HelloOk, world: ClientWorld) {
     this.hello = hello;
     this.#line = line;
     this.#world = world;

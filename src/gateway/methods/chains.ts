@@ -45,7 +45,7 @@ function cursorOf({ lastAt, chainId }: ChainPlace): string {
   return `${lastAt}.${chainId}`;
 }
 
-function placeOf(cursor: string | undefined): Result<ChainPlace | undefined> {
+function decodeCursor(cursor: string | undefined): Result<ChainPlace | undefined> {
   if (cursor === undefined) return ok(undefined);
   const [, at, chainId] = /^(\d{1,15})\.(.{1,200})$/s.exec(cursor) ?? [];
   if (at !== undefined && chainId !== undefined) return ok({ lastAt: Number(at), chainId });
@@ -99,7 +99,7 @@ async function seenUsage(
 }
 
 /** The caller's view of sessions, and the data that is read for its rows. */
-interface Reader {
+interface ChainReader {
   readonly redactor: Redactor;
   readonly sees: Sees;
   readonly used: Used | undefined;
@@ -108,7 +108,7 @@ interface Reader {
 }
 
 /** Returns one chain for the reader; undefined: it sees none of its sessions. */
-function rowOf(head: ChainHead, facts: ChainFacts, reader: Reader): ChainRow | undefined {
+function rowOf(head: ChainHead, facts: ChainFacts, reader: ChainReader): ChainRow | undefined {
   const { sees, used, limits, opening } = reader;
   const { chainId, rootSessionKey } = head;
   const all = facts.shares.filter((share) => share.chainId === chainId).sort((a, b) => a.firstAt - b.firstAt);
@@ -216,7 +216,7 @@ async function list(
   ctx: CallContext,
   params: ParamsOf<"chains.list">,
 ): Promise<Result<PayloadOf<"chains.list">>> {
-  const place = placeOf(params.cursor);
+  const place = decodeCursor(params.cursor);
   if (!place.ok) return place;
   const { sessionKey } = params;
   const key = sessionKey === undefined ? undefined : operatorKey(ctx.deps.settings, sessionKey);

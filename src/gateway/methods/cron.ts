@@ -164,7 +164,7 @@ async function runs(
 }
 
 /** Resolves a destination, if the caller may send there. */
-async function placeOf(
+async function destinationOf(
   ctx: CallContext,
   asked: NamedPlace | null | undefined,
 ): Promise<Result<Route | null | undefined>> {
@@ -211,7 +211,7 @@ export const cronMethods: Methods<keyof CronPayloads> = {
   },
   "cron.add": {
     async handle(ctx, { idempotencyKey: _, deliver: asked, ...wanted }) {
-      const deliver = await placeOf(ctx, asked);
+      const deliver = await destinationOf(ctx, asked);
       if (!deliver.ok) return deliver;
       const made = await addJob(ctx.deps, callerOf(ctx), {
         ...wanted,
@@ -227,7 +227,7 @@ export const cronMethods: Methods<keyof CronPayloads> = {
       const { id } = params;
       const allowed = await checkWords(ctx, params);
       if (!allowed.ok) return allowed;
-      const deliver = await placeOf(ctx, asked);
+      const deliver = await destinationOf(ctx, asked);
       if (!deliver.ok) return deliver;
       const changed = await updateJob(ctx.deps, callerOf(ctx), id, {
         ...patch,

@@ -133,7 +133,7 @@ test("an editor opens a session, prompts, and sees text, thoughts and tool calls
   expect(await other.prompt(sessionId, "say on")).toBe("end_turn");
 });
 
-test("a prompt is cancelled; one that fails is an error in words; wrong requests are answered", async () => {
+test("a prompt can be cancelled; a failed prompt and a wrong request get a clear error", async () => {
   const { home, gateway } = await makeStage();
   const editor = await openEditor(home);
   const sessionId = await editor.open();
@@ -163,7 +163,7 @@ test("a prompt is cancelled; one that fails is an error in words; wrong requests
   await gateway.stop();
 });
 
-test("--session opens that session, --agent another agent's; without a gateway the command is one", async () => {
+test("--session opens that session, --agent another agent's; without a gateway the command runs one", async () => {
   const { home, gateway } = await makeStage();
   const main = await openEditor(home, ["--session", "main"]);
   expect(await main.open()).toBe("agent:main:main");
@@ -182,7 +182,7 @@ test("--session opens that session, --agent another agent's; without a gateway t
   await expect(nobody.open()).rejects.toThrow(/there is no agent "nobody"/);
 });
 
-test("what an agent asks for is listed, allowed and denied on the command line", async () => {
+test("permission requests are listed, allowed and denied on the command line", async () => {
   const { home } = await makeStage({ permissions: "ask" });
   const editor = await openEditor(home, ["--session", "main"]);
   const sessionId = await editor.open();

@@ -32,7 +32,7 @@ function says(server: TelegramServer, text: string): void {
   server.push(bot, { message });
 }
 
-test("an account is added beside what the file holds, tried, and works once the gateway starts", async () => {
+test("channels add tests an account, adds it to the file, and it works after a start of the gateway", async () => {
   const server = await platform();
   const { home } = await makeHome();
   const before = readFileSync(fileOf(home), "utf8");
@@ -76,7 +76,7 @@ test("an account is added beside what the file holds, tried, and works once the 
   expect((await run(home, ["channels", "unbind", "main"])).out).toContain("has no bindings");
 });
 
-test("a wrong token is told in words before anything is written", async () => {
+test("channels add reports a wrong token and writes nothing", async () => {
   const server = await platform();
   const { home } = await makeHome();
   const before = readFileSync(fileOf(home), "utf8");
@@ -105,7 +105,7 @@ test.each([
   expect(refused.err).toMatch(words);
 });
 
-test("without a terminal nothing is asked, and what is missing is said", async () => {
+test("without a terminal, channels add lists the missing values", async () => {
   const { home } = await makeHome();
   const refused = await run(home, ["channels", "add", "telegram"]);
   expect(refused).toMatchObject({ code: 1 });
@@ -116,7 +116,7 @@ test("without a terminal nothing is asked, and what is missing is said", async (
   expect(several.err).not.toContain("phoneNumberId");
 });
 
-test("keys besides those that are asked for are read as the file has them", async () => {
+test("values of other keys are parsed as JSON, answers to questions are text", async () => {
   const { home } = await makeHome();
   const set = [
     "number=+491701234567",
@@ -143,7 +143,7 @@ test("keys besides those that are asked for are read as the file has them", asyn
   expect(refused.err).toContain("A number is +");
 });
 
-test("an account of iMessage that nothing makes one is a mistake that is named", async () => {
+test("channels add refuses an iMessage account that would not be enabled", async () => {
   const added = await makeHome();
   const set = ["channels", "add", "imessage", "--no-test", "--set", 'names=["Home"]'];
   expect((await run(added.home, set)).code).toBe(0);
@@ -173,7 +173,7 @@ test("a secret may be a variable, and a further account has a name", async () =>
   expect((await run(home, ["config", "check"], options)).code).toBe(0);
 });
 
-test("in a terminal everything is asked for, a secret unseen, and breaking off writes nothing", async () => {
+test("in a terminal, channels add asks for each value, hides secrets, and writes nothing if cancelled", async () => {
   const server = await platform();
   const { home } = await makeHome({ channels: { telegram: { apiRoot: server.url, enabled: false } } });
   const before = readFileSync(fileOf(home), "utf8");
@@ -201,7 +201,7 @@ test("in a terminal everything is asked for, a secret unseen, and breaking off w
   expect(secret.out()).not.toContain(BOT_TOKEN);
 });
 
-test("every channel has a guide, whose page is there", () => {
+test("every channel has a guide with an existing page", () => {
   for (const id of CHANNEL_IDS) {
     const page = readFileSync(new URL(`../../docs/${GUIDES[id].page}`, import.meta.url), "utf8");
     expect(page.length).toBeGreaterThan(1_000);

@@ -83,7 +83,7 @@ function flow(data: Partial<FlowData>): FlowData {
   return { flowId: "f", step: "reply", from: OTHER, to: KEY, turn: 2, turnsMax: 5, text: "words", ...data };
 }
 
-test("text grows on one line, and is not shown again when it is met in the transcript", () => {
+test("text grows on one line, and is not shown again from the transcript", () => {
   const { view, show, lines } = makeView();
   view.typed("hello");
   for (const text of ["Good", "Good mor", "Good morning."]) show(view.chat(chat("r", "delta", text)));
@@ -92,7 +92,7 @@ test("text grows on one line, and is not shown again when it is met in the trans
   expect(lines()).toEqual(["agent: Good morning."]);
 });
 
-test("a final text without any piece before it is shown from the transcript, once", () => {
+test("a final text without deltas is shown once", () => {
   const { view, show, lines } = makeView();
   show(view.chat(chat("r", "final", "Done.")));
   show(view.settle([assistant("1", "Done.")]));
@@ -119,7 +119,7 @@ test("tool calls and results that were shown live are not shown again; those tha
   expect(lines()).toEqual(["agent: Looking.", "  · read {}", "    → text", "  · exec {}", "    → out"]);
 });
 
-test("CV2: what a stopped run tells of its call does not cut the text of the next one in two", () => {
+test("CV2: a late call event of a stopped run does not split the text of the next run", () => {
   const { view, show, lines } = makeView();
   show(view.tool({ phase: "start", toolCallId: "one:message:0", name: "exec", args: {} }));
   show(view.chat(chat("one", "aborted", "")));
@@ -132,7 +132,7 @@ test("CV2: what a stopped run tells of its call does not cut the text of the nex
   expect(lines()[3]).toContain("ended");
 });
 
-test("CV2: nor does the result of that call, met in the transcript", () => {
+test("CV2: the result of that call in the transcript does not split it either", () => {
   const { view, show, lines } = makeView();
   const stopped = assistant("m", "", ["exec"]);
   show(view.tool({ phase: "start", toolCallId: "one:m:0", name: "exec", args: {} }));
@@ -152,7 +152,7 @@ test("the rest of a text that was cut off by a lost connection is added to it", 
   expect(lines()).toEqual(["agent: The answer is 42."]);
 });
 
-test("a resumed run that says something else begins again, and says so", () => {
+test("a resumed run with another text is shown as restarted", () => {
   const { view, show, lines } = makeView();
   show(view.chat(chat("r", "delta", "The answer is")));
   show(view.chat(chat("r", "delta", "The")));
@@ -162,7 +162,7 @@ test("a resumed run that says something else begins again, and says so", () => {
   expect(lines()).toEqual(["agent: The answer is", "  (restarted)", "agent: There is none."]);
 });
 
-test("what was half said before the gateway stopped does not hide the same words later", () => {
+test("a text cut off by a stop of the gateway does not hide the same words later", () => {
   const { view, show, lines } = makeView();
   show(view.chat(chat("r", "delta", "Yes")));
   show(view.settle([assistant("1", "No.")]));
@@ -170,7 +170,7 @@ test("what was half said before the gateway stopped does not hide the same words
   expect(lines()).toEqual(["agent: Yes", "agent: No.", "agent: Yes"]);
 });
 
-test("another session's message is shown when the run that answers it begins, and once", () => {
+test("another session's message is shown once, when the run that answers it starts", () => {
   const { view, show, lines } = makeView();
   show(view.flow("reply-run", flow({ text: "Two risks." })));
   expect(lines()).toEqual([]);
@@ -215,20 +215,20 @@ test("a message that the transcript shows before its run is reported to begin is
   expect(lines()).toEqual(Array(3).fill(`  « from ${OTHER}: Two risks.`));
 });
 
-test("what another person wrote into the session is shown", () => {
+test("a message of another person in the session is shown", () => {
   const { view, show, lines } = makeView();
   view.typed("mine");
   show(view.settle([user("1", "theirs"), user("2", "mine")]));
   expect(lines()).toEqual(["you: theirs"]);
 });
 
-test("silence between agents shows no token", () => {
+test("a silent reply shows no token", () => {
   const { view, show, lines } = makeView();
   show(view.settle([assistant("1", " REPLY_SKIP\n"), assistant("2", "ANNOUNCE_SKIP")]));
   expect(lines()).toEqual([]);
 });
 
-test("a stop and a failure are told", () => {
+test("a stopped run and a failed run are shown", () => {
   const { view, show, lines } = makeView();
   show(view.chat(chat("r", "delta", "Wait")));
   show(view.chat(chat("r", "aborted", "")));
@@ -236,7 +236,7 @@ test("a stop and a failure are told", () => {
   expect(lines()).toEqual(["agent: Wait", "  (stopped)", "  ✗ the run failed: no\\x1b[31m key"]);
 });
 
-test("CV1: whatever part of it was seen live, every text of a transcript is shown once and in order", () => {
+test("CV1: every text of a transcript is shown once and in order, for any part of it seen live", () => {
   // Each message streams in some pieces, some of which arrive; after each the transcript may or may not be read.
   const said = fc.record({
     pieces: fc.array(fc.nat({ max: 12 }), { maxLength: 4 }),

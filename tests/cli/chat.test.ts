@@ -13,7 +13,7 @@ function times(text: string, wanted: string): number {
   return text.split(wanted).length - 1;
 }
 
-test("what is piped in is said in order, and answered before the program ends", async () => {
+test("piped lines are sent in order, and answered before the program exits", async () => {
   const { home } = await house();
   const { code, out, err } = await run(home, ["chat"], { input: "say one\n\nsay two\n" });
   expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -36,7 +36,7 @@ test("named sessions: chat --session with a free name opens that conversation, a
   expect(missing).toMatchObject({ code: 1, err: expect.stringContaining("no session") });
 });
 
-test("what is typed right before /quit is said", async () => {
+test("a line typed right before /quit is sent", async () => {
   const { home } = await house();
   const { code, out } = await run(home, ["chat"], { input: "say one\n/quit\n" });
   expect({ code, isLost: out.includes("not sent") }).toEqual({ code: 0, isLost: false });
@@ -66,7 +66,7 @@ test("tool calls and the messages of other sessions are shown, each once", async
   expect(out).not.toContain("REPLY_SKIP");
 });
 
-test("/stop ends what the agent does", async () => {
+test("/stop stops the agent", async () => {
   const { home } = await house();
   const chat = call(home, ["chat"]);
   chat.stdin.write("run: echo begun; sleep 60\n");
@@ -105,7 +105,7 @@ test("/history, /help and a wrong command are answered without the agent", async
   expect(times(out, "agent: early")).toBe(2);
 });
 
-test("/quit leaves at once; the agent finishes by itself", async () => {
+test("/quit leaves at once, and the run continues", async () => {
   const { home } = await house();
   const chat = call(home, ["chat", "--session", RESEARCH]);
   chat.stdin.write("wait 1 seconds, then say alone\n/quit\n");
@@ -115,7 +115,7 @@ test("/quit leaves at once; the agent finishes by itself", async () => {
   expect(JSON.parse(out)).toMatchObject({ sessionKey: RESEARCH });
 });
 
-test("--new talks in a session of its own; --json gives what was said as one document", async () => {
+test("--new starts a new session; --json prints the conversation as one document", async () => {
   const { home } = await house();
   const { code, out } = await run(home, ["chat", "--new", "--json"], { input: "say fresh\n" });
   expect(code).toBe(0);
@@ -124,7 +124,7 @@ test("--new talks in a session of its own; --json gives what was said as one doc
   expect(document.messages.map((message) => message.role)).toEqual(["user", "assistant"]);
 });
 
-test("a session that is not there is refused with the closest ones", async () => {
+test("a missing session is refused, with the closest keys", async () => {
   const { home } = await house();
   const { code, err } = await run(home, ["chat", "--session", "agent:reserch:main"]);
   expect(code).toBe(1);

@@ -15,7 +15,7 @@ async function house(more: Record<string, unknown> = {}) {
   return { home, port, gateway: await startGateway(home) };
 }
 
-test("agents and their main sessions are there from the first start", async () => {
+test("agents and their main sessions exist from the first start", async () => {
   const { home } = await house();
   const agents = await run(home, ["agents"]);
   expect(agents).toMatchObject({ code: 0, err: "" });
@@ -24,7 +24,7 @@ test("agents and their main sessions are there from the first start", async () =
   for (const key of ["agent:main:main", RESEARCH, "agent:ops:main"]) expect(sessions.out).toContain(key);
 });
 
-test("send gives the run at once, and with --wait the reply", async () => {
+test("send prints the run id, and with --wait the reply", async () => {
   const { home } = await house();
   const accepted = await runJson(home, ["send", "--session", RESEARCH, "say one"]);
   expect(accepted).toMatchObject({ ok: true, status: "accepted", runId: expect.any(String) });
@@ -37,7 +37,7 @@ test("send gives the run at once, and with --wait the reply", async () => {
   });
 });
 
-test("a wait that ends first is exit code 1 and says that the message must not be sent again", async () => {
+test("a wait that times out is exit code 1 and warns not to send the message again", async () => {
   const { home } = await house();
   const { code, out, err } = await run(home, [
     "send",
@@ -77,7 +77,7 @@ test("history shows who said what; a session can be shown and reset", async () =
   expect((await run(home, ["sessions", "history", RESEARCH])).out).toContain("No messages yet");
 });
 
-test("history is read in pages, and says where the page before is", async () => {
+test("history is read in pages, and names the previous page", async () => {
   const { home } = await house();
   await run(home, ["send", "--session", "main", "--wait", "20", "say five"]);
   const { out, err } = await run(home, ["sessions", "history", "main", "--limit", "1"]);
@@ -99,7 +99,7 @@ test("tool calls a tool with a session's rights; a refusal is exit code 1", asyn
   expect(JSON.parse(refused.out)).toMatchObject({ status: "forbidden", code: "not_visible" });
 });
 
-test("call speaks any method of the protocol, and gives its error as it is", async () => {
+test("call calls any method of the protocol, and prints its error unchanged", async () => {
   const { home } = await house();
   expect(await runJson(home, ["call", "health"])).toMatchObject({ ok: true, store: { ok: true } });
   const wrong = await run(home, ["call", "chat.send", '{"sessionKey":"main"}']);
@@ -107,7 +107,7 @@ test("call speaks any method of the protocol, and gives its error as it is", asy
   expect(wrong.err).toContain("message");
 });
 
-test("deliveries: an announcement that arrived, nothing to retry, nothing to dismiss", async () => {
+test("deliveries lists a sent announcement, which cannot be retried or dismissed", async () => {
   const { home } = await house();
   expect((await run(home, ["deliveries"])).out).toBe("The outbox is empty.\n");
   const sent = { to: RESEARCH, message: "the build is green", idempotencyKey: "one" };
@@ -120,7 +120,7 @@ test("deliveries: an announcement that arrived, nothing to retry, nothing to dis
   expect((await run(home, ["deliveries", "dismiss", "nothing"])).err).toContain("there is no delivery");
 });
 
-test("the token is found in PARLEY_TOKEN, in --token, and in the file that the gateway made", async () => {
+test("the token is read from PARLEY_TOKEN, from --token, and from the file that the gateway generated", async () => {
   const port = await freePort();
   const home = homeWith({ gateway: { port } });
   await startGateway(home);
@@ -135,7 +135,7 @@ test("the token is found in PARLEY_TOKEN, in --token, and in the file that the g
   expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining("token") });
 });
 
-test("config check says what the configuration amounts to, or everything that is wrong with it", async () => {
+test("config check summarizes the configuration, or reports every problem", async () => {
   const { home } = await makeHome();
   const good = await run(home, ["config", "check"]);
   expect(good.code).toBe(0);
@@ -148,7 +148,7 @@ test("config check says what the configuration amounts to, or everything that is
   expect(bad.err).toContain("sesion");
 });
 
-test("config schema gives editors the published schema, which takes $schema; another file is not overwritten", async () => {
+test("config schema prints the published schema, which allows $schema; it does not overwrite another file", async () => {
   const { home } = await makeHome();
   const published = readFileSync(join(import.meta.dirname, "../../docs/config.schema.json"), "utf8");
   expect(await run(home, ["config", "schema"])).toEqual({ code: 0, out: published, err: "" });
@@ -162,7 +162,7 @@ test("config schema gives editors the published schema, which takes $schema; ano
   expect((await run(pointing.home, ["config", "check"])).code).toBe(0);
 });
 
-test("doctor: with a running gateway nothing is broken, and it names what is to be known", async () => {
+test("doctor: with a running gateway it finds no problems, and lists warnings", async () => {
   const { home } = await house();
   const { code, out } = await run(home, ["doctor"]);
   expect(code).toBe(0);
@@ -177,7 +177,7 @@ test("doctor: with a running gateway nothing is broken, and it names what is to 
   }
 });
 
-test("doctor: without one it changes nothing and says how to start", async () => {
+test("doctor: without a gateway it changes nothing and says how to start one", async () => {
   const { home } = await makeHome();
   const { code, out } = await run(home, ["doctor"]);
   expect(code).toBe(0);
@@ -185,7 +185,7 @@ test("doctor: without one it changes nothing and says how to start", async () =>
   expect(existsSync(join(home, ".parley", "state"))).toBe(false);
 });
 
-test("doctor: a taken port, open permissions and a wrong configuration are found, each with a way out", async () => {
+test("doctor: finds a taken port, open permissions and a wrong configuration, each with a fix", async () => {
   const { home, port } = await house();
   const other = homeWith({ gateway: { port, auth: { token: "another-token-that-is-long" } } });
   chmodSync(configFile(other), 0o644);
@@ -205,7 +205,7 @@ test("doctor: a taken port, open permissions and a wrong configuration are found
   });
 });
 
-test("doctor: several people in one main session are told about", async () => {
+test("doctor: warns about several people in one main session", async () => {
   const { home, gateway } = await house();
   await gateway.stop(1000);
   const { openSqlite } = await import("../../src/store/sqlite.ts");
@@ -234,7 +234,7 @@ test("doctor: several people in one main session are told about", async () => {
   expect((await run(home, ["doctor"])).out).toContain("Ada, Ben share the session agent:main:main");
 });
 
-test("demo: every step shows what it promises, and nothing of it is left", async () => {
+test("demo: every step passes, and no file is left", async () => {
   const home = temporaryFolder();
   const { code, out } = await run(home, ["demo"]);
   expect(out).toContain("All 7 steps passed");
@@ -253,7 +253,7 @@ test("demo: every step shows what it promises, and nothing of it is left", async
   expect(readdirSync(home)).toEqual([]);
 });
 
-test("demo: stopped in the middle it ends at once, and nothing of it is left", async () => {
+test("demo: exits at once when it is stopped, and leaves no file", async () => {
   const home = temporaryFolder();
   const demo = call(home, ["demo"]);
   await demo.shows("you → main");
@@ -270,7 +270,7 @@ test("the generated token file is nobody else's to read", async () => {
   expect(TOKEN.length).toBeGreaterThan(8);
 });
 
-test("a list of sessions reads on where the gateway gave a short page", async () => {
+test("a list of sessions continues after a short page of the gateway", async () => {
   const gateway = await scriptedGateway();
   const row = { key: "agent:main:rare", sessionKind: "chat", state: "idle", queuedRuns: 0, updatedAt: 1 };
   const asked = run(homeWith({}), ["--url", gateway.url, "--token", "t", "sessions", "--search", "ra"]);

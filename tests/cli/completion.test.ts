@@ -37,7 +37,7 @@ _parley && printf '%s\\n' "\${COMPREPLY[@]}"`;
   return stdout.split("\n").filter((line) => line !== "");
 }
 
-test("CP1: every command that the help knows is offered, and so are those below it", async () => {
+test("completion offers every command and subcommand of the help", async () => {
   const help = (await run(home, ["--help"])).out;
   const listed = [...help.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name]) => name);
   expect(listed.length).toBeGreaterThan(20);
@@ -47,7 +47,7 @@ test("CP1: every command that the help knows is offered, and so are those below 
   expect(offered("--json", "--config", "sessions", "service", "un")).toEqual(["uninstall"]);
 });
 
-test("CP1: options of the command, of what it stands for, and of the program", () => {
+test("completion offers the options of the command, of its default subcommand, and of the program", () => {
   expect(offered("service", "install", "-").sort()).toEqual(
     ["--config", "--help", "--json", "--no-start", "--print", "--token", "--url", "--version"].sort(),
   );
@@ -59,7 +59,7 @@ test("CP1: options of the command, of what it stands for, and of the program", (
   expect(offered("send", "--session", "service", "--w")).toEqual(["--wait"]);
 });
 
-test("CP1: choices of options and arguments, also behind an equals sign", () => {
+test("completion offers the choices of options and arguments, also after an equals sign", () => {
   expect(offered("completion", "").sort()).toEqual(["bash", "fish", "zsh"]);
   expect(offered("usage", "--by", "")).toEqual([...USAGE_GROUPS]);
   expect(offered("usage", "--by", "=", "ag")).toEqual(["agent"]);
@@ -68,20 +68,20 @@ test("CP1: choices of options and arguments, also behind an equals sign", () => 
   expect(offered("send", "--wait", "")).toEqual([]);
 });
 
-test("files where a file is meant, with the spaces in their names", () => {
+test("completion offers files for a file argument, also with spaces in their names", () => {
   expect(offered("--config", "my")).toEqual(["my backup.sqlite"]);
   expect(offered("store", "restore", "my")).toEqual(["my backup.sqlite"]);
   expect(offered("agents", "my")).toEqual([]);
 });
 
-test("a line that is no line of ours is answered with nothing, and runs nothing", () => {
+test("completion of another command's line offers nothing and runs nothing", () => {
   expect(offered("$(touch touched)", "`touch touched`", "x")).toEqual([]);
   expect(offered("sessions", "*", "")).toEqual(offered("sessions", ""));
   const { stdout } = spawnSync("ls", [join(home, "files")], { encoding: "utf8" });
   expect(stdout).not.toContain("touched");
 });
 
-test("an unknown shell is wrong usage; --json gives the script in a document", async () => {
+test("an unknown shell is wrong usage; --json prints the script in a document", async () => {
   expect(await run(home, ["completion", "tcsh"])).toMatchObject({ code: 2, out: "" });
   const { out } = await run(home, ["--json", "completion", "bash"]);
   expect(JSON.parse(out)).toEqual({ ok: true, shell: "bash", script: script("bash") });

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { readDate, readDuration } from "../../src/cli/durations.ts";
 import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
-test("a job is made, listed, changed, run, looked back on and removed", async () => {
+test("a job is added, listed, changed, run and removed, and its runs are listed", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   expect((await run(home, ["cron"])).out).toContain("No scheduled jobs");
@@ -46,7 +46,7 @@ test("a job is made, listed, changed, run, looked back on and removed", async ()
   expect(await run(home, ["cron", "runs", id])).toMatchObject({ code: 1 });
 });
 
-test("what is wrong is said before a gateway is asked, or in the gateway's words", async () => {
+test("wrong options are refused without a gateway, wrong schedules by the gateway", async () => {
   const { home } = await makeHome();
   const wrong: readonly (readonly [string[], RegExp])[] = [
     [["add", "x"], /the job has no schedule/],
@@ -73,7 +73,7 @@ test("what is wrong is said before a gateway is asked, or in the gateway's words
   });
 });
 
-test("a job is named by its id, or by a name that only one has", async () => {
+test("a job is named by its id, or by a unique name", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   for (const name of ["news", "twice", "twice"])
@@ -89,7 +89,7 @@ test("a job is named by its id, or by a name that only one has", async () => {
   expect((await run(home, ["cron", "remove", "old"])).out).toMatch(/Its session cron:[0-9a-f-]{36} stays/);
 });
 
-test("with cron.enabled false the list and a new job say that nothing is fired", async () => {
+test("with cron.enabled false, cron list and cron add say that no job runs", async () => {
   const { home } = await makeHome({ cron: { enabled: false } });
   await startGateway(home);
   expect((await run(home, ["cron", "add", "x", "--in", "2h"])).err).toContain("cron.enabled is false");

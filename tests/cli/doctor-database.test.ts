@@ -47,7 +47,7 @@ async function findings(report: Partial<DatabaseReport>): Promise<Map<string, Fi
   return new Map(found.map((finding) => [finding.name, finding]));
 }
 
-test("a database that is fit: each thing that was looked at is told, and nothing is to be mended", async () => {
+test("every check of a healthy database is ok", async () => {
   const found = await findings({ processes: [gateway("a"), gateway("b"), gateway("c", "0.0.9", false)] });
   const told = ["store", "schema", "rights", "clock", "connections", "durability", "gateways"];
   expect(told.map((name) => [name, found.get(name)?.level, found.get(name)?.mend])).toEqual(
@@ -144,14 +144,14 @@ const CASES: readonly Case[] = [
   },
 ];
 
-test.each(CASES)("the doctor tells of $what", async ({ report, name, level, text, mend }) => {
+test.each(CASES)("doctor reports $what", async ({ report, name, level, text, mend }) => {
   const found = (await findings(report)).get(name);
   expect(found?.level).toBe(level);
   expect(found?.text).toMatch(text);
   expect(found?.mend ?? "").toMatch(mend ?? /^$/);
 });
 
-test("a real database is looked at, before and while a gateway uses it, and the store directory is not", async () => {
+test("doctor checks a real database before and while a gateway uses it, and creates no store directory", async () => {
   const url = await freshUrl();
   const { home } = await makeHome({ store: { postgresUrl: url } });
   const before = await run(home, ["doctor"]);
@@ -169,7 +169,7 @@ test("a real database is looked at, before and while a gateway uses it, and the 
   expect(out).not.toContain("ss/word");
 });
 
-test("a database that cannot be had is a problem, named without its password", async () => {
+test("an unreachable database is a problem, reported without its password", async () => {
   const port = await freePort();
   const home = homeWith({ store: { postgresUrl: `postgres://u:geheim@127.0.0.1:${port}/d` } });
   const { code, out } = await run(home, ["doctor"]);
@@ -178,7 +178,7 @@ test("a database that cannot be had is a problem, named without its password", a
   expect(out).not.toContain("geheim");
 });
 
-test("a cluster without a token of its own is warned about by the doctor, the check and the start", async () => {
+test("doctor, config check and the start warn about a cluster without a configured token", async () => {
   const url = await freshUrl();
   const home = homeWith({ store: { postgresUrl: url }, gateway: { port: await freePort() } });
   const warning = "gateway.auth.token is not: each gateway of the cluster would generate a different token";

@@ -36,7 +36,7 @@ async function findings(home: string, name: string, ...words: string[]) {
   return { code, out, found: all.filter((one) => one.name === name) };
 }
 
-test("MC1: each model in use is called once, for one word, and what it cost is said", async () => {
+test("MC1: each model in use is called once, for one word, and the cost is reported", async () => {
   const { server, provider } = await served(() => [usage({ input: 40, output: 2 }), text("ok")]);
   const { home } = await makeHome({
     models: {
@@ -82,7 +82,7 @@ test("MC2: a refused key is a problem in the provider's words, without the key; 
   expect(out).not.toContain(KEY);
 });
 
-test("nobody there is said with the address; a broken stream is no answer", async () => {
+test("an unreachable provider is reported with its address", async () => {
   const { server, provider } = await served(() => [text("o", 1)]);
   const { home } = await makeHome({
     models: { providers: { first: provider("openai-completions") } },
@@ -94,7 +94,7 @@ test("nobody there is said with the address; a broken stream is no answer", asyn
   expect(found[1]?.text).toContain(`no answer from ${server.url}`);
 });
 
-test("an agent that is a program is asked for no model", async () => {
+test("no model is checked for an agent that is an external program", async () => {
   const { server, provider } = await served(() => "ok");
   const { home } = await makeHome({
     models: { providers: { first: provider("openai-completions") } },
@@ -106,7 +106,7 @@ test("an agent that is a program is asked for no model", async () => {
   expect(server.requests.length).toBe(1);
 });
 
-test("room on the disk is said, of a place that is not there yet too", async () => {
+test("free disk space is reported, also for a folder that does not exist yet", async () => {
   const { home } = await makeHome();
   const { found } = await findings(home, "disk");
   expect(found).toEqual([
@@ -136,7 +136,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-test("a clock that was set back is found by the store's last change", async () => {
+test("a clock that was set back is detected from the store's last change", async () => {
   const { home } = await makeHome();
   const state = join(home, ".parley/state");
   mkdirSync(state, { mode: 0o700 });
@@ -152,7 +152,7 @@ test("a clock that was set back is found by the store's last change", async () =
   ]);
 });
 
-test("damage: a store that was cut in half is a problem, and so is one whose log is gone", async () => {
+test("damage: a truncated store is a problem, and so is a store without its log", async () => {
   const { home } = await makeHome();
   const dir = join(home, ".parley", "state");
   const store = await openSqlite({ dir, durability: "full", log: silentLog });

@@ -17,7 +17,7 @@ interface Finding {
   readonly mend?: string;
 }
 
-test("the doctor starts each server once and says what it has, or why it can't be had", async () => {
+test("doctor starts each MCP server once and reports its tools or its error", async () => {
   const witness = await openWitness();
   const lastWords = "the key sesame-open-7788 is refused";
   const servers = {
@@ -46,7 +46,7 @@ test("the doctor starts each server once and says what it has, or why it can't b
   expect(code).toBe(1);
 });
 
-test("a gateway that is killed leaves no program behind: the end of its input ends it", async () => {
+test("an MCP server exits at the end of its input when the gateway is killed", async () => {
   const witness = await openWitness();
   const servers = { bad: node([PROGRAM, JSON.stringify({ witness: witness.port, tools: hello })]) };
   const gateway = await startProcess({ config: { tools: { mcp: { servers } } } });

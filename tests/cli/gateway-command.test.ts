@@ -8,7 +8,7 @@ import { homeWith, startProcess } from "../kit/gateway-process.ts";
 import { freePort } from "../kit/loopback.ts";
 import { call, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
 
-test("the start says in four lines what runs, where the page is, and what to type next", async () => {
+test("the start prints four lines: agents, page, store, next command", async () => {
   const { home, port } = await makeHome();
   const gateway = call(home, []);
   await gateway.shows("Or, in");
@@ -41,7 +41,7 @@ test("GW2: at a terminal the start prints the link that signs in, but not with -
   expect(silent.out() + silent.err()).not.toMatch(/token[=%]|a&token/);
 });
 
-test("parley link prints the link of the configured gateway, or of the one that is named", async () => {
+test("parley link prints the link of the configured gateway, or of the gateway at --url", async () => {
   const { home, port } = await makeHome();
   const link = `http://127.0.0.1:${port}/#token=${TOKEN}`;
   expect(await run(home, ["link"])).toMatchObject({ code: 0, out: `${link}\n` });
@@ -53,7 +53,7 @@ test("parley link prints the link of the configured gateway, or of the one that 
   expect(fresh.err).toContain("no token yet");
 });
 
-test("what to type next finds a gateway that runs elsewhere than configured", async () => {
+test("the printed next command finds a gateway at another address than the configured one", async () => {
   const { home } = await makeHome();
   const port = await freePort();
   const gateway = call(home, ["gateway", "--port", String(port), "--json"]);
@@ -68,7 +68,7 @@ test("what to type next finds a gateway that runs elsewhere than configured", as
   expect(await other.code).toBe(0);
 });
 
-test("the second Ctrl-C ends the process at once", async () => {
+test("the second Ctrl-C exits at once", async () => {
   const { home } = await makeHome();
   const gateway = call(home, ["gateway"]);
   await gateway.shows("Or, in");
@@ -88,7 +88,7 @@ test("a second gateway on the same store refuses to start and says who holds it"
   expect(err).toContain(String(process.pid));
 });
 
-test("a taken port is told as such, with the way out", async () => {
+test("a taken port is reported with a fix", async () => {
   const { home, port } = await makeHome();
   await startGateway(home);
   const other = homeWith({});
@@ -106,7 +106,7 @@ test("a wrong configuration starts nothing and leaves no store behind", async ()
   expect(readdirSync(join(home, ".parley"))).toEqual(["parley.json5"]);
 });
 
-test("SIGTERM ends a real process with code 0, and work that was under way goes on at the next start", async () => {
+test("SIGTERM stops a real process with code 0, and running work continues at the next start", async () => {
   const first = await startProcess();
   const client = await first.connect();
   await client.call("chat.send", {

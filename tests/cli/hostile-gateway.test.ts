@@ -270,7 +270,7 @@ test.each([["answers"], ["refusals"]])(
   },
 );
 
-test("CL2: a gateway that goes away in the middle of any command is exit code 3", async () => {
+test("CL2: a lost connection in the middle of any command is exit code 3", async () => {
   const home = homeWith({});
   const gateway = await scriptedGateway();
   const serve = async (): Promise<never> => {

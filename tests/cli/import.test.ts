@@ -22,7 +22,7 @@ function source(): string {
   });
 }
 
-test("what was imported is listed and read like any session, and its readable copy is made", async () => {
+test("imported sessions are listed and read like others, and get a JSONL copy", async () => {
   const dir = source();
   const before = hashOf(dir);
   const { home } = await makeHome();
@@ -55,7 +55,7 @@ test("what was imported is listed and read like any session, and its readable co
   expect(hashOf(dir)).toBe(before);
 });
 
-test("settings that need trust are listed with the way to accept them, in words and in JSON", async () => {
+test("settings that need trust are listed with how to accept them, as text and as JSON", async () => {
   const dir = sourceWith({ config: { agents: { list: [{ id: "main", workspace: "/etc" }] } } });
   const { home } = await makeHome();
   const listed = await run(home, ["import", dir, "--dry-run"]);
@@ -72,7 +72,7 @@ test("settings that need trust are listed with the way to accept them, in words 
   expect(wrong.err).toContain(name);
 });
 
-test("a directory that is none, or holds nothing, is said in words", async () => {
+test("a missing or empty directory gets a clear error", async () => {
   const { home } = await makeHome();
   const empty = await run(home, ["import", temporaryFolder()]);
   expect(empty.code).toBe(1);

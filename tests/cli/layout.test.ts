@@ -13,7 +13,7 @@ test("columns are aligned under their names, and an empty one is left out", () =
   ]);
 });
 
-test("a cell can not break its line, and a long one is cut between characters", () => {
+test("a cell stays on its line, and a long one is cut between characters", () => {
   const [, row] = table(["TEXT"], [[`a\nb${"😀".repeat(200)}`]]);
   expect(row?.startsWith("a\\nb😀")).toBe(true);
   expect(row?.endsWith("😀…")).toBe(true);
@@ -35,13 +35,13 @@ test.each([
   expect(age(1_000_000_000_000 - pastMs, 1_000_000_000_000)).toBe(words);
 });
 
-test("text is broken between words, and nothing of it is lost", () => {
+test("text is wrapped between words, without loss", () => {
   const text = "it would need tools.sessions.visibility and more";
   expect(wrap(text, 20)).toEqual(["it would need", "tools.sessions.visibility", "and more"]);
   expect(wrap("", 20)).toEqual([""]);
 });
 
-test("one thing is said in the singular", () => {
+test("count uses the singular for 1", () => {
   expect([count(0, "agent"), count(1, "agent"), count(2, "agent")]).toEqual([
     "0 agents",
     "1 agent",

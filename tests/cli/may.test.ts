@@ -6,7 +6,7 @@ import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
 const RESEARCH = "agent:research:main";
 
-test("may says what one session may do to another, by which rule, and what would change it", async () => {
+test("may reports each access of one session to another, its rule, and the settings that would change it", async () => {
   const { home } = await makeHome({ tools: { sessions: { visibility: "tree" } } });
   await startGateway(home);
   const asked = await run(home, ["may", "main", RESEARCH]);
@@ -20,7 +20,7 @@ test("may says what one session may do to another, by which rule, and what would
   expect(own.out).toBe("agent:main:main -> agent:main:main\nread    yes  it is its own session\n");
 });
 
-test("may tells of sessions that are not there, and with --json all of it", async () => {
+test("may explains access to a missing session, and with --json prints the whole answer", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   const { out } = await run(home, ["may", "main", "agent::nobody"]);

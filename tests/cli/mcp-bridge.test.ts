@@ -10,7 +10,7 @@ import { fail } from "../../src/core/errors.ts";
 import { cleanup } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 
-test("a gateway that is away for long is asked again and again, and nothing is kept of the times before", async () => {
+test("the bridge retries an absent gateway for long without growing in memory", async () => {
   const world = fakeWorld();
   const server = createServer((request, response) => {
     response.writeHead(request.method === "POST" ? 202 : 503).end();

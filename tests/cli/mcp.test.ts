@@ -134,7 +134,7 @@ const HELLO = {
   clientInfo: { name: "by hand", version: "1" },
 };
 
-test("lines that are no messages are answered, and what comes after them too; nothing else is on standard output", async () => {
+test("invalid lines get an error, later messages are answered, and standard output has nothing else", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   const input = [
@@ -159,7 +159,7 @@ test("lines that are no messages are answered, and what comes after them too; no
   expect(answers.find(({ id }) => id === 3)).toMatchObject({ error: { code: -32601 } });
 });
 
-test("a gateway that goes away is told to the client in words; once it is back, the same command goes on", async () => {
+test("the client gets an error while the gateway is down, and the same command works when it is back", async () => {
   const { home } = await makeHome();
   const first = await startGateway(home);
   const started = call(home, ["mcp", "--handle", "steady"]);
@@ -177,7 +177,7 @@ test("a gateway that goes away is told to the client in words; once it is back, 
   expect(await started.code).toBe(0);
 });
 
-test("a wrong token, and a gateway that is named but not there, are told; standard output stays clean", async () => {
+test("a wrong token and an unreachable --url are reported; standard output stays empty", async () => {
   const { home, port } = await makeHome();
   await startGateway(home);
   const input = line({ id: 1, method: "initialize", params: HELLO });

@@ -89,7 +89,7 @@ test('an agent with runtime.type "subagent" runs on the built-in runtime', async
   expect(out).toBe("hello\n");
 });
 
-test("link: a program on the port that is no gateway is named, and never gets the token", async () => {
+test("link: reports another program on the port, which never gets the token", async () => {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(JSON.stringify([request.url, request.headers]));
@@ -107,7 +107,7 @@ test("link: a program on the port that is no gateway is named, and never gets th
   expect(asked.join()).not.toContain(TOKEN);
 });
 
-test("link: a gateway of another store on the port is named; without one the link comes with a note", async () => {
+test("link: reports a gateway of another store on the port; if none is running, prints the link and a note", async () => {
   const { home: other, port } = await makeHome();
   const theirs = await startGateway(other);
   const home = homeWith({ gateway: { port, auth: { token: TOKEN } } });

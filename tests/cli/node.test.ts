@@ -45,7 +45,7 @@ function node(
 
 const codeOf = (one: Call): string => /parley node approve (\S{9})/.exec(one.err())?.[1] ?? "";
 
-test("a machine asks, is let in, is listed, asked, renamed and taken away", async () => {
+test("a node is paired, listed, invoked, renamed and unpaired", async () => {
   const { home, url } = await gatewayHome();
   await startGateway(home);
   expect((await run(home, ["node"])).out).toContain("No nodes are paired");
@@ -77,7 +77,7 @@ test("a machine asks, is let in, is listed, asked, renamed and taken away", asyn
   );
 });
 
-test("a rejected device may ask again; a code that is none is told so; a node comes back after a restart", async () => {
+test("a rejected device may request again; a settled code is refused; a node reconnects after a restart", async () => {
   const { home, url } = await gatewayHome();
   const first = await startGateway(home);
   const one = node(url);
@@ -100,7 +100,7 @@ test("a rejected device may ask again; a code that is none is told so; a node co
   await one.said(/Parley: hello \\u\{202e\} there/);
 });
 
-test("two programs with one key: the first hears that it was replaced, and ends", async () => {
+test("of two programs with one key, the first exits and reports that it was replaced", async () => {
   const { home, url } = await gatewayHome();
   await startGateway(home);
   const one = node(url);
@@ -114,7 +114,7 @@ test("two programs with one key: the first hears that it was replaced, and ends"
   expect(one.err()).toContain("--key FILE");
 });
 
-test("what waiting does not mend ends the program, in words; what it mends is waited for", async () => {
+test("a node exits on errors that a retry cannot fix, and retries the others", async () => {
   const { home, url } = await gatewayHome();
   const early = node(url);
   await early.said(/no gateway at .*Retrying/);
@@ -145,7 +145,7 @@ test("what waiting does not mend ends the program, in words; what it mends is wa
   expect(usage).toMatchObject({ code: 2, err: expect.stringContaining("must be JSON") });
 });
 
-test("NI1, NI2: the key is made once, for its owner alone; a file that is not that is refused and left alone", async () => {
+test("NI1, NI2: the key is created once, readable only by its owner; an invalid file is refused and left unchanged", async () => {
   const folder = temporaryFolder();
   const file = join(folder, "new", "node.json");
   const [made, known] = [await nodeIdentity(file), await nodeIdentity(file)];
@@ -199,7 +199,7 @@ const wanted = (params: unknown, more: Partial<Wanted> = {}): Wanted => ({
   ...more,
 });
 
-test("NX1: what makes no sense, leaves the folder or can't be started is refused in words", async () => {
+test("NX1: invalid params, folders outside the allowed one and missing programs are refused with a reason", async () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, "in"));
   symlinkSync("/", join(folder, "out"));
@@ -229,7 +229,7 @@ test("NX1: what makes no sense, leaves the folder or can't be started is refused
   }
 });
 
-test("NX1: output is bounded, the environment bare, and a program that is let go ends", async () => {
+test("NX1: output is bounded, the environment is minimal, and a cancelled program exits", async () => {
   const folder = temporaryFolder();
   const { exec } = nodeCommands(machine(folder));
   const loud = await exec?.(
@@ -256,7 +256,7 @@ test("NX1: output is bounded, the environment bare, and a program that is let go
   expect((await Promise.all(nine)).filter((end) => end?.ok === true)).toHaveLength(8);
 });
 
-test("without a list there is no exec; a notice is a line where no desktop is, or where it shows none", async () => {
+test("without --allow-exec there is no exec; without a desktop, a notice is printed in the terminal", async () => {
   const one = machine(temporaryFolder(), { allowExec: [] });
   const commands = nodeCommands(one);
   expect(Object.keys(commands)).toEqual(["notify"]);

@@ -63,7 +63,7 @@ test.each(MISUSED)("%j is wrong usage", async (argv, words) => {
   expect(err).toMatch(words);
 });
 
-test("a command is answered in place of the agent, with send and in a chat", async () => {
+test("the gateway answers a command itself, with send and in a chat", async () => {
   const home = await house();
   const told = await run(home, ["send", "--session", "main", "--wait", "20", "/think high"]);
   expect(told).toEqual({

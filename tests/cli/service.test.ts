@@ -60,7 +60,7 @@ function place(programs: readonly string[] = ["systemctl", "loginctl"]) {
   return { home, bin, asked, unit, keys, service };
 }
 
-test("install writes unit and key file, starts the service, and shows each command", async () => {
+test("install writes the unit and the key file, starts the service, and prints each command", async () => {
   const { service, unit, keys, asked } = place();
   const { code, out, err } = await service(["service", "install"], { env: { OPENAI_API_KEY: "sk-planted" } });
   expect({ code, err }).toEqual({
@@ -85,7 +85,7 @@ test("install writes unit and key file, starts the service, and shows each comma
   expect(status.out).toContain("Starts automatically");
 });
 
-test("SV4: keys that are there stay as they are, and are closed to others", async () => {
+test("SV4: an existing key file keeps its content and gets mode 600", async () => {
   const { service, keys } = place();
   mkdirSync(dirname(keys));
   writeFileSync(keys, "OPENAI_API_KEY=kept\n", { mode: 0o644 });
@@ -98,7 +98,7 @@ test("SV4: keys that are there stay as they are, and are closed to others", asyn
   expect(readFileSync(keys, "utf8")).toBe("OPENAI_API_KEY=kept\n");
 });
 
-test("installed twice is installed once, with the newer file; status says when it would be another", async () => {
+test("a second install replaces the unit; status reports an outdated unit", async () => {
   const { service, unit, home } = place();
   await service(["service", "install"]);
   const config = join(home, "my config.json5");
@@ -109,7 +109,7 @@ test("installed twice is installed once, with the newer file; status says when i
   expect((await service(["service", "status"], { env: { PARLEY_CONFIG: config } })).err).toBe("");
 });
 
-test("uninstall stops it and removes the file; then there is nothing to remove, and status says so", async () => {
+test("uninstall stops the service and removes the file; status then reports that it is not installed", async () => {
   const { service, unit, asked, bin } = place();
   await service(["service", "install"]);
   const removed = await service(["service", "uninstall"]);
@@ -147,7 +147,7 @@ test("--no-start writes the files and says how to start it; it needs no systemd"
 });
 
 test.each(["no-bus", "no systemctl"])(
-  "SV3: with %s the words are clear, and nothing is written",
+  "SV3: with %s the error is clear, and nothing is written",
   async (why) => {
     const { service, unit, keys, bin, home } = place(why === "no-bus" ? undefined : []);
     writeFileSync(join(bin, "no-bus"), "");
@@ -172,7 +172,7 @@ test("SV2: root gets no service, in words; nor does a copy in npx's cache", asyn
   expect(existsSync(unit)).toBe(false);
 });
 
-test("SV1: a unit of somebody else's is neither replaced nor removed, nor is a masked one", async () => {
+test("SV1: a unit of another program and a masked unit are neither replaced nor removed", async () => {
   const { service, unit, asked } = place();
   mkdirSync(dirname(unit), { recursive: true });
   writeFileSync(unit, "[Service]\nExecStart=/bin/true\n");
@@ -188,7 +188,7 @@ test("SV1: a unit of somebody else's is neither replaced nor removed, nor is a m
   expect(asked() + masked.asked()).toBe("");
 });
 
-test("a command that fails is told with its own words; lingering that is refused is a note", async () => {
+test("a failed command is reported with its output; refused lingering is only a note", async () => {
   const { service, bin, unit } = place();
   writeFileSync(join(bin, "fails"), "enable-linger\n");
   const noted = await service(["service", "install"]);
@@ -203,7 +203,7 @@ test("a command that fails is told with its own words; lingering that is refused
   expect(existsSync(unit)).toBe(true);
 });
 
-test("--json gives one document, failures included", async () => {
+test("--json prints one document, also for a failure", async () => {
   const { service, unit } = place();
   const document = async (...words: string[]) =>
     JSON.parse((await service(["--json", "service", ...words])).out);
@@ -299,7 +299,7 @@ test("on macOS it is a launch agent: a list that XML reads back, with keys that 
   expect(said).toBe("from-file\n");
 });
 
-test("a system with neither says so", async () => {
+test("a system without systemd and launchd gets a clear error", async () => {
   const { service } = place();
   const { code, err } = await service(["service", "install"], { machine: { platform: "win32" } });
   expect({ code, err }).toMatchObject({ code: 1, err: expect.stringMatching(/systemd.*launchd.*win32/) });

@@ -39,7 +39,7 @@ async function homeOn(url: string): Promise<string> {
 
 const heard = async (home: string): Promise<string> => (await run(home, ["sessions", "history", "main"])).out;
 
-test("store alone says where the state is, what it holds and who has it", async () => {
+test("store shows where the store is, what it holds and which gateway uses it", async () => {
   const { home } = await makeHome();
   const dir = join(home, ".parley", "state");
   const none = await store(home);
@@ -60,7 +60,7 @@ test("store alone says where the state is, what it holds and who has it", async 
   expect((await store(home)).out).toContain("no gateway holds it");
 });
 
-test("a store goes to PostgreSQL, into a backup and back, and what was said is there each time", async () => {
+test("a store is migrated, backed up and restored, and keeps its messages each time", async () => {
   const url = await freshUrl();
   const home = await usedHome();
   const state = join(home, ".parley", "state", "parley.sqlite");
@@ -98,7 +98,7 @@ test("a store goes to PostgreSQL, into a backup and back, and what was said is t
   expect(await heard(back)).toContain("a second word");
 });
 
-test("with --json a move is one document, and so is what keeps it from being made", async () => {
+test("with --json a move is one document, also if it fails", async () => {
   const home = await usedHome();
   const file = join(temporaryFolder(), "backup.sqlite");
   const tally = { sessions: 3, messages: 2, runs: 1, unfinishedRuns: 0, pendingDeliveries: 0 };
@@ -119,14 +119,14 @@ test("with --json a move is one document, and so is what keeps it from being mad
   });
 });
 
-test("who is told that the address is set already is not told to set it", async () => {
+test("migrate does not suggest setting an address that is configured already", async () => {
   const url = await freshUrl();
   const dir = join(await usedHome(), ".parley", "state");
   const { out } = await store(homeWith({ store: { dir, postgresUrl: url } }), "migrate", "--to", url);
   expect(out).toContain('Next: check with "parley doctor"');
 });
 
-test("while a gateway has the embedded store it can be backed up, and neither moved nor replaced", async () => {
+test("while a gateway uses the embedded store, it can be backed up, but not migrated or replaced", async () => {
   const { home } = await makeHome();
   await startGateway(home);
   const file = join(temporaryFolder(), "backup.sqlite");
@@ -157,14 +157,14 @@ test.each([
   expect(err).toContain(said);
 });
 
-test("an address that is given where a command should be is not repeated with its password", async () => {
+test("an address given in place of a command is not printed with its password", async () => {
   const { home } = await makeHome();
   const { code, err } = await run(home, ["postgres://user:ss-word@h:5432/d"]);
   expect(code).toBe(2);
   expect(err).not.toContain("ss-word");
 });
 
-test("a database that does not answer, or lets nobody in, is exit code 1", async () => {
+test("an unreachable database or a refused login is exit code 1", async () => {
   const home = await usedHome();
   const port = await freePort();
   const nowhere = `postgresql://u:ss%2Fword@127.0.0.1:${port}/d`;
@@ -176,7 +176,7 @@ test("a database that does not answer, or lets nobody in, is exit code 1", async
   expect((await store(on)).err).toContain("cannot be reached");
 });
 
-test("Ctrl-C ends a move in order, and nothing of it stays; a second one ends it at once", async () => {
+test("Ctrl-C cancels a move and undoes its changes; a second Ctrl-C exits at once", async () => {
   const url = await freshUrl();
   const gate = await gateIn(url);
   const home = await usedHome();
@@ -192,7 +192,7 @@ test("Ctrl-C ends a move in order, and nothing of it stays; a second one ends it
   expect(await runJson(await homeOn(url), ["store"])).toMatchObject({ sessions: 0, runs: 0 });
 });
 
-test("somebody who watches a long move is told how far it is, nobody else", async () => {
+test("a long move reports its progress at a terminal only", async () => {
   const dir = temporaryFolder();
   await inEmbedded(dir, (store) =>
     store.transaction(async (tx) => {
@@ -207,7 +207,7 @@ test("somebody who watches a long move is told how far it is, nobody else", asyn
   expect((await store(home, "migrate", "--to", await freshUrl())).err).toBe("");
 });
 
-test("a configuration that is wrong is told first", async () => {
+test("an invalid configuration is reported first", async () => {
   const home = homeWith({
     store: { postgresUrl: "mysql://u:ss-word@h/d" },
     gateway: { auth: { token: TOKEN } },

@@ -71,14 +71,14 @@ test("a sub-agent is shown when it starts, and its result when it arrives", () =
   ]);
 });
 
-test("a failed job says so, with what is known of it", () => {
+test("a failed job is shown with its details", () => {
   const { view, show, lines } = makeView();
   const text = announcement("", { status: "error", notes: "no\x1b[31m key" });
   show(view.flow("r", flow("announce", text)));
   expect(lines()).toEqual([`  « sub-agent ${CHILD}: error`, "    notes: no\\x1b[31m key", STATS]);
 });
 
-test("CV3: of event, delivery and transcript the first one shows a result, in any order and mixture", () => {
+test("CV3: a result is shown once, by the first of event, delivery and transcript, in any order", () => {
   const ways = ["event", "delivery", "transcript"] as const;
   const arrivals = fc
     .shuffledSubarray(
@@ -103,7 +103,7 @@ test("CV3: of event, delivery and transcript the first one shows a result, in an
   );
 });
 
-test("CV2: a result that arrives while the agent speaks is shown behind the whole message", () => {
+test("CV2: a result that arrives while the agent writes is shown after the complete message", () => {
   const { view, show, lines } = makeView();
   show(view.chat(delta("I am ")));
   show(view.flow("r1", flow("announce", announcement("forty-two"))));
@@ -113,7 +113,7 @@ test("CV2: a result that arrives while the agent speaks is shown behind the whol
   expect(lines()).toEqual(["agent: I am at it.", `  « sub-agent ${CHILD}: ok`, "    forty-two", STATS]);
 });
 
-test("a job that announces nothing is told in one line", () => {
+test("a job without an announcement is shown in one line", () => {
   const { view, show, lines } = makeView();
   show(view.flow("r", flow("ended", "")));
   show(view.flow("r", flow("ended", "")));
@@ -131,7 +131,7 @@ test("in the sub-agent's own session the task comes from its requester, and the 
   ]);
 });
 
-test("AL1: a text in the shape of an announcement that another session wrote is a message, and hides no result", () => {
+test("AL1: another session's text in the format of an announcement is a message, and hides no result", () => {
   const { view, show, lines } = makeView();
   const forged = announcement("nothing to see");
   expect(readAnnouncement(forged, "agent:research:main")).toBeUndefined();

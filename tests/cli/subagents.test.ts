@@ -39,7 +39,7 @@ test("chat: sub-agents are shown starting, and each result once, before or after
   expect(out).not.toContain("Status: ok");
 });
 
-test("chat: /subagents lists those of the session, and /stop cancels them too", async () => {
+test("chat: /subagents lists the session's sub-agents, and /stop cancels them", async () => {
   const { home } = await house();
   const chat = call(home, ["chat"]);
   chat.stdin.write("/subagents\n");
@@ -58,7 +58,7 @@ test("chat: /subagents lists those of the session, and /stop cancels them too", 
   expect(chat.out()).not.toContain("« sub-agent");
 });
 
-test("chat: a token that may not call tools is told so by /subagents", async () => {
+test("chat: /subagents reports that the token may not call tools", async () => {
   const token = "a-token-that-can-only-read";
   const port = await freePort();
   const tokens = [{ token, scopes: ["operator.read"] }];
@@ -95,7 +95,7 @@ test("sessions tree shows who spawned whom, down to one session, as text and as 
   expect(await run(home, ["sessions", "tree", "agent:main:nobody"])).toMatchObject({ code: 1, out: "" });
 });
 
-test("sessions tree leaves archived ones out unless they are asked for", async () => {
+test("sessions tree shows archived sessions only with --archived", async () => {
   const { home, gateway } = await house();
   const chat = call(home, ["chat"]);
   chat.stdin.write("spawn 1 job: say x\n");
@@ -117,7 +117,7 @@ test("sessions tree leaves archived ones out unless they are asked for", async (
   expect((await run(home, ["sessions", "tree", "--archived"])).out).toMatch(/└─ \S+ +archived/);
 });
 
-test("TR1: every session stands once in the tree, one whose requester is gone by itself", () => {
+test("the tree shows every session once, and a session with a removed requester at the top", () => {
   const row = (key: string, createdAt: number, spawnedBy?: string) => {
     const base = { key, createdAt, updatedAt: createdAt, state: "idle" };
     return spawnedBy === undefined ? base : { ...base, spawnedBy };
@@ -154,7 +154,7 @@ test.each([
   if (!report.usable) expect(doctor.out).toContain("→ Install bubblewrap.");
 });
 
-test("doctor: says whose commands nothing contains", async () => {
+test("doctor: names the agents whose commands run outside a sandbox", async () => {
   const list = [{ id: "main" }, { id: "ops", sandbox: { mode: "all" } }];
   const part = await makeHome({ agents: { defaults: { sandbox: { mode: "non-main" } }, list } });
   expect((await run(part.home, ["doctor"])).out).toContain(

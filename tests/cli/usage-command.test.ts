@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { makeHome, run, runJson, startGateway } from "./kit.ts";
 
-test("what was consumed is shown for each agent, and what is left of a daily budget", async () => {
+test("usage shows tokens and cost of each agent, and its daily budget", async () => {
   // Room for some runs: before each call the most that it can use is reserved.
   const budget = { dailyTokens: 6_000 };
   const list = [
@@ -37,7 +37,7 @@ test("what was consumed is shown for each agent, and what is left of a daily bud
   });
 });
 
-test("wrong usage is told", async () => {
+test("wrong usage is reported", async () => {
   const { home } = await makeHome();
   expect(await run(home, ["usage", "--by", "colour"])).toMatchObject({ code: 2 });
   expect(await run(home, ["usage", "--days", "0"])).toMatchObject({ code: 2 });

@@ -29,7 +29,7 @@ test.each([
   expect(err).toContain(words);
 });
 
-test("help is no mistake", async () => {
+test("help exits with code 0", async () => {
   for (const argv of [["--help"], ["help"], ["help", "send"], ["sessions", "--help"], ["send", "-h"]]) {
     const { code, out } = await run(temporaryFolder(), argv);
     expect(code).toBe(0);
@@ -37,7 +37,7 @@ test("help is no mistake", async () => {
   }
 });
 
-test("wrong usage with --json is one JSON document, wherever the option stands", async () => {
+test("wrong usage with --json is one JSON document, at any position of the option", async () => {
   for (const argv of [
     ["--json", "foo"],
     ["send", "x", "--json"],
@@ -48,7 +48,7 @@ test("wrong usage with --json is one JSON document, wherever the option stands",
   }
 });
 
-test("without a gateway the exit code is 3, and how to start one is said", async () => {
+test("without a gateway the exit code is 3, and the error says how to start one", async () => {
   const { home } = await makeHome();
   for (const argv of [
     ["agents"],
@@ -72,7 +72,7 @@ test("with --url and --token the configuration is not even read", async () => {
   expect(err).toContain(`ws://127.0.0.1:${port} `);
 });
 
-test("a wrong configuration is told as such", async () => {
+test("an invalid configuration is reported", async () => {
   const { home } = await makeHome({ gatewayy: {} });
   const { code, err } = await run(home, ["agents"]);
   expect(code).toBe(1);
@@ -93,7 +93,7 @@ test.each(["", "ftp://host", "ws://", "::::"])("--url %j is refused with an exam
   expect(socketUrl(text)).toMatchObject({ ok: false, error: expect.stringContaining("ws://127.0.0.1:7275") });
 });
 
-test("a gateway that listens everywhere is called on loopback", () => {
+test("the address of a gateway that listens everywhere is loopback", () => {
   expect(["0.0.0.0", "::", "::1", "10.0.0.1"].map(reachableHost)).toEqual([
     "127.0.0.1",
     "[::1]",
@@ -102,7 +102,7 @@ test("a gateway that listens everywhere is called on loopback", () => {
   ]);
 });
 
-test("RN2: an address that can't be meant is wrong usage of every command", async () => {
+test("RN2: an invalid address is wrong usage of every command", async () => {
   for (const command of [["agents"], ["mcp"], ["link"], ["doctor"]]) {
     const { code, out, err } = await run(temporaryFolder(), ["--url", "ftp://host", ...command]);
     expect({ command, code, out }).toEqual({ command, code: 2, out: "" });

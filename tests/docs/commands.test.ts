@@ -91,7 +91,7 @@ async function play(path: string, scene: Scene, ground: Ground, step: Step): Pro
 }
 
 test.each(PAGES)(
-  "the commands of %s do what is said of them",
+  "the commands of %s run as the document says",
   async (path) => {
     const page = readPage(readDocument(path));
     expect(page.stray.map((line) => `${path}:${line} an output that belongs to no command`)).toEqual([]);
@@ -108,6 +108,6 @@ test.each(PAGES)(
   PAGE_MAX_MS,
 );
 
-test("every entry of the list of what is not run is needed", () => {
+test("every entry of the list of skipped commands is needed", () => {
   expect(LEFT_OUT.filter((entry) => !usedEntries.has(entry)).map(({ command }) => command)).toEqual([]);
 });

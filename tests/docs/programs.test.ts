@@ -166,7 +166,7 @@ const BLOCKS = PAGES.filter((path) => !path.startsWith("docs/reference/")).flatM
     .map(({ language, text, line }) => ({ where: `${path}:${line}`, kind: `${path} ${language}`, text })),
 );
 
-test.each(BLOCKS)("the program at $where does what is said of it", async ({ kind, text }) => {
+test.each(BLOCKS)("the program at $where runs as the document says", async ({ kind, text }) => {
   expect(PROGRAMS[kind] === undefined ? `nobody tries "${kind}"` : "").toBe("");
   await PROGRAMS[kind]?.(text);
 });
@@ -176,7 +176,7 @@ test("every way of trying a program is needed", () => {
   expect(Object.keys(PROGRAMS).filter((kind) => !kinds.has(kind))).toEqual([]);
 });
 
-test("every command that a sentence names is one, with these options", async () => {
+test("every command named in a sentence exists, with these options", async () => {
   const problems: string[] = [];
   const where = home();
   for (const path of PAGES)
@@ -190,7 +190,7 @@ test("every command that a sentence names is one, with these options", async () 
   expect(problems).toEqual([]);
 });
 
-test("the reader of commands can say no", async () => {
+test("a wrong command or option is detected", async () => {
   expect(await usageProblem(home(), ["sessions", "histroy"])).toContain("histroy");
   expect(await usageProblem(home(), ["send", "--sesion", "main"])).toContain("--sesion");
   expect(await usageProblem(home(), ["frobnicate"])).toContain("frobnicate");

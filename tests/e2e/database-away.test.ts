@@ -54,7 +54,7 @@ test("damage: a gateway waits for its database, says so, and starts once it is t
   await server.stop();
 }, 60_000);
 
-test("damage: SIGTERM ends the wait for the database", async () => {
+test("damage: SIGTERM stops the wait for the database", async () => {
   const { child, exited } = await waiting();
   child.kill("SIGTERM");
   expect(await exited).toEqual([0, null]);

@@ -57,7 +57,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   );
 }
 
-test("a machine is paired, does what its own list lets it do, and nothing once it is taken away", async () => {
+test("a paired node runs the programs of its list, and nothing after it is unpaired", async () => {
   const tokens = [{ token: NODE_TOKEN, role: "node" }];
   const gateway = await startProcess({
     home: homeWith({ gateway: { port: 0, auth: { token: "a-token-that-is-for-tests", tokens } } }),
@@ -135,7 +135,7 @@ function aliveIn(pid: number): boolean {
   }
 }
 
-test("a node comes back to a gateway that was killed, and what it was at is done once", async () => {
+test("a node reconnects to a killed gateway, and its command runs once", async () => {
   const tokens = [{ token: NODE_TOKEN, role: "node" }];
   const port = await freePort();
   const config = { gateway: { port, auth: { token: "a-token-that-is-for-tests", tokens } } };

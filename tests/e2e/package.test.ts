@@ -202,7 +202,7 @@ function sizeOf(folder: string): number {
   return files.reduce((sum, file) => sum + (statSync(file).isFile() ? statSync(file).size : 0), 0);
 }
 
-test("the package is small, and holds nothing that only its makers need", () => {
+test("the package is small, and contains no development files", () => {
   const folder = join(app, "node_modules/parley-gateway");
   expect(sizeOf(folder)).toBeLessThan(PACKED_MAX_BYTES);
   expect(
@@ -228,7 +228,7 @@ test("its command does what the README's first minutes show: a gateway, messages
   expect(await parley("demo")).toContain("All 7 steps showed what they promise");
 }, 60_000);
 
-test("the web page is in it, and served", async () => {
+test("the package contains the web page and serves it", async () => {
   const html = await (await fetch(url)).text();
   const script = /src="(\/assets\/[\w.-]+\.js)"/.exec(html)?.[1];
   expect((await fetch(`${url}${script}`)).headers.get("content-type")).toContain("javascript");
@@ -301,7 +301,7 @@ const older = olderNode();
 
 // Only a machine that has a Node 20 besides the one that runs the tests can show what happens on it.
 test.skipIf(older === undefined)(
-  "on Node 20 the client works, and the command says what it needs",
+  "on Node 20 the client works, and the command names the required Node",
   async () => {
     writeFileSync(
       join(app, "old.mjs"),
@@ -335,7 +335,7 @@ const canBecome = spawnSync(becoming, [...becomingArgs, "--version"]).status ===
 
 // Root without setpriv, or with a Node that is root's alone, can't become anybody else.
 test.skipIf(!canBecome)(
-  "as the container starts it: a user who may write nowhere but in a home of its own",
+  "the gateway starts as in the container: as a user who can write only to its home",
   async () => {
     const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
     const words = (name: string): string[] =>
@@ -381,6 +381,6 @@ test.skipIf(!canBecome)(
   },
 );
 
-test("a gateway of the package stops when it is told to", async () => {
+test("a gateway of the package stops on a signal", async () => {
   expect(await stop(gateway, "SIGTERM")).toBe(0);
 });

@@ -8,6 +8,7 @@ import type { Message } from "../../core/message.ts";
 import { retryWords } from "../../core/model-retry.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { AgentEvent, ChatEvent } from "../../gateway/protocol.ts";
+import { pause } from "../../world/pause.ts";
 import type { Cli, Trouble } from "../cli.ts";
 import type { Link } from "../gateway-link.ts";
 import { count } from "../layout.ts";
@@ -21,6 +22,8 @@ import { ChatView, type Op } from "./view.ts";
 const SHOWN_BEFORE = 6;
 const HISTORY_DEFAULT = 20;
 const QUIT_WAIT_MS = 3_000;
+/** A message at the end of the transcript waits this long for the events of its run. */
+const LATE_EVENTS_MS = 250;
 const USAGE_COLUMNS = 13;
 const HELP = [
   "/stop         stop the agent and its sub-agents (or press Ctrl-C while it works)",
@@ -252,7 +255,13 @@ class Conversation {
       if (wasReset) this.#tell("the session was reset");
       if (gap) this.#tell("some messages are not shown here; see /history");
       if (this.#cli.options.json) this.#messages.push(...messages);
-      this.#terminal.show(this.#view.settle(messages));
+      const last = messages.at(-1);
+      const incoming = last?.role === "user" && last.provenance?.kind === "inter_session" ? last : undefined;
+      this.#terminal.show(this.#view.settle(incoming === undefined ? messages : messages.slice(0, -1)));
+      if (incoming === undefined) return;
+      // The events of its run name the reply turn, and may arrive just after the transcript.
+      await pause(this.#cli.parts.world.clock, LATE_EVENTS_MS, undefined, "alive");
+      this.#terminal.show(this.#view.settle([incoming]));
     });
     return this.#reading;
   }

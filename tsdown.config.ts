@@ -1,11 +1,11 @@
-// How the program is built: for the package (`npm pack`), and for a checkout, which runs what was built of
-// just the files that it has (bin/freshness.js), and src as it is otherwise.
-// B1: main and app stand at the top of dist and all else one folder below, as in src: what finds other files
-//     beside it (its workers, package.json, the page, the folder that a sandbox sees) finds them in both.
-// B2: the browser's client is one file and reaches nothing of Node: the build fails on an import that is left.
-// B3: a library that every start needs is built in: read as one file, of which only what is used, it costs a
-//     third of the time and memory of its many files. What one call may need stays where npm put it.
-// B4: who passes the package on passes their licences on: dist/licenses.md has that of each library in it.
+// Builds the program: for the package (`npm pack`), and for a checkout, which runs the build if it was built
+// from exactly the current files (bin/freshness.js), and otherwise src.
+// B1: main and app are at the top of dist and all other files one folder below, as in src, so that relative
+// paths (workers, package.json, the page, the folder that a sandbox shows) work in both.
+// B2: the browser's client is one file without Node: the build fails on a remaining import.
+// B3: a library that every start needs is bundled: one file with only the used parts costs a third of the
+// time and memory of many files. Libraries for single calls stay in node_modules.
+// The package must include the licences of bundled libraries: dist/licenses.md lists them.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const COMMON = {
 
 const BUILT_IN = ["@hono/node-server", "commander", "hono", "json5", "kysely", "pino", "ws", "zod"];
 
-/** The folder of the package that a module is from; undefined for one of ours. */
+/** Returns the package folder of a module. undefined: the module is ours. */
 function packageOf(id: string): string | undefined {
   return /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id.replaceAll("\\", "/"))?.[0];
 }
@@ -33,7 +33,7 @@ function licenseOf(folder: string): string {
   return `## ${name} ${version} (${license})${text}\n`;
 }
 
-/** Writes the licences of what was built in. */
+/** Writes the licences of the bundled libraries. */
 const licenses: Rolldown.Plugin = {
   name: "licenses",
   generateBundle(_options, bundle) {
@@ -57,12 +57,12 @@ export default defineConfig([
     platform: "node",
     target: "node24",
     plugins: [licenses],
-    // Their own dependencies come with them.
+    // Their dependencies are bundled, too.
     deps: { alwaysBundle: BUILT_IN.map((name) => new RegExp(`^${name}(/|$)`)), onlyBundle: false },
-    // V8 keeps the sources of what is loaded: comments would be a megabyte of them.
+    // V8 keeps the sources of loaded modules: comments would need a megabyte.
     outputOptions: { chunkFileNames: "parts/[name].js", comments: { legal: true, annotation: false, jsdoc: false } },
     dts: false,
-    // It is built aside and put in place then (build.js).
+    // It is built elsewhere and then moved into place (build.js).
     clean: false,
   },
   {

@@ -2,15 +2,15 @@ import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Hunts that take minutes: `npm run test:deep`. All others are `npm test`. */
+/** Tests that take minutes: `npm run test:deep`. All others: `npm test`. */
 const DEEP = ["tests/**/*.deep.test.ts"];
 /** A thousand clients need the machine to themselves. */
 const ALONE = ["tests/e2e/load.deep.test.ts"];
 
 /**
- * Minutes of work in files of a few lines. In a clean clone, where no file was ever timed, the largest come first: these
- * would begin last, and all others would be done before them. Not those of tests/e2e: processes that have to say in time
- * that they live had better not meet all of these at once.
+ * Small files with minutes of work. In a new clone, without recorded times, the largest files run first, so
+ * these would run last and alone. Not those of tests/e2e: processes with heartbeats should not compete with
+ * all of these at once.
  */
 const LONG = /\/tests\/(sim|fuzz|contract)\//;
 
@@ -30,7 +30,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     pool: "forks",
     sequence: { sequencer: LongFirst },
-    // Whoever polls waits for what must come: on a busy machine it comes late.
+    // Polling tests wait for events that come late on a busy machine.
     expect: { poll: { timeout: 30_000 } },
     projects: [
       {
@@ -40,9 +40,9 @@ export default defineConfig({
           include: ["tests/**/*.test.ts"],
           exclude: [...configDefaults.exclude, ...DEEP],
           sequence: { groupOrder: 0 },
-          // To start a process and load the program anew for each file takes a third of all processor time.
+          // A new process for each file, loading the program again, would take a third of all processor time.
           isolate: false,
-          // One file more than cores: many wait for processes, browsers and databases.
+          // One more than the cores, because many files wait for processes, browsers and databases.
           maxWorkers: availableParallelism() + 1,
         },
       },

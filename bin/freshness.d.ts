@@ -1,8 +1,8 @@
-/** What the program would be made of now: each file with its size and its time. */
+/** Returns the current sources of the program: each file with its size and time. */
 export function madeOf(root: string): Record<string, string>;
-/** Notes what the program that is in dist now was made of. */
+/** Records the sources of the program that is now in dist. */
 export function noteMadeOf(root: string, files: Record<string, string>): void;
-/** What is in dist is about to be something else. */
+/** Removes the record, because the contents of dist are about to change. */
 export function forgetMadeOf(root: string): void;
-/** True: what is in dist was made of exactly the files that are there now. */
+/** Returns true if the build in dist was made of exactly the current files. */
 export function isFresh(root: string): boolean;

@@ -1,22 +1,22 @@
-// Owns whether what was built in dist is what src says: a checkout may then run it, and starts in half the
-// time. Only a checkout asks (bin/parley.js), and the build writes it down (build.js).
-// FR1: of one file that was changed, or is gone, since the build began, all that was built is stale. A new
-//      file is used by none that was not changed.
+// Checks whether the build in dist matches src: then a checkout runs the build, which starts in half the
+// time. Used by checkouts only (bin/parley.js); the build records its sources (build.js).
+// FR1: the whole build is stale if one file was changed or removed since the build began. A new file matters
+// only if a changed file uses it.
 
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const NOTE = "dist/made-of.json";
-/** The libraries that are built in come from there; npm writes the second at every change. */
+/** Libraries in the build come from these; npm rewrites the second on every change. */
 const MADE_OF = ["package.json", "package-lock.json", "tsdown.config.ts", "node_modules/.package-lock.json"];
 
 function stateOf(path) {
-  // Not every installer writes all of these: one that is not there is as good a state as another.
+  // Some installers do not write all of these: a missing file is a valid state.
   const found = statSync(path, { throwIfNoEntry: false });
   return found === undefined ? "none" : `${found.size} ${found.mtimeMs}`;
 }
 
-/** What the program would be made of now: each file with its size and its time. */
+/** Returns the current sources of the program: each file with its size and time. */
 export function madeOf(root) {
   const sources = readdirSync(join(root, "src"), { recursive: true })
     .filter((name) => name.endsWith(".ts"))
@@ -24,17 +24,17 @@ export function madeOf(root) {
   return Object.fromEntries([...MADE_OF, ...sources].map((name) => [name, stateOf(join(root, name))]));
 }
 
-/** Notes what the program that is in dist now was made of. */
+/** Records the sources of the program that is now in dist. */
 export function noteMadeOf(root, files) {
   writeFileSync(join(root, NOTE), JSON.stringify(files));
 }
 
-/** What is in dist is about to be something else. */
+/** Removes the record, because the contents of dist are about to change. */
 export function forgetMadeOf(root) {
   rmSync(join(root, NOTE), { force: true });
 }
 
-/** True: what is in dist was made of exactly the files that are there now. */
+/** Returns true if the build in dist was made of exactly the current files. */
 export function isFresh(root) {
   try {
     const files = JSON.parse(readFileSync(join(root, NOTE), "utf8"));

@@ -2,9 +2,9 @@
 
 type Environment = Record<string, string | undefined>;
 
-/** The flags for `args` of the command line that are not set otherwise in `given`, flags of this Node. */
+/** Returns the flags for a command line that are not already in `given`, the flags of this Node. */
 export function heapFlags(args: readonly string[], given: readonly string[]): string[];
-/** `env` with the settings of the C library, unless somebody has set one of them. */
+/** Returns `env` with the settings of the C library, except those that are already set. */
 export function withHeapEnv<T extends Environment>(env: T): T & Environment;
-/** Takes out of `env` what was added to it, so that no program that is started from here inherits it. */
+/** Removes the added variables from `env`, so that child processes do not inherit them. */
 export function dropHeapEnv(env: Environment): void;

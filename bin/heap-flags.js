@@ -1,23 +1,23 @@
-// Keeps a gateway's process small: flags of Node, and settings of the C library. Plain JavaScript that any
-// Node from 18 on can read: the launcher imports it before it knows which Node this is.
+// Keeps a gateway's memory small by flags of Node and settings of the C library. Plain JavaScript for Node 18
+// and later: the launcher imports it before it checks the version.
 
 /**
- * By flag: MB of space for young objects (the runtime would take up to 128, and a busy gateway is no faster
- * for that), and percent that the heap may grow between two collections.
+ * By flag: MB for young objects (the default of up to 128 does not make a busy gateway faster), and
+ * percentage by which the heap may grow between two collections.
  */
 const FLAGS = { "--max-semi-space-size": 8, "--heap-growing-percent": 20 };
-/** One pool of memory in place of one for each thread, and free memory goes back to the system. */
+/** One memory arena instead of one for each thread; free memory is returned to the system. */
 const ENVIRONMENT = {
   MALLOC_ARENA_MAX: "1",
   MALLOC_TRIM_THRESHOLD_: "131072",
   MALLOC_MMAP_THRESHOLD_: "131072",
 };
-/** Names the variables that were added, since they are meant for this process alone. */
+/** Lists the variables that were added for this process only. */
 const ADDED = "PARLEY_ADDED_ENV";
 /** Commands that run for days. */
 const SERVERS = ["gateway", "demo"];
 
-/** The flags for `args` of the command line that are not set otherwise in `given`, the flags of this Node. */
+/** Returns the flags for a command line that are not already in `given`, the flags of this Node. */
 export function heapFlags(args, given) {
   if (args.length > 0 && !args.some((arg) => SERVERS.includes(arg))) return [];
   return Object.entries(FLAGS)
@@ -25,14 +25,14 @@ export function heapFlags(args, given) {
     .map(([flag, value]) => `${flag}=${value}`);
 }
 
-/** `env` with these settings, unless somebody has set one of them. */
+/** Returns `env` with these settings, except those that are already set. */
 export function withHeapEnv(env) {
   const names = Object.keys(ENVIRONMENT);
   if (names.some((name) => env[name] !== undefined)) return env;
   return { ...env, ...ENVIRONMENT, [ADDED]: names.join(",") };
 }
 
-/** Takes out of `env` what was added to it, so that no program that is started from here inherits it. */
+/** Removes the added variables from `env`, so that child processes do not inherit them. */
 export function dropHeapEnv(env) {
   for (const name of env[ADDED]?.split(",") ?? []) delete env[name];
   delete env[ADDED];

@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// Starts Parley: from src in a checkout, from dist in a package. Plain JavaScript that any Node from 18 on
-// can read, because its first task is to find out whether this one is new enough.
-// L1: on an older Node it starts the one that npm put into node_modules (`npm ci` in a checkout,
-//     `npm install node@24` beside the package), and is then invisible: same streams, same signals, same exit
-//     code; and when it is killed, so is what it started.
-// L2: a checkout runs what was built of it only while that was built of exactly the files that it has now.
-// L3: a gateway runs with a smaller heap than the runtime would take. The runtime reads these flags at its
-//     start only, so the process replaces itself by one that has them, where the system can.
+// Starts Parley: from src in a checkout, from dist in a package. Plain JavaScript for Node 18 and later,
+// because it first checks whether this Node is new enough.
+// L1: on an older Node it starts the one that npm installed in node_modules (`npm ci` in a checkout, `npm
+// install node@24` next to the package), with the same streams, signals and exit code. If the launcher is
+// killed, that process exits, too.
+// L2: a checkout runs its build only if it was built from exactly the current files.
+// L3: a gateway runs with a smaller heap than the default. Node reads these flags only at its start, so the
+// process replaces itself by one with flags, if the system can.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -26,12 +26,12 @@ async function run() {
   if (process.env[LAUNCHED] !== undefined) dieWithLauncher();
   else replaceWithSmallHeap();
   dropHeapEnv(process.env);
-  // Whoever reads our output may leave early, like head does.
+  // A reader like `head` may close our output early.
   process.stdout.once("error", (error) => {
     if (error.code !== "EPIPE") throw error;
     process.exit();
   });
-  // Compiled code is kept between starts, so the next one takes a third of the time.
+  // Keeps compiled code between starts: the next start takes a third of the time.
   nodeModule.enableCompileCache?.();
   const isBuilt = !existsSync(pathOf("../src/main.ts")) || (await isFreshlyBuilt());
   const { main } = isBuilt ? await import("../dist/main.js") : await import("../src/main.ts");
@@ -53,20 +53,20 @@ function replaceWithSmallHeap() {
   process.execve(process.execPath, [process.execPath, ...launchArgs()], withHeapEnv(process.env));
 }
 
-/** The arguments of a Node that goes on in place of this one. */
+/** Returns the arguments of the Node process that replaces this one. */
 function launchArgs() {
   const script = fileURLToPath(import.meta.url);
   return [...process.execArgv, ...ownHeapFlags(), script, ...process.argv.slice(2)];
 }
 
-/** A launcher that was killed could not pass the signal on; its end of the channel closes all the same. */
+/** A killed launcher cannot forward the signal, but its end of the channel closes. */
 function dieWithLauncher() {
   delete process.env[LAUNCHED];
   process.once("disconnect", () => process.kill(process.pid, "SIGKILL"));
   process.channel?.unref();
 }
 
-/** The Node of npm's package `node`, wherever npm put it. Undefined if there is none. */
+/** Returns the Node of npm's package `node`, wherever npm installed it. undefined: not installed. */
 function installedNode() {
   try {
     return createRequire(import.meta.url).resolve("node/bin/node");
@@ -76,7 +76,7 @@ function installedNode() {
 }
 
 function startNewerNode() {
-  // One that was started here and is too old itself is not asked to start another.
+  // A Node that was started here and is too old must not start another one.
   const node = process.env[LAUNCHED] === undefined ? installedNode() : undefined;
   if (node === undefined) {
     refuse(`this is Node ${process.versions.node}.`);
@@ -87,7 +87,7 @@ function startNewerNode() {
   const child = spawn(node, launchArgs(), { env, stdio: ["inherit", "inherit", "inherit", "ipc"] });
   const onTerminal = [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY === true);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
-    // A terminal sends its own signals to both of us; passing them on would double them.
+    // A terminal sends its signals to both processes; forwarding them would duplicate them.
     const fromTerminal = onTerminal && signal === "SIGINT";
     process.on(signal, () => fromTerminal || child.kill(signal));
   }

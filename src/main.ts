@@ -1,6 +1,5 @@
-// Owns the start of the process: hands the command line what it needs, and loads the gateway only where it is
-// wanted.
-// MN1: a command that only talks to a gateway loads neither the store nor the engine.
+// Starts the process: runs the command line, and loads the gateway only when a command needs it.
+// A command that only talks to a gateway loads neither the store nor the engine.
 
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -39,7 +38,7 @@ import {
 import type { DemoPlace, OpenDemo } from "./gateway/demo.ts";
 import { logging, realWorld, type World } from "./world.ts";
 
-/** The top of a checkout, and of a package. */
+/** Root folder of a checkout or a package. */
 const TOP = join(dirname(fileURLToPath(import.meta.url)), "..");
 
 function versionOf(): string {
@@ -58,14 +57,14 @@ function thisMachine(): Machine {
   };
 }
 
-/** What all logs of this process have in common. */
+/** Common parts of all logs of this process. */
 interface LogParts {
   readonly env: CliParts["env"];
-  /** What may stand in no line, whichever part writes it. */
+  /** Redacts secrets in all lines. */
   readonly hidden: Redactor;
 }
 
-/** The world with a log as it is wanted. What makes lines readable is loaded where they are. */
+/** Returns a world with the requested log. The formatter for people is loaded only if needed. */
 async function worldOf(wanted: LoggingSettings, { env, hidden }: LogParts): Promise<World> {
   const { level, parts, format } = wanted;
   const isPretty = format === "pretty" || (format === "auto" && process.stderr.isTTY === true);
@@ -79,7 +78,7 @@ async function worldOf(wanted: LoggingSettings, { env, hidden }: LogParts): Prom
   });
 }
 
-/** `0.0.0.0` and `::` are listened on, not connected to. */
+/** Servers listen on `0.0.0.0` and `::`, but clients cannot connect to them. */
 function reachable(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   if (host === "::") return "[::1]";
@@ -130,8 +129,8 @@ async function openGateway(
 }
 
 /**
- * A gateway of its own for the page's demo, always on the offline model. It gets nothing of the environment,
- * so that no key of the user's can be spent in it, and no tool that reaches beyond its sessions.
+ * Opens a separate gateway for the page's demo, always with the offline model. It gets no environment, so
+ * that it cannot use the user's API keys, and no tool that reaches beyond its sessions.
  */
 export async function openDemo(world: World): Promise<Result<DemoPlace>> {
   const { DemoGateways, OPEN_TOOLS } = await import("./cli/demo/gateways.ts");
@@ -165,7 +164,7 @@ async function checkStore(settings: Settings["store"]): Promise<StoreReport> {
   return checkStoreDir(settings);
 }
 
-/** What a PostgreSQL store looks like to somebody who comes from outside. */
+/** Describes a PostgreSQL store as an outsider sees it. */
 export async function inspectDatabase(url: string, world: World): Promise<Result<DatabaseReport>> {
   const { inspectPostgres } = await import("./store/postgres-inspect.ts");
   const { StoreProblem } = await import("./store/problems.ts");
@@ -177,7 +176,7 @@ export async function inspectDatabase(url: string, world: World): Promise<Result
   }
 }
 
-/** What can be done with a store as a whole, each loaded when it is called. */
+/** Operations on a whole store, each loaded when it is called. */
 export function storeTools(world: World): StoreTools {
   const moves = () => import("./store/transfer.ts");
   return {
@@ -191,13 +190,13 @@ export function storeTools(world: World): StoreTools {
   };
 }
 
-/** What the settings want of this install that is no part of every one. */
+/** Returns the message about missing optional libraries that the settings need. */
 export async function missingFor({ traces }: Settings): Promise<string | undefined> {
   if (traces === undefined) return undefined;
   return (await import("./telemetry/libraries.ts")).missingLibraries();
 }
 
-/** Contains something harmless, to see whether it can be done here. */
+/** Runs a harmless program in the sandbox to check that it works here. */
 async function inspectSandbox(
   wanted: SandboxSettings,
   parts: { world: World; env: CliParts["env"] },
@@ -209,8 +208,8 @@ async function inspectSandbox(
     const found = await finder.find(wanted, workspace);
     if (found.ok) {
       const { kind, carrier } = found.value;
-      const network = carrier === undefined ? "" : `, with a network of their own (${carrier})`;
-      return { usable: true, text: `${kind} contains programs here${network}` };
+      const network = carrier === undefined ? "" : `, with a separate network (${carrier})`;
+      return { usable: true, text: `${kind} works as a sandbox here${network}` };
     }
     const mend = found.hint === undefined ? {} : { mend: found.hint };
     return { usable: false, text: found.error, ...mend };
@@ -219,7 +218,7 @@ async function inspectSandbox(
   }
 }
 
-/** Starts each outside MCP server, to see what tools it has, and stops it. */
+/** Starts each external MCP server, lists its tools, and stops it. */
 export async function inspectMcp(
   settings: Settings,
   parts: { world: World; env: CliParts["env"] },
@@ -234,10 +233,10 @@ export async function inspectMcp(
   }
 }
 
-/** A model that answers later than this is told to be too slow. */
+/** A model that answers later counts as too slow. */
 const MODEL_TRIAL_MS = 30_000;
 
-/** Asks a model for one word. Provider code is loaded by the first one. */
+/** Asks a model for one word. The first call loads the provider's code. */
 export async function inspectModel(
   world: World,
   providers: readonly ProviderSettings[],
@@ -247,14 +246,14 @@ export async function inspectModel(
   return tryModel(world, providers, ref, MODEL_TRIAL_MS);
 }
 
-/** Asks the platform of each account who it is there; nothing is listened at and nothing sent. */
+/** Asks the platform of each account who it is there. Does not listen or send. */
 export async function inspectChannels(
   accounts: readonly ChannelAccount[],
   world: World,
 ): Promise<ChannelReport[]> {
   const { accountName } = await import("./channels/accounts.ts");
   const { openChannels } = await import("./channels/registry.ts");
-  const nobody = (): Promise<never> => Promise.reject(new Error("nothing is taken while it is tried"));
+  const nobody = (): Promise<never> => Promise.reject(new Error("no messages are accepted during the check"));
   const host = { world, receive: nobody, cursor: async () => undefined, remember: nobody, commands: [] };
   const channels = await openChannels(accounts, () => host);
   try {
@@ -276,22 +275,22 @@ export async function inspectChannels(
   }
 }
 
-/** Runs a program for whom this machine is a node. */
+/** Runs a program for a gateway that uses this machine as a node. */
 export async function runProgram(program: HostProgram, world: World): Promise<HostProgramEnd> {
   const { runHostProgram } = await import("./sandbox/host-program.ts");
   return runHostProgram(program, world);
 }
 
-/** What nobody expected ends the process, as it would anyway; the log masks what is told of it. */
+/** An unexpected error ends the process anyway; this logs it with secrets redacted. */
 function watchFaults(world: World): void {
   process.on("uncaughtException", (error, origin) => {
     const how = origin === "unhandledRejection" ? { origin } : {};
-    world.log.error({ err: error, ...how }, "the program ends over a fault of its own");
+    world.log.error({ err: error, ...how }, "the program exits because of a bug");
     process.exit(1);
   });
 }
 
-/** Runs the command line. Resolves with the exit code. */
+/** Runs the command line. Resolves to the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   const { env, home } = processEnvironment();
   const hidden = new Redactor(secretsOfEnvironment(env));
@@ -332,7 +331,7 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
       (await import("./import/import.ts")).importState({ ...wanted, env, home, world }),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
     inspectModel: (providers, ref) => inspectModel(world, providers, ref),
-    // The doctor tells what the log would.
+    // The doctor prints what the log would.
     inspectChannels: (accounts) => inspectChannels(accounts, silent),
     missingFor,
     inspectMcp: (settings) => inspectMcp(settings, { world: silent, env }),

@@ -1,11 +1,11 @@
-// How the channels of the file become accounts: what each has of its own, and of its channel.
+// The accounts of channels: their own keys, and the keys inherited from the channel.
 
 import { expect, test } from "vitest";
 import { useConfigHome } from "./kit/config-home.ts";
 
 const config = useConfigHome();
 
-test("what an account leaves out of inbound and threadBindings is what its channel says", () => {
+test("an account inherits missing keys of inbound and threadBindings from its channel", () => {
   const { settings } = config().good(`{ inbound: { mediaMaxMb: 3 }, channels: { telegram: {
     botToken: "x", inbound: { debounceMs: 0 }, threadBindings: { idleHours: 2 },
     accounts: { work: { botToken: "y", inbound: { queue: "steer" }, threadBindings: { maxAgeHours: 5 } } } } } }`);

@@ -1,4 +1,4 @@
-// The part of the configuration about web hooks that come in.
+// The configuration of incoming web hooks.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,14 +21,14 @@ const withTelegram = (more: object) =>
     hooks: { enabled: true, token: TOKEN, mappings: [{ id: "a", message: "x", deliver: true, ...more }] },
   });
 
-test("a mapping may deliver to a chat of a channel that is set up, or to where people were last", () => {
+test("a mapping may deliver to a chat of a configured channel, or to the last chat of people", () => {
   const place = { channel: "telegram", to: "-100", threadId: "5" };
   const mappings = (more: object) => config().good(withTelegram(more)).settings.hooks.mappings;
   expect(mappings(place)).toMatchObject([{ deliver: place }]);
   expect(mappings({ channel: "last" })).toMatchObject([{ deliver: { channel: "last", to: "main" } }]);
 });
 
-test("a mapping is complete, and its secrets are never shown", () => {
+test("a mapping is completed, and its secrets are never shown", () => {
   const { settings, warnings } = config().good(
     hooks({
       mappings: [
@@ -93,20 +93,20 @@ const WRONG: [string, string, RegExp][] = [
   ["events without GitHub", mapping({ match: { events: ["push"] } }), /events are valid only with/],
   ["a header without hmac", mapping({ deliveryHeader: "x" }), /deliveryHeader: is valid only with/],
 ];
-test.each(WRONG)("%s is a problem, told with its path", (_, text, words) => {
+test.each(WRONG)("%s is reported with its path", (_, text, words) => {
   const problems = config().problems(text);
   expect(problems).toContainEqual(expect.stringMatching(words));
   expect(problems.join()).not.toContain(SECRET);
 });
 
-test("one token for the gateway and for hooks is a problem, unless hooks are off", () => {
+test("the same token for the gateway and for hooks is reported, unless hooks are off", () => {
   const both = (enabled: boolean) =>
     `{ gateway: { auth: { token: "${TOKEN}" } }, hooks: { enabled: ${enabled}, token: "${TOKEN}" } }`;
   expect(config().problems(both(true))).toEqual([expect.stringContaining("hooks.token: is the same")]);
   expect(config().good(both(false)).warnings).toEqual([]);
 });
 
-test("the doctor says whether hooks have a token, and whether it is their own", async () => {
+test("the doctor reports whether hooks have a token, and whether it differs from the gateway's", async () => {
   const found = async (home: string) => {
     const { out } = await run(home, ["--json", "doctor"]);
     const { findings } = JSON.parse(out) as { findings: { name: string; level: string; text: string }[] };

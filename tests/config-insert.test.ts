@@ -1,4 +1,4 @@
-// What is added to a configuration file, and that everything else in it stays as it was written.
+// Additions to a configuration file keep the rest of its text.
 
 import JSON5 from "json5";
 import { expect, test } from "vitest";
@@ -36,7 +36,7 @@ test.each([
   for (const comment of text.match(/\/\/.*|\/\*.*?\*\//g) ?? []) expect(changed).toContain(comment);
 });
 
-test("what is added is indented like the rest", () => {
+test("an addition is indented like the rest", () => {
   expect(
     added("{\n  channels: {\n    discord: { token: 'x' },\n  },\n}\n", ["channels", "telegram"], {
       botToken: "t",
@@ -49,7 +49,7 @@ test("what is added is indented like the rest", () => {
   );
 });
 
-test("IN2: what is there already is refused", () => {
+test("IN2: an addition that exists already is refused", () => {
   expect(insertAt("{channels: {telegram: {}}}", ["channels", "telegram"], BOT)).toMatchObject({ ok: false });
   expect(insertAt("{channels: 3}", ["channels", "telegram"], BOT)).toMatchObject({
     ok: false,

@@ -1,4 +1,4 @@
-// What may be set of the log, and what of the settings may be shown at all.
+// The settings of the log, and the rules about settings that may be shown.
 
 import { expect, test } from "vitest";
 import { describeSettings, secretsOf, secretsOfEnvironment } from "../src/config/describe.ts";
@@ -12,13 +12,13 @@ const home = useConfigHome();
 
 const withEnv = (env: Record<string, string>, text = "{}") => home().good(text, { env }).settings.logging;
 
-test("a file sets the level of all parts, and of single ones; unset it is info, and auto", () => {
+test("a file sets the level of all parts and of single ones; the defaults are info and auto", () => {
   expect(withEnv({})).toEqual({ level: "info", parts: {}, format: "auto" });
   const text = '{ logging: { level: "warn", parts: { store: "debug" }, format: "json" } }';
   expect(withEnv({}, text)).toEqual({ level: "warn", parts: { store: "debug" }, format: "json" });
 });
 
-test("PARLEY_LOG goes before the levels of the file, all of them, and PARLEY_LOG_FORMAT before its format", () => {
+test("PARLEY_LOG replaces all levels of the file, and PARLEY_LOG_FORMAT its format", () => {
   const text = '{ logging: { level: "warn", parts: { store: "debug" }, format: "json" } }';
   expect(withEnv({ PARLEY_LOG: "error" }, text)).toEqual({ level: "error", parts: {}, format: "json" });
   const env = { PARLEY_LOG: "info, store=debug,channels=warn", PARLEY_LOG_FORMAT: "pretty" };
@@ -31,17 +31,17 @@ test.each([
   [{ PARLEY_LOG: "stor=debug" }, `the log has no part "stor": its parts are ${LOG_PARTS.join(", ")}`],
   [{ PARLEY_LOG: "store=debug=x" }, 'like "info,store=debug"'],
   [{ PARLEY_LOG_FORMAT: "xml" }, '"xml" is no format: auto, json, pretty'],
-])("%j is refused in words that say what would be right", (env, words) => {
+])("%j is refused with a message that shows valid values", (env, words) => {
   expect(home().problems("{}", { env }).join("\n")).toContain(words);
 });
 
-test("a part that there is not is refused by the names of all that there are", () => {
+test("an unknown part is refused with the names of all parts", () => {
   const [problem] = home().problems('{ logging: { parts: { database: "debug" } } }');
   expect(problem).toContain("logging.parts.database");
   expect(problem).toContain(LOG_PARTS.join(", "));
 });
 
-/** Every object of the settings, with a field more that nobody has decided on. */
+/** Adds to every object of the settings a field that no rule covers. */
 function withStrangers(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withStrangers);
   if (typeof value !== "object" || value === null) return value;
@@ -67,17 +67,17 @@ const EVERYTHING = `{
   telemetry: { traces: { enabled: true, endpoint: "http://c/v1/traces", headers: { authorization: "Basic planted-22" } } },
 }`;
 
-test("DC1: of settings nothing is shown that nobody has decided on, and no secret", () => {
+test("DC1: settings without a rule, and secrets, are never shown", () => {
   const { settings } = home().good(EVERYTHING);
   const strange = withStrangers(settings) as Settings;
   const shown = JSON.stringify(describeSettings(strange));
-  // Where names are free (groups, environments) they are shown as names.
+  // Free names (groups, environments) are shown as names.
   expect(shown.match(/stranger-value/g) ?? []).toEqual([]);
   expect(shown).not.toMatch(/planted/i);
   expect(Object.keys(DISCLOSURE).sort()).toEqual(Object.keys(describeSettings(settings)).sort());
 });
 
-test("DC2: every secret of the settings is masked in any text, as it is, in JSON and in an address", () => {
+test("DC2: every secret of the settings is redacted in plain text, JSON and addresses", () => {
   const redactor = new Redactor(secretsOf(home().good(EVERYTHING).settings));
   for (let number = 1; number <= 22; number += 1) {
     const known = EVERYTHING.match(
@@ -90,7 +90,7 @@ test("DC2: every secret of the settings is masked in any text, as it is, in JSON
   expect(redactor.mask(`/?q=${encodeURIComponent('a "quoted" word/with=signs')}`)).toBe("/?q=[redacted]");
 });
 
-test("secrets of the environment are those that are named so; words, paths and short values are none", () => {
+test("the environment's secrets are found by name; words, paths and short values are not secrets", () => {
   const env = {
     ...{ PGPASSWORD: "velvet-curtain", MY_TOKEN: "abcdefgh", OTEL_EXPORTER_OTLP_HEADERS: "x-key=velvet-key" },
     ...{

@@ -1,4 +1,4 @@
-// The part of the configuration that names outside MCP servers.
+// The configuration of external MCP servers.
 
 import { expect, test } from "vitest";
 import { describeSettings } from "../src/config/describe.ts";
@@ -7,7 +7,7 @@ import { useConfigHome } from "./kit/config-home.ts";
 const home = useConfigHome();
 const mcp = (servers: unknown) => JSON.stringify({ tools: { mcp: { servers } } });
 
-test("servers are complete: places are absolute, what is not enabled is not there, variables are put in", () => {
+test("servers are completed: paths are absolute, disabled ones are missing, variables are inserted", () => {
   const servers = {
     files: { command: "~/bin/files", args: ["--root", "~/x"], env: { KEY: "${KEY}" }, cwd: "place" },
     web: {
@@ -73,11 +73,11 @@ test.each([
   [{ Files: { command: "x" } }, "is not a valid name"],
   [{ a: { command: "x", timeoutSeconds: 0 } }, "tools.mcp.servers.a.timeoutSeconds: must be at least 1"],
   [{ a: { command: "x", comand: "y" } }, "unknown key; the nearest valid key is tools.mcp.servers.a.command"],
-])("a wrong server is told with its place: %j", (servers, problem) => {
+])("an invalid server is reported with its path: %j", (servers, problem) => {
   expect(home().problems(mcp(servers)).join("\n")).toContain(problem);
 });
 
-test("a secret in the environment of a server is told of by no problem, and makes the file private", () => {
+test("a secret in a server's environment appears in no problem, and the file must be private", () => {
   const problems = home().problems(mcp({ a: { command: "x", env: { KEY: 7788 } } }));
   expect(problems.join("\n")).not.toContain("7788");
   home().write(mcp({ a: { command: "x", env: { KEY: "sesame" } } }), undefined, 0o644);
@@ -88,7 +88,7 @@ test("a secret in the environment of a server is told of by no problem, and make
   ).toContain("other users can read it");
 });
 
-test("settings are shown with the names of secrets, never with what they are", () => {
+test("settings show the names of secrets, never their values", () => {
   const servers = {
     files: { command: "x", args: ["--key", "sesame-1234"], env: { TOKEN: "sesame-1234" } },
     web: { url: "https://example.com/mcp?key=sesame-1234", headers: { Authorization: "Bearer sesame-1234" } },

@@ -1,4 +1,4 @@
-// Everything that can be wrong with a configuration, and how it is told.
+// All problems of a configuration, and their messages.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -25,7 +25,7 @@ test("a file of more than a megabyte is not read", () => {
   );
 });
 
-test("all problems are told at once, each with its path and what would be right", () => {
+test("all problems are reported together, each with its path and a valid value", () => {
   const text = `{ gatway: {}, gateway: { port: 70000, host: "", auth: { tokens: [{ token: "12345678" }] } },
     agents: { defaults: { thinking: "hihg", maxConcurent: 3 }, list: [{ id: "a b" }, { default: "yes" }] },
     session: { agentToAgent: { maxPingPongTurns: 6 }, queueMax: 1.5, sendPolicy: { rules: {} } },
@@ -50,7 +50,7 @@ test("all problems are told at once, each with its path and what would be right"
   ]);
 });
 
-test("problems behind the shape are told together with those of the shape", () => {
+test("problems beyond the schema are reported together with those of the schema", () => {
   const text = `{ ${LOCAL}, agents: { defaults: { model: "local/qwen4", subagents: { allowAgents: ["reserch"] } },
       list: [{ id: "A", default: true }, { id: "a", default: true, model: "gone/x" },
       { id: "research", sandbox: { mode: "all" }, subagents: { model: "gone/y" } }] },
@@ -122,7 +122,7 @@ test.each([
   for (const reason of reasons) expect(found).toContain(reason);
 });
 
-test("variables that are unset, malformed or hold a wrong value are problems with their path, never their value", () => {
+test("unset, malformed or wrong variables are reported with their path, never their value", () => {
   const text = `{ gateway: { host: "\${NO_HOST}", port: "\${PORT}", auth: { token: "\${open" } },
     agents: { defaults: { thinking: "\${SECRET}" } }, commands: { owners: ["\${a-b}"] } }`;
   const found = config().problems(text, { env: { PORT: "geheim", SECRET: "geheim" } });
@@ -138,7 +138,7 @@ test("variables that are unset, malformed or hold a wrong value are problems wit
   expect(found.join()).not.toContain("geheim");
 });
 
-test("a name that came from a variable and names nothing is told by its variable, in every list too", () => {
+test("an unknown name from a variable is reported by the variable's name, in every list", () => {
   const text = `{ agents: { defaults: { model: "\${SECRET}" }, list: [{ id: "\${NAME}" }, { id: "\${NAME}",
     subagents: { allowAgents: ["x\${SECRET}"] } }] } }`;
   const found = config().problems(text, { env: { SECRET: "geheim.1", NAME: "Verdeckt" } });
@@ -149,7 +149,7 @@ test("a name that came from a variable and names nothing is told by its variable
   ]);
 });
 
-test("an earlier spelling beside the new one is a problem, and so is a rest that has no new place", () => {
+test("an earlier spelling next to the current one is reported, and so is one without a current path", () => {
   const text = `{ agent: { thinking: "low", foo: 1 }, agents: { defaults: { thinking: "high" } },
     routing: { agentToAgent: {}, rules: [] } }`;
   expect(config().problems(text)).toEqual([
@@ -159,7 +159,7 @@ test("an earlier spelling beside the new one is a problem, and so is a rest that
   ]);
 });
 
-test("any tree of known and unknown keys is either settings or a list of problems, never an exception", () => {
+test("any tree of known and unknown keys gives either settings or problems, never an exception", () => {
   const key = fc.constantFrom(
     "gateway",
     "port",

@@ -1,4 +1,4 @@
-// The keys about traces: off unless the file says so, where to, and what a header may be.
+// The keys about traces: off by default, the destination, and valid headers.
 
 import { expect, test } from "vitest";
 import { describeSettings } from "../src/config/describe.ts";
@@ -24,7 +24,7 @@ function bad(traces: Record<string, unknown>, env: Record<string, string> = {}):
   return loaded.error;
 }
 
-test("TL1: traces are off by default, and an environment that names a collector does not put them on", () => {
+test("TL1: traces are off by default, and an environment that names a collector does not enable them", () => {
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" };
   expect(good({}, env)).not.toHaveProperty("traces");
   expect(good({ enabled: true })).toMatchObject({
@@ -38,7 +38,7 @@ test("TL1: traces are off by default, and an environment that names a collector 
   });
 });
 
-test("the file names the collector, else the environment does, for traces before for all", () => {
+test("the file names the collector, else the environment does: the variable for traces first, then the general one", () => {
   const OTEL_EXPORTER_OTLP_ENDPOINT = "http://all:4318/";
   const OTEL_EXPORTER_OTLP_TRACES_ENDPOINT = "https://traces/own";
   const at = (more: object, env: Record<string, string>) =>
@@ -51,7 +51,7 @@ test("the file names the collector, else the environment does, for traces before
   expect(at({ endpoint }, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT })).toBe(endpoint);
 });
 
-test("G5: a wrong address or header is refused by its path, and no secret of it is shown", () => {
+test("G5: an invalid address or header is refused with its path, without showing a secret", () => {
   const secret = "hunter2-hunter2";
   expect(bad({ endpoint: `http://me:${secret}@c/v1/traces` })).toContain(
     "telemetry.traces.endpoint: must not contain user",
@@ -69,7 +69,7 @@ test("G5: a wrong address or header is refused by its path, and no secret of it 
   expect(bad({ sampleRatio: 1.5 })).toContain("telemetry.traces.sampleRatio");
 });
 
-test("G5: what is shown of the settings names the headers, and holds neither their values nor the address's rest", () => {
+test("G5: described settings list header names, but neither their values nor the full address", () => {
   const secret = "hunter2-hunter2";
   const endpoint = `https://collector:4318/${secret}/v1/traces?key=${secret}`;
   const shown = describeSettings(good({ enabled: true, endpoint, headers: { "x-key": secret } }));

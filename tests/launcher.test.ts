@@ -1,4 +1,4 @@
-// The launcher in a package of its own making, on this Node and on an older one where there is one.
+// The launcher in a test package, on this Node and on an older one if there is one.
 
 import { spawn, spawnSync } from "node:child_process";
 import {
@@ -23,7 +23,7 @@ import { keepOnly, putInPlace } from "../ui/put-in-place.js";
 
 const LAUNCHER = fileURLToPath(new URL("../bin/parley.js", import.meta.url));
 
-/** Copies all that the launcher needs before it starts a program. */
+/** Copies everything that the launcher needs before it starts a program. */
 function copyLauncher(into: string): void {
   for (const name of ["parley.js", "heap-flags.js"])
     copyFileSync(join(dirname(LAUNCHER), name), join(into, "bin", name));
@@ -43,7 +43,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-/** A program that tells its arguments and Node, and ends with 7; or lives until SIGTERM, and then ends with 8. */
+/** A program that prints its arguments and Node, and exits with 7; or runs until SIGTERM, and then exits with 8. */
 const program = (from: string) => `
   const major = Number(process.versions.node.split(".")[0]);
   export async function main(argv) {
@@ -73,7 +73,7 @@ function start(node: string, args: readonly string[]) {
   return { status, told: stdout === "" ? undefined : JSON.parse(stdout), stderr };
 }
 
-test("a checkout runs src, a package runs dist, with arguments and exit code passed on", () => {
+test("a checkout runs src, a package runs dist, and both pass on arguments and exit code", () => {
   writeFileSync(join(home, "dist/main.js"), program("dist"));
   expect(start(process.execPath, ["a", "--b"])).toMatchObject({
     status: 7,
@@ -83,7 +83,7 @@ test("a checkout runs src, a package runs dist, with arguments and exit code pas
   expect(start(process.execPath, [])).toMatchObject({ status: 7, told: { from: "src", argv: [] } });
 });
 
-test("L3: a gateway runs with a small heap, unless its user sets that flag; other commands start as they are", () => {
+test("L3: a gateway runs with a small heap, unless its user sets that flag; other commands start unchanged", () => {
   writeFileSync(join(home, "dist/main.js"), program("dist"));
   const flagsOf = (args: string[], own: string[] = []): unknown => {
     const { stdout } = spawnSync(process.execPath, [...own, launcher, ...args], { encoding: "utf8" });
@@ -98,7 +98,7 @@ test("L3: a gateway runs with a small heap, unless its user sets that flag; othe
   expect(start(process.execPath, ["gateway"])).toMatchObject({ status: 7, told: { argv: ["gateway"] } });
 });
 
-test("L2: a checkout runs what was built of just the files that it has, and src once one of them has changed", () => {
+test("L2: a checkout runs a build of exactly its files, and src once one of them has changed", () => {
   copyFileSync(join(dirname(LAUNCHER), "freshness.js"), join(home, "bin/freshness.js"));
   for (const name of ["package-lock.json", "tsdown.config.ts", "node_modules/.package-lock.json"])
     writeFileSync(join(home, name), "{}");
@@ -117,7 +117,7 @@ test("L2: a checkout runs what was built of just the files that it has, and src 
     noteMadeOf(home, madeOf(home));
     expect(isFresh(home)).toBe(true);
   }
-  // Other installers than npm write no such file, and npm none where a folder above has the libraries.
+  // Other installers do not write this file, nor does npm if a folder above has the libraries.
   rmSync(join(home, "node_modules/.package-lock.json"));
   expect(isFresh(home)).toBe(false);
   noteMadeOf(home, madeOf(home));
@@ -128,7 +128,7 @@ test("L2: a checkout runs what was built of just the files that it has, and src 
   expect(from()).toBe("src");
 });
 
-test("of two builds at once the later one stays, whole; one that fails changes nothing", async () => {
+test("of two parallel builds the later one stays, complete; a failed one changes nothing", async () => {
   const dist = join(home, "dist");
   const meanwhile = Promise.withResolvers<void>();
   const build = (word: string, between?: Promise<void>) =>
@@ -156,7 +156,7 @@ test("of two builds at once the later one stays, whole; one that fails changes n
   expect([there(), readdirSync(dist).sort()]).toEqual([whole, ["main.js", "parts"]]);
 });
 
-test("a reader that leaves early is no error", () => {
+test("a reader that closes early causes no error", () => {
   writeFileSync(
     join(home, "dist/main.js"),
     'export const main = async () => { for (let i = 0; i < 1e5; i += 1) console.log("line", i); return 0; };',
@@ -167,7 +167,7 @@ test("a reader that leaves early is no error", () => {
   expect({ stdout, stderr }).toEqual({ stdout: "line 0\n", stderr: "" });
 });
 
-// Only a machine that has an older Node besides the one that runs the tests can show what happens on it.
+// Needs an older Node besides the one that runs the tests.
 test.skipIf(older === undefined)("on an older Node the installed newer one does the work", () => {
   writeFileSync(join(home, "dist/main.js"), program("dist"));
   expect(start(older ?? "", ["x y"])).toMatchObject({ status: 7, told: { argv: ["x y"], isNew: true } });
@@ -179,9 +179,9 @@ test.skipIf(older === undefined)("on an older Node the installed newer one does 
   );
 });
 
-// As above: needs an older Node.
+// Needs an older Node.
 test.skipIf(older === undefined)(
-  "a Node that npm put beside the package is found; one that is too old is refused",
+  "a Node that npm installed next to the package is found; one that is too old is refused",
   () => {
     writeFileSync(join(home, "dist/main.js"), program("dist"));
     const folder = join(home, "app/node_modules/parley-gateway");
@@ -200,19 +200,24 @@ test.skipIf(older === undefined)(
   },
 );
 
-// As above: needs an older Node.
+// Needs an older Node.
 test.skipIf(older === undefined).each([
   ["SIGTERM", 8, null],
   ["SIGKILL", null, "SIGKILL"],
-] as const)("on an older Node %s reaches what the launcher started", async (signal, code, killed) => {
-  writeFileSync(join(home, "dist/main.js"), program("dist"));
-  const child = spawn(older ?? "", [launcher, "stay"], { stdio: ["ignore", "pipe", "inherit"] });
-  const told = await new Promise<string>((done) => child.stdout.once("data", (chunk) => done(String(chunk))));
-  // The pipe closes when the last process that holds it has ended.
-  const closed = new Promise<void>((done) => child.stdout.once("close", () => done()));
-  const exited = new Promise((done) => child.once("exit", (...ending) => done(ending)));
-  expect(JSON.parse(told).pid).not.toBe(child.pid);
-  child.kill(signal);
-  expect(await exited).toEqual([code, killed]);
-  await closed;
-});
+] as const)(
+  "on an older Node %s reaches the process that the launcher started",
+  async (signal, code, killed) => {
+    writeFileSync(join(home, "dist/main.js"), program("dist"));
+    const child = spawn(older ?? "", [launcher, "stay"], { stdio: ["ignore", "pipe", "inherit"] });
+    const told = await new Promise<string>((done) =>
+      child.stdout.once("data", (chunk) => done(String(chunk))),
+    );
+    // The pipe closes when the last process that holds it has exited.
+    const closed = new Promise<void>((done) => child.stdout.once("close", () => done()));
+    const exited = new Promise((done) => child.once("exit", (...ending) => done(ending)));
+    expect(JSON.parse(told).pid).not.toBe(child.pid);
+    child.kill(signal);
+    expect(await exited).toEqual([code, killed]);
+    await closed;
+  },
+);

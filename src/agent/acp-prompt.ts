@@ -5,7 +5,7 @@
 // PR3: a prompt that may have reached the agent before is never sent again without saying so.
 
 import type { ContentBlock } from "@agentclientprotocol/sdk/unstable";
-import { notOurs } from "../core/look-alike.ts";
+import { quoteRuntimeLabels } from "../core/look-alike.ts";
 import { type Entry, isCompaction, type Message, textOf, type UserMessage } from "../core/message.ts";
 import { quoteLines } from "../core/safe-text.ts";
 import { ACP_API } from "./acp-turn.ts";
@@ -116,7 +116,7 @@ export function acpPrompt(parts: AcpPromptParts): ContentBlock[] {
   const blocks: ContentBlock[] = before.map((text) => ({ type: "text", text: `${text}\n` }));
   for (const block of input?.content ?? []) {
     if (block.type === "text") {
-      const text = input?.provenance === undefined ? block.text : notOurs(block.text);
+      const text = input?.provenance === undefined ? block.text : quoteRuntimeLabels(block.text);
       if (text !== "") blocks.push({ type: "text", text });
     } else if (parts.takesImages) blocks.push({ type: "image", data: block.data, mimeType: block.mimeType });
     else blocks.push({ type: "text", text: "[a picture came with this message; this agent takes none]" });

@@ -7,7 +7,7 @@
 // V5: the author of a message is named unless it is the person of the conversation, and again where that
 //     person continues after others; no line of others can read like one of the runtime's.
 
-import { notOurs } from "../core/look-alike.ts";
+import { quoteRuntimeLabels } from "../core/look-alike.ts";
 import {
   type AssistantMessage,
   type Entry,
@@ -88,7 +88,7 @@ function labelled(message: UserMessage): UserMessage {
   // Text from channels was cleaned on arrival, and contains lines of the runtime.
   const isPlain = message.provenance === undefined;
   const plain = content.map((block) =>
-    block.type === "text" && !isPlain ? { ...block, text: notOurs(block.text) } : block,
+    block.type === "text" && !isPlain ? { ...block, text: quoteRuntimeLabels(block.text) } : block,
   );
   return { ...message, content: [{ type: "text", text: label }, ...plain] };
 }

@@ -60,7 +60,7 @@ function messageOf({ message, preset }: MappingInFile, tell: Tell): string {
   return template;
 }
 
-function checkPlaceOf(one: MappingInFile, channels: readonly ChannelAccount[], tell: Tell): void {
+function checkDelivery(one: MappingInFile, channels: readonly ChannelAccount[], tell: Tell): void {
   const { deliver, channel = WEBCHAT, to, accountId, threadId } = one;
   const named = [one.channel, to, accountId, threadId].some((value) => value !== undefined);
   if (!deliver && named) tell("deliver", "must be true if channel or to is set");
@@ -88,7 +88,7 @@ function checkMapping(one: MappingInFile, { agents, channels }: Around, tell: Te
   if (sessionKey !== undefined && sessionKey !== "main" && !parseKey(sessionKey).ok) {
     tell("sessionKey", "is not a session key; like hook:ci, main or agent:<agentId>:main");
   }
-  checkPlaceOf(one, channels, tell);
+  checkDelivery(one, channels, tell);
   if (preset !== "github" && match.events.length > 0)
     tell("match", 'events are valid only with preset "github"');
 }

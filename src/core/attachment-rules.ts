@@ -101,12 +101,12 @@ function shown(name: unknown): string {
   return ` ${escaped}`;
 }
 
-interface Place {
+interface ItemContext {
   readonly index: number;
   readonly limits: AttachmentSettings;
 }
 
-function checkOne(item: unknown, { index, limits }: Place): Result<CheckedAttachment> {
+function checkOne(item: unknown, { index, limits }: ItemContext): Result<CheckedAttachment> {
   const at = `attachments[${index}]`;
   if (!isObject(item)) return fail("invalid_argument", `${at} must be an object with name and content`);
   const label = `${at}${shown(item.name)}`;

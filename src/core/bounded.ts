@@ -1,7 +1,7 @@
 // Limits the size of maps and sets that remember the past.
 
 /** Evicts the oldest entry if a map or set is larger than `max`. Call it after each insertion. */
-export function dropOldest(
+export function evictOldest(
   kept: { readonly size: number; keys(): Iterator<string>; delete(key: string): boolean },
   max: number,
 ): void {

@@ -12,12 +12,12 @@ const IN_HOUSE: readonly string[] = [WEBCHAT, "internal"];
 const KEY_IN_TEXT = /\b(?:(?:agent|cron|hook):(?:(?!\b(?:agent|cron|hook):)\S)+|node-[0-9a-f]{64})/g;
 
 /** Returns the route, without its session if the reader may not see it (I9). */
-export function routeFor(route: Route, sees: (sessionKey: string) => boolean): Route {
+export function visibleRoute(route: Route, sees: (sessionKey: string) => boolean): Route {
   return IN_HOUSE.includes(route.channel) && !sees(route.to) ? { ...route, to: NOT_VISIBLE } : route;
 }
 
 /** Returns an error text without the keys of sessions that the reader may not see (I9). */
-export function wordsFor(text: string, sees: (sessionKey: string) => boolean): string {
+export function visibleErrorText(text: string, sees: (sessionKey: string) => boolean): string {
   return text.replace(KEY_IN_TEXT, (key) => (sees(key) ? key : NOT_VISIBLE));
 }
 

@@ -6,7 +6,7 @@ import type { Route } from "./route.ts";
 export const CHANNEL_IDS = ["telegram", "discord", "whatsapp", "signal", "imessage"] as const;
 export type ChannelId = (typeof CHANNEL_IDS)[number];
 
-/** Who may send direct messages to an agent. `pairing`: people whom an operator has approved. */
+/** Senders of direct messages that an agent accepts. `pairing`: people whom an operator has approved. */
 export const DM_POLICIES = ["pairing", "allowlist", "open", "disabled"] as const;
 export type DmPolicy = (typeof DM_POLICIES)[number];
 
@@ -15,7 +15,7 @@ export const GROUP_POLICIES = ["allowlist", "open", "disabled"] as const;
 export type GroupPolicy = (typeof GROUP_POLICIES)[number];
 
 /**
- * What happens to a message that arrives during a run. `followup`: it becomes the next run. `steer`: the run
+ * Handling of a message that arrives during a run. `followup`: it becomes the next run. `steer`: the run
  * reads it between two steps. `interrupt`: it cancels the run. The last two apply only if the run answers the
  * same chat.
  */

@@ -207,10 +207,10 @@ const CHOICES: readonly string[] = ["closest", "keys", "validModels", "allowedAg
 
 /** Removes lists that the text already contains, because a model pays for each of them. */
 function withoutListed(details: Failure["details"] = {}, words: string): Record<string, unknown> {
-  const isTold = (list: unknown): boolean =>
+  const isListed = (list: unknown): boolean =>
     Array.isArray(list) && list.every((name) => typeof name === "string" && words.includes(name));
   return Object.fromEntries(
-    Object.entries(details).filter(([name, list]) => !(CHOICES.includes(name) && isTold(list))),
+    Object.entries(details).filter(([name, list]) => !(CHOICES.includes(name) && isListed(list))),
   );
 }
 

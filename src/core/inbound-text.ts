@@ -5,7 +5,7 @@
 // IT3: long texts are shortened with a note; the work is linear in the text.
 // IT4: text that imitates a line of the runtime, for example a speaker, becomes a quotation.
 
-import { notOurs } from "./look-alike.ts";
+import { quoteRuntimeLabels } from "./look-alike.ts";
 import { quoteLines } from "./safe-text.ts";
 
 const QUOTED_CHARS_MAX = 1_000;
@@ -91,7 +91,7 @@ function quotation({ text, senderName }: Quoted): string {
 }
 
 /** One message of a person. */
-export interface SaidPart {
+export interface MessageText {
   /** Cleaned text. */
   readonly text: string;
   readonly quoted?: Quoted | undefined;
@@ -102,8 +102,8 @@ export interface SaidPart {
 }
 
 /** Returns the text of one message for the model. */
-export function partText({ text, quoted, changes, notes }: SaidPart): string {
-  const said = notOurs(text.trim());
+export function partText({ text, quoted, changes, notes }: MessageText): string {
+  const said = quoteRuntimeLabels(text.trim());
   const lines = [
     ...(quoted === undefined ? [] : [quotation(quoted)]),
     ...(changes === true ? ["[This changes an earlier message, which now reads:]"] : []),
@@ -114,21 +114,21 @@ export function partText({ text, quoted, changes, notes }: SaidPart): string {
 }
 
 /** The chat in which a conversation takes place, as the model sees it. */
-export interface ChatPlace {
+export interface ChatDescription {
   readonly channel: string;
   readonly type: "direct" | "group" | "channel";
   readonly name?: string | undefined;
   readonly thread?: { readonly kind: "thread" | "topic"; readonly name?: string | undefined } | undefined;
 }
 
-const TYPES: Readonly<Record<ChatPlace["type"], string>> = {
+const TYPES: Readonly<Record<ChatDescription["type"], string>> = {
   direct: "a direct chat",
   group: "a group",
   channel: "a channel",
 };
 
 /** Returns the context of a channel message for the model. It is the same for every message of a chat. */
-export function chatContext({ channel, type, name, thread }: ChatPlace): string {
+export function chatContext({ channel, type, name, thread }: ChatDescription): string {
   const called = (what: string | undefined): string => (what === undefined ? "" : ` ${JSON.stringify(what)}`);
   const inside = thread === undefined ? "" : `, in the ${thread.kind}${called(thread.name)}`;
   return [

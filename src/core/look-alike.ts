@@ -136,7 +136,7 @@ function labelEnd(letters: string, at: number): number | undefined {
 }
 
 /** Returns a text in which no line looks like the runtime's: lines that do become quotations. */
-export function notOurs(text: string): string {
+export function quoteRuntimeLabels(text: string): string {
   const lines = text.split(LINE_BREAK_AFTER);
   const letters = lines.map((line) => skeleton(line.replace(LIST_NUMBER, "")));
   const all = letters.join("");

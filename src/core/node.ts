@@ -20,7 +20,7 @@ export interface NodeFacts {
 }
 
 /** The last connection of a node. It is valid only while its process lives and knows it. */
-export interface NodePlace {
+export interface NodeConnection {
   /** The gateway process that holds the connection. */
   readonly owner: string;
   readonly connId: string;
@@ -39,7 +39,7 @@ export interface NodeRow extends NodeFacts {
   readonly createdBy?: string;
   readonly pairedAt: number;
   readonly lastSeenAt?: number;
-  readonly place?: NodePlace;
+  readonly place?: NodeConnection;
 }
 
 /** A device that requests pairing. */
@@ -95,12 +95,12 @@ function isNodeCommand(text: string): boolean {
 }
 
 /** Returns one line of bounded length, or `otherwise` if the line is empty. */
-export function nodeWord(text: string | undefined, charsMax: number, otherwise: string): string {
+export function nodeText(text: string | undefined, charsMax: number, otherwise: string): string {
   const line = safeLine((text ?? "").trim().slice(0, charsMax));
   return line === "" ? otherwise : line.slice(0, 4 * charsMax);
 }
 
-interface Said {
+interface NodeDescription {
   readonly name?: string | undefined;
   readonly platform?: string | undefined;
   readonly version?: string | undefined;
@@ -113,11 +113,11 @@ function names(said: readonly string[] | undefined): string[] {
 }
 
 /** Returns the part of a device's description that is stored (ND2). */
-export function nodeFacts(said: Said): NodeFacts {
+export function nodeFacts(said: NodeDescription): NodeFacts {
   return {
-    name: nodeWord(said.name, NAME_MAX_CHARS, "node"),
-    platform: nodeWord(said.platform, WORD_MAX_CHARS, "unknown"),
-    version: nodeWord(said.version, WORD_MAX_CHARS, "unknown"),
+    name: nodeText(said.name, NAME_MAX_CHARS, "node"),
+    platform: nodeText(said.platform, WORD_MAX_CHARS, "unknown"),
+    version: nodeText(said.version, WORD_MAX_CHARS, "unknown"),
     caps: names(said.caps),
     commands: names(said.commands),
   };

@@ -2,7 +2,7 @@
 // A run may be interrupted or steered only from the chat that it answers.
 // A message never overtakes one that was accepted before it (I3).
 
-import { isSamePlace } from "./route.ts";
+import { isSameRoute } from "./route.ts";
 import type { Run } from "./run.ts";
 import type { Route } from "./session.ts";
 
@@ -17,7 +17,7 @@ function underWay([head]: readonly Run[]): Run | undefined {
  */
 export function interruptedBy(active: readonly Run[], route: Route | undefined): Run | undefined {
   const run = underWay(active);
-  if (run === undefined || !isSamePlace(run.route, route)) return undefined;
+  if (run === undefined || !isSameRoute(run.route, route)) return undefined;
   // A message of a person must not cancel a run that a session, a job or a web hook requested.
   return run.flow === undefined && run.input.provenance === undefined ? run : undefined;
 }
@@ -26,7 +26,7 @@ export function interruptedBy(active: readonly Run[], route: Route | undefined):
 export function maySteer(active: readonly Run[], route: Route | undefined): boolean {
   const run = underWay(active);
   const waiting = active.slice(1).filter((one) => one.input.takenBy === undefined);
-  if (run === undefined || waiting.length > 0 || !isSamePlace(run.route, route)) return false;
+  if (run === undefined || waiting.length > 0 || !isSameRoute(run.route, route)) return false;
   // Runs of a schedule or a program answer at their configured destination, if they have one.
   const from = run.input.provenance?.kind;
   if (from === "hook" || from === "cron" || from === "node") return false;
@@ -41,6 +41,6 @@ export function takesOver(run: Run, next: Run | undefined): next is Run {
     next.kind === "turn" &&
     next.startedAt === undefined &&
     next.sessionId === run.sessionId &&
-    isSamePlace(next.route, run.route)
+    isSameRoute(next.route, run.route)
   );
 }

@@ -15,7 +15,7 @@ export interface Route {
 }
 
 /** Returns whether two routes name the same channel, account, chat and thread. */
-export function isSamePlace(one: Route | undefined, other: Route | undefined): boolean {
+export function isSameRoute(one: Route | undefined, other: Route | undefined): boolean {
   return (
     one !== undefined &&
     other !== undefined &&

@@ -18,7 +18,7 @@ export type Schedule =
 
 export const SCHEDULE_KINDS = ["cron", "every", "at"] as const;
 
-/** What to do with a due date that passed while no gateway was running. */
+/** Handling of a due date that passed while no gateway was running. */
 export const MISSED_POLICIES = ["once", "skip"] as const;
 export type MissedPolicy = (typeof MISSED_POLICIES)[number];
 

@@ -228,7 +228,7 @@ function modernSpelling(text: string, agentId: string): string {
 }
 
 /** The caller that names a session. */
-export interface Namer {
+export interface KeyCaller {
   /** The calling agent; for an operator, the default agent. */
   readonly agentId: string;
   /** A bare name is a conversation of this agent. For people and clients, not for an agent's tool. */
@@ -240,7 +240,7 @@ export interface Namer {
  * words are accepted, so that the visibility check refuses them like any hidden session. A sessionId is not a
  * key and fails here.
  */
-export function canonicalKey(text: string, who: Namer, rules: KeyRules): Result<string> {
+export function canonicalKey(text: string, who: KeyCaller, rules: KeyRules): Result<string> {
   const trimmed = text.trim();
   const lower = trimmed.toLowerCase();
   if (lower === "main" || trimmed === rules.mainKey) return ok(mainKeyOf(who.agentId, rules));

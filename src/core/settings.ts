@@ -235,7 +235,7 @@ export interface StoreSettings {
 }
 
 /** Names the store without secrets. The name is the same for all gateways that share it. */
-export function storePlace({ dir, postgresUrl }: StoreSettings): string {
+export function storeName({ dir, postgresUrl }: StoreSettings): string {
   if (postgresUrl === undefined) return dir;
   const { host, pathname, searchParams } = new URL(postgresUrl);
   const schema = searchParams.get("schema");

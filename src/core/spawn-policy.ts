@@ -36,7 +36,7 @@ export interface SpawnCall {
 }
 
 /** Whether a channel can create threads for sub-agents. `off`: it could, but the settings forbid it. */
-export type ThreadsThere = "none" | "off" | "on";
+export type ThreadSupport = "none" | "off" | "on";
 
 export interface SpawnQuestion {
   readonly call: SpawnCall;
@@ -45,7 +45,7 @@ export interface SpawnQuestion {
   /** Children of the requester with an unfinished job. */
   readonly unfinishedChildren: number;
   /** Channel where the requester's people read. Absent: none. */
-  readonly channel?: { readonly id: string; readonly threads: ThreadsThere } | undefined;
+  readonly channel?: { readonly id: string; readonly threads: ThreadSupport } | undefined;
 }
 
 /** The result of an allowed spawn. */
@@ -91,7 +91,7 @@ export function spawnRule(requester: AgentSettings, agentId: string): string {
 function checkDepth(spawnDepth: number, settings: Settings): Failure | undefined {
   if (maySpawnAt(spawnDepth, settings)) return undefined;
   const { maxSpawnDepth } = settings.subagents;
-  const raised = maxSpawnDepth < 5 ? "; it may be raised to 5" : ", the most there is";
+  const raised = maxSpawnDepth < 5 ? "; it may be raised to 5" : ", the maximum";
   const error =
     `this sub-agent is ${spawnDepth} deep and can't spawn another: ` +
     `agents.defaults.subagents.maxSpawnDepth is ${maxSpawnDepth}${raised}`;

@@ -6,7 +6,7 @@
 // T3: text of people or models is quoted line by line in a context, so that it cannot pass for the runtime's.
 
 import type { AnnouncedStatus } from "./announcement.ts";
-import { type ResultWay, resultReader } from "./result-way.ts";
+import { type ResultDelivery, resultReader } from "./result-delivery.ts";
 import type { FlowStep, Run } from "./run.ts";
 import { quoteLines } from "./safe-text.ts";
 
@@ -210,7 +210,7 @@ export function subagentContext(args: {
   depth: number;
   maySpawn: boolean;
   /** The session that gets its result. */
-  way: ResultWay;
+  way: ResultDelivery;
   /** It has its own thread where people read and write. Default false. */
   thread?: boolean;
 }): string {

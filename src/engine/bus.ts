@@ -4,7 +4,7 @@
 // B3: the end of a run is published once, also if it arrives by two routes, and no event of its execution
 //     follows it.
 
-import { dropOldest } from "../core/bounded.ts";
+import { evictOldest } from "../core/bounded.ts";
 import type { LiveEvent } from "../core/event.ts";
 import type { Log } from "../world.ts";
 
@@ -51,7 +51,7 @@ export function createBus(log: Log, forward: (event: LiveEvent) => void = () => 
     if (isOfExecution(event) && ended.has(event.runId)) return;
     if (event.kind === "run_ended") {
       ended.add(event.runId);
-      dropOldest(ended, ENDED_MAX);
+      evictOldest(ended, ENDED_MAX);
     }
     for (const listener of listeners) {
       try {

@@ -5,7 +5,7 @@
 // also claims runs that the rows assign to this process but that it does not execute, and stops runs that the
 // rows assign to another one.
 
-import { dropOldest } from "../core/bounded.ts";
+import { evictOldest } from "../core/bounded.ts";
 import type { LiveEvent } from "../core/event.ts";
 import { withDelta } from "../core/text-delta.ts";
 import { hasOrphans, idleLanes, requeueHeld } from "../store/claims.ts";
@@ -144,7 +144,7 @@ export class Dispatch {
     }
     this.#texts.delete(runId);
     this.#texts.set(runId, { part, text });
-    dropOldest(this.#texts, TEXTS_MAX);
+    evictOldest(this.#texts, TEXTS_MAX);
     return true;
   }
 

@@ -6,7 +6,7 @@
 // L4: an end that the store refused is retried until it is stored.
 
 import { cautionFor } from "../core/crash-policy.ts";
-import { FairLine, type WaitingLane } from "../core/fair-line.ts";
+import { FairQueue, type WaitingLane } from "../core/fair-queue.ts";
 import type { Pool } from "../core/pools.ts";
 import type { Run } from "../core/run.ts";
 import { claimBudgetNotice } from "../store/chains.ts";
@@ -56,7 +56,7 @@ export class Lanes {
   /** Lanes that were woken while they were busy. */
   readonly #again = new Set<string>();
   /** Lanes whose head waits for a slot. */
-  readonly #starved = new FairLine();
+  readonly #starved = new FairQueue();
   /** By lane: runs that ended while it was being claimed. */
   readonly #endedEarly = new Map<string, Set<string>>();
   /** Slots that came free so far, here or elsewhere. */

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { checkAttachments, MANIFEST_NAME } from "../core/attachment-rules.ts";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { jsonOf } from "../core/json.ts";
-import { type AttachmentSettings, type StoreSettings, storePlace } from "../core/settings.ts";
+import { type AttachmentSettings, type StoreSettings, storeName } from "../core/settings.ts";
 import type { AttachmentReceipt } from "../core/spawn.ts";
 import { ensureFolder } from "../world/folders.ts";
 
@@ -177,7 +177,7 @@ async function writeAll(
 
 /** Returns the mark for a store's own folders. Gateways of several stores may share a workspace. */
 export function attachmentOwner(store: StoreSettings): string {
-  return createHash("sha256").update(storePlace(store)).digest("hex").slice(0, 32);
+  return createHash("sha256").update(storeName(store)).digest("hex").slice(0, 32);
 }
 
 /** Writes a plan into the workspace. `id`: a new one for each plan; `owner`: see `attachmentOwner`. */

@@ -8,7 +8,7 @@
 
 import { accountOf, type ThreadBindingSettings } from "../core/channel-settings.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { isSamePlace } from "../core/route.ts";
+import { isSameRoute } from "../core/route.ts";
 import type { Route, Session } from "../core/session.ts";
 import type { Settings } from "../core/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
@@ -146,7 +146,7 @@ async function end(
     await queueDelivery(parts, unit, { session, route, text, kind: "send" });
   }
   // Later text for this session must not go to this place.
-  if (isSamePlace(session.lastRoute, route)) await updateSession(unit.tx, sessionKey, { lastRoute: null });
+  if (isSameRoute(session.lastRoute, route)) await updateSession(unit.tx, sessionKey, { lastRoute: null });
   unit.publish({ kind: "session", sessionKey, change: "updated" });
   const goes = why !== "archived" && why !== "deleted" && session.spawn?.mode === "session";
   if (!goes || (await bindingsOfSession(unit.tx, sessionKey)).length > 0) return;

@@ -4,7 +4,13 @@
 // deleted session or transcript is not quoted from other rows. Credentials are redacted before text is cut
 // (I14).
 
-import { type ChainParty, type ChainStep, routeFor, type StepState, wordsFor } from "../core/chain-step.ts";
+import {
+  type ChainParty,
+  type ChainStep,
+  type StepState,
+  visibleErrorText,
+  visibleRoute,
+} from "../core/chain-step.ts";
 import { optional } from "../core/optional.ts";
 import type { Redactor } from "../core/redact.ts";
 import { isEnded, type Run } from "../core/run.ts";
@@ -243,11 +249,12 @@ class Steps {
   #delivery(delivery: Delivery): Draft {
     const { id, sessionKey, runId, state, createdAt: at, settledAt: endAt, code } = delivery;
     const sees = (key: string): boolean => this.#viewer.sees(key);
-    const { channel, to } = routeFor(delivery.route, sees);
+    const { channel, to } = visibleRoute(delivery.route, sees);
     const messages = runId === undefined ? undefined : this.#chain.messages.get(runId);
     const run = runId === undefined ? undefined : this.#runs.get(runId);
     const opens = run?.sessionKey === sessionKey ? this.#opens(sessionKey, messages?.answer) : {};
-    const error = delivery.error === undefined ? undefined : this.#excerpt(wordsFor(delivery.error, sees));
+    const error =
+      delivery.error === undefined ? undefined : this.#excerpt(visibleErrorText(delivery.error, sees));
     return {
       id: `delivery:${id}`,
       kind: "delivery",

@@ -9,7 +9,7 @@
 import { accountOf, withAccount } from "../core/channel-settings.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { idIn, plainId } from "../core/inbound-policy.ts";
-import { isSamePlace, LAST, type Route, WEBCHAT } from "../core/route.ts";
+import { isSameRoute, LAST, type Route, WEBCHAT } from "../core/route.ts";
 import { decideSend, type SendVerdict } from "../core/send-policy.ts";
 import type { Session } from "../core/session.ts";
 import { chatTypeOf, formatKey, type ParsedKey, routeOfKey } from "../core/session-key.ts";
@@ -85,7 +85,7 @@ export function checkPlace(
 
 /** Whether two routes lead to one place, with or without the account's name. */
 export function leadToSamePlace({ channels }: Settings, one: Route, other: Route): boolean {
-  return isSamePlace(withAccount(channels, one), withAccount(channels, other));
+  return isSameRoute(withAccount(channels, one), withAccount(channels, other));
 }
 
 /** Returns the possible keys of a place's own sessions, for each agent. */

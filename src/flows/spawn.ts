@@ -6,7 +6,7 @@
 
 import { withAccount } from "../core/channel-settings.ts";
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
-import { type ResultRequester, resultNote, resultWay } from "../core/result-way.ts";
+import { type ResultRequester, resultDelivery, resultNote } from "../core/result-delivery.ts";
 import type { Run } from "../core/run.ts";
 import { safeLine } from "../core/safe-text.ts";
 import { NOT_YET_USED, type Route, type Session } from "../core/session.ts";
@@ -251,7 +251,7 @@ function contextFor(settings: Settings, child: Session, requester: Session): str
     self: partyOf(settings, child, child),
     depth: child.spawnDepth,
     maySpawn: maySpawnAt(child.spawnDepth, settings),
-    way: resultWay(requesterFacts(requester), child.spawn?.announce ?? "post"),
+    way: resultDelivery(requesterFacts(requester), child.spawn?.announce ?? "post"),
     thread: child.spawn?.thread !== undefined,
   });
 }

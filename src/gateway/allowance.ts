@@ -1,7 +1,7 @@
 // A token bucket per user: at most `max` uses at once, and one more after each interval.
 // The number of remembered users is bounded; the least recently active one is forgotten first.
 
-import { dropOldest } from "../core/bounded.ts";
+import { evictOldest } from "../core/bounded.ts";
 import type { Clock } from "../world.ts";
 
 interface Bounds {
@@ -31,7 +31,7 @@ export function createAllowance(clock: Clock, { max, everyMs, usersMax }: Bounds
       const at = Math.max(clock.now(), wholeAt.get(user) ?? 0) + everyMs;
       wholeAt.delete(user);
       wholeAt.set(user, at);
-      dropOldest(wholeAt, usersMax);
+      evictOldest(wholeAt, usersMax);
     },
   };
 }

@@ -2,7 +2,7 @@
 // A token whose row was deleted is refused at connect, at every gateway of the store.
 
 import { fail, ok, type Result } from "../core/errors.ts";
-import { nodeWord } from "../core/node.ts";
+import { nodeText } from "../core/node.ts";
 import type { Engine } from "../engine/engine.ts";
 import { dropDeviceTokens, holdSeries, putDeviceToken } from "../store/device-tokens.ts";
 import { type Authority, type Caller, CONNECT_ANEW, DEVICE_TOKEN_MS } from "./auth.ts";
@@ -31,8 +31,8 @@ export async function renewDeviceToken(
       role: caller.role,
       series: unit.newId(),
       tokenId: caller.id,
-      name: nodeWord(displayName, WORD_MAX_CHARS, "device"),
-      platform: nodeWord(platform, WORD_MAX_CHARS, "unknown"),
+      name: nodeText(displayName, WORD_MAX_CHARS, "device"),
+      platform: nodeText(platform, WORD_MAX_CHARS, "unknown"),
       createdAt: unit.now,
       usedAt: unit.now,
       expiresAt,

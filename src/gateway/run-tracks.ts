@@ -4,7 +4,7 @@
 // they are taken from the database's clock, which all of them use.
 // Ended runs are kept for a while only.
 
-import { dropOldest } from "../core/bounded.ts";
+import { evictOldest } from "../core/bounded.ts";
 import type { FlowStep } from "../core/run.ts";
 import { isQuietStep } from "../core/turn-rules.ts";
 
@@ -76,7 +76,7 @@ export class RunTracks {
   /** Records a note that was shown when it was written. */
   noteShown(sessionKey: string, text: string): void {
     this.#shown.add(`${sessionKey}\n${text}`);
-    dropOldest(this.#shown, NOTES_MAX);
+    evictOldest(this.#shown, NOTES_MAX);
   }
 
   /** Whether this text was already shown as a note; called once, when it is delivered. */
@@ -87,6 +87,6 @@ export class RunTracks {
   #remember(runId: string, seq: number): void {
     this.#past.delete(runId);
     this.#past.set(runId, seq);
-    dropOldest(this.#past, PAST_RUNS_MAX);
+    evictOldest(this.#past, PAST_RUNS_MAX);
   }
 }

@@ -7,7 +7,7 @@ import { dirname, join, relative, sep } from "node:path";
 import type { Tree } from "../config/source.ts";
 import { configPathOf, type LoadOptions, loadSettings, settingsOfText } from "../config.ts";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { defaultAgent, findAgent, type Settings, storePlace } from "../core/settings.ts";
+import { defaultAgent, findAgent, type Settings, storeName } from "../core/settings.ts";
 import type { World } from "../world.ts";
 import { checkConfig, type PlacedConfig, placeFor, textAt, writeConfig } from "./config-file.ts";
 import { mapConfig } from "./config-map.ts";
@@ -292,7 +292,7 @@ export async function importState(options: ImportOptions): Promise<Result<Import
   const { entries, ...sessions } = counts;
   return ok({
     from: source.root,
-    to: storePlace(settings.store),
+    to: storeName(settings.store),
     dryRun,
     interrupted: signal.aborted,
     config: report,

@@ -26,7 +26,7 @@ import type { World } from "../world.ts";
 import { type ProcessPlan, runProcess } from "./process.ts";
 import { childrenOf, exactMemory, roughMemory, type Tree, treeBelow } from "./process-tree.ts";
 import { buildProcessWall, type ProcessWall } from "./process-wall.ts";
-import { guardArguments, guardedRepository, type Held, REPOSITORY_GUARD } from "./repository.ts";
+import { guardArguments, guardedRepository, type ProtectedPath, REPOSITORY_GUARD } from "./repository.ts";
 import {
   type ContainedEnd,
   type Program,
@@ -45,7 +45,7 @@ import {
   type View,
 } from "./system-view.ts";
 import { openUplink, type Uplink } from "./uplink.ts";
-import { codeCacheFor, type Ground, watchRun } from "./watch.ts";
+import { codeCacheFor, type SandboxInputs, watchRun } from "./watch.ts";
 
 const MEGABYTE = 1024 * 1024;
 /**
@@ -163,12 +163,12 @@ function started(found: Found, args: readonly string[]): Pick<ProcessPlan, "file
 interface Found {
   readonly full: boolean;
   readonly wall: ProcessWall | undefined;
-  readonly held: readonly Held[];
+  readonly held: readonly ProtectedPath[];
   readonly uplink: Uplink | undefined;
 }
 
 function planOf(
-  ground: Ground,
+  ground: SandboxInputs,
   program: Program,
   limits: RunLimits,
   found: Found,
@@ -220,11 +220,11 @@ async function uplinkFor({
   environment,
   peers,
   carrier,
-}: Ground): Promise<Result<Uplink | undefined>> {
+}: SandboxInputs): Promise<Result<Uplink | undefined>> {
   return needs.network ? openUplink(environment, peers, carrier) : ok(undefined);
 }
 
-export function bubblewrapSandbox(ground: Ground): Sandbox {
+export function bubblewrapSandbox(ground: SandboxInputs): Sandbox {
   return {
     kind: "bubblewrap",
     ...(ground.carrier === undefined ? {} : { carrier: ground.carrier }),

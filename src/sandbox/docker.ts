@@ -13,10 +13,10 @@ import { join, relative } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { killGroup } from "../world/programs.ts";
 import { type ProcessPlan, runProcess } from "./process.ts";
-import { guardArguments, guardedRepository, type Held, REPOSITORY_GUARD } from "./repository.ts";
+import { guardArguments, guardedRepository, type ProtectedPath, REPOSITORY_GUARD } from "./repository.ts";
 import { type ContainedEnd, type Program, type RunLimits, type Sandbox, temporaryMbOf } from "./sandbox.ts";
 import { CONTAINED_CACHE, CONTAINED_CODE, containedEnvironment } from "./system-view.ts";
-import { codeCacheFor, type Ground, watchRun } from "./watch.ts";
+import { codeCacheFor, type SandboxInputs, watchRun } from "./watch.ts";
 
 /** Contains bash, coreutils and Node 24. */
 export const DOCKER_IMAGE_DEFAULT = "node:24-bookworm-slim";
@@ -51,10 +51,10 @@ function programArguments(program: Program, code: string): string[] {
 
 /** Returns the arguments of `docker` for one program. */
 export function dockerArguments(
-  ground: Omit<Ground, "world" | "disk" | "environment">,
+  ground: Omit<SandboxInputs, "world" | "disk" | "environment">,
   program: Program,
   limits: Pick<RunLimits, "timeoutMs" | "searchPath">,
-  container: { name: string; full: boolean; user?: string; held: readonly Held[] },
+  container: { name: string; full: boolean; user?: string; held: readonly ProtectedPath[] },
 ): string[] {
   const { needs, workspace } = ground;
   const { held } = container;
@@ -87,7 +87,7 @@ export function dockerArguments(
 }
 
 /** Kills the container, and the client exits with it. Tries again while the container does not exist yet. */
-function killContainer(name: string, child: ChildProcess, ground: Ground): void {
+function killContainer(name: string, child: ChildProcess, ground: SandboxInputs): void {
   const { clock } = ground.world;
   const env = ground.environment;
   const attempt = (triesLeft: number): void => {
@@ -109,7 +109,7 @@ function userHere(): { user?: string } {
   return { user: `${user}:${group}` };
 }
 
-export function dockerSandbox(ground: Ground): Sandbox {
+export function dockerSandbox(ground: SandboxInputs): Sandbox {
   return {
     kind: "docker",
     async run(program: Program, limits: RunLimits): Promise<Result<ContainedEnd>> {

@@ -23,7 +23,7 @@ import { removeLeftWalls } from "./process-wall.ts";
 import type { Sandbox, SandboxNeeds } from "./sandbox.ts";
 import { CONTAINED_NODE, checkWorkspace, type Surroundings } from "./system-view.ts";
 import { type Carrier, openUplink } from "./uplink.ts";
-import type { CodeCache, Ground } from "./watch.ts";
+import type { CodeCache, SandboxInputs } from "./watch.ts";
 
 type Backend = Sandbox["kind"];
 
@@ -183,7 +183,7 @@ function groundOf(args: {
   disk?: DiskBook;
   codeCache?: CodeCache;
   peers?: NetworkPeers;
-}): Ground {
+}): SandboxInputs {
   const { world, environment, needs, named, real } = args;
   const disk = args.disk ?? new DiskBook(real, world.clock);
   const place = { workspace: real, namedWorkspace: named, node: process.execPath, code: CODE };
@@ -208,7 +208,7 @@ function rememberProbes(world: World): (name: string, ask: () => Promise<Probe>)
   };
 }
 
-const carriedBy = (probe: Probe): Pick<Ground, "carrier"> =>
+const carriedBy = (probe: Probe): Pick<SandboxInputs, "carrier"> =>
   probe.usable && probe.carrier !== undefined ? { carrier: probe.carrier } : {};
 
 /** Serves a whole process: remembers working backends, and the size of each workspace. */

@@ -6,7 +6,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
-import { killGroup, lastWordsRead } from "../world/programs.ts";
+import { killGroup, lastOutputRead } from "../world/programs.ts";
 import { Output } from "./output.ts";
 
 /** A command that writes more is stopped: reading it would block all other work. */
@@ -103,7 +103,7 @@ function follow(child: ChildProcess, plan: ProcessPlan): Promise<ProcessEnd> {
     child.once("exit", async (exitCode, signal) => {
       release();
       killGroup(child);
-      await lastWordsRead();
+      await lastOutputRead();
       for (const stream of child.stdio) stream?.destroy();
       // Only the platform's own timeout uses the child's kill method; we never do.
       if (ending === "ended" && child.killed) ending = "timeout";

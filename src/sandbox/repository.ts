@@ -18,7 +18,7 @@ import { gitLayout } from "./git-layout.ts";
 import type { SandboxNeeds } from "./sandbox.ts";
 
 /** A path of the workspace that the sandbox mounts in its place. */
-export interface Held {
+export interface ProtectedPath {
   readonly path: string;
   readonly readOnly: boolean;
   /** Device and inode number. */
@@ -31,7 +31,7 @@ const refuse = (text: string, hint: string) =>
   });
 
 /** Does not follow links. undefined: it is missing, or neither a folder nor a file. */
-async function hold(path: string, readOnly: boolean): Promise<Held | undefined> {
+async function hold(path: string, readOnly: boolean): Promise<ProtectedPath | undefined> {
   const found = await lstat(path, { bigint: true }).catch(() => undefined);
   if (found === undefined || !(found.isDirectory() || found.isFile())) return undefined;
   return { path, readOnly, identity: `${found.dev}:${found.ino}` };
@@ -55,7 +55,7 @@ const foldersAbove = (workspace: string, path: string): string[] => {
 export async function guardedRepository(
   workspace: string,
   needs: Pick<SandboxNeeds, "git">,
-): Promise<Result<readonly Held[]>> {
+): Promise<Result<readonly ProtectedPath[]>> {
   if (needs.git === "write") return ok([]);
   const { places, tooMuch } = await gitLayout(workspace);
   if (tooMuch) {
@@ -76,7 +76,7 @@ export async function guardedRepository(
   const inKept = (path: string): boolean => [...kept].some((one) => one !== path && isInside(one, path));
   const readOnly = [...kept].filter((path) => !inKept(path));
   const above = new Set(readOnly.flatMap((path) => foldersAbove(workspace, path)));
-  const held: Held[] = [];
+  const held: ProtectedPath[] = [];
   for (const path of [...above, ...readOnly].sort()) {
     const one = await hold(path, !above.has(path));
     if (one === undefined || (await realpath(path).catch(() => undefined)) !== path) {
@@ -105,6 +105,6 @@ export const REPOSITORY_GUARD = [
   "done",
 ].join("\n");
 
-export function guardArguments(held: readonly Held[]): string[] {
+export function guardArguments(held: readonly ProtectedPath[]): string[] {
   return [String(held.length), ...held.flatMap(({ path, identity }) => [path, mountName(path), identity])];
 }

@@ -12,7 +12,7 @@ import { basename, dirname, join, sep } from "node:path";
 import { fail, ok, type Result } from "../core/errors.ts";
 import { isInside } from "../world/folders.ts";
 import { SEARCH_PATH } from "../world/programs.ts";
-import type { Held } from "./repository.ts";
+import type { ProtectedPath } from "./repository.ts";
 import { resolverFile } from "./uplink.ts";
 
 /** Paths of the gateway's Node and code in a sandbox. */
@@ -187,7 +187,7 @@ export interface View {
   readonly code: string;
   readonly cache?: CacheView;
   /** Protected paths of the workspace; each after the folders that contain it. */
-  readonly held: readonly Held[];
+  readonly held: readonly ProtectedPath[];
 }
 
 /** Returns the mounts. `OWN_FILES` are read from the file descriptors `firstData`, …, in order. */

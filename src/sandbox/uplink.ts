@@ -10,7 +10,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { fail, ok, type Result } from "../core/errors.ts";
-import { killGroup, lastWordsRead } from "../world/programs.ts";
+import { killGroup, lastOutputRead } from "../world/programs.ts";
 import type { NetworkPeers } from "./peers.ts";
 
 const CARRIERS = ["pasta", "slirp4netns"] as const;
@@ -142,7 +142,7 @@ async function open(carrier: Carrier, env: Environment): Promise<Result<Uplink &
   const ended = new Promise<boolean>((done) => {
     child.once("error", () => done(false));
     child.once("exit", async () => {
-      await lastWordsRead();
+      await lastOutputRead();
       done(false);
     });
   });

@@ -9,7 +9,7 @@ import type { CacheView } from "./system-view.ts";
 import type { Carrier } from "./uplink.ts";
 
 /** The inputs from which a backend builds a sandbox. */
-export interface Ground {
+export interface SandboxInputs {
   readonly world: World;
   readonly needs: SandboxNeeds;
   /** Real path of the workspace, and its name in the settings. */
@@ -40,7 +40,10 @@ export interface CodeCache {
 }
 
 /** Returns the cache for one run of a program; undefined for programs that are not ours. */
-export function codeCacheFor(ground: Pick<Ground, "codeCache">, program: Program): CacheView | undefined {
+export function codeCacheFor(
+  ground: Pick<SandboxInputs, "codeCache">,
+  program: Program,
+): CacheView | undefined {
   const { codeCache } = ground;
   if (codeCache === undefined || program.kind !== "script") return undefined;
   const writable = !codeCache.warm.has(program.file);
@@ -56,7 +59,7 @@ const PAUSE_TIMES = 10;
 
 /** `look`: additional check, with the process of the backend. */
 export function watchRun(
-  ground: Ground,
+  ground: SandboxInputs,
   usedAtStart: number,
   timeoutMs: number,
   look: (pid: number, stop: Stop) => void,

@@ -4,7 +4,7 @@
 //      later one.
 
 import { type Selectable, sql } from "kysely";
-import type { NodeFacts, NodePlace, NodeRow, PairRequest } from "../core/node.ts";
+import type { NodeConnection, NodeFacts, NodeRow, PairRequest } from "../core/node.ts";
 import { held } from "./locks.ts";
 import { prepared } from "./prepared.ts";
 import { livingProcesses } from "./processes.ts";
@@ -37,7 +37,7 @@ function factColumns({ platform, version, caps, commands }: NodeFacts): Omit<Fac
 }
 
 function connectionOf({ owner, conn_id: connId, connected_at: since }: Selectable<NodeTable>): {
-  place?: NodePlace;
+  place?: NodeConnection;
 } {
   return owner === null || connId === null || since === null ? {} : { place: { owner, connId, since } };
 }
@@ -127,7 +127,7 @@ export async function countNodes(db: Db): Promise<number> {
 }
 
 /** Stores a paired node's new connection, and the facts that it reports. */
-export async function nodeCame(tx: Tx, id: string, facts: NodeFacts, place: NodePlace): Promise<void> {
+export async function nodeCame(tx: Tx, id: string, facts: NodeFacts, place: NodeConnection): Promise<void> {
   const { owner, connId, since } = place;
   const columns = { owner, conn_id: connId, connected_at: since, last_seen_at: since };
   await tx
@@ -141,7 +141,7 @@ export async function nodeCame(tx: Tx, id: string, facts: NodeFacts, place: Node
 export async function nodeLeft(
   tx: Tx,
   id: string,
-  { owner, connId }: Pick<NodePlace, "owner" | "connId">,
+  { owner, connId }: Pick<NodeConnection, "owner" | "connId">,
   at: number,
 ): Promise<void> {
   await tx

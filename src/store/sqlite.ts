@@ -8,7 +8,7 @@ import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Kysely } from "kysely";
-import { dropOldest } from "../core/bounded.ts";
+import { evictOldest } from "../core/bounded.ts";
 import { createPaces } from "../core/pace.ts";
 import { ensureFolder } from "../world/folders.ts";
 import type { Clock } from "../world/plain.ts";
@@ -266,7 +266,7 @@ function writtenOf(pathOf: (sessionId: string) => string): Store["writtenTranscr
     const path = pathOf(sessionId);
     if (!existsSync(path)) return undefined;
     found.set(sessionId, path);
-    dropOldest(found, WRITTEN_KNOWN_MAX);
+    evictOldest(found, WRITTEN_KNOWN_MAX);
     return path;
   };
 }

@@ -1,24 +1,24 @@
-// Owns what of a conversation stands in a span where content may be told.
-// TC1: what looks like a credential is masked before anything is cut, so that no cut leaves half of one.
-// TC2: a span holds so much text and no more; of many messages the newest.
+// Formats conversation text for spans, if content is traced.
+// TC1: credentials are redacted before anything is cut, so that no cut leaves half of one.
+// Text in a span is bounded; of many messages the newest are kept.
 
 import { type Entry, isCompaction, type Message } from "../core/message.ts";
 import type { Redactor } from "../core/redact.ts";
 
-/** Of one text, in characters. */
+/** Characters of one text. */
 const TEXT_MAX = 4_000;
-/** Of all messages of one attribute. */
+/** Characters of all messages of one attribute. */
 const MESSAGES_MAX = 16_000;
-/** Longer arguments are not masked, but left out. */
+/** Longer arguments are left out instead of redacted. */
 const MASKED_MAX = 1_000_000;
 
-/** A text as a span has it. */
+/** Returns a text for a span. */
 export function shownText(text: string, redactor: Redactor): string {
   const { text: masked, whole } = redactor.beginning(text, TEXT_MAX);
   return whole ? masked : `${masked}…`;
 }
 
-/** The arguments of a tool call as JSON. */
+/** Returns the arguments of a tool call as JSON. */
 export function shownArguments(args: unknown, redactor: Redactor): string {
   const known = typeof args === "object" && args !== null ? (args as Record<string, unknown>) : {};
   const { length } = JSON.stringify(known);
@@ -41,7 +41,7 @@ function partOf(block: Message["content"][number], redactor: Redactor): object {
   }
 }
 
-/** What a message says, in the words of the conventions: role and parts. */
+/** A message in the form of the conventions: role and parts. */
 type Spoken = Pick<Message, "role" | "content"> & { readonly toolCallId?: string };
 
 function shownMessage(message: Spoken, redactor: Redactor): object {
@@ -51,7 +51,7 @@ function shownMessage(message: Spoken, redactor: Redactor): object {
   return { role: "tool", parts: [{ type: "tool_call_response", id: message.toolCallId ?? "", response }] };
 }
 
-/** Messages as JSON: the newest that have room. */
+/** Returns messages as JSON: the newest that fit. */
 export function shownMessages(messages: readonly (Spoken | Entry)[], redactor: Redactor): string {
   const shown: string[] = [];
   let chars = 0;

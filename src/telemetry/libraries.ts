@@ -1,6 +1,6 @@
-// Owns which libraries traces are sent with, and the words for an install that lacks them.
-// TE1: they are no part of an install, for few want traces and they are 20 MB: package.json names them as
-//      optional peers, in the versions that are said here (a test compares).
+// The libraries that send traces, and the message if they are not installed.
+// TE1: they are not part of an install, because few users want traces and they need 20 MB: package.json lists
+// them as optional peers, in the versions given here (a test compares).
 
 import { createRequire } from "node:module";
 
@@ -22,10 +22,13 @@ function isThere(name: string): boolean {
   }
 }
 
-/** Why there are no traces though they are on, and the command that brings them. Undefined: all is there. */
+/**
+ * Explains why enabled traces are not sent, with the command that installs the libraries. undefined: they are
+ * installed.
+ */
 export function missingLibraries(): string | undefined {
   const missing = Object.entries(TRACE_LIBRARIES).filter(([name]) => !isThere(name));
   if (missing.length === 0) return undefined;
   const packages = missing.map(([name, version]) => `${name}@${version}`).join(" ");
-  return `telemetry.traces is on, but nothing is told. Install its libraries: npm install ${packages}`;
+  return `telemetry.traces is on, but its libraries are missing. Run: npm install ${packages}`;
 }

@@ -1,9 +1,9 @@
-// Owns the way of spans to an OpenTelemetry collector: OTLP over HTTP, as JSON. The only file that knows the
-// libraries; it is loaded by a gateway whose traces are on, and by no other.
-// OT1: nothing is registered globally: other code in this process traces, or not, as if this were not here.
-// OT2: what a collector answers is never shown: a failure is told by its status or the system's code.
-// OT3: spans and headers go to the configured address alone. The libraries make the request with Node's
-//      HTTP, which follows no redirect.
+// Sends spans to an OpenTelemetry collector: OTLP over HTTP, as JSON. The only file that uses the libraries;
+// loaded only by gateways with traces.
+// Nothing is registered globally: tracing by other code in this process is not affected.
+// OT2: a collector's answer is never shown: a failure is described by its status or the system's code.
+// OT3: spans and headers go only to the configured address. The libraries use Node's HTTP, which follows no
+// redirect.
 
 import { type HrTime, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
@@ -14,7 +14,7 @@ import { agentFor } from "../world/outgoing.ts";
 import type { Exporter } from "./queue.ts";
 import type { Span } from "./span.ts";
 
-/** An export, further tries included, takes no longer. */
+/** Time limit of an export, including retries. */
 const EXPORT_MAX_MS = 5_000;
 /** `ExportResultCode.SUCCESS` of the libraries. */
 const SUCCESS = 0;
@@ -24,16 +24,18 @@ function timeOf(ms: number): HrTime {
   return [seconds, Math.round((ms - seconds * 1_000) * 1_000_000)];
 }
 
-function wordsFor(error: unknown): string {
-  if (typeof error !== "object" || error === null) return "the collector did not take them";
+function failureText(error: unknown): string {
+  if (typeof error !== "object" || error === null) return "the collector did not accept the spans";
   const { code, message } = error as { code?: unknown; message?: unknown };
   if (typeof code === "number") return `the collector answered ${code}`;
   if (typeof code === "string" && /^[A-Z_]{1,40}$/.test(code))
-    return `the collector can't be reached: ${code}`;
-  return message === "Request timed out" ? "the collector did not answer" : "the collector did not take them";
+    return `the collector cannot be reached: ${code}`;
+  return message === "Request timed out"
+    ? "the collector did not answer"
+    : "the collector did not accept the spans";
 }
 
-/** Makes the libraries' spans of ours, with the ids that ours have. */
+/** Converts our spans to the libraries' spans, with the same ids. */
 function spanMaker(settings: TraceSettings, facts: { version: string; instanceId: string }) {
   const made: ReadableSpan[] = [];
   const next = { traceId: "", spanId: "" };
@@ -83,7 +85,7 @@ function spanMaker(settings: TraceSettings, facts: { version: string; instanceId
   };
 }
 
-/** The way to the collector that the settings name. Nothing is sent before the first span. */
+/** Opens the exporter of the settings. Nothing is sent before the first span. */
 export function openOtlp(settings: TraceSettings, facts: { version: string; instanceId: string }): Exporter {
   const make = spanMaker(settings, facts);
   const agent = agentFor(settings.endpoint, { keepAlive: true, maxSockets: 1 });
@@ -91,7 +93,7 @@ export function openOtlp(settings: TraceSettings, facts: { version: string; inst
     url: settings.endpoint,
     headers: { ...settings.headers },
     timeoutMillis: EXPORT_MAX_MS,
-    // One goes on at a time (SQ2 of queue.ts); the libraries count one for a moment after it is over.
+    // Only one export runs at a time (SQ2 of queue.ts); the libraries count one briefly after its end.
     concurrencyLimit: 4,
     httpAgentOptions: () => agent,
   });
@@ -99,7 +101,7 @@ export function openOtlp(settings: TraceSettings, facts: { version: string; inst
     export: (batch) =>
       new Promise((resolve) => {
         exporter.export(make(batch), ({ code, error }) =>
-          resolve(code === SUCCESS ? undefined : wordsFor(error)),
+          resolve(code === SUCCESS ? undefined : failureText(error)),
         );
       }),
     close: () => agent.destroy(),

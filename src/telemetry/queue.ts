@@ -1,26 +1,26 @@
-// Owns the spans that wait to be exported.
-// SQ1: adding one costs nothing but memory, which is bounded: beyond it the newest span is dropped.
-// SQ2: one export goes on at a time; what could not be exported is dropped, never tried for ever.
-// SQ3: dropped spans are counted in one log line, at most one a minute.
-// SQ4: at a stop what waits is exported within a bound, and the rest is counted.
+// The queue of spans that wait for export.
+// SQ1: adding a span only costs memory, which is bounded: beyond the limit the newest span is dropped.
+// SQ2: one export runs at a time; spans of a failed export are dropped, not retried forever.
+// SQ3: dropped spans are reported in one log line, at most one a minute.
+// SQ4: a stop exports the waiting spans within a time limit, and counts the rest as dropped.
 
 import type { Clock, Log, Timer } from "../world.ts";
 import type { Span } from "./span.ts";
 
 const QUEUE_SPANS_MAX = 4_096;
-/** Text of all spans that wait, in characters. */
+/** Characters of text of all waiting spans. */
 const QUEUE_CHARS_MAX = 16_000_000;
 const BATCH_SPANS_MAX = 256;
-/** So long the first span of a batch waits for others. */
+/** Time that the first span of a batch waits for others. */
 const BATCH_DELAY_MS = 1_000;
 const REPORT_INTERVAL_MS = 60_000;
 const STOP_MAX_MS = 2_000;
 
-/** Hands spans to a collector. */
+/** Sends spans to a collector. */
 export interface Exporter {
-  /** Why they could not be exported; undefined: they were. Never throws. */
+  /** Resolves to the reason of a failure; undefined: exported. Never throws. */
   export(batch: readonly Span[]): Promise<string | undefined>;
-  /** Gives up what is still under way. */
+  /** Cancels exports in progress. */
   close(): void;
 }
 
@@ -65,7 +65,7 @@ export class SpanQueue {
     }
   }
 
-  /** Counts spans that nobody will see. */
+  /** Counts dropped spans. */
   drop(count: number, reason: string): void {
     this.#dropped += count;
     this.#reason = reason;
@@ -74,7 +74,7 @@ export class SpanQueue {
     this.#reporting = this.#clock.at(this.#clock.now() + REPORT_INTERVAL_MS, () => this.#reportAgain());
   }
 
-  /** Exports what waits, as far as it goes within the bound. */
+  /** Exports the waiting spans within the time limit. */
   async close(): Promise<void> {
     const late = Promise.withResolvers<void>();
     const timer = this.#clock.at(this.#clock.now() + STOP_MAX_MS, late.resolve, "alive");
@@ -92,7 +92,7 @@ export class SpanQueue {
     this.#reporting?.cancel();
     this.#closed = true;
     const lost = this.#waiting.length + this.#underWay;
-    if (lost > 0) this.drop(lost, "the collector did not take them before the stop");
+    if (lost > 0) this.drop(lost, "the collector did not accept the spans before the stop");
     this.#waiting = [];
     this.#exporter.close();
     this.#report();
@@ -110,7 +110,7 @@ export class SpanQueue {
 
   async #export(batch: readonly Span[]): Promise<void> {
     const problem = await this.#exporter.export(batch);
-    // What was under way at the stop is counted already.
+    // Exports in progress at the stop are already counted.
     if (this.#closed) return;
     this.#exporting = undefined;
     this.#underWay = 0;

@@ -1,14 +1,14 @@
-// Owns what is told of runs to an OpenTelemetry collector, where that is on: a run, its model calls, its tool
-// calls, by the conventions for generative AI. docs/TRACES.md lists it.
-// TR1: one chain is one trace, over sessions, processes and restarts (span.ts), told whole or not at all.
-// TR2: a run is one span, from its first start to its end, told by the process that ended it; its model and
-//      tool calls by the process that made them.
-// TR3: no text leaves this file unmasked, and what people, agents and tools say only with `content` (I14).
-// TR4: nothing here holds up a run or fails one.
+// Traces runs, their model calls and tool calls, by the OpenTelemetry conventions for generative AI.
+// docs/TRACES.md lists the attributes.
+// TR1: one chain is one trace, over sessions, processes and restarts (span.ts), sent completely or not.
+// TR2: a run is one span, from its first start to its end, sent by the process that ended it; its model and
+// tool calls are sent by the process that made them.
+// TR3: all text is redacted here, and text of people, agents and tools is only sent with `content` (I14).
+// TR4: tracing never delays a run or makes it fail.
 
 import type { ModelOutcome, ModelPort, ModelRequest } from "../agent/model.ts";
 import type { ToolEvent } from "../agent/tool-calls.ts";
-import { dropOldest } from "../core/bounded.ts";
+import { evictOldest } from "../core/bounded.ts";
 import { CODES } from "../core/errors.ts";
 import type { LiveEvent } from "../core/event.ts";
 import type { Usage } from "../core/message.ts";
@@ -25,12 +25,12 @@ import { parentSpanOf } from "./lineage.ts";
 import { type Exporter, SpanQueue } from "./queue.ts";
 import { type Attribute, callSpanId, modelSpanId, runSpanId, type Span, traceIdOf } from "./span.ts";
 
-/** Runs of this process that are remembered until their end is heard of. */
+/** Runs of this process that are kept until their end event. */
 const RUNS_MAX = 2_000;
-/** Ended runs whose span is still to be made. */
+/** Ended runs whose span is not made yet. */
 const LOOKUPS_MAX = 1_000;
 const NAME_CHARS_MAX = 128;
-/** A failure of a tool is read for its code only if it is no longer than this. */
+/** Longer failures of tools are not parsed for their code. */
 const FAILURE_CHARS_MAX = 20_000;
 
 type Attributes = Record<string, Attribute | undefined>;
@@ -39,30 +39,30 @@ type ToolSeen = Pick<ToolEvent, "phase" | "callId" | "name" | "isError" | "resul
   readonly arguments?: unknown;
 };
 
-/** What one attempt of a run tells. */
+/** The trace of one attempt of a run. */
 export interface RunTrace {
-  /** The port, watched. */
+  /** Wraps a model port to trace its calls. */
   port(port: ModelPort): ModelPort;
   tool(event: ToolSeen): void;
-  /** The attempt is over in this process, ended or not. */
+  /** Call it when the attempt is over in this process, ended or parked. */
   left(): void;
 }
 
 export interface Traces {
-  /** Undefined: nothing is told of this run's chain. */
+  /** undefined: this run's chain is not traced. */
   forRun(run: Run): RunTrace | undefined;
-  /** Tells of the runs that end. */
+  /** Traces the runs that end. */
   follow(bus: Bus, db: Db): void;
-  /** Exports what is left, within a bound. */
+  /** Exports the rest, within a time limit. */
   close(): Promise<void>;
 }
 
-/** Whether a trace is told of, by its id alone, so that every process and every attempt decides alike. */
+/** Decides whether a trace is sent, by its id only, so that every process and attempt decides the same. */
 function isSampled(traceId: string, ratio: number): boolean {
   return ratio >= 1 || Number.parseInt(traceId.slice(0, 8), 16) / 2 ** 32 < ratio;
 }
 
-/** Names that conventions have for the providers that are known by name here. */
+/** Names in the conventions for providers that have other names here. */
 const PROVIDER_NAMES: Readonly<Record<string, string>> = { google: "gcp.gemini" };
 
 function modelAttributes(ref: string | undefined): Attributes {
@@ -85,7 +85,7 @@ function usageAttributes(usage: Usage | undefined): Attributes {
   };
 }
 
-/** What every span of a run says. A session's key may hold a person's number: it counts as content. */
+/** Attributes of every span of a run. A session key may contain a phone number, so it counts as content. */
 function runAttributes(run: Run, content: boolean): Attributes {
   const { agentId, sessionId, sessionKey, runId, chainId, hop, flow } = run;
   return {
@@ -101,7 +101,7 @@ function runAttributes(run: Run, content: boolean): Attributes {
   };
 }
 
-/** The code of a tool's failure; what a tool of another make says is no name for one. */
+/** Returns the code of a tool's failure. Text of external tools is not a code. */
 function failureCode(result: string): string {
   if (result.length > FAILURE_CHARS_MAX) return "tool_error";
   try {
@@ -123,7 +123,7 @@ class OtelTraces implements Traces {
   readonly #settings: TraceSettings;
   readonly #world: World;
   readonly #queue: SpanQueue;
-  /** Runs that this process executes or has executed, up to their end. */
+  /** Runs that this process executes or has executed, until their end. */
   readonly #runs = new Map<string, { readonly run: Run; readonly open: Map<string, ToolSeen> }>();
   #lookups = 0;
   #looked: Promise<void> = Promise.resolve();
@@ -140,7 +140,7 @@ class OtelTraces implements Traces {
     const open = new Map<string, ToolSeen>();
     this.#runs.delete(run.runId);
     this.#runs.set(run.runId, { run, open });
-    dropOldest(this.#runs, RUNS_MAX);
+    evictOldest(this.#runs, RUNS_MAX);
     return {
       port: (port) => ({
         call: async (request, onText, signal, log) => {
@@ -163,7 +163,7 @@ class OtelTraces implements Traces {
         const code = isError === true ? failureCode(result) : undefined;
         this.#tellTool(run, begun, { endMs: event.atMs, result, ...(code === undefined ? {} : { code }) });
       },
-      // What is still open was parked with its run, and is told by the attempt that goes on with it.
+      // Open calls were parked with their run; the attempt that continues it traces them.
       left: () => open.clear(),
     };
   }
@@ -180,7 +180,7 @@ class OtelTraces implements Traces {
       known?.open.clear();
       if (!here || !isSampled(traceIdOf(event.chainId), this.#settings.sampleRatio)) return;
       if (this.#lookups >= LOOKUPS_MAX) {
-        this.#queue.drop(1, "more runs end than the store can be asked about");
+        this.#queue.drop(1, "more runs end than can be looked up in the store");
         return;
       }
       this.#lookups += 1;
@@ -195,7 +195,7 @@ class OtelTraces implements Traces {
     await this.#queue.close();
   }
 
-  /** The one way out: every text is masked here, whoever made it. */
+  /** All spans leave here, and every text is redacted here. */
   #tell(span: Omit<Span, "attributes"> & { readonly attributes: Attributes }): void {
     const masked = Object.entries(span.attributes).flatMap(([name, value]) => {
       if (value === undefined) return [];
@@ -271,7 +271,7 @@ class OtelTraces implements Traces {
 
   async #tellRun(db: Db, event: RunEnded, executed: Run | undefined): Promise<void> {
     try {
-      // The row of a session that is deleted with its end may be gone already.
+      // The row of a session that is deleted at the run's end may be gone.
       const { runId, state, code, error, usage, endedAt } = event;
       const facts = { state, usage, endedAt, ...(code === undefined ? {} : { code }) };
       const run = (await getRun(db, runId)) ?? (executed && ({ ...executed, ...facts } as Run));
@@ -317,7 +317,7 @@ class OtelTraces implements Traces {
   }
 }
 
-/** Traces as the settings want them. Undefined: they are off, or can't be on here, and the log says so. */
+/** Opens traces as the settings say. undefined: they are off, or cannot work here, and the log says why. */
 export async function openTraces(
   settings: Settings,
   world: World,

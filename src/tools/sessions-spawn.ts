@@ -4,11 +4,11 @@
 
 import { contentsWereLeftOut } from "../core/attachment-rules.ts";
 import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
-import { resultDescription } from "../core/result-way.ts";
+import { resultDescription } from "../core/result-delivery.ts";
 import { LABEL_CHARS_MAX, type Route } from "../core/session.ts";
 import { isSubagentKey } from "../core/session-key.ts";
 import { THINKING_LEVELS, thinkingNamed } from "../core/settings.ts";
-import { decideSpawn, type SpawnCall, type ThreadsThere } from "../core/spawn-policy.ts";
+import { decideSpawn, type SpawnCall, type ThreadSupport } from "../core/spawn-policy.ts";
 import { decideTool, filtersFor, withheldTools } from "../core/tool-policy.ts";
 import { type AttachmentPlan, planAttachments } from "../flows/attachments.ts";
 import { bindingSettingsOf } from "../flows/bindings.ts";
@@ -165,7 +165,7 @@ function readMountPath(attachAs: unknown): Result<string | undefined> {
   return fail("invalid_argument", `attachAs.mountPath must be ${most}`);
 }
 
-function threadsAt({ threads, settings }: ToolContext, route: Route): ThreadsThere {
+function threadsAt({ threads, settings }: ToolContext, route: Route): ThreadSupport {
   if (threads?.has(route.channel) !== true) return "none";
   return bindingSettingsOf(settings, route)?.enabled === false ? "off" : "on";
 }

@@ -8,11 +8,11 @@ import { createHash } from "node:crypto";
 import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import {
   NODES_MAX,
+  type NodeConnection,
   type NodeFacts,
-  type NodePlace,
   type NodeRow,
   nodeKey,
-  nodeWord,
+  nodeText,
   PAIR_REQUEST_MS,
   PAIR_REQUESTS_MAX,
   type PairRequest,
@@ -121,7 +121,7 @@ function notPaired(request: PairRequest): Failure {
 export async function admitDevice(
   ctx: NodeContext,
   device: Device,
-  place: Omit<NodePlace, "since">,
+  place: Omit<NodeConnection, "since">,
 ): Promise<Result<NodeRow>> {
   const met = await ctx.engine.commit(async (unit) => {
     const node = await holdNode(unit.tx, device.id);
@@ -268,7 +268,7 @@ export async function renameDevice(
   if (!name.ok) return name;
   return ctx.engine.commit(async (unit) => {
     const node = await holdNode(unit.tx, id);
-    const called = nodeWord(name.value, NAME_MAX_CHARS, "node");
+    const called = nodeText(name.value, NAME_MAX_CHARS, "node");
     if (node === undefined || !(await renameNode(unit.tx, id, called))) return noNode(id);
     await also(unit, { ...node, name: called });
     return ok({ ...node, name: called });

@@ -48,6 +48,6 @@ export const killGroup = (child: ChildProcess): void => signalGroup(child, "SIGK
  * answers of the file system take two turns of the event loop, and the first complete turn reads everything
  * that is there.
  */
-export async function lastWordsRead(): Promise<void> {
+export async function lastOutputRead(): Promise<void> {
   for (let turn = 0; turn < 2; turn += 1) await stat(process.execPath).catch(() => undefined);
 }

@@ -9,9 +9,9 @@ const ACCOUNT: AccountSettings = telegramAccount();
 const OWNERS = ["telegram:1", "discord:2"];
 const group = (more: object = {}) => ({ enabled: true, requireMention: true, ...more });
 
-type Asked = Partial<Omit<InboundQuestion, "chat">> & { chat?: Partial<InboundQuestion["chat"]> };
+type MessageFacts = Partial<Omit<InboundQuestion, "chat">> & { chat?: Partial<InboundQuestion["chat"]> };
 
-function decide(account: Partial<AccountSettings>, asked: Asked): string {
+function decide(account: Partial<AccountSettings>, asked: MessageFacts): string {
   const question: InboundQuestion = {
     channel: "telegram",
     sender: { id: "7" },
@@ -25,14 +25,14 @@ function decide(account: Partial<AccountSettings>, asked: Asked): string {
     : verdict.kind;
 }
 
-const inGroup = (more: Asked = {}): Asked => ({
+const inGroup = (more: MessageFacts = {}): MessageFacts => ({
   mentioned: true,
   ...more,
   chat: { type: "group", id: "-100", ...more.chat },
 });
 
 describe("decides about direct messages", () => {
-  test.each<[string, Partial<AccountSettings>, Asked, string]>([
+  test.each<[string, Partial<AccountSettings>, MessageFacts, string]>([
     ["pairing: a stranger is asked", {}, {}, "ask"],
     ["pairing: who has asked is asked again", {}, { peer: "pending" }, "ask"],
     ["pairing: who was let in is answered", {}, { peer: "approved" }, "admit"],
@@ -99,7 +99,7 @@ test.each(["222", "telegram:222", "+222"])("a numeric entry never matches a user
 });
 
 describe("decides about groups", () => {
-  test.each<[string, Partial<AccountSettings>, Asked, string]>([
+  test.each<[string, Partial<AccountSettings>, MessageFacts, string]>([
     ["IP1: allowlist: a group that is not named", {}, inGroup(), "ignore"],
     ["allowlist: one that is named", { groups: { "-100": group() } }, inGroup(), "admit"],
     ["allowlist: with its channel", { groups: { "telegram:-100": group() } }, inGroup(), "admit"],

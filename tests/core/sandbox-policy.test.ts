@@ -1,4 +1,5 @@
-// Which sessions are sandboxed, with which network access: a child never has more access than its requester (I13).
+// Decides which sessions are sandboxed and have network access: a child never has more access than its requester
+// (I13).
 
 import { expect, test } from "vitest";
 import {

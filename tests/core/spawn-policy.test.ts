@@ -221,7 +221,7 @@ test("depth: a child below the limit may spawn, and its context says so", () => 
   );
   expect(deepest).toMatchObject({
     code: "spawn_denied",
-    error: expect.stringContaining("the most there is"),
+    error: expect.stringContaining("the maximum"),
   });
 });
 

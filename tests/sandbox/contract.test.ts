@@ -1,4 +1,4 @@
-// What every backend promises, asked of each one that works here.
+// The guarantees of every backend, tested on each one that works here.
 
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,9 +8,9 @@ import { Box, running, whyNot } from "./kit.ts";
 
 const missing = { bubblewrap: await whyNot("bubblewrap"), docker: await whyNot("docker") };
 
-// A backend that is not usable here can't be asked; whyNot has said so, and bubblewrap must be there in CI.
+// Skipped if the backend does not work here; whyNot reports it, and CI must have bubblewrap.
 describe.skipIf(missing.bubblewrap !== undefined)("bubblewrap", () => contract("bubblewrap"));
-// The same of docker, which CI may lack.
+// The same for docker, which CI may lack.
 describe.skipIf(missing.docker !== undefined)("docker", () => contract("docker"));
 
 function contract(backend: "bubblewrap" | "docker"): void {
@@ -23,13 +23,13 @@ function contract(backend: "bubblewrap" | "docker"): void {
   });
   afterEach(() => box.remove());
 
-  test("output and errors come in the order of writing, with the exit code; it starts in the workspace", async () => {
+  test("output and errors are in the order of writing, with the exit code; it starts in the workspace", async () => {
     const end = await box.run("pwd; echo one; echo two >&2; exit 3");
     expect(end).toMatchObject({ ending: "ended", exitCode: 3, text: `${box.workspace}\none\ntwo\n` });
     expect((await box.sandbox()).kind).toBe(backend);
   });
 
-  test("S1, S2: the workspace can be written, the system can't, and nothing else of the host is there", async () => {
+  test("S1, S2: only the workspace is writable, the system is read-only, and nothing else of the host exists", async () => {
     expect(await box.says("echo x > made; cat made")).toBe("x");
     expect(existsSync(join(box.workspace, "made"))).toBe(true);
     expect(await box.says("echo x > /usr/x || echo no; echo x > /x || echo no; true")).toMatch(/no[\s\S]*no/);
@@ -38,7 +38,7 @@ function contract(backend: "bubblewrap" | "docker"): void {
     expect(await box.says(`test ! -e ${box.outside} && echo none`)).toBe("none");
   });
 
-  test("I14: nothing of the gateway's environment is there, and no input", async () => {
+  test("I14: nothing of the gateway's environment is visible, and there is no input", async () => {
     process.env.PARLEY_TEST_SECRET = "s3cret";
     try {
       expect(await box.says("env; cat")).not.toContain("s3cret");
@@ -52,14 +52,14 @@ function contract(backend: "bubblewrap" | "docker"): void {
     expect(await box.says("grep -vc -e lo: -e '|' /proc/net/dev || true")).toBe("0");
   });
 
-  test("S4: it has no capability and can get none", async () => {
+  test("S4: it has no capabilities and cannot get any", async () => {
     const status = await box.says("cat /proc/self/status");
     expect(status).toMatch(/^CapEff:\s+0+$/m);
     expect(status).toMatch(/^CapBnd:\s+0+$/m);
     expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
   });
 
-  test("S5: what it leaves in the background ends with it; time and abort end everything", async () => {
+  test("S5: background processes end with it; a time limit and an abort end everything", async () => {
     const marker = `86401.${process.pid}`;
     await box.says(`setsid sleep ${marker} >/dev/null 2>&1 & echo started`);
     expect(running(marker)).toEqual([]);
@@ -104,14 +104,14 @@ function contract(backend: "bubblewrap" | "docker"): void {
     });
   });
 
-  test("compiled code of our scripts is kept for each workspace apart, so that none can plant it for another", async () => {
+  test("compiled code of our scripts is kept for each workspace separately, so that none can tamper with another's", async () => {
     const other = join(box.folder, "other");
     await box.tool("write", { path: "a", content: "" });
     await box.tool("write", { path: "a", content: "" }, { workspace: other });
     expect(readdirSync(join(box.folder, "cache"))).toHaveLength(2);
   });
 
-  test("a large text and a picture pass whole", async () => {
+  test("a large text and a picture pass unchanged", async () => {
     const content = `${"\u0001 ✓".repeat(1_000)}\n`.repeat(200);
     expect(await box.tool("write", { path: "large", content })).toMatchObject({
       bytes: Buffer.byteLength(content),

@@ -1,5 +1,5 @@
-// Ways out of a sandbox that hostile commands try, each of them tried here. Every bomb is bounded by a limit.
-// Nothing here writes to the kernel's settings but their own value, so that a leak can do no harm.
+// Escapes from a sandbox that hostile commands try. Every bomb is bounded by a limit.
+// Tests write to the kernel's settings only their current value, so that a leak does no harm.
 
 import { spawn } from "node:child_process";
 import {
@@ -21,7 +21,7 @@ import { Box, gatewayProgram, running, whyNot } from "./kit.ts";
 const NODE = "/run/parley/node";
 const missing = await whyNot("bubblewrap");
 
-// Where bubblewrap does not work there is nothing to escape from; whyNot has said so, and fails in CI.
+// Skipped if bubblewrap does not work here; whyNot reports it, and fails in CI.
 describe.skipIf(missing !== undefined)("bubblewrap", () => {
   let box: Box;
   let secret: string;
@@ -36,7 +36,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     secret = join(box.outside, "token");
     writeFileSync(secret, "s3cret");
     tests += 1;
-    // A number of seconds to sleep that nobody else on this machine sleeps.
+    // A number of seconds that no other process on this machine sleeps.
     marker = `86400.${process.pid}${String(tests).padStart(3, "0")}`;
   });
   afterEach(() => {
@@ -52,7 +52,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     });
 
   describe("S1, S2: files", () => {
-    test("a symbolic link leads nowhere outside, whatever follows it: exec, read, write, edit", async () => {
+    test("a symbolic link leads nowhere outside, for exec, read, write and edit", async () => {
       symlinkSync(secret, join(box.workspace, "link"));
       symlinkSync(box.outside, join(box.workspace, "folder"));
       const tried = await box.run(
@@ -74,7 +74,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(await box.tool("read", { path: "own" })).toMatchObject({ status: "ok", text: "mine" });
     });
 
-    test("a link made inside, to a folder of the host, is followed inside only", async () => {
+    test("a link to a folder of the host is resolved inside the sandbox only", async () => {
       await box.says(`ln -s ${box.outside} out; ln -s /etc/shadow shadow; ln -s /proc/1/root root`);
       for (const path of ["out/token", "shadow", `root${secret}`]) {
         expect((await box.tool("read", { path })).status).not.toBe("ok");
@@ -83,7 +83,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(existsSync(join(box.outside, "new"))).toBe(false);
     });
 
-    test("a folder that is swapped for a link while the file tools work misleads nobody", async () => {
+    test("a folder that is replaced by a link while the file tools work leads nowhere outside", async () => {
       mkdirSync(join(box.workspace, "real"));
       writeFileSync(join(box.workspace, "real/token"), "harmless");
       symlinkSync(box.outside, join(box.workspace, "evil"));
@@ -101,7 +101,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(readFileSync(secret, "utf8")).toBe("s3cret");
     });
 
-    test("no hard link can be made to what is outside the workspace", async () => {
+    test("a hard link to a file outside the workspace cannot be created", async () => {
       const tried = await box.run(
         "ln /usr/bin/env here; echo $?; ln /etc/passwd here; echo $?; touch a; ln a /tmp/a; echo $?",
       );
@@ -109,12 +109,12 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(existsSync(join(box.workspace, "here"))).toBe(false);
     });
 
-    test("a hard link that somebody outside put into the workspace is a file of the workspace, by the host's choice", async () => {
+    test("a hard link that the host put into the workspace is a file of the workspace", async () => {
       linkSync(secret, join(box.workspace, "given"));
       expect(await box.says("cat given")).toBe("s3cret");
     });
 
-    test("the gateway's store, its token and every home are not there", async () => {
+    test("the gateway's store, its token and every home do not exist inside", async () => {
       const tried = await box.run(
         `cat ${secret}; ls ${box.outside}; ls ~root /home/*; ls -A / /home ~root /var /mnt /opt /srv`,
       );
@@ -130,7 +130,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       );
     });
 
-    test("nothing but the workspace, /tmp, /dev/shm and the harmless devices can be written", async () => {
+    test("only the workspace, /tmp, /dev/shm and harmless devices are writable", async () => {
       const places =
         "/usr /etc /bin /lib /run /run/parley /run/parley/code /dev /proc /proc/sys / /usr/local/bin";
       const tried = await box.says(
@@ -146,7 +146,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(await box.says("test ! -e /tmp/a -a ! -e /dev/shm/b -a -e c && echo fresh")).toBe("fresh");
     });
 
-    test("an open file that the gateway was started with is closed inside", async () => {
+    test("open files inherited by the gateway are closed inside", async () => {
       const script = `exec 9< ${box.outside}; exec "$@"`;
       const code = gatewayProgram(
         box,
@@ -171,7 +171,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   });
 
   describe("S2, S4: processes and privileges", () => {
-    test("/proc shows its own processes only, and /proc/1 is one of them", async () => {
+    test("/proc shows only its own processes, and /proc/1 is one of them", async () => {
       const outside = spawn("sleep", [marker], { env: { ...process.env, PLANTED: "s3cret" } });
       closers.push(() => outside.kill("SIGKILL"));
       process.env.PLANTED = "s3cret";
@@ -187,7 +187,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       ).toBe("none");
     });
 
-    test("a process outside can be neither seen, signalled nor traced", async () => {
+    test("a process outside cannot be seen, signalled or traced", async () => {
       const outside = spawn("sleep", [marker]);
       closers.push(() => outside.kill("SIGKILL"));
       await until(() => running(marker).length > 0);
@@ -199,7 +199,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(running(marker)).toEqual([outside.pid]);
     });
 
-    test("the kernel's settings can't be written, whoever the gateway runs as", async () => {
+    test("the kernel's settings cannot be written, whichever user runs the gateway", async () => {
       const same =
         'v=$(cat /proc/sys/kernel/core_pattern); (echo "$v" > /proc/sys/kernel/core_pattern) 2>/dev/null || echo no';
       expect(await box.says(same)).toBe("no");
@@ -208,7 +208,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       );
     });
 
-    test("SV2: of /proc's part about the whole machine there are harmless files, and the settings to read", async () => {
+    test("SV2: only harmless files and readable settings remain of /proc's part about the machine", async () => {
       const whole = "for p in /proc/[!0-9]*; do test -L $p";
       const files = await box.says(`${whole} || { test -f $p && stat -c %a $p; }; done; true`);
       expect([...new Set(files.split("\n"))]).toEqual(["444"]);
@@ -217,7 +217,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(await box.says("cat /proc/cmdline /proc/kallsyms /proc/keys 2>/dev/null | wc -c")).toBe("0");
     });
 
-    test("there are no capabilities, no new privileges, a filter on system calls, and one user who is nobody special", async () => {
+    test("there are no capabilities, no new privileges, a filter on system calls, and one ordinary user", async () => {
       const status = await box.says("cat /proc/self/status; id -u");
       expect(status.match(/^Cap\w+:\s+0+$/gm)).toHaveLength(5);
       expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
@@ -225,16 +225,16 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(status).toMatch(/\n1000$/);
     });
 
-    test("a setuid program gives nobody's rights: no mount allows it, and it runs as who called it", async () => {
+    test("a setuid program gives no rights: mounts forbid it, and it runs as its caller", async () => {
       copyFileSync("/usr/bin/id", join(box.workspace, "id"));
       chmodSync(join(box.workspace, "id"), 0o6755);
       expect(await box.says("./id -u; ./id -ru; ./id -g")).toBe("1000\n1000\n1000");
       expect(await box.says("grep -v nosuid /proc/self/mounts || true")).toBe("");
     });
 
-    // The filter of system calls has numbers for these machines only.
+    // The filter of system calls knows the numbers of these machines only.
     test.runIf(["x64", "arm64"].includes(process.arch))(
-      "no file can be left behind with a setuid or setgid bit",
+      "no file with a setuid or setgid bit can be left behind",
       async () => {
         const tries = [
           "chmod u+s f",
@@ -245,7 +245,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
           "cp -p $PWD/set h && test ! -u h",
           "python3 unnamed.py",
         ];
-        // A file without a name that gets one later.
+        // A file without a name that gets a name later.
         const unnamed = [
           "import ctypes, os",
           "fd = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o4755)",
@@ -283,15 +283,15 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(tried).toBe("done");
     });
 
-    test("it has no terminal to push keys into, not even the gateway's", async () => {
+    test("it has no terminal for injected keys, not even the gateway's", async () => {
       expect(await box.says("(exec 3<>/dev/tty) 2>/dev/null || echo none; readlink /proc/self/fd/0")).toBe(
         "none\n/dev/null",
       );
     });
 
-    // Needs Python to make raw system calls.
+    // Needs Python for raw system calls.
     test.runIf(process.arch === "x64" && existsSync("/usr/bin/python3"))(
-      "key rings and memory that no process owns are refused as an older kernel would",
+      "key rings and memory that no process owns are refused as by an older kernel",
       async () => {
         const numbers = [29, 64, 68, 103, 248, 249, 250, 298, 319, 321, 323, 425, 437, 447];
         const library = "import ctypes; c = ctypes.CDLL(None, use_errno=True)";
@@ -303,9 +303,9 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   });
 
   describe("S3: network", () => {
-    // Needs Python to make sockets of any family.
+    // Needs Python for sockets of any family.
     test.runIf(existsSync("/usr/bin/python3"))(
-      "SC4: a socket that no network namespace holds, such as a virtual machine's to its host, can't be made",
+      "SC4: a socket outside of network namespaces, such as a virtual machine's to its host, is refused",
       async () => {
         const tries = [1, 2, 10, 16, 30, 31, 38, 40, 42];
         const program = `
@@ -322,7 +322,7 @@ for family in ${JSON.stringify(tries)}:
       },
     );
 
-    test("a port of this machine's loopback and an abstract socket can't be reached", async () => {
+    test("a port on this machine's loopback and an abstract socket are unreachable", async () => {
       const [tcp, abstract] = [createServer(), createServer()];
       let met = 0;
       for (const server of [tcp, abstract])

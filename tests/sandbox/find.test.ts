@@ -1,4 +1,4 @@
-// Which backend is found, and what is said when none is. The backends' programs are fakes on a search path.
+// The choice of a backend, and the message if none works. The backends' programs are fakes on a search path.
 
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A program on the search path that says a line and ends so. */
+/** Creates a program on the search path that runs this script. */
 function plant(name: string, script: string): void {
   writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
   chmodSync(join(folder, name), 0o755);
@@ -36,7 +36,7 @@ function finder(): SandboxFinder {
 
 const workspace = (): string => join(folder, "workspace");
 
-test("FB3: no backend is a failure that says why not, for each, and how to install one on four systems", async () => {
+test("FB3: without a backend the failure explains each, and how to install one on four systems", async () => {
   const found = await finder().find({ ...NEEDS, backend: "auto" }, workspace());
   expect(found).toMatchObject({ ok: false, code: "sandbox_unavailable" });
   const { error, hint } = found as { error: string; hint: string };
@@ -47,21 +47,21 @@ test("FB3: no backend is a failure that says why not, for each, and how to insta
   }
 });
 
-test("a backend that was named is the only one that is asked", async () => {
+test("a configured backend is the only one that is probed", async () => {
   const found = await finder().find({ ...NEEDS, backend: "docker" }, workspace());
   expect((found as { error: string }).error).toBe("no sandbox works here: docker is not installed");
 });
 
-// Only Linux has bubblewrap; elsewhere its probe says so before anything else.
+// Only Linux has bubblewrap; elsewhere its probe stops before this check.
 test.runIf(process.platform === "linux")("an old bubblewrap is refused by its version", async () => {
   plant("bwrap", "echo bubblewrap 0.6.1");
   const probe = await finder().probe("bubblewrap");
   expect(probe).toMatchObject({ usable: false, why: "is too old (bubblewrap 0.6.1; 0.8 is needed)" });
 });
 
-// Only Linux has bubblewrap; elsewhere its probe says so before anything else.
+// Only Linux has bubblewrap; elsewhere its probe stops before this check.
 test.runIf(process.platform === "linux")(
-  "FB1: a bubblewrap that is installed and may not work is not usable",
+  "FB1: a bubblewrap that is installed but forbidden is not usable",
   async () => {
     const refusal = "bwrap: Creating new namespace failed: Operation not permitted";
     plant("bwrap", `[ "$1" = --version ] && echo bubblewrap 0.11.0 && exit; echo ${refusal} >&2; exit 1`);
@@ -71,7 +71,7 @@ test.runIf(process.platform === "linux")(
   },
 );
 
-test("a docker without a daemon, or without the image, says which", async () => {
+test("docker without a daemon, or without the image, reports which is missing", async () => {
   plant("docker", "echo 'Cannot connect to the Docker daemon' >&2; exit 1");
   expect(await finder().probe("docker")).toMatchObject({
     why: "has no running daemon (Cannot connect to the Docker daemon)",
@@ -82,7 +82,7 @@ test("a docker without a daemon, or without the image, says which", async () => 
   });
 });
 
-test("FB2: a backend that works is asked once; one that does not is asked again after a while", async () => {
+test("FB2: a working backend is probed once; a failed one is probed again after a while", async () => {
   const one = finder();
   expect((await one.probe("docker")).usable).toBe(false);
   plant("docker", "echo fine");
@@ -94,7 +94,7 @@ test("FB2: a backend that works is asked once; one that does not is asked again 
   expect((await one.probe("docker")).usable).toBe(true);
 });
 
-test("docker is told to contain: nothing is left to its defaults, and no name can break out of a mount", () => {
+test("docker gets every limit explicitly, and no name can break out of a mount", () => {
   const place = `/a b,c"d:e`;
   const ground = { needs: NEEDS, workspace: place, namedWorkspace: place, node: "/node", code: "/code" };
   const limits = { timeoutMs: 1_500 };
@@ -120,7 +120,7 @@ test("docker is told to contain: nothing is left to its defaults, and no name ca
   expect(args.join(" ")).not.toContain("privileged");
 });
 
-test("SV3: a workspace that holds another agent's is refused, whatever lies there by now; one beside it is not", async () => {
+test("SV3: a workspace that contains another agent's is refused, even if that is missing; a sibling is not", async () => {
   const outer = join(folder, "ws");
   const inner = join(outer, "deep/inner");
   const parts = { world: realWorld({ level: "silent" }), keepOut: [], environment: { PATH: folder } };
@@ -139,7 +139,7 @@ test("SV3: a workspace that holds another agent's is refused, whatever lies ther
   for (const fine of [inner, `${outer}-2`]) expect(await errorOf(fine)).toMatch(/docker is not installed/);
 });
 
-test("S7: while a store or configuration lies where every sandbox sees it, there is no sandbox", async () => {
+test("S7: there is no sandbox while a store or configuration is in a folder that every sandbox shows", async () => {
   const world = realWorld({ level: "silent" });
   const one = createSandboxFinder({
     world,

@@ -1,4 +1,4 @@
-// A sandbox on a workspace of its own, the tools that work in it, and eyes outside it.
+// A sandbox on its own workspace, its tools, and functions that look at it from outside.
 
 import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ export function finderWith(keepOut: readonly string[] = [], cacheDir?: string): 
   });
 }
 
-/** Why tests of a backend can't run here. In CI a sandbox that is missing is a failure, never a skip. */
+/** Explains why tests of a backend cannot run here. In CI a missing sandbox is a failure, never a skip. */
 export async function whyNot(backend: "bubblewrap" | "docker"): Promise<string | undefined> {
   const probe = await finderWith().probe(backend);
   if (probe.usable) return undefined;
@@ -54,7 +54,7 @@ export interface Shown {
   readonly text: string;
 }
 
-/** Everything that one test needs, in a folder of its own. */
+/** The setup of one test, in its own folder. */
 export class Box {
   readonly folder: string;
   readonly workspace: string;
@@ -82,7 +82,7 @@ export class Box {
     return shown(await sandbox.run({ kind: "shell", command }, limitsOf(shell.limits)));
   }
 
-  /** The output of a command that is expected to end well. */
+  /** Returns the output of a command that must succeed. */
   async says(command: string, shell: Shell = {}): Promise<string> {
     const { ending, exitCode, text } = await this.run(command, shell);
     expect({ ending, exitCode, text }).toMatchObject({ ending: "ended", exitCode: 0 });
@@ -118,7 +118,9 @@ export function shown(end: Result<ContainedEnd>): Shown {
   return { ending, exitCode, full, text: output.read().text };
 }
 
-/** Processes of this machine whose command line holds a text, from outside; a zombie runs nothing. */
+/**
+ * Returns processes of this machine whose command line contains a text, as seen from outside; zombies do not count.
+ */
 export function running(text: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -133,7 +135,7 @@ export function running(text: string): number[] {
     });
 }
 
-/** A program that makes this test's sandbox in a process of its own. */
+/** A program that creates this test's sandbox in a separate process. */
 export function gatewayProgram(box: Box, body: string): string {
   const kit = fileURLToPath(new URL("../../src/sandbox/find.ts", import.meta.url));
   const world = fileURLToPath(new URL("../../src/world.ts", import.meta.url));

@@ -1,5 +1,5 @@
-// What a sandbox bounds and what it leaves behind: every process ends, every bomb meets its limit, and no name
-// of a workspace changes that. Every bomb is bounded by a limit of time too.
+// The limits of a sandbox and its clean-up: every process ends, every bomb meets its limit, and no name of a
+// workspace changes that. Every bomb also has a time limit.
 
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { Box, gatewayProgram, running, whyNot } from "./kit.ts";
 
 const missing = await whyNot("bubblewrap");
 
-// Where bubblewrap does not work there is nothing to escape from; whyNot has said so, and fails in CI.
+// Skipped if bubblewrap does not work here; whyNot reports it, and fails in CI.
 describe.skipIf(missing !== undefined)("bubblewrap", () => {
   let box: Box;
   const closers: (() => void)[] = [];
@@ -23,7 +23,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     mkdirSync(box.workspace);
     mkdirSync(box.outside);
     tests += 1;
-    // A number of seconds to sleep that nobody else on this machine sleeps.
+    // A number of seconds that no other process on this machine sleeps.
     marker = `86400.${process.pid}${String(tests).padStart(3, "0")}`;
   });
   afterEach(() => {
@@ -32,8 +32,8 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     box.remove();
   });
 
-  describe("S5: what ends", () => {
-    test("a process in the background, in a session of its own, is gone when the answer comes", async () => {
+  describe("S5: end of processes", () => {
+    test("a background process in its own session has exited when the answer arrives", async () => {
       const text = await box.says(
         `setsid nohup sleep ${marker} >/dev/null 2>&1 & (sleep ${marker} &) ; echo started`,
       );
@@ -41,7 +41,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(running(marker)).toEqual([]);
     });
 
-    test("an abort leaves nothing: by the time it is answered every process has ended", async () => {
+    test("after an abort is answered, every process has exited", async () => {
       const stop = new AbortController();
       const going = box.run(`trap '' TERM HUP INT; setsid sleep ${marker} & sleep ${marker}`, {
         limits: { signal: stop.signal },
@@ -52,7 +52,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(running(marker)).toEqual([]);
     });
 
-    test("an abort in the first moment leaves nothing either", async () => {
+    test("an abort in the first moment leaves no process", async () => {
       for (let round = 0; round < 10; round++) {
         const stop = new AbortController();
         const going = box.run(`sleep ${marker}`, { limits: { signal: stop.signal } });
@@ -63,7 +63,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       }
     });
 
-    test("when the gateway is killed, what it ran contained ends with it", async () => {
+    test("when the gateway is killed, its sandboxed programs exit, too", async () => {
       const code = gatewayProgram(box, `await box.run("sleep ${marker} & setsid sleep ${marker}");`);
       const gateway = spawn(process.execPath, ["--input-type=module", "-e", code]);
       await until(() => running(`sleep\0${marker}`).length === 2);
@@ -71,7 +71,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       await until(() => running(marker).length === 0);
     });
 
-    test("time that is over ends it and all that it started", async () => {
+    test("a time limit ends the program and everything that it started", async () => {
       const end = await box.run(`sleep ${marker} & echo before; sleep ${marker}`, {
         limits: { timeoutMs: 400 },
       });
@@ -81,8 +81,8 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
   });
 
   describe("S6: limits", () => {
-    test("a fork bomb runs into its limit and is cleared away", async () => {
-      // A shell that may start nothing more tries again for 15 s: once the bomb runs, this one starts nothing.
+    test("a fork bomb reaches its limit and is killed", async () => {
+      // A shell that cannot fork retries for 15 s: once the bomb runs, this one forks nothing.
       const wait = "while ((SECONDS < 2)); do :; done";
       const bomb = `bomb() { bomb | bomb & }; bomb 2>errors; : ${marker}; ${wait}`;
       const end = await box.run(bomb, { needs: { processesMax: 32 } });
@@ -92,7 +92,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(running(marker)).toEqual([]);
     });
 
-    test("one process can't take more memory than its limit, and many together can't either", async () => {
+    test("neither one process nor many together can exceed the memory limit", async () => {
       const needs = { memoryMb: 96 };
       const one = await box.run("head -c 200M /dev/zero | tail -c 200M | sleep 20", { needs });
       expect(one.ending).toBe("memory");
@@ -115,7 +115,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
 
     // Needs Python to end one thread of a process.
     test.runIf(process.arch === "x64" && existsSync("/usr/bin/python3"))(
-      "PT2: memory of a process whose first thread has ended counts too",
+      "PT2: memory of a process whose first thread has exited counts, too",
       async () => {
         const program = `
 import ctypes, os, threading, time
@@ -133,7 +133,7 @@ ctypes.CDLL(None).syscall(60, 0)`;
     );
 
     // Needs Python to share memory.
-    test.runIf(existsSync("/usr/bin/python3"))("memory that many share counts once", async () => {
+    test.runIf(existsSync("/usr/bin/python3"))("memory shared by many processes counts once", async () => {
       const program = `
 import mmap, os, time
 shared = mmap.mmap(-1, 100 << 20)
@@ -165,7 +165,7 @@ print("done")`;
       expect(await box.run("echo more > more", { needs })).toMatchObject({ full: false, exitCode: 0 });
     });
 
-    test("a full workspace says so to the tools: exec in a note, write as an error", async () => {
+    test("tools report a full workspace: exec in a note, write as an error", async () => {
       const needs = { diskMb: 48 };
       writeFileSync(join(box.workspace, "big"), Buffer.alloc(52 << 20, 1));
       const result = await box.tool("exec", { command: "echo hi" }, { needs });
@@ -176,7 +176,7 @@ print("done")`;
       expect(await box.tool("read", { path: "more" }, { needs })).not.toMatchObject({ status: "ok" });
     });
 
-    test("one file can't be larger than the quota", async () => {
+    test("one file cannot be larger than the quota", async () => {
       const end = await box.run("head -c 100M /dev/zero > big; stat -c %s big", { needs: { diskMb: 16 } });
       expect(Number(end.text.trim().split("\n").at(-1) || 0)).toBeLessThanOrEqual(16 << 20);
     });
@@ -189,7 +189,7 @@ print("done")`;
       expect(await box.run("true", { needs: { diskMb: 16 } })).toMatchObject({ full: false });
     });
 
-    test("Q4: a workspace that somebody removes meanwhile harms nobody but the command", async () => {
+    test("Q4: a workspace that is removed during a command affects only that command", async () => {
       const going = box.run("touch started; while test ! -e stop; do sleep 0.01; done; sleep 0.3; echo end");
       await until(() => existsSync(join(box.workspace, "started")));
       renameSync(box.workspace, join(box.folder, "elsewhere"));
@@ -197,7 +197,7 @@ print("done")`;
       expect((await going).text).toBe("end\n");
     });
 
-    test("a disk that is filled by files which are deleted and still open is seen too", async () => {
+    test("a disk that is filled by deleted files that are still open is noticed", async () => {
       const needs = { diskMb: 16 };
       const hide =
         'for n in 3 4 5 6 7 8 9; do eval "exec $n>f"; rm f; head -c 16M /dev/zero >&$n; done; sleep 20';
@@ -228,7 +228,7 @@ print("done")`;
       expect(read).toMatchObject({ status: "ok", path: "deep/er/file", text: "text" });
     });
 
-    test("a workspace that is itself a link has both of its names inside", async () => {
+    test("a workspace that is a link has both of its names inside", async () => {
       const named = join(box.folder, "named");
       symlinkSync(box.workspace, named);
       expect(await box.says(`pwd; echo x > ${named}/x; cat ${box.workspace}/x`, { workspace: named })).toBe(
@@ -238,7 +238,7 @@ print("done")`;
       expect(read).toMatchObject({ status: "ok", path: "x", text: "x\n" });
     });
 
-    test("S7: a workspace that would bring the host in is refused", async () => {
+    test("S7: a workspace that would expose the host is refused", async () => {
       symlinkSync("/", join(box.folder, "root"));
       symlinkSync("/usr", join(box.folder, "usr"));
       const needs = {
@@ -268,7 +268,7 @@ print("done")`;
       }
     });
 
-    test("a huge environment of the gateway neither gets in nor in the way", async () => {
+    test("a huge environment of the gateway neither enters the sandbox nor breaks it", async () => {
       for (let n = 0; n < 8; n++) process.env[`HUGE_${n}`] = "x".repeat(100_000);
       closers.push(() => {
         for (let n = 0; n < 8; n++) delete process.env[`HUGE_${n}`];

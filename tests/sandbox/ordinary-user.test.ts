@@ -1,4 +1,4 @@
-// The sandbox of a gateway that runs as an ordinary user, tried from a gateway's tests that run as root.
+// The sandbox of a gateway of an ordinary user, tested from tests that run as root.
 
 import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
@@ -12,7 +12,7 @@ const NOBODY = 65_534;
 const missing = await whyNot("bubblewrap");
 const asNobody = { uid: NOBODY, gid: NOBODY, encoding: "utf8", env: {} } as const;
 const source = (path: string): string => fileURLToPath(new URL(`../../src/${path}`, import.meta.url));
-/** Whether another user may be played here, and finds Node and the sources where they lie. */
+/** Whether this process may act as another user, who can read Node and the sources. */
 const canPlay =
   missing === undefined &&
   process.getuid?.() === 0 &&
@@ -27,7 +27,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs commands contained, in a process of that user, and tells how each ended. */
+/** Runs sandboxed commands in a process of that user, and returns how each ended. */
 function contained(
   commands: readonly string[],
   network = false,
@@ -54,9 +54,9 @@ function contained(
   return JSON.parse(stdout);
 }
 
-// Run by an ordinary user, the whole escape suite is this test.
+// For an ordinary user, the escape suite itself is this test.
 test.skipIf(!canPlay)(
-  "an ordinary user's sandbox holds the same: files, privileges, processes, memory, disk",
+  "an ordinary user's sandbox gives the same guarantees: files, privileges, processes, memory, disk",
   () => {
     const ends = contained([
       "touch made; id -u; cat /etc/shadow 2>/dev/null || echo none; (unshare -U true) 2>/dev/null || echo no",
@@ -78,13 +78,16 @@ test.skipIf(!canPlay)(
 );
 
 const READ_AND_WRITTEN_BY_ALL = 0o666;
-/** Whether ordinary users may carry a network here: most systems let everybody open the device, some only root. */
+/**
+ * Whether ordinary users may use a network carrier here: on most systems everybody may open the device, on some only
+ * root.
+ */
 const canCarry =
   ((statSync("/dev/net/tun", { throwIfNoEntry: false })?.mode ?? 0) & 0o777) === READ_AND_WRITTEN_BY_ALL &&
   spawnSync("pasta", ["--version"]).status === 0;
 
-// Needs pasta, the device for it, and another user to play.
-test.skipIf(!canPlay || !canCarry)("UL1: an ordinary user's sandbox has a network of its own, too", () => {
+// Needs pasta, its device, and another user.
+test.skipIf(!canPlay || !canCarry)("UL1: an ordinary user's sandbox also has its own network", () => {
   const route = "grep -c '\\s00000000\\s.*\\s00000000\\s' /proc/net/route";
   expect(contained([route, "id -u; echo x > here; cat here"], true)).toMatchObject([
     { ending: "ended", text: "1\n" },

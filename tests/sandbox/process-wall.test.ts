@@ -1,4 +1,4 @@
-// Control groups of sandboxes: who removes them, and when.
+// Control groups of sandboxes: which process removes them, and when.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -14,16 +14,16 @@ afterEach(() => {
   for (const wall of walls.splice(0)) wall?.remove();
 });
 
-/** Runs a program with the module as `wall` in another process, and returns what it writes. */
+/** Runs a program with the module as `wall` in another process, and returns its output. */
 function elsewhere(body: string): string {
   const program = `import * as wall from ${JSON.stringify(source)};\n${body}`;
   const args = ["--no-warnings", "--input-type=module", "-e", program];
   return spawnSync(process.execPath, args, { encoding: "utf8" }).stdout.trim();
 }
 
-// Only root makes control groups, and only where the system lets it.
+// Only root can create control groups, and only if the system allows it.
 test.skipIf(tried === undefined)(
-  "PW3: no process removes the empty control group that another is about to enter (S2, S4)",
+  "PW3: no process removes an empty control group that another one is about to use (S2, S4)",
   () => {
     const wall = buildProcessWall("about-to-be-entered", 8);
     walls.push(wall);
@@ -35,8 +35,8 @@ test.skipIf(tried === undefined)(
   },
 );
 
-// The same.
-test.skipIf(tried === undefined)("PW3: a control group of a process that has ended is removed", () => {
+// As above.
+test.skipIf(tried === undefined)("PW3: a control group of an exited process is removed", () => {
   const entrance = elsewhere('console.log(wall.buildProcessWall("left", 8).entrance);');
   expect(existsSync(entrance)).toBe(true);
   removeLeftWalls();

@@ -1,4 +1,4 @@
-// The network of contained programs: what they reach with each carrier, and what is left when they end.
+// The network of sandboxed programs: reachable addresses with each carrier, and the clean-up.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
@@ -33,7 +33,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Finds sandboxes on a machine that has these programs only. */
+/** Finds sandboxes on a machine that has only these programs. */
 function finderWith(programs: readonly string[]): SandboxFinder {
   const bin = join(folder, "bin");
   mkdirSync(bin);
@@ -76,12 +76,12 @@ function listen(
   });
 }
 
-/** An address of this machine that others on its network know. */
+/** An address of this machine that is visible in its network. */
 const outer = Object.values(networkInterfaces())
   .flat()
   .find((one) => one?.family === "IPv4" && !one.internal)?.address;
 
-/** Carriers and holders of networks, below a process. */
+/** Returns the network carriers and holders below a process. */
 const carriersOf = (pid: number): number[] =>
   treeBelow(pid, 1_000)
     .processes.map(([first]) => Number(first))
@@ -93,13 +93,13 @@ const carriersOf = (pid: number): number[] =>
       }
     });
 
-/** In CI a carrier that is missing is a failure, never a skip. */
+/** In CI a missing carrier is a failure, never a skip. */
 const canCarry = (carrier: string): boolean => process.env.CI !== undefined || which(carrier) !== "";
 
-// Where bubblewrap does not work nothing is contained; whyNot has said so, and fails in CI.
+// Skipped if bubblewrap does not work here; whyNot reports it, and fails in CI.
 describe.skipIf(missing !== undefined)("bubblewrap", () => {
   describe.each(["pasta", "slirp4netns"].filter(canCarry))("%s", (carrier) => {
-    test("UL1: network: true gives a network of its own: no loopback and no abstract socket of the host", async () => {
+    test("UL1: network: true gives a separate network, without loopback and abstract sockets of the host", async () => {
       const finder = finderWith([...TOOLS, carrier]);
       const met = [await listen({ port: 0, host: "127.0.0.1" }), await listen({ path: `\0${folder}` })];
       const port = met[0]?.port ?? 0;
@@ -122,15 +122,15 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
       expect(met.flatMap(({ sockets }) => sockets)).toEqual([]);
     });
 
-    test("UL3: the carrier ends with the program", async () => {
+    test("UL3: the carrier exits with the program", async () => {
       await run(finderWith([...TOOLS, carrier]), "true");
       await until(() => carriersOf(process.pid).length === 0);
     });
   });
 
-  // A machine without a network has no address to dial.
+  // A machine without a network has no address to connect to.
   test.runIf(outer !== undefined && canCarry("slirp4netns"))(
-    "traffic leaves by the carrier, and the gateway's port hangs up on it",
+    "traffic leaves through the carrier, and the gateway's port closes its connections",
     async () => {
       const finder = finderWith([...TOOLS, "slirp4netns"]);
       const judged: unknown[] = [];
@@ -144,7 +144,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     },
   );
 
-  test("UL2: without a carrier nothing runs with a network, and the answer says what to install", async () => {
+  test("UL2: without a carrier no program runs with a network, and the error says what to install", async () => {
     const found = await finderWith(TOOLS).find(needs, workspace);
     expect(found).toMatchObject({ ok: false, code: "sandbox_unavailable" });
     const { error, hint } = found as { error: string; hint: string };
@@ -152,9 +152,9 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     expect(hint).toContain("apt install passt");
   });
 
-  // Without a carrier there is none to leave.
+  // Needs a carrier.
   test.runIf(canCarry("pasta") || canCarry("slirp4netns"))(
-    "UL3: a gateway that is killed leaves no carrier",
+    "UL3: a killed gateway leaves no carrier",
     async () => {
       const box = new Box();
       closers.push(() => box.remove());

@@ -1,4 +1,4 @@
-// A whole gateway whose traces are on, a model server that tests script, and a collector, all over real sockets.
+// A complete gateway with traces, a scripted model server, and a collector, all over real sockets.
 
 import { openApp } from "../../src/app.ts";
 import { loadSettings } from "../../src/config.ts";
@@ -15,14 +15,14 @@ type Json = Record<string, unknown>;
 export interface StageOptions {
   readonly script: Script;
   readonly traces?: Json;
-  /** Beside what a stage has. */
+  /** Added to the default configuration. */
   readonly config?: Json;
   readonly home?: string;
   readonly collector?: Collector;
   readonly world?: World;
 }
 
-/** The configuration of two agents that may talk to each other, and of a model at this address. */
+/** A configuration with two agents that may talk to each other, and a model at this address. */
 export function configOf(modelUrl: string, collectorUrl: string, traces: Json = {}): Json {
   return {
     gateway: { port: 0, auth: { token: TOKEN } },
@@ -90,7 +90,7 @@ export async function openStage(options: StageOptions) {
       await client.call("chat.send", { sessionKey, message, idempotencyKey });
       return idempotencyKey;
     },
-    /** Until no run and no flow is left. */
+    /** Resolves when no run and no flow is left. */
     async quiet(): Promise<void> {
       const deadline = Date.now() + 20_000;
       await until(async () => {

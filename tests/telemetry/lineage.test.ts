@@ -1,4 +1,4 @@
-// What a run followed from, on a real store: calls, steps, ends, and dates that are all the same.
+// Parent spans of runs, on a real store: calls, steps, ends, and equal times.
 
 import { expect, test } from "vitest";
 import { ZERO_USAGE } from "../../src/core/message.ts";
@@ -52,7 +52,7 @@ const from = (sourceSessionKey: string): Pick<Run, "input"> => {
   return { input: { text: "x", provenance } };
 };
 
-test("LN1: a call that the agent made is a parent of its own; one by way of a program outside is its run", async () => {
+test("LN1: the parent is the agent's own call; for a call by an external program it is that program's run", async () => {
   const store = await openStore(temporaryFolder());
   const call = runOf("r2", 2, { parentRunId: "r1", callId: "r1:m1:0" });
   expect(await parentSpanOf(store.db, call)).toBe(callSpanId("r1", "r1:m1:0"));
@@ -61,7 +61,7 @@ test("LN1: a call that the agent made is a parent of its own; one by way of a pr
   expect(await parentSpanOf(store.db, runOf("r4", 4))).toBeUndefined();
 });
 
-test("LN1: a step hangs below the step that ended when it was accepted, whatever else happened in the chain", async () => {
+test("LN1: the parent of a step is the step that ended when it was accepted, whatever else happened in the chain", async () => {
   const store = await openStore(temporaryFolder());
   await write(store, runOf("one", 1, { sessionKey: B, ...flow("round1", 1) }), 10);
   await write(store, runOf("noise", 5, { sessionKey: B }), 9);
@@ -82,7 +82,7 @@ test("LN1: a step hangs below the step that ended when it was accepted, whatever
   expect(await parentSpanOf(store.db, said)).toBe(runSpanId("three"));
 });
 
-test("LN1: who is woken hangs below the last run of who wakes it; what nobody caused begins the trace", async () => {
+test("LN1: the parent of a woken run is the last run of the session that woke it; a run without cause begins the trace", async () => {
   const store = await openStore(temporaryFolder());
   await write(store, runOf("work", 1, { sessionKey: B, ...flow("task", 1) }), 10);
   await write(store, runOf("words", 10, { sessionKey: B, ...flow("announce", 1) }), 20);
@@ -90,7 +90,7 @@ test("LN1: who is woken hangs below the last run of who wakes it; what nobody ca
   expect(await parentSpanOf(store.db, runOf("alone", 20, from("agent:ghost:main")))).toBeUndefined();
 });
 
-test("LN2: steps that all have one date hang one below the other, in order, and never in a circle", async () => {
+test("LN2: steps with equal times form a line in order, never a circle", async () => {
   const store = await openStore(temporaryFolder());
   const turns = [1, 2, 3, 4].map((turn) =>
     runOf(`turn-${turn}`, 7, {
@@ -104,7 +104,7 @@ test("LN2: steps that all have one date hang one below the other, in order, and 
   expect(parents).toEqual([undefined, ...["turn-1", "turn-2", "turn-3"].map(runSpanId)]);
 });
 
-test("SP1: ids are the same in every process, of the length that OpenTelemetry wants, and differ by kind", () => {
+test("SP1: ids are equal in every process, have the length that OpenTelemetry requires, and differ by kind", () => {
   expect(traceIdOf("chain-1")).toMatch(/^[0-9a-f]{32}$/);
   expect(runSpanId("chain-1")).toMatch(/^[0-9a-f]{16}$/);
   expect(traceIdOf("chain-1")).toBe("2dcbcd898b0f49be732ddd9b1318799f");

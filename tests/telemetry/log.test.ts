@@ -1,5 +1,5 @@
-// What the log of a whole gateway tells of runs that go wrong in every way: each line says who writes it, and which
-// run, session and chain it is about.
+// The log of a whole gateway about runs that fail in different ways: each line names its part, and the run, session
+// and chain.
 
 import { expect, test } from "vitest";
 import { acceptByMode } from "../../src/flows/queue-mode.ts";
@@ -17,7 +17,7 @@ const STAGE = { traces: { enabled: false }, config: { agents: AGENTS } };
 const asking = (sessionKey: string) =>
   call("sessions_send", { sessionKey, message: "well?", timeoutSeconds: 30 });
 
-/** Each word of a person sets off another kind of trouble. */
+/** Each word of a person causes another kind of failure. */
 function trouble(request: ServedRequest, index: number): Answer {
   const { agentId, step, toolResults, lastUserText = "" } = request;
   if (step === "announce" || request.system.includes("announce step")) return "ANNOUNCE_SKIP";
@@ -36,7 +36,7 @@ function trouble(request: ServedRequest, index: number): Answer {
 const linesOf = (logged: readonly LogLine[], text: string) =>
   logged.filter((line) => line.text.includes(text));
 
-/** One that a test looks at has to be there. */
+/** Returns the line with this text, which must exist. */
 function lineOf(logged: readonly LogLine[], text: string): LogLine {
   const [found] = linesOf(logged, text);
   if (found === undefined)
@@ -58,7 +58,7 @@ function expectIds(logged: readonly LogLine[]): void {
   }
 }
 
-test("a run that fails in a model, a tool, a wait, a delivery or its process is told with all its ids", async () => {
+test("a run that fails in a model, a tool, a wait, a delivery or its process is logged with all its ids", async () => {
   const world = fakeWorld({ clock: "real" });
   const stage = await openStage({ script: trouble, ...STAGE, world });
   const { logged } = world;
@@ -82,7 +82,7 @@ test("a run that fails in a model, a tool, a wait, a delivery or its process is 
     /subagent/.test(String(fields.sessionKey)),
   );
   expect(ofChild.length).toBeGreaterThan(0);
-  // As a process leaves it that dies: a run that somebody holds, and a text that nobody can take.
+  // As after a crash: a run that another process holds, and a text that cannot be delivered.
   await stage.app.store.transaction(async (tx) => {
     await insertDelivery(tx, {
       ...{ id: "d", sessionKey: "agent:main:main", kind: "send", text: "hello", runId: failedRun },
@@ -108,7 +108,7 @@ test("a run that fails in a model, a tool, a wait, a delivery or its process is 
   expect(lineOf(logged, "was not delivered")).toMatchObject({ level: "warn", fields: undelivered });
 });
 
-test("a run that reads the message of another one says which, under its own ids", async () => {
+test("a run that reads another run's message is logged with both ids", async () => {
   const world = fakeWorld({ clock: "real" });
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<void>();

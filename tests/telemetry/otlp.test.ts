@@ -1,4 +1,4 @@
-// The way to a collector: what arrives is what was told, and whatever it answers is a failure in words of our own.
+// The export to a collector: spans arrive unchanged, and every answer becomes an error in our own words.
 
 import { expect, test } from "vitest";
 import { openOtlp } from "../../src/telemetry/otlp.ts";
@@ -25,7 +25,7 @@ function open(endpoint: string): Exporter {
   return exporter;
 }
 
-test("ids, times to the microsecond and attributes of every kind arrive as they were told", async () => {
+test("ids, times in microseconds and attributes of every type arrive unchanged", async () => {
   const collector = await startCollector();
   const parentSpanId = "00000000000000ee";
   const child: Span = { ...SPAN, spanId: "00000000000000aa", parentSpanId, failed: { words: "no" } };
@@ -43,7 +43,7 @@ test("ids, times to the microsecond and attributes of every kind arrive as they 
   expect(below).toMatchObject({ parentSpanId, status: { code: 2, message: "no" } });
 });
 
-test("a span that ends before it begins, as after a clock was set back, is told all the same", async () => {
+test("a span that ends before it starts, for example after a clock change, is exported", async () => {
   const collector = await startCollector();
   await open(collector.url).export([{ ...SPAN, endMs: SPAN.startMs - 60_000 }]);
   expect(collector.spans[0]?.endMs).toBe(SPAN.startMs);
@@ -54,13 +54,13 @@ for (const status of [302, 400, 401, 429, 500, 503]) {
     const collector = await startCollector();
     collector.behave(status);
     const problem = await open(collector.url).export([SPAN]);
-    expect(problem).toMatch(/^the collector (did not take them|answered \d{3})$/);
+    expect(problem).toMatch(/^the collector (did not accept the spans|answered \d{3})$/);
     expect(problem).not.toContain(COLLECTOR_WORDS);
     expect(collector.bodies).toHaveLength(1);
   });
 }
 
-test("OT3: spans and headers are not carried to another address by a redirect", async () => {
+test("OT3: a redirect does not carry spans and headers to another address", async () => {
   const other = await startCollector();
   const moved = await serveHttp((request, response) => {
     request.resume();
@@ -71,11 +71,11 @@ test("OT3: spans and headers are not carried to another address by a redirect", 
   expect(other.bodies).toEqual([]);
 });
 
-test("OT2: where nobody listens, the system's code is the reason, without the address", async () => {
+test("OT2: if nothing listens, the reason is the system's code, without the address", async () => {
   const collector = await startCollector();
   const { url } = collector;
   await collector.close();
   expect(await open(`${url}?token=hunter2-hunter2`).export([SPAN])).toBe(
-    "the collector can't be reached: ECONNREFUSED",
+    "the collector cannot be reached: ECONNREFUSED",
   );
 });

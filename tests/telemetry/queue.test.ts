@@ -1,4 +1,4 @@
-// The spans that wait: bounded, one export at a time, losses counted once a minute, a stop that does not hang.
+// The queue of spans: bounded, one export at a time, losses reported once a minute, a stop that does not hang.
 
 import { expect, test } from "vitest";
 import { type Exporter, SpanQueue } from "../../src/telemetry/queue.ts";
@@ -13,7 +13,7 @@ function span(at: number, text = ""): Span {
   };
 }
 
-/** An exporter whose answers a test gives. */
+/** An exporter whose answers a test controls. */
 function held() {
   const batches: (readonly Span[])[] = [];
   const answers: ((problem?: string) => void)[] = [];
@@ -38,7 +38,7 @@ function open() {
   return { world, queue, dropped, ...out };
 }
 
-test("SQ1: the first span waits a second for others, a full batch does not wait", async () => {
+test("SQ1: the first span waits a second for others; a full batch does not wait", async () => {
   const { world, queue, batches } = open();
   queue.add(span(1));
   queue.add(span(2));
@@ -51,7 +51,7 @@ test("SQ1: the first span waits a second for others, a full batch does not wait"
   expect(full.batches.map(({ length }) => length)).toEqual([256]);
 });
 
-test("SQ1: beyond the bound the newest is dropped, by number and by the length of the texts", async () => {
+test("SQ1: beyond the limits of number and text length the newest span is dropped", async () => {
   const { queue, batches, dropped } = open();
   for (let at = 0; at < 256 + 4_096; at += 1) queue.add(span(at));
   expect(dropped()).toBe(0);
@@ -63,7 +63,7 @@ test("SQ1: beyond the bound the newest is dropped, by number and by the length o
   expect(long.dropped()).toBe(1);
 });
 
-test("SQ2: one export goes on at a time, in order, and what failed is not tried again", async () => {
+test("SQ2: one export runs at a time, in order, and a failed one is not retried", async () => {
   const { world, queue, batches, answers } = open();
   for (let at = 0; at < 600; at += 1) queue.add(span(at));
   expect(batches).toHaveLength(1);
@@ -75,7 +75,7 @@ test("SQ2: one export goes on at a time, in order, and what failed is not tried 
   expect(batches.flat().map(({ startMs }) => startMs)).toEqual(Array.from({ length: 600 }, (_, at) => at));
 });
 
-test("SQ3: losses are one line at first, then one a minute, and none while nothing is lost", async () => {
+test("SQ3: losses are one log line at first, then one a minute, and none without losses", async () => {
   const { world, queue, dropped } = open();
   const lines = () => world.logged.length;
   queue.drop(2, "a");
@@ -91,7 +91,7 @@ test("SQ3: losses are one line at first, then one a minute, and none while nothi
   expect(lines()).toBe(3);
 });
 
-test("SQ4: a stop exports what waits, all of it", async () => {
+test("SQ4: a stop exports all waiting spans", async () => {
   const { world, queue, batches, answers, dropped, closed } = open();
   for (let at = 0; at < 300; at += 1) queue.add(span(at));
   const stopped = queue.close();
@@ -104,7 +104,7 @@ test("SQ4: a stop exports what waits, all of it", async () => {
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("SQ4: a collector that is silent holds a stop up for two seconds, and all that it kept is counted", async () => {
+test("SQ4: a silent collector delays a stop by two seconds, and all its spans are counted as dropped", async () => {
   const { world, queue, answers, dropped, closed } = open();
   for (let at = 0; at < 300; at += 1) queue.add(span(at));
   let over = false;

@@ -1,4 +1,4 @@
-// The trace of a chain whose process dies in the middle: a real process, killed, and another one that goes on.
+// The trace of a chain whose process is killed in the middle, and continued by another real process.
 
 import { expect, test } from "vitest";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
@@ -11,7 +11,7 @@ import { configOf, openStage } from "./kit.ts";
 
 const WAIT_MS = 20_000;
 
-test("TR1: what a killed process had told and what the next one tells are one trace, each run once", async () => {
+test("TR1: spans of a killed process and of the next one form one trace, with each run once", async () => {
   const collector = await startCollector();
   const asked = Promise.withResolvers<void>();
   let silent = true;
@@ -31,7 +31,7 @@ test("TR1: what a killed process had told and what the next one tells are one tr
   const client = await first.connect();
   await client.call("chat.send", { sessionKey: "main", message: "ask them", idempotencyKey: "the-run" });
   await asked.promise;
-  // The first model call of main is over, and its span is on its way or there.
+  // The first model call of main is over, and its span was sent or is being sent.
   await expect.poll(() => collector.spans.length, { timeout: WAIT_MS }).toBe(1);
   await first.end("SIGKILL");
   silent = false;
@@ -55,7 +55,7 @@ test("TR1: what a killed process had told and what the next one tells are one tr
   expect(new Set(collector.spans.map(({ resource }) => resource["service.instance.id"])).size).toBe(2);
 }, 60_000);
 
-test("a run that is parked by a planned stop is told once, by the process that ends it", async () => {
+test("a run that was parked by a planned stop is traced once, by the process that ends it", async () => {
   const asked = Promise.withResolvers<void>();
   const first = await openStage({
     script: () => {

@@ -1,4 +1,4 @@
-// What a collector gets of whole conversations: one trace each, by the conventions, with nothing that was said in it.
+// The traces of whole conversations: one trace each, by the conventions, without conversation text.
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { startCollector } from "../kit/otlp-collector.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { openStage } from "./kit.ts";
 
-/** Main asks research and tells what it said; research has an announcement to make. */
+/** Main sends a message to research and repeats the answer; research has an announcement to make. */
 function conversation(request: ServedRequest): Answer {
   const { agentId, step, toolResults } = request;
   if (step === "announce") return "research has an answer";
@@ -27,7 +27,7 @@ function conversation(request: ServedRequest): Answer {
   return "it says forty-two";
 }
 
-/** Main gives a job away; the sub-agent lists sessions and is done. */
+/** Main spawns a sub-agent, which lists sessions and finishes. */
 function job(request: ServedRequest): Answer {
   const { step, toolResults, sessionKey = "" } = request;
   if (step === "announce" || request.system.includes("announce step")) return "the job is done";
@@ -39,9 +39,9 @@ function job(request: ServedRequest): Answer {
     : "I have asked somebody";
 }
 
-test("TR1: a send, its reply turns and its announcement are one trace, each step below the one before it", async () => {
+test("TR1: a send, its reply turns and its announcement are one trace, each step below the previous one", async () => {
   const stage = await openStage({ script: conversation });
-  // Somebody has talked to research: there are people to announce to.
+  // Someone has talked to research, so there are people to announce to.
   await stage.says("hello", "agent:research:main");
   await stage.quiet();
   await stage.says("ask them");
@@ -87,7 +87,7 @@ test("TR1: a spawn, the tool calls of the sub-agent and its announcement are one
   ]);
 });
 
-test("a requester that is woken goes on below the sub-agent's last words", async () => {
+test("a woken requester's span is below the sub-agent's last run", async () => {
   const config = {
     agents: { defaults: { subagents: { announce: "wake" } }, list: [{ id: "main", default: true }] },
   };
@@ -102,7 +102,7 @@ test("a requester that is woken goes on below the sub-agent's last words", async
   expect(tree.slice(announce)).toContain("        invoke_agent main");
 });
 
-test("spans have the names and attributes of the conventions, and the resource says who tells", async () => {
+test("spans have the names and attributes of the conventions, and the resource names the gateway", async () => {
   const stage = await openStage({
     script: (_, index) => [
       ...(index === 0
@@ -165,7 +165,7 @@ test("spans have the names and attributes of the conventions, and the resource s
   }
 });
 
-test("a run that fails, and one that is aborted in a tool call, end their spans with the reason and no words", async () => {
+test("a run that fails, and one that is aborted in a tool call, end their spans with the reason but no text", async () => {
   const reached = Promise.withResolvers<void>();
   const stage = await openStage({
     script: (request) => {
@@ -202,7 +202,7 @@ test("a run that fails, and one that is aborted in a tool call, end their spans 
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
 const SAID = "the-plan-is-blue";
 
-/** Everything is said together with a secret: what is asked, called, answered, and announced. */
+/** Every text contains a secret: question, call, answer and announcement. */
 function careless({ toolResults, lastUserText, step }: ServedRequest): Answer {
   if (lastUserText.includes("break"))
     return { status: 400, headers: {}, body: { error: { message: `${SAID} ${KEY}` } } };
@@ -233,7 +233,7 @@ for (const content of [false, true]) {
     const { spans, headers } = stage.collector;
     expect(headers[0]?.authorization).toBe(`Bearer ${KEY}`);
     expect(told.includes(SAID)).toBe(content);
-    // A tool that the model made up: its name is something that was said.
+    // A tool name that the model invented is conversation text.
     expect(spans.map(({ name }) => name)).toContain("execute_tool unknown");
     if (!content) return;
     const write = spans.find(({ name }) => name === "execute_tool write");
@@ -248,8 +248,8 @@ for (const content of [false, true]) {
   });
 }
 
-test("TR1: a share of the chains is told whole, the rest not at all", async () => {
-  // Ids that are the same in every run: with others it could happen that all are told, or none.
+test("TR1: a share of the chains is traced completely, the rest not at all", async () => {
+  // Fixed ids: with random ones all chains could be sampled, or none.
   const world = fakeWorld({ clock: "real" });
   const stage = await openStage({ script: conversation, traces: { sampleRatio: 0.5 }, world });
   for (let at = 0; at < 12; at += 1) {
@@ -263,7 +263,7 @@ test("TR1: a share of the chains is told whole, the rest not at all", async () =
   for (const tree of trees) expect(tree).toHaveLength(10);
 });
 
-test("TR4: with the collector away every run ends, and what was lost is one line of the log", async () => {
+test("TR4: without a collector every run ends, and the losses are one line of the log", async () => {
   const world = fakeWorld({ clock: "real" });
   const stage = await openStage({ script: () => "yes", traces: { headers: { "x-key": KEY } }, world });
   await stage.collector.close();
@@ -279,7 +279,7 @@ test("TR4: with the collector away every run ends, and what was lost is one line
   expect(JSON.stringify(world.logged)).not.toContain(KEY);
 });
 
-/** Says on the error stream which modules of the libraries, and of ours around them, a process loads. */
+/** Prints to standard error which modules of the libraries, and ours around them, a process loads. */
 const WATCH_LOADS = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from "node:module";
   registerHooks({
@@ -305,7 +305,7 @@ for (const enabled of [false, true]) {
   });
 }
 
-/** Keeps a process from finding the libraries, as if they were not installed. */
+/** Hides the libraries from a process, as if they were not installed. */
 const WITHOUT_LIBRARIES = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from "node:module";
   registerHooks({
@@ -316,7 +316,7 @@ const WITHOUT_LIBRARIES = `data:text/javascript,${encodeURIComponent(`
   });
 `)}`;
 
-test("TE1: where the libraries are not installed a gateway starts, and says by which command they come; so does a check", async () => {
+test("TE1: without the libraries a gateway starts and names the command to install them; so does a check", async () => {
   const root = new URL("../../package.json", import.meta.url);
   const { peerDependencies, devDependencies, peerDependenciesMeta } = JSON.parse(readFileSync(root, "utf8"));
   expect(peerDependencies).toEqual(TRACE_LIBRARIES);
@@ -342,7 +342,7 @@ test("TE1: where the libraries are not installed a gateway starts, and says by w
   await gateway.end("SIGTERM");
 });
 
-test("an outside program's run and its tool calls are told, and what it has done through its pass hangs below its run", async () => {
+test("an external program's run and tool calls are traced, and work of its session token is below its run", async () => {
   const collector = await startCollector();
   const traces = { enabled: true, endpoint: collector.url };
   const stage = await openAcpStage({ config: { telemetry: { traces } } });

@@ -16,7 +16,7 @@ function open() {
     },
   };
   const stop = releaseIdleMemory(world.clock, machine);
-  /** So much processor time in the next ten seconds. */
+  /** Uses this much processor time in the next ten seconds. */
   const spend = async (ms: number): Promise<void> => {
     state.cpuMs += ms;
     await world.advance(10_000);
@@ -24,7 +24,7 @@ function open() {
   return { state, spend, stop };
 }
 
-test("IM1: garbage is collected once the process is idle, and not while it works", async () => {
+test("IM1: garbage is collected when the process becomes idle, and not while it works", async () => {
   const { state, spend } = open();
   state.rssMb = 400;
   await spend(5_000);
@@ -35,7 +35,7 @@ test("IM1: garbage is collected once the process is idle, and not while it works
   expect(state.collected).toBe(1);
 });
 
-test("IM2: it is done once after each busy time, and only where much was taken", async () => {
+test("IM2: it collects once after each busy time, and only if memory grew enough", async () => {
   const { state, spend } = open();
   await spend(5_000);
   await spend(0);
@@ -49,7 +49,7 @@ test("IM2: it is done once after each busy time, and only where much was taken",
   expect(state.collected).toBe(1);
 });
 
-test("it looks no more once it is stopped", async () => {
+test("it does nothing after it was stopped", async () => {
   const { state, spend, stop } = open();
   stop();
   state.rssMb = 400;
@@ -58,7 +58,7 @@ test("it looks no more once it is stopped", async () => {
   expect(state.collected).toBe(0);
 });
 
-test("the collection of a real process frees what nobody needs", () => {
+test("the collection of a real process frees unused memory", () => {
   const machine = thisMachine();
   const before = process.memoryUsage().heapUsed;
   let garbage: unknown[] | undefined = Array.from({ length: 300_000 }, (_, at) => ({ at }));

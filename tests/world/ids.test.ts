@@ -1,4 +1,4 @@
-// Ids of rows, as the store's indexes want them.
+// Row ids, as the store's indexes need them.
 
 import { afterEach, expect, test, vi } from "vitest";
 import { plainIds } from "../../src/world/plain.ts";
@@ -7,7 +7,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("an ordered UUID is one of version 7: its time comes first, so that later ones sort behind", () => {
+test("an ordered UUID has version 7: its time comes first, so that later ones sort after it", () => {
   const made = [1_700_000_000_000, 1_700_000_000_001, 1_800_000_000_000].map((now) => {
     vi.useFakeTimers({ now });
     return plainIds.orderedUuid();
@@ -18,10 +18,10 @@ test("an ordered UUID is one of version 7: its time comes first, so that later o
   expect(Number.parseInt((made[0] ?? "").slice(0, 13).replace("-", ""), 16)).toBe(1_700_000_000_000);
 });
 
-test("those of one millisecond differ, and those that people shorten do not begin alike", () => {
+test("UUIDs of one millisecond differ, and the ones that people shorten have different starts", () => {
   vi.useFakeTimers({ now: 1_700_000_000_000 });
   const many = (make: () => string): Set<string> => new Set(Array.from({ length: 1_000 }, make));
   expect(many(plainIds.orderedUuid).size).toBe(1_000);
-  // A thousand of 2^32: two alike would be a chance of one in nine thousand, ten of them none.
+  // Among a thousand of 2^32 values, one collision has a chance of one in nine thousand.
   expect(many(() => plainIds.uuid().slice(0, 8)).size).toBeGreaterThan(990);
 });

@@ -53,7 +53,7 @@ test("a server that is faster than its reader has to wait", async () => {
         written += block.length;
         if (response.write(block)) continue;
         response.once("drain", more);
-        // A reader that takes all drains this at once.
+        // A reader that accepted everything would drain this at once.
         if (written > 1024 * 1024) stalled.resolve();
         return;
       }
@@ -63,7 +63,7 @@ test("a server that is faster than its reader has to wait", async () => {
   });
   const answer = await outgoingPost(post, NEVER, fakeWorld().clock);
   await stalled.promise;
-  // Enough rounds for the buffers of the system to fill.
+  // Enough rounds to fill the system's buffers.
   for (let round = 0, before = -1; round < 200 || before !== written; round += 1) {
     before = written;
     await new Promise((resolve) => setImmediate(resolve));
@@ -75,7 +75,7 @@ test("a server that is faster than its reader has to wait", async () => {
   expect(read).toBe(total);
 });
 
-test("an abort ends a read that waits, and closes the connection", async () => {
+test("an abort ends a pending read and closes the connection", async () => {
   const gone = Promise.withResolvers<void>();
   const post = await serve((response) => {
     response.on("close", () => gone.resolve());
@@ -105,7 +105,7 @@ test("an answer that does not end after its reader left is closed after a second
   expect(world.pendingDelays()).toEqual([]);
 });
 
-test("an answer that goes on without end after its reader left is closed", async () => {
+test("an endless answer is closed after its reader left", async () => {
   const gone = Promise.withResolvers<void>();
   const post = await serve((response) => {
     const more = (): void => {

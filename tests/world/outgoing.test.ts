@@ -1,4 +1,4 @@
-// Outgoing HTTP over real sockets: which addresses are connected to, and how long a connection may take.
+// Outgoing HTTP over real sockets: allowed addresses, and the connect timeout.
 
 import { once } from "node:events";
 import { expect, test } from "vitest";
@@ -45,7 +45,7 @@ async function silentServer(): Promise<DeafServer> {
 const media = (url: string) => ({ purpose: "media", url, configured: "https://graph.example" }) as const;
 
 test.each(["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f000001"])(
-  "OC1: an address that somebody else named does not lead to this machine as %s",
+  "OC1: an address that somebody else named cannot reach this machine as %s",
   async (host) => {
     const { url } = await silentServer();
     const { port } = new URL(url);
@@ -53,7 +53,7 @@ test.each(["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f000001
   },
 );
 
-test("OC1: a name that leads to this machine is not connected to", async () => {
+test("OC1: a name that resolves to this machine is not connected to", async () => {
   const silent = await silentServer();
   const request = outgoingRequest(media(`${silent.url.replace("127.0.0.1", "localhost")}/x`), {});
   const [error] = await once(request.end(), "error");
@@ -63,7 +63,7 @@ test("OC1: a name that leads to this machine is not connected to", async () => {
 
 type Found = { address: string; family: number }[];
 
-/** The result of a connection to a name that leads to these addresses. */
+/** Returns the result of a connection to a name that resolves to these addresses. */
 function lookedUp(found: Found, options: { all?: boolean }): unknown[] {
   const answers: unknown[][] = [];
   const look = publicLookup((_, __, looked) => looked(null, found));
@@ -72,7 +72,7 @@ function lookedUp(found: Found, options: { all?: boolean }): unknown[] {
   return answers[0] ?? [];
 }
 
-test("OC1: of the addresses that a name leads to, a connection gets the public ones", () => {
+test("OC1: a connection uses only the public addresses of a name", () => {
   const here = { address: "127.0.0.1", family: 4 };
   const there = { address: "2606:4700::1111", family: 6 };
   expect(lookedUp([here, there], { all: true })).toEqual([null, [there]]);
@@ -83,7 +83,7 @@ test("OC1: of the addresses that a name leads to, a connection gets the public o
   }
 });
 
-test("OC1: each connection looks the name up again, so a name that changes its address is refused", () => {
+test("OC1: each connection resolves the name again, so a name that changes its address is refused", () => {
   const answers = ["8.8.8.8", "10.0.0.1"].map((address) => [{ address, family: 4 }]);
   const look = publicLookup((_, __, looked) => looked(null, answers.shift() ?? []));
   const seen: unknown[] = [];
@@ -92,7 +92,7 @@ test("OC1: each connection looks the name up again, so a name that changes its a
   expect(seen).toEqual(["8.8.8.8", expect.any(AddressRefused)]);
 });
 
-test("OG1: the configured address may be on this machine; another one gets nothing", async () => {
+test("OG1: the configured address may be on this machine, but no other one", async () => {
   const asked: string[] = [];
   const here = await serveHttp((request, response) => {
     asked.push(request.url ?? "");

@@ -1,7 +1,7 @@
 // Owns the cache of Discord's channels and roles: a channel's kind and parent, and the bot's role. A miss is
 // fetched; the oldest entry is evicted; Discord's change events update it.
 
-import { dropOldest } from "../../core/bounded.ts";
+import { evictOldest } from "../../core/bounded.ts";
 import { optional } from "../../core/optional.ts";
 import { type Fields, objectsOf, textOf } from "../fields.ts";
 import { idOf, numberOf } from "./fields.ts";
@@ -129,7 +129,7 @@ export class Places {
     }
     const roles = own === undefined ? { names } : { names, own };
     this.#roles.set(guildId, roles);
-    dropOldest(this.#roles, GUILDS_MAX);
+    evictOldest(this.#roles, GUILDS_MAX);
     return roles;
   }
 
@@ -137,7 +137,7 @@ export class Places {
     if (place === undefined) return;
     this.#places.delete(place.id);
     this.#places.set(place.id, place);
-    dropOldest(this.#places, PLACES_MAX);
+    evictOldest(this.#places, PLACES_MAX);
   }
 }
 

@@ -5,7 +5,7 @@
 // A route names a channel, a thread (by its parent and its own id), or a person.
 
 import { createHash } from "node:crypto";
-import { dropOldest } from "../../core/bounded.ts";
+import { evictOldest } from "../../core/bounded.ts";
 import { fail, ok, type Result } from "../../core/errors.ts";
 import type { Route } from "../../core/route.ts";
 import { safeLine } from "../../core/safe-text.ts";
@@ -97,7 +97,7 @@ export function createSender(rest: Rest, places: Places): Sender {
       const id = idOf(chat.id);
       if (id === undefined) return undefined;
       directChats.set(personId, id);
-      dropOldest(directChats, DIRECT_CHATS_MAX);
+      evictOldest(directChats, DIRECT_CHATS_MAX);
       return id;
     } catch (error) {
       const problem = asProblem(error);

@@ -11,7 +11,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { homedir, userInfo } from "node:os";
 import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { safeLine } from "../../core/safe-text.ts";
-import { killGroup, lastWordsRead, signalGroup } from "../../world/programs.ts";
+import { killGroup, lastOutputRead, signalGroup } from "../../world/programs.ts";
 import type { Timer, World } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
 import type { Fields } from "../fields.ts";
@@ -172,7 +172,7 @@ class Running implements Program {
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<string> {
     this.#over = true;
     killGroup(this.#child);
-    await lastWordsRead();
+    await lastOutputRead();
     for (const stream of this.#child.stdio) stream?.destroy();
     const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
     const words = safeLine(this.#world.redactor.mask(this.#words.trim())).slice(-TOLD_CHARS);

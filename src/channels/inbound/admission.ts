@@ -3,7 +3,7 @@
 // (flows/pairing). Group talk that is not for an agent is rejected without the store.
 
 import { createHash } from "node:crypto";
-import { dropOldest } from "../../core/bounded.ts";
+import { evictOldest } from "../../core/bounded.ts";
 import { accountOf, type ChannelAccount } from "../../core/channel-settings.ts";
 import type { CommandCall } from "../../core/command.ts";
 import { decideInbound, type InboundQuestion, type InboundVerdict } from "../../core/inbound-policy.ts";
@@ -121,8 +121,8 @@ function tellIgnored(
   const key = JSON.stringify([channel, accountId, who, why]);
   if (told.has(key)) return;
   told.add(key);
-  dropOldest(told, LOGGED_MAX);
-  world.log.info({ account: accountName(channel, accountId), ...who, why }, "messages are not answered");
+  evictOldest(told, LOGGED_MAX);
+  world.log.info(account: accountName(channel, accountId), ...who, why , "messages are not answered");
 }
 
 /** In a thread created for a sub-agent, every message counts as a mention. */

@@ -9,7 +9,13 @@
 
 import { accountOf, type QueueMode } from "../../core/channel-settings.ts";
 import { isOwner } from "../../core/inbound-policy.ts";
-import { type ChatPlace, chatContext, cleanName, partText, type SaidPart } from "../../core/inbound-text.ts";
+import {
+  type ChatDescription,
+  chatContext,
+  cleanName,
+  type MessageText,
+  partText,
+} from "../../core/inbound-text.ts";
 import type { ImageBlock } from "../../core/message.ts";
 import type { Session } from "../../core/session.ts";
 import { isSubagentKey } from "../../core/session-key.ts";
@@ -34,7 +40,7 @@ const RUN_TEXT_MAX_BYTES = 320 * 1024;
 const IMAGES_MAX_CHARS = 24 * 1024 * 1024;
 
 /** A waiting message, as stored. JSON. */
-export interface WaitingMessage extends SaidPart {
+export interface WaitingMessage extends MessageText {
   readonly place: ChatContext;
   readonly images: readonly ImageBlock[];
   /** Hash of its text, to compare an edit with. */
@@ -99,7 +105,7 @@ function isNamed(settings: Settings, session: Session, { channel, chat, peerId }
 function requestOf(settings: Settings, session: Session, place: ChatContext, group: Group): AcceptRequest {
   const { channel, chat, peerId, peerName } = place;
   const images = group.waiting.flatMap(({ message }) => message.images);
-  const shown: ChatPlace = {
+  const shown: ChatDescription = {
     ...{ channel, type: chat.type, name: cleanName(chat.name) },
     thread: chat.thread === undefined ? undefined : { ...chat.thread, name: cleanName(chat.thread.name) },
   };

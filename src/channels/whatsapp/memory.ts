@@ -2,7 +2,7 @@
 // of a quoted message, and the newest message of each chat.
 // WM1: it is bounded: the oldest entry is evicted first.
 
-import { dropOldest } from "../../core/bounded.ts";
+import { evictOldest } from "../../core/bounded.ts";
 
 const TEXTS_MAX = 2_000;
 const TEXT_CHARS_MAX = 500;
@@ -42,19 +42,19 @@ export function createChatMemory(): ChatMemory {
       const id = idOf(chatId, messageId);
       texts.delete(id);
       texts.set(id, { ...said, text: beginning(said.text) });
-      dropOldest(texts, TEXTS_MAX);
+      evictOldest(texts, TEXTS_MAX);
     },
     said: (chatId, messageId) => texts.get(idOf(chatId, messageId)),
     came(chatId, messageId) {
       newest.delete(chatId);
       newest.set(chatId, messageId);
-      dropOldest(newest, CHATS_MAX);
+      evictOldest(newest, CHATS_MAX);
     },
     newest: (chatId) => newest.get(chatId),
     failed(messageId) {
       if (failures.has(messageId)) return false;
       failures.add(messageId);
-      dropOldest(failures, FAILURES_MAX);
+      evictOldest(failures, FAILURES_MAX);
       return true;
     },
   };

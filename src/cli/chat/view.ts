@@ -7,7 +7,7 @@
 // CV3: a sub-agent's result arrives up to three times (its event, its delivery, the transcript) and is shown
 //      at the first.
 
-import { dropOldest } from "../../core/bounded.ts";
+import { evictOldest } from "../../core/bounded.ts";
 import { type Message, textOf, toolCallsOf } from "../../core/message.ts";
 import { growingText, safeLine, safeText } from "../../core/safe-text.ts";
 import { isSubagentKey } from "../../core/session-key.ts";
@@ -61,7 +61,7 @@ function remember(texts: string[], text: string): void {
 function isFirst(calls: Set<string>, id: string): boolean {
   if (calls.has(id)) return false;
   calls.add(id);
-  dropOldest(calls, CALLS_REMEMBERED_MAX);
+  evictOldest(calls, CALLS_REMEMBERED_MAX);
   return true;
 }
 
@@ -292,7 +292,7 @@ export class ChatView {
 
   #arrives(runId: string, from: string, text: string): void {
     this.#arriving.set(runId, { from, text });
-    dropOldest(this.#arriving, REMEMBERED_MAX);
+    evictOldest(this.#arriving, REMEMBERED_MAX);
   }
 
   /** Completes the growing message with `text`, or as it is if `text` is empty. */
@@ -336,7 +336,7 @@ export class ChatView {
 
   #noteAnnounced(mark: string, childKey: string): void {
     this.#announced.set(mark, childKey);
-    dropOldest(this.#announced, REMEMBERED_MAX);
+    evictOldest(this.#announced, REMEMBERED_MAX);
   }
 
   #speaker(): string {

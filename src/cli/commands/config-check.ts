@@ -2,7 +2,7 @@
 
 import { loadSettings } from "../../config.ts";
 import { safeLine } from "../../core/safe-text.ts";
-import { storePlace } from "../../core/settings.ts";
+import { storeName } from "../../core/settings.ts";
 import { type Cli, EXIT } from "../cli.ts";
 
 export async function checkConfig(cli: Cli): Promise<number> {
@@ -23,7 +23,7 @@ export async function checkConfig(cli: Cli): Promise<number> {
     `${path}: ${exists ? "no problem found" : "this file does not exist, so every setting has its default"}.`,
     `agents   ${agents.map(({ id, model }) => `${id} on ${model}`).join(", ")}`,
     `gateway  ${host}:${port}`,
-    `store    ${storePlace(settings.store)}`,
+    `store    ${storeName(settings.store)}`,
     `tools    visibility "${visibility}", ${between}`,
   ];
   for (const line of lines) cli.line(safeLine(line));
@@ -35,7 +35,7 @@ export async function checkConfig(cli: Cli): Promise<number> {
     warnings,
     gateway: { host, port },
     storeDir: settings.store.dir,
-    store: storePlace(settings.store),
+    store: storeName(settings.store),
     agents,
     visibility,
     agentToAgent,

@@ -6,7 +6,7 @@
 
 import { join } from "node:path";
 import { safeLine } from "../../core/safe-text.ts";
-import { storePlace } from "../../core/settings.ts";
+import { storeName } from "../../core/settings.ts";
 import { TOKEN_FILE } from "../../gateway/protocol.ts";
 import { releaseIdleMemory, thisMachine } from "../../world/idle-memory.ts";
 import { pageLink, reachableHost } from "../address.ts";
@@ -83,7 +83,7 @@ export function startLines(cli: Cli, gateway: RunningGateway, options: StartOpti
   return [
     `Parley is running: ${count(settings.agents.length, "agent")} (${agents}) ${model}.`,
     pageLine(cli, gateway, back),
-    `Store: ${storePlace(settings.store)}, ${token}.`,
+    `Store: ${storeName(settings.store)}, ${token}.`,
     `Or, in another terminal: ${["npx parley", ...back, "chat"].join(" ")}`,
   ].map(safeLine);
 }

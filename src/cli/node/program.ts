@@ -2,7 +2,7 @@
 // A command runs once per idempotency key, as long as this program runs. A cancelled command is stopped.
 // The program exits only if retrying cannot help: a wrong token, or another program with the same key.
 
-import { dropOldest } from "../../core/bounded.ts";
+import { evictOldest } from "../../core/bounded.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import { connect, type DeviceKey, type GatewayClient, GatewayError } from "../../gateway/client.ts";
 import { NODE_REPLACED } from "../../gateway/protocol.ts";
@@ -181,7 +181,7 @@ export class NodeProgram {
     const work = known ?? this.#work(invocation);
     if (known === undefined) {
       this.#outcomes.set(idempotencyKey, work);
-      dropOldest(this.#outcomes, OUTCOMES_KEPT);
+      evictOldest(this.#outcomes, OUTCOMES_KEPT);
     }
     const outcome = await work;
     const result = outcome.ok

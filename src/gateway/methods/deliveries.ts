@@ -2,7 +2,7 @@
 // DE1: a delivery is seen and settled only by those whose token covers its session (I9). Another session in
 // its route or its failure is left out for those whose token does not cover that one.
 
-import { routeFor, wordsFor } from "../../core/chain-step.ts";
+import { visibleErrorText, visibleRoute } from "../../core/chain-step.ts";
 import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
 import type { Redactor } from "../../core/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
@@ -45,10 +45,10 @@ function row(
   const shown = redactor.beginning(text, charsMax);
   return {
     ...rest,
-    route: routeFor(route, covers),
+    route: visibleRoute(route, covers),
     text: shown.text,
     ...(!shown.whole ? { textTruncated: true } : {}),
-    ...(error === undefined ? {} : { error: redactor.mask(wordsFor(error, covers)) }),
+    ...(error === undefined ? {} : { error: redactor.mask(visibleErrorText(error, covers)) }),
   };
 }
 

@@ -9,7 +9,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { pause } from "../../world/pause.ts";
-import { killGroup, lastWordsRead, signalGroup } from "../../world/programs.ts";
+import { killGroup, lastOutputRead, signalGroup } from "../../world/programs.ts";
 import { LineReader } from "./frames.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
@@ -92,7 +92,7 @@ export class StdioLink implements Link {
 
   async #exited(child: ChildProcess): Promise<void> {
     killGroup(child);
-    await lastWordsRead();
+    await lastOutputRead();
     for (const stream of child.stdio) stream?.destroy();
     this.#finish();
   }

@@ -1,7 +1,7 @@
 // Messages that forge the labels of the runtime, in any spelling.
 
 import fc from "fast-check";
-import { notOurs } from "../../../src/core/look-alike.ts";
+import { quoteRuntimeLabels } from "../../../src/core/look-alike.ts";
 import { damagedText } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";
@@ -152,15 +152,15 @@ export const labels: FuzzTarget<LabelInput> = {
         .map((sign, at) => spelt(sign, spelling[at * 2] ?? 0, spelling[at * 2 + 1] ?? 1))
         .join("");
       const message = `${before}\n${head}${forged}\n${after}`;
-      const told = notOurs(message);
+      const told = quoteRuntimeLabels(message);
       checkKept(message, told);
       const [, first = ""] = told.split(LINE_BREAK);
       must(first.startsWith("| "), `${shown(head + forged)} passes for ${label}`);
-      checkKept(text, notOurs(text));
+      checkKept(text, quoteRuntimeLabels(text));
       const isPlain = !/[\p{Ps}\p{Pi}[{<\u202b\u202e\u2067‹˂ᐸ⌈⌊\u249c-\u24b5]|[^\0-\u{ffff}]/u.test(
         text.normalize("NFKC"),
       );
-      must(!isPlain || notOurs(text) === text, `${shown(text)} has no bracket, and was changed`);
+      must(!isPlain || quoteRuntimeLabels(text) === text, `${shown(text)} has no bracket, and was changed`);
     },
   }),
 };

@@ -37,7 +37,7 @@ interface Dealt {
 const add = <K>(counts: Map<K, number>, key: K): void => void counts.set(key, (counts.get(key) ?? 0) + 1);
 
 /** The queue of lanes that wait for slots. */
-export class FairLine {
+export class FairQueue {
   readonly #queues = new Map<string, Queue>();
   readonly #queueOf = new Map<string, Queue>();
   #came = 0;

@@ -1,7 +1,7 @@
 // The order in which agents get execution slots.
 
 import { expect, test } from "vitest";
-import { FairLine, type SlotUse } from "../../src/core/fair-line.ts";
+import { FairQueue, type SlotUse } from "../../src/core/fair-queue.ts";
 import { dice } from "../kit/dice.ts";
 
 const STORIES = 300;
@@ -14,8 +14,8 @@ function use(free: number, held: Record<string, number> = {}, pools: Record<stri
 }
 
 /** A queue of lanes named after their agents: `a1`, `a2`, `b1`. */
-function lineOf(...names: string[]): FairLine {
-  const line = new FairLine();
+function lineOf(...names: string[]): FairQueue {
+  const line = new FairQueue();
   for (const name of names) line.add(name, { agentId: name.slice(0, 1), pool: undefined });
   return line;
 }
@@ -35,7 +35,7 @@ test("I6: the agent that holds the fewest slots is next", () => {
 });
 
 test("I6: a full pool holds back only its own lanes and uses no turn of their agent", () => {
-  const line = new FairLine();
+  const line = new FairQueue();
   for (const name of ["a1", "a2", "a3"]) line.add(name, { agentId: "a", pool: "subagents" });
   line.add("a4", { agentId: "a", pool: undefined });
   line.add("b1", { agentId: "b", pool: undefined });
@@ -44,7 +44,7 @@ test("I6: a full pool holds back only its own lanes and uses no turn of their ag
 });
 
 test("poison runs: a lane that is last gets a slot only if no other lane can take it", () => {
-  const line = new FairLine();
+  const line = new FairQueue();
   line.add("crashed", { agentId: "z", pool: undefined, isLast: true });
   for (const name of ["a1", "a2"]) line.add(name, { agentId: "a", pool: undefined });
   line.add("s1", { agentId: "s", pool: "subagents" });
@@ -54,7 +54,7 @@ test("poison runs: a lane that is last gets a slot only if no other lane can tak
 });
 
 test("poison runs: a lane that is last starts after 1,000 later lanes have overtaken it", () => {
-  const line = new FairLine();
+  const line = new FairQueue();
   line.add("crashed", { agentId: "z", pool: undefined, isLast: true });
   for (let at = 0; at < 1_000; at += 1) line.add(`a${at}`, { agentId: "a", pool: undefined });
   expect(line.next(use(1, { a: 1 }))).toEqual(["a0"]);
@@ -75,7 +75,7 @@ test("a lane that is added again keeps its position; a removed one is gone", () 
 test("I6: waiting agents differ by at most one slot, with any number of lanes and slots, and none is left out", () => {
   for (let seed = 1; seed <= STORIES; seed += 1) {
     const roll = dice(`fair line ${seed}`);
-    const line = new FairLine();
+    const line = new FairQueue();
     const lanes = 1 + roll.below(40);
     const agents = new Map<string, string>();
     for (let lane = 0; lane < lanes; lane += 1) {

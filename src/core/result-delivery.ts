@@ -7,7 +7,7 @@ import type { SpawnFacts } from "./spawn.ts";
  * `post`: sent to people and appended to the requester's transcript; its model does not run. `wake`: the
  * requester's model runs with it. `inbox`: it waits in the inbox of a client without a model.
  */
-export type ResultWay = "post" | "wake" | "inbox";
+export type ResultDelivery = "post" | "wake" | "inbox";
 
 export interface ResultRequester {
   /** A client without one of our models. */
@@ -15,10 +15,10 @@ export interface ResultRequester {
   readonly isSubagent: boolean;
 }
 
-export function resultWay(
+export function resultDelivery(
   { external, isSubagent }: ResultRequester,
   announce: SpawnFacts["announce"],
-): ResultWay {
+): ResultDelivery {
   if (external) return "inbox";
   // The job of a sub-agent continues with the result.
   return isSubagent ? "wake" : announce;
@@ -38,7 +38,7 @@ export interface NoteFacts {
 }
 
 function happens({ requester, announce, thread, hasPlace }: NoteFacts): string {
-  const way = resultWay(requester, announce);
+  const way = resultDelivery(requester, announce);
   if (way === "inbox")
     return "When it has finished, its result comes to your inbox: read it with sessions_inbox.";
   if (thread && !requester.isSubagent) {
@@ -67,7 +67,7 @@ export function resultDescription(
   requester: ResultRequester,
   { announce, mayWait }: { readonly announce: SpawnFacts["announce"]; readonly mayWait: boolean },
 ): string {
-  const way = resultWay(requester, announce);
+  const way = resultDelivery(requester, announce);
   const then = mayWait ? ` To use results in this turn, ${WAIT}.` : "";
   if (way === "inbox") return `Its result comes to your inbox: read it with sessions_inbox.${then}`;
   if (requester.isSubagent) return `You are run with its result when it is there, so do not poll.${then}`;
@@ -79,7 +79,7 @@ export function resultDescription(
 }
 
 /** Returns the sentence that tells a sub-agent who gets its last reply. */
-export function resultReader(way: ResultWay): string {
+export function resultReader(way: ResultDelivery): string {
   switch (way) {
     case "post":
       return "It is announced automatically: to the people of that session, and in its transcript.";

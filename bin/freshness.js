@@ -1,6 +1,6 @@
 // Checks whether the build in dist matches src: then a checkout runs the build, which starts in half the
 // time. Used by checkouts only (bin/parley.js); the build records its sources (build.js).
-// FR1: the whole build is stale if one file was changed or removed since the build began. A new file matters
+// The whole build is stale if one file was changed or removed since the build began. A new file matters
 // only if a changed file uses it.
 
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

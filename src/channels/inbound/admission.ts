@@ -122,7 +122,7 @@ function tellIgnored(
   if (told.has(key)) return;
   told.add(key);
   evictOldest(told, LOGGED_MAX);
-  world.log.info(account: accountName(channel, accountId), ...who, why , "messages are not answered");
+  world.log.info({ account: accountName(channel, accountId), ...who, why }, "messages are not answered");
 }
 
 /** In a thread created for a sub-agent, every message counts as a mention. */

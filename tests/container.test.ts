@@ -57,7 +57,7 @@ test("everything that the image copies is there, and is sent to the builder", ()
     .flatMap((rest) => rest.split(" ").slice(0, -1));
   expect(sources.length).toBeGreaterThan(8);
   expect(sources.filter((path) => !existsSync(ROOT + path) || !isSent(path))).toEqual([]);
-  // What a package is made of, and what makes it, is among them.
+  // The image contains the parts of a package and the files that build it.
   const { files } = JSON.parse(read("package.json")) as { files: string[] };
   const made = files.filter((name) => !name.startsWith("!") && name !== "dist");
   expect(made.filter((name) => !sources.includes(name))).toEqual([]);

@@ -78,7 +78,7 @@ test("every source file begins with what it owns, and no folder is a drawer for 
   expect(rules.headsAndFolders(tree)).toEqual([]);
 });
 
-test("whoever names another file's rule says whose it is, and tests name rules that there are", () => {
+test("a reference to another file's rule names that file, and tests name rules that exist", () => {
   expect(rules.namedRules(tree)).toEqual([]);
 });
 
@@ -228,7 +228,7 @@ test("planted: a file that nothing reaches from the program is found, though a t
   ]);
 });
 
-test("planted: an export that nobody imports is found; a type that its own file needs is no such one", () => {
+test("planted: an export without an importer is found; a type that its own file needs is not", () => {
   const files = {
     "src/core/a.ts": [
       "export const used = 1, unused = 2;",

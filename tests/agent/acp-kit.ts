@@ -21,7 +21,7 @@ export interface Stage {
   readonly url: string;
   readonly chats: ChatEvent[];
   readonly agents: AgentEvent[];
-  /** What the program wrote down, line by line. */
+  /** Lines that the program wrote to its log. */
   log(): string[];
   /** Resolves once the program has written such a line. */
   logged(line: string): Promise<void>;

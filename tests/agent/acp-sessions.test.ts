@@ -1,5 +1,4 @@
-// What an ACP agent is among sessions: its memory over restarts and crashes, its session tools, its children, and where
-// it is refused.
+// ACP agents among sessions: memory over restarts and crashes, session tools, children, and refusals.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -16,7 +16,7 @@ const TOOLS: readonly ToolSpec[] = [
   toolSpec("sideAgain", { parallel: true, idempotent: true }),
 ];
 
-/** What the model does, step by step; then it says "final". */
+/** The steps of the model; after them it says "final". */
 type Plan = readonly (readonly string[])[];
 
 const plans: fc.Arbitrary<Plan> = fc.array(

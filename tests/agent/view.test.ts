@@ -1,4 +1,4 @@
-// What a model is shown of any transcript, however odd, and where a transcript may be cut.
+// The view that a model gets of any transcript, however odd, and where a transcript may be cut.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -24,7 +24,10 @@ async function readHelp(home: string, path: readonly string[]): Promise<Help> {
   return { commands, options };
 }
 
-/** What is wrong with the words behind `parley`; undefined: nothing. Values and placeholders are not looked at. */
+/**
+ * Describes the problem with the words after `parley`. Undefined if there is none. Values and placeholders
+ * are not checked.
+ */
 export async function usageProblem(home: string, words: readonly string[]): Promise<string | undefined> {
   const global = await helpOf(home, []);
   const path: string[] = [];

@@ -19,7 +19,7 @@ import { freePort } from "../kit/loopback.ts";
 type Json = Record<string, unknown>;
 
 const DOCUMENTED_PORT = 7275;
-/** What is written there must not be written on a machine of ours. */
+/** Paths that must not be written on a real machine. */
 const ELSEWHERE = /(?<![\w.])\/(?:var\/backups|srv|etc\/prometheus)\//g;
 
 const FOREIGN = [
@@ -40,7 +40,7 @@ export class Ground {
   readonly work: string;
   readonly port: number;
   readonly env: Record<string, string>;
-  /** What the fakes around the document want remembered. */
+  /** State of the fakes around the document. */
   readonly facts: Record<string, string> = {};
   readonly #bin: string;
   readonly #ports: readonly number[];
@@ -103,7 +103,10 @@ export class Ground {
     await this.#leave("SIGKILL");
   }
 
-  /** What Ctrl-C and `npm start` do: a gateway in a process of its own, which can be killed. What it says at its start. */
+  /**
+   * Runs `npm start` until Ctrl-C: a gateway in a separate process, which can be killed. Keeps its first
+   * output.
+   */
   async launch(): Promise<string> {
     await this.#leave("SIGINT");
     this.configure();
@@ -207,7 +210,7 @@ export class Ground {
   }
 }
 
-/** What the documents show; which backend works differs from machine to machine. */
+/** The form that the documents show. The backend that works differs from machine to machine. */
 const SANDBOX = { usable: true, text: "bubblewrap contains programs here" };
 
 /** The words behind `parley`; undefined: it takes a shell to read this, or it is no command of ours. */

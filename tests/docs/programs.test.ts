@@ -159,7 +159,7 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
 /** Checked elsewhere: commands.test.ts, docs.test.ts, mermaid.test.ts; and drawings made of letters. */
 const OTHERS = ["sh", "text", "json5", "mermaid", ""];
 
-// What is made of schemas and of recorded frames is compared with them where it is made: tests/reference.
+// Pages generated from schemas and recorded frames are compared where they are generated: tests/reference.
 const BLOCKS = PAGES.filter((path) => !path.startsWith("docs/reference/")).flatMap((path) =>
   readPage(readDocument(path))
     .blocks.filter(({ language }) => !OTHERS.includes(language))

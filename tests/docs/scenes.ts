@@ -25,11 +25,11 @@ export interface Scene {
   readonly gateway?: "none" | "reader" | "mortal";
   readonly config?: (page: Page, ground: Ground) => Json | undefined | Promise<Json>;
   readonly env?: Readonly<Record<string, string>>;
-  /** What stands for a word that a reader replaces. */
+  /** Values for the words that a reader replaces. */
   readonly words?: Readonly<Record<string, (ground: Ground) => string | Promise<string>>>;
-  /** What a person types into a command. */
+  /** Input that a person types into a command. */
   readonly input?: Readonly<Record<string, string>>;
-  /** What the text around a command says to do first, by the beginning of the command. */
+  /** Steps that the text around a command requires first, by the beginning of the command. */
   readonly before?: Readonly<Record<string, (ground: Ground, page: Page) => void | Promise<void>>>;
   /** Commands that go on until somebody ends them, by their beginning; and what they say when they are there. */
   readonly lasting?: Readonly<Record<string, RegExp>>;
@@ -84,7 +84,7 @@ async function platform(): Promise<TelegramServer> {
   return server;
 }
 
-/** What Ada writes next. */
+/** Ada's next message. */
 function writes(server: TelegramServer, text: string): void {
   const [one] = server.bots;
   if (one === undefined) throw new Error("there is no bot");

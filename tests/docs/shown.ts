@@ -33,7 +33,7 @@ function fits(wanted: string, line: string): boolean {
 /** The first line that is not there as it is shown; undefined: all are. */
 export function mismatch(shown: readonly string[], output: string): string | undefined {
   const lines = output.trimEnd().split("\n");
-  // Which lines of the output the next shown line may be.
+  // Lines of the output that the next shown line may match.
   let places = new Set([0]);
   for (const wanted of shown) {
     const next = new Set<number>();

@@ -1,5 +1,5 @@
-// An ACP agent that tests steer by what they say to it: a real program, on the protocol's own library. What it was
-// told, and what it noticed, it writes line by line into the file that ACP_LOG names.
+// An ACP agent that tests steer by their messages: a real program, on the protocol's own library. It writes its
+// prompts and observations line by line into the file that ACP_LOG names.
 //
 //   say TEXT        answers TEXT              prompt          answers with all it was told, as JSON
 //   think TEXT      a thought, then "ok"      servers         answers with the MCP servers that it was given

@@ -70,7 +70,7 @@ export interface DiscordServer {
   change(message: Json, fields: Json): void;
   /** A file that Discord keeps; its address. */
   keep(name: string, bytes: Uint8Array): string;
-  /** What happens to the next calls whose method and path fit. */
+  /** Outcome of the next calls with a matching method and path. */
   fault(calls: RegExp, fault: Fault, times?: number): void;
   nextId(): string;
   stop(): Promise<void>;
@@ -155,7 +155,7 @@ function messagesAfter({ server, history }: State, channelId: string, query: URL
   if (!server.channels.has(channelId)) return unknownChannel;
   const after = BigInt(query.get("after") ?? "0");
   const found = (history.get(channelId) ?? []).filter(({ id }) => BigInt(id) > after);
-  // The oldest so many, the newest of them first; the guild is not said here.
+  // The oldest `limit` messages, newest first, without their guild.
   const page = found.slice(0, Number(query.get("limit") ?? 50)).reverse();
   return ok(page.map(({ guild_id: _guild, member: _member, ...message }) => message));
 }
@@ -289,7 +289,7 @@ function openGateway(
   });
 }
 
-/** What a message has that nobody says anything about. */
+/** Default fields of a message. */
 const bareMessage = (id: string) => ({
   ...{ id, type: 0, author: ADA, content: "", mentions: [], mention_roles: [], attachments: [], embeds: [] },
   ...{ edited_timestamp: null, timestamp: new Date().toISOString(), flags: 0 },

@@ -1,5 +1,5 @@
 // A load on a fleet: many WebSocket clients, many sessions at work at once with answers that stream, slow readers
-// among the clients, and some that come and go. What it came to is in numbers; nothing is judged here.
+// among the clients, and some that come and go. Returns figures, and judges nothing.
 //
 // Each session has an agent, and a token that covers it alone. Of the clients, one for each session writes to it,
 // again as soon as its run has ended; most of the others read one session each. Some of those stop reading for

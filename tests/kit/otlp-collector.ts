@@ -42,7 +42,7 @@ export interface CollectedSpan {
   readonly status: WireSpan["status"];
 }
 
-/** What is done with a request: answered so, or left without an answer. */
+/** Handling of a request: this answer, or none. */
 type Manner = number | "silent";
 
 export interface Collector {

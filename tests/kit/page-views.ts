@@ -17,7 +17,7 @@ export const STORY_CONFIG = {
   tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true } },
 };
 
-/** What the story has made, to be named in addresses. */
+/** Ids that the story has created, for use in addresses. */
 interface StoryFacts {
   /** A session whose text is of many kinds. */
   readonly richKey: string;
@@ -32,7 +32,7 @@ export interface PageView {
   readonly at: string | ((facts: StoryFacts) => string);
   /** A selector of what is there when the view is. Default: anything. */
   readonly shows?: string;
-  /** What the reader does there before it is as wanted. */
+  /** Actions of the reader that lead to the wanted state. */
   enter?(page: Page): Promise<void>;
   /** Before anything was said. */
   readonly unused?: boolean;
@@ -117,7 +117,7 @@ npx parley store backup before-the-release.db
 
 > Nobody deploys on a Friday. [Why](https://example.com/friday)`;
 
-/** What stands under Schedules; the first one is fired once. */
+/** The list under Schedules; the first job is fired once. */
 const JOBS: readonly ParamsOf<"cron.add">[] = [
   {
     name: "Morning report",

@@ -1,5 +1,5 @@
-// A real PostgreSQL server in a temporary folder, on a free port of the loopback address: started, stopped,
-// killed and started again by whoever holds it. It forgets to sync: the tests are not about its disk.
+// A real PostgreSQL server in a temporary folder, on a free port of the loopback address. Its owner starts,
+// stops, kills and restarts it. It runs without fsync, because the tests are not about its disk.
 
 import type { ChildProcess } from "node:child_process";
 import { type EventEmitter, once } from "node:events";

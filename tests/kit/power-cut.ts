@@ -1,4 +1,4 @@
-// What is on the disk when the power goes, made from the files of a process that was stopped at that moment.
+// Builds the contents of the disk after a power cut from the files of a process that was stopped at that moment.
 //
 // The process is stopped (SIGSTOP) before its files are copied, so that a copy shows one moment: everything
 // that it had asked the system to write by then, in whatever transaction or checkpoint it was, and nothing
@@ -86,7 +86,7 @@ export function readWal(bytes: Buffer): Wal | undefined {
   return { frameBytes, frameEnds, commitEnds, pages, frontier, salt };
 }
 
-/** What the shared index says of the log and of the checkpoint under way. */
+/** State of the log and of the active checkpoint, from the shared index. */
 interface Index {
   readonly salt: string;
   /** Frames that are in the database and synced there. */
@@ -140,7 +140,7 @@ export function writeFiles(dir: string, files: FileSet): void {
   for (const [name, bytes] of parts) if (bytes !== undefined) writeFileSync(join(dir, name), bytes);
 }
 
-/** What may be lost of a file set. */
+/** Bytes of a set of files that may be lost. */
 export interface Loss {
   /** Bytes of the log that no sync has confirmed. */
   readonly wal: { readonly from: number; readonly to: number };
@@ -161,8 +161,8 @@ const noLoss = (copies: Copies): Loss => ({
 });
 
 /**
- * What may be lost. `synced`: which commit of this round of the log, from 1, is the last that a sync has
- * confirmed; 0: none.
+ * Bytes that may be lost. `synced`: number of the last commit of this round of the log, from 1, that a sync
+ * has confirmed; 0 if none.
  */
 export function lossOf(files: FileSet, copies: Copies, synced: (wal: Wal) => number): Loss {
   const wal = files.wal === undefined ? undefined : readWal(files.wal);

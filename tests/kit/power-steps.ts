@@ -1,5 +1,5 @@
-// The transactions that `power-writer.ts` makes one after the other, and what a store holds after so many of
-// them. A pure function of seed and number, so that whoever reads the store knows what must be in it.
+// The transactions that `power-writer.ts` makes one after the other, and the contents of the store after
+// each. A pure function of seed and number, so that a reader of the store knows its expected contents.
 
 import { dice } from "./dice.ts";
 
@@ -31,7 +31,7 @@ export function powerStep(seed: string, number: number): PowerStep {
   return { key: keyOf(lane), deletes, ...(renewed ? { renewedAs: `s${lane}-${number}` } : {}), messages };
 }
 
-/** What the store holds after `count` transactions: message ids by session id, in order. */
+/** Contents of the store after `count` transactions: message ids by session id, in order. */
 export function powerState(seed: string, count: number): Map<string, string[]> {
   const current = new Map<string, string>();
   /** Every transcript that a session had since it was last deleted. */

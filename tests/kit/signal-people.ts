@@ -1,4 +1,4 @@
-// Who writes to whom in the tests of Signal, as a signal-cli daemon tells it.
+// People in the tests of Signal, and their messages as a signal-cli daemon reports them.
 
 import type { SignalAccount } from "../../src/core/channel-settings.ts";
 import { OPEN_ACCOUNT } from "./open-account.ts";

@@ -26,7 +26,7 @@ export interface SentToSignal {
   readonly textStyle: readonly string[];
 }
 
-/** What goes wrong with the next `send`. */
+/** Failure of the next `send`. */
 export type SendTrouble =
   | {
       readonly kind: "error";
@@ -49,14 +49,14 @@ export interface SignalServer {
   readonly url: string;
   readonly sent: SentToSignal[];
   readonly typed: Readonly<Record<string, unknown>>[];
-  /** What each connection to the events asked to go on from. */
+  /** Position from which each connection asked to continue. */
   readonly resumed: (string | undefined)[];
   readonly attachments: Map<string, Uint8Array>;
-  /** Brings an event to whoever listens, and keeps it. */
+  /** Sends an event to all listeners, and keeps it. */
   event(account: string, event: object): void;
-  /** Brings the newest event once more. */
+  /** Sends the newest event again. */
   again(): void;
-  /** Writes to whoever listens, as it is. */
+  /** Sends raw text to all listeners. */
   raw(text: string): void;
   next(trouble: SendTrouble): void;
   listeners(): number;

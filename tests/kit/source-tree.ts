@@ -34,7 +34,7 @@ export interface ImportFact {
   readonly specifier: string;
   /** The file of the tree that it names; undefined for packages and built-in modules. */
   readonly target: string | undefined;
-  /** Which of its exports are meant. */
+  /** Imported names of that module. */
   readonly names: readonly string[] | "all";
   readonly line: number;
 }

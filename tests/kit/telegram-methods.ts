@@ -24,7 +24,7 @@ function chatOf(state: TelegramState, params: Json): FakeChat | Answer {
   return bad("Bad Request: group chat was upgraded to a supergroup chat", 400, moved);
 }
 
-/** What is wrong with entities, as the platform checks them. */
+/** Finds invalid entities, as the platform does. */
 function wrongEntities(text: string, entities: readonly Json[]): string | undefined {
   for (const { type, offset, length, url } of entities) {
     if (!ENTITY_TYPES.includes(type)) return `can't parse MessageEntity: unsupported type ${type}`;

@@ -41,7 +41,7 @@ function updatesFor(bot: FakeBot, limit: number): Answer {
   return { status: 200, body: { ok: true, result: bot.updates.slice(0, limit) } };
 }
 
-/** What getUpdates answers, now or when there is news. */
+/** The answer of getUpdates, now or when there is an update. */
 function getUpdates(bot: FakeBot, params: Json): Promise<Answer> | Answer {
   const { offset, timeout = 0, limit = 100 } = params;
   bot.offsets.push(offset);

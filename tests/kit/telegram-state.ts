@@ -28,7 +28,7 @@ export interface FakeChat {
   readonly title?: string;
   readonly isForum?: boolean;
   readonly topics: Set<number>;
-  /** What the bot may not do there, in the platform's words. */
+  /** Missing right of the bot, in the platform's words. */
   refusal?: { readonly code: number; readonly description: string };
   movedTo?: number;
   mayMakeTopics?: boolean;

@@ -9,7 +9,7 @@ export const LINE_CHARACTERS_MAX = 110;
 /** Titles that are facts and rows of tables may be longer. */
 export const TEST_LINE_CHARACTERS_MAX = 140;
 
-/** Who may import whom; the same layer always. `main`, tests and bench may import everything. */
+/** Allowed imports between layers, besides the same layer. `main`, tests and bench may import everything. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
   world: ["src/core/redact.ts", "src/core/outgoing.ts", "src/core/pace.ts"],
@@ -36,7 +36,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Which layers may use a package: each outside library has one edge of the house. */
+/** Layers that may use a package: each outside library has one edge of the house. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   zod: ["config"],
   json5: ["config"],
@@ -206,7 +206,7 @@ export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
   });
 }
 
-/** What programs in browsers import from the package. */
+/** Modules of the package that programs in browsers import. */
 const BROWSER_ENTRY = "src/gateway/client/web.ts";
 
 /** Files that something starts or reads by name: they need no importer. */

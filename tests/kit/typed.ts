@@ -1,5 +1,5 @@
-// What the programs of this repository that people run by hand are told on the command line, or words for what can't be
-// meant. Nothing has begun when they end for it.
+// Reads the command lines of the programs that developers run by hand. A wrong command line ends the
+// program with a message before it has begun.
 
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
@@ -10,7 +10,7 @@ type Known = NonNullable<ParseArgsConfig["options"]>;
 
 const HELP = { help: { type: "boolean", default: false } } as const;
 
-/** What was typed, `--help` included. Throws `WrongUsage`. */
+/** Parses the options, `--help` included. Throws `WrongUsage`. */
 export function readTyped<const T extends Known>(
   args: readonly string[],
   known: T,
@@ -43,7 +43,7 @@ export function orEnd<T>(usage: string, read: () => T): T {
   }
 }
 
-/** What this process was told; with `--help` it says what it may be told, and ends. */
+/** Returns the options of this process. With `--help` it prints the usage and exits. */
 export function typed<const T extends Known>(usage: string, known: T) {
   const { values } = orEnd(usage, () => readTyped(process.argv.slice(2), known));
   if (!(values as { help: boolean }).help) return values;

@@ -23,7 +23,7 @@ export interface SentText {
   readonly body: string;
 }
 
-/** What the next request for a message is answered with: by hand, or by an error of the platform. */
+/** The answer to the next request for a message: by hand, or an error of the platform. */
 type Scripted = (response: ServerResponse, taken: () => void) => void;
 
 /** An error as the Graph API words it. */
@@ -76,7 +76,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString("utf8");
 }
 
-/** What is wrong with a request for a text message; undefined: nothing. */
+/** Describes the problem of a request for a text message. Undefined if there is none. */
 function wrongWith(body: Record<string, unknown>): string | undefined {
   const text = body.text as { body?: unknown; preview_url?: unknown } | undefined;
   if (body.messaging_product !== "whatsapp") return "messaging_product is required";
@@ -90,7 +90,7 @@ function wrongWith(body: Record<string, unknown>): string | undefined {
   return typeof target === "string" && target !== "" ? undefined : "there is no recipient";
 }
 
-/** What the platform has, and what was asked of it. */
+/** State of the platform, and the requests it received. */
 interface Platform extends Pick<WhatsAppServer, "media" | "tokens"> {
   readonly sent: SentText[];
   readonly asked: Record<string, unknown>[];
@@ -225,7 +225,7 @@ const PAIRS = ["*", "_", "~"].map((sign) => {
 /** Code: three backticks on any lines, or one of them within a line. */
 const CODE = /(```(?:.|\n)+?```|`(?!\u2060)[^`\n]+`)/;
 
-/** What people see of a text: code without its signs, marks of words without theirs, nothing invisible. */
+/** The visible text: code and words without their marks, nothing invisible. */
 export function seenText(body: string): string {
   const code: string[] = [];
   // Each piece of code is one character for the marks around it.

@@ -1,5 +1,5 @@
-// What the tests of tools and session flows run on: a real store and a real engine in a temporary directory.
-// Only the model is fake: it answers every message at once with an echo.
+// The ground of the tests of tools and session flows: a real store and a real engine in a temporary
+// directory. Only the model is fake: it answers every message at once with an echo.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -77,7 +77,7 @@ const NODES: Settings["nodes"] = {
   allowSandboxed: false,
 };
 
-/** What a test may change of the settings. */
+/** Settings that a test may change. */
 export interface Choices {
   readonly agents?: readonly AgentSettings[];
   readonly tools?: Partial<Settings["tools"]>;

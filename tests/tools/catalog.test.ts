@@ -1,4 +1,4 @@
-// Which tools a session has, and what a call of another one is answered with.
+// The tools of a session, and the answers to calls of other ones.
 
 import { expect, test } from "vitest";
 import { describeTools, toolsFor } from "../../src/tools/catalog.ts";

@@ -1,4 +1,4 @@
-// That a sandboxed session's tools never work bare: not even when whoever calls them brings no sandbox.
+// Tools of a sandboxed session never run outside a sandbox, even if the caller passes none.
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -30,7 +30,10 @@ interface Call {
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
-/** Whoever is told `call:` makes that call, and then says what came of it; `hang` never answers; others say pong. */
+/**
+ * The model makes the call after `call:`, then reports its result. `hang` never answers. Other messages get
+ * pong.
+ */
 function answerTo(texts: {
   input: string;
   result: string | undefined;

@@ -1,4 +1,4 @@
-// What a command gets, what comes back, and that nothing of it is left.
+// The environment of a command, its result, and its clean-up.
 
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// What the file tools give, and where they refuse to go.
+// Results of the file tools, and the paths that they refuse.
 
 import { execFileSync } from "node:child_process";
 import {

@@ -1,4 +1,5 @@
-// What the tests of outside MCP servers stand on: settings for servers, a witness of what programs do, the reference server.
+// The ground of the tests of outside MCP servers: their settings, a witness of the programs' actions, the
+// reference server.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -117,7 +118,7 @@ export async function openWitness(): Promise<Witness> {
 }
 
 export interface Outside extends OutsideServers {
-  /** What a session gets; a main session unless a chain is given. */
+  /** The catalogue of a session; of a main session unless a chain is given. */
   set(chain?: SpawnChain): Promise<OutsideSet>;
   /** Calls a tool of that session. */
   call(name: string, args?: Record<string, unknown>, signal?: AbortSignal): Promise<ToolResult>;

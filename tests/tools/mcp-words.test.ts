@@ -1,4 +1,4 @@
-// What outside servers say, made fit for models, by itself: names, schemas, and which servers a session could use at all.
+// Texts of outside servers, adapted for models: names, schemas, and the servers that a session could use.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";

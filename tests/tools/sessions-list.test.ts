@@ -1,4 +1,4 @@
-// What `sessions_list` answers: every field, every filter, every cap.
+// Answers of `sessions_list`: every field, every filter, every limit.
 
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";

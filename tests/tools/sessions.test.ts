@@ -1,4 +1,4 @@
-// What the other session tools answer: every field, every default, every cap.
+// Answers of the other session tools: every field, every default, every limit.
 
 import { beforeAll, expect, test } from "vitest";
 import { type Message, ZERO_USAGE } from "../../src/core/message.ts";

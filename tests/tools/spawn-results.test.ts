@@ -1,4 +1,4 @@
-// What `sessions_spawn` makes and answers, within which limits, and whom `agents_list` names.
+// Results and limits of `sessions_spawn`, and the agents that `agents_list` names.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

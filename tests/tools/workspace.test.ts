@@ -1,4 +1,4 @@
-// What happens when something is swapped between the look at a path and its use.
+// Files that are swapped between the check of a path and its use.
 
 import { execFileSync, spawn } from "node:child_process";
 import {

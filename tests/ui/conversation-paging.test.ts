@@ -73,7 +73,8 @@ function walk(page: Page, direction: -1 | 1, until: string): Promise<{ jumpMax: 
         const moved = box.scrollTop - top;
         await frame();
         await frame();
-        // What the reader looked at has moved by the scroll and by nothing else, whatever was read meanwhile.
+        // The visible rows have moved by the scroll and by nothing else, whatever was read
+        // meanwhile.
         if (row?.isConnected) {
           jumpMax = Math.max(jumpMax, Math.abs(row.getBoundingClientRect().top - (before - moved)));
         }

@@ -1,4 +1,4 @@
-// What a conversation shows, and what can be done to its session, in a real browser against a real gateway.
+// A conversation and the actions on its session, in a real browser against a real gateway.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";

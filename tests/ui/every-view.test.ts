@@ -1,4 +1,4 @@
-// What holds on every view of the page, over a gateway that has something to show in each.
+// Properties of every view of the page, over a gateway with data for each.
 
 import { expect, test } from "vitest";
 import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";

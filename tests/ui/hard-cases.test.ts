@@ -1,4 +1,4 @@
-// What the page makes of a bad day: a gateway that restarts, a network that stalls and breaks.
+// The page on a bad day: a gateway that restarts, a network that stalls and breaks.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";

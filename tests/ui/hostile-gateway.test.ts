@@ -1,4 +1,4 @@
-// What the page makes of a gateway that says what no gateway would, and what the browser lets nobody do to it.
+// The page against a gateway that breaks the protocol, and the attacks that the browser prevents.
 
 import type { Page, WebSocketRoute } from "playwright-core";
 import { expect, test } from "vitest";
@@ -6,7 +6,7 @@ import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, visit } from "../kit/browser.ts";
 
 const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
-/** What the page itself says of a view or a listener that failed. */
+/** The page's own message about a view or a listener that failed. */
 const OWN_WORDS = /console: |TypeError/;
 
 interface Frame {

@@ -10,7 +10,7 @@ export interface Line {
   readonly http: string;
   /** From now on nothing that the gateway says gets through; what it is told still reaches it. */
   hold(): void;
-  /** What was held back gets through, and all that comes after it. */
+  /** Lets held data pass, and all that follows. */
   release(): void;
   /** Every connection breaks, and what is held back is lost. */
   cut(): void;

@@ -6,7 +6,7 @@ import { insertSession } from "../../src/store/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { sampleSession } from "../store/samples.ts";
 
-/** What a test says of a session. */
+/** Facts of a session that a test sets. */
 export type Seed = Partial<Session> & { readonly key: string };
 
 /** The agent in a key, as the store would have it. */
@@ -25,7 +25,7 @@ export async function seedSessions(store: Store, seeds: readonly Seed[]): Promis
   });
 }
 
-/** So many conversations of different agents and kinds, the first the newest; each fifth has sub-agents. */
+/** Conversations of different agents and kinds, the newest first; each fifth has sub-agents. */
 export function manySessions(count: number, newestAt: number): Seed[] {
   const agents = ["main", "research", "writer"];
   return Array.from({ length: count }, (_, n): Seed[] => {

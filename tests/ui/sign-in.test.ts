@@ -7,7 +7,7 @@ import { accessibilityProblems, describeInBrowser, PHONE, visit } from "../kit/b
 import { homeWith, startProcess } from "../kit/gateway-process.ts";
 import { freePort } from "../kit/loopback.ts";
 
-/** What a browser says when nobody is at the gateway's address. */
+/** The browser's message when no gateway listens at the address. */
 const NOBODY_THERE = /WebSocket connection|ERR_CONNECTION/;
 
 const views = (page: Page) => page.getByRole("navigation", { name: "Views" });

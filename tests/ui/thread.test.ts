@@ -31,7 +31,7 @@ const RUN: Run = {
   usage: ZERO_USAGE,
 };
 
-/** A transcript of so many messages, read in pages as the gateway gives them. */
+/** A long transcript, read in pages as the gateway returns them. */
 function transcript(count: number) {
   const all: Message[] = Array.from({ length: count }, (_, n) => ({
     ...userMessage(`m${n}`, ""),

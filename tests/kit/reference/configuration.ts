@@ -52,7 +52,7 @@ const UNITS: readonly (readonly [RegExp, string])[] = [
   [/Calls$/, "count"],
 ];
 
-/** What a number counts; undefined: nobody has said. */
+/** Unit of a number. Undefined if no schema names it. */
 export function unitOf({ path, schema }: Key): string | undefined {
   if (![schema.type].flat().some((type) => type === "integer" || type === "number")) {
     return schema.anyOf?.some((one) => unitOf({ path, schema: one, required: false }) !== "") === true
@@ -94,7 +94,10 @@ function within(section: string, path: string): string {
     : path;
 }
 
-/** What every channel has, once; what one has for itself; of further accounts nothing, for they are alike. */
+/**
+ * Keys that every channel has, once; keys that one channel adds; nothing for further accounts, which are
+ * alike.
+ */
 function withoutDoubles(keys: readonly Key[]): Key[] {
   const CHANNEL = /^channels\.(\w+)\.(.+)$/;
   const ids = new Set(keys.flatMap(({ path }) => CHANNEL.exec(path)?.[1] ?? []));

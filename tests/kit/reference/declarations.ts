@@ -38,7 +38,7 @@ function sources(): Map<string, string> {
   );
 }
 
-/** What a comment says, on one line. */
+/** Returns the text of a comment on one line. */
 function words(comment: string): string {
   const [last = ""] = comment.match(/\/\*\*[\s\S]*?\*\/\s*$/) ?? [];
   return last

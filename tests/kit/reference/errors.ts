@@ -9,7 +9,7 @@ import { code, GENERATED, page, table } from "./markdown.ts";
 
 const SOURCE = fileURLToPath(new URL("../../../src/core/errors.ts", import.meta.url));
 
-/** What is said of each code where it is declared: in a comment, which no client has to carry. */
+/** The description of each code, from the comment at its declaration. */
 export function meanings(): Map<string, string> {
   const found = readFileSync(SOURCE, "utf8").matchAll(/\/\*\* (.+?) \*\/\n\s+(\w+): form\(/g);
   return new Map([...found].map(([, meaning = "", name = ""]) => [name, meaning]));

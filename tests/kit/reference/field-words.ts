@@ -1,5 +1,5 @@
-// What fields of answers and events mean that are called the same wherever they stand. Whatever else is on the
-// wire says what it means where it is declared; tests/reference.test.ts asks for one or the other.
+// Descriptions of fields of answers and events that mean the same everywhere. All other fields are
+// described where they are declared; tests/reference.test.ts requires one or the other.
 
 export const FIELD_WORDS: Readonly<Record<string, string>> = {
   access: "what was asked: list, read, search, send, spawn or status",

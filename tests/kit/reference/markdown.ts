@@ -1,6 +1,6 @@
 // How the generated pages of docs/reference are written down: tables, lists of names, places to jump to.
 
-/** A line of a generated page has at most so many characters: more can't be read in a browser. */
+/** Maximum length of a line of a generated page: browsers do not show longer ones well. */
 export const LINE_MAX_CHARS = 280;
 
 /** Text in a cell of a table: a bar would end the cell. */

@@ -1,4 +1,4 @@
-// What a JSON Schema says, in the words of the generated pages.
+// Describes a JSON Schema in the words of the generated pages.
 
 import { code } from "./markdown.ts";
 

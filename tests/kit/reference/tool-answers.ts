@@ -1,14 +1,14 @@
-// What each tool answers, in words: its result is made of what a session is at that moment, and has no schema.
-// tests/reference.test.ts asks that every tool has its entry here, and that every code is one.
+// Describes the answer of each tool in words: results depend on the session and have no schema.
+// tests/reference.test.ts requires an entry for every tool, and valid codes.
 
 import type { Code } from "../../../src/core/errors.ts";
 
 interface ToolAnswers {
-  /** What comes back: a status or what was asked for, and what is in it. */
+  /** Description of the result. */
   readonly gives: readonly (readonly [string, string])[];
   /** Besides those that every tool may answer. */
   readonly codes: readonly Code[];
-  /** Who has it, where that is not everybody whom no filter denies it. */
+  /** Sessions that have the tool, if not all whose filters allow it. */
   readonly who: string;
 }
 

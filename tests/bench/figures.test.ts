@@ -1,4 +1,4 @@
-// What is made of measured figures: judged, compared, drawn, put into the document. Nothing is measured here.
+// Judges, compares, draws and prints measured figures. Measures nothing.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

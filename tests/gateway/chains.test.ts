@@ -1,5 +1,5 @@
-// What is told of chains: the stories of a conversation, of jobs and of what was refused, as steps along time, on
-// both stores; and what those are told who may not see all of it.
+// Reports of chains: the steps of conversations, jobs and refusals in time, on both stores, and the parts
+// that a caller with fewer rights sees.
 
 import { describe, expect, test } from "vitest";
 import type { ChainRow, ChainStep } from "../../src/core/chain-step.ts";

@@ -24,7 +24,7 @@ const tool = (runId: string, seq: number): EventFrame => ({
   payload: { runId, sessionKey: `agent:${runId}:main`, seq, stream: "tool", ts: 0, data: {} },
 });
 
-/** What can be read without waiting. */
+/** Events that can be read without waiting. */
 async function readNow(stream: EventStream): Promise<GatewayEvent[]> {
   stream.end();
   const read: GatewayEvent[] = [];

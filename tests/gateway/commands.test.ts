@@ -171,7 +171,7 @@ test("CD4: a command needs the rights of the method that does the same", async (
     expect((await say(writer, line, `w${at}`)).error?.code).toBe("FORBIDDEN");
   }
   expect((await getSession(house.store.db, MAIN))?.sessionId).toBe(before?.sessionId);
-  // Who may write to agents is the business of those who see every session.
+  // A change of who may write to agents needs a token that covers every session.
   const narrow = await joined(house, { auth: { token: NARROW } });
   expect((await say(narrow, "/pair approve ABCDEFGH", "n1")).error?.code).toBe("FORBIDDEN");
   expect((await say(narrow, "/reset", "n2")).payload).toMatchObject({ runId: "n2", status: "started" });

@@ -1,4 +1,4 @@
-// A transcript whose rows were damaged on the disk: whoever has to do with it is answered, and nothing hangs.
+// A transcript whose rows were damaged on the disk: every caller gets an answer, and nothing hangs.
 
 import { expect, test } from "vitest";
 import { isEnded } from "../../src/core/run.ts";

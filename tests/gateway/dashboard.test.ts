@@ -22,7 +22,7 @@ interface Dashboard {
 const FILE = fileURLToPath(new URL("../../docs/grafana/parley.json", import.meta.url));
 const dashboard = JSON.parse(readFileSync(FILE, "utf8")) as Dashboard;
 const METRIC = /\b(?:parley|process)_[a-z_]+\b/g;
-/** Put on by whoever scrapes. */
+/** Added by the scraper. */
 const SCRAPED = ["job", "instance"];
 
 const expressions = (): string[] => [
@@ -37,7 +37,7 @@ function labelsOf(expr: string): string[] {
   return [...grouped, ...matched].map((name) => name.trim()).filter((name) => !SCRAPED.includes(name));
 }
 
-/** What a gateway tells after it has worked, refused and delivered. */
+/** Metrics of a gateway that has worked, refused and delivered. */
 async function exposition() {
   const gateway = await startProcess();
   const client = await gateway.connect();

@@ -64,7 +64,7 @@ export function readExposition(text: string): Exposed {
   };
 }
 
-/** What is wrong with the histograms: buckets that fall, or a count that is not the last bucket's. */
+/** Finds errors in the histograms: falling buckets, or a count that differs from the last bucket's. */
 export function histogramFaults({ types, samples }: Exposed): string[] {
   const faults: string[] = [];
   for (const [name] of [...types].filter(([, type]) => type === "histogram")) {

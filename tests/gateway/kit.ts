@@ -36,7 +36,7 @@ export const TOKEN = "main-token-of-all-the-tests";
 /** Where tests/setup.ts has built the web page. */
 const PAGE_DIR = fileURLToPath(new URL("../../dist/ui", import.meta.url));
 
-/** What a session answers; a thrown error fails the run. */
+/** The answer of a session; a thrown error fails the run. */
 export type Play = (handle: LaneHandle) => Promise<string> | string;
 
 export interface House {
@@ -65,9 +65,9 @@ export interface HouseOptions {
   /** A store that is open already, and that others may share. Default: an embedded one in `dir`. */
   readonly disk?: Store;
   readonly openDemo?: OpenDemo;
-  /** What reads the configuration file again. */
+  /** Reads the configuration file again. */
   readonly checkConfig?: GatewayDeps["checkConfig"];
-  /** What agents ask operators for. Default: nothing. */
+  /** Permission requests of agents to operators. Default: none. */
   readonly permissions?: GatewayDeps["permissions"];
   /** Beside webchat. */
   readonly channels?: readonly Channel[];

@@ -34,7 +34,7 @@ async function tell(house: House, sessionKey: string, text: string, senderName =
   return run.chainId;
 }
 
-/** What goes on in the hidden session, and where it touches those that are seen. */
+/** Activity in the hidden session, and its contact with visible ones. */
 async function plant(house: House): Promise<{ chainId: string; jobId: string; hiddenChain: string }> {
   const admin = await house.client();
   await admin.call("sessions.patch", { key: HIDDEN, label: "velvet label" });
@@ -119,7 +119,7 @@ const ABOUT_CHANNELS = {
   "bindings.unbind": [{ sessionKey: SEEN }, { sessionKey: HIDDEN }],
 } as const;
 
-/** What is asked of each method, in this order: the last ones take away what the others look at. */
+/** Requests for each method, in this order: the last ones delete the rows that the others read. */
 function questionsOf(planted: { chainId: string; hiddenChain: string; jobId: string } & Nodes) {
   const { chainId, hiddenChain, jobId, nodeId, pairingCode } = planted;
   return {

@@ -1,4 +1,4 @@
-// What strangers say stands in the log of a real process as part of a line, and never as one.
+// Text from strangers is part of a line in the log of a real process, and never a line by itself.
 
 import { expect, test } from "vitest";
 import { startProcess } from "../kit/gateway-process.ts";
@@ -6,7 +6,7 @@ import { refusingModel } from "./refusing-model.ts";
 
 const EVIL =
   '\n{"level":60,"msg":"FORGED"}\r\u001b[2J\u001b]0;t\u0007\u009b8m\u202e\u2066\u200b\u2028\u0000 end';
-/** What ends a line, what a terminal obeys, what reorders or hides text. */
+/** Characters that end a line, control a terminal, or reorder or hide text. */
 const OBEYED = /[\p{Cc}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u;
 
 test("a line of the log is one JSON object of ours, for any text of a provider, a client or a page", async () => {

@@ -53,7 +53,7 @@ function cutting(store: Store) {
     new StoreProblem("unreachable", "store", { detail: "connection lost", inDoubt: true });
   const transaction: Store["transaction"] = async (work) => {
     if (left === 0) {
-      // Whoever asks again has begun, when what was in doubt takes place.
+      // The repeated request has begun when the doubtful commit takes place.
       if (isLate) queueMicrotask(held.resolve);
       return store.transaction(work);
     }
@@ -77,7 +77,10 @@ function cutting(store: Store) {
   };
   return {
     store: { ...store, transaction },
-    /** `skipped`: so many commits are answered first. The returned function tells whether all were cut. */
+    /**
+     * `skipped`: number of commits that are answered first. The returned function tells whether all were
+     * cut.
+     */
     cut(count: number, late = false, skipped = 0): () => boolean {
       left = count;
       skips = skipped;

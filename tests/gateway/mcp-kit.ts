@@ -10,7 +10,7 @@ import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/typ
 import { cleanup } from "../kit/engine.ts";
 import { type House, TOKEN } from "./kit.ts";
 
-/** Which library speaks, and which revision it agrees on. */
+/** The client library, and the protocol revision that it negotiates. */
 export const SPEAKERS = ["version 1", "version 2, older revision", "version 2, newest revision"] as const;
 export type Speaker = (typeof SPEAKERS)[number];
 export const REVISION_OF: Record<Speaker, string> = {
@@ -26,7 +26,7 @@ export interface CallOptions {
   readonly onprogress?: (progress: { progress: number; message?: string | undefined }) => void;
 }
 
-/** What the tests ask of a client, whichever library it is of. */
+/** Operations that the tests need from a client of either library. */
 export interface Peer {
   readonly revision: string | undefined;
   tools(): Promise<string[]>;

@@ -1,5 +1,5 @@
-// What an MCP client may see and do: its token's rights and its own session's identity, or another session's
-// rights within its token's (I9).
+// Rights of an MCP client: its token's rights with its own session's identity, or another session's rights
+// within its token's (I9).
 
 import { expect, test } from "vitest";
 import { getSession } from "../../src/store/sessions.ts";

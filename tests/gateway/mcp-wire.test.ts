@@ -1,4 +1,4 @@
-// What `/mcp` does with requests that no well-meaning client makes, and with who may not come in.
+// Malformed and unauthorized requests to `/mcp`.
 
 import { request } from "node:http";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// What is measured of a gateway: after real runs, over HTTP, for those who may know it, and for nobody else.
+// Metrics of a gateway after real runs, over HTTP, for authorized callers only.
 
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../src/core/event.ts";

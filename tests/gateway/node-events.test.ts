@@ -1,4 +1,4 @@
-// What a node says of itself, over real sockets: which events set off a run, where, and how often.
+// Events of a node over real sockets: which of them start a run, where, and how often.
 
 import { expect, test } from "vitest";
 import { fakeWorld } from "../kit/world.ts";

@@ -33,7 +33,7 @@ export interface NodeWords {
   readonly device?: unknown;
 }
 
-/** What a device says to connect, over this challenge. */
+/** The connect request of a device for this challenge. */
 export function nodeParams(key: Device, nonce: string, words: NodeWords = {}): Record<string, unknown> {
   const { token = NODE_TOKEN, name = "laptop", commands = ["exec", "notify"], caps = [] } = words;
   const proof = { id: key.id, publicKey: key.publicKey, signature: key.sign(nonce), signedAt: 1, nonce };
@@ -108,7 +108,7 @@ export function answer(raw: Raw, request: { id: string; nodeId: string }, said: 
 
 let events = 0;
 
-/** What the gateway answers to an event of the node. */
+/** The gateway's answer to an event of the node. */
 export async function said(raw: Raw, event: string, payload: unknown, more: object = {}): Promise<Frame> {
   const id = `event-${++events}`;
   raw.send({ type: "req", id, method: "node.event", params: { event, payload, ...more } });

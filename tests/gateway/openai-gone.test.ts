@@ -178,7 +178,7 @@ test("streams and ends a run of another process from its row", async () => {
     if (text === "") handle.text(whole("From far "));
     else if (text != null) texts.push(text);
     if (text === "From far ") {
-      // What follows is told to nobody: the end is in the row.
+      // No client receives the rest; the row has the end.
       ground.cutWire(true);
       held.end("From far away");
     }

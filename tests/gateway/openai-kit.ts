@@ -1,5 +1,5 @@
-// What the tests of the OpenAI-compatible routes share: the official client, and a run that says what a test
-// tells it to.
+// Shared by the tests of the OpenAI-compatible routes: the official client, and a run that answers as the
+// test says.
 
 import OpenAI from "openai";
 import type { Session } from "../../src/core/session.ts";

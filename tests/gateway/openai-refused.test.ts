@@ -1,4 +1,4 @@
-// What an OpenAI request may not ask for, and the words and shape of the refusal.
+// Unsupported fields of an OpenAI request, and the text and shape of the refusal.
 
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";

@@ -1,4 +1,4 @@
-// Which session a request of an OpenAI client runs in, who may, and what happens when it is asked again.
+// The session in which a request of an OpenAI client runs, its rights, and repeated requests.
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";

@@ -19,7 +19,7 @@ interface Opened {
   readonly bus: SharedBus;
   readonly world: FakeWorld;
   readonly reader: ReadableStreamDefaultReader<Uint8Array>;
-  /** What happened to the reader. */
+  /** Events of the reader. */
   readonly happened: string[];
   text(text: string): void;
   end(end: Result<EndedRun>): void;

@@ -1,4 +1,4 @@
-// What an operator asks about the gateway itself: the tail of its log, and its configuration looked at again.
+// Requests of operators about the gateway: the tail of its log, and its configuration checked again.
 
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

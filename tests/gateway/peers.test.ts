@@ -63,7 +63,7 @@ test("openclaw connects with version 4 and the rights that it requests, without 
   expect(payload.auth.deviceToken).toBeUndefined();
   raw.send({ type: "req", id: "2", method: "health" });
   const health = await raw.res("2");
-  // What its `gateway health` prints of a channel is whether it is configured.
+  // Its `gateway health` prints whether a channel is configured.
   expect(health.payload.channels).toEqual({ webchat: { ok: true, configured: true } });
 });
 

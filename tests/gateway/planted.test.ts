@@ -1,5 +1,5 @@
-// I14: secrets that look like nothing in particular are planted in every place of a configuration that holds one, among
-// servers that quote whatever they are sent. Whoever asks at whichever door, and whatever goes wrong, is told none of them.
+// I14: secrets of no known shape are planted in every secret field of a configuration, among servers that
+// echo their requests. No caller at any route ever receives one, whatever fails.
 
 import { once } from "node:events";
 import { expect, test } from "vitest";
@@ -142,7 +142,7 @@ async function askSocket(raw: Raw): Promise<void> {
     "tools.catalog": { sessionKey: "main" },
     "access.explain": { viewer: "main", target: "agent:other:main" },
   };
-  // What they are asked amiss is answered in words, too.
+  // Wrong requests get a clear answer, too.
   for (const method of Object.keys(METHODS)) {
     if (method.startsWith("demo.")) continue;
     raw.send({ type: "req", id: method, method, params: more[method] ?? {} });

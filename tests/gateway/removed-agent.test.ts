@@ -1,4 +1,4 @@
-// What may still be done in the name of a session whose agent is not configured any more.
+// Allowed actions on a session whose agent is no longer configured.
 
 import { expect, test } from "vitest";
 import { agentSettings } from "../tools/app.ts";

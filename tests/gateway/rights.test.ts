@@ -1,4 +1,4 @@
-// Who may do what: roles and scopes for every method, the reach of a token, hosts and origins.
+// Roles and scopes of every method, the reach of a token, hosts and origins.
 
 import { request } from "node:http";
 import { expect, test } from "vitest";
@@ -23,7 +23,7 @@ test.each(Object.keys(METHODS) as MethodName[])(
     for (const token of [...ORDER, "nobody", "node"]) {
       const raw =
         token === "node" ? await joinedNode(house, key, { token }) : await joined(house, { auth: { token } });
-      // A param that no method has: whoever may call the method is told so, nobody else.
+      // A param that no method has: only a caller that may use the method learns that it is unknown.
       raw.send({ type: "req", id: "x", method, params: { zzzzzzzz: 1 } });
       const { error } = await raw.res("x");
       const { scope } = METHODS[method];
@@ -170,7 +170,7 @@ test.each(HEADERS)("whether a request with %o is accepted: %s", async (headers, 
   const gateway = { allowedHosts: ["gateway.example"], allowedOrigins: ["https://app.example"] };
   const house = await openHouse({ gateway });
   const { status } = await get(house.port, "/nothing", headers);
-  // What is no host name at all is a bad request.
+  // A text that is no host name is a bad request.
   expect(allowed ? [404] : [400, 403]).toContain(status);
   const upgraded = openRaw(house.url, { headers });
   if (allowed) await upgraded;

@@ -9,7 +9,7 @@ import { refusingModel } from "./refusing-model.ts";
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
 const PASSWORD = "correct-horse-7-battery";
 
-/** What a provider's model of this name is configured as. */
+/** Configuration of a provider's model with this name. */
 function provider(baseUrl: string, id: string): Record<string, unknown> {
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   const models = [{ id, contextWindow: 10_000, cost }];

@@ -1,4 +1,5 @@
-// What the list of sessions tells a page that shows them as a tree: roots, children, waits, costs; and to whom.
+// Rows of the session list for a page that shows a tree: roots, children, waits, costs, and the rights to
+// see them.
 
 import { expect, test } from "vitest";
 import type { Session } from "../../src/core/session.ts";

@@ -1,4 +1,4 @@
-// What was consumed, told apart in every way that it can be; and the daily budgets of agents, on both stores.
+// Consumption, grouped in every supported way, and the daily budgets of agents, on both stores.
 
 import { describe, expect, test } from "vitest";
 import type { UsageLine } from "../../src/core/usage.ts";

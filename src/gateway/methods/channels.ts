@@ -158,7 +158,8 @@ function peerRow({ toldAt: _, route: __, ...peer }: ChannelPeer): PeerRow {
 }
 
 /**
- * Who may write to agents affects every session, so only tokens that cover every session may decide it (I9).
+ * A change of who may write to agents affects every session, so only tokens that cover every session may
+ * decide it (I9).
  */
 async function decide(
   ctx: CallContext,

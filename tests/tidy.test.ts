@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { beforeAll, expect, test } from "vitest";
+import { wordProblems } from "./kit/prose.ts";
 import { readTree, type SourceFact } from "./kit/source-tree.ts";
 import * as rules from "./kit/tidy-rules.ts";
 
@@ -80,6 +81,10 @@ test("every source file begins with what it owns, and no folder is a drawer for 
 
 test("a reference to another file's rule names that file, and tests name rules that exist", () => {
   expect(rules.namedRules(tree)).toEqual([]);
+});
+
+test("comments, titles, messages and labels avoid the words that readers stumble over", () => {
+  expect(wordProblems(new Map([...texts].filter(([path]) => isSource(path))))).toEqual([]);
 });
 
 test("no file names a path of the machine that it was written on", () => {
@@ -300,6 +305,25 @@ test("planted: a rule of another file, named without it, and a test of none are 
     "src/core/c.ts: whose rule is A2",
     "tests/core/a.test.ts: no source file has a rule A3",
   ]);
+});
+
+test("planted: sentences without a subject, discouraged words, wishes and outside references are found", () => {
+  const bad = [
+    "// What is left of it.",
+    "// Owns a.\n// A1: Who asks is answered.",
+    "/** Limit of so many rows. */",
+    "// See SPEC 4.",
+    "te" + 'st("should keep a reply", f);',
+    'fail("gone", "whoever asks is refused");',
+    "// Begins well. Which one is open.",
+  ];
+  const good = ["// What is left? Nothing.", "// Says `What is it`.", 'test("a reply is kept", f);'];
+  const named = (lines: readonly string[], name: string): [string, string][] =>
+    lines.map((line, at) => [`${line.startsWith("test") ? "tests" : "src"}/${name}${at}.test.ts`, line]);
+  const found = wordProblems(new Map([...named(bad, "bad"), ...named(good, "good")]));
+  expect([...new Set(found.map((line) => /(\w+)\.test/.exec(line)?.[1]))]).toEqual(
+    bad.map((_, at) => `bad${at}`),
+  );
 });
 
 test("planted: paths of a machine, loose pins and registries are found", () => {

@@ -1,4 +1,4 @@
-// What every command uses: the global options, output, exit codes.
+// Shared by all commands: the global options, output, exit codes.
 // Standard output has the answer only; with --json exactly one JSON document, also for a failure.
 // CL2: each exit code has one meaning: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection
 //      lost.

@@ -119,7 +119,7 @@ test("an editor opens a session, prompts, and sees text, thoughts and tool calls
   expect(await editor.prompt(sessionId, "flood")).toBe("end_turn");
   expect(editor.texts().at(-1)).toBe("0123456789".repeat(4_000));
   for (const line of editor.lines) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
-  // What another door sees of it.
+  // The session as another client sees it.
   const other = await openEditor(home);
   await other.agent.request("initialize", { protocolVersion: 1 });
   await other.agent.request("session/load", { sessionId, cwd: "/tmp", mcpServers: [] });

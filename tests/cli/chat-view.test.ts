@@ -1,4 +1,4 @@
-// What the chat shows, driven by the events and messages that a gateway would give it.
+// The output of the chat for the events and messages of a gateway.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Hints on the command line name commands, whoever wrote them.
+// Hints on the command line name real commands, wherever they come from.
 
 import { expect, test } from "vitest";
 import { inCommands } from "../../src/cli/command-words.ts";

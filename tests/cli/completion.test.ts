@@ -24,7 +24,7 @@ afterAll(() => rmSync(home, { recursive: true }));
 
 const script = (shell: string): string => scripts.get(shell) ?? "";
 
-/** What bash offers for the last of these words. "=" is a word of its own for it. */
+/** Bash's suggestions for the last of these words. "=" is a separate word for it. */
 function offered(...words: string[]): string[] {
   const ask = `${script("bash")}
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
@@ -55,7 +55,7 @@ test("completion offers the options of the command, of its default subcommand, a
   expect(offered("sessions", "--arch")).toEqual(["--archived"]);
   expect(offered("sessions", "tree", "--arch")).toEqual(["--archived"]);
   expect(offered("agents", "--arch")).toEqual([]);
-  // The value of an option is none of the names.
+  // The value of an option is not one of the names.
   expect(offered("send", "--session", "service", "--w")).toEqual(["--wait"]);
 });
 

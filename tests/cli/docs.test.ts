@@ -1,4 +1,4 @@
-// What the documents say about the program is compared with the program.
+// Compares the documents with the program.
 
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -51,7 +51,7 @@ test("the picture in the README is what the demo prints", async () => {
   expect(out).toContain(picture);
 });
 
-/** What a browser calls the headings of a page. */
+/** Anchors that a browser gives the headings of a page. */
 function anchorsOf(text: string): string[] {
   const prose = text.replaceAll(/^```[\s\S]*?^```/gm, "");
   const headings = [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => anchor(heading));

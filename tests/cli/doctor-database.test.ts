@@ -1,4 +1,4 @@
-// What the doctor and the check of the configuration say of a store on PostgreSQL.
+// Findings of the doctor and of the configuration check about a store on PostgreSQL.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ interface Finding {
   readonly mend?: string;
 }
 
-/** What the doctor finds where the database looks like this. */
+/** The doctor's findings for a database in this state. */
 async function findings(report: Partial<DatabaseReport>): Promise<Map<string, Finding>> {
   const store = { postgresUrl: "postgres://u:geheim@db:5432/parley" };
   const home = homeWith({

@@ -1,4 +1,5 @@
-// What the doctor finds about models, by calling each once on a model server, and about the places where files are.
+// Findings of the doctor about models, which it calls once on a model server, and about the locations of
+// files.
 
 import { chmodSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

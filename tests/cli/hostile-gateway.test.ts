@@ -6,7 +6,7 @@ import { homeWith } from "../kit/gateway-process.ts";
 import { scriptedGateway } from "../kit/scripted-gateway.ts";
 import { run } from "./kit.ts";
 
-/** What a terminal obeys, what reorders or hides text, and a line that is not the program's. */
+/** Characters that control a terminal or reorder or hide text, and a forged line of the program. */
 const EVIL =
   "\u001b]0;title\u0007\u001b[2J\u009b8m\u202e\u2066\u200b\u{e0041}\u001b]8;;x:\u001b\\\r\u2028\b\nFORGED \u0000\u007f";
 const FORBIDDEN = /[^\P{Cc}\n]|(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}]/u;
@@ -97,7 +97,7 @@ const text = (words: string) => [{ type: "text", text: words }];
 const call = { type: "toolCall", id: "i", name: "exec", arguments: { command: "x" } };
 const message = { id: "m", timestamp: 1 };
 
-/** What is answered, by method; poisoned on the way but for the words that tell kinds apart. */
+/** Answers by method, poisoned except for the words that tell kinds apart. */
 const ANSWERS: Record<string, unknown> = {
   "sessions.list": { sessions: [session], nextCursor: "n" },
   "sessions.resolve": { key: "agent:main:main" },
@@ -167,7 +167,7 @@ const ANSWERS: Record<string, unknown> = {
   send: { messageId: "m" },
 };
 
-/** What is told apart by these words stays as it is. */
+/** Words that tell kinds apart stay unchanged. */
 const HISTORY = {
   sessionKey: "k",
   sessionId: "s",

@@ -99,7 +99,7 @@ export async function startGateway(
 /** One call of the program that is under way. */
 export interface Call {
   readonly stdin: PassThrough;
-  /** What it has written to standard output so far. */
+  /** Standard output so far. */
   out(): string;
   err(): string;
   /** Resolves once standard output has this text. */
@@ -122,12 +122,12 @@ const MACHINE: Machine = {
 };
 
 export interface CallOptions {
-  /** What is different about the machine. */
+  /** Differences of the machine. */
   readonly machine?: Partial<Machine>;
   readonly env?: Readonly<Record<string, string>>;
-  /** What looking for a sandbox finds. Default: nothing can look. */
+  /** Result of the search for a sandbox. Default: the search is impossible. */
   readonly sandbox?: SandboxReport;
-  /** What looking at a database finds. Default: what is there. */
+  /** Result of the look at a database. Default: the real one. */
   readonly database?: DatabaseReport;
   /** Somebody sits at a terminal. Default: nobody does. */
   readonly isTTY?: boolean;

@@ -101,7 +101,7 @@ test.each(["version 1"] as const)(
     expect(await peer.call("agents_list")).toMatchObject({ agents: expect.any(Array) });
     await peer.close();
 
-    // What it held is free again, and nothing that was said is lost.
+    // Its resources are released, and no message is lost.
     const third = await start(home, speaker);
     expect(
       JSON.stringify(await third.call("sessions_history", { sessionKey: "agent:main:mcp:desk" })),

@@ -199,7 +199,7 @@ test("a failed command is reported with its output; refused lingering is only a 
   expect(failed.err).toContain("systemctl --user restart parley.service: restart was refused");
   writeFileSync(join(bin, "fails"), "disable\n");
   expect((await service(["service", "uninstall"])).code).toBe(1);
-  // What could not be stopped keeps the file that says how to stop it.
+  // A service that could not be stopped keeps the file that says how to stop it.
   expect(existsSync(unit)).toBe(true);
 });
 

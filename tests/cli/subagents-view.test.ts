@@ -1,4 +1,4 @@
-// What the chat shows of sub-agents: they start, their results arrive, each once, whichever way is the first.
+// The chat's output about sub-agents: their start and their results, each once, from any source.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -87,7 +87,7 @@ test("a paired node runs the programs of its list, and nothing after it is unpai
   expect(shown.payload).toEqual({ shown: "terminal" });
   await expect.poll(() => node.said(), patient).toContain("hello: out of\\x1b[2J the blue");
 
-  // What is ended is ended with all that it started.
+  // A cancelled command ends with all processes that it started.
   const script = "sleep 600 & echo $$ $! > pids; wait";
   let pids: number[] = [];
   // A busy machine may not have begun it when its time is over: then it gets more.
@@ -109,7 +109,7 @@ test("a paired node runs the programs of its list, and nothing after it is unpai
   await expect.poll(() => existsSync(orphan) && readFileSync(orphan, "utf8") !== "", patient).toBe(true);
   node.child.kill("SIGKILL");
   await node.exited;
-  // Who is killed ends nothing any more.
+  // A killed node cannot end its commands.
   process.kill(Number(readFileSync(orphan, "utf8")), "SIGKILL");
   expect(await lost).toMatch(/outcome_unknown.*attic/);
   expect(await refusal(exec(["env"]))).toMatch(/node_unavailable.*not connected/);

@@ -30,7 +30,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const MODULES = join(ROOT, "node_modules");
 /** The program with what is built in, the page, the documents with their pictures. */
 const PACKED_MAX_BYTES = 4.5 * 1024 * 1024;
-/** What npm says when it reaches no registry. */
+/** Errors of npm without a registry. */
 const NO_REGISTRY = /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH|ENOTCACHED|network/i;
 const TOKEN = "a-token-that-is-for-tests";
 
@@ -46,7 +46,7 @@ let app: string;
 let gateway: ChildProcess;
 let url: string;
 
-/** What the package is made of, apart: packing builds `dist` anew, where other tests have their page. */
+/** Packs in a separate folder: packing rebuilds `dist`, which holds the page of other tests. */
 function copyOfCheckout(folder: string): string {
   const checkout = join(folder, "checkout");
   mkdirSync(checkout);
@@ -96,7 +96,7 @@ async function parley(...args: string[]): Promise<string> {
   return stdout;
 }
 
-/** What TypeScript says of these files, as strictly as it can. */
+/** TypeScript's errors for these files, in its strictest mode. */
 async function compilerSays(names: readonly string[]): Promise<string> {
   const strict = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--skipLibCheck", "false"];
   const types = ["--types", "node", "--typeRoots", join(MODULES, "@types")];
@@ -210,7 +210,7 @@ test("the package is small, and contains no development files", () => {
       .filter((name) => name !== "node_modules")
       .sort(),
   ).toEqual(["LICENSE", "README.md", "bin", "dist", "docs", "package.json"].sort());
-  // Who passes libraries on passes their licences on.
+  // A package that contains libraries contains their licences.
   const licenses = (file: string): string => readFileSync(join(folder, file), "utf8");
   for (const name of ["kysely", "zod", "sonic-boom"])
     expect(licenses("dist/licenses.md")).toContain(`## ${name} `);
@@ -276,7 +276,7 @@ test("in a browser the client is one script without Node, and it works there", a
     readFileSync(join(app, "node_modules/parley-gateway/dist/client/web.js"), "utf8"),
   ])
     expect(text.match(/\brequire\(|\bimport\s*[("']|^import |node:|\bprocess\.|\bBuffer\b/gm)).toBeNull();
-  // What a page has, and no more.
+  // Files of a page, and no others.
   const { WebSocket, URL, AbortController, console, setTimeout, clearTimeout, performance, crypto } =
     globalThis;
   const page = { WebSocket, URL, AbortController, console, setTimeout, clearTimeout, performance, crypto };

@@ -107,7 +107,7 @@ test("network: true reaches neither this machine's loopback nor the gateway's ow
   expect(end).toMatchObject({ status: "ok" });
   expect(said).toContain("no connection");
   expect(said).not.toContain("answer:");
-  // Whoever is outside is served all the while: this client by its socket, and by new connections.
+  // Clients outside are served meanwhile: this one by its socket, and new connections.
   const slow = client.call("tools.invoke", {
     name: "exec",
     arguments: { command: "touch begun; until [ -e go ]; do sleep 0.02; done" },

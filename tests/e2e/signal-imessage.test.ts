@@ -24,7 +24,8 @@ test("a message at Signal is answered there, and so is one that came while the g
   says("are you still there?");
   const again = await startProcess({ home: gateway.home });
   await expect.poll(() => server.sent.length).toBe(2);
-  // What was answered before comes no second time, though the daemon brings it again to whoever knows no place.
+  // An answered message does not come twice, though the daemon repeats it for a client without a
+  // position.
   server.again();
   says("/whoami");
   await expect.poll(() => server.sent.length).toBe(3);

@@ -1,4 +1,4 @@
-// What a gateway loads before anybody asks anything of it: its start and its memory are made of that.
+// Modules that a gateway loads before the first request: they decide its start and its memory.
 
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -66,7 +66,7 @@ const OF_PINO = [
   ...["quick-format-unescaped", "safe-stable-stringify", "sonic-boom", "thread-stream"],
 ];
 
-/** What somebody has to ask for before it is loaded. */
+/** Modules that are loaded on request. */
 const LATER = [
   /^(agent\/acp|agent\/provider|execute\/|import\/|sandbox\/(bubblewrap|docker|find|seccomp)|telemetry\/)/,
   /^channels\/(discord|imessage|signal|telegram|whatsapp)\//,

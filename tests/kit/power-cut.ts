@@ -2,8 +2,8 @@
 //
 // The process is stopped (SIGSTOP) before its files are copied, so that a copy shows one moment: everything
 // that it had asked the system to write by then, in whatever transaction or checkpoint it was, and nothing
-// after it. From that a loss of power may take what no fsync has confirmed. Which bytes those are is read off
-// the files themselves, by the rules of SQLite's write-ahead log:
+// after it. A loss of power may take from that the bytes that no fsync has confirmed. They are found by the rules of
+// SQLite's write-ahead log:
 //
 // - The log is written frame after frame and synced at each commit (durability "full"), and before each
 //   checkpoint. Lost may be what stands behind the last frame that a sync has confirmed: the last commit

@@ -88,7 +88,7 @@ const DISCOURAGED: Readonly<Record<string, string>> = {
   "of foreign make": "untrusted",
 };
 const DISCOURAGED_PATTERN = new RegExp(String.raw`\b(${Object.keys(DISCOURAGED).join("|")})\b`, "i");
-const RULE_NUMBER = /^(?:[A-Z]{1,4}\d{1,3}(?:[-,] ?[A-Z]{0,4}\d{1,3})*: )/;
+const RULE_NUMBER = /^[A-Z]{1,4}\d{1,3}: /;
 
 function problemsOf({ kind, text }: Prose): string[] {
   const found: string[] = [];

@@ -4,11 +4,10 @@
 // After each run and each reconnect, new messages of the transcript are read: it is complete, events are not.
 
 import { COMMANDS, parseCommand } from "../../core/command.ts";
-import type { Message } from "../../core/message.ts";
+import type { Message, Provenance } from "../../core/message.ts";
 import { retryWords } from "../../core/model-retry.ts";
 import { safeLine } from "../../core/safe-text.ts";
 import type { AgentEvent, ChatEvent } from "../../gateway/protocol.ts";
-import { pause } from "../../world/pause.ts";
 import type { Cli, Trouble } from "../cli.ts";
 import type { Link } from "../gateway-link.ts";
 import { count } from "../layout.ts";
@@ -22,8 +21,6 @@ import { ChatView, type Op } from "./view.ts";
 const SHOWN_BEFORE = 6;
 const HISTORY_DEFAULT = 20;
 const QUIT_WAIT_MS = 3_000;
-/** A message at the end of the transcript waits this long for the events of its run. */
-const LATE_EVENTS_MS = 250;
 const USAGE_COLUMNS = 13;
 const HELP = [
   "/stop         stop the agent and its sub-agents (or press Ctrl-C while it works)",
@@ -39,6 +36,11 @@ const HELP = [
 
 function isCommand(text: string): boolean {
   return parseCommand(text, { isOurs: () => false }) !== undefined;
+}
+
+/** Whether a message belongs to a conversation with another session. */
+function isTurn(provenance: Provenance | undefined): boolean {
+  return provenance?.kind === "inter_session" && provenance.sourceTool === "sessions_send";
 }
 
 export interface ConversationEnd {
@@ -62,6 +64,8 @@ class Conversation {
   readonly #sending = new Set<Promise<void>>();
   #reading: Promise<void> = Promise.resolve();
   #readAgain = false;
+  /** The newest message, if it has to wait for the events of its run. */
+  #unsettled: readonly Message[] = [];
   #trouble: Trouble | undefined;
   #idle: () => void = () => {};
   #off: () => void = () => {};
@@ -221,6 +225,8 @@ class Conversation {
 
   #onChat(event: ChatEvent): void {
     if (event.sessionKey !== this.#key) return;
+    // A run that failed adds no message that its input could wait for.
+    if (event.state === "error" || event.state === "aborted") this.#settle([]);
     this.#terminal.show(this.#view.chat(event));
     if (event.state === "delta") return;
     void this.#readNew().then(() => this.#ended(event.runId));
@@ -255,15 +261,21 @@ class Conversation {
       if (wasReset) this.#tell("the session was reset");
       if (gap) this.#tell("some messages are not shown here; see /history");
       if (this.#cli.options.json) this.#messages.push(...messages);
-      const last = messages.at(-1);
-      const incoming = last?.role === "user" && last.provenance?.kind === "inter_session" ? last : undefined;
-      this.#terminal.show(this.#view.settle(incoming === undefined ? messages : messages.slice(0, -1)));
-      if (incoming === undefined) return;
-      // The events of its run name the reply turn, and may arrive just after the transcript.
-      await pause(this.#cli.parts.world.clock, LATE_EVENTS_MS, undefined, "alive");
-      this.#terminal.show(this.#view.settle([incoming]));
+      if (messages.length > 0) this.#settle(messages);
     });
     return this.#reading;
+  }
+
+  /**
+   * Shows messages of the transcript. A message of another session at its end waits for the next one: the
+   * events of its run name the reply turn, and arrive just after the transcript was read.
+   */
+  #settle(messages: readonly Message[]): void {
+    const all = [...this.#unsettled, ...messages];
+    const last = all.at(-1);
+    const waits = messages.length > 0 && last?.role === "user" && isTurn(last.provenance);
+    this.#unsettled = waits ? all.splice(-1) : [];
+    this.#terminal.show(this.#view.settle(all));
   }
 
   /** After a reconnect, shows missed messages and notes the runs that ended in the meantime. */
@@ -287,6 +299,7 @@ class Conversation {
       await promise;
     }
     await this.#reading;
+    this.#settle([]);
   }
 
   #giveUp(trouble: Trouble): void {

@@ -42,7 +42,7 @@ export function runOfPass(passes: Passes | undefined, caller: Caller): Result<Ac
   if (caller.actsAs === undefined) return ok(undefined);
   const run = passes?.runOf(caller.actsAs);
   if (run !== undefined) return ok(run);
-  return fail("run_aborted", `session ${caller.actsAs} has no running run: its tools work only during a run`);
+  return fail("run_aborted", `session ${caller.actsAs} has no active run: its tools work only during a run`);
 }
 
 /**

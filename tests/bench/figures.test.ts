@@ -141,14 +141,14 @@ test("a missed target is plain to see in markdown", () => {
 });
 
 test.each([
-  [["--only", "lists,x"], 'there is no part "x"; parts: lists, start'],
+  [["--only", "lists,x"], 'unknown part "x"; valid: lists, start'],
   [["--sizes", "5"], "--sizes takes whole numbers from 100 to 10000000, such as 1000,10000"],
   [["--sizes", "1000;2000"], "--sizes takes whole numbers"],
   [["a.json"], '"a.json" belongs to no option'],
   [["--compare", "a", "b", "c"], '"c" belongs to no option'],
   [["--compare", "a", "b", "--only", "lists"], "measures nothing"],
   [["--jsn", "a"], "Unknown option '--jsn'"],
-])("%j is refused in words", (args, words) => {
+])("%j is refused with a clear message", (args, words) => {
   expect(() => readOptions(args, ["lists", "start"])).toThrow(words);
 });
 

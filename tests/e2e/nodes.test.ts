@@ -79,7 +79,7 @@ test("a paired node runs the programs of its list, and nothing after it is unpai
   expect(environment.stdout.split("\n").map((line) => line.split("=")[0])).not.toContain("PARLEY_LAUNCHED");
   expect(await refusal(exec(["rm", "here.txt"]))).toMatch(/node_failed.*does not run "rm here.txt"/);
   expect(await refusal(exec(["env", "rm", "here.txt"]))).toMatch(/does not run/);
-  expect(await refusal(exec(["cat", "x"], { cwd: ".." }))).toMatch(/cwd is no folder below/);
+  expect(await refusal(exec(["cat", "x"], { cwd: ".." }))).toMatch(/cwd must be an existing folder below/);
   expect(await refusal(exec(["cat", "/etc/hostname; rm here.txt"]))).toBe("done");
   expect(existsSync(join(folder, "here.txt"))).toBe(true);
   const notice = { title: "hello", body: "out of\u001b[2J the blue" };

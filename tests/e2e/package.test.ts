@@ -225,7 +225,7 @@ test("its command does what the README's first minutes show: a gateway, messages
   expect(await parley(...at, "sessions", "history", "main")).toContain("say hello");
   expect(JSON.parse(await parley(...at, "--json", "agents"))).toMatchObject({ agents: [{ id: "main" }] });
   expect(await parley("config", "check")).toContain("parley.json5");
-  expect(await parley("demo")).toContain("All 7 steps showed what they promise");
+  expect(await parley("demo")).toContain("All 7 steps passed");
 }, 60_000);
 
 test("the package contains the web page and serves it", async () => {

@@ -249,7 +249,7 @@ describe("leaves unusable files unchanged", () => {
     for (dir of ["/proc/parley", "/proc/parley/deeper"]) {
       const found = await problem();
       expect(found).toMatchObject({ problem: "readonly", place: dir });
-      expect(found.message).toContain("no folder can be made there, mkdir '/proc/parley'");
+      expect(found.message).toContain("no folder can be created there, mkdir '/proc/parley'");
     }
   });
 });

@@ -157,8 +157,8 @@ const OUT_OF_BOUNDS: [string, Record<string, unknown>, string][] = [
   ["sessions_list", { kinds: ["main", "x".repeat(1_000)] }, "kinds[1] must be one of"],
   ["sessions_list", { search: "x".repeat(201) }, "search has 201 characters; the most is 200"],
   ["sessions_list", { agentId: "no such/agent" }, "agentId must be 1 to 64"],
-  ["sessions_list", { cursor: "made up" }, "cursor is not one"],
-  ["sessions_list", { cursor: "WyIxIiwyXQ" }, "cursor is not one"],
+  ["sessions_list", { cursor: "made up" }, "cursor was not returned by this tool"],
+  ["sessions_list", { cursor: "WyIxIiwyXQ" }, "cursor was not returned by this tool"],
   ["sessions_history", { sessionKey: "" }, "sessionKey must not be empty"],
   ["sessions_history", { sessionKey: "   " }, "sessionKey must not be empty"],
   ["sessions_history", { sessionKey: `agent:main:${"x".repeat(600)}` }, "the most is 512"],
@@ -179,8 +179,8 @@ const OUT_OF_BOUNDS: [string, Record<string, unknown>, string][] = [
   ["sessions_search", { query: "  " }, "query must not be empty"],
   ["sessions_search", { query: "x".repeat(501) }, "query has 501 characters"],
   ["sessions_search", { query: "x", limit: -1 }, "limit must be at least 1"],
-  ["sessions_search", { query: "x", cursor: "-1" }, "cursor is not one"],
-  ["sessions_search", { query: "x", cursor: "1 or 1=1" }, "cursor is not one"],
+  ["sessions_search", { query: "x", cursor: "-1" }, "cursor was not returned by this tool"],
+  ["sessions_search", { query: "x", cursor: "1 or 1=1" }, "cursor was not returned by this tool"],
 ];
 
 test.each(OUT_OF_BOUNDS)("%s %j: %s", async (name, args, text) => {

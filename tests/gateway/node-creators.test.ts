@@ -75,7 +75,7 @@ describe.each(["embedded", "PostgreSQL"])("a node has the rights of the token th
     expect(await event(house, key, { sessionKey: main })).toContain(`does not cover the session ${main}`);
     for (const to of [{}, { to: main }]) {
       expect(await event(house, key, { deliver: true, ...to })).toContain(
-        "may not write to the place of its replies",
+        "may not write to the destination of its replies",
       );
     }
     expect(await runsIn(house)).toBe(1);

@@ -126,7 +126,7 @@ test("previous_response_id continues a request's session, even if it was archive
   expect(await openAiSessions(house)).toHaveLength(1);
   // Only its end can be gone on with.
   const branch = client.responses.create({ model: MODEL, input: "Three", previous_response_id: first.id });
-  await expect(branch).rejects.toThrow(/not the last of its session/);
+  await expect(branch).rejects.toThrow(/no longer the last response of its session/);
 });
 
 test("previous_response_id and user must mean the same session, and the model its agent", async () => {

@@ -134,6 +134,6 @@ test("a run that reads another run's message is logged with both ids", async () 
   await stage.quiet();
   await stage.stop();
   expectIds(world.logged);
-  const line = lineOf(world.logged, "reads a message");
+  const line = lineOf(world.logged, "read the next message");
   expect(line).toMatchObject({ level: "debug", fields: { part: "engine", runId, steeredRunId } });
 });

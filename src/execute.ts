@@ -56,7 +56,7 @@ export function createSandboxFor(settings: Settings, openFinder: () => Promise<S
   let finder: Promise<SandboxFinder> | undefined;
   return async (chain) => {
     if (!isSandboxed(chain, settings)) return ok(undefined);
-    // Loaded at the first contained run, so that it costs nothing without sandboxes.
+    // Loaded at the first sandboxed run, so that it costs nothing if no sandbox is used.
     finder ??= openFinder();
     const { sandbox, workspace } = agentOf(settings, chain[0]);
     return (await finder).find({ ...sandbox, network: hasNetwork(chain, settings) }, workspace);

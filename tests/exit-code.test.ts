@@ -48,7 +48,7 @@ test.each(["test", "test:deep"])(
   120_000,
 );
 
-test("npm test exits with 0, and without a word, when all tests that used PostgreSQL pass", async () => {
+test("npm test exits with 0 and prints no warning when all tests that used PostgreSQL pass", async () => {
   const { code, stderr } = await runSuite("test", "passes after a query");
   expect(stderr).not.toContain("Error");
   expect(code).toBe(0);

@@ -265,9 +265,9 @@ export interface CliParts {
   importState(wanted: ImportWanted): Promise<Result<ImportFacts>>;
   /** Tests the backend (and image) of an agent's settings. Absent: the test is not available. */
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
-  /** Asks a model, `<provider>/<model>`, for one word. Absent: the test is not available. */
+  /** Tests a model (`<provider>/<model>`) by asking it for one word. Absent: this test is not available. */
   inspectModel?(providers: readonly ProviderSettings[], ref: string): Promise<ModelReport>;
-  /** Returns the packages that the settings need and are not installed, and how to install them. */
+  /** Returns the packages that the settings need but that are not installed, and how to install them. */
   missingFor?(settings: Settings): Promise<string | undefined>;
   /** Starts and stops every outside MCP server of the settings. Absent: the test is not available. */
   inspectMcp?(settings: Settings): Promise<McpReport[]>;

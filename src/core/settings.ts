@@ -286,7 +286,7 @@ export interface McpServerSettings {
     | { readonly kind: "http"; readonly url: string; readonly headers: Readonly<Record<string, string>> };
   /** Agent id patterns with `*`. Empty: every agent. */
   readonly agents: readonly string[];
-  /** Patterns of the server's own tool names. Empty: all. */
+  /** Patterns that select tools by the names that the server gives them. Empty: all tools. */
   readonly tools: readonly string[];
   /** Whether sandboxed sessions may use it, although it runs outside of their sandbox. */
   readonly allowSandboxed: boolean;

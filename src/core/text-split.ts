@@ -126,7 +126,7 @@ class Part {
       if (cut !== undefined) return cut;
     }
     const cut = hard ?? this.weak ?? this.blank;
-    if (cut === undefined) throw new Error("text-split: no place to cut");
+    if (cut === undefined) throw new Error("text-split: found no position where the text can be cut");
     return cut;
   }
 

@@ -36,8 +36,8 @@ const GAP_MS = 2 * BEAT_MS;
 /** The part of a lease that the engine uses before it acts. */
 export interface Authority {
   /**
-   * Resolves true when this process may act for a run. Without authority it waits for the next beat; false if
-   * `signal` fires first or the process stops.
+   * Resolves to true once this process may act for a run. While it may not, waits for the next heartbeat of
+   * the lease. Resolves to false if `signal` fires first or the process stops.
    */
   confirm(signal: AbortSignal): Promise<boolean>;
   /** Whether a run may start here: the last beat is recent enough. */

@@ -26,7 +26,7 @@ import { outcomeOf, statsOf, statusOf } from "./job-outcome.ts";
 import { type Outbound, publishOutbox, queueDelivery } from "./outbox.ts";
 import { partyOf, provenanceFrom } from "./party.ts";
 
-/** The kind of the stored deadline at which a finished child is archived, deleted or tidied. */
+/** The kind of the stored deadline at which a finished child is archived, deleted or cleaned up. */
 export const CHILD_DEADLINE = "child";
 
 export interface JobParts {

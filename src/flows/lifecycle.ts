@@ -179,7 +179,7 @@ export async function patchIn(
   if (before === undefined) return gone(session);
   if (before.archivedAt !== undefined && request.archived !== false) {
     return fail("session_archived", `session ${session.key} is archived and read-only`, {
-      hint: "Restore it first: archived: false.",
+      hint: "Restore it first by setting archived to false.",
     });
   }
   await updateSession(unit.tx, session.key, { ...checked.value, updatedAt: unit.now });

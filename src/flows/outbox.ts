@@ -91,9 +91,9 @@ export function notePrefix(about: Note["about"]): string {
 }
 
 /**
- * Writes the outbox row of an answer of the gateway itself: to a command, to a stranger, about a message that
- * can't be accepted. No session speaks, so no send policy applies. False: too many texts wait for the place,
- * and nothing is written.
+ * Writes the outbox row for an answer that comes from the gateway itself: to a command, to a stranger, or
+ * about a message that can't be accepted. No session is the sender, so no send policy applies. Returns
+ * false, and writes nothing, if too many texts already wait for the same destination.
  */
 export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note: Note): Promise<boolean> {
   const { sessionKey, route, text, about } = note;

@@ -48,7 +48,7 @@ export interface SpawnRequest {
   /** The plan that the spawn policy made of the call. */
   readonly plan: SpawnPlan;
   readonly attachments?: AttachmentPlan;
-  /** A path hint for the child's attachments. Stored only. */
+  /** A path hint for the child's attachments. It is stored but not used. */
   readonly mountPath?: string;
   /** Where the people behind the call read. */
   readonly route?: Route;

@@ -40,7 +40,10 @@ export interface Caller {
   readonly device?: { readonly deviceId: string; readonly role: Caller["role"]; readonly series: string };
 }
 
-/** The owner of a caller's idempotency keys: its device with this token, else the token. */
+/**
+ * The owner of a caller's idempotency keys: the caller's device together with this token, or the token
+ * alone if there is no device.
+ */
 export function keyOwnerOf({ id, deviceId }: Pick<Caller, "id" | "deviceId">): string {
   return deviceId === undefined ? id : `${id}:${deviceId}`;
 }

@@ -85,7 +85,7 @@ interface StreamParts {
   readonly redactor: Redactor;
   readonly runId: string;
   readonly shape: StreamShape;
-  /** The end of the run, from its row. `ended` in a failure's details: the run itself failed. */
+  /** How the run ended, read from its row. If a failure's details contain `ended`, the run itself failed. */
   readonly ended: Promise<Result<EndedRun>>;
   /** Called when the reader is gone. */
   onGone(): void;

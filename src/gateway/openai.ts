@@ -60,7 +60,13 @@ function headerText(text: string): string {
 }
 
 function notFound(c: Context<Env>): Response {
-  return refuse(c, fail("unknown_method", `there is no ${c.req.method} ${c.req.path}; there are: ${ROUTES}`));
+  return refuse(
+    c,
+    fail(
+      "unknown_method",
+      `unknown route ${c.req.method} ${c.req.path}; the available routes are: ${ROUTES}`,
+    ),
+  );
 }
 
 function listModels(c: Context<Env>, deps: GatewayDeps): Response {
@@ -298,7 +304,7 @@ class OpenAiDoor {
         "shutting_down",
         `the gateway is stopping; run ${followed.runId} is kept and continues later`,
         {
-          hint: "Call agent.wait for its result; with an Idempotency-Key, repeat the same request.",
+          hint: "Call agent.wait for its result, or repeat a request that has an Idempotency-Key.",
           details: { accepted },
         },
       );

@@ -263,8 +263,8 @@ interface Status extends Health {
   /** Only for tokens that cover every session. */
   readonly connections?: number;
   /**
-   * If several gateways share the store: this process, and all known ones. Only for tokens that cover every
-   * session.
+   * Present if several gateways share the store: this process, and all known processes. Sent only to tokens
+   * that cover every session.
    */
   readonly processId?: string;
   readonly processes?: readonly ProcessRow[];

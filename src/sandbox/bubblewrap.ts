@@ -77,7 +77,8 @@ const FIRST_PROCESS = [
   'ulimit -f "$3"',
   'if [ "$4" != 0 ]; then ulimit -u "$4"; fi',
   "shift 4",
-  // `exit` prevents the shell from replacing itself by the program: the shell must end last (B1).
+  // The trailing `exit` keeps the shell from replacing itself with the program (an implicit exec): the
+  // shell must end last (B1).
 ].join(" && ");
 const JOINED = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && exec 2>&1 && { "$@"; exit $?; }`;
 const APART = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && { "$@"; exit $?; }`;

@@ -83,8 +83,8 @@ export async function noteTaken(tx: Tx, { runId, input }: Run): Promise<void> {
 }
 
 /**
- * Returns a queued run as its owner executes it. Keeps the first start time, so that a timeout includes
- * downtime.
+ * Returns a queued run in the state in which its owner executes it. Keeps the first start time, so that
+ * downtime counts towards the timeout.
  */
 export function claimedBy(run: Run, owner: string, at: number): Run & { readonly owner: string } {
   return { ...run, state: "running", owner, attempt: run.attempt + 1, startedAt: run.startedAt ?? at };

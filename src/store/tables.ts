@@ -302,7 +302,10 @@ export interface LivePayloadTable {
   created_at: number;
 }
 
-/** Scheduled jobs. A job's next date is also a deadline, which starts it. */
+/**
+ * Scheduled jobs. The time at which a job is next due is also stored as a deadline; that deadline starts
+ * the job.
+ */
 export interface CronJobTable {
   id: string;
   name: string | null;

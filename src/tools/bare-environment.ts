@@ -61,7 +61,10 @@ export async function bareEnvironment(
     await ensureFolder(temporary);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return fail("exec_failed", `can't create the home of the agent's commands, ${home}: ${reason}`);
+    return fail(
+      "exec_failed",
+      `can't create the home directory for the agent's commands, ${home}: ${reason}`,
+    );
   }
   return ok({
     PATH: ctx.settings.tools.exec.searchPath ?? SEARCH_PATH,

@@ -313,7 +313,7 @@ async function edit(ctx: FileContext, args: Record<string, unknown>): Promise<To
   if (problem !== undefined) return toolFailure(problem);
   if (oldText === "") {
     return toolFailure(
-      fail("invalid_argument", "oldText must not be empty", { hint: "Make a file with write." }),
+      fail("invalid_argument", "oldText must not be empty", { hint: "Use the write tool to create a file." }),
     );
   }
   if (oldText === newText) {

@@ -32,7 +32,7 @@ export interface HookContext extends ChoiceRules {
  */
 export type HookCaller = Extract<Viewer, { kind: "operator" }>;
 
-/** Writes in the accepting transaction; a failure rolls it back. */
+/** Writes in the transaction that accepts the hook; a failure rolls that transaction back. */
 type Also = (unit: Unit, run: Run) => Promise<Result<void>>;
 
 /** Request of a web hook. */

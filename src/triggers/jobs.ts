@@ -80,7 +80,7 @@ function creatorAfter(ctx: JobContext, by: JobCaller, job: CronJob): CronJob {
 
 function notThere(id: string): Failure {
   return fail("cron_job_not_found", `there is no job ${JSON.stringify(id.slice(0, 80))}`, {
-    hint: "cron.list shows what there is.",
+    hint: "Call cron.list to see the existing jobs.",
   });
 }
 

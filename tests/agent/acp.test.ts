@@ -215,7 +215,7 @@ test("AC2: an abort while the program starts ends the run at once, and leaves no
   );
 });
 
-test("AP2: gets a few plain variables of the gateway's environment, and those of its configuration", async () => {
+test("AP2: an agent's process gets a few harmless variables of the gateway, and those of its configuration", async () => {
   const stage = await openStage({
     environment: { PARLEY_TOKEN: "secret", OPENAI_API_KEY: "secret", LANG: "C" },
   });
@@ -266,7 +266,9 @@ test("PD1: with ask an operator decides once; an abort withdraws the request", a
   expect(asked).toMatchObject({ title: "Remove everything", detail: '{"command":"rm -r build"}' });
   const answer = { id: asked.id, decision: "allow" };
   expect(await stage.client.call("permissions.answer", answer)).toMatchObject({ ok: true });
-  await expect(stage.client.call("permissions.answer", answer)).rejects.toThrow(/there is no open permission request/);
+  await expect(stage.client.call("permissions.answer", answer)).rejects.toThrow(
+    /there is no open permission request/,
+  );
   expect(await stage.end(runId)).toMatchObject({ status: "ok" });
   expect(stage.log()).toContain("permission yes");
   await stage.begin("ask");

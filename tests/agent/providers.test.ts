@@ -386,13 +386,16 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test.each(PROVIDER_APIS)("%s: a provider's error is its own message in a sentence, not JSON", async (api) => {
-  const served = await serve(() => httpError(400, "the picture is too small", {}, "invalid_request_error"));
-  const outcome = await ask(requestTo(api, served)).outcome;
-  const error = outcome.kind === "failed" ? outcome.error : "";
-  expect(error).toContain("the picture is too small");
-  expect(error).not.toMatch(/[{}"]/);
-});
+test.each(PROVIDER_APIS)(
+  "%s: a provider's error is reported as a sentence with the provider's own message, not as JSON",
+  async (api) => {
+    const served = await serve(() => httpError(400, "the picture is too small", {}, "invalid_request_error"));
+    const outcome = await ask(requestTo(api, served)).outcome;
+    const error = outcome.kind === "failed" ? outcome.error : "";
+    expect(error).toContain("the picture is too small");
+    expect(error).not.toMatch(/[{}"]/);
+  },
+);
 
 test.each(PROVIDER_APIS)(
   "%s: a connection cut in the middle of an answer ends with a plain sentence, and what was shown is kept",

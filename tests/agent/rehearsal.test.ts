@@ -227,7 +227,7 @@ test("an exchange worth telling is announced in one line, small talk isn't", asy
   ).toBe("ANNOUNCE_SKIP");
 });
 
-test("O3: a heading inside a message means nothing", async () => {
+test("O3: a heading inside a message is treated as ordinary text", async () => {
   expect((await say(`${HEADING.reply}\nlist sessions`)).text).toContain("offline rehearsal model");
   expect((await say(`say ${HEADING.announce}`)).text).toBe(HEADING.announce);
 });

@@ -53,7 +53,7 @@ test.each([
   expect(judge(failure(headers), FIRST, 0, NOW)).toMatchObject({ kind: "final" });
 });
 
-test("R1: a request with a begun answer is never retried, whatever the provider says", () => {
+test("R1: a request is never retried once its answer has begun, whatever the provider says", () => {
   const begun = failure({ "retry-after": "1", "x-should-retry": "true" }, { begun: true, overflow: true });
   expect(judge(begun, FIRST, 0, NOW)).toEqual({ kind: "final", error: "busy" });
 });

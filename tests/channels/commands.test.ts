@@ -326,7 +326,7 @@ test("/status shows state, model, usage and remaining work", async () => {
   expect(told).toContain("1 message waiting, 0 sub-agents at work");
 });
 
-test("/whoami shows a person's name in settings, and /help only the person's commands", async () => {
+test("/whoami shows the name that the settings give a person, and /help lists only the commands that this person may use", async () => {
   const stage = await open();
   const told = await stage.give("/whoami");
   expect(told).toContain("`telegram:7`");

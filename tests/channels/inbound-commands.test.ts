@@ -1,4 +1,4 @@
-// Commands in what comes in: done at once, in order, once, whatever the policy says.
+// Commands in inbound messages: executed immediately, in order and only once, whatever the policy says.
 
 import { describe, expect, test } from "vitest";
 import { openInbound } from "../../src/channels/inbound.ts";
@@ -8,7 +8,7 @@ import { fakeWorld } from "../kit/world.ts";
 import { MAIN, open, rows, slow, workOff } from "./inbound-kit.ts";
 
 describe("commands", () => {
-  test("run at once and only once, answer in their chat, and start no run", async () => {
+  test("are executed immediately and only once, answer in their chat, and start no run", async () => {
     const { app, chat, receive } = await open();
     const message = said("/whoami");
     await receive(message);

@@ -55,7 +55,7 @@ test("SD1: a daemon that never answers may have received the call; one that is n
   });
 });
 
-test("reports an answer that is too long, cut off or not JSON, and its outcome is unknown", async () => {
+test("reports an answer that is too long, cut off or not JSON, and treats the outcome of the request as unknown", async () => {
   const { clock } = fakeWorld();
   const call = async (said: string) =>
     daemonAt(await listener(said), clock).call("send", {}, { timeoutMs: 30_000, bytesMax: 1_000 });

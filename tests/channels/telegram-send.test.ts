@@ -199,7 +199,7 @@ test("TB2: no outcome holds the token, even if the server repeats it", async () 
   expect(error.length).toBeLessThan(300);
 });
 
-test("HX1: a missing answer times out, and the failure is not certain", async () => {
+test("HX1: a request without an answer times out, and its outcome is unknown", async () => {
   const world = fakeWorld();
   const asked = Promise.withResolvers<void>();
   const silent = createServer((socket) => {

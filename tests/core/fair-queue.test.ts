@@ -34,7 +34,7 @@ test("I6: the agent that holds the fewest slots is next", () => {
   expect(line.next(use(3, { a: 1 }))).toEqual(["b1", "a1", "b2"]);
 });
 
-test("I6: a full pool holds back only its own lanes and uses no turn of their agent", () => {
+test("I6: a full pool delays only its own lanes and does not cost their agent its turn", () => {
   const line = new FairQueue();
   for (const name of ["a1", "a2", "a3"]) line.add(name, { agentId: "a", pool: "subagents" });
   line.add("a4", { agentId: "a", pool: undefined });

@@ -289,7 +289,7 @@ test.each([
   ["main", "agent:ops:main"],
   ["global", "global"],
 ])(
-  "named sessions: a person's bare name %j means %j, but is not a key in an agent's tool",
+  "named sessions: the bare name %j means %j if a person writes it, but an agent's tool does not accept it as a key",
   (given, expected) => {
     expect(canonicalKey(given, { agentId: "ops", bareNames: true }, RULES)).toEqual({
       ok: true,

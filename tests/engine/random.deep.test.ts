@@ -12,8 +12,8 @@ import { cast, doSomething, KEYS, LIMITS, makeChats, type Talk } from "../kit/ra
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
 /**
- * Few: the simulation (`tests/sim`) covers far more, of whole gateways. These find faults without agent and
- * tools.
+ * Only a few cases, because the simulation (`tests/sim`) covers far more and runs whole gateways. These
+ * cases find faults of the engine alone, without agent and tools.
  */
 const SEEDS = 60;
 /** Fewer slots than sessions, so that lanes wait. */

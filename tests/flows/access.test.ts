@@ -123,7 +123,7 @@ describe("with every agent visible", () => {
     expect(shown(await ask(app, viewer, { sessionKey: text }))).toBe(key);
   });
 
-  test("`main` is the viewer's own main session, and an operator's the default agent's", async () => {
+  test("`main` means the viewer's own main session; for an operator it means the main session of the default agent", async () => {
     const research = sessionViewer([await app.session("agent:research:main")], app.settings);
     expect(shown(await ask(app, research, { sessionKey: "main" }))).toBe("agent:research:main");
     expect(shown(await ask(app, operatorViewer(ALL), { sessionKey: "main" }))).toBe(MAIN);

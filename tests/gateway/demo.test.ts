@@ -109,7 +109,7 @@ test("refuses demo.start without the right, and on a gateway that offers no demo
   await expect(without.call("demo.start", {})).rejects.toThrow("offers no demo");
 });
 
-test("GD2: the gateway's token is invalid for the demo, the demo's for the gateway, and only /demo leads to it", async () => {
+test("GD2: the demo rejects the gateway's token, the gateway rejects the demo's token, and only /demo leads to the demo", async () => {
   const { house } = await houseWithDemo();
   await expect(openRaw(`${house.url}/demo`)).rejects.toThrow("404");
   const client = await house.client();

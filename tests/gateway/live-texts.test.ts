@@ -22,7 +22,7 @@ interface Frame {
   readonly payload: ChatEvent & AgentEvent;
 }
 
-/** A client that puts together what it is told. */
+/** A client that assembles texts from the events that it receives. */
 function client(fanout: ReturnType<typeof createFanout>, caps: readonly string[]) {
   const frames: Frame[] = [];
   const told: EncodedEvent[] = [];

@@ -39,7 +39,7 @@ export interface CrashPoint {
   readonly when: "before" | "after" | "lost";
 }
 
-/** Whether a process that is to die does so before all its work is done. */
+/** Whether a process that is chosen to die is killed before it has finished its work. */
 export async function diesAtWork(app: {
   crashed(): Promise<void>;
   quiet(): Promise<void>;

@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => remove());
 
-/** A clock by which each query takes long enough to make a pause due. */
+/** A fake clock that makes each query seem long enough for a pause to be due after it. */
 function slowClock() {
   let ms = 0;
   return {

@@ -1,4 +1,4 @@
-// Opens a store on a real PostgreSQL server: creation, refusals, and their texts.
+// Opens a store on a real PostgreSQL server: how it is created, when it is refused, and the error messages.
 
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";

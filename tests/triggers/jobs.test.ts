@@ -131,7 +131,7 @@ describe("I13: a job has the rights of the token that made it, as they are at ea
     expect(await turnsOf(app, made.value)).toEqual(["schedule not_visible"]);
   });
 
-  test("CT2: a job of the gateway's own token keeps all rights; one that a scoped token changes has that one's", async () => {
+  test("CT2: a job of the gateway token keeps all rights; a job that a scoped token changes gets its rights", async () => {
     const world = fakeWorld();
     const app = await open({ world });
     const job = await add(app, { schedule });

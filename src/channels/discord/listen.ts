@@ -66,7 +66,10 @@ export async function whoAmI(
   return { id, name: safeLine(textOf(user.username) ?? id) };
 }
 
-/** Whether the token may be sent to this URL: encrypted, unless `restUrl` is not encrypted either. */
+/**
+ * Whether the token may be sent to this URL: the URL must be encrypted, unless `restUrl` itself is
+ * unencrypted.
+ */
 function isSafe(url: string, restUrl: string): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol } = new URL(url);

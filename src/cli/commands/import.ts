@@ -10,7 +10,7 @@ import { count } from "../layout.ts";
 import type { ImportFacts } from "../parts.ts";
 
 const INTERRUPTED = 130;
-/** Reports progress after this many sessions. */
+/** Progress is reported each time this many more sessions are done. */
 const PROGRESS_SESSIONS = 100;
 const LEFT_SHOWN = 30;
 

@@ -1,5 +1,5 @@
-// Checks the token of incoming web hooks.
-// The gateway's own token is a problem there: a program that may send a hook could then do everything.
+// Checks the token for incoming webhooks. Using the gateway's own token for them is a problem: any program
+// that may send a hook would then have full access.
 
 import type { Settings } from "../../core/settings.ts";
 import { generatedToken } from "../address.ts";

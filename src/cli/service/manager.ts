@@ -42,7 +42,7 @@ export interface Service {
   readonly text: string;
   /** Succeeds if the service manager can be reached. */
   readonly probe: readonly string[];
-  /** Error and fix if it cannot be reached. */
+  /** The error, and how to fix it, if the service manager cannot be reached. */
   readonly unreachable: string;
   readonly start: readonly Step[];
   readonly stop: readonly Step[];

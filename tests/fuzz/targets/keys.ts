@@ -109,7 +109,10 @@ function respelled(key: string, spelling: KeyInput["spelling"]): string {
   return spelling === "escapes" ? withEscapes(key) : key;
 }
 
-/** An accepted text is one key: short, plain, equal to its canonical form, for every caller. */
+/**
+ * Every accepted text is a single key, and the same one for every caller: short, made of plain characters,
+ * and equal to its canonical form.
+ */
 function checkAccepted(input: KeyInput, rules: KeyRules, key: string): void {
   const lower = input.text.trim().toLowerCase();
   must(key.length <= 512, `${shown(input.text)} gave a key of ${key.length} characters`);

@@ -45,7 +45,10 @@ const subject = fc.oneof(
   { weight: 6, arbitrary: few.map((text) => text.replaceAll("*", "b")) },
   { weight: 2, arbitrary: nastyText(200) },
 );
-/** Thousands of stars and near misses: a search that backtracks would not end. */
+/**
+ * Patterns with thousands of `*`, and texts that almost match: a matcher that backtracks would never
+ * finish.
+ */
 const stars = fc.nat(20_000).map((count) => "a*".repeat(count));
 const chatType = fc.constantFrom<ChatType>("direct", "group", "room", "thread");
 const rule = fc.record({

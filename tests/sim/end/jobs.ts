@@ -82,7 +82,10 @@ function checkCleanup(story: Story, books: Books): void {
   }
 }
 
-/** JB1: a job ends after the jobs below it, and with the run that started it, if that is aborted (CN1). */
+/**
+ * JB1: a job ends only after its child jobs have ended. If the run that started it is aborted, the job ends
+ * too (CN1).
+ */
 function checkEnds(story: Story, books: Books, job: Row): void {
   const child = String(job.target_key);
   const below = books.flows.filter(

@@ -1,4 +1,4 @@
-// The tab of the gateway's status: state, load, the processes of a cluster, and figures.
+// The gateway status tab: state, load, the processes of a cluster, and metrics.
 
 import "./status.css";
 import type { ComponentChildren } from "preact";

@@ -65,7 +65,7 @@ class Conversation {
   #reading: Promise<void> = Promise.resolve();
   #readAgain = false;
   /** The newest message, if it has to wait for the events of its run. */
-  #unsettled: readonly Message[] = [];
+  #unsettled: Message | undefined;
   #trouble: Trouble | undefined;
   #idle: () => void = () => {};
   #off: () => void = () => {};
@@ -225,8 +225,8 @@ class Conversation {
 
   #onChat(event: ChatEvent): void {
     if (event.sessionKey !== this.#key) return;
-    // A run that failed adds no message that its input could wait for.
-    if (event.state === "error" || event.state === "aborted") this.#settle([]);
+    // The final text may be that of the run before the message; anything else is the message's own run.
+    if (event.state !== "final") this.#showUnsettled();
     this.#terminal.show(this.#view.chat(event));
     if (event.state === "delta") return;
     void this.#readNew().then(() => this.#ended(event.runId));
@@ -234,7 +234,10 @@ class Conversation {
 
   #onAgent(event: AgentEvent): void {
     if (event.sessionKey !== this.#key) return;
-    if (event.stream === "tool") this.#terminal.show(this.#view.tool(event.data));
+    if (event.stream === "tool") {
+      this.#showUnsettled();
+      this.#terminal.show(this.#view.tool(event.data));
+    }
     if (event.stream === "retry") this.#tell(safeLine(retryWords(event.data)));
     if (event.stream === "flow") this.#terminal.show(this.#view.flow(event.runId, event.data));
     if (event.stream !== "lifecycle") return;
@@ -261,21 +264,30 @@ class Conversation {
       if (wasReset) this.#tell("the session was reset");
       if (gap) this.#tell("some messages are not shown here; see /history");
       if (this.#cli.options.json) this.#messages.push(...messages);
-      if (messages.length > 0) this.#settle(messages);
+      this.#settle(messages);
     });
     return this.#reading;
   }
 
   /**
-   * Shows messages of the transcript. A message of another session at its end waits for the next one: the
-   * events of its run name the reply turn, and arrive just after the transcript was read.
+   * Shows messages of the transcript. A message of another session at its end waits for more: the events of
+   * its run name the reply turn, and arrive just after the transcript was read.
    */
   #settle(messages: readonly Message[]): void {
-    const all = [...this.#unsettled, ...messages];
-    const last = all.at(-1);
-    const waits = messages.length > 0 && last?.role === "user" && isTurn(last.provenance);
-    this.#unsettled = waits ? all.splice(-1) : [];
-    this.#terminal.show(this.#view.settle(all));
+    const last = messages.at(-1);
+    if (last === undefined) return;
+    this.#showUnsettled();
+    const waits = last.role === "user" && isTurn(last.provenance);
+    this.#unsettled = waits ? last : undefined;
+    this.#terminal.show(this.#view.settle(waits ? messages.slice(0, -1) : messages));
+  }
+
+  /** Shows the message that waits for the events of its run, if there is one. */
+  #showUnsettled(): void {
+    const message = this.#unsettled;
+    if (message === undefined) return;
+    this.#unsettled = undefined;
+    this.#terminal.show(this.#view.settle([message]));
   }
 
   /** After a reconnect, shows missed messages and notes the runs that ended in the meantime. */
@@ -299,7 +311,7 @@ class Conversation {
       await promise;
     }
     await this.#reading;
-    this.#settle([]);
+    this.#showUnsettled();
   }
 
   #giveUp(trouble: Trouble): void {

@@ -43,15 +43,19 @@ export async function checkCounted(story: Story, lost: readonly LostRun[]): Prom
 
 /**
  * CP2: a crashed run does not start while a healthy run has waited for a slot since before this process was
- *      up. Not checked in a story with a full disk: there a lane may be unreadable, and is no rival until its
- *      next try.
+ *      up. A lane that a full disk made unreadable is no rival: it is read again later.
  */
 export async function checkStarts(
   story: Story,
-  process: { readonly startedMs: number; readonly engine: Engine },
+  process: {
+    readonly startedMs: number;
+    readonly engine: Engine;
+    /** Sessions whose lane could not be read in this process. */
+    readonly unreadLanes: ReadonlySet<string>;
+  },
   run: Run,
 ): Promise<void> {
-  if (story.plan.features.fullDisk || cautionFor(run) === "none") return;
+  if (cautionFor(run) === "none") return;
   const { slots } = await process.engine.load();
   if (slots.taken < slots.max) return;
   const waiting = await story.look(
@@ -60,7 +64,9 @@ export async function checkStarts(
         and other.state in ('queued', 'running', 'waiting') and other.lane_seq < head.lane_seq)`,
     process.startedMs,
   );
-  const first = waiting.find((row) => !isSubagentKey(String(row.session_key)));
+  const first = waiting.find(({ session_key: key }) => {
+    return !isSubagentKey(String(key)) && !process.unreadLanes.has(String(key));
+  });
   if (first !== undefined)
     story.wrong("CP2", `run ${run.runId} crashed, and starts before ${String(first.run_id)}`);
 }

@@ -74,6 +74,7 @@ export class GatewayProcess {
   authority!: Authority;
   /** When it began to resume runs. */
   startedMs = 0;
+  readonly unreadLanes = new Set<string>();
   /** Since when it has been up and awake. */
   awakeMs = 0;
   state: "starting" | "up" | "stopping" | "stopped" | "dead" = "starting";
@@ -241,7 +242,9 @@ export class GatewayProcess {
   /** An error in the log must be caused by the story; otherwise it is a fault of the product. */
   #logged(level: "warn" | "error", fields: object, text: string): void {
     if (!this.alive()) return;
-    const { err } = fields as { err?: unknown };
+    const { err, sessionKey } = fields as { err?: unknown; sessionKey?: string };
+    if (text.startsWith("a lane could not be read") && sessionKey !== undefined)
+      this.unreadLanes.add(sessionKey);
     this.#story.trace.add(`${level}: ${text} ${err instanceof Error ? err.message : JSON.stringify(fields)}`);
     const made = [StoreProblem, Dead, ChannelBroke, ModelBug].some((kind) => err instanceof kind);
     if (level === "error" && !made) {

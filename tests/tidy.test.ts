@@ -316,6 +316,7 @@ test("planted: sentences without a subject, discouraged words, wishes and outsid
     "te" + 'st("should keep a reply", f);',
     'fail("gone", "whoever asks is refused");',
     "// Begins well. Which one is open.",
+    "// Whatever is left of it is kept.",
   ];
   const good = ["// What is left? Nothing.", "// Says `What is it`.", 'test("a reply is kept", f);'];
   const named = (lines: readonly string[], name: string): [string, string][] =>

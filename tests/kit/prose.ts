@@ -96,7 +96,7 @@ function problemsOf({ kind, text }: Prose): string[] {
   const plain = text.replace(/`[^`]*`/g, "`x`");
   for (const sentence of plain.split(/(?<=[.!?:])\s+(?=[A-Z])/)) {
     const bare = sentence.replace(RULE_NUMBER, "");
-    const first = /^(What|Who|Whose|Which)\b/.exec(bare)?.[1];
+    const first = /^(What|Who|Whose|Which)(?:ever)?\b/.exec(bare)?.[1];
     if (first !== undefined && !bare.endsWith("?"))
       found.push(`begins with ${first}: "${bare.slice(0, 60)}"`);
   }

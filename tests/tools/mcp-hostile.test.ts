@@ -185,7 +185,7 @@ test("cleans hostile texts: invalid names, descriptions with hidden text or with
   expect(new Set(found.map(({ spec }) => spec.name)).size).toBe(tools.length);
   expect(found[4]?.spec.description).toBe('[from the MCP server "bad"] Adds. Safe.');
   expect(found[5]?.spec.description.length).toBeLessThan(2_100);
-  // Whatever it is called here, the server knows it by its own name.
+  // The server knows the tool by its own name, not by the name here.
   const name = found[2]?.spec.name ?? "";
   expect((await outside.call(name)).text).toContain("ümläut/🙂");
 });

@@ -85,7 +85,7 @@ export function createSender(rest: Rest, places: Places): Sender {
     } catch (error) {
       if (!(error instanceof DiscordProblem) || error.kind !== "unknown") throw error;
       const again = await once().then(() => undefined, asProblem);
-      // Whatever the second attempt returns, the first may have arrived.
+      // The first attempt may have arrived, whatever the second one returns.
       if (again !== undefined) throw new DiscordProblem("unknown", again.message);
     }
   }

@@ -187,7 +187,7 @@ function databaseHash(dir: string): string {
 
 const CODES_OF_A_STORE = ["store_unavailable", "not_visible", "session_not_found"];
 
-/** Whatever remains of the store, opening it returns its contents or an error in the store's own words. */
+/** Opening a damaged store returns the remaining contents or an error in the store's own words. */
 async function useAll(app: App, template: Template, resets: number): Promise<void> {
   const client = await askGateway(`ws://127.0.0.1:${app.port}`, app.token);
   const asked: [string, object][] = [

@@ -6,6 +6,8 @@ import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, visit } from "../kit/browser.ts";
 
 const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
+const MAIN = "agent:main:main";
+const AT_MAIN = `sessions/${encodeURIComponent(MAIN)}`;
 /** The page's own message about a view or a listener that failed. */
 const OWN_WORDS = /console: |TypeError/;
 
@@ -80,6 +82,30 @@ describeInBrowser("a hostile gateway", () => {
     await views(page).getByRole("link", { name: "Operations" }).click();
     await page.getByRole("heading", { name: "Operations" }).first().waitFor();
     await views(page).waitFor();
+  });
+
+  test("LV2: live text of a stored message is shown once, although its events arrive late and in parts", async () => {
+    const house = await openHouse({ play: () => Promise.resolve("all of the answer") });
+    const client = await house.client();
+    const { page } = await visit(house.http, { token: TOKEN, at: AT_MAIN });
+    const { socket } = await between(page, () => undefined);
+    await page.reload();
+    const { runId } = await client.request("chat.send", { sessionKey: MAIN, message: "tell me" });
+    await page.locator(".entry").getByText("all of the answer").waitFor();
+    const say = (run: string, text: string): void => {
+      const message = { role: "assistant", content: [{ type: "text", text }] };
+      const payload = { runId: run, sessionKey: MAIN, seq: 1, state: "delta", message };
+      socket().send(JSON.stringify({ type: "event", event: "chat", payload }));
+    };
+    for (const [part, other] of [
+      ["all of", "another run"],
+      ["all of the answer", "another run goes on"],
+    ] as const) {
+      say(runId, part);
+      say("other", other);
+      await page.getByText(other, { exact: true }).waitFor();
+      expect(await page.locator(".entry-live").allInnerTexts()).toEqual([expect.stringContaining(other)]);
+    }
   });
 
   test("shows an error with a retry button after an answer that no gateway gives, never a blank page", async () => {

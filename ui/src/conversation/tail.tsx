@@ -63,19 +63,26 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
   );
 }
 
-/** Returns true if the transcript has this text already, although its event has not arrived yet. */
+/** Returns true if the transcript has this text already, although its last events have not arrived yet. */
 function isWritten(thread: Thread, { runId, text }: Live): boolean {
   const last = thread.messages.findLast((one) => one.runId === runId && one.role === "assistant");
-  return last !== undefined && textOf(last).trim() === text.peek().trim();
+  return last !== undefined && textOf(last).trim().startsWith(text.value.trim());
 }
 
 export function Tail({ reader, agentId }: { reader: SessionReader; agentId: string }) {
   const thread = reader.thread.value;
-  const speaking = useComputed(() => reader.live.list.value);
+  // A string: it is equal after most deltas, and then nothing here is drawn again.
+  const written = useComputed(() => {
+    const { value } = reader.thread;
+    const lives = reader.live.list.value;
+    return value === undefined
+      ? ""
+      : lives.flatMap((live) => (isWritten(value, live) ? live.runId : [])).join(" ");
+  }).value.split(" ");
   if (thread === undefined || thread.nextAfter !== undefined) return null;
   const running = currentRun(thread);
   const queue = thread.now?.queue ?? [];
-  const heard = speaking.value.filter((live) => !isWritten(thread, live));
+  const heard = reader.live.list.value.filter(({ runId }) => !written.includes(runId));
   return (
     <ol class="entries entries-tail" aria-label="In progress">
       {heard.map((live) => (

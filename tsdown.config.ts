@@ -51,8 +51,8 @@ export default defineConfig([
     entry: {
       main: "src/main.ts",
       app: "src/app.ts",
-      "parts/file-worker": "src/tools/file-worker.ts",
-      "parts/sqlite-read-worker": "src/store/sqlite-read-worker.ts",
+      "parts/file-worker": "src/tools/files/file-worker.ts",
+      "parts/sqlite-read-worker": "src/store/sqlite/read-worker.ts",
     },
     platform: "node",
     target: "node24",
@@ -68,7 +68,7 @@ export default defineConfig([
   {
     ...COMMON,
     name: "client",
-    entry: { "client/node": "src/gateway/client.ts" },
+    entry: { "client/node": "src/contract/client/node.ts" },
     platform: "node",
     target: "es2022",
     dts: true,
@@ -77,7 +77,7 @@ export default defineConfig([
   {
     ...COMMON,
     name: "browser",
-    entry: { "client/web": "src/gateway/client/web.ts" },
+    entry: { "client/web": "src/contract/client/web.ts" },
     platform: "browser",
     target: "es2022",
     dts: false,

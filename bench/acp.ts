@@ -13,8 +13,8 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { type Message, textOf, toolCallsOf } from "../src/core/message.ts";
-import { connect, type GatewayClient } from "../src/gateway/client.ts";
+import { connect, type GatewayClient } from "../src/contract/client/node.ts";
+import { type Message, textOf, toolCallsOf } from "../src/core/shapes/message.ts";
 import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
 import { type Answer, startModelServer } from "../tests/kit/model-server.ts";
 import type { ServedRequest } from "../tests/kit/model-server-requests.ts";

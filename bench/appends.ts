@@ -1,8 +1,8 @@
 // Benchmarks appends to transcripts. Each entry is a transaction, on disk when it resolves: one after the
 // other, and in many sessions at once, into stores of growing size.
 
-import { insertSession } from "../src/store/sessions.ts";
-import { appendEntry } from "../src/store/transcripts.ts";
+import { insertSession } from "../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../src/store/queries/transcripts/transcripts.ts";
 import { plainRedactor } from "../tests/kit/redactor.ts";
 import { withFilling } from "./engine-alone.ts";
 import { placeOf, SENTENCE, sessionIdOf, sessionKeyOf } from "./filling.ts";

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
-import { connect } from "../src/gateway/client.ts";
+import { connect } from "../src/contract/client/node.ts";
 import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
 
 const afterSeconds = Number(process.argv[2] ?? 30);

@@ -11,7 +11,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { connect } from "../src/gateway/client.ts";
+import { connect } from "../src/contract/client/node.ts";
 import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
 import { startModelServer } from "../tests/kit/model-server.ts";
 import { pause, type Step, text } from "../tests/kit/model-server-steps.ts";

@@ -2,14 +2,14 @@
 // `node bench/by-hand-waits.ts [sqlite|postgres] [messages in the caller's transcript]`.
 
 import { randomUUID } from "node:crypto";
-import type { WrittenMessage } from "../src/agent/model.ts";
-import { type Entry, isCompaction, type Message } from "../src/core/message.ts";
-import { sharedWorld } from "../src/engine/shared-world.ts";
-import { openPostgres } from "../src/store/postgres.ts";
-import { insertSession } from "../src/store/sessions.ts";
+import type { WrittenMessage } from "../src/agent/model/model.ts";
+import { type Entry, isCompaction, type Message } from "../src/core/shapes/message.ts";
+import { sharedWorld } from "../src/engine/cluster/shared-world.ts";
+import { openPostgres } from "../src/store/postgres/postgres.ts";
+import { insertSession } from "../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../src/store/sql.ts";
-import { openSqlite } from "../src/store/sqlite.ts";
-import { appendEntry } from "../src/store/transcripts.ts";
+import { openSqlite } from "../src/store/sqlite/sqlite.ts";
 import { realWorld, type World } from "../src/world.ts";
 import { startPostgres } from "../tests/kit/postgres-server.ts";
 import { inFolder } from "./in-folder.ts";

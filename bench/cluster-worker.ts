@@ -1,9 +1,9 @@
 // One gateway engine of the cluster benchmark, in its own process: the real engine, flows and agent loop over
 // PostgreSQL, with a model that answers at once.
 
-import { sharedWorld } from "../src/engine/shared-world.ts";
-import { openPostgres } from "../src/store/postgres.ts";
-import { getSession, insertSession } from "../src/store/sessions.ts";
+import { sharedWorld } from "../src/engine/cluster/shared-world.ts";
+import { openPostgres } from "../src/store/postgres/postgres.ts";
+import { getSession, insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { realWorld } from "../src/world.ts";
 import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "./instant.ts";
 

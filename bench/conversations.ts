@@ -2,7 +2,7 @@
 // another process that answers at once. `node bench/conversations.ts` runs only this part.
 
 import { fileURLToPath } from "node:url";
-import type { GatewayClient } from "../src/gateway/client.ts";
+import type { GatewayClient } from "../src/contract/client/node.ts";
 import { type Ground, keyOf, onGround } from "./ground.ts";
 import { percentile, type Row, sample } from "./measure.ts";
 import { modelCall } from "./runs.ts";

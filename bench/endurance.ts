@@ -5,7 +5,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { GatewayClient } from "../src/gateway/client.ts";
+import type { GatewayClient } from "../src/contract/client/node.ts";
 import { TOKEN } from "../tests/kit/fleet.ts";
 import { memoryOf } from "../tests/kit/load-memory.ts";
 import type { Expected } from "./crowd.ts";

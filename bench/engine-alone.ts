@@ -1,9 +1,9 @@
 // Opens an engine over an embedded store, without a gateway, for benchmarks in this process.
 
-import type { Settings } from "../src/core/settings.ts";
+import type { Settings } from "../src/core/shapes/settings/settings.ts";
 import type { Engine } from "../src/engine/engine.ts";
 import type { Store } from "../src/store/sql.ts";
-import { openSqlite } from "../src/store/sqlite.ts";
+import { openSqlite } from "../src/store/sqlite/sqlite.ts";
 import { realWorld } from "../src/world.ts";
 import { Filling } from "./filling.ts";
 import { inFolder } from "./in-folder.ts";

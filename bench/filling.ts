@@ -5,9 +5,9 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { SessionKind } from "../src/core/session.ts";
-import { placeTokens, spaced } from "../src/store/search-text.ts";
-import { STORE_FILE } from "../src/store/sqlite.ts";
+import type { SessionKind } from "../src/core/shapes/session.ts";
+import { placeTokens, spaced } from "../src/store/queries/transcripts/search-text.ts";
+import { STORE_FILE } from "../src/store/sqlite/sqlite.ts";
 
 const BATCH = 50_000;
 /** One session in this number has the rare kind, the rare label and the rare agent. */

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { connect, type GatewayClient } from "../src/gateway/client.ts";
+import { connect, type GatewayClient } from "../src/contract/client/node.ts";
 import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
 
 const MODEL = fileURLToPath(new URL("./quick-model.ts", import.meta.url));

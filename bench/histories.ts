@@ -1,8 +1,8 @@
 // Benchmarks one long transcript: its newest page, by the tool and by the store, and the reads of a run
 // before it begins.
 
-import { insertSession } from "../src/store/sessions.ts";
-import { readHistory } from "../src/store/transcripts.ts";
+import { insertSession } from "../src/store/queries/sessions/sessions.ts";
+import { readHistory } from "../src/store/queries/transcripts/transcripts.ts";
 import { withFilling } from "./engine-alone.ts";
 import { placeOf, SENTENCE, sessionIdOf, sessionKeyOf } from "./filling.ts";
 import { sessionRow } from "./instant.ts";

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
-import type { GatewayClient } from "../src/gateway/client.ts";
+import type { GatewayClient } from "../src/contract/client/node.ts";
 import { TOKEN } from "../tests/kit/fleet.ts";
 import { type Ground, keyOf, MEMORY_FLAGS, onGround } from "./ground.ts";
 import { type Row, table } from "./measure.ts";

@@ -1,15 +1,15 @@
 // Opens an engine with a model that answers at once, default settings and plain sessions, for benchmarks.
 
 import { tmpdir } from "node:os";
-import type { ModelPort, WrittenMessage } from "../src/agent/model.ts";
+import type { ModelPort, WrittenMessage } from "../src/agent/model/model.ts";
 import { loadSettings } from "../src/config.ts";
-import { ok } from "../src/core/errors.ts";
-import { type Entry, ZERO_USAGE } from "../src/core/message.ts";
-import { NOT_YET_USED, type Session } from "../src/core/session.ts";
-import type { Settings } from "../src/core/settings.ts";
+import { ok } from "../src/core/shapes/errors.ts";
+import { type Entry, ZERO_USAGE } from "../src/core/shapes/message.ts";
+import { NOT_YET_USED, type Session } from "../src/core/shapes/session.ts";
+import type { Settings } from "../src/core/shapes/settings/settings.ts";
 import { Engine } from "../src/engine/engine.ts";
 import { createExecutor } from "../src/execute.ts";
-import { ensureMainSessions } from "../src/flows/lifecycle.ts";
+import { ensureMainSessions } from "../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../src/flows/successors.ts";
 import type { Store } from "../src/store/sql.ts";
 import type { World } from "../src/world.ts";

@@ -2,10 +2,10 @@
 // visibility, and the gateway's method over a WebSocket.
 
 import type { App } from "../src/app.ts";
-import type { Session } from "../src/core/session.ts";
-import type { Settings, VisibilityMode } from "../src/core/settings.ts";
-import { connect, type GatewayClient } from "../src/gateway/client.ts";
-import { insertSession } from "../src/store/sessions.ts";
+import { connect, type GatewayClient } from "../src/contract/client/node.ts";
+import type { Session } from "../src/core/shapes/session.ts";
+import type { Settings, VisibilityMode } from "../src/core/shapes/settings/settings.ts";
+import { insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { world } from "./engine-alone.ts";
 import {
   Filling,

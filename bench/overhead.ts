@@ -1,6 +1,6 @@
 // Benchmarks a run's overhead: the time that the engine and the store add to the model's.
 
-import { insertSession } from "../src/store/sessions.ts";
+import { insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { withEngine } from "./engine-alone.ts";
 import { chatKey, oneRun, sessionRow } from "./instant.ts";
 import { type Row, sample } from "./measure.ts";

@@ -2,11 +2,11 @@
 // with synchronous commits and once without, beside the embedded store.
 
 import { sql } from "kysely";
-import { openPostgres } from "../src/store/postgres.ts";
-import { insertSession } from "../src/store/sessions.ts";
+import { openPostgres } from "../src/store/postgres/postgres.ts";
+import { insertSession } from "../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../src/store/sql.ts";
-import { openSqlite } from "../src/store/sqlite.ts";
-import { appendEntry } from "../src/store/transcripts.ts";
+import { openSqlite } from "../src/store/sqlite/sqlite.ts";
 import { startPostgres } from "../tests/kit/postgres-server.ts";
 import { plainRedactor } from "../tests/kit/redactor.ts";
 import { sampleSession, userMessage } from "../tests/store/samples.ts";

@@ -2,7 +2,7 @@
 // event loop is blocked meanwhile. A pause is the longest gap between two ticks of a 1 ms timer during one
 // search: the delay for any other work in the process. It includes other load of the machine.
 
-import { insertSession } from "../src/store/sessions.ts";
+import { insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { withFilling } from "./engine-alone.ts";
 import { placeOf, sessionIdOf, sessionKeyOf } from "./filling.ts";
 import { sessionRow } from "./instant.ts";

@@ -1,9 +1,9 @@
 // Calls the tools of one session in this process, like a run of it, and throws if the tool fails.
 
-import type { Session } from "../src/core/session.ts";
-import type { Settings, VisibilityMode } from "../src/core/settings.ts";
+import { sessionViewer } from "../src/access/access.ts";
+import type { Session } from "../src/core/shapes/session.ts";
+import type { Settings, VisibilityMode } from "../src/core/shapes/settings/settings.ts";
 import type { Engine } from "../src/engine/engine.ts";
-import { sessionViewer } from "../src/flows/access.ts";
 import type { Store } from "../src/store/sql.ts";
 import { callTool, toolNames } from "../src/tools/catalog.ts";
 import type { ToolResult } from "../src/tools/tool.ts";

@@ -2,9 +2,9 @@
 // from the message that starts them to the last result in the requester's transcript.
 
 import type { App } from "../src/app.ts";
-import type { LiveEvent } from "../src/core/event.ts";
-import type { Settings } from "../src/core/settings.ts";
-import { updateSession } from "../src/store/sessions.ts";
+import type { LiveEvent } from "../src/core/shapes/event.ts";
+import type { Settings } from "../src/core/shapes/settings/settings.ts";
+import { updateSession } from "../src/store/queries/sessions/sessions.ts";
 import type { Row } from "./measure.ts";
 import { withApp } from "./with-app.ts";
 

@@ -2,7 +2,7 @@
 // lateness, and how long a huge answer delays the gateway. `node bench/streaming.ts` runs only this part.
 
 import { fileURLToPath } from "node:url";
-import type { GatewayClient } from "../src/gateway/client.ts";
+import type { GatewayClient } from "../src/contract/client/node.ts";
 import { processorSeconds } from "../tests/kit/load-memory.ts";
 import { type Ground, keyOf, MEMORY_FLAGS, onGround } from "./ground.ts";
 import { hugeAnswers } from "./huge-answers.ts";

@@ -2,9 +2,9 @@
 // `-- --statements` it lists them.
 
 import { randomUUID } from "node:crypto";
-import { sharedWorld } from "../src/engine/shared-world.ts";
-import { openPostgres } from "../src/store/postgres.ts";
-import { insertSession } from "../src/store/sessions.ts";
+import { sharedWorld } from "../src/engine/cluster/shared-world.ts";
+import { openPostgres } from "../src/store/postgres/postgres.ts";
+import { insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { realWorld } from "../src/world.ts";
 import { startPostgres } from "../tests/kit/postgres-server.ts";
 import { countTrips, type Sent } from "../tests/kit/round-trips.ts";

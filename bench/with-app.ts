@@ -2,7 +2,7 @@
 
 import { type App, openApp } from "../src/app.ts";
 import { loadSettings } from "../src/config.ts";
-import type { Settings } from "../src/core/settings.ts";
+import type { Settings } from "../src/core/shapes/settings/settings.ts";
 import { world } from "./engine-alone.ts";
 import { inFolder } from "./in-folder.ts";
 

@@ -3,7 +3,8 @@
 // G3: a wrong configuration never starts: all problems are reported together, each with its path and a valid
 // value.
 // Nothing else reads the environment. G5: a secret is never shown.
-// The schema of the file is in config/schema.ts; the settings for all parts are in core/settings.ts.
+// The schema of the file is in config/schema/schema.ts; the settings for all parts are in
+// core/shapes/settings/settings.ts.
 
 import { readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
@@ -18,7 +19,7 @@ import { loggingOf } from "./config/logging.ts";
 import { checkMcp, mcpOf } from "./config/mcp.ts";
 import { problemsOf, tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
-import { type ConfigFile, configSchema } from "./config/schema.ts";
+import { type ConfigFile, configSchema } from "./config/schema/schema.ts";
 import {
   type Env,
   type Path,
@@ -32,10 +33,15 @@ import {
   valueAt,
 } from "./config/source.ts";
 import { tracesOf } from "./config/telemetry.ts";
-import { type Failure, fail, ok, type Result } from "./core/errors.ts";
 import { isObject } from "./core/json.ts";
-import { matchesPattern } from "./core/pattern.ts";
-import { type Settings, type StoreSettings, THINKING_LEVELS, thinkingNamed } from "./core/settings.ts";
+import { type Failure, fail, ok, type Result } from "./core/shapes/errors.ts";
+import {
+  type Settings,
+  type StoreSettings,
+  THINKING_LEVELS,
+  thinkingNamed,
+} from "./core/shapes/settings/settings.ts";
+import { matchesPattern } from "./core/text/pattern.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
 

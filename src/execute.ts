@@ -2,19 +2,21 @@
 // composition root: the engine knows runs and the agent knows turns. Rights and settings are read for every
 // run, never kept from an earlier one.
 
-import { runTurn, type TurnEnd } from "./agent/loop.ts";
-import { type ModelPort, type ResolvedModel, resolveModel } from "./agent/model.ts";
-import { buildSystemPrompt } from "./agent/prompt.ts";
-import type { ToolEvent } from "./agent/tool-calls.ts";
-import { withoutContents } from "./core/attachment-rules.ts";
-import { ok, type Result } from "./core/errors.ts";
-import { type Entry, isCompaction, type Message, toolCallsOf } from "./core/message.ts";
-import type { ModelRetry } from "./core/model-retry.ts";
+import { keyRulesOf, sessionViewer } from "./access/access.ts";
+import { runTurn, type TurnEnd } from "./agent/loop/loop.ts";
+import { buildSystemPrompt } from "./agent/loop/prompt.ts";
+import type { ToolEvent } from "./agent/loop/tool-calls.ts";
+import { type ModelPort, type ResolvedModel, resolveModel } from "./agent/model/model.ts";
 import type { Pace } from "./core/pace.ts";
-import type { Run } from "./core/run.ts";
-import { hasNetwork, isSandboxed, type SpawnChain } from "./core/sandbox-policy.ts";
-import type { Session } from "./core/session.ts";
-import { displayKey } from "./core/session-key.ts";
+import { withoutContents } from "./core/rules/attachment-rules.ts";
+import { hasNetwork, isSandboxed, type SpawnChain } from "./core/rules/sandbox-policy.ts";
+import { outsidePrefix } from "./core/rules/tool-policy.ts";
+import { ok, type Result } from "./core/shapes/errors.ts";
+import { type Entry, isCompaction, type Message, toolCallsOf } from "./core/shapes/message.ts";
+import type { ModelRetry } from "./core/shapes/model-retry.ts";
+import type { Run } from "./core/shapes/run.ts";
+import type { Session } from "./core/shapes/session.ts";
+import { displayKey } from "./core/shapes/session-key.ts";
 import {
   type AgentSettings,
   agentOf,
@@ -23,28 +25,26 @@ import {
   type Settings,
   type ThinkingLevel,
   thinkingNamed,
-} from "./core/settings.ts";
-import type { ToolSpec } from "./core/tool.ts";
-import { outsidePrefix } from "./core/tool-policy.ts";
+} from "./core/shapes/settings/settings.ts";
+import type { ToolSpec } from "./core/shapes/tool.ts";
 import type { Engine } from "./engine/engine.ts";
-import type { LaneHandle } from "./engine/execution.ts";
-import type { EndFacts } from "./engine/finish.ts";
-import type { Executor } from "./engine/lanes.ts";
+import type { Executor } from "./engine/lanes/lanes.ts";
+import type { LaneHandle } from "./engine/run/execution.ts";
+import type { EndFacts } from "./engine/run/finish.ts";
 import type { AcpHost } from "./execute/acp.ts";
-import { keyRulesOf, sessionViewer } from "./flows/access.ts";
-import type { Threads } from "./flows/bindings.ts";
-import type { Outbound } from "./flows/outbox.ts";
-import { childContext } from "./flows/spawn.ts";
-import { spawnChainOf } from "./flows/spawn-chain.ts";
+import type { Threads } from "./flows/delivery/bindings.ts";
+import type { Outbound } from "./flows/delivery/outbox.ts";
+import { childContext } from "./flows/job/spawn.ts";
+import { spawnChainOf } from "./flows/job/spawn-chain.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
-import { getSession } from "./store/sessions.ts";
+import { getSession } from "./store/queries/sessions/sessions.ts";
+import { readContext } from "./store/queries/transcripts/transcripts.ts";
 import type { Store } from "./store/sql.ts";
-import { readContext } from "./store/transcripts.ts";
 import type { RunTrace, Traces } from "./telemetry/traces.ts";
 import { invokeTool, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
 import { type NodeSource, nodesIn } from "./tools/nodes.ts";
-import { sessionsSpawn } from "./tools/sessions-spawn.ts";
+import { sessionsSpawn } from "./tools/sessions/spawn.ts";
 import type { OutsideSet, OutsideTools, Tool, ToolAnswered, ToolContext } from "./tools/tool.ts";
 import { type World, withFields } from "./world.ts";
 

@@ -23,18 +23,18 @@ import type {
 import { runCli } from "./cli/run.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import { loadSettings, processEnvironment } from "./config.ts";
-import type { ChannelAccount } from "./core/channel-settings.ts";
-import { fail, ok, type Result } from "./core/errors.ts";
-import { LOGGING, type LoggingSettings, loggingFrom } from "./core/logging.ts";
-import type { HostProgram, HostProgramEnd } from "./core/node-exec.ts";
-import { Redactor } from "./core/redact.ts";
-import { harmlessJson } from "./core/safe-text.ts";
+import type { HostProgram, HostProgramEnd } from "./core/rules/node-exec.ts";
+import { fail, ok, type Result } from "./core/shapes/errors.ts";
+import type { ChannelAccount } from "./core/shapes/settings/channels.ts";
+import { LOGGING, type LoggingSettings, loggingFrom } from "./core/shapes/settings/logging.ts";
 import {
   OFFLINE_MODEL,
   type ProviderSettings,
   type SandboxSettings,
   type Settings,
-} from "./core/settings.ts";
+} from "./core/shapes/settings/settings.ts";
+import { Redactor } from "./core/text/redact/redact.ts";
+import { harmlessJson } from "./core/text/safe-text.ts";
 import type { DemoPlace, OpenDemo } from "./gateway/demo.ts";
 import { logging, realWorld, type World } from "./world.ts";
 
@@ -166,7 +166,7 @@ async function checkStore(settings: Settings["store"]): Promise<StoreReport> {
 
 /** Describes a PostgreSQL store as an outsider sees it. */
 export async function inspectDatabase(url: string, world: World): Promise<Result<DatabaseReport>> {
-  const { inspectPostgres } = await import("./store/postgres-inspect.ts");
+  const { inspectPostgres } = await import("./store/postgres/inspect.ts");
   const { StoreProblem } = await import("./store/problems.ts");
   try {
     return ok({ ...(await inspectPostgres(url, world, { counted: false })), version: versionOf() });
@@ -178,7 +178,7 @@ export async function inspectDatabase(url: string, world: World): Promise<Result
 
 /** Operations on a whole store, each loaded when it is called. */
 export function storeTools(world: World): StoreTools {
-  const moves = () => import("./store/transfer.ts");
+  const moves = () => import("./store/transfer/transfer.ts");
   return {
     show: async (settings) => (await import("./store/show.ts")).showStore(settings, world),
     migrate: async (settings, url, watch) => (await moves()).migrateStore({ settings, world, ...watch }, url),
@@ -186,7 +186,7 @@ export function storeTools(world: World): StoreTools {
     restore: async (settings, file, watch) =>
       (await moves()).restoreStore({ settings, world, ...watch }, file),
     recover: async (settings, keys, watch) =>
-      (await import("./store/recover.ts")).recoverStore({ settings, world, ...watch }, keys),
+      (await import("./store/transfer/recover.ts")).recoverStore({ settings, world, ...watch }, keys),
   };
 }
 
@@ -242,7 +242,7 @@ export async function inspectModel(
   providers: readonly ProviderSettings[],
   ref: string,
 ): Promise<ModelReport> {
-  const { tryModel } = await import("./agent/try-model.ts");
+  const { tryModel } = await import("./agent/model/try-model.ts");
   return tryModel(world, providers, ref, MODEL_TRIAL_MS);
 }
 

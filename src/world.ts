@@ -5,7 +5,7 @@
 
 import { pino } from "pino";
 import { createPaces } from "./core/pace.ts";
-import { Redactor } from "./core/redact.ts";
+import { Redactor } from "./core/text/redact/redact.ts";
 import { LogTail } from "./world/log-tail.ts";
 import { type Clock, type Ids, plainClock, plainIds, plainRandom } from "./world/plain.ts";
 

@@ -3,9 +3,9 @@
 import { expect, test } from "vitest";
 import { describeSettings, secretsOf, secretsOfEnvironment } from "../src/config/describe.ts";
 import { DISCLOSURE } from "../src/config/disclosure.ts";
-import { LOG_PARTS } from "../src/core/logging.ts";
-import { Redactor } from "../src/core/redact.ts";
-import type { Settings } from "../src/core/settings.ts";
+import { LOG_PARTS } from "../src/core/shapes/settings/logging.ts";
+import type { Settings } from "../src/core/shapes/settings/settings.ts";
+import { Redactor } from "../src/core/text/redact/redact.ts";
 import { useConfigHome } from "./kit/config-home.ts";
 
 const home = useConfigHome();

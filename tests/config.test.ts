@@ -4,9 +4,9 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { describeSettings } from "../src/config/describe.ts";
-import { configJsonSchema } from "../src/config/schema.ts";
+import { configJsonSchema } from "../src/config/schema/schema.ts";
 import { processEnvironment } from "../src/config.ts";
-import { ANSWER_LIMITS, defaultAgent } from "../src/core/settings.ts";
+import { ANSWER_LIMITS, defaultAgent } from "../src/core/shapes/settings/settings.ts";
 import { useConfigHome } from "./kit/config-home.ts";
 
 const config = useConfigHome();

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { logLine } from "../src/cli/log-lines.ts";
-import { harmlessJson } from "../src/core/safe-text.ts";
+import { harmlessJson } from "../src/core/text/safe-text.ts";
 import { type Log, logging, withFields } from "../src/world.ts";
 import { fakeWorld } from "./kit/world.ts";
 

@@ -1,8 +1,8 @@
 // The pages of docs/reference are what the schemas say, and the schemas say something of everything.
 
 import { expect, test } from "vitest";
-import { CODES } from "../src/core/errors.ts";
-import { METHODS } from "../src/gateway/params.ts";
+import { METHODS } from "../src/contract/params.ts";
+import { CODES } from "../src/core/shapes/errors.ts";
 import { toolSpecs } from "../src/tools/catalog.ts";
 import { commandLinePage, commands } from "./kit/reference/command-line.ts";
 import { configKeys, configurationPage, unitOf } from "./kit/reference/configuration.ts";

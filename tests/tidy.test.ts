@@ -75,6 +75,10 @@ test("files, functions and lines are short", () => {
   expect(rules.sizes(tree)).toEqual([]);
 });
 
+test("a folder holds few files, and files that share a name are in a folder", () => {
+  expect(rules.folders(tree.map(({ path }) => path))).toEqual([]);
+});
+
 test("every source file begins with what it owns, and no folder is a drawer for anything", () => {
   expect(rules.headsAndFolders(tree)).toEqual([]);
 });
@@ -108,8 +112,8 @@ test("planted: a forbidden import is found, also of a type, a package, a dynamic
     "src/flows/f.ts": "export type W = import('../world.ts').World;\nimport './gone.ts';",
     "src/world.ts": "export type World = 1;\nimport 'pino';",
     "src/core/c.ts": "import { join } from 'node:path';",
-    "src/cli/c.ts": "import '../gateway/client.ts';\nexport type C = 1;\nimport '../gateway/a.ts';",
-    "src/gateway/client.ts": "import '../core/c.ts';",
+    "src/cli/c.ts": "import '../contract/client/node.ts';\nexport type C = 1;\nimport '../gateway/a.ts';",
+    "src/contract/client/node.ts": "import '../../core/c.ts';",
     "src/drawer/d.ts": "export {};",
   };
   expect(plant(rules.importTable, files)).toEqual([
@@ -275,6 +279,15 @@ test("planted: too long a file, function and line are found", () => {
     "src/core/function.ts:1: f has 71 lines",
     "src/core/line.ts:1: 111 characters",
     "tests/line.ts:2: 143 characters",
+  ]);
+});
+
+test("planted: a full folder and files that should be a folder are found", () => {
+  const many = Array.from({ length: 21 }, (_, n) => `src/core/f${n}.ts`);
+  const same = ["", "-read", "-write"].map((end) => `ui/src/flow/list${end}.tsx`);
+  expect(rules.folders([...many, ...same, "src/core/a/list.ts", "tests/list-a.ts"])).toEqual([
+    "src/core: 21 files",
+    'ui/src/flow: the files that begin with "list" should be a folder',
   ]);
 });
 

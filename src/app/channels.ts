@@ -7,12 +7,12 @@ import type { AccountStatus, Accounts } from "../channels/accounts.ts";
 import type { Channel, ChannelHost } from "../channels/channel.ts";
 import type { CommandParts } from "../channels/commands/context.ts";
 import type { Inbound } from "../channels/inbound.ts";
-import { COMMANDS } from "../core/command.ts";
-import type { Settings } from "../core/settings.ts";
-import type { DeadlineHandler } from "../engine/deadlines.ts";
+import { COMMANDS } from "../core/rules/command.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Outbound } from "../flows/outbox.ts";
-import { getCursor, putCursor } from "../store/channel-cursors.ts";
+import type { DeadlineHandler } from "../engine/run/deadlines.ts";
+import type { Outbound } from "../flows/delivery/outbox.ts";
+import { getCursor, putCursor } from "../store/queries/channels/channel-cursors.ts";
 import type { World } from "../world.ts";
 
 interface ChannelWorld {

@@ -2,8 +2,8 @@
 // not a gateway was running, must not delay dates that were set before.
 
 import type { Engine } from "../engine/engine.ts";
-import { INBOUND_DEADLINE } from "../flows/inbound-files.ts";
-import { newestTime, planAfterStep } from "../store/reschedule.ts";
+import { INBOUND_DEADLINE } from "../flows/delivery/inbound-files.ts";
+import { newestTime, planAfterStep } from "../store/queries/reschedule.ts";
 import { replanJobs } from "../triggers/replan.ts";
 import { CRON_DEADLINE } from "../triggers/turns.ts";
 import type { Timer, World } from "../world.ts";

@@ -1,16 +1,20 @@
 // Maps the kinds of stored deadlines to their handlers. Part of the composition root.
 
-import type { Settings } from "../core/settings.ts";
-import type { DeadlineHandler } from "../engine/deadlines.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
-import { createChildCleanup } from "../flows/archive.ts";
-import { removeAttachments } from "../flows/attachments.ts";
-import { BINDING_DEADLINE, createBindingEnd } from "../flows/bindings.ts";
-import { archiveTemporary, TEMPORARY_DEADLINE } from "../flows/client-session.ts";
-import { createFilesCleanup, INBOUND_DEADLINE, INBOUND_FILES_DEADLINE } from "../flows/inbound-files.ts";
-import { CHILD_DEADLINE } from "../flows/job.ts";
-import type { Outbound } from "../flows/outbox.ts";
-import type { JsonlCopies } from "../store/jsonl-copies.ts";
+import type { DeadlineHandler } from "../engine/run/deadlines.ts";
+import { BINDING_DEADLINE, createBindingEnd } from "../flows/delivery/bindings.ts";
+import {
+  createFilesCleanup,
+  INBOUND_DEADLINE,
+  INBOUND_FILES_DEADLINE,
+} from "../flows/delivery/inbound-files.ts";
+import type { Outbound } from "../flows/delivery/outbox.ts";
+import { createChildCleanup } from "../flows/job/archive.ts";
+import { removeAttachments } from "../flows/job/attachments.ts";
+import { CHILD_DEADLINE } from "../flows/job/end.ts";
+import { archiveTemporary, TEMPORARY_DEADLINE } from "../flows/session/client-session.ts";
+import type { JsonlCopies } from "../store/sqlite/jsonl-copies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../triggers/turns.ts";
 import type { World } from "../world.ts";
 

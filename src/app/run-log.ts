@@ -2,7 +2,7 @@
 // TR1: a failed run and an undelivered text are warnings; success is logged at debug. Each process logs only
 //      its own runs.
 
-import type { LiveEvent } from "../core/event.ts";
+import type { LiveEvent } from "../core/shapes/event.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Store } from "../store/sql.ts";
 import { idsOf, type Log, logging, type World } from "../world.ts";

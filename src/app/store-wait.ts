@@ -1,8 +1,8 @@
 // Waits at the start for a database server that is down. Part of the composition root. Only an unreachable
 // server is waited for: a wrong password or schema ends the start at once.
 
-import type { Settings } from "../core/settings.ts";
-import { listenUnready } from "../gateway/unready.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import { listenUnready } from "../gateway/http/unready.ts";
 import { StoreProblem } from "../store/problems.ts";
 import type { Store } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";

@@ -1,11 +1,11 @@
 // Updates the readable copies of transcripts after each commit. Part of the composition root.
 
-import type { LiveEvent } from "../core/event.ts";
-import type { Settings } from "../core/settings.ts";
+import type { LiveEvent } from "../core/shapes/event.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
-import { type JsonlCopies, openJsonlCopies } from "../store/jsonl-copies.ts";
-import { getSession } from "../store/sessions.ts";
+import { getSession } from "../store/queries/sessions/sessions.ts";
 import type { Store } from "../store/sql.ts";
+import { type JsonlCopies, openJsonlCopies } from "../store/sqlite/jsonl-copies.ts";
 import type { Log, World } from "../world.ts";
 
 /** Returns the copies for a store of one machine. A cluster has none. */

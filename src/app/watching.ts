@@ -1,7 +1,7 @@
 // Opens the monitoring of a gateway: its metrics and, if enabled, its traces.
 
-import type { Settings } from "../core/settings.ts";
-import { type Metrics, openMetrics } from "../gateway/metrics.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import { type Metrics, openMetrics } from "../gateway/metrics/metrics.ts";
 import type { Traces } from "../telemetry/traces.ts";
 import { logging, type World } from "../world.ts";
 

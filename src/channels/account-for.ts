@@ -1,7 +1,7 @@
 // Owns which account of a channel a route means: without an account id the first one. An id that is no longer
 // configured fails and never falls back to another account.
 
-import { fail, ok, type Result } from "../core/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 
 const ID_SHOWN_CHARS = 60;
 

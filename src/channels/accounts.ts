@@ -7,7 +7,7 @@
 //      accounts are not affected.
 
 import type { Commit } from "../engine/unit.ts";
-import { hold, letGo } from "../store/holdings.ts";
+import { hold, letGo } from "../store/queries/holdings.ts";
 import type { Timer, World } from "../world.ts";
 
 /** Interval at which a lease is acquired or renewed. */

@@ -4,8 +4,8 @@
 //      words without secrets.
 // CH3: product rules are not here: inbound.ts decides who gets an answer, in which session and when.
 
-import type { Result } from "../core/errors.ts";
-import type { Route } from "../core/session.ts";
+import type { Result } from "../core/shapes/errors.ts";
+import type { Route } from "../core/shapes/session.ts";
 import type { World } from "../world.ts";
 import type { Account } from "./accounts.ts";
 

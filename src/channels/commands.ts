@@ -5,7 +5,7 @@
 // CO3: an answer shows only sessions that are visible to the chat's session (I9), with text made safe
 //      and secrets redacted.
 
-import { type CommandCall, type CommandName, findCommand, parseCommand } from "../core/command.ts";
+import { type CommandCall, type CommandName, findCommand, parseCommand } from "../core/rules/command.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { InboundMessage } from "./channel.ts";
 import { binding, pair } from "./commands/binding.ts";

@@ -9,13 +9,13 @@
 // Admission: inbound/admission.ts; storing a message: inbound/keep.ts; joining messages to a run:
 // inbound/burst.ts; the session: inbound/chat-session.ts; files: inbound/media.ts.
 
-import { agentOf } from "../core/settings.ts";
-import type { DeadlineHandler } from "../engine/deadlines.ts";
+import { agentOf } from "../core/shapes/settings/settings.ts";
+import type { DeadlineHandler } from "../engine/run/deadlines.ts";
 import type { Unit } from "../engine/unit.ts";
-import { isKnown } from "../store/inbound.ts";
 import { StoreConflict, StoreProblem } from "../store/problems.ts";
-import { getSession } from "../store/sessions.ts";
-import { getBinding } from "../store/thread-bindings.ts";
+import { isKnown } from "../store/queries/channels/inbound.ts";
+import { getBinding } from "../store/queries/channels/thread-bindings.ts";
+import { getSession } from "../store/queries/sessions/sessions.ts";
 import { accountName } from "./accounts.ts";
 import type { InboundMessage } from "./channel.ts";
 import type { CommandParts } from "./commands/context.ts";

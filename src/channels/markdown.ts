@@ -8,7 +8,7 @@
 
 import { Lexer, type Token, type Tokens } from "marked";
 import { optional } from "../core/optional.ts";
-import { isTame } from "../core/tame-markdown.ts";
+import { isTame } from "../core/text/tame-markdown.ts";
 
 type MarkKind = "bold" | "italic" | "strike" | "code" | "pre" | "link" | "quote";
 

@@ -7,11 +7,12 @@
 //      (I5).
 // OB4: retries back off from 1 s to 5 min for 24 h; then the row is `failed` and visible to operators.
 
-import type { Route } from "../core/session.ts";
-import { splitText } from "../core/text-split.ts";
+import type { Route } from "../core/shapes/session.ts";
+import { splitText } from "../core/text/text-split.ts";
+import { logRetry } from "../engine/run/until-stored.ts";
 import type { Commit, Unit } from "../engine/unit.ts";
-import { logRetry } from "../engine/until-stored.ts";
-import { publishOutbox } from "../flows/outbox.ts";
+import { publishOutbox } from "../flows/delivery/outbox.ts";
+import { isInDoubt } from "../store/problems.ts";
 import {
   type AttemptOutcome,
   beginAttempt,
@@ -21,9 +22,8 @@ import {
   endAttempt,
   nextDueAt,
   recoverOpenAttempts,
-} from "../store/deliveries.ts";
-import { dueNews } from "../store/hook-due.ts";
-import { isInDoubt } from "../store/problems.ts";
+} from "../store/queries/channels/deliveries.ts";
+import { dueNews } from "../store/queries/channels/hook-due.ts";
 import type { Db } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import { type Timer, type World, withFields } from "../world.ts";

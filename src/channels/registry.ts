@@ -2,8 +2,8 @@
 // start time and no memory. A channel whose library is not installed reports that as its status; the others
 // work.
 
-import type { ChannelAccount, ChannelId } from "../core/channel-settings.ts";
-import { fail } from "../core/errors.ts";
+import { fail } from "../core/shapes/errors.ts";
+import type { ChannelAccount, ChannelId } from "../core/shapes/settings/channels.ts";
 import { type Account, accountName, ListenProblem } from "./accounts.ts";
 import type { Channel, ChannelHost } from "./channel.ts";
 

@@ -1,8 +1,8 @@
 // Owns creating channel threads for sub-agents. A channel that does not answer fails only the call that uses
 // it.
 
-import { fail } from "../core/errors.ts";
-import type { Threads } from "../flows/bindings.ts";
+import { fail } from "../core/shapes/errors.ts";
+import type { Threads } from "../flows/delivery/bindings.ts";
 import type { World } from "../world.ts";
 import type { Channel } from "./channel.ts";
 

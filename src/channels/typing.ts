@@ -2,10 +2,10 @@
 // TY1: it is best effort: failures are ignored, and no run waits for it.
 // TY2: bounded: the number of runs, the time for each, and one call at a time per run.
 
-import { WEBCHAT } from "../core/route.ts";
-import type { Route } from "../core/session.ts";
+import { WEBCHAT } from "../core/shapes/route.ts";
+import type { Route } from "../core/shapes/session.ts";
 import type { Bus } from "../engine/bus.ts";
-import { getRun } from "../store/runs.ts";
+import { getRun } from "../store/queries/runs/runs.ts";
 import type { Db } from "../store/sql.ts";
 import type { Timer, World } from "../world.ts";
 import type { Channel } from "./channel.ts";

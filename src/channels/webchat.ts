@@ -1,7 +1,7 @@
 // Owns the channel `webchat`: clients on our own socket. Its text is already in the transcript, so a delivery
 // is only the live event; a disconnected client reads the transcript later.
 
-import { WEBCHAT } from "../core/route.ts";
+import { WEBCHAT } from "../core/shapes/route.ts";
 import type { Bus } from "../engine/bus.ts";
 import type { Clock } from "../world.ts";
 import type { Channel } from "./channel.ts";

@@ -7,10 +7,10 @@
 import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { optional } from "../core/optional.ts";
-import type { OutgoingHook } from "../core/settings.ts";
+import type { OutgoingHook } from "../core/shapes/settings/settings.ts";
 import type { Commit } from "../engine/unit.ts";
-import { WEBHOOK } from "../flows/outgoing-hooks.ts";
-import { forgetSentHooks } from "../store/hook-backlog.ts";
+import { WEBHOOK } from "../flows/delivery/outgoing-hooks.ts";
+import { forgetSentHooks } from "../store/queries/channels/hook-backlog.ts";
 import type { World } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
 import { brokenWords, lateWords, outgoingOf, retryAfterIn } from "./exchange.ts";

@@ -4,10 +4,10 @@
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fail, ok, type Result } from "../core/errors.ts";
+import { socketAddress, TOKEN_FILE } from "../contract/protocol.ts";
 import { isObject, jsonOf } from "../core/json.ts";
-import type { Settings } from "../core/settings.ts";
-import { socketAddress, TOKEN_FILE } from "../gateway/protocol.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
 import { outgoingFetch } from "../world/outgoing.ts";
 import type { Clock } from "../world.ts";
 import type { Cli } from "./cli.ts";

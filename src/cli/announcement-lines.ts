@@ -1,9 +1,9 @@
 // Recognises and formats the announcement of a sub-agent.
-// AL1: an announcement is recognised by its format (core/announcement.ts) and by its sender, so that no other
-//      message is shown as a result.
+// AL1: an announcement is recognised by its format (core/rules/announcement.ts) and by its sender, so that no
+//      other message is shown as a result.
 
-import { safeLine, safeText } from "../core/safe-text.ts";
-import { isSubagentKey } from "../core/session-key.ts";
+import { isSubagentKey } from "../core/shapes/session-key.ts";
+import { safeLine, safeText } from "../core/text/safe-text.ts";
 import type { Cli } from "./cli.ts";
 
 export interface Announcement {

@@ -4,7 +4,7 @@
 //      lost.
 
 import { styleText } from "node:util";
-import { safeJson, safeText } from "../core/safe-text.ts";
+import { safeJson, safeText } from "../core/text/safe-text.ts";
 import { inCommands } from "./command-words.ts";
 import type { CliParts } from "./parts.ts";
 

@@ -1,7 +1,7 @@
 // A command's connection to the gateway: finds, opens and closes it.
 // An unreachable gateway or a lost connection is a failure as a value, with a hint how to start a gateway.
 
-import { type ConnectOptions, connect, type GatewayClient, GatewayError } from "../gateway/client.ts";
+import { type ConnectOptions, connect, type GatewayClient, GatewayError } from "../contract/client/node.ts";
 import { type Address, findAddress } from "./address.ts";
 import type { Cli, Trouble } from "./cli.ts";
 

@@ -8,7 +8,7 @@ import { SHELLS } from "./shells.ts";
 export type Action = (cli: Cli, args: readonly string[], options: never) => Promise<number>;
 export type Load = () => Promise<Action>;
 
-const sessions = async () => await import("./commands/sessions.ts");
+const sessions = async () => await import("./commands/sessions/sessions.ts");
 const deliveries = async () => await import("./commands/deliveries.ts");
 
 /** Returns a parser for an option that is a number of at least `least`. */
@@ -36,7 +36,7 @@ export function addSessions(parent: Command, on: (command: Command, load: Load) 
   on(list, async () => (await sessions()).listSessions);
   const tree = group.command("tree").argument("[key]", "Start at this session");
   tree.description("Show which session spawned which").option("--archived", "Include archived sessions");
-  on(tree, async () => (await import("./commands/sessions-tree.ts")).showTree);
+  on(tree, async () => (await import("./commands/sessions/tree.ts")).showTree);
   const history = group
     .command("history")
     .argument("<key>")
@@ -56,7 +56,7 @@ export function addSessions(parent: Command, on: (command: Command, load: Load) 
   exported.addOption(
     new Option("--format <format>", "Use this format").choices(["jsonl", "markdown"]).default("jsonl"),
   );
-  on(exported, async () => (await import("./commands/sessions-export.ts")).exportSession);
+  on(exported, async () => (await import("./commands/sessions/export.ts")).exportSession);
   on(
     group.command("show").argument("<key>").description("Show the settings, state and usage of a session"),
     async () => (await sessions()).showSession,
@@ -287,7 +287,7 @@ export function addPermissions(parent: Command, on: (command: Command, load: Loa
 
 /** Adds the group `store`. */
 export function addStore(parent: Command, on: (command: Command, load: Load) => void): void {
-  const commands = async () => await import("./commands/store.ts");
+  const commands = async () => await import("./commands/gateway/store.ts");
   const group = parent
     .command("store")
     .description("Inspect, back up, restore, recover or migrate the store");
@@ -318,7 +318,7 @@ export function addStore(parent: Command, on: (command: Command, load: Load) => 
 
 /** Adds the group `service`. */
 export function addService(parent: Command, on: (command: Command, load: Load) => void): void {
-  const commands = async () => await import("./commands/service.ts");
+  const commands = async () => await import("./commands/gateway/service.ts");
   const group = parent.command("service").description("Run the gateway as a service of this user");
   const install = group
     .command("install")

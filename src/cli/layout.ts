@@ -1,6 +1,6 @@
 // Formats lists and numbers for people. Pure functions.
 
-import { safeLine } from "../core/safe-text.ts";
+import { safeLine } from "../core/text/safe-text.ts";
 
 const CELL_CHARS_MAX = 100;
 

@@ -5,7 +5,7 @@
 
 import { styleText } from "node:util";
 import { isObject, jsonOf } from "../core/json.ts";
-import { safeJson, safeLine, safeText } from "../core/safe-text.ts";
+import { safeJson, safeLine, safeText } from "../core/text/safe-text.ts";
 
 type Style = "dim" | "red" | "yellow" | "green";
 

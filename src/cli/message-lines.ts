@@ -2,9 +2,9 @@
 // A silent reply is shown as `(silent)`, never as its token. No line of a message can look like another
 // speaker's.
 
-import { type Message, type Provenance, textOf, toolCallsOf } from "../core/message.ts";
-import { safeLine, safeText } from "../core/safe-text.ts";
-import { HEADING, isSilent } from "../core/turn-rules.ts";
+import { HEADING, isSilent } from "../core/rules/turn-rules.ts";
+import { type Message, type Provenance, textOf, toolCallsOf } from "../core/shapes/message.ts";
+import { safeLine, safeText } from "../core/text/safe-text.ts";
 import { announcementLines, readAnnouncement } from "./announcement-lines.ts";
 import type { Cli } from "./cli.ts";
 import { excerpt } from "./layout.ts";

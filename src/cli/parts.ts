@@ -2,11 +2,16 @@
 // start a gateway or inspect things. Commands use the process and the store only through them, so that tests
 // can replace each one.
 
-import type { ChannelAccount } from "../core/channel-settings.ts";
-import type { Result } from "../core/errors.ts";
-import type { HostProgram, HostProgramEnd } from "../core/node-exec.ts";
-import type { KeyRules } from "../core/session-key.ts";
-import type { ProviderSettings, SandboxSettings, Settings, StoreSettings } from "../core/settings.ts";
+import type { HostProgram, HostProgramEnd } from "../core/rules/node-exec.ts";
+import type { Result } from "../core/shapes/errors.ts";
+import type { KeyRules } from "../core/shapes/session-key.ts";
+import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
+import type {
+  ProviderSettings,
+  SandboxSettings,
+  Settings,
+  StoreSettings,
+} from "../core/shapes/settings/settings.ts";
 import type { World } from "../world.ts";
 
 export interface GatewayOptions {

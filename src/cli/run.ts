@@ -4,9 +4,9 @@
 
 import { MessageChannel } from "node:worker_threads";
 import { Command, CommanderError, Option } from "commander";
-import { EXPLAINED } from "../core/explanation.ts";
-import { closestKeys } from "../core/session-key.ts";
-import { USAGE_GROUPS } from "../core/usage.ts";
+import { EXPLAINED } from "../core/shapes/explanation.ts";
+import { closestKeys } from "../core/shapes/session-key.ts";
+import { USAGE_GROUPS } from "../core/shapes/usage.ts";
 import { createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import {
   type Action,
@@ -30,7 +30,7 @@ const HELP_AFTER = `
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection lost.
 Without a command, parley starts the gateway. "parley demo" shows the main features in half a minute.`;
 
-const gateway: Load = async () => (await import("./commands/gateway.ts")).runGateway;
+const gateway: Load = async () => (await import("./commands/gateway/gateway.ts")).runGateway;
 const invoke = async () => await import("./commands/invoke.ts");
 
 function portNumber(text: string): number {
@@ -120,7 +120,7 @@ function addOperations(parent: Command, on: (command: Command, load: Load) => vo
   on(start, gateway);
   on(
     parent.command("link").description("Print the link that opens the page and signs in"),
-    async () => (await import("./commands/link.ts")).printLink,
+    async () => (await import("./commands/gateway/link.ts")).printLink,
   );
   addStore(parent, on);
   addService(parent, on);
@@ -128,7 +128,7 @@ function addOperations(parent: Command, on: (command: Command, load: Load) => vo
   moving.description("Import an OpenClaw or Clawdbot state directory, without changing it");
   moving.option("--dry-run", "Show what would be imported, and change nothing");
   moving.option("--accept <name...>", "Import these settings that need your trust; all: every one");
-  on(moving, async () => (await import("./commands/import.ts")).runImport);
+  on(moving, async () => (await import("./commands/gateway/import.ts")).runImport);
   const config = parent.command("config").description("Check the configuration file, or print its schema");
   on(
     config.command("check").description("Check the configuration file and summarize it"),
@@ -141,7 +141,7 @@ function addOperations(parent: Command, on: (command: Command, load: Load) => vo
     .command("doctor")
     .description("Find problems with this installation and say how to fix them");
   doctor.option("--offline", "Do not call models (a call costs a few tokens), channels or MCP servers");
-  on(doctor, async () => (await import("./commands/doctor.ts")).runDoctor);
+  on(doctor, async () => (await import("./commands/gateway/doctor.ts")).runDoctor);
   on(
     parent.command("demo").description("Play a demo with three agents in a temporary directory"),
     async () => (await import("./commands/demo.ts")).runDemo,

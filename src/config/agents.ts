@@ -6,10 +6,10 @@ import type {
   AgentSettings,
   ProviderSettings,
   SandboxSettings,
-} from "../core/settings.ts";
-import { agentProblem } from "./fields.ts";
+} from "../core/shapes/settings/settings.ts";
 import { checkModel } from "./providers.ts";
-import { type AgentInFile, type ConfigFile, WORKSPACE_DEFAULT } from "./schema.ts";
+import { agentProblem } from "./schema/fields.ts";
+import { type AgentInFile, type ConfigFile, WORKSPACE_DEFAULT } from "./schema/schema.ts";
 import { type Path, type Problem, showPath } from "./source.ts";
 
 const ONE_AGENT: readonly AgentInFile[] = [{ id: "main", default: true, tools: { allow: [], deny: [] } }];

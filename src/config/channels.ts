@@ -6,10 +6,10 @@ import {
   type ChannelAccount,
   type ChannelId,
   type GroupSettings,
-} from "../core/channel-settings.ts";
-import type { AgentSettings } from "../core/settings.ts";
-import { agentProblem } from "./fields.ts";
-import type { ConfigFile } from "./schema.ts";
+} from "../core/shapes/settings/channels.ts";
+import type { AgentSettings } from "../core/shapes/settings/settings.ts";
+import { agentProblem } from "./schema/fields.ts";
+import type { ConfigFile } from "./schema/schema.ts";
 import type { Path, Problem } from "./source.ts";
 
 /** Name of the account that the channel's own keys describe. */

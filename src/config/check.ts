@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { configPathOf, type LoadOptions, loadSettings } from "../config.ts";
-import type { Settings } from "../core/settings.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
 import { describeSettings } from "./describe.ts";
 
 /** Path in the file of settings that have a different name there. */

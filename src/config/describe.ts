@@ -2,8 +2,8 @@
 // G5: secrets are never shown, nor settings without a rule.
 
 import { isObject } from "../core/json.ts";
-import { isSecretName } from "../core/redact-shapes.ts";
-import type { Settings } from "../core/settings.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import { isSecretName } from "../core/text/redact/shapes.ts";
 import { DISCLOSURE, type ListRule, type TextRule } from "./disclosure.ts";
 import type { Env, Path, Tree } from "./source.ts";
 

@@ -3,9 +3,9 @@
 // without a rule.
 // DC2: secrets are redacted in every line of the log, whatever they look like (I14).
 
-import type { ChannelAccount } from "../core/channel-settings.ts";
-import { LOG_PARTS } from "../core/logging.ts";
-import type { Settings } from "../core/settings.ts";
+import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
+import { LOG_PARTS } from "../core/shapes/settings/logging.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
 
 type Leaf = string | number | boolean | null | undefined;
 type Values = Readonly<Record<string, string>>;

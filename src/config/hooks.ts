@@ -1,8 +1,8 @@
 // Completes the outgoing hooks of a configuration.
 
 import { createHash } from "node:crypto";
-import type { OutgoingHook } from "../core/settings.ts";
-import type { OutgoingInFile } from "./hooks-schema.ts";
+import type { OutgoingHook } from "../core/shapes/settings/settings.ts";
+import type { OutgoingInFile } from "./schema/hooks.ts";
 import type { Problem } from "./source.ts";
 
 /** Returns a default name: the same for the same address, and the address cannot be derived from it. */

@@ -1,18 +1,18 @@
 // Completes the incoming web hooks of a configuration.
 // G3: every problem is reported with its path.
 
-import type { ChannelAccount } from "../core/channel-settings.ts";
 import {
   type HookMapping,
   type HookProof,
   type IncomingHooks,
   templateProblem,
-} from "../core/incoming-hook.ts";
-import { LAST, WEBCHAT } from "../core/route.ts";
-import { parseKey } from "../core/session-key.ts";
-import type { AgentSettings, TokenSettings } from "../core/settings.ts";
-import { agentProblem } from "./fields.ts";
-import { HOOK_KEYS_DEFAULT, type HooksInFile, type MappingInFile } from "./hooks-schema.ts";
+} from "../core/shapes/incoming-hook.ts";
+import { LAST, WEBCHAT } from "../core/shapes/route.ts";
+import { parseKey } from "../core/shapes/session-key.ts";
+import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
+import type { AgentSettings, TokenSettings } from "../core/shapes/settings/settings.ts";
+import { agentProblem } from "./schema/fields.ts";
+import { HOOK_KEYS_DEFAULT, type HooksInFile, type MappingInFile } from "./schema/hooks.ts";
 import type { Path, Problem } from "./source.ts";
 
 /** A shorter token could be guessed by trying for years. */

@@ -6,8 +6,8 @@
 
 import { isDeepStrictEqual } from "node:util";
 import JSON5 from "json5";
-import { fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { parseText, showPath, type Tree } from "./source.ts";
 
 const INDENT = "  ";

@@ -8,7 +8,7 @@ import {
   LOGGING,
   type LoggingSettings,
   loggingFrom,
-} from "../core/logging.ts";
+} from "../core/shapes/settings/logging.ts";
 import type { Env, Problem } from "./source.ts";
 
 const level = z.enum(LOG_LEVELS);

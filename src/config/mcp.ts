@@ -2,8 +2,8 @@
 // MC1: a server is a program or an address, never both; keys of the other kind are an error.
 
 import { z } from "zod";
-import type { McpSettings } from "../core/settings.ts";
-import { agentProblem, DAY_SECONDS, httpAddress, limit, text, texts } from "./fields.ts";
+import type { McpSettings } from "../core/shapes/settings/settings.ts";
+import { agentProblem, DAY_SECONDS, httpAddress, limit, text, texts } from "./schema/fields.ts";
 import type { Path, Problem } from "./source.ts";
 
 /** No `__`, and no `_` at an end, so that `mcp__a__b__c` is unambiguous. */

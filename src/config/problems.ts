@@ -3,10 +3,10 @@
 
 import type { z } from "zod";
 import { isObject } from "../core/json.ts";
-import { Redactor } from "../core/redact.ts";
-import { closestKeys } from "../core/session-key.ts";
+import { closestKeys } from "../core/shapes/session-key.ts";
+import { Redactor } from "../core/text/redact/redact.ts";
 import { isSecretPath } from "./describe.ts";
-import { configJsonSchema } from "./schema.ts";
+import { configJsonSchema } from "./schema/schema.ts";
 import { type Path, type Problem, showPath, type Tree, valueAt } from "./source.ts";
 
 type Issue = z.core.$ZodIssue;

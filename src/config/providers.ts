@@ -1,7 +1,7 @@
 // Completes the model providers: those of the file, else those with a key in the environment, and always the
 // built-in offline one. A few models are known, so that a key is enough to start.
 
-import { closestKeys } from "../core/session-key.ts";
+import { closestKeys } from "../core/shapes/session-key.ts";
 import {
   type ModelSettings,
   modelNames,
@@ -10,8 +10,8 @@ import {
   PROVIDER_APIS,
   type ProviderApi,
   type ProviderSettings,
-} from "../core/settings.ts";
-import type { ProviderInFile } from "./schema.ts";
+} from "../core/shapes/settings/settings.ts";
+import type { ProviderInFile } from "./schema/schema.ts";
 import { type Env, type Path, type Problem, showPath } from "./source.ts";
 
 const CONTEXT_WINDOW_DEFAULT = 128_000;

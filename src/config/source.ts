@@ -2,8 +2,8 @@
 // Problems and warnings show the current spelling of a path, unless it has none.
 
 import JSON5 from "json5";
-import { fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 
 export type Path = readonly (string | number)[];
 export type Tree = Record<string, unknown>;

@@ -2,8 +2,8 @@
 // TL1: only the file can switch traces on. The environment may set the destination.
 
 import { z } from "zod";
-import type { TraceSettings } from "../core/trace-settings.ts";
-import { httpAddress, text } from "./fields.ts";
+import type { TraceSettings } from "../core/shapes/settings/traces.ts";
+import { httpAddress, text } from "./schema/fields.ts";
 import type { Env, Problem } from "./source.ts";
 
 const DEFAULT_ENDPOINT = "http://127.0.0.1:4318/v1/traces";

@@ -5,7 +5,7 @@
 //     follows it.
 
 import { evictOldest } from "../core/bounded.ts";
-import type { LiveEvent } from "../core/event.ts";
+import type { LiveEvent } from "../core/shapes/event.ts";
 import type { Log } from "../world.ts";
 
 /** Runs whose end was published. Late hints about them are dropped. */

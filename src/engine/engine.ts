@@ -3,32 +3,27 @@
 // EN2: `start` after a crash continues every run where its transcript ends (I2); `stop` parks runs that it
 //      cannot finish.
 
-import { cautionFor } from "../core/crash-policy.ts";
-import { fail, ok, type Result } from "../core/errors.ts";
-import { joinPools, type Pool } from "../core/pools.ts";
-import type { Redactor } from "../core/redact.ts";
-import { isEnded, type Run } from "../core/run.ts";
-import { claimBudgetNotice, getChain } from "../store/chains.ts";
-import { holdRun, lanesWithWork, requeueHeld } from "../store/claims.ts";
-import type { Deadline } from "../store/deadlines.ts";
+import { cautionFor } from "../core/rules/crash-policy.ts";
+import { joinPools, type Pool } from "../core/rules/pools.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { ProcessFacts } from "../core/shapes/process.ts";
+import { isEnded, type Run } from "../core/shapes/run.ts";
+import type { Redactor } from "../core/text/redact/redact.ts";
 import { holdForAbort } from "../store/locks.ts";
-import type { ProcessFacts } from "../store/processes.ts";
-import { activeRuns, activeRunsOfFlow, countByState, getRun } from "../store/runs.ts";
+import { claimBudgetNotice, getChain } from "../store/queries/chains/chains.ts";
+import type { Deadline } from "../store/queries/deadlines.ts";
+import { holdRun, lanesWithWork, requeueHeld } from "../store/queries/runs/claims.ts";
+import { activeRuns, activeRunsOfFlow, countByState, getRun } from "../store/queries/runs/runs.ts";
+import { confirmAnswer, giveUpCallerWaits, loseAnswer } from "../store/queries/runs/waits.ts";
 import type { SharedStore, Store } from "../store/sql.ts";
-import { confirmAnswer, giveUpCallerWaits, loseAnswer } from "../store/waits.ts";
 import { pause } from "../world/pause.ts";
 import { idsOf, type Log, type World } from "../world.ts";
-import { type Accepted, type AcceptLimits, type AcceptRequest, acceptIn, withinBudget } from "./accept.ts";
 import { createBus, type SharedBus } from "./bus.ts";
-import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
-import { Dispatch } from "./dispatch.ts";
-import { type AbortReason, type EndFacts, endInUnit, type FinishParts, type Successors } from "./finish.ts";
-import { HintTransport } from "./hint-transport.ts";
-import { type Executor, Lanes } from "./lanes.ts";
-import { Lease } from "./lease.ts";
-import { createSlots, type Slots } from "./slots.ts";
-import { UnconfirmedCommits } from "./unconfirmed-commits.ts";
-import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
+import { Dispatch } from "./cluster/dispatch.ts";
+import { HintTransport } from "./cluster/hint-transport.ts";
+import { Lease } from "./cluster/lease.ts";
+import { type Executor, Lanes } from "./lanes/lanes.ts";
+import { createSlots, type Slots } from "./lanes/slots.ts";
 import {
   answeredBefore,
   createEndWatch,
@@ -38,7 +33,24 @@ import {
   settleWait,
   type WaitEnd,
   type WaitRequest,
-} from "./waits.ts";
+} from "./lanes/waits.ts";
+import {
+  type Accepted,
+  type AcceptLimits,
+  type AcceptRequest,
+  acceptIn,
+  withinBudget,
+} from "./run/accept.ts";
+import { type DeadlineHandler, Deadlines } from "./run/deadlines.ts";
+import {
+  type AbortReason,
+  type EndFacts,
+  endInUnit,
+  type FinishParts,
+  type Successors,
+} from "./run/finish.ts";
+import { UnconfirmedCommits } from "./run/unconfirmed-commits.ts";
+import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 
 /** Interval at which a run that waits for a slot of the deployment tries again. */
 const SLOT_POLL_MS = 250;

@@ -7,9 +7,9 @@
 // U4: events and wake-ups leave after the commit, in the order in which they were noted. One that fails stops
 //     no other, and the transaction has still succeeded.
 
-import type { Failure } from "../core/errors.ts";
-import type { LiveEvent } from "../core/event.ts";
-import type { Redactor } from "../core/redact.ts";
+import type { Failure } from "../core/shapes/errors.ts";
+import type { LiveEvent } from "../core/shapes/event.ts";
+import type { Redactor } from "../core/text/redact/redact.ts";
 import { isInDoubt, StoreConflict, StoreProblem } from "../store/problems.ts";
 import type { Store, Tx } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";

@@ -2,19 +2,19 @@
 // session that must be contained is refused: the program is never run without its sandbox. During the turn,
 // calls that the program makes with its session's pass belong to this run.
 
-import { AcpAgents } from "../agent/acp.ts";
-import type { AskPermission } from "../agent/acp-connection.ts";
-import { AcpMemories } from "../agent/acp-memory.ts";
-import { PermissionDesk } from "../agent/acp-permission.ts";
-import { plainEnvironment } from "../agent/acp-process.ts";
-import { introduce } from "../agent/acp-prompt.ts";
-import type { TurnEnd } from "../agent/loop.ts";
-import type { Entry } from "../core/message.ts";
-import type { Session } from "../core/session.ts";
-import { displayKey } from "../core/session-key.ts";
-import type { AcpRuntime, AgentSettings, Settings } from "../core/settings.ts";
-import type { LaneHandle } from "../engine/execution.ts";
-import { keyRulesOf } from "../flows/access.ts";
+import { keyRulesOf } from "../access/access.ts";
+import { AcpAgents } from "../agent/acp/acp.ts";
+import type { AskPermission } from "../agent/acp/connection.ts";
+import { AcpMemories } from "../agent/acp/memory.ts";
+import { PermissionDesk } from "../agent/acp/permission.ts";
+import { plainEnvironment } from "../agent/acp/process.ts";
+import { introduce } from "../agent/acp/prompt.ts";
+import type { TurnEnd } from "../agent/loop/loop.ts";
+import type { Entry } from "../core/shapes/message.ts";
+import type { Session } from "../core/shapes/session.ts";
+import { displayKey } from "../core/shapes/session-key.ts";
+import type { AcpRuntime, AgentSettings, Settings } from "../core/shapes/settings/settings.ts";
+import type { LaneHandle } from "../engine/run/execution.ts";
 import type { RunTrace } from "../telemetry/traces.ts";
 import type { Passes } from "../tools/passes.ts";
 import type { World } from "../world.ts";

@@ -4,23 +4,23 @@
 // deleted session or transcript is not quoted from other rows. Credentials are redacted before text is cut
 // (I14).
 
+import { optional } from "../core/optional.ts";
+import { isSilent } from "../core/rules/turn-rules.ts";
+import { NOT_VISIBLE } from "../core/rules/visibility.ts";
 import {
   type ChainParty,
   type ChainStep,
   type StepState,
   visibleErrorText,
   visibleRoute,
-} from "../core/chain-step.ts";
-import { optional } from "../core/optional.ts";
-import type { Redactor } from "../core/redact.ts";
-import { isEnded, type Run } from "../core/run.ts";
-import { isSilent } from "../core/turn-rules.ts";
-import { NOT_VISIBLE } from "../core/visibility.ts";
-import type { RunMessages, WholeChain } from "../store/chain-details.ts";
-import type { Delivery } from "../store/deliveries.ts";
-import type { FlowOutline } from "../store/flows.ts";
-import type { Refusal } from "../store/refusals.ts";
-import type { Wait } from "../store/waits.ts";
+} from "../core/shapes/chain-step.ts";
+import { isEnded, type Run } from "../core/shapes/run.ts";
+import type { Redactor } from "../core/text/redact/redact.ts";
+import type { RunMessages, WholeChain } from "../store/queries/chains/chain-details.ts";
+import type { FlowOutline } from "../store/queries/chains/flows.ts";
+import type { Refusal } from "../store/queries/chains/refusals.ts";
+import type { Delivery } from "../store/queries/channels/deliveries.ts";
+import type { Wait } from "../store/queries/runs/waits.ts";
 
 const TEXT_CHARS_MAX = 400;
 const OPENING_CHARS_MAX = 160;

@@ -2,22 +2,22 @@
 // evaluated by the function that the access itself uses, in the same order; the first refusal decides. The
 // answer holds at this time; a temporary reason is marked.
 
-import type { Check, Explained, Explanation } from "../core/explanation.ts";
-import type { Redactor } from "../core/redact.ts";
-import type { SpawnChain } from "../core/sandbox-policy.ts";
-import type { Session } from "../core/session.ts";
-import { agentIdInKey } from "../core/session-key.ts";
-import { agentOf } from "../core/settings.ts";
-import { decideSpawn, spawnRule } from "../core/spawn-policy.ts";
-import { decideTool, filtersFor } from "../core/tool-policy.ts";
-import type { Verdict } from "../core/visibility.ts";
-import { refuseCycle } from "../engine/waits.ts";
-import { openSpawnsOf } from "../store/flows.ts";
-import { activeRuns } from "../store/runs.ts";
-import { type AccessContext, openGate, sessionViewer, verdictOfKey } from "./access.ts";
-import { sendVerdict } from "./party.ts";
-import { refuseInsideFlow } from "./send.ts";
-import { spawnChainOf } from "./spawn-chain.ts";
+import { type AccessContext, openGate, sessionViewer, verdictOfKey } from "../access/access.ts";
+import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
+import { decideSpawn, spawnRule } from "../core/rules/spawn-policy.ts";
+import { decideTool, filtersFor } from "../core/rules/tool-policy.ts";
+import type { Verdict } from "../core/rules/visibility.ts";
+import type { Check, Explained, Explanation } from "../core/shapes/explanation.ts";
+import type { Session } from "../core/shapes/session.ts";
+import { agentIdInKey } from "../core/shapes/session-key.ts";
+import { agentOf } from "../core/shapes/settings/settings.ts";
+import type { Redactor } from "../core/text/redact/redact.ts";
+import { refuseCycle } from "../engine/lanes/waits.ts";
+import { openSpawnsOf } from "../store/queries/chains/flows.ts";
+import { activeRuns } from "../store/queries/runs/runs.ts";
+import { sendVerdict } from "./conversation/party.ts";
+import { refuseInsideFlow } from "./conversation/send.ts";
+import { spawnChainOf } from "./job/spawn-chain.ts";
 
 const TOOL_OF: Readonly<Record<Explained, string>> = {
   list: "sessions_list",

@@ -1,12 +1,12 @@
 // The input of each step after a run's end: the flow, its parties, and the transaction that ends the run.
 
-import type { Run } from "../core/run.ts";
-import type { Session } from "../core/session.ts";
-import type { Settings } from "../core/settings.ts";
-import type { Acceptor } from "../engine/finish.ts";
+import type { Run } from "../core/shapes/run.ts";
+import type { Session } from "../core/shapes/session.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { Acceptor } from "../engine/run/finish.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { Flow } from "../store/flows.ts";
-import type { Outbound } from "./outbox.ts";
+import type { Flow } from "../store/queries/chains/flows.ts";
+import type { Outbound } from "./delivery/outbox.ts";
 
 /** A flow at the end of one of its runs. */
 export interface FlowContext {

@@ -1,9 +1,9 @@
 // Publishes the live event of a flow's step for both parties, each under its own key, so that the gate
 // decides for each.
 
-import type { LiveEvent } from "../core/event.ts";
+import type { LiveEvent } from "../core/shapes/event.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { Flow } from "../store/flows.ts";
+import type { Flow } from "../store/queries/chains/flows.ts";
 
 type FlowEvent = Extract<LiveEvent, { kind: "flow" }>;
 

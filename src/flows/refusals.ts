@@ -2,20 +2,20 @@
 // passes here. If a refusal can't be recorded, it is logged and the caller does not notice.
 // RU2: a run that has lost its lane records nothing (I1); the same call is recorded once.
 
-import type { Code } from "../core/errors.ts";
-import type { Run } from "../core/run.ts";
-import type { Session } from "../core/session.ts";
-import { canonicalKey } from "../core/session-key.ts";
-import type { Settings } from "../core/settings.ts";
-import type { ToolCallRequest } from "../core/tool.ts";
-import type { Viewer } from "../core/visibility.ts";
+import { keyRulesOf, resolveSession } from "../access/access.ts";
+import type { Viewer } from "../core/rules/visibility.ts";
+import type { Code } from "../core/shapes/errors.ts";
+import type { Run } from "../core/shapes/run.ts";
+import type { Session } from "../core/shapes/session.ts";
+import { canonicalKey } from "../core/shapes/session-key.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { ToolCallRequest } from "../core/shapes/tool.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { RunWait } from "../engine/lanes/waits.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { RunWait } from "../engine/waits.ts";
-import { noteChainRefused } from "../store/chains.ts";
-import { addRefusal, forgetRefusals, type Refusal } from "../store/refusals.ts";
+import { noteChainRefused } from "../store/queries/chains/chains.ts";
+import { addRefusal, forgetRefusals, type Refusal } from "../store/queries/chains/refusals.ts";
 import type { Db } from "../store/sql.ts";
-import { keyRulesOf, resolveSession } from "./access.ts";
 
 interface RefusedParts {
   readonly engine: Engine;

@@ -1,17 +1,17 @@
 // Implements the engine's port to the flows: finds the flow of an ended run and creates its successors.
 
-import type { Provenance } from "../core/message.ts";
-import type { Run } from "../core/run.ts";
-import { isSubagentKey } from "../core/session-key.ts";
-import type { Acceptor, Successors } from "../engine/finish.ts";
+import type { Provenance } from "../core/shapes/message.ts";
+import type { Run } from "../core/shapes/run.ts";
+import { isSubagentKey } from "../core/shapes/session-key.ts";
+import type { Acceptor, Successors } from "../engine/run/finish.ts";
 import type { Unit } from "../engine/unit.ts";
-import { getChain } from "../store/chains.ts";
-import { getFlow, holdFlow, openFlowsOfRun } from "../store/flows.ts";
-import { getSession } from "../store/sessions.ts";
-import { cancelConversation, cancelJobs } from "./cancel.ts";
-import { planArchiving } from "./client-session.ts";
-import { directRunEnded } from "./direct-reply.ts";
-import { endUnanswered } from "./inbox-answer.ts";
+import { getChain } from "../store/queries/chains/chains.ts";
+import { getFlow, holdFlow, openFlowsOfRun } from "../store/queries/chains/flows.ts";
+import { getSession } from "../store/queries/sessions/sessions.ts";
+import { directRunEnded } from "./conversation/direct-reply.ts";
+import { endUnanswered } from "./conversation/inbox-answer.ts";
+import { conversationAnswerLost, conversationRunEnded } from "./conversation/reply-back.ts";
+import { cancelConversation, cancelJobs } from "./job/cancel.ts";
 import {
   type JobParts,
   jobMayHaveEnded,
@@ -20,8 +20,8 @@ import {
   lookAbove,
   planChildCleanup,
   wakeRunEnded,
-} from "./job.ts";
-import { conversationAnswerLost, conversationRunEnded } from "./reply-back.ts";
+} from "./job/end.ts";
+import { planArchiving } from "./session/client-session.ts";
 
 /** Creates the successors of ended runs. */
 export function createSuccessors(parts: JobParts): Successors {

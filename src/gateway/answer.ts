@@ -2,11 +2,11 @@
 // An unexpected error is logged in full; the caller gets a reference only: no stack, no internals.
 // A problem of the store keeps its own message, since that says how to fix it.
 
-import { CODES, type Failure, fail } from "../core/errors.ts";
-import type { Redactor } from "../core/redact.ts";
+import type { ResponseFrame, WireError } from "../contract/protocol.ts";
+import { CODES, type Failure, fail } from "../core/shapes/errors.ts";
+import type { Redactor } from "../core/text/redact/redact.ts";
 import { StoreProblem } from "../store/problems.ts";
 import type { World } from "../world.ts";
-import type { ResponseFrame, WireError } from "./protocol.ts";
 
 /** Codes after which the same request may succeed later. */
 const RETRYABLE: ReadonlySet<string> = new Set([

@@ -11,15 +11,15 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fail, ok, type Result } from "../core/errors.ts";
+import { TOKEN_FILE } from "../contract/protocol.ts";
 import { isObject } from "../core/json.ts";
-import type { TokenScope, TokenSettings } from "../core/settings.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { TokenScope, TokenSettings } from "../core/shapes/settings/settings.ts";
 import { asStoreProblem, StoreProblem } from "../store/problems.ts";
 import { tokenId } from "../triggers/creator.ts";
 import { ensureFolder } from "../world/folders.ts";
 import type { Clock, World } from "../world.ts";
 import { createAllowance } from "./allowance.ts";
-import { TOKEN_FILE } from "./protocol.ts";
 
 /** The authenticated party behind a connection or an HTTP request. */
 export interface Caller {

@@ -1,28 +1,28 @@
 // Owns the context of a method call, a method's definition, and the dependencies of the gateway.
 
+import type { AccessContext } from "../access/access.ts";
 import type { AccountStatus } from "../channels/accounts.ts";
 import type { Channel } from "../channels/channel.ts";
-import { fail, type Result } from "../core/errors.ts";
-import type { PermissionQuestion } from "../core/permission.ts";
-import type { SpawnChain } from "../core/sandbox-policy.ts";
-import type { Settings } from "../core/settings.ts";
-import type { Viewer } from "../core/visibility.ts";
-import type { Accepted } from "../engine/accept.ts";
+import type { MethodName, ParamsOf } from "../contract/params.ts";
+import type { ConfigCheck } from "../contract/payloads/operations.ts";
+import type { ModelRow, PayloadOf } from "../contract/payloads.ts";
+import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
+import type { Viewer } from "../core/rules/visibility.ts";
+import { fail, type Result } from "../core/shapes/errors.ts";
+import type { PermissionQuestion } from "../core/shapes/permission.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { Accepted } from "../engine/run/accept.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { AccessContext } from "../flows/access.ts";
-import type { Outbound } from "../flows/outbox.ts";
+import type { Outbound } from "../flows/delivery/outbox.ts";
 import type { Passes } from "../tools/passes.ts";
 import type { OutsideTools, ToolContext } from "../tools/tool.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
 import type { Demo, OpenDemo } from "./demo.ts";
-import type { History } from "./history.ts";
-import type { Metrics } from "./metrics.ts";
-import type { NodeHub } from "./nodes.ts";
-import type { MethodName, ParamsOf } from "./params.ts";
-import type { ConfigCheck } from "./payloads/operations.ts";
-import type { ModelRow, PayloadOf } from "./payloads.ts";
+import type { History } from "./metrics/history.ts";
+import type { Metrics } from "./metrics/metrics.ts";
+import type { NodeHub } from "./nodes/nodes.ts";
 
 /** One TCP connection, seen from the gateway. */
 export interface PeerOf {

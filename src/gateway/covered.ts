@@ -1,8 +1,8 @@
 // Decides which facts about the gateway a token may read: its agents, and the store's folder.
 
-import { mayMatchBeginning } from "../core/pattern.ts";
-import type { AgentSettings, Settings } from "../core/settings.ts";
-import { hasScope } from "../core/visibility.ts";
+import { hasScope } from "../core/rules/visibility.ts";
+import type { AgentSettings, Settings } from "../core/shapes/settings/settings.ts";
+import { mayMatchBeginning } from "../core/text/pattern.ts";
 import type { Caller } from "./auth.ts";
 
 /** Whether the caller may read totals over sessions of every key. */

@@ -8,9 +8,9 @@
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { fail, ok, type Result } from "../core/errors.ts";
+import type { DemoAddress } from "../contract/payloads.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Timer, World } from "../world.ts";
-import type { DemoAddress } from "./payloads.ts";
 
 /** The path of its WebSocket on the gateway's port. */
 export const DEMO_PATH = "/demo";

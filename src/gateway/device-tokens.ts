@@ -1,12 +1,12 @@
 // Owns which device tokens are valid: creates their rows, and deletes the revoked ones.
 // A token whose row was deleted is refused at connect, at every gateway of the store.
 
-import { fail, ok, type Result } from "../core/errors.ts";
-import { nodeText } from "../core/node.ts";
+import type { ConnectParams } from "../contract/protocol.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { nodeText } from "../core/shapes/node.ts";
 import type { Engine } from "../engine/engine.ts";
-import { dropDeviceTokens, holdSeries, putDeviceToken } from "../store/device-tokens.ts";
+import { dropDeviceTokens, holdSeries, putDeviceToken } from "../store/queries/device-tokens.ts";
 import { type Authority, type Caller, CONNECT_ANEW, DEVICE_TOKEN_MS } from "./auth.ts";
-import type { ConnectParams } from "./protocol.ts";
 
 const WORD_MAX_CHARS = 64;
 

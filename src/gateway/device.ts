@@ -3,8 +3,8 @@
 // A signature without the challenge's nonce is valid for a few minutes only, and never replaces the token.
 
 import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
-import { fail, ok, type Result } from "../core/errors.ts";
-import type { ConnectParams, DeviceProof } from "./protocol.ts";
+import type { ConnectParams, DeviceProof } from "../contract/protocol.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 
 /** DER prefix of a raw Ed25519 public key. */
 const SPKI_PREFIX = Buffer.from("302a300506032b6570032100", "hex");

@@ -8,12 +8,16 @@
 // A request with a key outlives its connection: the caller may reconnect and retry it.
 
 import { createHash } from "node:crypto";
-import { fail, ok, type Result } from "../core/errors.ts";
-import type { TokenScope } from "../core/settings.ts";
-import { hasScope } from "../core/visibility.ts";
+import { operatorViewer } from "../access/access.ts";
+import { idempotencyOf } from "../contract/idempotency.ts";
+import { NODE } from "../contract/params/shapes.ts";
+import { isMethod, METHODS, type MethodName } from "../contract/params.ts";
+import { hasScope } from "../core/rules/visibility.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { TokenScope } from "../core/shapes/settings/settings.ts";
+import { untilStored } from "../engine/run/until-stored.ts";
 import type { Unit } from "../engine/unit.ts";
-import { untilStored } from "../engine/until-stored.ts";
-import { operatorViewer } from "../flows/access.ts";
+import { isInDoubt, StoreProblem } from "../store/problems.ts";
 import {
   type KeyedCall,
   ownedKey,
@@ -21,17 +25,14 @@ import {
   rememberAnswer,
   reserveKey,
   settleKey,
-} from "../store/idempotency.ts";
-import { isInDoubt, StoreProblem } from "../store/problems.ts";
-import { isAlive } from "../store/processes.ts";
+} from "../store/queries/idempotency.ts";
+import { isAlive } from "../store/queries/processes.ts";
 import { nearestName } from "../tools/arguments.ts";
 import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
 import { type Caller, keyOwnerOf } from "./auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
-import type { Answer } from "./connection.ts";
 import { coversAgent } from "./covered.ts";
-import { idempotencyOf } from "./idempotency.ts";
 import { accessMethods } from "./methods/access.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { chainMethods } from "./methods/chains.ts";
@@ -48,8 +49,7 @@ import { permissionMethods } from "./methods/permissions.ts";
 import { sessionMethods } from "./methods/sessions.ts";
 import { systemMethods } from "./methods/system.ts";
 import { toolMethods } from "./methods/tools.ts";
-import { NODE } from "./params/shapes.ts";
-import { isMethod, METHODS, type MethodName } from "./params.ts";
+import type { Answer } from "./socket/connection.ts";
 import { checkParams } from "./validate.ts";
 
 const HANDLERS: { readonly [M in MethodName]: Method<M> } = {

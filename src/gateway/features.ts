@@ -1,15 +1,15 @@
 // Lists the features of a connection: by its role, not by its scopes, which a method's refusal names.
 
-import type { Caller } from "./auth.ts";
-import { NODE } from "./params/shapes.ts";
-import { METHODS } from "./params.ts";
+import { NODE } from "../contract/params/shapes.ts";
+import { METHODS } from "../contract/params.ts";
 import {
   EVENTS,
   type HelloOk,
   MAX_PAYLOAD_BYTES,
   MAX_PAYLOAD_OF_NODE_BYTES,
   NODE_EVENTS,
-} from "./protocol.ts";
+} from "../contract/protocol.ts";
+import type { Caller } from "./auth.ts";
 
 /** Returns the methods that a connection may call, and the events that it may get. */
 export function featuresFor({ role }: Caller): HelloOk["features"] {

@@ -1,10 +1,10 @@
 // Checks access to sessions that may have no row any more: for events, runs and deliveries.
 // `core/visibility` decides from caller and key alone; a node has access to no session.
 
-import { agentIdInKey } from "../core/session-key.ts";
-import type { Settings } from "../core/settings.ts";
-import { type Access, decideAccess } from "../core/visibility.ts";
-import { accessRulesOf, operatorViewer } from "../flows/access.ts";
+import { accessRulesOf, operatorViewer } from "../access/access.ts";
+import { type Access, decideAccess } from "../core/rules/visibility.ts";
+import { agentIdInKey } from "../core/shapes/session-key.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Caller } from "./auth.ts";
 
 /** Cached decisions; the cache is cleared when it is full. */

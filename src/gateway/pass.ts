@@ -2,14 +2,14 @@
 // The caller is the session: it sees exactly the sessions that the session sees.
 // A call counts as part of the session's running run; without one it is refused.
 
-import { fail, ok, type Result } from "../core/errors.ts";
-import type { SpawnChain } from "../core/sandbox-policy.ts";
-import type { Session } from "../core/session.ts";
-import type { Settings } from "../core/settings.ts";
-import type { ToolCallRequest } from "../core/tool.ts";
-import { identityOf, type Viewer } from "../core/visibility.ts";
-import { sessionViewer } from "../flows/access.ts";
-import { getSession } from "../store/sessions.ts";
+import { sessionViewer } from "../access/access.ts";
+import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
+import { identityOf, type Viewer } from "../core/rules/visibility.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { Session } from "../core/shapes/session.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { ToolCallRequest } from "../core/shapes/tool.ts";
+import { getSession } from "../store/queries/sessions/sessions.ts";
 import type { Db } from "../store/sql.ts";
 import { callTool } from "../tools/catalog.ts";
 import type { ActiveRun, Passes } from "../tools/passes.ts";

@@ -6,11 +6,11 @@
 // V4: a limit on characters counts stored characters: one visible character can consist of a million.
 
 import type { Validator } from "typebox/schema";
-import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { CONNECT, METHODS, type MethodName, type ParamsOf } from "../contract/params.ts";
+import type { ConnectParams } from "../contract/protocol.ts";
 import { isObject } from "../core/json.ts";
+import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import { nearestName } from "../tools/arguments.ts";
-import { CONNECT, METHODS, type MethodName, type ParamsOf } from "./params.ts";
-import type { ConnectParams } from "./protocol.ts";
 
 /** Levels of arrays and objects in the params of a request. */
 const DEPTH_MAX = 64;

@@ -1,8 +1,7 @@
 // Owns the conversion of a source transcript's entries to messages and compactions. The result always has the
-// shape of core/message.ts. Only text that a person wrote may look like it (I11): a message that the program
-// inserted for the model is a notice.
+// shape of core/shapes/message.ts. Only text that a person wrote may look like it (I11): a message that the
+// program inserted for the model is a notice.
 
-import { withoutHidden } from "../core/hidden-text.ts";
 import { isObject } from "../core/json.ts";
 import type {
   AssistantMessage,
@@ -11,7 +10,8 @@ import type {
   TextBlock,
   ToolResultMessage,
   Usage,
-} from "../core/message.ts";
+} from "../core/shapes/message.ts";
+import { withoutHidden } from "../core/text/hidden-text.ts";
 import { countIn, type Fields, fieldsOf, lineIn, priceIn, textIn, timeIn } from "./fields.ts";
 
 type Undated<T> = Omit<T, "id" | "timestamp">;

@@ -11,7 +11,7 @@ import {
   type KeyRules,
   mainKeyOf,
   parseKey,
-} from "../core/session-key.ts";
+} from "../core/shapes/session-key.ts";
 import { derivedUuid } from "./ids.ts";
 
 /** Facts about a session besides its key. */

@@ -2,7 +2,7 @@
 // A result without a call is dropped; a call without a result gets a placeholder. The result's id comes from
 // its call, so a later import never adds a second result.
 
-import type { Entry, ToolCallBlock } from "../core/message.ts";
+import type { Entry, ToolCallBlock } from "../core/shapes/message.ts";
 import type { SourceEntry } from "./entries.ts";
 import { entryId } from "./ids.ts";
 

@@ -1,7 +1,7 @@
 // Owns an import's remarks: skipped or changed things, counted by kind. The list is bounded, and holds
 // neither secrets nor terminal control characters (I14): values are never noted, names are redacted.
 
-import { Redactor } from "../core/redact.ts";
+import { Redactor } from "../core/text/redact/redact.ts";
 
 const KINDS_MAX = 120;
 const EXAMPLES_MAX = 5;

@@ -2,11 +2,11 @@
 // entries map to the same session, the newer one is imported and the other is reported.
 
 import type { FileHandle } from "node:fs/promises";
-import type { Entry, Provenance } from "../core/message.ts";
-import type { Session } from "../core/session.ts";
-import { isSubagentKey, type KeyRules, kindOf, parseKey, routeOfKey } from "../core/session-key.ts";
-import { modelNames, type Settings } from "../core/settings.ts";
-import { getSession } from "../store/sessions.ts";
+import type { Entry, Provenance } from "../core/shapes/message.ts";
+import type { Session } from "../core/shapes/session.ts";
+import { isSubagentKey, type KeyRules, kindOf, parseKey, routeOfKey } from "../core/shapes/session-key.ts";
+import { modelNames, type Settings } from "../core/shapes/settings/settings.ts";
+import { getSession } from "../store/queries/sessions/sessions.ts";
 import { entryPositionOf, readSourceEntry, timestampOf } from "./entries.ts";
 import { derivedUuid, sessionIdOf } from "./ids.ts";
 import { linesOf } from "./json-lines.ts";

@@ -5,7 +5,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open, opendir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { fail, ok, type Result } from "../core/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 
 /** Hint for a wrong directory. */
 export const NAME_THE_DIRECTORY = "Name the state directory, like ~/.openclaw or ~/.clawdbot.";

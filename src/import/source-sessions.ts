@@ -4,9 +4,9 @@
 import { parseText } from "../config/source.ts";
 import { isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
-import type { Route } from "../core/route.ts";
-import { isChannelId } from "../core/session-key.ts";
-import { THINKING_LEVELS, thinkingNamed } from "../core/settings.ts";
+import type { Route } from "../core/shapes/route.ts";
+import { isChannelId } from "../core/shapes/session-key.ts";
+import { THINKING_LEVELS, thinkingNamed } from "../core/shapes/settings/settings.ts";
 import { countIn, type Fields, fieldsOf, lineIn, textIn, timeIn } from "./fields.ts";
 import { parseForeign } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";

@@ -2,13 +2,13 @@
 // dry run.
 
 import { join } from "node:path";
-import { fail, type Result } from "../core/errors.ts";
-import type { StoreSettings } from "../core/settings.ts";
-import { SCHEMA_VERSION } from "../store/migrations.ts";
+import { fail, type Result } from "../core/shapes/errors.ts";
+import type { StoreSettings } from "../core/shapes/settings/settings.ts";
 import { StoreProblem } from "../store/problems.ts";
+import { SCHEMA_VERSION } from "../store/schema/sqlite-schema.ts";
 import type { Store } from "../store/sql.ts";
-import { openSqlite, STORE_FILE } from "../store/sqlite.ts";
-import { checkFile, fileFailure, sizeOf, withFile } from "../store/sqlite-file.ts";
+import { checkFile, fileFailure, sizeOf, withFile } from "../store/sqlite/file.ts";
+import { openSqlite, STORE_FILE } from "../store/sqlite/sqlite.ts";
 import type { World } from "../world.ts";
 import type { ImportStore } from "./write-session.ts";
 
@@ -33,8 +33,8 @@ async function lookOnly({ settings, world }: StoreLocation, work: Work): Promise
   const { dir, postgresUrl: url } = settings;
   const { redactor } = world;
   if (url !== undefined) {
-    const { inspectPostgres } = await import("../store/postgres-inspect.ts");
-    const { openPostgres } = await import("../store/postgres.ts");
+    const { inspectPostgres } = await import("../store/postgres/inspect.ts");
+    const { openPostgres } = await import("../store/postgres/postgres.ts");
     const { schema } = await inspectPostgres(url, world, { counted: false });
     if (schema.version !== schema.known) return work({ redactor });
     const store = await openPostgres({ url, world, asItIs: true, writersMax: 1, readersMax: 1 });
@@ -51,7 +51,7 @@ async function lookOnly({ settings, world }: StoreLocation, work: Work): Promise
 async function write({ settings, world }: StoreLocation, work: Work): Promise<Result<void>> {
   const { postgresUrl: url } = settings;
   if (url === undefined) return withStore(await openSqlite({ ...settings, log: world.log }), world, work);
-  const { openPostgres } = await import("../store/postgres.ts");
+  const { openPostgres } = await import("../store/postgres/postgres.ts");
   return withStore(await openPostgres({ url, world, writersMax: 2, readersMax: 2 }), world, work);
 }
 

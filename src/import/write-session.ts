@@ -3,13 +3,18 @@
 // source's, the rest is appended. An entry is written once, even if the import is repeated or interrupted:
 // its id comes from the source. Entries and bytes per transaction and in memory are bounded.
 
-import type { Entry } from "../core/message.ts";
-import type { Redactor } from "../core/redact.ts";
-import type { Session } from "../core/session.ts";
+import type { Entry } from "../core/shapes/message.ts";
+import type { Session } from "../core/shapes/session.ts";
+import type { Redactor } from "../core/text/redact/redact.ts";
 import { StoreConflict } from "../store/problems.ts";
-import { holdLane, insertSession, replaceSessionId, updateSession } from "../store/sessions.ts";
+import {
+  holdLane,
+  insertSession,
+  replaceSessionId,
+  updateSession,
+} from "../store/queries/sessions/sessions.ts";
+import { appendEntry } from "../store/queries/transcripts/transcripts.ts";
 import type { Db, Store, Tx } from "../store/sql.ts";
-import { appendEntry } from "../store/transcripts.ts";
 
 const BATCH_ENTRIES = 200;
 const BATCH_BYTES = 4 * 1024 * 1024;

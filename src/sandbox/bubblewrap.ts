@@ -10,7 +10,7 @@
 // reserved memory. Memory that is neither resident nor private (a shared mapping given back page by page) and
 // kernel buffers are not counted: unread data in pipes and sockets is limited only by the number of open
 // files. Sandboxed processes are the kernel's first choice when memory runs out, but they can revoke that.
-// - Processes: the kernel's limit on a user's processes does not apply to root (process-wall.ts replaces it),
+// - Processes: the kernel's limit on a user's processes does not apply to root (process/wall.ts replaces it),
 // nor to a single sandbox on kernels before 5.14. If neither applies, only the watch remains, and a fork bomb
 // may create thousands of processes before it is killed.
 // - Files: the only user inside is the gateway's user outside, without its privileges. For a gateway that
@@ -20,12 +20,12 @@
 import type { ChildProcess } from "node:child_process";
 import { release } from "node:os";
 import { join, relative } from "node:path";
-import { fail, ok, type Result } from "../core/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { killGroup } from "../world/programs.ts";
 import type { World } from "../world.ts";
-import { type ProcessPlan, runProcess } from "./process.ts";
-import { childrenOf, exactMemory, roughMemory, type Tree, treeBelow } from "./process-tree.ts";
-import { buildProcessWall, type ProcessWall } from "./process-wall.ts";
+import { type ProcessPlan, runProcess } from "./process/process.ts";
+import { childrenOf, exactMemory, roughMemory, type Tree, treeBelow } from "./process/tree.ts";
+import { buildProcessWall, type ProcessWall } from "./process/wall.ts";
 import { guardArguments, guardedRepository, type ProtectedPath, REPOSITORY_GUARD } from "./repository.ts";
 import {
   type ContainedEnd,

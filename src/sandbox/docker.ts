@@ -10,9 +10,9 @@
 
 import { type ChildProcess, execFile } from "node:child_process";
 import { join, relative } from "node:path";
-import { fail, ok, type Result } from "../core/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { killGroup } from "../world/programs.ts";
-import { type ProcessPlan, runProcess } from "./process.ts";
+import { type ProcessPlan, runProcess } from "./process/process.ts";
 import { guardArguments, guardedRepository, type ProtectedPath, REPOSITORY_GUARD } from "./repository.ts";
 import { type ContainedEnd, type Program, type RunLimits, type Sandbox, temporaryMbOf } from "./sandbox.ts";
 import { CONTAINED_CACHE, CONTAINED_CODE, containedEnvironment } from "./system-view.ts";

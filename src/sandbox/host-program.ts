@@ -4,11 +4,11 @@
 // shows it; children that left the process group are found through /proc, if there is one.
 
 import type { ChildProcess } from "node:child_process";
-import type { HostProgram, HostProgramEnd } from "../core/node-exec.ts";
+import type { HostProgram, HostProgramEnd } from "../core/rules/node-exec.ts";
 import { killGroup } from "../world/programs.ts";
 import type { World } from "../world.ts";
-import { runProcess } from "./process.ts";
-import { treeBelow } from "./process-tree.ts";
+import { runProcess } from "./process/process.ts";
+import { treeBelow } from "./process/tree.ts";
 
 const TREE_MAX = 4_096;
 

@@ -6,7 +6,7 @@
 // The check runs when the connection arrives; programs that start later do not matter.
 
 import { readdir, readFile, readlink } from "node:fs/promises";
-import { treeBelow } from "./process-tree.ts";
+import { treeBelow } from "./process/tree.ts";
 
 /** One TCP connection, as seen from the gateway's end. */
 export interface PeerOf {

@@ -11,7 +11,7 @@
 
 import { lstat, realpath } from "node:fs/promises";
 import { dirname } from "node:path";
-import { fail, ok, type Result } from "../core/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { isInside } from "../world/folders.ts";
 import { SEARCH_PATH } from "../world/programs.ts";
 import { gitLayout } from "./git-layout.ts";

@@ -18,9 +18,9 @@
 // without a sandbox.
 // The workspace has the same path inside and outside, so that paths mean the same everywhere.
 
-import type { Result } from "../core/errors.ts";
-import type { SandboxSettings } from "../core/settings.ts";
-import type { ProcessEnd } from "./process.ts";
+import type { Result } from "../core/shapes/errors.ts";
+import type { SandboxSettings } from "../core/shapes/settings/settings.ts";
+import type { ProcessEnd } from "./process/process.ts";
 
 /**
  * The sandbox settings of an agent.

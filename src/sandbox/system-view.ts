@@ -9,7 +9,7 @@
 
 import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
-import { fail, ok, type Result } from "../core/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { isInside } from "../world/folders.ts";
 import { SEARCH_PATH } from "../world/programs.ts";
 import type { ProtectedPath } from "./repository.ts";

@@ -9,7 +9,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { fail, ok, type Result } from "../core/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { killGroup, lastOutputRead } from "../world/programs.ts";
 import type { NetworkPeers } from "./peers.ts";
 

@@ -3,7 +3,7 @@
 import type { World } from "../world.ts";
 import { type DiskBook, diskLook } from "./disk.ts";
 import type { NetworkPeers } from "./peers.ts";
-import type { Ending, ProcessPlan } from "./process.ts";
+import type { Ending, ProcessPlan } from "./process/process.ts";
 import type { Program, SandboxNeeds } from "./sandbox.ts";
 import type { CacheView } from "./system-view.ts";
 import type { Carrier } from "./uplink.ts";

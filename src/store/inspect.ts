@@ -3,12 +3,12 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { StoreSettings } from "../core/settings.ts";
-import { lockStore } from "./lock.ts";
+import type { StoreSettings } from "../core/shapes/settings/settings.ts";
 import { StoreProblem } from "./problems.ts";
-import { compareAsStart, STORE_FILE } from "./sqlite.ts";
-import { checkFile } from "./sqlite-file.ts";
-import { shownObject } from "./sqlite-schema.ts";
+import { checkFile } from "./sqlite/file.ts";
+import { lockStore } from "./sqlite/lock.ts";
+import { shownObject } from "./sqlite/schema.ts";
+import { compareAsStart, STORE_FILE } from "./sqlite/sqlite.ts";
 
 export interface StoreInspection {
   readonly state: "absent" | "free" | "in_use" | "problem";

@@ -6,8 +6,8 @@
 // it, the database detects the deadlock and the transaction runs again (`StoreConflict`).
 
 import { type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
+import type { Tables } from "./schema/tables.ts";
 import { kindOf, type Tx } from "./sql.ts";
-import type { Tables } from "./tables.ts";
 
 /** Locks the rows of a query until the transaction ends. */
 export function held<T extends keyof Tables, O>(

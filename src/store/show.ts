@@ -1,17 +1,17 @@
 // Describes a store for people: location, content, users. Changes nothing, and disturbs no running gateway.
 
 import { join } from "node:path";
-import { fail, ok, type Result } from "../core/errors.ts";
-import type { StoreSettings } from "../core/settings.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { ProcessRow } from "../core/shapes/process.ts";
+import type { StoreSettings } from "../core/shapes/settings/settings.ts";
 import type { World } from "../world.ts";
 import { inspectStoreDir } from "./inspect.ts";
-import { SCHEMA_VERSION } from "./migrations.ts";
-import { inspectPostgres } from "./postgres-inspect.ts";
+import { inspectPostgres } from "./postgres/inspect.ts";
 import { StoreProblem } from "./problems.ts";
-import type { ProcessRow } from "./processes.ts";
-import { STORE_FILE } from "./sqlite.ts";
-import { checkFile, fileFailure, sizeOf, withFile } from "./sqlite-file.ts";
-import { type Tally, tallyOf } from "./tally.ts";
+import { SCHEMA_VERSION } from "./schema/sqlite-schema.ts";
+import { checkFile, fileFailure, sizeOf, withFile } from "./sqlite/file.ts";
+import { STORE_FILE } from "./sqlite/sqlite.ts";
+import { type Tally, tallyOf } from "./transfer/tally.ts";
 
 export interface StoreFacts {
   readonly kind: "embedded" | "postgres";

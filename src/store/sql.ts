@@ -3,7 +3,7 @@
 // row locks (cluster): a transaction locks the rows it decides by first (`locks.ts`).
 
 import type { Kysely, Transaction } from "kysely";
-import type { Tables } from "./tables.ts";
+import type { Tables } from "./schema/tables.ts";
 
 /** Allows reading. */
 export type Db = Kysely<Tables>;

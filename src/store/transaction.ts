@@ -14,8 +14,8 @@ import {
   Transaction,
 } from "kysely";
 import { asInDoubt } from "./problems.ts";
+import type { Tables } from "./schema/tables.ts";
 import type { Store, Tx } from "./sql.ts";
-import type { Tables } from "./tables.ts";
 
 /** A connection that runs one transaction at a time. */
 export interface TransactionConnection extends DatabaseConnection {

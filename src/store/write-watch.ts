@@ -5,8 +5,8 @@
 import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { sql } from "kysely";
-import { SCHEMA_VERSION } from "./migrations.ts";
 import { StoreProblem } from "./problems.ts";
+import { SCHEMA_VERSION } from "./schema/sqlite-schema.ts";
 import type { Store } from "./sql.ts";
 
 /** After a failed write a disk with less free space counts as full. */

@@ -2,8 +2,8 @@
 // TC1: credentials are redacted before anything is cut, so that no cut leaves half of one.
 // Text in a span is bounded; of many messages the newest are kept.
 
-import { type Entry, isCompaction, type Message } from "../core/message.ts";
-import type { Redactor } from "../core/redact.ts";
+import { type Entry, isCompaction, type Message } from "../core/shapes/message.ts";
+import type { Redactor } from "../core/text/redact/redact.ts";
 
 /** Characters of one text. */
 const TEXT_MAX = 4_000;

@@ -3,8 +3,8 @@
 // message that followed the end of another session's run, that run. Any other run begins its trace.
 // LN2: a parent never starts after its child, even if all have the same time.
 
-import type { Run } from "../core/run.ts";
-import { type PrecedingRun, precedingRuns } from "../store/preceding-runs.ts";
+import type { Run } from "../core/shapes/run.ts";
+import { type PrecedingRun, precedingRuns } from "../store/queries/runs/preceding-runs.ts";
 import type { Db } from "../store/sql.ts";
 import { callSpanId, runSpanId } from "./span.ts";
 

@@ -9,7 +9,7 @@ import { type HrTime, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace 
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { AlwaysOnSampler, type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
-import type { TraceSettings } from "../core/trace-settings.ts";
+import type { TraceSettings } from "../core/shapes/settings/traces.ts";
 import { agentFor } from "../world/outgoing.ts";
 import type { Exporter } from "./queue.ts";
 import type { Span } from "./span.ts";

@@ -6,17 +6,17 @@
 // TR3: all text is redacted here, and text of people, agents and tools is only sent with `content` (I14).
 // TR4: tracing never delays a run or makes it fail.
 
-import type { ModelOutcome, ModelPort, ModelRequest } from "../agent/model.ts";
-import type { ToolEvent } from "../agent/tool-calls.ts";
+import type { ToolEvent } from "../agent/loop/tool-calls.ts";
+import type { ModelOutcome, ModelPort, ModelRequest } from "../agent/model/model.ts";
 import { evictOldest } from "../core/bounded.ts";
-import { CODES } from "../core/errors.ts";
-import type { LiveEvent } from "../core/event.ts";
-import type { Usage } from "../core/message.ts";
-import type { Run } from "../core/run.ts";
-import type { Settings } from "../core/settings.ts";
-import type { TraceSettings } from "../core/trace-settings.ts";
+import { CODES } from "../core/shapes/errors.ts";
+import type { LiveEvent } from "../core/shapes/event.ts";
+import type { Usage } from "../core/shapes/message.ts";
+import type { Run } from "../core/shapes/run.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { TraceSettings } from "../core/shapes/settings/traces.ts";
 import type { Bus } from "../engine/bus.ts";
-import { getRun } from "../store/runs.ts";
+import { getRun } from "../store/queries/runs/runs.ts";
 import type { Db } from "../store/sql.ts";
 import type { World } from "../world.ts";
 import { shownArguments, shownMessages, shownText } from "./content.ts";

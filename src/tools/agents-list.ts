@@ -1,8 +1,8 @@
 // The tool `agents_list`: the agents whose sessions the calling session may start.
 
-import { containsSubagents } from "../core/sandbox-policy.ts";
-import { type AgentSettings, modelOf } from "../core/settings.ts";
-import { spawnableAgents } from "../core/spawn-policy.ts";
+import { containsSubagents } from "../core/rules/sandbox-policy.ts";
+import { spawnableAgents } from "../core/rules/spawn-policy.ts";
+import { type AgentSettings, modelOf } from "../core/shapes/settings/settings.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 export const agentsList: Tool = {

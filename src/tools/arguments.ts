@@ -4,10 +4,10 @@
 // A3: numbers and booleans may be given as strings; enums ignore case and white space.
 // A4: one answer names every wrong argument.
 
-import { type Failure, fail, ok, type Result } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
-import { isAgentId } from "../core/session-key.ts";
-import type { JsonSchema } from "../core/tool.ts";
+import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
+import { isAgentId } from "../core/shapes/session-key.ts";
+import type { JsonSchema } from "../core/shapes/tool.ts";
 
 /** The problems of one call; `hints` say how to fix them. */
 interface Problems {

@@ -6,7 +6,7 @@
 //      lists those that remain because the program reads its project by design.
 
 import { join } from "node:path";
-import { fail, ok, type Result } from "../core/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { ensureFolder } from "../world/folders.ts";
 import { SEARCH_PATH } from "../world/programs.ts";
 import type { ToolContext } from "./tool.ts";

@@ -4,11 +4,7 @@
 // - Bad input never throws: any call of a model or a client is answered with one JSON object.
 // - MCP tools come with the session that has them; nothing is started here.
 
-import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
-import type { ImageBlock } from "../core/message.ts";
-import type { SpawnChain } from "../core/sandbox-policy.ts";
-import type { Settings } from "../core/settings.ts";
-import type { JsonSchema, ToolCallRequest, ToolOutcome, ToolSpec } from "../core/tool.ts";
+import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
 import {
   decideTool,
   filtersFor,
@@ -16,21 +12,25 @@ import {
   NODES_TOOL,
   outsidePrefix,
   type ToolVerdict,
-} from "../core/tool-policy.ts";
+} from "../core/rules/tool-policy.ts";
+import { fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
+import type { ImageBlock } from "../core/shapes/message.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { JsonSchema, ToolCallRequest, ToolOutcome, ToolSpec } from "../core/shapes/tool.ts";
 import { noteRefusal } from "../flows/refusals.ts";
 import { agentsList } from "./agents-list.ts";
 import { nearestName, readArguments } from "./arguments.ts";
 import { execTool } from "./exec.ts";
-import { fileTools } from "./files.ts";
+import { fileTools } from "./files/files.ts";
 import { isOutsideName } from "./mcp/names.ts";
 import { messageTool } from "./message.ts";
 import { nodesTool } from "./nodes.ts";
-import { sessionStatus } from "./session-status.ts";
-import { sessionsHistory } from "./sessions-history.ts";
-import { sessionsList } from "./sessions-list.ts";
-import { sessionsSearch } from "./sessions-search.ts";
-import { sessionsSend } from "./sessions-send.ts";
-import { sessionsSpawn } from "./sessions-spawn.ts";
+import { sessionsHistory } from "./sessions/history.ts";
+import { sessionsList } from "./sessions/list.ts";
+import { sessionsSearch } from "./sessions/search.ts";
+import { sessionsSend } from "./sessions/send.ts";
+import { sessionsSpawn } from "./sessions/spawn.ts";
+import { sessionStatus } from "./sessions/status.ts";
 import { subagents } from "./subagents.ts";
 import type { NodeDoor, OutsideSet, OutsideTools, Tool, ToolContext, ToolResult } from "./tool.ts";
 

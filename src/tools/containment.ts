@@ -2,8 +2,8 @@
 // CO1: the tools of a sandboxed session work in its sandbox or fail, for every caller and even if the caller
 //      passed no sandbox.
 
-import { fail, ok, type Result } from "../core/errors.ts";
-import { isSandboxed } from "../core/sandbox-policy.ts";
+import { isSandboxed } from "../core/rules/sandbox-policy.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { ToolContext } from "./tool.ts";
 

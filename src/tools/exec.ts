@@ -6,14 +6,14 @@
 // The working folder is the workspace, but only a sandbox keeps a command inside it. Without one a command
 // reads and changes what the gateway's user can, and a process that leaves the group survives.
 
-import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
-import { OUTPUT_RUNAWAY_BYTES, type ProcessEnd, runProcess } from "../sandbox/process.ts";
+import { type Failure, fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
+import { OUTPUT_RUNAWAY_BYTES, type ProcessEnd, runProcess } from "../sandbox/process/process.ts";
 import type { ContainedEnd, Sandbox } from "../sandbox/sandbox.ts";
 import { killGroup } from "../world/programs.ts";
 import { bareEnvironment } from "./bare-environment.ts";
 import { type Containable, sandboxOf } from "./containment.ts";
+import { openWorkspace } from "./files/workspace.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
-import { openWorkspace } from "./workspace.ts";
 
 const TIMEOUT_DEFAULT_SECONDS = 120;
 const COMMAND_MAX_BYTES = 100_000;

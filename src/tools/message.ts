@@ -1,19 +1,20 @@
 // The tool `message`: sends a text to people on a channel, at a known destination.
 // ME1: an accepted call is an outbox row; the channel acknowledges it later (I5). The same call makes one
 //      row.
-// ME2: flows/known-place.ts decides which destinations are allowed, and the send policy whether to send.
+// ME2: flows/delivery/known-place.ts decides which destinations are allowed, and the send policy whether to
+//      send.
 // ME3: if the people there have a session, the text is also appended to its transcript, so that its agent
 //      knows what they refer to.
 
-import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
-import { WEBCHAT } from "../core/route.ts";
-import { isSandboxed } from "../core/sandbox-policy.ts";
-import type { ToolCallRequest } from "../core/tool.ts";
+import { isSandboxed } from "../core/rules/sandbox-policy.ts";
+import { fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
+import { WEBCHAT } from "../core/shapes/route.ts";
+import type { ToolCallRequest } from "../core/shapes/tool.ts";
 import type { Unit } from "../engine/unit.ts";
-import { leaveVerdict, type NamedPlace } from "../flows/destination.ts";
-import { type KnownPlace, knownPlace } from "../flows/known-place.ts";
-import { placeHasRoom, publishOutbox } from "../flows/outbox.ts";
-import { type Delivery, getDelivery, insertDelivery } from "../store/deliveries.ts";
+import { leaveVerdict, type NamedPlace } from "../flows/delivery/destination.ts";
+import { type KnownPlace, knownPlace } from "../flows/delivery/known-place.ts";
+import { placeHasRoom, publishOutbox } from "../flows/delivery/outbox.ts";
+import { type Delivery, getDelivery, insertDelivery } from "../store/queries/channels/deliveries.ts";
 import { bodyLimit, textLimit } from "./arguments.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 

@@ -3,7 +3,8 @@
 // TN1: a session has the tool only if a device is paired and nodes are on; a sandboxed session only with
 //      nodes.allowSandboxed, because a node is outside of every sandbox.
 
-import { fail, ok, type Result, toolFailure } from "../core/errors.ts";
+import { NODES_TOOL } from "../core/rules/tool-policy.ts";
+import { fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
 import {
   allowedCommands,
   NODE_TIMEOUT_DEFAULT_MS,
@@ -11,9 +12,8 @@ import {
   type NodeStatus,
   nodeKey,
   nodesNamed,
-} from "../core/node.ts";
-import type { ToolCallRequest } from "../core/tool.ts";
-import { NODES_TOOL } from "../core/tool-policy.ts";
+} from "../core/shapes/node.ts";
+import type { ToolCallRequest } from "../core/shapes/tool.ts";
 import { countLimit, textLimit } from "./arguments.ts";
 import type { NodeDoor, Tool, ToolContext, ToolResult } from "./tool.ts";
 

@@ -5,8 +5,8 @@
 //      its chain, hops, waits and end count (I6, I7, I8).
 
 import { createHash } from "node:crypto";
-import type { Run } from "../core/run.ts";
-import type { RunWait } from "../engine/waits.ts";
+import type { Run } from "../core/shapes/run.ts";
+import type { RunWait } from "../engine/lanes/waits.ts";
 
 /** The active run that a tool call belongs to. */
 export interface ActiveRun {

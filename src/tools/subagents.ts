@@ -1,18 +1,18 @@
 // The tool `subagents`: lists the sub-agents of the calling session, waits for them and cancels them. A
 // sub-agent of another session is answered like a missing one.
 
-import { type Failure, fail, ok, type Result, toolFailure } from "../core/errors.ts";
-import type { Session } from "../core/session.ts";
-import { KEY_CHARS_MAX } from "../core/session-key.ts";
-import { mayAccess } from "../flows/access.ts";
-import { cancelJob } from "../flows/cancel.ts";
-import { unreturnedJobs, waitedBefore, waitForJobs } from "../flows/job-wait.ts";
-import { listVisible } from "../flows/list.ts";
-import { type Flow, getFlow, jobOfChild, openSpawnsOf } from "../store/flows.ts";
-import { getRun } from "../store/runs.ts";
-import { getSession } from "../store/sessions.ts";
+import { mayAccess } from "../access/access.ts";
+import { type Failure, fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
+import type { Session } from "../core/shapes/session.ts";
+import { KEY_CHARS_MAX } from "../core/shapes/session-key.ts";
+import { cancelJob } from "../flows/job/cancel.ts";
+import { unreturnedJobs, waitedBefore, waitForJobs } from "../flows/job/wait.ts";
+import { listVisible } from "../flows/session/list.ts";
+import { type Flow, getFlow, jobOfChild, openSpawnsOf } from "../store/queries/chains/flows.ts";
+import { getRun } from "../store/queries/runs/runs.ts";
+import { getSession } from "../store/queries/sessions/sessions.ts";
 import { textLimit } from "./arguments.ts";
-import { readTimeout, TIMEOUT_MAX_SECONDS } from "./sessions-send.ts";
+import { readTimeout, TIMEOUT_MAX_SECONDS } from "./sessions/send.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
 const ACTIONS = ["list", "wait", "cancel"];

@@ -1,18 +1,18 @@
 // Defines a tool of the gateway: its spec for the model, and the context of a call. A tool returns one JSON
 // object; an expected failure is also a result (`status`, `code`, `error`).
 
-import type { Result } from "../core/errors.ts";
-import type { NodeCall, NodeStatus } from "../core/node.ts";
-import type { Run } from "../core/run.ts";
-import type { SpawnChain } from "../core/sandbox-policy.ts";
-import type { Session } from "../core/session.ts";
-import type { AgentSettings, Settings } from "../core/settings.ts";
-import type { JsonSchema, ToolCallRequest, ToolSpec } from "../core/tool.ts";
-import type { Viewer } from "../core/visibility.ts";
+import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
+import type { Viewer } from "../core/rules/visibility.ts";
+import type { Result } from "../core/shapes/errors.ts";
+import type { NodeCall, NodeStatus } from "../core/shapes/node.ts";
+import type { Run } from "../core/shapes/run.ts";
+import type { Session } from "../core/shapes/session.ts";
+import type { AgentSettings, Settings } from "../core/shapes/settings/settings.ts";
+import type { JsonSchema, ToolCallRequest, ToolSpec } from "../core/shapes/tool.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { RunWait } from "../engine/waits.ts";
-import type { Threads } from "../flows/bindings.ts";
-import type { Outbound } from "../flows/outbox.ts";
+import type { RunWait } from "../engine/lanes/waits.ts";
+import type { Threads } from "../flows/delivery/bindings.ts";
+import type { Outbound } from "../flows/delivery/outbox.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Db } from "../store/sql.ts";
 import type { ArgumentLimits } from "./arguments.ts";

@@ -1,9 +1,14 @@
 // Owns the validation of options for runs without a person: text, model, time limit and thinking. An invalid
 // option is refused before anything is written, with the valid values.
 
-import { fail, ok, type Result } from "../core/errors.ts";
-import { findAgent, type Settings, THINKING_LEVELS, thinkingNamed } from "../core/settings.ts";
-import { checkLabel } from "../flows/lifecycle.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import {
+  findAgent,
+  type Settings,
+  THINKING_LEVELS,
+  thinkingNamed,
+} from "../core/shapes/settings/settings.ts";
+import { checkLabel } from "../flows/session/lifecycle.ts";
 
 /** Services for validation. */
 export interface ChoiceRules {

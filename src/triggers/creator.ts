@@ -6,13 +6,13 @@
 //      token: its jobs and nodes keep all rights, even if that token changes.
 
 import { createHash } from "node:crypto";
-import { fail, ok, type Result } from "../core/errors.ts";
-import type { Route } from "../core/route.ts";
-import { type CronJob, cronKey } from "../core/schedule.ts";
-import type { Settings } from "../core/settings.ts";
-import { decideAccess, type Viewer } from "../core/visibility.ts";
-import { type AccessContext, accessRulesOf, maySpeakAs, operatorViewer } from "../flows/access.ts";
-import { resolvePlace } from "../flows/destination.ts";
+import { type AccessContext, accessRulesOf, maySpeakAs, operatorViewer } from "../access/access.ts";
+import { decideAccess, type Viewer } from "../core/rules/visibility.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { Route } from "../core/shapes/route.ts";
+import { type CronJob, cronKey } from "../core/shapes/schedule.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import { resolvePlace } from "../flows/delivery/destination.ts";
 
 /** Returns the name of a token: the same for every holder, and useless without the token. */
 export function tokenId(token: string): string {

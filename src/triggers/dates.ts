@@ -5,9 +5,9 @@
 //      once. Intervals of minutes or hours follow real time through both.
 
 import type { Cron } from "croner";
-import { fail, ok, type Result } from "../core/errors.ts";
-import { DATE_MAX_MS, EVERY_MAX_MS, EVERY_MIN_MS, type Schedule } from "../core/schedule.ts";
-import { closestKeys } from "../core/session-key.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { DATE_MAX_MS, EVERY_MAX_MS, EVERY_MIN_MS, type Schedule } from "../core/shapes/schedule.ts";
+import { closestKeys } from "../core/shapes/session-key.ts";
 
 /** A requested schedule, not validated. */
 export interface RequestedSchedule {

@@ -4,22 +4,22 @@
 // HK3: only `hook:` sessions are created here; any other session must exist.
 // A hook's message never changes a session's route (I10) and has the provenance of a hook (I11).
 
-import { fail, ok, type Result } from "../core/errors.ts";
-import { HOOK_MESSAGE_MAX_CHARS, hookContext } from "../core/incoming-hook.ts";
+import { chosenAgent, keyRulesOf, operatorKey } from "../access/access.ts";
 import { optional } from "../core/optional.ts";
-import { LAST, type Route, WEBCHAT } from "../core/route.ts";
-import type { Run } from "../core/run.ts";
-import type { Session } from "../core/session.ts";
-import { agentIdInKey, canonicalKey, formatKey, kindOf, mainKeyOf } from "../core/session-key.ts";
-import { defaultAgent, type Settings } from "../core/settings.ts";
-import type { Viewer } from "../core/visibility.ts";
+import type { Viewer } from "../core/rules/visibility.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { HOOK_MESSAGE_MAX_CHARS, hookContext } from "../core/shapes/incoming-hook.ts";
+import { LAST, type Route, WEBCHAT } from "../core/shapes/route.ts";
+import type { Run } from "../core/shapes/run.ts";
+import type { Session } from "../core/shapes/session.ts";
+import { agentIdInKey, canonicalKey, formatKey, kindOf, mainKeyOf } from "../core/shapes/session-key.ts";
+import { defaultAgent, type Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import { chosenAgent, keyRulesOf, operatorKey } from "../flows/access.ts";
-import { addressee, checkPlace, type NamedPlace } from "../flows/destination.ts";
-import { newSession } from "../flows/lifecycle.ts";
-import { sendVerdict } from "../flows/party.ts";
-import { getSession, updateSession } from "../store/sessions.ts";
+import { sendVerdict } from "../flows/conversation/party.ts";
+import { addressee, checkPlace, type NamedPlace } from "../flows/delivery/destination.ts";
+import { newSession } from "../flows/session/lifecycle.ts";
+import { getSession, updateSession } from "../store/queries/sessions/sessions.ts";
 import { type ChoiceRules, checkChoices, checkWords } from "./choices.ts";
 import { acceptTurn, covered, noSession, type Outsider } from "./outsider.ts";
 

@@ -3,17 +3,30 @@
 // JO2: a caller that may not see the session `cron:<id>` gets the same answer as for a missing job (I9).
 // JO3: removing or pausing a job ends only its dates: a running run continues, and its session stays.
 
-import { type Failure, fail, ok, type Result } from "../core/errors.ts";
-import type { Route } from "../core/route.ts";
-import type { Run } from "../core/run.ts";
-import { type CronJob, cronKey, JOBS_MAX, type MissedPolicy, type Schedule } from "../core/schedule.ts";
-import { decideAccess, type Viewer } from "../core/visibility.ts";
+import { accessRulesOf, chosenAgent } from "../access/access.ts";
+import { decideAccess, type Viewer } from "../core/rules/visibility.ts";
+import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { Route } from "../core/shapes/route.ts";
+import type { Run } from "../core/shapes/run.ts";
+import {
+  type CronJob,
+  cronKey,
+  JOBS_MAX,
+  type MissedPolicy,
+  type Schedule,
+} from "../core/shapes/schedule.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import { accessRulesOf, chosenAgent } from "../flows/access.ts";
-import { countJobs, deleteJob, getJob, holdJob, putJob, unfinishedRunOf } from "../store/cron-jobs.ts";
-import { dropDeadline } from "../store/deadlines.ts";
-import { getSession, updateSession } from "../store/sessions.ts";
+import {
+  countJobs,
+  deleteJob,
+  getJob,
+  holdJob,
+  putJob,
+  unfinishedRunOf,
+} from "../store/queries/cron-jobs.ts";
+import { dropDeadline } from "../store/queries/deadlines.ts";
+import { getSession, updateSession } from "../store/queries/sessions/sessions.ts";
 import { type ChoiceRules, checkChoices, type RunChoices } from "./choices.ts";
 import { checkRights, creatorOf, creatorViewer, turnOfJob } from "./creator.ts";
 import { nextDate, nextDates, type RequestedSchedule, readSchedule } from "./dates.ts";

@@ -5,7 +5,9 @@
 //      found".
 
 import { createHash } from "node:crypto";
-import { type Failure, fail, ok, type Result } from "../core/errors.ts";
+import { chosenAgent } from "../access/access.ts";
+import { optional } from "../core/optional.ts";
+import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import {
   NODES_MAX,
   type NodeConnection,
@@ -16,13 +18,11 @@ import {
   PAIR_REQUEST_MS,
   PAIR_REQUESTS_MAX,
   type PairRequest,
-} from "../core/node.ts";
-import { optional } from "../core/optional.ts";
-import type { Settings } from "../core/settings.ts";
+} from "../core/shapes/node.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import { chosenAgent } from "../flows/access.ts";
-import { checkLabel } from "../flows/lifecycle.ts";
+import { checkLabel } from "../flows/session/lifecycle.ts";
 import {
   countNodes,
   deleteNode,
@@ -35,7 +35,7 @@ import {
   nodeCame,
   putNode,
   renameNode,
-} from "../store/nodes.ts";
+} from "../store/queries/nodes.ts";
 import { creatorOf } from "./creator.ts";
 
 export interface NodeContext {

@@ -4,18 +4,18 @@
 //      outsider.ts). A node that a token paired needs that token's current rights (CT1 of creator.ts).
 // NO2: a node's message never changes a session's route (I10) and has the provenance of a node (I11).
 
-import { fail, ok, type Result } from "../core/errors.ts";
-import { type NodeRow, nodeContext, nodeKey } from "../core/node.ts";
-import { type Route, WEBCHAT } from "../core/route.ts";
-import type { Run } from "../core/run.ts";
-import type { Session } from "../core/session.ts";
-import { mainKeyOf } from "../core/session-key.ts";
-import { defaultAgent, findAgent } from "../core/settings.ts";
+import { keyRulesOf, operatorKey, operatorViewer } from "../access/access.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { type NodeRow, nodeContext, nodeKey } from "../core/shapes/node.ts";
+import { type Route, WEBCHAT } from "../core/shapes/route.ts";
+import type { Run } from "../core/shapes/run.ts";
+import type { Session } from "../core/shapes/session.ts";
+import { mainKeyOf } from "../core/shapes/session-key.ts";
+import { defaultAgent, findAgent } from "../core/shapes/settings/settings.ts";
 import type { Unit } from "../engine/unit.ts";
-import { keyRulesOf, operatorKey, operatorViewer } from "../flows/access.ts";
-import { newSession } from "../flows/lifecycle.ts";
-import { getNode } from "../store/nodes.ts";
-import { getSession } from "../store/sessions.ts";
+import { newSession } from "../flows/session/lifecycle.ts";
+import { getNode } from "../store/queries/nodes.ts";
+import { getSession } from "../store/queries/sessions/sessions.ts";
 import { type ChoiceRules, checkChoices, checkWords } from "./choices.ts";
 import { checkCreator } from "./creator.ts";
 import type { NodeContext } from "./node-pairing.ts";

@@ -4,18 +4,18 @@
 //      uncovered session gets the same answer whether it exists or not (I9).
 // One transaction writes the run and its new session (I2), after the send policy allowed it.
 
-import { type Failure, fail, ok, type Result } from "../core/errors.ts";
-import type { Route } from "../core/route.ts";
-import type { Run, RunInput } from "../core/run.ts";
-import type { Session } from "../core/session.ts";
-import { isReservedKey } from "../core/session-key.ts";
-import type { Settings } from "../core/settings.ts";
-import type { Viewer } from "../core/visibility.ts";
+import { verdictOfKey } from "../access/access.ts";
+import type { Viewer } from "../core/rules/visibility.ts";
+import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { Route } from "../core/shapes/route.ts";
+import type { Run, RunInput } from "../core/shapes/run.ts";
+import type { Session } from "../core/shapes/session.ts";
+import { isReservedKey } from "../core/shapes/session-key.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import { verdictOfKey } from "../flows/access.ts";
-import { insertNew } from "../flows/lifecycle.ts";
-import { sendVerdict } from "../flows/party.ts";
+import { sendVerdict } from "../flows/conversation/party.ts";
+import { insertNew } from "../flows/session/lifecycle.ts";
 
 export interface OutsiderContext {
   readonly engine: Engine;

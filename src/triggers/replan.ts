@@ -1,9 +1,9 @@
 // Recomputes the dates of jobs after the clock was set back. A date that was acted on is not acted on again,
 // whatever the clock says.
 
-import { type CronJob, JOBS_MAX } from "../core/schedule.ts";
+import { type CronJob, JOBS_MAX } from "../core/shapes/schedule.ts";
 import type { Engine } from "../engine/engine.ts";
-import { holdJob, listJobs, listTurns, moveJob } from "../store/cron-jobs.ts";
+import { holdJob, listJobs, listTurns, moveJob } from "../store/queries/cron-jobs.ts";
 import type { Db } from "../store/sql.ts";
 import { nextDates } from "./dates.ts";
 import { CRON_DEADLINE } from "./turns.ts";

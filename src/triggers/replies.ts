@@ -4,19 +4,19 @@
 //      nothing.
 // RP2: text is delivered only if the send policy allows it for this session and destination.
 
-import { LAST, type Route, WEBCHAT } from "../core/route.ts";
-import type { Run } from "../core/run.ts";
-import { cronKey } from "../core/schedule.ts";
-import type { Session } from "../core/session.ts";
-import type { Settings } from "../core/settings.ts";
-import { isSilent } from "../core/turn-rules.ts";
-import type { Acceptor, Successors } from "../engine/finish.ts";
+import { isSilent } from "../core/rules/turn-rules.ts";
+import { LAST, type Route, WEBCHAT } from "../core/shapes/route.ts";
+import type { Run } from "../core/shapes/run.ts";
+import { cronKey } from "../core/shapes/schedule.ts";
+import type { Session } from "../core/shapes/session.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { Acceptor, Successors } from "../engine/run/finish.ts";
 import type { Unit } from "../engine/unit.ts";
-import { lastPlace, leaveVerdict } from "../flows/destination.ts";
-import { type Outbound, queueDelivery } from "../flows/outbox.ts";
-import { getJob } from "../store/cron-jobs.ts";
-import { insertDelivery } from "../store/deliveries.ts";
-import { getSession } from "../store/sessions.ts";
+import { lastPlace, leaveVerdict } from "../flows/delivery/destination.ts";
+import { type Outbound, queueDelivery } from "../flows/delivery/outbox.ts";
+import { insertDelivery } from "../store/queries/channels/deliveries.ts";
+import { getJob } from "../store/queries/cron-jobs.ts";
+import { getSession } from "../store/queries/sessions/sessions.ts";
 
 interface ReplyParts {
   readonly settings: Settings;

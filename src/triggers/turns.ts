@@ -4,17 +4,17 @@
 // TU2: turns never pile up: a date that comes while a run of the job is unfinished is skipped.
 // TU3: dates missed while no gateway ran become one turn together, or none, as the job says.
 
-import { ok, type Result } from "../core/errors.ts";
-import type { Run } from "../core/run.ts";
-import { type CronJob, cronContext, cronKey } from "../core/schedule.ts";
-import type { Session } from "../core/session.ts";
-import type { Settings } from "../core/settings.ts";
-import type { DeadlineHandler } from "../engine/deadlines.ts";
+import { ok, type Result } from "../core/shapes/errors.ts";
+import type { Run } from "../core/shapes/run.ts";
+import { type CronJob, cronContext, cronKey } from "../core/shapes/schedule.ts";
+import type { Session } from "../core/shapes/session.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { DeadlineHandler } from "../engine/run/deadlines.ts";
 import type { Unit } from "../engine/unit.ts";
-import { insertNew, newSession } from "../flows/lifecycle.ts";
-import { holdJob, insertTurn, moveJob, type NewTurn, unfinishedRunOf } from "../store/cron-jobs.ts";
-import { getSession, updateSession } from "../store/sessions.ts";
+import { insertNew, newSession } from "../flows/session/lifecycle.ts";
+import { holdJob, insertTurn, moveJob, type NewTurn, unfinishedRunOf } from "../store/queries/cron-jobs.ts";
+import { getSession, updateSession } from "../store/queries/sessions/sessions.ts";
 import { checkCreator, turnOfJob } from "./creator.ts";
 import { nextDate } from "./dates.ts";
 

@@ -4,7 +4,7 @@
 // OS2: at most a few pieces are buffered; then the server has to wait.
 // OS3: a reader may leave early; the connection is reused if the answer ends soon.
 
-import { reachOf } from "../core/outgoing.ts";
+import { reachOf } from "../core/rules/outgoing.ts";
 import { AddressRefused, type Dispatcher, dispatcherFor, type FetchLimits } from "./outgoing.ts";
 import type { Clock, Timer } from "./plain.ts";
 

@@ -1,4 +1,4 @@
-// Sends every HTTP request of this process, to the addresses that core/outgoing.ts allows.
+// Sends every HTTP request of this process, to the addresses that core/rules/outgoing.ts allows.
 // OC1: checks the address of the connection, not only the name, because a name may resolve differently the
 // next time.
 // Nothing here loads Node's HTTP, TLS or fetch before the first request.
@@ -8,7 +8,7 @@ import type { LookupAddress, LookupOptions } from "node:dns";
 import type { AgentOptions, ClientRequest, Agent as PlainAgent, RequestOptions } from "node:http";
 import type { Agent as SecureAgent } from "node:https";
 import { BlockList, isIP } from "node:net";
-import { followed, type Purpose, reachOf } from "../core/outgoing.ts";
+import { followed, type Purpose, reachOf } from "../core/rules/outgoing.ts";
 import { plainHttp, secureHttp } from "./http.ts";
 
 /** The target and purpose of a request. */

@@ -3,8 +3,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { textOf } from "../../src/core/message.ts";
-import { connect, type GatewayClient } from "../../src/gateway/client.ts";
+import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
+import { textOf } from "../../src/core/shapes/message.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
 import { useConfigHome } from "../kit/config-home.ts";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";

@@ -1,7 +1,7 @@
 // An agent that is a program of its own, driven over the Agent Client Protocol: a real program, a real gateway.
 
 import { expect, test } from "vitest";
-import { textOf, toolCallsOf } from "../../src/core/message.ts";
+import { textOf, toolCallsOf } from "../../src/core/shapes/message.ts";
 import { isAlive, openStage, pidsOf, type Stage, until } from "./acp-kit.ts";
 
 /** A transcript as one line for each message. */

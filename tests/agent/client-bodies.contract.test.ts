@@ -4,10 +4,10 @@ import { builtinProviders } from "@earendil-works/pi-ai/providers/all";
 import { ANTHROPIC_MODELS } from "@earendil-works/pi-ai/providers/anthropic.models";
 import { OPENAI_MODELS } from "@earendil-works/pi-ai/providers/openai.models";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { clientKind } from "../../src/agent/clients.ts";
-import type { ModelRequest } from "../../src/agent/model.ts";
-import { type Entry, ZERO_USAGE } from "../../src/core/message.ts";
-import { THINKING_LEVELS } from "../../src/core/settings.ts";
+import { clientKind } from "../../src/agent/model/clients.ts";
+import type { ModelRequest } from "../../src/agent/model/model.ts";
+import { type Entry, ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import { THINKING_LEVELS } from "../../src/core/shapes/settings/settings.ts";
 import { type Dice, dice } from "../kit/dice.ts";
 import {
   CLIENTS,

@@ -21,7 +21,7 @@ const PROGRAM = `
       return next(url, context);
     },
   });
-  const { openModelPort } = await import(${JSON.stringify(src("agent/port.ts"))});
+  const { openModelPort } = await import(${JSON.stringify(src("agent/model/port.ts"))});
   const { plainClock } = await import(${JSON.stringify(src("world/plain.ts"))});
   const world = { clock: plainClock, random: Math.random, log: console };
   const request = JSON.parse(process.argv[2]);

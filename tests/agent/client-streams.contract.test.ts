@@ -1,7 +1,7 @@
 // Our clients make of a stream what pi-ai makes of it, however it is cut; and a hostile one ends within limits.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
+import { UNREADABLE_ARGUMENTS } from "../../src/agent/model/model.ts";
 import { dice } from "../kit/dice.ts";
 import { STREAMS } from "./client-streams.ts";
 import {

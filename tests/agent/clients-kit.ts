@@ -1,14 +1,18 @@
 // Shared by the tests of the clients of model requests: both clients over one raw server, and their results.
 
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import { anthropicFormat } from "../../src/agent/anthropic.ts";
-import { type ModelRequest, resolveModel } from "../../src/agent/model.ts";
-import { openAiFormat } from "../../src/agent/openai.ts";
-import { piClient } from "../../src/agent/pi-client.ts";
-import { type RequestOutcome, requestOnce } from "../../src/agent/provider-request.ts";
-import { judge } from "../../src/agent/retry.ts";
-import { type Client, type ProviderModel, wireClient } from "../../src/agent/wire.ts";
-import { ANSWER_LIMITS, type ModelSettings, type ProviderSettings } from "../../src/core/settings.ts";
+import { anthropicFormat } from "../../src/agent/model/anthropic.ts";
+import { type ModelRequest, resolveModel } from "../../src/agent/model/model.ts";
+import { openAiFormat } from "../../src/agent/model/openai.ts";
+import { piClient } from "../../src/agent/model/pi-client.ts";
+import { type RequestOutcome, requestOnce } from "../../src/agent/model/provider-request.ts";
+import { judge } from "../../src/agent/model/retry.ts";
+import { type Client, type ProviderModel, wireClient } from "../../src/agent/model/wire.ts";
+import {
+  ANSWER_LIMITS,
+  type ModelSettings,
+  type ProviderSettings,
+} from "../../src/core/shapes/settings/settings.ts";
 import { collectTexts } from "../kit/live-text.ts";
 import { serveHttp } from "../kit/loopback.ts";
 import { TEST_MODEL } from "../kit/model-server.ts";

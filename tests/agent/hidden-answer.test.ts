@@ -1,10 +1,10 @@
 // Models that think in their text, over the four provider APIs and through the loop.
 
 import { afterEach, expect, test } from "vitest";
-import { resolveModel } from "../../src/agent/model.ts";
-import { openModelPort } from "../../src/agent/port.ts";
-import type { Message } from "../../src/core/message.ts";
-import { PROVIDER_APIS, type ProviderApi } from "../../src/core/settings.ts";
+import { resolveModel } from "../../src/agent/model/model.ts";
+import { openModelPort } from "../../src/agent/model/port.ts";
+import type { Message } from "../../src/core/shapes/message.ts";
+import { PROVIDER_APIS, type ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
 import { call, text } from "../kit/model-server-steps.ts";
 import { fakeWorld } from "../kit/world.ts";

@@ -1,9 +1,9 @@
 // One agent turn over a scripted model: calls, limits, aborts, compaction.
 
 import { expect, test } from "vitest";
-import { UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
-import { type Entry, isCompaction, type Message, textOf } from "../../src/core/message.ts";
-import { ANSWER_LIMITS } from "../../src/core/settings.ts";
+import { UNREADABLE_ARGUMENTS } from "../../src/agent/model/model.ts";
+import { type Entry, isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
+import { ANSWER_LIMITS } from "../../src/core/shapes/settings/settings.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
 import { until } from "../kit/until.ts";
 import { OFFLINE, smallModel, startTurn, toolSpec, userSays } from "./turn-kit.ts";

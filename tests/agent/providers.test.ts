@@ -1,11 +1,11 @@
 // The four provider APIs over real HTTP: what is sent, what comes back, what goes wrong.
 
 import { afterEach, expect, test } from "vitest";
-import type { ModelOutcome, ModelRequest } from "../../src/agent/model.ts";
-import { resolveModel, UNREADABLE_ARGUMENTS } from "../../src/agent/model.ts";
-import { openModelPort } from "../../src/agent/port.ts";
-import type { Entry } from "../../src/core/message.ts";
-import { ANSWER_LIMITS, PROVIDER_APIS, type ProviderApi } from "../../src/core/settings.ts";
+import type { ModelOutcome, ModelRequest } from "../../src/agent/model/model.ts";
+import { resolveModel, UNREADABLE_ARGUMENTS } from "../../src/agent/model/model.ts";
+import { openModelPort } from "../../src/agent/model/port.ts";
+import type { Entry } from "../../src/core/shapes/message.ts";
+import { ANSWER_LIMITS, PROVIDER_APIS, type ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 import { cleanup } from "../kit/engine.ts";
 import { collectTexts } from "../kit/live-text.ts";
 import { deafServer } from "../kit/loopback.ts";

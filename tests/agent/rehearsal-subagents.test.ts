@@ -1,12 +1,12 @@
 // The offline model with sub-agents: the sentences that start, list and cancel them, and how it is one itself.
 
 import { expect, test } from "vitest";
-import { openModelPort } from "../../src/agent/port.ts";
-import { buildSystemPrompt } from "../../src/agent/prompt.ts";
-import { composeAnnouncement } from "../../src/core/announcement.ts";
-import type { Entry, UserMessage } from "../../src/core/message.ts";
-import type { ToolCallRequest } from "../../src/core/tool.ts";
-import { subagentAnnounceContext, subagentContext } from "../../src/core/turn-rules.ts";
+import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
+import { openModelPort } from "../../src/agent/model/port.ts";
+import { composeAnnouncement } from "../../src/core/rules/announcement.ts";
+import { subagentAnnounceContext, subagentContext } from "../../src/core/rules/turn-rules.ts";
+import type { Entry, UserMessage } from "../../src/core/shapes/message.ts";
+import type { ToolCallRequest } from "../../src/core/shapes/tool.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { startTurn, toolSpec, userSays } from "./turn-kit.ts";
 

@@ -1,11 +1,11 @@
 // The offline model: which sentences it understands, what it calls, how it puts results.
 
 import { expect, test } from "vitest";
-import { openModelPort } from "../../src/agent/port.ts";
-import { buildSystemPrompt } from "../../src/agent/prompt.ts";
-import { readSentence } from "../../src/agent/rehearsal-sentences.ts";
-import type { ToolCallRequest } from "../../src/core/tool.ts";
-import { announceContext, HEADING, messageContext, replyContext } from "../../src/core/turn-rules.ts";
+import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
+import { openModelPort } from "../../src/agent/model/port.ts";
+import { readSentence } from "../../src/agent/offline/sentences.ts";
+import { announceContext, HEADING, messageContext, replyContext } from "../../src/core/rules/turn-rules.ts";
+import type { ToolCallRequest } from "../../src/core/shapes/tool.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 import { startTurn, toolSpec, userSays } from "./turn-kit.ts";
 

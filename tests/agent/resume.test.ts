@@ -2,10 +2,16 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ModelPort } from "../../src/agent/model.ts";
-import { modelView } from "../../src/agent/view.ts";
-import { type Entry, isCompaction, type Message, textOf, toolCallsOf } from "../../src/core/message.ts";
-import type { ToolSpec } from "../../src/core/tool.ts";
+import { modelView } from "../../src/agent/loop/view.ts";
+import type { ModelPort } from "../../src/agent/model/model.ts";
+import {
+  type Entry,
+  isCompaction,
+  type Message,
+  textOf,
+  toolCallsOf,
+} from "../../src/core/shapes/message.ts";
+import type { ToolSpec } from "../../src/core/shapes/tool.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
 import { Crash, OFFLINE, startTurn, type TurnSetup, toolSpec, userSays } from "./turn-kit.ts";
 

@@ -1,7 +1,7 @@
 // When a failed request is tried again: what the provider says about it, read in every spelling.
 
 import { expect, test } from "vitest";
-import { judge, type RequestFailure } from "../../src/agent/retry.ts";
+import { judge, type RequestFailure } from "../../src/agent/model/retry.ts";
 
 const NOW = Date.parse("2026-01-01T00:00:00Z");
 const LATER = "Thu, 01 Jan 2026 00:00:10 GMT";

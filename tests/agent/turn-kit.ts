@@ -1,11 +1,11 @@
 // Owns a turn under test: a transcript in memory that can crash, and a place for every event.
 
-import { runTurn, type TurnArgs, type TurnEnd } from "../../src/agent/loop.ts";
-import { listModels, type ModelPort, type ResolvedModel } from "../../src/agent/model.ts";
-import type { ToolEvent } from "../../src/agent/tool-calls.ts";
-import type { Entry, UserMessage } from "../../src/core/message.ts";
-import { ANSWER_LIMITS } from "../../src/core/settings.ts";
-import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../src/core/tool.ts";
+import { runTurn, type TurnArgs, type TurnEnd } from "../../src/agent/loop/loop.ts";
+import type { ToolEvent } from "../../src/agent/loop/tool-calls.ts";
+import { listModels, type ModelPort, type ResolvedModel } from "../../src/agent/model/model.ts";
+import type { Entry, UserMessage } from "../../src/core/shapes/message.ts";
+import { ANSWER_LIMITS } from "../../src/core/shapes/settings/settings.ts";
+import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../src/core/shapes/tool.ts";
 import { collectTexts } from "../kit/live-text.ts";
 import { fakeWorld } from "../kit/world.ts";
 

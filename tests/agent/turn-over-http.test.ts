@@ -1,13 +1,13 @@
 // Whole turns over the four provider APIs: tools, overflow, retries and aborts through loop, port and HTTP.
 
 import { afterEach, expect, test } from "vitest";
-import { resolveModel } from "../../src/agent/model.ts";
-import { openModelPort } from "../../src/agent/port.ts";
-import { buildSystemPrompt } from "../../src/agent/prompt.ts";
-import type { ModelBudget } from "../../src/core/budget.ts";
-import { isCompaction } from "../../src/core/message.ts";
-import { PROVIDER_APIS, type ProviderApi } from "../../src/core/settings.ts";
-import { messageContext } from "../../src/core/turn-rules.ts";
+import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
+import { resolveModel } from "../../src/agent/model/model.ts";
+import { openModelPort } from "../../src/agent/model/port.ts";
+import type { ModelBudget } from "../../src/core/rules/budget.ts";
+import { messageContext } from "../../src/core/rules/turn-rules.ts";
+import { isCompaction } from "../../src/core/shapes/message.ts";
+import { PROVIDER_APIS, type ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server.ts";
 import { call, text, thinking, tooLong } from "../kit/model-server-steps.ts";
 import { fakeWorld } from "../kit/world.ts";

@@ -2,10 +2,10 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { compact, planCut } from "../../src/agent/compaction.ts";
-import type { ModelPort, ResolvedModel } from "../../src/agent/model.ts";
-import { openModelPort } from "../../src/agent/port.ts";
-import { matchResults, modelView } from "../../src/agent/view.ts";
+import { compact, planCut } from "../../src/agent/loop/compaction.ts";
+import { matchResults, modelView } from "../../src/agent/loop/view.ts";
+import type { ModelPort, ResolvedModel } from "../../src/agent/model/model.ts";
+import { openModelPort } from "../../src/agent/model/port.ts";
 import {
   type AssistantMessage,
   type Entry,
@@ -13,8 +13,8 @@ import {
   textOf,
   toolCallsOf,
   ZERO_USAGE,
-} from "../../src/core/message.ts";
-import { ANSWER_LIMITS, PROVIDER_APIS } from "../../src/core/settings.ts";
+} from "../../src/core/shapes/message.ts";
+import { ANSWER_LIMITS, PROVIDER_APIS } from "../../src/core/shapes/settings/settings.ts";
 import { startModelServer, TEST_MODEL } from "../kit/model-server.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { OFFLINE, userSays } from "./turn-kit.ts";

@@ -4,11 +4,11 @@
 import { expect } from "vitest";
 import type { CommandRequest } from "../../src/channels/commands/context.ts";
 import { performCommand } from "../../src/channels/commands.ts";
-import { type CommandCall, parseCommand } from "../../src/core/command.ts";
-import { fail, ok } from "../../src/core/errors.ts";
-import type { Settings } from "../../src/core/settings.ts";
-import { getRun } from "../../src/store/runs.ts";
-import { insertSession } from "../../src/store/sessions.ts";
+import { type CommandCall, parseCommand } from "../../src/core/rules/command.ts";
+import { fail, ok } from "../../src/core/shapes/errors.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
+import { getRun } from "../../src/store/queries/runs/runs.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { sessionRow } from "../kit/engine.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
 import { settingsWith } from "../tools/app.ts";

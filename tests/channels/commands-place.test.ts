@@ -3,12 +3,12 @@
 import { expect, test } from "vitest";
 import type { CommandRequest } from "../../src/channels/commands/context.ts";
 import { performCommand } from "../../src/channels/commands.ts";
-import { parseCommand } from "../../src/core/command.ts";
-import { ok } from "../../src/core/errors.ts";
-import type { Route } from "../../src/core/route.ts";
-import { bindPlace } from "../../src/flows/bindings.ts";
-import { askToPair, listPairings } from "../../src/flows/pairing.ts";
-import { getBinding } from "../../src/store/thread-bindings.ts";
+import { parseCommand } from "../../src/core/rules/command.ts";
+import { ok } from "../../src/core/shapes/errors.ts";
+import type { Route } from "../../src/core/shapes/route.ts";
+import { bindPlace } from "../../src/flows/delivery/bindings.ts";
+import { askToPair, listPairings } from "../../src/flows/delivery/pairing.ts";
+import { getBinding } from "../../src/store/queries/channels/thread-bindings.ts";
 import { openSpawnApp, type SpawnApp } from "../kit/spawn-app.ts";
 import { settingsWith } from "../tools/app.ts";
 

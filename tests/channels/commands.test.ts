@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import type { InboundMessage } from "../../src/channels/channel.ts";
 import { performCommand, readCommand } from "../../src/channels/commands.ts";
-import { ok } from "../../src/core/errors.ts";
-import { insertSession, updateSession } from "../../src/store/sessions.ts";
+import { ok } from "../../src/core/shapes/errors.ts";
+import { insertSession, updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { sessionRow } from "../kit/engine.ts";
 import type { SpawnPlay } from "../kit/spawn-app.ts";
 import { agentSettings } from "../tools/app.ts";

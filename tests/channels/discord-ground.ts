@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import { openDiscord } from "../../src/channels/discord/channel.ts";
-import type { DiscordAccount } from "../../src/core/channel-settings.ts";
+import type { DiscordAccount } from "../../src/core/shapes/settings/channels.ts";
 import {
   type ChannelGround,
   type HostParts,

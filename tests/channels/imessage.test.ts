@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { openIMessage } from "../../src/channels/imessage/channel.ts";
-import type { IMessageAccount } from "../../src/core/channel-settings.ts";
+import type { IMessageAccount } from "../../src/core/shapes/settings/channels.ts";
 import {
   channelContract,
   type HostParts,

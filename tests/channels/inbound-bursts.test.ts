@@ -1,7 +1,7 @@
 // Messages of one person within a short time become one run; an edited message is read in its last version.
 
 import { describe, expect, test } from "vitest";
-import { pruneInbound } from "../../src/store/inbound.ts";
+import { pruneInbound } from "../../src/store/queries/channels/inbound.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { said, saidInGroup } from "../kit/fake-channel.ts";
 import { fakeWorld } from "../kit/world.ts";

@@ -4,12 +4,12 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { InboundMedia } from "../../src/channels/channel.ts";
-import { fail } from "../../src/core/errors.ts";
-import type { ProviderSettings } from "../../src/core/settings.ts";
-import { lostAttachments } from "../../src/flows/archive.ts";
-import { attachmentOwner, plannedFile, writeAttachments } from "../../src/flows/attachments.ts";
-import { inboundFolder } from "../../src/flows/inbound-files.ts";
-import { deleteSession } from "../../src/flows/lifecycle.ts";
+import { fail } from "../../src/core/shapes/errors.ts";
+import type { ProviderSettings } from "../../src/core/shapes/settings/settings.ts";
+import { inboundFolder } from "../../src/flows/delivery/inbound-files.ts";
+import { lostAttachments } from "../../src/flows/job/archive.ts";
+import { attachmentOwner, plannedFile, writeAttachments } from "../../src/flows/job/attachments.ts";
+import { deleteSession } from "../../src/flows/session/lifecycle.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { fakeChannel, offered, openAccount, said, saidInGroup } from "../kit/fake-channel.ts";
 import { type FlowApp, openFlowApp } from "../kit/flow-app.ts";

@@ -1,10 +1,10 @@
 // Two processes over one PostgreSQL are brought messages of one person at the same moment: none is forgotten.
 
 import { expect, test } from "vitest";
-import { sharedWorld } from "../../src/engine/shared-world.ts";
-import { INBOUND_DEADLINE } from "../../src/flows/inbound-files.ts";
-import { setDeadline } from "../../src/store/deadlines.ts";
-import { insertInbound } from "../../src/store/inbound.ts";
+import { sharedWorld } from "../../src/engine/cluster/shared-world.ts";
+import { INBOUND_DEADLINE } from "../../src/flows/delivery/inbound-files.ts";
+import { insertInbound } from "../../src/store/queries/channels/inbound.ts";
+import { setDeadline } from "../../src/store/queries/deadlines.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { said } from "../kit/fake-channel.ts";
 import { openPostgresStore, runSql } from "../kit/postgres.ts";

@@ -2,10 +2,10 @@
 
 import { describe, expect, test } from "vitest";
 import { openInbound } from "../../src/channels/inbound.ts";
-import { ok } from "../../src/core/errors.ts";
-import { bindPlace } from "../../src/flows/bindings.ts";
-import { getCursor, putCursor } from "../../src/store/channel-cursors.ts";
-import { updateSession } from "../../src/store/sessions.ts";
+import { ok } from "../../src/core/shapes/errors.ts";
+import { bindPlace } from "../../src/flows/delivery/bindings.ts";
+import { getCursor, putCursor } from "../../src/store/queries/channels/channel-cursors.ts";
+import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { makeSessions, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { openAccount, said, saidInGroup } from "../kit/fake-channel.ts";
 import type { Play } from "../kit/flow-app.ts";

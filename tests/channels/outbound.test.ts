@@ -3,7 +3,11 @@ import type { Channel, DeliveryOutcome } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createBus } from "../../src/engine/bus.ts";
 import { createCommit } from "../../src/engine/unit.ts";
-import { insertDelivery, listDeliveries, requeueDelivery } from "../../src/store/deliveries.ts";
+import {
+  insertDelivery,
+  listDeliveries,
+  requeueDelivery,
+} from "../../src/store/queries/channels/deliveries.ts";
 import { cleanup, openStore, openStoreOn, temporaryFolder } from "../kit/engine.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 

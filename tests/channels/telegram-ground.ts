@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 import type { Channel, ChannelHost } from "../../src/channels/channel.ts";
 import { openTelegram } from "../../src/channels/telegram/channel.ts";
-import type { TelegramAccount } from "../../src/core/channel-settings.ts";
+import type { TelegramAccount } from "../../src/core/shapes/settings/channels.ts";
 import {
   type ChannelGround,
   type HostParts,

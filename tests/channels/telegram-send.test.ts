@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import type { OutgoingMessage } from "../../src/channels/channel.ts";
 import { openTelegram } from "../../src/channels/telegram/channel.ts";
 import { telegramText } from "../../src/channels/telegram/text.ts";
-import type { Route } from "../../src/core/session.ts";
+import type { Route } from "../../src/core/shapes/session.ts";
 import { recordingHost } from "../contract/channel.ts";
 import { cleanup } from "../kit/engine.ts";
 import { type Answer, failed } from "../kit/telegram-state.ts";

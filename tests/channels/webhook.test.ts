@@ -6,20 +6,20 @@ import type { Channel } from "../../src/channels/channel.ts";
 import { HookPace } from "../../src/channels/hook-pace.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebhooks, forgetSent } from "../../src/channels/webhook.ts";
-import type { LiveEvent } from "../../src/core/event.ts";
-import { ZERO_USAGE } from "../../src/core/message.ts";
-import { HOOK_EVENTS, type OutgoingHook } from "../../src/core/settings.ts";
+import type { LiveEvent } from "../../src/core/shapes/event.ts";
+import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import { HOOK_EVENTS, type OutgoingHook } from "../../src/core/shapes/settings/settings.ts";
 import { createBus } from "../../src/engine/bus.ts";
 import { createCommit } from "../../src/engine/unit.ts";
-import { createHookRecorder } from "../../src/flows/outgoing-hooks.ts";
+import { createHookRecorder } from "../../src/flows/delivery/outgoing-hooks.ts";
 import {
   beginAttempt,
   dismissDelivery,
   insertDelivery,
   listDeliveries,
   requeueDelivery,
-} from "../../src/store/deliveries.ts";
-import { countDropped } from "../../src/store/hook-backlog.ts";
+} from "../../src/store/queries/channels/deliveries.ts";
+import { countDropped } from "../../src/store/queries/channels/hook-backlog.ts";
 import { cleanup, openStore, temporaryFolder } from "../kit/engine.ts";
 import { SECRET, startReceiver, type Told } from "../kit/hook-receiver.ts";
 import { until } from "../kit/until.ts";

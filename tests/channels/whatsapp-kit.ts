@@ -2,8 +2,8 @@
 
 import type { Channel, ChannelHost, InboundMessage } from "../../src/channels/channel.ts";
 import { openWhatsApp } from "../../src/channels/whatsapp/channel.ts";
-import type { WhatsAppAccount } from "../../src/core/channel-settings.ts";
-import type { Route } from "../../src/core/session.ts";
+import type { Route } from "../../src/core/shapes/session.ts";
+import type { WhatsAppAccount } from "../../src/core/shapes/settings/channels.ts";
 import { type HostParts, recordingHost } from "../contract/channel.ts";
 import { type House, openHouse } from "../gateway/kit.ts";
 import {

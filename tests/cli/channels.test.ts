@@ -5,7 +5,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { GUIDES } from "../../src/cli/channels/guides.ts";
-import { CHANNEL_IDS } from "../../src/core/channel-settings.ts";
+import { CHANNEL_IDS } from "../../src/core/shapes/settings/channels.ts";
 import { cleanup } from "../kit/engine.ts";
 import { startTelegram, type TelegramServer } from "../kit/telegram-server.ts";
 import { call, makeHome, run, runJson, startGateway } from "./kit.ts";

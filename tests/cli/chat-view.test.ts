@@ -3,8 +3,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ChatView, type Op } from "../../src/cli/chat/view.ts";
-import { type AssistantMessage, type Message, ZERO_USAGE } from "../../src/core/message.ts";
-import type { ChatEvent, FlowData } from "../../src/gateway/protocol.ts";
+import type { ChatEvent, FlowData } from "../../src/contract/protocol.ts";
+import { type AssistantMessage, type Message, ZERO_USAGE } from "../../src/core/shapes/message.ts";
 
 const KEY = "agent:main:main";
 const OTHER = "agent:research:main";

@@ -208,9 +208,9 @@ test("doctor: finds a taken port, open permissions and a wrong configuration, ea
 test("doctor: warns about several people in one main session", async () => {
   const { home, gateway } = await house();
   await gateway.stop(1000);
-  const { openSqlite } = await import("../../src/store/sqlite.ts");
-  const { appendEntry } = await import("../../src/store/transcripts.ts");
-  const { getSession } = await import("../../src/store/sessions.ts");
+  const { openSqlite } = await import("../../src/store/sqlite/sqlite.ts");
+  const { appendEntry } = await import("../../src/store/queries/transcripts/transcripts.ts");
+  const { getSession } = await import("../../src/store/queries/sessions/sessions.ts");
   const { quietWorld } = await import("../kit/engine.ts");
   const store = await openSqlite({
     dir: join(home, ".parley", "state"),

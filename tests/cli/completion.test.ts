@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { USAGE_GROUPS } from "../../src/core/usage.ts";
+import { USAGE_GROUPS } from "../../src/core/shapes/usage.ts";
 import { run } from "./kit.ts";
 
 // One for all tests of this file.

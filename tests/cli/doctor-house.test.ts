@@ -4,7 +4,7 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
+import { openSqlite, STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { cleanup } from "../kit/engine.ts";
 import { type Script, startModelServer } from "../kit/model-server.ts";
 import { httpError, text, usage } from "../kit/model-server-steps.ts";

@@ -15,7 +15,7 @@ import type {
 import { runCli } from "../../src/cli/run.ts";
 import { checkAgain } from "../../src/config/check.ts";
 import { loadSettings } from "../../src/config.ts";
-import { ok, type Result } from "../../src/core/errors.ts";
+import { ok, type Result } from "../../src/core/shapes/errors.ts";
 import { importState } from "../../src/import/import.ts";
 import {
   inspectChannels,

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { Bridge } from "../../src/cli/mcp/bridge.ts";
-import { fail } from "../../src/core/errors.ts";
+import { fail } from "../../src/core/shapes/errors.ts";
 import { cleanup } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 

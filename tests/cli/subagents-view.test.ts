@@ -5,9 +5,9 @@ import { expect, test } from "vitest";
 import { announcementLines, readAnnouncement } from "../../src/cli/announcement-lines.ts";
 import { ChatView, type Op } from "../../src/cli/chat/view.ts";
 import { messageLines } from "../../src/cli/message-lines.ts";
-import { composeAnnouncement } from "../../src/core/announcement.ts";
-import type { Message } from "../../src/core/message.ts";
-import type { ChatEvent, FlowData } from "../../src/gateway/protocol.ts";
+import type { ChatEvent, FlowData } from "../../src/contract/protocol.ts";
+import { composeAnnouncement } from "../../src/core/rules/announcement.ts";
+import type { Message } from "../../src/core/shapes/message.ts";
 
 const MAIN = "agent:main:main";
 const plain = { style: (_: unknown, text: string) => text };

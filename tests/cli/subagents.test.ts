@@ -2,9 +2,9 @@
 
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { treeOf } from "../../src/cli/commands/sessions-tree.ts";
-import { updateSession } from "../../src/store/sessions.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { treeOf } from "../../src/cli/commands/sessions/tree.ts";
+import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { quietWorld } from "../kit/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { call, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";

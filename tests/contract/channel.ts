@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { Accounts } from "../../src/channels/accounts.ts";
 import type { Channel, ChannelHost, InboundMessage, OutgoingMessage } from "../../src/channels/channel.ts";
-import type { Route } from "../../src/core/session.ts";
+import type { Route } from "../../src/core/shapes/session.ts";
 import { createBus } from "../../src/engine/bus.ts";
 import type { Commit } from "../../src/engine/unit.ts";
 import { createCommit } from "../../src/engine/unit.ts";

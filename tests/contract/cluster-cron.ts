@@ -1,8 +1,8 @@
 // Several gateways with a due job in their shared store: one of them starts it, once.
 
 import { expect, test } from "vitest";
-import { listTurns, moveJob } from "../../src/store/cron-jobs.ts";
-import { setDeadline } from "../../src/store/deadlines.ts";
+import { listTurns, moveJob } from "../../src/store/queries/cron-jobs.ts";
+import { setDeadline } from "../../src/store/queries/deadlines.ts";
 import { removeJob, updateJob } from "../../src/triggers/jobs.ts";
 import type { ClusterProcess, OpenGround } from "../kit/cluster.ts";
 import { until } from "../kit/until.ts";

@@ -1,7 +1,7 @@
 // Resources that gateway processes share: lanes, slots, the wait graph, keys.
 
 import { expect, test } from "vitest";
-import { isEnded } from "../../src/core/run.ts";
+import { isEnded } from "../../src/core/shapes/run.ts";
 import type { OpenGround } from "../kit/cluster.ts";
 import { endOf, makeSessions } from "../kit/engine.ts";
 import type { Actor, Play } from "../kit/flow-app.ts";

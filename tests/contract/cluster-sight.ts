@@ -1,9 +1,9 @@
 // Observes and controls the work of one gateway process from another.
 
 import { expect, test } from "vitest";
-import type { LiveEvent } from "../../src/core/event.ts";
-import { publishOutbox } from "../../src/flows/outbox.ts";
-import { getRun } from "../../src/store/runs.ts";
+import type { LiveEvent } from "../../src/core/shapes/event.ts";
+import { publishOutbox } from "../../src/flows/delivery/outbox.ts";
+import { getRun } from "../../src/store/queries/runs/runs.ts";
 import type { OpenGround } from "../kit/cluster.ts";
 import { assistantText, endOf } from "../kit/engine.ts";
 import type { Play } from "../kit/flow-app.ts";

@@ -4,10 +4,10 @@
 import { sql } from "kysely";
 import pg from "pg";
 import { expect, test } from "vitest";
-import { isEnded } from "../../src/core/run.ts";
+import { isEnded } from "../../src/core/shapes/run.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
-import { LEASE_MS } from "../../src/store/processes.ts";
-import { getRun } from "../../src/store/runs.ts";
+import { LEASE_MS } from "../../src/store/queries/processes.ts";
+import { getRun } from "../../src/store/queries/runs/runs.ts";
 import type { World } from "../../src/world.ts";
 import { type ClusterProcess, openCluster, postgresGround } from "../kit/cluster.ts";
 import { cleanup, endOf, makeSessions, quietWorld } from "../kit/engine.ts";

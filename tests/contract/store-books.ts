@@ -1,21 +1,20 @@
 // The outbox, the usage ledger, and the stored answers of idempotency keys.
 
 import { expect, test } from "vitest";
-import { ZERO_USAGE } from "../../src/core/message.ts";
-import type { Route } from "../../src/core/session.ts";
-import { hasOrphans } from "../../src/store/claims.ts";
-import * as deliveries from "../../src/store/deliveries.ts";
-import { deliveryFigures } from "../../src/store/delivery-figures.ts";
+import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import type { Route } from "../../src/core/shapes/session.ts";
+import * as deliveries from "../../src/store/queries/channels/deliveries.ts";
+import { deliveryFigures } from "../../src/store/queries/channels/delivery-figures.ts";
 import {
   pruneAnswers,
   recallAnswer,
   rememberAnswer,
   reserveKey,
   settleKey,
-} from "../../src/store/idempotency.ts";
-import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
-import { joinProcesses } from "../../src/store/processes.ts";
-import type { Store } from "../../src/store/sql.ts";
+} from "../../src/store/queries/idempotency.ts";
+import { joinProcesses } from "../../src/store/queries/processes.ts";
+import { hasOrphans } from "../../src/store/queries/runs/claims.ts";
+import { addUsageRow, usageOf } from "../../src/store/queries/runs/ledger.ts";
 import {
   answerWaits,
   confirmAnswer,
@@ -24,7 +23,8 @@ import {
   giveUpCallerWaits,
   insertWait,
   loseAnswer,
-} from "../../src/store/waits.ts";
+} from "../../src/store/queries/runs/waits.ts";
+import type { Store } from "../../src/store/sql.ts";
 
 export function outboxContract(store: () => Store): void {
   const route: Route = { channel: "webchat", to: "a" };

@@ -1,13 +1,19 @@
 // Counts lost attempts of runs, and orders lanes after a crash.
 
 import { expect, test } from "vitest";
-import type { Entry } from "../../src/core/message.ts";
-import type { Run } from "../../src/core/run.ts";
-import { claimRun, idleLanes, lanesWithWork, moveHeld, requeueHeld } from "../../src/store/claims.ts";
-import { getRun, insertRun } from "../../src/store/runs.ts";
-import { insertSession } from "../../src/store/sessions.ts";
+import type { Entry } from "../../src/core/shapes/message.ts";
+import type { Run } from "../../src/core/shapes/run.ts";
+import {
+  claimRun,
+  idleLanes,
+  lanesWithWork,
+  moveHeld,
+  requeueHeld,
+} from "../../src/store/queries/runs/claims.ts";
+import { getRun, insertRun } from "../../src/store/queries/runs/runs.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { appendEntry } from "../../src/store/transcripts.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, sampleRun, sampleSession, userMessage } from "../store/samples.ts";
 

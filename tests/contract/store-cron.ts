@@ -1,10 +1,10 @@
 // Scheduled jobs and their turns, in every store.
 
 import { expect, test } from "vitest";
-import { ZERO_USAGE } from "../../src/core/message.ts";
-import { type CronJob, TURNS_KEPT } from "../../src/core/schedule.ts";
-import * as jobs from "../../src/store/cron-jobs.ts";
-import { endRun, insertRun } from "../../src/store/runs.ts";
+import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import { type CronJob, TURNS_KEPT } from "../../src/core/shapes/schedule.ts";
+import * as jobs from "../../src/store/queries/cron-jobs.ts";
+import { endRun, insertRun } from "../../src/store/queries/runs/runs.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { sampleRun } from "../store/samples.ts";
 

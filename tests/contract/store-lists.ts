@@ -3,18 +3,23 @@
 import * as fc from "fast-check";
 import type { Insertable } from "kysely";
 import { expect, test } from "vitest";
-import { matchesPattern } from "../../src/core/pattern.ts";
-import type { Session } from "../../src/core/session.ts";
-import type { Scope } from "../../src/core/visibility.ts";
+import type { Scope } from "../../src/core/rules/visibility.ts";
+import type { Session } from "../../src/core/shapes/session.ts";
+import { matchesPattern } from "../../src/core/text/pattern.ts";
 import {
   childCounts,
   isSessionCursor,
   listSessions,
   type SessionFilter,
-} from "../../src/store/session-lists.ts";
-import { deleteSessionRows, getSession, insertSession, updateSession } from "../../src/store/sessions.ts";
+} from "../../src/store/queries/sessions/session-lists.ts";
+import {
+  deleteSessionRows,
+  getSession,
+  insertSession,
+  updateSession,
+} from "../../src/store/queries/sessions/sessions.ts";
+import type { SessionTable } from "../../src/store/schema/tables.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
-import type { SessionTable } from "../../src/store/tables.ts";
 import { sampleSession } from "../store/samples.ts";
 
 const AGENTS = ["main", "research", "other"];

@@ -1,9 +1,9 @@
 // Paired devices and pairing requests, in every store.
 
 import { expect, test } from "vitest";
-import type { NodeRow, PairRequest } from "../../src/core/node.ts";
-import * as nodes from "../../src/store/nodes.ts";
-import { joinProcesses } from "../../src/store/processes.ts";
+import type { NodeRow, PairRequest } from "../../src/core/shapes/node.ts";
+import * as nodes from "../../src/store/queries/nodes.ts";
+import { joinProcesses } from "../../src/store/queries/processes.ts";
 import type { Store } from "../../src/store/sql.ts";
 
 const FACTS = { platform: "linux", version: "1", caps: ["a"], commands: ["exec", "device.info"] };

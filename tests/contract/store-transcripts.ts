@@ -3,21 +3,24 @@
 import * as fc from "fast-check";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { type Entry, type Message, textOf, ZERO_USAGE } from "../../src/core/message.ts";
-import type { Scope } from "../../src/core/visibility.ts";
-import { earlierConversations, hadTranscript } from "../../src/store/earlier-conversations.ts";
-import { insertFlow } from "../../src/store/flows.ts";
-import { factsOfLane, factsOfRuns } from "../../src/store/run-facts.ts";
-import { endRun, insertRun } from "../../src/store/runs.ts";
+import type { Scope } from "../../src/core/rules/visibility.ts";
+import { type Entry, type Message, textOf, ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import { insertFlow } from "../../src/store/queries/chains/flows.ts";
+import { factsOfLane, factsOfRuns } from "../../src/store/queries/runs/run-facts.ts";
+import { endRun, insertRun } from "../../src/store/queries/runs/runs.ts";
+import {
+  earlierConversations,
+  hadTranscript,
+} from "../../src/store/queries/sessions/earlier-conversations.ts";
 import {
   deleteSessionRows,
   insertSession,
   replaceSessionId,
   updateSession,
-} from "../../src/store/sessions.ts";
+} from "../../src/store/queries/sessions/sessions.ts";
+import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
+import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { searchTranscripts } from "../../src/store/transcript-search.ts";
-import * as transcripts from "../../src/store/transcripts.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, sampleRun, sampleSession, toolResult, userMessage } from "../store/samples.ts";
 

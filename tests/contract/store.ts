@@ -3,13 +3,13 @@
 
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Run } from "../../src/core/run.ts";
-import type { Session } from "../../src/core/session.ts";
-import { claimRun, idleLanes, nextInLane, requeueHeld } from "../../src/store/claims.ts";
-import { insertRun } from "../../src/store/runs.ts";
-import * as sessions from "../../src/store/sessions.ts";
+import type { Run } from "../../src/core/shapes/run.ts";
+import type { Session } from "../../src/core/shapes/session.ts";
+import { claimRun, idleLanes, nextInLane, requeueHeld } from "../../src/store/queries/runs/claims.ts";
+import { insertRun } from "../../src/store/queries/runs/runs.ts";
+import * as sessions from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Db, Store } from "../../src/store/sql.ts";
-import { appendEntry } from "../../src/store/transcripts.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { sampleRun, sampleSession, userMessage } from "../store/samples.ts";
 import { bookContract, outboxContract } from "./store-books.ts";

@@ -5,7 +5,7 @@ import {
   type AnnouncementFacts,
   announcedFacts,
   composeAnnouncement,
-} from "../../src/core/announcement.ts";
+} from "../../src/core/rules/announcement.ts";
 
 const normaliseAnnouncement = (words: string, given: AnnouncementFacts): string =>
   composeAnnouncement(announcedFacts(words, given));

@@ -6,8 +6,8 @@ import {
   foldName,
   nameProblem,
   withoutContents,
-} from "../../src/core/attachment-rules.ts";
-import type { AttachmentSettings } from "../../src/core/settings.ts";
+} from "../../src/core/rules/attachment-rules.ts";
+import type { AttachmentSettings } from "../../src/core/shapes/settings/settings.ts";
 
 const LIMITS: AttachmentSettings = {
   enabled: true,

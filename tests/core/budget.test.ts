@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type BudgetState, type CallSize, judgeCall } from "../../src/core/budget.ts";
+import { type BudgetState, type CallSize, judgeCall } from "../../src/core/rules/budget.ts";
 
 const PRICE = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
 const CALL: CallSize = { inputTokens: 1_000, maxOutputTokens: 8_000, price: PRICE };

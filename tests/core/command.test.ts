@@ -1,7 +1,7 @@
 // Recognition of commands in messages.
 
 import { expect, test } from "vitest";
-import { COMMANDS, parseCommand } from "../../src/core/command.ts";
+import { COMMANDS, parseCommand } from "../../src/core/rules/command.ts";
 
 const parse = (text: string, more: { fromMenu?: boolean; called?: string } = {}) =>
   parseCommand(text, {

@@ -1,7 +1,7 @@
 // The treatment of a run whose process died while executing it.
 
 import { expect, test } from "vitest";
-import { type Caution, cautionFor, crashedTooOften } from "../../src/core/crash-policy.ts";
+import { type Caution, cautionFor, crashedTooOften } from "../../src/core/rules/crash-policy.ts";
 
 test.each<[crashes: number, crashesInRow: number, Caution]>([
   [0, 0, "none"],

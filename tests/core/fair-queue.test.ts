@@ -1,7 +1,7 @@
 // The order in which agents get execution slots.
 
 import { expect, test } from "vitest";
-import { FairQueue, type SlotUse } from "../../src/core/fair-queue.ts";
+import { FairQueue, type SlotUse } from "../../src/core/rules/fair-queue.ts";
 import { dice } from "../kit/dice.ts";
 
 const STORIES = 300;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { HiddenText, splitHidden, withoutHidden } from "../../src/core/hidden-text.ts";
+import { HiddenText, splitHidden, withoutHidden } from "../../src/core/text/hidden-text.ts";
 
 /** [the answer, visible text, hidden text] */
 const SPLIT: readonly (readonly [string, string, string])[] = [

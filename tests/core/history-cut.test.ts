@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cutHistory } from "../../src/core/history-cut.ts";
-import type { Message } from "../../src/core/message.ts";
-import { Redactor } from "../../src/core/redact.ts";
+import type { Message } from "../../src/core/shapes/message.ts";
+import { cutHistory } from "../../src/core/text/history-cut.ts";
+import { Redactor } from "../../src/core/text/redact/redact.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, toolResult, userMessage } from "./rows.ts";
 

@@ -1,8 +1,8 @@
 // Decides who gets an answer at a channel: every rule of the settings, and everything that a sender can fake.
 
 import { describe, expect, test } from "vitest";
-import type { AccountSettings } from "../../src/core/channel-settings.ts";
-import { decideInbound, type InboundQuestion, isOwner } from "../../src/core/inbound-policy.ts";
+import { decideInbound, type InboundQuestion, isOwner } from "../../src/core/rules/inbound-policy.ts";
+import type { AccountSettings } from "../../src/core/shapes/settings/channels.ts";
 import { telegramAccount } from "../kit/people-channel.ts";
 
 const ACCOUNT: AccountSettings = telegramAccount();

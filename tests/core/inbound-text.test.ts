@@ -8,7 +8,7 @@ import {
   cutText,
   foldText,
   partText,
-} from "../../src/core/inbound-text.ts";
+} from "../../src/core/text/inbound-text.ts";
 
 describe("IT1: keeps all text that languages need", () => {
   test.each([

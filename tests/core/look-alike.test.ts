@@ -1,7 +1,7 @@
 // Labels of the runtime, in every spelling that a message could try.
 
 import { expect, test } from "vitest";
-import { quoteRuntimeLabels } from "../../src/core/look-alike.ts";
+import { quoteRuntimeLabels } from "../../src/core/text/look-alike.ts";
 
 const LABELS = [
   "[from the person in this conversation]",

@@ -1,8 +1,8 @@
 // Commands that a node may get, names that a device may have, and programs that a node runs.
 
 import { expect, test } from "vitest";
-import { commandRefusal, nodeFacts, nodesNamed } from "../../src/core/node.ts";
-import { execPatternProblem, execRefusal } from "../../src/core/node-exec.ts";
+import { execPatternProblem, execRefusal } from "../../src/core/rules/node-exec.ts";
+import { commandRefusal, nodeFacts, nodesNamed } from "../../src/core/shapes/node.ts";
 
 const settings = {
   enabled: true,

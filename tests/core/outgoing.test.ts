@@ -1,7 +1,7 @@
 // The addresses that each kind of outgoing HTTP request may reach, and the redirects that it follows.
 
 import { expect, test } from "vitest";
-import { followed, type Purpose, reachOf } from "../../src/core/outgoing.ts";
+import { followed, type Purpose, reachOf } from "../../src/core/rules/outgoing.ts";
 
 const HERE = "http://127.0.0.1:11434/v1";
 const ALL: readonly Purpose[] = ["model", "mcp", "channel", "media", "webhook", "gateway"];

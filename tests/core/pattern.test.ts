@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { matchesPattern } from "../../src/core/pattern.ts";
+import { matchesPattern } from "../../src/core/text/pattern.ts";
 
 test.each([
   ["main", "main", true],

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { decideSend } from "../../src/core/send-policy.ts";
-import { chatTypeOf } from "../../src/core/session-key.ts";
-import type { ChatType, SendPolicySettings, SendRule } from "../../src/core/settings.ts";
-import { decideTool, type PlacedFilter } from "../../src/core/tool-policy.ts";
+import { decideSend } from "../../src/core/rules/send-policy.ts";
+import { decideTool, type PlacedFilter } from "../../src/core/rules/tool-policy.ts";
+import { chatTypeOf } from "../../src/core/shapes/session-key.ts";
+import type { ChatType, SendPolicySettings, SendRule } from "../../src/core/shapes/settings/settings.ts";
 
 const CHANNELS = ["telegram", "discord", "webchat"];
 const TYPES: ChatType[] = ["direct", "group", "room", "thread"];

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Redactor } from "../../src/core/redact.ts";
+import { Redactor } from "../../src/core/text/redact/redact.ts";
 
 const letters = "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYzAbCdEfGhIjKlMn";
 const SECRETS = [

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Message } from "../../src/core/message.ts";
-import { Redactor } from "../../src/core/redact.ts";
+import type { Message } from "../../src/core/shapes/message.ts";
+import { Redactor } from "../../src/core/text/redact/redact.ts";
 import { assistantMessage, toolResult, userMessage } from "./rows.ts";
 
 const M = "[redacted]";

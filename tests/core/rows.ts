@@ -5,8 +5,8 @@ import {
   type ToolResultMessage,
   type UserMessage,
   ZERO_USAGE,
-} from "../../src/core/message.ts";
-import { NOT_YET_USED, type Session } from "../../src/core/session.ts";
+} from "../../src/core/shapes/message.ts";
+import { NOT_YET_USED, type Session } from "../../src/core/shapes/session.ts";
 
 export function sessionRow(key: string, fields: Partial<Session> = {}): Session {
   return {

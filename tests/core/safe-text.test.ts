@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { growingText, safeJson, safeLine, safeText } from "../../src/core/safe-text.ts";
+import { growingText, safeJson, safeLine, safeText } from "../../src/core/text/safe-text.ts";
 
 const anyText = fc.string({
   unit: fc.oneof(

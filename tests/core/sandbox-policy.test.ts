@@ -8,8 +8,8 @@ import {
   hasNetwork,
   isSandboxed,
   type SpawnChain,
-} from "../../src/core/sandbox-policy.ts";
-import type { SandboxMode } from "../../src/core/settings.ts";
+} from "../../src/core/rules/sandbox-policy.ts";
+import type { SandboxMode } from "../../src/core/shapes/settings/settings.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 
 const OFF = { mode: "off", network: false };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cronContext, type Schedule, scheduleWords } from "../../src/core/schedule.ts";
+import { cronContext, type Schedule, scheduleWords } from "../../src/core/shapes/schedule.ts";
 
 const cron = (expr: string): Schedule => ({ kind: "cron", expr, tz: "UTC" });
 const every = (everyMs: number): Schedule => ({ kind: "every", everyMs, anchorMs: 0 });

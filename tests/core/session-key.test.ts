@@ -18,7 +18,7 @@ import {
   type ParsedKey,
   parseKey,
   routeOfKey,
-} from "../../src/core/session-key.ts";
+} from "../../src/core/shapes/session-key.ts";
 import { sessionRow } from "./rows.ts";
 
 const RULES: KeyRules = { mainKey: "main", scope: "per-sender", defaultAgentId: "main" };

@@ -1,7 +1,7 @@
 // Names of models and thinking levels, as people and models write them.
 
 import { expect, test } from "vitest";
-import { modelsNamed, thinkingNamed } from "../../src/core/settings.ts";
+import { modelsNamed, thinkingNamed } from "../../src/core/shapes/settings/settings.ts";
 
 const NAMES = ["local/qwen3", "other/qwen3", "local/org/big", "anthropic/claude", "offline/rehearsal"];
 

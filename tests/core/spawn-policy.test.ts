@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import type { ChainLink } from "../../src/core/sandbox-policy.ts";
-import type { AgentSettings, SandboxMode } from "../../src/core/settings.ts";
+import type { ChainLink } from "../../src/core/rules/sandbox-policy.ts";
 import {
   decideSpawn,
   type SpawnCall,
   type SpawnQuestion,
   spawnableAgents,
-} from "../../src/core/spawn-policy.ts";
+} from "../../src/core/rules/spawn-policy.ts";
+import type { AgentSettings, SandboxMode } from "../../src/core/shapes/settings/settings.ts";
 import { agentSettings, type Choices, settingsWith } from "../tools/app.ts";
 
 const boxed = (mode: SandboxMode): Partial<AgentSettings> => ({

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { splitText } from "../../src/core/text-split.ts";
+import { splitText } from "../../src/core/text/text-split.ts";
 
 /** Returns the fence that is open at the end of a text, by the rules for parts of `max` characters. */
 function openFence(text: string, max: number): string | undefined {

@@ -2,9 +2,14 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type ChainLink, isSandboxed, requesterOf, type SpawnChain } from "../../src/core/sandbox-policy.ts";
-import { SANDBOX_MODES, type Settings, type ToolFilter } from "../../src/core/settings.ts";
-import { decideTool, filtersFor, SESSION_TOOLS, withheldTools } from "../../src/core/tool-policy.ts";
+import {
+  type ChainLink,
+  isSandboxed,
+  requesterOf,
+  type SpawnChain,
+} from "../../src/core/rules/sandbox-policy.ts";
+import { decideTool, filtersFor, SESSION_TOOLS, withheldTools } from "../../src/core/rules/tool-policy.ts";
+import { SANDBOX_MODES, type Settings, type ToolFilter } from "../../src/core/shapes/settings/settings.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 
 const NAMES = [...SESSION_TOOLS, "read", "write", "edit", "exec"];

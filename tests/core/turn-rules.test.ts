@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { EndedRunState, FlowStep } from "../../src/core/run.ts";
 import {
   announceContext,
   couldBecomeSkip,
@@ -13,7 +12,8 @@ import {
   SKIP_TOKENS,
   subagentAnnounceContext,
   subagentContext,
-} from "../../src/core/turn-rules.ts";
+} from "../../src/core/rules/turn-rules.ts";
+import type { EndedRunState, FlowStep } from "../../src/core/shapes/run.ts";
 
 type End = Parameters<typeof decideNext>[0]["end"];
 const said = (reply: string): End => ({ state: "ok", reply });

@@ -3,8 +3,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ChainLink, SpawnChain } from "../../src/core/sandbox-policy.ts";
-import { SANDBOX_MODES, type Settings, VISIBILITY_MODES } from "../../src/core/settings.ts";
+import type { ChainLink, SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
 import {
   type AccessRules,
   decideAccess,
@@ -13,7 +12,8 @@ import {
   type SessionIdentity,
   scopeOf,
   type Target,
-} from "../../src/core/visibility.ts";
+} from "../../src/core/rules/visibility.ts";
+import { SANDBOX_MODES, type Settings, VISIBILITY_MODES } from "../../src/core/shapes/settings/settings.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 
 const AGENTS = ["main", "ops", "research"];

@@ -1,7 +1,5 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { matchesPattern } from "../../src/core/pattern.ts";
-import { type TokenScope, VISIBILITY_MODES } from "../../src/core/settings.ts";
 import {
   type Access,
   type AccessRules,
@@ -11,7 +9,9 @@ import {
   scopeOf,
   type Target,
   type Viewer,
-} from "../../src/core/visibility.ts";
+} from "../../src/core/rules/visibility.ts";
+import { type TokenScope, VISIBILITY_MODES } from "../../src/core/shapes/settings/settings.ts";
+import { matchesPattern } from "../../src/core/text/pattern.ts";
 
 const AGENTS = ["main", "ops", "research"];
 const ALL_ACCESS: Access[] = [

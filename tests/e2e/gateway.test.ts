@@ -1,10 +1,10 @@
 // The whole of it: a real process, a real socket, a real disk, and model servers that speak the providers' formats.
 
 import { expect, test } from "vitest";
-import type { Message } from "../../src/core/message.ts";
-import { textOf } from "../../src/core/message.ts";
-import type { GatewayClient } from "../../src/gateway/client.ts";
-import type { ChatEvent } from "../../src/gateway/protocol.ts";
+import type { GatewayClient } from "../../src/contract/client/node.ts";
+import type { ChatEvent } from "../../src/contract/protocol.ts";
+import type { Message } from "../../src/core/shapes/message.ts";
+import { textOf } from "../../src/core/shapes/message.ts";
 import { cleanup } from "../kit/engine.ts";
 import { launch } from "../kit/fleet.ts";
 import { type GatewayProcess, startProcess } from "../kit/gateway-process.ts";

@@ -5,7 +5,7 @@ import type { ChildProcess } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { GatewayClient } from "../../src/gateway/client.ts";
+import type { GatewayClient } from "../../src/contract/client/node.ts";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
 import { launch } from "../kit/fleet.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";

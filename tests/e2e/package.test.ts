@@ -280,7 +280,7 @@ test("in a browser the client is one script without Node, and it works there", a
   const { WebSocket, URL, AbortController, console, setTimeout, clearTimeout, performance, crypto } =
     globalThis;
   const page = { WebSocket, URL, AbortController, console, setTimeout, clearTimeout, performance, crypto };
-  const loaded = Promise.withResolvers<typeof import("../../src/gateway/client.ts").connect>();
+  const loaded = Promise.withResolvers<typeof import("../../src/contract/client/node.ts").connect>();
   new Script(script).runInContext(createContext({ ...page, done: loaded.resolve }));
   const connect = await loaded.promise;
   const client = await connect({ url, token: TOKEN });

@@ -1,8 +1,8 @@
 // A run that kills the gateway process whenever its model is asked, among runs that do no harm.
 
 import { expect, test } from "vitest";
-import { type Message, textOf } from "../../src/core/message.ts";
-import type { GatewayClient } from "../../src/gateway/client.ts";
+import type { GatewayClient } from "../../src/contract/client/node.ts";
+import { type Message, textOf } from "../../src/core/shapes/message.ts";
 import { cleanup } from "../kit/engine.ts";
 import { type GatewayProcess, homeWith, startProcess } from "../kit/gateway-process.ts";
 import { type Answer, startModelServer } from "../kit/model-server.ts";

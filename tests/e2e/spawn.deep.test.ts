@@ -1,8 +1,8 @@
 // Fifty sub-agents of one message in a real gateway process, left alone and killed at random moments.
 
 import { expect, test } from "vitest";
-import { type Message, textOf } from "../../src/core/message.ts";
-import type { GatewayClient } from "../../src/gateway/client.ts";
+import type { GatewayClient } from "../../src/contract/client/node.ts";
+import { type Message, textOf } from "../../src/core/shapes/message.ts";
 import { dice } from "../kit/dice.ts";
 import { type GatewayProcess, homeWith, startProcess } from "../kit/gateway-process.ts";
 

@@ -2,10 +2,10 @@
 // times.
 
 import { expect, test } from "vitest";
-import type { Run } from "../../src/core/run.ts";
+import type { Run } from "../../src/core/shapes/run.ts";
 import type { Engine } from "../../src/engine/engine.ts";
-import type { LaneHandle } from "../../src/engine/execution.ts";
-import { type EndFacts, NO_SUCCESSORS } from "../../src/engine/finish.ts";
+import type { LaneHandle } from "../../src/engine/run/execution.ts";
+import { type EndFacts, NO_SUCCESSORS } from "../../src/engine/run/finish.ts";
 import type { Store } from "../../src/store/sql.ts";
 import {
   assistantText,

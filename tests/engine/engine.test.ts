@@ -2,13 +2,13 @@
 // and resumed.
 
 import { expect, test } from "vitest";
-import type { Run } from "../../src/core/run.ts";
-import type { LaneHandle } from "../../src/engine/execution.ts";
-import type { EndFacts } from "../../src/engine/finish.ts";
-import { activeRuns } from "../../src/store/runs.ts";
-import { getSession } from "../../src/store/sessions.ts";
+import type { Run } from "../../src/core/shapes/run.ts";
+import type { LaneHandle } from "../../src/engine/run/execution.ts";
+import type { EndFacts } from "../../src/engine/run/finish.ts";
+import { activeRuns } from "../../src/store/queries/runs/runs.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
+import { readHistory } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { readHistory } from "../../src/store/transcripts.ts";
 import { assistantText, endOf, makeSessions, openTestEngine, runRow } from "../kit/engine.ts";
 import { deltas, whole } from "../kit/live-text.ts";
 import { fakeWorld } from "../kit/world.ts";

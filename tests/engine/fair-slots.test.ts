@@ -2,9 +2,9 @@
 
 import { expect, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
-import type { LaneHandle } from "../../src/engine/execution.ts";
-import type { EndFacts } from "../../src/engine/finish.ts";
-import { insertSession } from "../../src/store/sessions.ts";
+import type { LaneHandle } from "../../src/engine/run/execution.ts";
+import type { EndFacts } from "../../src/engine/run/finish.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { openTestEngine, sessionRow } from "../kit/engine.ts";
 
 /** Runs that a test ends one by one, and the sessions in the order in which they began. */

@@ -1,7 +1,7 @@
 // Hints between processes: those sent together share one notification.
 
 import { expect, test } from "vitest";
-import { type Hint, HintTransport } from "../../src/engine/hint-transport.ts";
+import { type Hint, HintTransport } from "../../src/engine/cluster/hint-transport.ts";
 import type { SharedStore } from "../../src/store/sql.ts";
 import { openStore, temporaryFolder } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";

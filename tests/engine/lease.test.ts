@@ -2,11 +2,11 @@
 // and its clock.
 
 import { expect, test } from "vitest";
-import type { LaneHandle } from "../../src/engine/execution.ts";
-import { LostLane } from "../../src/engine/transcript-writer.ts";
+import type { LaneHandle } from "../../src/engine/run/execution.ts";
+import { LostLane } from "../../src/engine/run/transcript-writer.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
-import { LEASE_MS } from "../../src/store/processes.ts";
-import { getRun } from "../../src/store/runs.ts";
+import { LEASE_MS } from "../../src/store/queries/processes.ts";
+import { getRun } from "../../src/store/queries/runs/runs.ts";
 import type { SharedStore } from "../../src/store/sql.ts";
 import type { World } from "../../src/world.ts";
 import { openTurnApp } from "../flows/turn-app.ts";

@@ -1,13 +1,13 @@
 // Races: an end and a wait, a stop and a claim, an abort and a call under way.
 
 import { expect, test } from "vitest";
-import type { LaneHandle } from "../../src/engine/execution.ts";
-import type { EndFacts } from "../../src/engine/finish.ts";
-import { NO_SUCCESSORS } from "../../src/engine/finish.ts";
+import type { LaneHandle } from "../../src/engine/run/execution.ts";
+import type { EndFacts } from "../../src/engine/run/finish.ts";
+import { NO_SUCCESSORS } from "../../src/engine/run/finish.ts";
 import { StoreConflict, StoreProblem } from "../../src/store/problems.ts";
-import { getSession, insertSession } from "../../src/store/sessions.ts";
-import { readRun } from "../../src/store/transcripts.ts";
-import { getWait } from "../../src/store/waits.ts";
+import { getWait } from "../../src/store/queries/runs/waits.ts";
+import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
+import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
 import { assistantText, endOf, makeSessions, openTestEngine, runRow, sessionRow } from "../kit/engine.ts";
 import { whole } from "../kit/live-text.ts";
 import { until } from "../kit/until.ts";

@@ -2,7 +2,7 @@
 // once, and every caller was answered once. A failure prints its seed: `storyOf(SEED)` repeats the run.
 
 import { expect, test } from "vitest";
-import { getWait } from "../../src/store/waits.ts";
+import { getWait } from "../../src/store/queries/runs/waits.ts";
 import { dice } from "../kit/dice.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { type FlowApp, openFlowApp } from "../kit/flow-app.ts";

@@ -1,14 +1,14 @@
 // Runs that wait for runs of other sessions: without a slot, never in a cycle, across a crash.
 
 import { expect, test } from "vitest";
-import type { Result } from "../../src/core/errors.ts";
-import type { Run } from "../../src/core/run.ts";
-import type { Accepted } from "../../src/engine/accept.ts";
+import type { Result } from "../../src/core/shapes/errors.ts";
+import type { Run } from "../../src/core/shapes/run.ts";
 import type { Engine } from "../../src/engine/engine.ts";
-import type { LaneHandle } from "../../src/engine/execution.ts";
-import type { EndFacts } from "../../src/engine/finish.ts";
-import { activityOf } from "../../src/store/sessions.ts";
-import { getWait } from "../../src/store/waits.ts";
+import type { Accepted } from "../../src/engine/run/accept.ts";
+import type { LaneHandle } from "../../src/engine/run/execution.ts";
+import type { EndFacts } from "../../src/engine/run/finish.ts";
+import { getWait } from "../../src/store/queries/runs/waits.ts";
+import { activityOf } from "../../src/store/queries/sessions/sessions.ts";
 import { endOf, makeSessions, openTestEngine, runRow } from "../kit/engine.ts";
 
 type Script = (handle: LaneHandle, engine: Engine) => Promise<EndFacts>;

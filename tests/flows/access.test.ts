@@ -1,18 +1,18 @@
 // I9: one gate decides for every argument (key, session id, label), for sessions and for operators.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Result } from "../../src/core/errors.ts";
-import type { Session } from "../../src/core/session.ts";
-import type { TokenScope, VisibilityMode } from "../../src/core/settings.ts";
-import { type Access, identityOf, type Viewer } from "../../src/core/visibility.ts";
 import {
   mayAccess,
   operatorViewer,
   resolveSession,
   type SessionTarget,
   sessionViewer,
-} from "../../src/flows/access.ts";
-import { resetSession } from "../../src/flows/lifecycle.ts";
+} from "../../src/access/access.ts";
+import { type Access, identityOf, type Viewer } from "../../src/core/rules/visibility.ts";
+import type { Result } from "../../src/core/shapes/errors.ts";
+import type { Session } from "../../src/core/shapes/session.ts";
+import type { TokenScope, VisibilityMode } from "../../src/core/shapes/settings/settings.ts";
+import { resetSession } from "../../src/flows/session/lifecycle.ts";
 import { type App, openApp } from "../tools/app.ts";
 
 const MAIN = "agent:main:main";

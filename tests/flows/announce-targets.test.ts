@@ -2,9 +2,9 @@
 // account and thread.
 
 import { expect, test } from "vitest";
-import type { Route } from "../../src/core/route.ts";
-import type { SendRule } from "../../src/core/settings.ts";
-import { insertSession, updateSession } from "../../src/store/sessions.ts";
+import type { Route } from "../../src/core/shapes/route.ts";
+import type { SendRule } from "../../src/core/shapes/settings/settings.ts";
+import { insertSession, updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { sessionRow } from "../kit/engine.ts";
 import { type PeopleChannel, peopleChannel, telegramAccount } from "../kit/people-channel.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";

@@ -24,7 +24,7 @@ import {
   planAttachments,
   removeAttachments,
   writeAttachments,
-} from "../../src/flows/attachments.ts";
+} from "../../src/flows/job/attachments.ts";
 import { settingsWith } from "../tools/app.ts";
 
 const LIMITS = settingsWith().tools.sessionsSpawn.attachments;

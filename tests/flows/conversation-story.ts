@@ -1,7 +1,7 @@
 // A conversation of two sessions with reply turns and an announcement, and the checks after its end.
 
 import { expect } from "vitest";
-import { isEnded } from "../../src/core/run.ts";
+import { isEnded } from "../../src/core/shapes/run.ts";
 import type { FlowApp, FlowAppOptions, Play } from "../kit/flow-app.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 

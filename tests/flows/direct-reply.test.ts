@@ -1,7 +1,7 @@
 // The text at the end of a run from a channel, and its place.
 
 import { expect, test } from "vitest";
-import { updateSession } from "../../src/store/sessions.ts";
+import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { fakeChannel, openAccount, said } from "../kit/fake-channel.ts";
 import { type FlowAppOptions, openFlowApp, type Play } from "../kit/flow-app.ts";
 

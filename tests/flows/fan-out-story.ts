@@ -1,7 +1,7 @@
 // A session that spawns three sub-agents, one of which spawns another, and the checks after all have ended.
 
 import { expect } from "vitest";
-import { isEnded } from "../../src/core/run.ts";
+import { isEnded } from "../../src/core/shapes/run.ts";
 import type { CrashStory, SpawnApp, SpawnPlay } from "../kit/spawn-app.ts";
 import { settingsWith } from "../tools/app.ts";
 

@@ -1,10 +1,10 @@
 // A sender waits for the answer of an external session, which reads its inbox and sends back.
 
 import { describe, expect, test } from "vitest";
-import { isEnded } from "../../src/core/run.ts";
-import { openExternal } from "../../src/flows/external.ts";
-import { resetSession } from "../../src/flows/lifecycle.ts";
-import { sendToSession, sentSoFar } from "../../src/flows/send.ts";
+import { isEnded } from "../../src/core/shapes/run.ts";
+import { sendToSession, sentSoFar } from "../../src/flows/conversation/send.ts";
+import { openExternal } from "../../src/flows/session/external.ts";
+import { resetSession } from "../../src/flows/session/lifecycle.ts";
 import { type CrashPoint, cleanup, crashAtEach, diesAtWork, endOf, temporaryFolder } from "../kit/engine.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp, type Play } from "../kit/flow-app.ts";
 import { openPostgresStore } from "../kit/postgres.ts";

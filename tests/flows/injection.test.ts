@@ -1,7 +1,7 @@
 // Text of one agent to another that imitates commands, people or the runtime.
 
 import { expect, test } from "vitest";
-import { getSession } from "../../src/store/sessions.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { openFlowApp, type Play } from "../kit/flow-app.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 

@@ -1,7 +1,7 @@
 // Crashes before and after every commit of a run that waits for its sub-agents (I2, I4, I7).
 
 import { describe, expect, test } from "vitest";
-import { isEnded } from "../../src/core/run.ts";
+import { isEnded } from "../../src/core/shapes/run.ts";
 import { crashAtEach } from "../kit/engine.ts";
 import { type CrashStory, crashIn, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
 import { settingsWith } from "../tools/app.ts";

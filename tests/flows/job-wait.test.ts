@@ -1,7 +1,7 @@
 // A requester waits for its sub-agents: `subagents {action: "wait"}`.
 
 import { describe, expect, test } from "vitest";
-import type { Settings } from "../../src/core/settings.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { gate } from "../contract/cluster-stage.ts";
 import { endOf } from "../kit/engine.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";

@@ -1,12 +1,12 @@
 // The life of a session outside its runs, on a real store and engine.
 
 import { afterEach, expect, test } from "vitest";
-import { fail, ok, type Result } from "../../src/core/errors.ts";
-import type { LiveEvent } from "../../src/core/event.ts";
-import type { Run } from "../../src/core/run.ts";
-import type { Session } from "../../src/core/session.ts";
-import type { TokenScope } from "../../src/core/settings.ts";
-import { operatorViewer, sessionViewer } from "../../src/flows/access.ts";
+import { operatorViewer, sessionViewer } from "../../src/access/access.ts";
+import { fail, ok, type Result } from "../../src/core/shapes/errors.ts";
+import type { LiveEvent } from "../../src/core/shapes/event.ts";
+import type { Run } from "../../src/core/shapes/run.ts";
+import type { Session } from "../../src/core/shapes/session.ts";
+import type { TokenScope } from "../../src/core/shapes/settings/settings.ts";
 import {
   createSession,
   deleteSession,
@@ -16,12 +16,12 @@ import {
   type PatchRequest,
   patchSession,
   resetSession,
-} from "../../src/flows/lifecycle.ts";
-import { getFlow } from "../../src/store/flows.ts";
-import { usageOf } from "../../src/store/ledger.ts";
-import { getRun } from "../../src/store/runs.ts";
-import { findSessionId, getSession } from "../../src/store/sessions.ts";
-import { lastMessages } from "../../src/store/transcripts.ts";
+} from "../../src/flows/session/lifecycle.ts";
+import { getFlow } from "../../src/store/queries/chains/flows.ts";
+import { usageOf } from "../../src/store/queries/runs/ledger.ts";
+import { getRun } from "../../src/store/queries/runs/runs.ts";
+import { findSessionId, getSession } from "../../src/store/queries/sessions/sessions.ts";
+import { lastMessages } from "../../src/store/queries/transcripts/transcripts.ts";
 import { type App, message, openApp } from "../tools/app.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 

@@ -2,11 +2,11 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { VISIBILITY_MODES } from "../../src/core/settings.ts";
-import type { Viewer } from "../../src/core/visibility.ts";
-import { mayAccess, operatorViewer, viewerScope } from "../../src/flows/access.ts";
-import { listVisible } from "../../src/flows/list.ts";
-import { isSessionCursor, listSessions } from "../../src/store/session-lists.ts";
+import { mayAccess, operatorViewer, viewerScope } from "../../src/access/access.ts";
+import type { Viewer } from "../../src/core/rules/visibility.ts";
+import { VISIBILITY_MODES } from "../../src/core/shapes/settings/settings.ts";
+import { listVisible } from "../../src/flows/session/list.ts";
+import { isSessionCursor, listSessions } from "../../src/store/queries/sessions/session-lists.ts";
 import { type App, openApp } from "../tools/app.ts";
 
 const AGENTS = ["main", "research", "writer"];

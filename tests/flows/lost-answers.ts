@@ -2,7 +2,7 @@
 // once and each end is published once (I2, I4, I5).
 
 import { expect, test } from "vitest";
-import type { LiveEvent } from "../../src/core/event.ts";
+import type { LiveEvent } from "../../src/core/shapes/event.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { isInDoubt } from "../../src/store/problems.ts";
 import type { Store } from "../../src/store/sql.ts";

@@ -3,11 +3,11 @@
 
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { sharedWorld } from "../../src/engine/shared-world.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { sharedWorld } from "../../src/engine/cluster/shared-world.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
-import { backupStore, migrateStore, restoreStore } from "../../src/store/transfer.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
+import { backupStore, migrateStore, restoreStore } from "../../src/store/transfer/transfer.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp, type Play } from "../kit/flow-app.ts";
 import * as checks from "../kit/flow-checks.ts";

@@ -1,9 +1,9 @@
 // How a stranger is let in: who gets which message, how often, and how long a code is valid.
 
 import { expect, test } from "vitest";
-import { notePrefix } from "../../src/flows/outbox.ts";
-import { approvePairing, listPairings, rejectPairing, removePeer } from "../../src/flows/pairing.ts";
-import { forgetSettled } from "../../src/store/deliveries.ts";
+import { notePrefix } from "../../src/flows/delivery/outbox.ts";
+import { approvePairing, listPairings, rejectPairing, removePeer } from "../../src/flows/delivery/pairing.ts";
+import { forgetSettled } from "../../src/store/queries/channels/deliveries.ts";
 import { fakeChannel, openAccount, said } from "../kit/fake-channel.ts";
 import { type FlowApp, openFlowApp } from "../kit/flow-app.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";

@@ -2,11 +2,11 @@
 // QM2, ST1, ST2).
 
 import { describe, expect, test } from "vitest";
-import type { ModelRequest } from "../../src/agent/model.ts";
-import type { LiveEvent } from "../../src/core/event.ts";
-import { isCompaction, type Message, textOf } from "../../src/core/message.ts";
-import { isEnded, type Run } from "../../src/core/run.ts";
-import type { Route } from "../../src/core/session.ts";
+import type { ModelRequest } from "../../src/agent/model/model.ts";
+import type { LiveEvent } from "../../src/core/shapes/event.ts";
+import { isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
+import { isEnded, type Run } from "../../src/core/shapes/run.ts";
+import type { Route } from "../../src/core/shapes/session.ts";
 import { type CrashPoint, endOf, temporaryFolder } from "../kit/engine.ts";
 import type { ScriptedAnswer } from "../kit/scripted-model.ts";
 import { openTurnApp, type TurnApp } from "./turn-app.ts";

@@ -1,8 +1,8 @@
 // Conversations whose parties are stopped halfway.
 
 import { expect, test } from "vitest";
-import { getFlow } from "../../src/store/flows.ts";
-import { updateSession } from "../../src/store/sessions.ts";
+import { getFlow } from "../../src/store/queries/chains/flows.ts";
+import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { openFlowApp, type Play } from "../kit/flow-app.ts";
 import { until } from "../kit/until.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";

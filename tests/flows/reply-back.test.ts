@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { LiveEvent } from "../../src/core/event.ts";
-import { getFlow } from "../../src/store/flows.ts";
+import type { LiveEvent } from "../../src/core/shapes/event.ts";
+import { getFlow } from "../../src/store/queries/chains/flows.ts";
 import { endOf } from "../kit/engine.ts";
 import { openFlowApp, type Play } from "../kit/flow-app.ts";
 import { until } from "../kit/until.ts";

@@ -1,8 +1,8 @@
 // The note of `sessions_spawn` about its result matches the delivery, for each setting.
 
 import { expect, test } from "vitest";
-import type { Settings } from "../../src/core/settings.ts";
-import { getSession } from "../../src/store/sessions.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { toolsFor } from "../../src/tools/catalog.ts";
 import { endOf, temporaryFolder } from "../kit/engine.ts";
 import { openSpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";

@@ -4,11 +4,11 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Settings } from "../../src/core/settings.ts";
-import { lostAttachments } from "../../src/flows/archive.ts";
-import { attachmentOwner, writeAttachments } from "../../src/flows/attachments.ts";
-import { deleteSession, resetSession } from "../../src/flows/lifecycle.ts";
-import { insertSession, updateSession } from "../../src/store/sessions.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
+import { lostAttachments } from "../../src/flows/job/archive.ts";
+import { attachmentOwner, writeAttachments } from "../../src/flows/job/attachments.ts";
+import { deleteSession, resetSession } from "../../src/flows/session/lifecycle.ts";
+import { insertSession, updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { endOf, sessionRow, temporaryFolder } from "../kit/engine.ts";
 import { whole } from "../kit/live-text.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";

@@ -2,7 +2,7 @@
 // sub-agent.
 
 import { expect, test } from "vitest";
-import type { Settings } from "../../src/core/settings.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { endOf } from "../kit/engine.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../kit/spawn-app.ts";
 import { until } from "../kit/until.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Settings } from "../../src/core/settings.ts";
-import { resetSession } from "../../src/flows/lifecycle.ts";
-import { deleteSessionRows } from "../../src/store/sessions.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
+import { resetSession } from "../../src/flows/session/lifecycle.ts";
+import { deleteSessionRows } from "../../src/store/queries/sessions/sessions.ts";
 import { endOf, temporaryFolder } from "../kit/engine.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../kit/spawn-app.ts";
 import { until } from "../kit/until.ts";

@@ -2,13 +2,13 @@
 // tasks.
 
 import type { OpenedThread } from "../../src/channels/channel.ts";
-import type { DiscordAccount, ThreadBindingSettings } from "../../src/core/channel-settings.ts";
-import { ok, type Result } from "../../src/core/errors.ts";
-import type { Route, Session } from "../../src/core/session.ts";
-import type { Settings } from "../../src/core/settings.ts";
-import { boundSession } from "../../src/flows/bindings.ts";
-import { acceptByMode } from "../../src/flows/queue-mode.ts";
-import { listBindings } from "../../src/store/thread-bindings.ts";
+import { ok, type Result } from "../../src/core/shapes/errors.ts";
+import type { Route, Session } from "../../src/core/shapes/session.ts";
+import type { DiscordAccount, ThreadBindingSettings } from "../../src/core/shapes/settings/channels.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
+import { acceptByMode } from "../../src/flows/conversation/queue-mode.ts";
+import { boundSession } from "../../src/flows/delivery/bindings.ts";
+import { listBindings } from "../../src/store/queries/channels/thread-bindings.ts";
 import { endOf } from "../kit/engine.ts";
 import { OPEN_ACCOUNT } from "../kit/open-account.ts";
 import { openSpawnApp, type SpawnApp, type SpawnAppOptions, type SpawnPlay } from "../kit/spawn-app.ts";

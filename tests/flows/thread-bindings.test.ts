@@ -2,9 +2,9 @@
 // the end (BD1-BD4).
 
 import { describe, expect, test } from "vitest";
-import { setBindingLimits, unbind } from "../../src/flows/bindings.ts";
-import { deleteSession } from "../../src/flows/lifecycle.ts";
-import { insertSession } from "../../src/store/sessions.ts";
+import { setBindingLimits, unbind } from "../../src/flows/delivery/bindings.ts";
+import { deleteSession } from "../../src/flows/session/lifecycle.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { endOf, sessionRow, temporaryFolder } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 import {

@@ -1,11 +1,11 @@
 // Sub-agents with their own threads: made before acceptance, posted results, and crashes at any commit.
 
 import { describe, expect, test } from "vitest";
-import { fail, ok } from "../../src/core/errors.ts";
-import type { Route } from "../../src/core/session.ts";
-import { bindingOf } from "../../src/flows/bindings.ts";
-import { updateSession } from "../../src/store/sessions.ts";
-import { insertBinding } from "../../src/store/thread-bindings.ts";
+import { fail, ok } from "../../src/core/shapes/errors.ts";
+import type { Route } from "../../src/core/shapes/session.ts";
+import { bindingOf } from "../../src/flows/delivery/bindings.ts";
+import { insertBinding } from "../../src/store/queries/channels/thread-bindings.ts";
+import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { type CrashPoint, crashAtEach, diesAtWork, endOf, temporaryFolder } from "../kit/engine.ts";
 import { fakeWorld } from "../kit/world.ts";
 import {

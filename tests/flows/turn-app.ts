@@ -1,18 +1,18 @@
 // Engine, flows, tools and the real executor on a real store, with one scripted model: whole turns, and
 // crashes on request.
 
-import type { QueueMode } from "../../src/core/channel-settings.ts";
-import { ok } from "../../src/core/errors.ts";
-import type { Run } from "../../src/core/run.ts";
-import type { Route } from "../../src/core/session.ts";
-import type { AcceptRequest } from "../../src/engine/accept.ts";
+import { ok } from "../../src/core/shapes/errors.ts";
+import type { Run } from "../../src/core/shapes/run.ts";
+import type { Route } from "../../src/core/shapes/session.ts";
+import type { QueueMode } from "../../src/core/shapes/settings/channels.ts";
 import { Engine } from "../../src/engine/engine.ts";
-import type { LaneHandle } from "../../src/engine/execution.ts";
+import type { AcceptRequest } from "../../src/engine/run/accept.ts";
+import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import { createExecutor } from "../../src/execute.ts";
-import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
-import { acceptByMode } from "../../src/flows/queue-mode.ts";
+import { acceptByMode } from "../../src/flows/conversation/queue-mode.ts";
+import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
-import { getSession } from "../../src/store/sessions.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import {
   type CrashPoint,

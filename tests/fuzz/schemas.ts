@@ -1,7 +1,7 @@
 // Generates values close to one of our JSON Schemas: of its types, with words that have a meaning.
 
 import fc, { type Arbitrary } from "fast-check";
-import type { JsonSchema } from "../../src/core/tool.ts";
+import type { JsonSchema } from "../../src/core/shapes/tool.ts";
 import { nastyNumber, nastyText, nastyValue } from "./nasty.ts";
 
 /** Values with a meaning: by property name, and for any name. */

@@ -1,11 +1,11 @@
 // "May A do this to B?", how the ways out stand, and the outbox as it changes.
 
 import { expect, test } from "vitest";
-import type { Explanation } from "../../src/core/explanation.ts";
-import type { ChannelRow } from "../../src/gateway/payloads/channels.ts";
-import type { PayloadOf } from "../../src/gateway/payloads.ts";
-import { beginAttempt, endAttempt, insertDelivery } from "../../src/store/deliveries.ts";
-import { insertWait } from "../../src/store/waits.ts";
+import type { ChannelRow } from "../../src/contract/payloads/channels.ts";
+import type { PayloadOf } from "../../src/contract/payloads.ts";
+import type { Explanation } from "../../src/core/shapes/explanation.ts";
+import { beginAttempt, endAttempt, insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
+import { insertWait } from "../../src/store/queries/runs/waits.ts";
 import { agentSettings } from "../tools/app.ts";
 import { type House, type HouseOptions, joined, openHouse, type Raw } from "./kit.ts";
 

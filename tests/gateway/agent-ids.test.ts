@@ -1,8 +1,8 @@
 // Methods that take an agent's id, and jobs that run as an agent: what a token for another agent may do.
 
 import { expect, test } from "vitest";
-import type { GatewayClient } from "../../src/gateway/client.ts";
-import { METHODS, type MethodName } from "../../src/gateway/params.ts";
+import type { GatewayClient } from "../../src/contract/client/node.ts";
+import { METHODS, type MethodName } from "../../src/contract/params.ts";
 import { openHouse } from "./kit.ts";
 
 const SCOPED = "a-token-for-agent-research-and-jobs";

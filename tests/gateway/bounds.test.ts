@@ -1,9 +1,9 @@
 // Tables that strangers, tokens and agents can fill: each has an end, and nobody takes all of it.
 
 import { expect, test } from "vitest";
-import { PermissionDesk } from "../../src/agent/acp-permission.ts";
+import { PermissionDesk } from "../../src/agent/acp/permission.ts";
 import { createGuessLimit } from "../../src/gateway/auth.ts";
-import { Exchanges } from "../../src/gateway/mcp-streams.ts";
+import { Exchanges } from "../../src/gateway/mcp/streams.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 test("counts wrong tokens for ten thousand addresses, and forgets the oldest first", () => {

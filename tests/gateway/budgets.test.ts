@@ -1,10 +1,10 @@
 // Budgets at each model call, on both stores: through the real loop and engine, with a model that uses all it may.
 
 import { describe, expect, test } from "vitest";
-import type { ModelPort } from "../../src/agent/model.ts";
-import { ZERO_USAGE } from "../../src/core/message.ts";
-import type { Settings } from "../../src/core/settings.ts";
-import { getChain } from "../../src/store/chains.ts";
+import type { ModelPort } from "../../src/agent/model/model.ts";
+import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
+import { getChain } from "../../src/store/queries/chains/chains.ts";
 import { cleanup, endOf, openStore, temporaryFolder } from "../kit/engine.ts";
 import { openPostgresStore } from "../kit/postgres.ts";
 import { linesOf, untilQuiet } from "../kit/store-view.ts";

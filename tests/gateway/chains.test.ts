@@ -2,10 +2,10 @@
 // that a caller with fewer rights sees.
 
 import { describe, expect, test } from "vitest";
-import type { ChainRow, ChainStep } from "../../src/core/chain-step.ts";
-import type { AgentEvent } from "../../src/gateway/protocol.ts";
-import { addRefusal } from "../../src/store/refusals.ts";
-import { updateSession } from "../../src/store/sessions.ts";
+import type { AgentEvent } from "../../src/contract/protocol.ts";
+import type { ChainRow, ChainStep } from "../../src/core/shapes/chain-step.ts";
+import { addRefusal } from "../../src/store/queries/chains/refusals.ts";
+import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { cleanup, endOf } from "../kit/engine.ts";
 import { openPostgresStore } from "../kit/postgres.ts";
 import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";

@@ -2,10 +2,10 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { EventStream } from "../../src/gateway/client/event-stream.ts";
-import type { GatewayEvent } from "../../src/gateway/client/types.ts";
-import { connect, GatewayError } from "../../src/gateway/client.ts";
-import type { EventFrame } from "../../src/gateway/protocol.ts";
+import { EventStream } from "../../src/contract/client/event-stream.ts";
+import { connect, GatewayError } from "../../src/contract/client/node.ts";
+import type { GatewayEvent } from "../../src/contract/client/types.ts";
+import type { EventFrame } from "../../src/contract/protocol.ts";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
 import { scriptedGateway } from "../kit/scripted-gateway.ts";
 import { openHouse } from "./kit.ts";

@@ -2,9 +2,9 @@
 // of WebSocket where that makes a difference.
 
 import { expect, test } from "vitest";
-import { connect as connectWeb } from "../../src/gateway/client/web.ts";
-import { connect as connectNode, GatewayError } from "../../src/gateway/client.ts";
-import { PENDING_REQUESTS_MAX } from "../../src/gateway/protocol.ts";
+import { connect as connectNode, GatewayError } from "../../src/contract/client/node.ts";
+import { connect as connectWeb } from "../../src/contract/client/web.ts";
+import { PENDING_REQUESTS_MAX } from "../../src/contract/protocol.ts";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
 import { scriptedGateway } from "../kit/scripted-gateway.ts";
 import { fakeWorld } from "../kit/world.ts";

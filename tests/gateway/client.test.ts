@@ -1,7 +1,7 @@
 // The client: clean errors, a connection that comes back, waits that go on.
 
 import { expect, test } from "vitest";
-import { type ClientState, connect, GatewayError } from "../../src/gateway/client.ts";
+import { type ClientState, connect, GatewayError } from "../../src/contract/client/node.ts";
 import type { Clock } from "../../src/world.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { serveHttp } from "../kit/loopback.ts";

@@ -1,9 +1,9 @@
 // Commands that an operator gives in a chat window, through a real gateway.
 
 import { expect, test } from "vitest";
-import { type Message, textOf } from "../../src/core/message.ts";
-import { listRuns } from "../../src/store/runs.ts";
-import { getSession } from "../../src/store/sessions.ts";
+import { type Message, textOf } from "../../src/core/shapes/message.ts";
+import { listRuns } from "../../src/store/queries/runs/runs.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { type Frame, type House, joined, openHouse, type Play, type Raw } from "./kit.ts";
 
 const MAIN = "agent:main:main";

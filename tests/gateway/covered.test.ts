@@ -1,7 +1,7 @@
 // A token for some sessions learns of the gateway only the parts that it can use.
 
 import { expect, test } from "vitest";
-import { mayMatchBeginning } from "../../src/core/pattern.ts";
+import { mayMatchBeginning } from "../../src/core/text/pattern.ts";
 import { useConfigHome } from "../kit/config-home.ts";
 import { agentSettings } from "../tools/app.ts";
 import { type House, openHouse } from "./kit.ts";

@@ -1,8 +1,8 @@
 // The methods about scheduled jobs: rights, the gate, keys, refusals, and names that mean no good.
 
 import { expect, test } from "vitest";
-import { JOBS_MAX } from "../../src/core/schedule.ts";
-import type { GatewayClient } from "../../src/gateway/client.ts";
+import type { GatewayClient } from "../../src/contract/client/node.ts";
+import { JOBS_MAX } from "../../src/core/shapes/schedule.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { openHouse, TOKEN } from "./kit.ts";
 

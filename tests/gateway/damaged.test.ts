@@ -1,7 +1,7 @@
 // A transcript whose rows were damaged on the disk: every caller gets an answer, and nothing hangs.
 
 import { expect, test } from "vitest";
-import { isEnded } from "../../src/core/run.ts";
+import { isEnded } from "../../src/core/shapes/run.ts";
 import { endOf } from "../kit/engine.ts";
 import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";
 import { type House, joined, openHouse, type Raw } from "./kit.ts";

@@ -3,11 +3,11 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { fail, ok, type Result } from "../../src/core/errors.ts";
-import type { Message } from "../../src/core/message.ts";
-import { connect, type GatewayClient } from "../../src/gateway/client.ts";
+import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
+import type { PayloadOf } from "../../src/contract/payloads.ts";
+import { fail, ok, type Result } from "../../src/core/shapes/errors.ts";
+import type { Message } from "../../src/core/shapes/message.ts";
 import { Demo, type DemoPlace, type OpenDemo } from "../../src/gateway/demo.ts";
-import type { PayloadOf } from "../../src/gateway/payloads.ts";
 import { openDemo } from "../../src/main.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { startProcess } from "../kit/gateway-process.ts";

@@ -1,11 +1,11 @@
 // Text addressed to places on channels, by every door that takes such a place.
 
 import { expect, test } from "vitest";
-import type { HookMapping, IncomingHooks } from "../../src/core/incoming-hook.ts";
-import type { Route } from "../../src/core/route.ts";
-import type { SendRule } from "../../src/core/settings.ts";
-import { GatewayError } from "../../src/gateway/client/error.ts";
-import { insertSession, updateSession } from "../../src/store/sessions.ts";
+import { GatewayError } from "../../src/contract/client/error.ts";
+import type { HookMapping, IncomingHooks } from "../../src/core/shapes/incoming-hook.ts";
+import type { Route } from "../../src/core/shapes/route.ts";
+import type { SendRule } from "../../src/core/shapes/settings/settings.ts";
+import { insertSession, updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { sessionRow } from "../kit/engine.ts";
 import { type PeopleChannel, peopleChannel, telegramAccount } from "../kit/people-channel.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";

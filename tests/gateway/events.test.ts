@@ -1,7 +1,7 @@
 // Events as clients get them: which there are, who gets them, in which order, and what a slow reader costs.
 
 import { expect, test } from "vitest";
-import type { GatewayError } from "../../src/gateway/client.ts";
+import type { GatewayError } from "../../src/contract/client/node.ts";
 import { whole } from "../kit/live-text.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { type Frame, joined, openHouse, type Play, TOKEN } from "./kit.ts";

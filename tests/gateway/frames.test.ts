@@ -1,8 +1,8 @@
 // Hostile and broken frames: each gets a clear answer or a clear end, and nobody else notices.
 
 import { expect, test } from "vitest";
-import { NODE } from "../../src/gateway/params/shapes.ts";
-import { METHODS, type MethodName } from "../../src/gateway/params.ts";
+import { NODE } from "../../src/contract/params/shapes.ts";
+import { METHODS, type MethodName } from "../../src/contract/params.ts";
 import { joined, openHouse, openRaw, type Raw } from "./kit.ts";
 import { joinedNode, NODE_TOKENS, pairedDevice } from "./node-kit.ts";
 

@@ -1,9 +1,9 @@
 // chat.history as a page reads it: both ways, around a message, with the runs that wrote it.
 
 import { expect, test } from "vitest";
-import type { PayloadOf } from "../../src/gateway/client.ts";
-import { updateSession } from "../../src/store/sessions.ts";
-import { appendEntry } from "../../src/store/transcripts.ts";
+import type { PayloadOf } from "../../src/contract/client/node.ts";
+import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { userMessage } from "../store/samples.ts";
 import { type House, openHouse } from "./kit.ts";

@@ -1,7 +1,7 @@
 // A gateway that web hooks come to, and senders who sign, forge and repeat them.
 
 import { createHmac } from "node:crypto";
-import type { HookMapping, IncomingHooks } from "../../src/core/incoming-hook.ts";
+import type { HookMapping, IncomingHooks } from "../../src/core/shapes/incoming-hook.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
 
 export const HOOK_TOKEN = "token-of-the-hooks-0123456789";

@@ -1,8 +1,8 @@
 // Web hooks that come in: what they set off, who may send them, and what is refused.
 
 import { expect, test } from "vitest";
-import type { Run } from "../../src/core/run.ts";
-import { updateSession } from "../../src/store/sessions.ts";
+import type { Run } from "../../src/core/shapes/run.ts";
+import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { agentSettings } from "../tools/app.ts";
 import { bearer, HOOK_TOKEN, hook, openHooks, post, runs } from "./hooks-kit.ts";

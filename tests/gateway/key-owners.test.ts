@@ -1,7 +1,7 @@
 // Idempotency keys of several callers: each token, and each device of a token, has keys of its own.
 
 import { describe, expect, test } from "vitest";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { quietWorld } from "../kit/engine.ts";
 import { emptyUrl } from "../store/moves.ts";
 import { connectParams, type House, openHouse, openRaw, quiet, type Raw } from "./kit.ts";

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { sharedWorld } from "../../src/engine/shared-world.ts";
+import { sharedWorld } from "../../src/engine/cluster/shared-world.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { embeddedGround, type Ground, postgresGround } from "../kit/cluster.ts";

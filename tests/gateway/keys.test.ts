@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { insertSession } from "../../src/store/sessions.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { cleanup, sessionRow, temporaryFolder } from "../kit/engine.ts";
 import { joined, openHouse } from "./kit.ts";
 

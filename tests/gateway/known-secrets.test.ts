@@ -1,7 +1,7 @@
 // I14: values that look like any word, known only because they are configured or were generated, leave nowhere.
 
 import { expect, test } from "vitest";
-import { connect } from "../../src/gateway/client.ts";
+import { connect } from "../../src/contract/client/node.ts";
 import { cleanup } from "../kit/engine.ts";
 import { TOKEN } from "../kit/fleet.ts";
 import { startProcess } from "../kit/gateway-process.ts";

@@ -2,12 +2,12 @@
 // event it is sent, hold nothing of the others and no secret. A method that is added is asked here, or this fails.
 
 import { expect, test } from "vitest";
-import { METHODS, type MethodName } from "../../src/gateway/params.ts";
-import { putPeer } from "../../src/store/channel-peers.ts";
-import { insertDelivery } from "../../src/store/deliveries.ts";
-import { addRefusal } from "../../src/store/refusals.ts";
-import { updateSession } from "../../src/store/sessions.ts";
-import { insertBinding } from "../../src/store/thread-bindings.ts";
+import { METHODS, type MethodName } from "../../src/contract/params.ts";
+import { addRefusal } from "../../src/store/queries/chains/refusals.ts";
+import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
+import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
+import { insertBinding } from "../../src/store/queries/channels/thread-bindings.ts";
+import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { endOf } from "../kit/engine.ts";
 import { codesOf } from "../kit/reference/codes.ts";
 import { doing, sending, talkingModel } from "../kit/talking-model.ts";

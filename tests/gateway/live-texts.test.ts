@@ -1,14 +1,14 @@
 // Live text on the wire: deltas for clients that ask for them, the whole text so far, rarely, for all others.
 
 import { expect, test } from "vitest";
-import type { LiveEvent } from "../../src/core/event.ts";
-import { Redactor } from "../../src/core/redact.ts";
-import { withDelta } from "../../src/core/text-delta.ts";
+import type { AgentEvent, ChatEvent } from "../../src/contract/protocol.ts";
+import type { LiveEvent } from "../../src/core/shapes/event.ts";
+import { Redactor } from "../../src/core/text/redact/redact.ts";
+import { withDelta } from "../../src/core/text/text-delta.ts";
 import { createBus } from "../../src/engine/bus.ts";
 import type { Caller } from "../../src/gateway/auth.ts";
-import { createFanout } from "../../src/gateway/fanout.ts";
-import type { EncodedEvent } from "../../src/gateway/outlet.ts";
-import type { AgentEvent, ChatEvent } from "../../src/gateway/protocol.ts";
+import { createFanout } from "../../src/gateway/socket/fanout.ts";
+import type { EncodedEvent } from "../../src/gateway/socket/outlet.ts";
 
 import { fakeWorld } from "../kit/world.ts";
 import { settingsWith } from "../tools/app.ts";

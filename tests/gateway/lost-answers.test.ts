@@ -1,11 +1,11 @@
 // Requests whose commit loses its answer, or that reach two gateways at once: each is done once, and answered alike.
 
 import { describe, expect, test } from "vitest";
-import { toolCallsOf } from "../../src/core/message.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { toolCallsOf } from "../../src/core/shapes/message.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
+import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { readRun } from "../../src/store/transcripts.ts";
 import { cleanup, openStoreOn, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { openPostgresStore } from "../kit/postgres.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";

@@ -2,7 +2,7 @@
 // within its token's (I9).
 
 import { expect, test } from "vitest";
-import { getSession } from "../../src/store/sessions.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { openHouse } from "./kit.ts";
 import { type Answer, ask, objectOf, openPeer, raw, sendAs, written } from "./mcp-kit.ts";
 

@@ -2,7 +2,7 @@
 
 import { request } from "node:http";
 import { expect, test } from "vitest";
-import { getSession } from "../../src/store/sessions.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { openHouse, TOKEN } from "./kit.ts";
 import { ask, askNew, heldModel, messageOf, raw } from "./mcp-kit.ts";
 

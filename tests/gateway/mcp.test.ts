@@ -1,8 +1,8 @@
 // MCP clients of both official libraries, on the older and the newest revision, against a real gateway over HTTP.
 
 import { expect, test } from "vitest";
-import { getRun } from "../../src/store/runs.ts";
-import { getSession } from "../../src/store/sessions.ts";
+import { getRun } from "../../src/store/queries/runs/runs.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { until } from "../kit/until.ts";
 import { openHouse } from "./kit.ts";
 import { heldModel, openPeer, REVISION_OF, SPEAKERS, sendAs, written } from "./mcp-kit.ts";

@@ -1,11 +1,11 @@
 // Metrics of a gateway after real runs, over HTTP, for authorized callers only.
 
 import { expect, test } from "vitest";
-import type { LiveEvent } from "../../src/core/event.ts";
-import type { TokenSettings } from "../../src/core/settings.ts";
-import { Counter, Histogram } from "../../src/gateway/figures.ts";
-import { History } from "../../src/gateway/history.ts";
-import { Metrics } from "../../src/gateway/metrics.ts";
+import type { LiveEvent } from "../../src/core/shapes/event.ts";
+import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
+import { Counter, Histogram } from "../../src/gateway/metrics/figures.ts";
+import { History } from "../../src/gateway/metrics/history.ts";
+import { Metrics } from "../../src/gateway/metrics/metrics.ts";
 import { startProcess } from "../kit/gateway-process.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { fakeWorld } from "../kit/world.ts";

@@ -1,8 +1,8 @@
 // A provider that fails for a moment: who watches the run is told of each further try.
 
 import { expect, test } from "vitest";
-import { openModelPort } from "../../src/agent/port.ts";
-import { retryWords } from "../../src/core/model-retry.ts";
+import { openModelPort } from "../../src/agent/model/port.ts";
+import { retryWords } from "../../src/core/shapes/model-retry.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { startModelServer } from "../kit/model-server.ts";
 import { agentSettings } from "../tools/app.ts";

@@ -1,7 +1,7 @@
 // Named sessions: a person or a client opens a conversation by using its name; an agent's tool never does.
 
 import { expect, test } from "vitest";
-import type { TokenSettings } from "../../src/core/settings.ts";
+import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { type House, openHouse } from "./kit.ts";
 import { openAi, said } from "./openai-kit.ts";
 

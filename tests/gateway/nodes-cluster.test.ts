@@ -2,8 +2,8 @@
 // be told is told as unknown.
 
 import { expect, test } from "vitest";
-import { sharedWorld } from "../../src/engine/shared-world.ts";
-import { NODE_REPLACED } from "../../src/gateway/protocol.ts";
+import { NODE_REPLACED } from "../../src/contract/protocol.ts";
+import { sharedWorld } from "../../src/engine/cluster/shared-world.ts";
 import { embeddedGround, type Ground } from "../kit/cluster.ts";
 import { quietWorld } from "../kit/engine.ts";
 import { mortalProcess } from "../kit/mortal-store.ts";

@@ -1,9 +1,9 @@
 // Nodes over real sockets: who is let in, what may be asked, what an answer counts for, what an event sets off.
 
 import { expect, test } from "vitest";
-import { NODES_MAX, PAIR_REQUEST_MS, PAIR_REQUESTS_MAX } from "../../src/core/node.ts";
-import { NODE_REPLACED } from "../../src/gateway/protocol.ts";
-import { deleteNode, putNode } from "../../src/store/nodes.ts";
+import { NODE_REPLACED } from "../../src/contract/protocol.ts";
+import { NODES_MAX, PAIR_REQUEST_MS, PAIR_REQUESTS_MAX } from "../../src/core/shapes/node.ts";
+import { deleteNode, putNode } from "../../src/store/queries/nodes.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { openHouse } from "./kit.ts";
 import {

@@ -4,7 +4,7 @@ import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import type OpenAI from "openai";
 import { expect, test } from "vitest";
-import { sharedWorld } from "../../src/engine/shared-world.ts";
+import { sharedWorld } from "../../src/engine/cluster/shared-world.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { embeddedGround } from "../kit/cluster.ts";
 import { quietWorld } from "../kit/engine.ts";

@@ -2,9 +2,9 @@
 // test says.
 
 import OpenAI from "openai";
-import type { Session } from "../../src/core/session.ts";
-import { listRuns } from "../../src/store/runs.ts";
-import { getSession } from "../../src/store/sessions.ts";
+import type { Session } from "../../src/core/shapes/session.ts";
+import { listRuns } from "../../src/store/queries/runs/runs.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { until } from "../kit/until.ts";
 import { type House, type Play, TOKEN } from "./kit.ts";
 

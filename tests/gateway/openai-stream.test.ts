@@ -1,10 +1,10 @@
 // The stream of a run: events in, frames out, at the reader's pace.
 
 import { expect, test } from "vitest";
-import { fail, ok, type Result } from "../../src/core/errors.ts";
-import type { LiveEvent } from "../../src/core/event.ts";
+import { fail, ok, type Result } from "../../src/core/shapes/errors.ts";
+import type { LiveEvent } from "../../src/core/shapes/event.ts";
 import { createBus, type SharedBus } from "../../src/engine/bus.ts";
-import { type EndedRun, RunFeed, type StreamShape, streamRun } from "../../src/gateway/openai-run.ts";
+import { type EndedRun, RunFeed, type StreamShape, streamRun } from "../../src/gateway/openai/run.ts";
 import { deltas } from "../kit/live-text.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 

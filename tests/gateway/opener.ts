@@ -1,6 +1,6 @@
 // Houses that are opened one after another on one store, of either kind.
 
-import { openPostgres } from "../../src/store/postgres.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { emptyUrl } from "../store/moves.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";

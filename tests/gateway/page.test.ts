@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { createPage } from "../../src/gateway/page.ts";
+import { createPage } from "../../src/gateway/page/page.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { openHouse } from "./kit.ts";
 

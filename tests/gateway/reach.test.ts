@@ -1,8 +1,8 @@
 // I9 from every side: what a token with key patterns may learn, and what it may not.
 
 import { expect, test } from "vitest";
+import { insertBinding } from "../../src/store/queries/channels/thread-bindings.ts";
 import type { Tx } from "../../src/store/sql.ts";
-import { insertBinding } from "../../src/store/thread-bindings.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { joined, openHouse } from "./kit.ts";
 

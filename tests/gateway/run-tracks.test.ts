@@ -1,7 +1,7 @@
 // The numbers of a run's events, whatever the order of what is told of it.
 
 import { expect, test } from "vitest";
-import { RunTracks } from "../../src/gateway/run-tracks.ts";
+import { RunTracks } from "../../src/gateway/socket/run-tracks.ts";
 
 test("RT1: numbers rise also within a run that ended while it was queued and has flow events before and after", () => {
   const tracks = new RunTracks(() => 0, false);

@@ -1,7 +1,7 @@
 // I14: secrets that were planted everywhere come out nowhere: no payload, no event, no log line.
 
 import { expect, test } from "vitest";
-import type { LiveEvent } from "../../src/core/event.ts";
+import type { LiveEvent } from "../../src/core/shapes/event.ts";
 import { startProcess } from "../kit/gateway-process.ts";
 import { joined, openHouse, openRaw, type Play, type Raw } from "./kit.ts";
 import { refusingModel } from "./refusing-model.ts";

@@ -2,10 +2,10 @@
 // see them.
 
 import { expect, test } from "vitest";
-import type { Session } from "../../src/core/session.ts";
-import { insertRun } from "../../src/store/runs.ts";
-import { insertSession } from "../../src/store/sessions.ts";
-import { insertWait } from "../../src/store/waits.ts";
+import type { Session } from "../../src/core/shapes/session.ts";
+import { insertRun } from "../../src/store/queries/runs/runs.ts";
+import { insertWait } from "../../src/store/queries/runs/waits.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { assistantText } from "../kit/engine.ts";
 import { sampleRun, sampleSession } from "../store/samples.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";

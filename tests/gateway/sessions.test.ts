@@ -1,7 +1,7 @@
 // The methods about sessions and the outbox, as a dashboard uses them.
 
 import { expect, test } from "vitest";
-import { beginAttempt, endAttempt, insertDelivery } from "../../src/store/deliveries.ts";
+import { beginAttempt, endAttempt, insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
 import { type House, openHouse } from "./kit.ts";
 
 type Row = Record<string, unknown> & { key: string };

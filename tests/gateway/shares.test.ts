@@ -3,7 +3,7 @@
 
 import { request as httpRequest } from "node:http";
 import { expect, test } from "vitest";
-import type { TokenSettings } from "../../src/core/settings.ts";
+import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { Shares } from "../../src/gateway/shares.ts";
 import { type House, joined, openHouse, type Raw } from "./kit.ts";
 

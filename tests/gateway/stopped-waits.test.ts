@@ -2,8 +2,8 @@
 // answer in its inbox, once.
 
 import { expect, test } from "vitest";
-import { sendToSession } from "../../src/flows/send.ts";
-import { getSession } from "../../src/store/sessions.ts";
+import { sendToSession } from "../../src/flows/conversation/send.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { type House, openHouse, quiet } from "./kit.ts";
 import { type Answer, heldModel, openPeer, type Peer, SPEAKERS } from "./mcp-kit.ts";

@@ -1,8 +1,8 @@
 // Consumption, grouped in every supported way, and the daily budgets of agents, on both stores.
 
 import { describe, expect, test } from "vitest";
-import type { UsageLine } from "../../src/core/usage.ts";
-import { addUsageRow } from "../../src/store/ledger.ts";
+import type { UsageLine } from "../../src/core/shapes/usage.ts";
+import { addUsageRow } from "../../src/store/queries/runs/ledger.ts";
 import { cleanup, endOf, openStore, temporaryFolder } from "../kit/engine.ts";
 import { openPostgresStore } from "../kit/postgres.ts";
 import { agentSettings } from "../tools/app.ts";

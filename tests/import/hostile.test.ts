@@ -6,7 +6,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { canonicalKey } from "../../src/core/session-key.ts";
+import { canonicalKey } from "../../src/core/shapes/session-key.ts";
 import { canonicalSourceKey } from "../../src/import/keys.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { words } from "../store/moves.ts";

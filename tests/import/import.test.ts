@@ -4,8 +4,8 @@ import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { canonicalSourceKey } from "../../src/import/keys.ts";
-import { getSession, updateSession } from "../../src/store/sessions.ts";
-import { appendEntry, readContext } from "../../src/store/transcripts.ts";
+import { getSession, updateSession } from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry, readContext } from "../../src/store/queries/transcripts/transcripts.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { userMessage } from "../store/samples.ts";
 import { hashOf, START, sourceWith, Talk } from "./source.ts";
@@ -354,7 +354,7 @@ test("replaces an unused session that a gateway's start created, but not a used 
   const { imported, inStore, said, session } = await stage("embedded", {
     agents: { list: [{ id: "main" }] },
   });
-  const { insertSession } = await import("../../src/store/sessions.ts");
+  const { insertSession } = await import("../../src/store/queries/sessions/sessions.ts");
   const { sampleSession } = await import("../store/samples.ts");
   const { label: _, model: __, ...bare } = sampleSession({ key: "agent:main:main", sessionId: MAIN_ID });
   await inStore((store) =>

@@ -2,13 +2,13 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Result } from "../../src/core/errors.ts";
-import type { Message } from "../../src/core/message.ts";
-import type { Session } from "../../src/core/session.ts";
+import type { Result } from "../../src/core/shapes/errors.ts";
+import type { Message } from "../../src/core/shapes/message.ts";
+import type { Session } from "../../src/core/shapes/session.ts";
 import { type ImportOptions, type ImportReport, importState } from "../../src/import/import.ts";
-import { getSession } from "../../src/store/sessions.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
+import { readHistory } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { readHistory } from "../../src/store/transcripts.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { freshUrl, good, inEmbedded, inPostgres } from "../store/moves.ts";
 

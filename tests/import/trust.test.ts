@@ -4,7 +4,7 @@ import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { loadSettings } from "../../src/config.ts";
-import { fail, ok } from "../../src/core/errors.ts";
+import { fail, ok } from "../../src/core/shapes/errors.ts";
 import { good } from "../store/moves.ts";
 import { sourceWith } from "./source.ts";
 import { stage } from "./stage.ts";

@@ -1,8 +1,8 @@
 // Engines of several gateways over one store, each acting as its own process: it can crash, pause, or lose an
 // answer.
 
-import { sharedWorld } from "../../src/engine/shared-world.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { sharedWorld } from "../../src/engine/cluster/shared-world.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import type { SharedStore, Store } from "../../src/store/sql.ts";
 import type { World } from "../../src/world.ts";

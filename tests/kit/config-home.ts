@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
 import { type Loaded, type LoadOptions, loadSettings } from "../../src/config.ts";
-import type { Result } from "../../src/core/errors.ts";
+import type { Result } from "../../src/core/shapes/errors.ts";
 
 export interface ConfigHome {
   readonly home: string;

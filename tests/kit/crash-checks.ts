@@ -4,7 +4,13 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { type Entry, isCompaction, type Message, textOf, toolCallsOf } from "../../src/core/message.ts";
+import {
+  type Entry,
+  isCompaction,
+  type Message,
+  textOf,
+  toolCallsOf,
+} from "../../src/core/shapes/message.ts";
 import type { Db } from "../../src/store/sql.ts";
 import type { CrashModel, ModelCall } from "./crash-model.ts";
 import type { Told } from "./crash-talker.ts";

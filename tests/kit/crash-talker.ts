@@ -3,9 +3,9 @@
 // repeated until it is answered, over the typed client's own reconnecting or a new connection to any living
 // process. Answers are compared with the store at the end.
 
-import { type GatewayClient, GatewayError } from "../../src/gateway/client.ts";
-import type { MethodName, ParamsOf } from "../../src/gateway/params.ts";
-import type { PayloadOf } from "../../src/gateway/payloads.ts";
+import { type GatewayClient, GatewayError } from "../../src/contract/client/node.ts";
+import type { MethodName, ParamsOf } from "../../src/contract/params.ts";
+import type { PayloadOf } from "../../src/contract/payloads.ts";
 import { planText } from "./crash-model.ts";
 import type { Dice } from "./dice.ts";
 import type { Fleet } from "./fleet.ts";

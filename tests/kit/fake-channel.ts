@@ -7,9 +7,9 @@ import type {
   InboundMessage,
   OutgoingMessage,
 } from "../../src/channels/channel.ts";
-import type { TelegramAccount } from "../../src/core/channel-settings.ts";
-import { fail, ok } from "../../src/core/errors.ts";
-import type { Route } from "../../src/core/route.ts";
+import { fail, ok } from "../../src/core/shapes/errors.ts";
+import type { Route } from "../../src/core/shapes/route.ts";
+import type { TelegramAccount } from "../../src/core/shapes/settings/channels.ts";
 import { OPEN_ACCOUNT } from "./open-account.ts";
 
 export interface FakeChannel extends Channel {

@@ -9,7 +9,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { heapFlags, withHeapEnv } from "../../bin/heap-flags.js";
-import { type ConnectOptions, connect, type GatewayClient } from "../../src/gateway/client.ts";
+import { type ConnectOptions, connect, type GatewayClient } from "../../src/contract/client/node.ts";
 import { freePort } from "./loopback.ts";
 
 export const LAUNCHER = fileURLToPath(new URL("../../bin/parley.js", import.meta.url));

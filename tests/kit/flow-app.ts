@@ -4,31 +4,31 @@
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import { type Inbound, openInbound } from "../../src/channels/inbound.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
-import { ok } from "../../src/core/errors.ts";
-import type { LiveEvent } from "../../src/core/event.ts";
-import { textOf } from "../../src/core/message.ts";
-import type { FlowStep, Run } from "../../src/core/run.ts";
-import type { Session } from "../../src/core/session.ts";
-import type { Settings } from "../../src/core/settings.ts";
+import { ok } from "../../src/core/shapes/errors.ts";
+import type { LiveEvent } from "../../src/core/shapes/event.ts";
+import { textOf } from "../../src/core/shapes/message.ts";
+import type { FlowStep, Run } from "../../src/core/shapes/run.ts";
+import type { Session } from "../../src/core/shapes/session.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
-import type { LaneHandle } from "../../src/engine/execution.ts";
-import type { EndFacts } from "../../src/engine/finish.ts";
-import { LostLane } from "../../src/engine/transcript-writer.ts";
+import type { LaneHandle } from "../../src/engine/run/execution.ts";
+import type { EndFacts } from "../../src/engine/run/finish.ts";
+import { LostLane } from "../../src/engine/run/transcript-writer.ts";
 import type { Unit } from "../../src/engine/unit.ts";
-import { removeAttachments } from "../../src/flows/attachments.ts";
+import { sendToSession, sentBefore } from "../../src/flows/conversation/send.ts";
 import {
   createFilesCleanup,
   INBOUND_DEADLINE,
   INBOUND_FILES_DEADLINE,
-} from "../../src/flows/inbound-files.ts";
-import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
-import type { Outbound } from "../../src/flows/outbox.ts";
-import { sendToSession, sentBefore } from "../../src/flows/send.ts";
+} from "../../src/flows/delivery/inbound-files.ts";
+import type { Outbound } from "../../src/flows/delivery/outbox.ts";
+import { removeAttachments } from "../../src/flows/job/attachments.ts";
+import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
-import { getSession, updateSession } from "../../src/store/sessions.ts";
+import { getSession, updateSession } from "../../src/store/queries/sessions/sessions.ts";
+import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { readRun } from "../../src/store/transcripts.ts";
 import { withReplies } from "../../src/triggers/replies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
 import type { World } from "../../src/world.ts";

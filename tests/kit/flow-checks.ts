@@ -1,13 +1,13 @@
 // Checks of a store when all work in it is done.
 
 import { expect } from "vitest";
-import { isCompaction, textOf, toolCallsOf } from "../../src/core/message.ts";
-import { isEnded, type Run } from "../../src/core/run.ts";
-import { getFlow } from "../../src/store/flows.ts";
-import { listRuns } from "../../src/store/runs.ts";
-import { getSession } from "../../src/store/sessions.ts";
+import { isCompaction, textOf, toolCallsOf } from "../../src/core/shapes/message.ts";
+import { isEnded, type Run } from "../../src/core/shapes/run.ts";
+import { getFlow } from "../../src/store/queries/chains/flows.ts";
+import { listRuns } from "../../src/store/queries/runs/runs.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
+import { readContext } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Db } from "../../src/store/sql.ts";
-import { readContext } from "../../src/store/transcripts.ts";
 
 async function allRuns(db: Db): Promise<Run[]> {
   const lanes = await db.selectFrom("runs").select("session_key").distinct().execute();

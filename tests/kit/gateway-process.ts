@@ -2,7 +2,7 @@
 // its pid.
 
 import { tmpdir } from "node:os";
-import { connect, type GatewayClient } from "../../src/gateway/client.ts";
+import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
 import { cleanup, temporaryFolder } from "./engine.ts";
 import { addressOf, launch, TOKEN, writeHome } from "./fleet.ts";
 

@@ -1,8 +1,8 @@
 // The store of a fleet: new for each story, and open for checks afterwards.
 
-import { openPostgres } from "../../src/store/postgres.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { realWorld } from "../../src/world.ts";
 import type { Fleet } from "./fleet.ts";
 import { freshSchema, runSql } from "./postgres.ts";

@@ -1,6 +1,6 @@
 // Helpers for text that comes as deltas: whole texts in, deltas out, and back.
 
-import { type TextDelta, withDelta } from "../../src/core/text-delta.ts";
+import { type TextDelta, withDelta } from "../../src/core/text/text-delta.ts";
 
 /** The whole text so far as one change. */
 export function whole(text: string): TextDelta {

@@ -1,8 +1,8 @@
 // Owns one form for the requests of four APIs, so that a script can look at any of them alike.
 
 import type { IncomingHttpHeaders } from "node:http";
-import type { ProviderApi } from "../../src/core/settings.ts";
-import { HEADING } from "../../src/core/turn-rules.ts";
+import { HEADING } from "../../src/core/rules/turn-rules.ts";
+import type { ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 
 export interface ServedMessage {
   readonly role: "user" | "assistant" | "tool";

@@ -1,6 +1,6 @@
 // Owns the words that a model server's script is written in.
 
-import type { ProviderApi } from "../../src/core/settings.ts";
+import type { ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 
 export interface ServedUsage {
   readonly input: number;

@@ -1,6 +1,6 @@
 // Owns the four streaming formats, as their providers send them.
 
-import type { ProviderApi } from "../../src/core/settings.ts";
+import type { ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 import type { ServedRequest } from "./model-server-requests.ts";
 import type { ServedUsage, SpokenStep, StopWord } from "./model-server-steps.ts";
 

@@ -7,7 +7,11 @@
 //   await server.close();
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { ModelSettings, ProviderApi, ProviderSettings } from "../../src/core/settings.ts";
+import type {
+  ModelSettings,
+  ProviderApi,
+  ProviderSettings,
+} from "../../src/core/shapes/settings/settings.ts";
 import { serveHttp } from "./loopback.ts";
 import { normalise, type ServedRequest } from "./model-server-requests.ts";
 import type { HttpError, Step } from "./model-server-steps.ts";

@@ -1,6 +1,6 @@
 // Owns the settings of an account at which everybody is answered, at once, whatever channel it is at.
 
-import type { AccountSettings } from "../../src/core/channel-settings.ts";
+import type { AccountSettings } from "../../src/core/shapes/settings/channels.ts";
 
 export const OPEN_ACCOUNT: AccountSettings = {
   accountId: "default",

@@ -2,8 +2,8 @@
 // rules that hold on every one.
 
 import type { Page } from "playwright-core";
-import type { GatewayClient } from "../../src/gateway/client.ts";
-import type { ParamsOf } from "../../src/gateway/params.ts";
+import type { GatewayClient } from "../../src/contract/client/node.ts";
+import type { ParamsOf } from "../../src/contract/params.ts";
 
 /** A gateway with this configuration has something to show in every view. */
 export const STORY_CONFIG = {

@@ -1,7 +1,7 @@
 // A channel whose people are a list: what reaches them is kept, and who is gone is refused as a platform would.
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
-import type { TelegramAccount } from "../../src/core/channel-settings.ts";
+import type { TelegramAccount } from "../../src/core/shapes/settings/channels.ts";
 import { openAccount } from "./fake-channel.ts";
 
 /** An account of the channel `telegram` that answers whom an operator has let in; nobody listens at it. */

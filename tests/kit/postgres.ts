@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import pg from "pg";
 import { inject } from "vitest";
-import { openPostgres, type PostgresOptions } from "../../src/store/postgres.ts";
+import { openPostgres, type PostgresOptions } from "../../src/store/postgres/postgres.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { realWorld } from "../../src/world.ts";
 

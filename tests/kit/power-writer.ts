@@ -2,12 +2,16 @@
 // until it is killed. After each one that the store has confirmed it writes the number of it into a file.
 
 import { openSync, writeSync } from "node:fs";
-import { openJsonlCopies } from "../../src/store/jsonl-copies.ts";
-import { insertRun } from "../../src/store/runs.ts";
-import { deleteSessionRows, insertSession, replaceSessionId } from "../../src/store/sessions.ts";
+import { insertRun } from "../../src/store/queries/runs/runs.ts";
+import {
+  deleteSessionRows,
+  insertSession,
+  replaceSessionId,
+} from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
-import { appendEntry } from "../../src/store/transcripts.ts";
+import { openJsonlCopies } from "../../src/store/sqlite/jsonl-copies.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { sampleRun, sampleSession, silentLog, userMessage } from "../store/samples.ts";
 import { type PowerStep, powerStep } from "./power-steps.ts";
 import { plainRedactor } from "./redactor.ts";

@@ -2,8 +2,8 @@
 // process in simulated time and for several in real time.
 
 import type { DeliveryOutcome } from "../../src/channels/channel.ts";
-import { deleteSession, resetSession } from "../../src/flows/lifecycle.ts";
-import { getSession, insertSession } from "../../src/store/sessions.ts";
+import { deleteSession, resetSession } from "../../src/flows/session/lifecycle.ts";
+import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { type Dice, dice } from "./dice.ts";
 import { assistantText, sessionRow } from "./engine.ts";

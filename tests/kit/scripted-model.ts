@@ -1,8 +1,8 @@
 // Owns a model port whose answers a test writes, in process, for tests that need no HTTP.
 
-import { ABORTED, untilAborted } from "../../src/agent/abort.ts";
-import type { ModelOutcome, ModelPort, ModelRequest, WrittenMessage } from "../../src/agent/model.ts";
-import { ZERO_USAGE } from "../../src/core/message.ts";
+import { ABORTED, untilAborted } from "../../src/agent/loop/abort.ts";
+import type { ModelOutcome, ModelPort, ModelRequest, WrittenMessage } from "../../src/agent/model/model.ts";
+import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 
 export interface ScriptedCall {
   readonly name: string;

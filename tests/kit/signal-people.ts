@@ -1,6 +1,6 @@
 // People in the tests of Signal, and their messages as a signal-cli daemon reports them.
 
-import type { SignalAccount } from "../../src/core/channel-settings.ts";
+import type { SignalAccount } from "../../src/core/shapes/settings/channels.ts";
 import { OPEN_ACCOUNT } from "./open-account.ts";
 
 export const OWN = { number: "+491700000001", aci: "11111111-1111-4111-8111-111111111111" };

@@ -1,10 +1,10 @@
 // Reads a store from outside: whether work is left, and the transcripts of its sessions.
 
-import { textOf } from "../../src/core/message.ts";
-import type { Run } from "../../src/core/run.ts";
-import { listRuns } from "../../src/store/runs.ts";
+import { textOf } from "../../src/core/shapes/message.ts";
+import type { Run } from "../../src/core/shapes/run.ts";
+import { listRuns } from "../../src/store/queries/runs/runs.ts";
+import { readHistory } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Db } from "../../src/store/sql.ts";
-import { readHistory } from "../../src/store/transcripts.ts";
 import { until } from "./until.ts";
 
 const PATIENCE_MS = 45_000;

@@ -1,8 +1,8 @@
 // A model that follows the messages, for stories in which sessions talk: for a message `do:[calls]` it makes
 // these calls in parallel and answers with their results; it echoes any other message.
 
-import { type Entry, isCompaction, type Message, textOf } from "../../src/core/message.ts";
-import { HEADING } from "../../src/core/turn-rules.ts";
+import { HEADING } from "../../src/core/rules/turn-rules.ts";
+import { type Entry, isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
 import {
   type ScriptedAnswer,
   type ScriptedCall,

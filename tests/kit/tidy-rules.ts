@@ -4,6 +4,7 @@
 import type { FunctionFact, SourceFact } from "./source-tree.ts";
 
 export const FILE_LINES_MAX = 600;
+export const FOLDER_FILES_MAX = 20;
 export const FUNCTION_LINES_MAX = 70;
 export const LINE_CHARACTERS_MAX = 110;
 /** Titles that are facts and rows of tables may be longer. */
@@ -12,28 +13,29 @@ export const TEST_LINE_CHARACTERS_MAX = 140;
 /** Allowed imports between layers, besides the same layer. `main`, tests and bench may import everything. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
-  world: ["src/core/redact.ts", "src/core/outgoing.ts", "src/core/pace.ts"],
+  world: ["src/core/text/redact/redact.ts", "src/core/rules/outgoing.ts", "src/core/pace.ts"],
   config: ["core"],
+  contract: ["core", "world"],
   store: ["core", "world"],
   agent: ["core", "world"],
   sandbox: ["core", "world"],
   import: ["core", "world", "config", "store"],
   engine: ["core", "world", "store"],
   telemetry: ["core", "world", "store", "engine", "agent"],
-  flows: ["core", "store", "engine", "src/world/folders.ts"],
+  access: ["core", "store"],
+  flows: ["core", "store", "engine", "access", "src/world/folders.ts"],
   tools: [
-    ...["core", "store", "sandbox", "flows", "engine"],
+    ...["core", "store", "sandbox", "access", "flows", "engine"],
     ...["folders", "outgoing", "pause", "programs"].map((name) => `src/world/${name}.ts`),
   ],
-  channels: ["core", "world", "store", "engine", "flows"],
-  triggers: ["core", "world", "store", "engine", "flows"],
-  gateway: ["core", "world", "store", "engine", "flows", "tools", "channels", "triggers"],
-  cli: ["core", "config", "world", "src/gateway/protocol.ts", "src/gateway/client.ts"],
-  ui: [
-    "core",
-    ...["protocol", "params", "payloads"].map((name) => `src/gateway/${name}.ts`),
-    ...["web", "open", "dial-web"].map((name) => `src/gateway/client/${name}.ts`),
+  channels: ["core", "world", "store", "engine", "access", "flows"],
+  triggers: ["core", "world", "store", "engine", "access", "flows"],
+  gateway: [
+    ...["core", "contract", "world", "store", "engine", "access", "flows", "tools"],
+    ...["channels", "triggers"],
   ],
+  cli: ["core", "config", "world", "contract"],
+  ui: ["core", "contract"],
 };
 
 /** Layers that may use a package: each outside library has one edge of the house. */
@@ -46,7 +48,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@clack/prompts": ["cli"],
   hono: ["gateway"],
   "@hono/node-server": ["gateway"],
-  ws: ["gateway"],
+  ws: ["gateway", "contract"],
   "@modelcontextprotocol/client": ["tools"],
   "node:sqlite": ["store"],
   pg: ["store"],
@@ -95,6 +97,24 @@ export function importTable(tree: readonly SourceFact[]): string[] {
       if (layer === "core") return [`${at}: core is pure`];
       return PACKAGES[packageName]?.includes(layer) === false ? [at] : [];
     });
+  });
+}
+
+/** A folder holds few files, and three that share the first word of their name are a folder. */
+export function folders(paths: readonly string[]): string[] {
+  const byFolder = new Map<string, string[]>();
+  for (const path of paths) {
+    const [, folder, name] = /^((?:ui\/)?src(?:\/.+)?)\/([^/]+)\.tsx?$/.exec(path) ?? [];
+    if (folder !== undefined && name !== undefined)
+      byFolder.set(folder, [...(byFolder.get(folder) ?? []), name]);
+  }
+  return [...byFolder].flatMap(([folder, names]) => {
+    const words = Object.groupBy(names, (name) => /^[^-.]+/.exec(name)?.[0] ?? name);
+    const shared = Object.entries(words).filter(([, same]) => (same?.length ?? 0) > 2);
+    return [
+      ...(names.length > FOLDER_FILES_MAX ? [`${folder}: ${names.length} files`] : []),
+      ...shared.map(([word]) => `${folder}: the files that begin with "${word}" should be a folder`),
+    ];
   });
 }
 
@@ -159,7 +179,7 @@ export function ambientCalls(tree: readonly SourceFact[]): string[] {
 /** The one file that makes outgoing HTTP requests, and where Node's HTTP comes from. */
 const OUTGOING = ["src/world/outgoing.ts", "src/world/http.ts"];
 /** It makes servers only. */
-const SERVERS = ["src/gateway/server.ts", "src/gateway/unready.ts"];
+const SERVERS = ["src/gateway/server.ts", "src/gateway/http/unready.ts"];
 const HTTP_MODULE = /^(node:)?(http|https|http2)$|^undici$/;
 const HTTP_CALLS = ["all", "default", "request", "get", "fetch", "connect"];
 const HTTP_NAMES = ["fetch", "XMLHttpRequest", "EventSource", "process.getBuiltinModule"];
@@ -207,7 +227,7 @@ export function mocksAndSkips(tree: readonly SourceFact[]): string[] {
 }
 
 /** Modules of the package that programs in browsers import. */
-const BROWSER_ENTRY = "src/gateway/client/web.ts";
+const BROWSER_ENTRY = "src/contract/client/web.ts";
 
 /** Files that something starts or reads by name: they need no importer. */
 const isEntry = (path: string): boolean =>

@@ -2,7 +2,7 @@
 // K1: with one seed, everything but a real clock's readings is the same in every run.
 // K2: a held clock moves only in `advance`, and fires what falls due in order of time.
 
-import { Redactor } from "../../src/core/redact.ts";
+import { Redactor } from "../../src/core/text/redact/redact.ts";
 import { type Clock, realWorld, type Timer, type World } from "../../src/world.ts";
 import { numbersFrom } from "./dice.ts";
 

@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
-import type { Result } from "../../src/core/errors.ts";
+import type { Result } from "../../src/core/shapes/errors.ts";
 import { createSandboxFinder, type SandboxFinder } from "../../src/sandbox/find.ts";
 import type { ContainedEnd, RunLimits, Sandbox, SandboxNeeds } from "../../src/sandbox/sandbox.ts";
 import { execTool } from "../../src/tools/exec.ts";
-import { fileTools } from "../../src/tools/files.ts";
+import { fileTools } from "../../src/tools/files/files.ts";
 import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
 import { realWorld } from "../../src/world.ts";
 

@@ -4,9 +4,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
-import { buildProcessWall, type ProcessWall, removeLeftWalls } from "../../src/sandbox/process-wall.ts";
+import { buildProcessWall, type ProcessWall, removeLeftWalls } from "../../src/sandbox/process/wall.ts";
 
-const source = fileURLToPath(new URL("../../src/sandbox/process-wall.ts", import.meta.url));
+const source = fileURLToPath(new URL("../../src/sandbox/process/wall.ts", import.meta.url));
 const tried = buildProcessWall("tried", 8);
 tried?.remove();
 const walls: (ProcessWall | undefined)[] = [];

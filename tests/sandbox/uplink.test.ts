@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createSandboxFinder, type SandboxFinder } from "../../src/sandbox/find.ts";
 import { NetworkPeers } from "../../src/sandbox/peers.ts";
-import { treeBelow } from "../../src/sandbox/process-tree.ts";
+import { treeBelow } from "../../src/sandbox/process/tree.ts";
 import { realWorld } from "../../src/world.ts";
 import { until } from "../kit/until.ts";
 import { Box, gatewayProgram, limitsOf, NEEDS, shown, whyNot } from "./kit.ts";

@@ -1,8 +1,8 @@
 // Chooses the tool calls of a scripted model: calls that its rights allow, calls that they forbid, and
 // invalid ones.
 
-import type { FlowStep, Run } from "../../src/core/run.ts";
-import type { Settings } from "../../src/core/settings.ts";
+import type { FlowStep, Run } from "../../src/core/shapes/run.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import type { Dice } from "../kit/dice.ts";
 import { type SessionFacts, sightOf } from "./rights.ts";
 import type { Story } from "./story.ts";

@@ -1,8 +1,8 @@
 // Watches runs whose process died: how lost attempts are counted, and when the runs start again.
 
-import { cautionFor } from "../../src/core/crash-policy.ts";
-import type { Run } from "../../src/core/run.ts";
-import { isSubagentKey } from "../../src/core/session-key.ts";
+import { cautionFor } from "../../src/core/rules/crash-policy.ts";
+import type { Run } from "../../src/core/shapes/run.ts";
+import { isSubagentKey } from "../../src/core/shapes/session-key.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { Story } from "./story.ts";
 

@@ -1,9 +1,9 @@
 // Actions of people, programs and machines on a gateway while it lives.
 
-import { sendDirect } from "../../src/flows/direct.ts";
-import type { Answer } from "../../src/gateway/connection.ts";
+import { sendDirect } from "../../src/flows/conversation/direct.ts";
+import type { Answer } from "../../src/gateway/socket/connection.ts";
 import { isInDoubt, StoreProblem } from "../../src/store/problems.ts";
-import { getSession } from "../../src/store/sessions.ts";
+import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import type { Client } from "./client.ts";
 import { Dead } from "./faults.ts";
 import { OWNER_TOKEN } from "./plan.ts";

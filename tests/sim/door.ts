@@ -1,12 +1,12 @@
 // The entry point of a gateway in a story, without sockets: authorization, answers, events.
 
-import { fullModelName } from "../../src/agent/model.ts";
+import { fullModelName } from "../../src/agent/model/model.ts";
 import { createAuthority } from "../../src/gateway/auth.ts";
 import type { GatewayDeps, GatewayState } from "../../src/gateway/call.ts";
 import { createDispatcher } from "../../src/gateway/dispatch.ts";
-import { createFanout } from "../../src/gateway/fanout.ts";
-import { History } from "../../src/gateway/history.ts";
-import { Metrics } from "../../src/gateway/metrics.ts";
+import { History } from "../../src/gateway/metrics/history.ts";
+import { Metrics } from "../../src/gateway/metrics/metrics.ts";
+import { createFanout } from "../../src/gateway/socket/fanout.ts";
 import { OWNER_TOKEN } from "./plan.ts";
 
 type Given = "settings" | "world" | "engine" | "outbound" | "sandboxFor" | "dropTranscript";

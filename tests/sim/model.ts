@@ -1,11 +1,11 @@
 // The scripted model: it takes time, streams, fails, overflows, hangs, and calls tools. It never makes the
 // same choice twice: after a crash it answers a repeated call differently, like a real model.
 
-import type { ModelOutcome, ModelPort, ModelRequest, WrittenMessage } from "../../src/agent/model.ts";
-import { matchResults, modelView } from "../../src/agent/view.ts";
-import { isCompaction, type Message, toolCallsOf, ZERO_USAGE } from "../../src/core/message.ts";
-import type { Settings } from "../../src/core/settings.ts";
-import type { TextDelta } from "../../src/core/text-delta.ts";
+import { matchResults, modelView } from "../../src/agent/loop/view.ts";
+import type { ModelOutcome, ModelPort, ModelRequest, WrittenMessage } from "../../src/agent/model/model.ts";
+import { isCompaction, type Message, toolCallsOf, ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
+import type { TextDelta } from "../../src/core/text/text-delta.ts";
 import type { Dice } from "../kit/dice.ts";
 import { wantedCalls } from "./calls.ts";
 import { hasTool } from "./rights.ts";

@@ -1,7 +1,7 @@
 // Derives the plan of a story from its seed: its faults, and the settings of each process. A story has only a
 // few of the features, because with all of them at once none would occur often.
 
-import type { Settings, TokenSettings } from "../../src/core/settings.ts";
+import type { Settings, TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { type Dice, dice } from "../kit/dice.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 import type { DeathPlan } from "./faults.ts";

@@ -1,6 +1,6 @@
 // Requests of people and programs to a gateway, and the checks of its answers (I2, I4, I9, I12, I14).
 
-import type { Result } from "../../src/core/errors.ts";
+import type { Result } from "../../src/core/shapes/errors.ts";
 import type { Dice } from "../kit/dice.ts";
 import { OWNER_TOKEN } from "./plan.ts";
 import { checkMasked, checkReturned, namedIn } from "./results.ts";

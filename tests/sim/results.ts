@@ -1,8 +1,8 @@
 // Checks values that leave a gated and redacted interface: results of tools, answers and events (I9, I12,
 // I14).
 
-import type { ToolCallBlock } from "../../src/core/message.ts";
-import type { Settings } from "../../src/core/settings.ts";
+import type { ToolCallBlock } from "../../src/core/shapes/message.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { type SessionMap, sightOf } from "./rights.ts";
 import type { Story } from "./story.ts";

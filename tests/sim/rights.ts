@@ -1,7 +1,7 @@
 // A second statement of who may see and do what (I9, I13), written independently of src, from docs/POLICY.md:
 // with sets of keys and plain loops, where the product checks one case at a time.
 
-import type { AgentSettings, Settings } from "../../src/core/settings.ts";
+import type { AgentSettings, Settings } from "../../src/core/shapes/settings/settings.ts";
 import type { Row } from "./database.ts";
 
 /** The facts about one session on which rights depend. */

@@ -1,6 +1,6 @@
 // A simulated sandbox: commands take time and are counted, and no program is started.
 
-import { ok } from "../../src/core/errors.ts";
+import { ok } from "../../src/core/shapes/errors.ts";
 import { Output } from "../../src/sandbox/output.ts";
 import type { Program, Sandbox } from "../../src/sandbox/sandbox.ts";
 import type { Story } from "./story.ts";

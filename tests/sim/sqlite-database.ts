@@ -3,7 +3,7 @@
 import { copyFileSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
+import { openSqlite, STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import type { Log } from "../../src/world.ts";
 import type { Database, NewDatabase, Row } from "./database.ts";
 

@@ -2,8 +2,8 @@
 // is checked from the rows alone, with or without a living process. Progress is expected only of a process
 // that is up, awake, done with the store, and had space on its disk.
 
-import { type CrashCount, cautionFor } from "../../src/core/crash-policy.ts";
-import { isEnded, type RunState } from "../../src/core/run.ts";
+import { type CrashCount, cautionFor } from "../../src/core/rules/crash-policy.ts";
+import { isEnded, type RunState } from "../../src/core/shapes/run.ts";
 import type { Row } from "./database.ts";
 import type { GatewayProcess } from "./process.ts";
 import type { Story, Work } from "./story.ts";

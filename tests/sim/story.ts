@@ -1,8 +1,8 @@
 // The state of a story outside of the database: which process executes which run, accepted requests, planted
 // secrets, and received texts.
 
-import type { Run } from "../../src/core/run.ts";
-import type { Settings } from "../../src/core/settings.ts";
+import type { Run } from "../../src/core/shapes/run.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { type Dice, dice } from "../kit/dice.ts";
 import type { Database, Row } from "./database.ts";
 import type { StoryPlan } from "./plan.ts";

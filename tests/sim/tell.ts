@@ -3,7 +3,7 @@
 
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { insertSession } from "../../src/store/sessions.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { sessionRow } from "../core/rows.ts";
 import { Client } from "./client.ts";
 import type { NewDatabase } from "./database.ts";

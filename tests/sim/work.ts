@@ -1,8 +1,13 @@
 // Watches one run while a process of a story executes it.
 
-import { isCompaction, type Message, type ToolCallBlock, toolCallsOf } from "../../src/core/message.ts";
-import type { Settings } from "../../src/core/settings.ts";
-import type { LaneHandle } from "../../src/engine/execution.ts";
+import {
+  isCompaction,
+  type Message,
+  type ToolCallBlock,
+  toolCallsOf,
+} from "../../src/core/shapes/message.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
+import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import { argumentsOf, checkReturned } from "./results.ts";
 import type { SessionMap } from "./rights.ts";
 import type { Story, Work } from "./story.ts";

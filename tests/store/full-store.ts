@@ -2,11 +2,11 @@
 // content for comparison.
 
 import { sql } from "kysely";
-import type { Entry } from "../../src/core/message.ts";
-import { insertSession } from "../../src/store/sessions.ts";
+import type { Entry } from "../../src/core/shapes/message.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
+import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Db, Store, Tx } from "../../src/store/sql.ts";
-import { searchTranscripts } from "../../src/store/transcript-search.ts";
-import { appendEntry } from "../../src/store/transcripts.ts";
 import type { Dice } from "../kit/dice.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, sampleSession, toolResult, userMessage } from "./samples.ts";

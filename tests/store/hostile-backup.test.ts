@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { inspectStoreDir } from "../../src/store/inspect.ts";
-import { STORE_FILE } from "../../src/store/sqlite.ts";
-import { backupStore, restoreStore } from "../../src/store/transfer.ts";
+import { STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
+import { backupStore, restoreStore } from "../../src/store/transfer/transfer.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { freshUrl, good, inEmbedded, inPostgres, jobOn, smallStore, undoMigrations, words } from "./moves.ts";
 

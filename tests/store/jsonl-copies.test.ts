@@ -2,13 +2,13 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, wr
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Entry } from "../../src/core/message.ts";
-import { type JsonlCopies, openJsonlCopies } from "../../src/store/jsonl-copies.ts";
-import { insertRun } from "../../src/store/runs.ts";
-import { deleteSessionRows, insertSession } from "../../src/store/sessions.ts";
+import type { Entry } from "../../src/core/shapes/message.ts";
+import { insertRun } from "../../src/store/queries/runs/runs.ts";
+import { deleteSessionRows, insertSession } from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
-import { appendEntry } from "../../src/store/transcripts.ts";
+import { type JsonlCopies, openJsonlCopies } from "../../src/store/sqlite/jsonl-copies.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import {
   assistantMessage,

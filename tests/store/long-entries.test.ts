@@ -3,12 +3,12 @@
 import { cpSync } from "node:fs";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Message } from "../../src/core/message.ts";
-import { insertSession } from "../../src/store/sessions.ts";
+import type { Message } from "../../src/core/shapes/message.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
+import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
+import { appendEntry, readHistory } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
-import { searchTranscripts } from "../../src/store/transcript-search.ts";
-import { appendEntry, readHistory } from "../../src/store/transcripts.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
 

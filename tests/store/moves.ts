@@ -1,13 +1,13 @@
 // Shared by the tests of moved stores: jobs, targets, temporary stores.
 
-import type { Result } from "../../src/core/errors.ts";
-import { SCHEMA_VERSION } from "../../src/store/migrations.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
-import { insertSession } from "../../src/store/sessions.ts";
+import type { Result } from "../../src/core/shapes/errors.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
+import { SCHEMA_VERSION } from "../../src/store/schema/sqlite-schema.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
-import { appendEntry } from "../../src/store/transcripts.ts";
-import type { MoveJob } from "../../src/store/transfer.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
+import type { MoveJob } from "../../src/store/transfer/transfer.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { freshSchema, runSql, serverUrl, takeSchema } from "../kit/postgres.ts";
 import { plainRedactor } from "../kit/redactor.ts";

@@ -5,27 +5,31 @@ import { join } from "node:path";
 import { constants, DatabaseSync } from "node:sqlite";
 import type { CompiledQuery, KyselyPlugin } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Scope } from "../../src/core/visibility.ts";
-import { readChain } from "../../src/store/chain-details.ts";
-import * as pictures from "../../src/store/chain-lists.ts";
-import * as chains from "../../src/store/chains.ts";
-import * as claims from "../../src/store/claims.ts";
-import * as cronJobs from "../../src/store/cron-jobs.ts";
-import * as deliveries from "../../src/store/deliveries.ts";
-import { deliveryFigures } from "../../src/store/delivery-figures.ts";
-import * as flows from "../../src/store/flows.ts";
-import * as idempotency from "../../src/store/idempotency.ts";
-import * as jobWaits from "../../src/store/job-waits.ts";
-import { addUsageRow, usageOf } from "../../src/store/ledger.ts";
-import * as refusals from "../../src/store/refusals.ts";
-import * as runs from "../../src/store/runs.ts";
-import { childCounts, listSessions, type SessionFilter } from "../../src/store/session-lists.ts";
-import * as sessions from "../../src/store/sessions.ts";
+import type { Scope } from "../../src/core/rules/visibility.ts";
+import { readChain } from "../../src/store/queries/chains/chain-details.ts";
+import * as pictures from "../../src/store/queries/chains/chain-lists.ts";
+import * as chains from "../../src/store/queries/chains/chains.ts";
+import * as flows from "../../src/store/queries/chains/flows.ts";
+import * as refusals from "../../src/store/queries/chains/refusals.ts";
+import * as deliveries from "../../src/store/queries/channels/deliveries.ts";
+import { deliveryFigures } from "../../src/store/queries/channels/delivery-figures.ts";
+import * as cronJobs from "../../src/store/queries/cron-jobs.ts";
+import * as idempotency from "../../src/store/queries/idempotency.ts";
+import * as claims from "../../src/store/queries/runs/claims.ts";
+import * as jobWaits from "../../src/store/queries/runs/job-waits.ts";
+import { addUsageRow, usageOf } from "../../src/store/queries/runs/ledger.ts";
+import * as runs from "../../src/store/queries/runs/runs.ts";
+import * as waits from "../../src/store/queries/runs/waits.ts";
+import {
+  childCounts,
+  listSessions,
+  type SessionFilter,
+} from "../../src/store/queries/sessions/session-lists.ts";
+import * as sessions from "../../src/store/queries/sessions/sessions.ts";
+import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
+import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
-import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
-import { searchTranscripts } from "../../src/store/transcript-search.ts";
-import * as transcripts from "../../src/store/transcripts.ts";
-import * as waits from "../../src/store/waits.ts";
+import { openSqlite, STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { sampleRun, sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
 
@@ -93,7 +97,7 @@ function fullScans(): string[] {
 const ALWAYS_PLANNED =
   /message_texts|session_names|(update|delete from) "(sessions|messages)"|(like|glob) \?/;
 
-/** Returns queries that SQLite plans again at each run (D3 of sqlite-driver.ts). */
+/** Returns queries that SQLite plans again at each run (D3 of sqlite/driver.ts). */
 function plannedAgain(): string[] {
   let plannings = 0;
   raw.setAuthorizer(() => {

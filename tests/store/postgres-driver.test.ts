@@ -3,9 +3,9 @@
 import { type Kysely, sql } from "kysely";
 import pg from "pg";
 import { afterEach, expect, test } from "vitest";
-import { openPostgres, type PostgresOptions } from "../../src/store/postgres.ts";
+import { openPostgres, type PostgresOptions } from "../../src/store/postgres/postgres.ts";
 import { StoreConflict, StoreProblem } from "../../src/store/problems.ts";
-import { insertRun } from "../../src/store/runs.ts";
+import { insertRun } from "../../src/store/queries/runs/runs.ts";
 import type { Db, Store, Tx } from "../../src/store/sql.ts";
 import { together } from "../../src/store/transaction.ts";
 import { realWorld } from "../../src/world.ts";

@@ -1,9 +1,9 @@
 // Inspects a PostgreSQL store from outside, also with few rights.
 
 import { expect, test } from "vitest";
-import { inspectPostgres } from "../../src/store/postgres-inspect.ts";
-import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-schema.ts";
-import { joinProcesses, leave } from "../../src/store/processes.ts";
+import { inspectPostgres } from "../../src/store/postgres/inspect.ts";
+import { joinProcesses, leave } from "../../src/store/queries/processes.ts";
+import { POSTGRES_MIGRATIONS } from "../../src/store/schema/postgres-schema.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { runSql } from "../kit/postgres.ts";
 import { freshUrl, inPostgres, saySomething, schemaOf } from "./moves.ts";

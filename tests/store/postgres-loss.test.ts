@@ -2,10 +2,10 @@
 
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { appendEntry } from "../../src/store/transcripts.ts";
 import { runSql } from "../kit/postgres.ts";
 import { type PostgresServer, startPostgres } from "../kit/postgres-server.ts";
 import { plainRedactor } from "../kit/redactor.ts";

@@ -3,23 +3,27 @@
 
 import type { CompiledQuery, KyselyPlugin } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Scope } from "../../src/core/visibility.ts";
-import * as claims from "../../src/store/claims.ts";
-import * as cronJobs from "../../src/store/cron-jobs.ts";
-import * as deadlines from "../../src/store/deadlines.ts";
-import * as deliveries from "../../src/store/deliveries.ts";
-import * as flows from "../../src/store/flows.ts";
-import * as jobWaits from "../../src/store/job-waits.ts";
-import { usageOf } from "../../src/store/ledger.ts";
+import type { Scope } from "../../src/core/rules/visibility.ts";
 import { holdForAbort, holdForEnd } from "../../src/store/locks.ts";
-import * as runs from "../../src/store/runs.ts";
-import { childCounts, listSessions, type SessionFilter } from "../../src/store/session-lists.ts";
-import * as sessions from "../../src/store/sessions.ts";
-import { countRunning, mayStart } from "../../src/store/slots.ts";
+import * as flows from "../../src/store/queries/chains/flows.ts";
+import * as deliveries from "../../src/store/queries/channels/deliveries.ts";
+import * as cronJobs from "../../src/store/queries/cron-jobs.ts";
+import * as deadlines from "../../src/store/queries/deadlines.ts";
+import * as claims from "../../src/store/queries/runs/claims.ts";
+import * as jobWaits from "../../src/store/queries/runs/job-waits.ts";
+import { usageOf } from "../../src/store/queries/runs/ledger.ts";
+import * as runs from "../../src/store/queries/runs/runs.ts";
+import { countRunning, mayStart } from "../../src/store/queries/runs/slots.ts";
+import * as waits from "../../src/store/queries/runs/waits.ts";
+import {
+  childCounts,
+  listSessions,
+  type SessionFilter,
+} from "../../src/store/queries/sessions/session-lists.ts";
+import * as sessions from "../../src/store/queries/sessions/sessions.ts";
+import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
+import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Tx } from "../../src/store/sql.ts";
-import { searchTranscripts } from "../../src/store/transcript-search.ts";
-import * as transcripts from "../../src/store/transcripts.ts";
-import * as waits from "../../src/store/waits.ts";
 import { openPostgresStore, type PostgresStore, runSql } from "../kit/postgres.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { sampleRun } from "./samples.ts";

@@ -3,9 +3,9 @@
 
 import { expect, test } from "vitest";
 import { benchSettings, chatKey, instantEngine, oneRun, sessionRow } from "../../bench/instant.ts";
-import { sharedWorld } from "../../src/engine/shared-world.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
-import { insertSession } from "../../src/store/sessions.ts";
+import { sharedWorld } from "../../src/engine/cluster/shared-world.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { cleanup, quietWorld } from "../kit/engine.ts";
 import { takeSchema } from "../kit/postgres.ts";
 import { countTrips } from "../kit/round-trips.ts";

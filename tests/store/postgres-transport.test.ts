@@ -1,7 +1,7 @@
 // Messages between processes, and their shared time.
 
 import { afterEach, describe, expect, test } from "vitest";
-import { DatabaseClock } from "../../src/store/postgres-clock.ts";
+import { DatabaseClock } from "../../src/store/postgres/clock.ts";
 import type { SharedStore } from "../../src/store/sql.ts";
 import { TRANSPORT_MESSAGE_MAX_BYTES } from "../../src/store/sql.ts";
 import { openPostgresStore, type PostgresStore, runSql } from "../kit/postgres.ts";

@@ -6,9 +6,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
-import { openPostgres, type PostgresOptions } from "../../src/store/postgres.ts";
-import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-schema.ts";
+import { openPostgres, type PostgresOptions } from "../../src/store/postgres/postgres.ts";
 import { StoreProblem, type StoreProblemKind } from "../../src/store/problems.ts";
+import { POSTGRES_MIGRATIONS } from "../../src/store/schema/postgres-schema.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { realWorld, type World } from "../../src/world.ts";
 import { freshSchema, openPostgresStore, runSql, serverUrl } from "../kit/postgres.ts";
@@ -114,7 +114,7 @@ describe("opening", () => {
   });
 
   test("loads the driver at the first opening, not on import", () => {
-    const file = fileURLToPath(new URL("../../src/store/postgres.ts", import.meta.url));
+    const file = fileURLToPath(new URL("../../src/store/postgres/postgres.ts", import.meta.url));
     const script = `await import(${JSON.stringify(file)});
       const { createRequire } = await import("node:module");
       console.log(Object.keys(createRequire(${JSON.stringify(file)}).cache).filter((one) => /node_modules.pg/.test(one)).length)`;

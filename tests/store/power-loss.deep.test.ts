@@ -9,9 +9,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { openJsonlCopies } from "../../src/store/jsonl-copies.ts";
 import type { Db } from "../../src/store/sql.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openJsonlCopies } from "../../src/store/sqlite/jsonl-copies.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { type Dice, dice } from "../kit/dice.ts";
 import { cleanup, temporaryFolder } from "../kit/engine.ts";
 import {

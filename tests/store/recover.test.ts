@@ -11,13 +11,17 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openJsonlCopies } from "../../src/store/jsonl-copies.ts";
-import { type Recovered, recoverStore } from "../../src/store/recover.ts";
-import { insertRun } from "../../src/store/runs.ts";
-import { deleteSessionRows, insertSession, replaceSessionId } from "../../src/store/sessions.ts";
+import { insertRun } from "../../src/store/queries/runs/runs.ts";
+import {
+  deleteSessionRows,
+  insertSession,
+  replaceSessionId,
+} from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
-import { appendEntry } from "../../src/store/transcripts.ts";
+import { openJsonlCopies } from "../../src/store/sqlite/jsonl-copies.ts";
+import { openSqlite, STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
+import { type Recovered, recoverStore } from "../../src/store/transfer/recover.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { good, jobOn, words } from "./moves.ts";

@@ -2,10 +2,10 @@
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { AssistantMessage, ToolResultMessage, UserMessage } from "../../src/core/message.ts";
-import { ZERO_USAGE } from "../../src/core/message.ts";
-import type { Run } from "../../src/core/run.ts";
-import { NOT_YET_USED, type Session } from "../../src/core/session.ts";
+import type { AssistantMessage, ToolResultMessage, UserMessage } from "../../src/core/shapes/message.ts";
+import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import type { Run } from "../../src/core/shapes/run.ts";
+import { NOT_YET_USED, type Session } from "../../src/core/shapes/session.ts";
 import type { Log } from "../../src/world.ts";
 import { GROUND } from "../kit/cleanup.ts";
 

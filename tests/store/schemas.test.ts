@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { COPIED_TABLES } from "../../src/store/copy.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
-import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-schema.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import { POSTGRES_MIGRATIONS } from "../../src/store/schema/postgres-schema.ts";
 import type { Db } from "../../src/store/sql.ts";
-import { STORE_FILE } from "../../src/store/sqlite.ts";
+import { STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
+import { COPIED_TABLES } from "../../src/store/transfer/copy.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { freshUrl, inEmbedded, inPostgres, undoMigrations } from "./moves.ts";
 

@@ -2,12 +2,12 @@
 
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { lexemesOf, vectorsOf } from "../../src/store/search-lexemes.ts";
-import { insertSession } from "../../src/store/sessions.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
+import { lexemesOf, vectorsOf } from "../../src/store/queries/transcripts/search-lexemes.ts";
+import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
-import { searchTranscripts } from "../../src/store/transcript-search.ts";
-import { appendEntry } from "../../src/store/transcripts.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { openPostgresStore, type PostgresStore } from "../kit/postgres.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { createPaces } from "../../src/core/pace.ts";
 import { StoreProblem } from "../../src/store/problems.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
-import { sqliteDialect, sqliteTransactions } from "../../src/store/sqlite-driver.ts";
+import { sqliteDialect, sqliteTransactions } from "../../src/store/sqlite/driver.ts";
 import { together } from "../../src/store/transaction.ts";
 
 let database: DatabaseSync;

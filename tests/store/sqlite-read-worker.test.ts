@@ -3,9 +3,9 @@
 import { sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { StoreProblem } from "../../src/store/problems.ts";
-import { insertSession } from "../../src/store/sessions.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import type { Db, Store } from "../../src/store/sql.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { sampleSession, silentLog, temporaryDir } from "./samples.ts";
 
 let store: Store;

@@ -18,10 +18,10 @@ import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { SCHEMA_VERSION } from "../../src/store/migrations.ts";
 import { StoreProblem, type StoreProblemKind } from "../../src/store/problems.ts";
+import { SCHEMA_VERSION } from "../../src/store/schema/sqlite-schema.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { openSqlite, STORE_FILE } from "../../src/store/sqlite.ts";
+import { openSqlite, STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { keptLog, silentLog, temporaryDir } from "./samples.ts";
 
 const FIXTURE = fileURLToPath(new URL("./open-store.ts", import.meta.url));

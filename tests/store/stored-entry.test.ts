@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Entry } from "../../src/core/message.ts";
-import { type EntryRow, readEntry, readMessage } from "../../src/store/stored-entry.ts";
+import type { Entry } from "../../src/core/shapes/message.ts";
+import { type EntryRow, readEntry, readMessage } from "../../src/store/queries/transcripts/stored-entry.ts";
 import { assistantMessage, toolResult, userMessage } from "../core/rows.ts";
 
 const DAMAGED = { type: "text", text: expect.stringContaining("damaged") };

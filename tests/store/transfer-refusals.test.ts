@@ -4,14 +4,14 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, write
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import { insertDelivery } from "../../src/store/deliveries.ts";
-import { SCHEMA_VERSION } from "../../src/store/migrations.ts";
-import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-schema.ts";
-import { joinProcesses } from "../../src/store/processes.ts";
-import { insertSession, updateSession } from "../../src/store/sessions.ts";
+import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
+import { joinProcesses } from "../../src/store/queries/processes.ts";
+import { insertSession, updateSession } from "../../src/store/queries/sessions/sessions.ts";
+import { POSTGRES_MIGRATIONS } from "../../src/store/schema/postgres-schema.ts";
+import { SCHEMA_VERSION } from "../../src/store/schema/sqlite-schema.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { STORE_FILE } from "../../src/store/sqlite.ts";
-import { backupStore, migrateStore, restoreStore } from "../../src/store/transfer.ts";
+import { STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
+import { backupStore, migrateStore, restoreStore } from "../../src/store/transfer/transfer.ts";
 import { temporaryFolder } from "../kit/engine.ts";
 import { runSql, serverUrl } from "../kit/postgres.ts";
 import {

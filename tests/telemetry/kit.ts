@@ -2,7 +2,7 @@
 
 import { openApp } from "../../src/app.ts";
 import { loadSettings } from "../../src/config.ts";
-import { connect } from "../../src/gateway/client.ts";
+import { connect } from "../../src/contract/client/node.ts";
 import type { World } from "../../src/world.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
 import { TOKEN, writeHome } from "../kit/fleet.ts";

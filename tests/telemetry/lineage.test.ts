@@ -1,9 +1,9 @@
 // Parent spans of runs, on a real store: calls, steps, ends, and equal times.
 
 import { expect, test } from "vitest";
-import { ZERO_USAGE } from "../../src/core/message.ts";
-import type { FlowRef, Run } from "../../src/core/run.ts";
-import { endRun, insertRun } from "../../src/store/runs.ts";
+import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import type { FlowRef, Run } from "../../src/core/shapes/run.ts";
+import { endRun, insertRun } from "../../src/store/queries/runs/runs.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { parentSpanOf } from "../../src/telemetry/lineage.ts";
 import { callSpanId, runSpanId, traceIdOf } from "../../src/telemetry/span.ts";

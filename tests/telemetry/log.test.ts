@@ -2,8 +2,8 @@
 // and chain.
 
 import { expect, test } from "vitest";
-import { acceptByMode } from "../../src/flows/queue-mode.ts";
-import { insertDelivery } from "../../src/store/deliveries.ts";
+import { acceptByMode } from "../../src/flows/conversation/queue-mode.ts";
+import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
 import type { Answer } from "../kit/model-server.ts";
 import type { ServedRequest } from "../kit/model-server-requests.ts";
 import { call, httpError, serverError } from "../kit/model-server-steps.ts";

@@ -3,23 +3,28 @@
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { LOGGING } from "../../src/core/logging.ts";
-import { type AssistantMessage, type Message, ZERO_USAGE } from "../../src/core/message.ts";
-import type { Run } from "../../src/core/run.ts";
-import type { ChainLink, SpawnChain } from "../../src/core/sandbox-policy.ts";
-import { NOT_YET_USED, type Session } from "../../src/core/session.ts";
-import { agentIdInKey, kindOf } from "../../src/core/session-key.ts";
-import { type AgentSettings, ANSWER_LIMITS, agentOf, type Settings } from "../../src/core/settings.ts";
-import type { Viewer } from "../../src/core/visibility.ts";
+import { keyRulesOf, sessionViewer } from "../../src/access/access.ts";
+import type { ChainLink, SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
+import type { Viewer } from "../../src/core/rules/visibility.ts";
+import { type AssistantMessage, type Message, ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import type { Run } from "../../src/core/shapes/run.ts";
+import { NOT_YET_USED, type Session } from "../../src/core/shapes/session.ts";
+import { agentIdInKey, kindOf } from "../../src/core/shapes/session-key.ts";
+import { LOGGING } from "../../src/core/shapes/settings/logging.ts";
+import {
+  type AgentSettings,
+  ANSWER_LIMITS,
+  agentOf,
+  type Settings,
+} from "../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
-import type { Executor } from "../../src/engine/lanes.ts";
-import { keyRulesOf, sessionViewer } from "../../src/flows/access.ts";
-import { ensureMainSessions } from "../../src/flows/lifecycle.ts";
-import { spawnChainOf } from "../../src/flows/spawn-chain.ts";
+import type { Executor } from "../../src/engine/lanes/lanes.ts";
+import { spawnChainOf } from "../../src/flows/job/spawn-chain.ts";
+import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
-import { getSession, insertSession } from "../../src/store/sessions.ts";
+import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { appendEntry } from "../../src/store/transcripts.ts";
 import { callTool, toolNames } from "../../src/tools/catalog.ts";
 import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
 import { realWorld, type World } from "../../src/world.ts";

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { fail, toolFailure } from "../../src/core/errors.ts";
+import { fail, toolFailure } from "../../src/core/shapes/errors.ts";
 import { nearestName, readArguments } from "../../src/tools/arguments.ts";
 import { describeTools } from "../../src/tools/catalog.ts";
 import { type App, MAIN_CHAIN, openApp, settingsWith } from "./app.ts";

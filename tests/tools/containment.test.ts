@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { execTool } from "../../src/tools/exec.ts";
-import { fileTools } from "../../src/tools/files.ts";
+import { fileTools } from "../../src/tools/files/files.ts";
 import type { ToolContext } from "../../src/tools/tool.ts";
 import { agentSettings, settingsWith } from "./app.ts";
 

@@ -18,7 +18,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { fileTools } from "../../src/tools/files.ts";
+import { fileTools } from "../../src/tools/files/files.ts";
 import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
 
 let base: string;

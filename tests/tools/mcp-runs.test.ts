@@ -2,9 +2,9 @@
 // protocol's official reference server, over both of its ways, or a program of our own where it must misbehave.
 
 import { expect, test } from "vitest";
-import type { ToolResultMessage } from "../../src/core/message.ts";
-import type { McpSettings } from "../../src/core/settings.ts";
-import { readRun } from "../../src/store/transcripts.ts";
+import type { ToolResultMessage } from "../../src/core/shapes/message.ts";
+import type { McpSettings } from "../../src/core/shapes/settings/settings.ts";
+import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
 import { type House, openHouse } from "../gateway/kit.ts";
 import { endOf } from "../kit/engine.ts";
 import { freePort } from "../kit/loopback.ts";

@@ -2,8 +2,13 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { SpawnChain } from "../../src/core/sandbox-policy.ts";
-import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../src/core/tool-policy.ts";
+import type { SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
+import {
+  decideTool,
+  filtersFor,
+  mayHaveToolsUnder,
+  outsidePrefix,
+} from "../../src/core/rules/tool-policy.ts";
 import { outsideName } from "../../src/tools/mcp/names.ts";
 import { maskOf, plainWords } from "../../src/tools/mcp/plain-text.ts";
 import { plainSchema } from "../../src/tools/mcp/schema.ts";

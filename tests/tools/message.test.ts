@@ -1,12 +1,12 @@
 // The tool `message`: where it may go, what is kept of it, and who has it.
 
 import { afterEach, expect, test } from "vitest";
-import type { Session } from "../../src/core/session.ts";
-import type { Settings } from "../../src/core/settings.ts";
-import { sessionViewer } from "../../src/flows/access.ts";
-import { putPeer } from "../../src/store/channel-peers.ts";
-import { updateSession } from "../../src/store/sessions.ts";
-import { lastMessages } from "../../src/store/transcripts.ts";
+import { sessionViewer } from "../../src/access/access.ts";
+import type { Session } from "../../src/core/shapes/session.ts";
+import type { Settings } from "../../src/core/shapes/settings/settings.ts";
+import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
+import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
+import { lastMessages } from "../../src/store/queries/transcripts/transcripts.ts";
 import { callTool, toolsFor } from "../../src/tools/catalog.ts";
 import { telegramAccount } from "../kit/people-channel.ts";
 import { type App, agentSettings, type Choices, MAIN_CHAIN, openApp, settingsWith } from "./app.ts";

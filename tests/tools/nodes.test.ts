@@ -1,7 +1,7 @@
 // The tool nodes, called by a real run over a real gateway, on devices that answer over real sockets.
 
 import { expect, test } from "vitest";
-import type { GatewayClient } from "../../src/gateway/client.ts";
+import type { GatewayClient } from "../../src/contract/client/node.ts";
 import { type HouseOptions, openHouse } from "../gateway/kit.ts";
 import { answer, asked, joinedNode, NODE_TOKENS, pairedDevice } from "../gateway/node-kit.ts";
 import { doing, talkingModel } from "../kit/talking-model.ts";

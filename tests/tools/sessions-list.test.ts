@@ -3,8 +3,8 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import type { Message } from "../../src/core/message.ts";
-import type { Viewer } from "../../src/core/visibility.ts";
+import type { Viewer } from "../../src/core/rules/visibility.ts";
+import type { Message } from "../../src/core/shapes/message.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
 import { type App, message } from "./app.ts";
 import { appsOfFile } from "./apps.ts";

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sessionsSpawn } from "../../src/tools/sessions-spawn.ts";
+import { sessionsSpawn } from "../../src/tools/sessions/spawn.ts";
 import { type App, openApp, spawningAgents } from "./app.ts";
 
 const MAIN = "agent:main:main";

@@ -1,13 +1,13 @@
 // Answers of the other session tools: every field, every default, every limit.
 
 import { beforeAll, expect, test } from "vitest";
-import { type Message, ZERO_USAGE } from "../../src/core/message.ts";
-import type { Session } from "../../src/core/session.ts";
-import type { Viewer } from "../../src/core/visibility.ts";
-import { sessionViewer } from "../../src/flows/access.ts";
-import { deleteSession } from "../../src/flows/lifecycle.ts";
-import { addUsageRow } from "../../src/store/ledger.ts";
-import { listRuns } from "../../src/store/runs.ts";
+import { sessionViewer } from "../../src/access/access.ts";
+import type { Viewer } from "../../src/core/rules/visibility.ts";
+import { type Message, ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import type { Session } from "../../src/core/shapes/session.ts";
+import { deleteSession } from "../../src/flows/session/lifecycle.ts";
+import { addUsageRow } from "../../src/store/queries/runs/ledger.ts";
+import { listRuns } from "../../src/store/queries/runs/runs.ts";
 import { callTool, invokeTool } from "../../src/tools/catalog.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
 import { type App, agentSettings, message, settingsWith } from "./app.ts";

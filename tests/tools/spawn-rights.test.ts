@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { SpawnChain } from "../../src/core/sandbox-policy.ts";
-import { SANDBOX_MODES } from "../../src/core/settings.ts";
+import type { SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
+import { SANDBOX_MODES } from "../../src/core/shapes/settings/settings.ts";
 import { toolNames, toolsFor } from "../../src/tools/catalog.ts";
 import { agentSettings, openApp, settingsWith } from "./app.ts";
 

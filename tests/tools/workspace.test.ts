@@ -15,7 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openToRead, replaceFile, resolvePath, type WorkspacePath } from "../../src/tools/workspace.ts";
+import { openToRead, replaceFile, resolvePath, type WorkspacePath } from "../../src/tools/files/workspace.ts";
 
 let base: string;
 let workspace: string;

@@ -2,7 +2,7 @@
 // on disk must finish it, once.
 
 import { describe, expect, test } from "vitest";
-import { listJobs } from "../../src/store/cron-jobs.ts";
+import { listJobs } from "../../src/store/queries/cron-jobs.ts";
 import { type CrashPoint, temporaryFolder } from "../kit/engine.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp } from "../kit/flow-app.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";

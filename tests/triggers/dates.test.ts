@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { DATE_MAX_MS, EVERY_MAX_MS, EVERY_MIN_MS, type Schedule } from "../../src/core/schedule.ts";
+import { DATE_MAX_MS, EVERY_MAX_MS, EVERY_MIN_MS, type Schedule } from "../../src/core/shapes/schedule.ts";
 import { nextDate, nextDates, type RequestedSchedule, readSchedule } from "../../src/triggers/dates.ts";
 
 const at = (iso: string): number => Date.parse(iso);

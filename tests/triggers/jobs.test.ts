@@ -2,10 +2,10 @@
 // comes in between.
 
 import { describe, expect, test } from "vitest";
-import { operatorViewer } from "../../src/flows/access.ts";
-import { getJob, putJob } from "../../src/store/cron-jobs.ts";
-import { nextDeadlineAt } from "../../src/store/deadlines.ts";
-import { deleteSessionRows, updateSession } from "../../src/store/sessions.ts";
+import { operatorViewer } from "../../src/access/access.ts";
+import { getJob, putJob } from "../../src/store/queries/cron-jobs.ts";
+import { nextDeadlineAt } from "../../src/store/queries/deadlines.ts";
+import { deleteSessionRows, updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { tokenId } from "../../src/triggers/creator.ts";
 import {
   addJob,

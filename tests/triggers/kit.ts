@@ -1,9 +1,9 @@
 // Jobs over the flow app: a held clock, and the ways in which tests make jobs and wait for their turns.
 
-import { ok } from "../../src/core/errors.ts";
-import { type CronJob, cronKey } from "../../src/core/schedule.ts";
-import { operatorViewer } from "../../src/flows/access.ts";
-import { listTurns } from "../../src/store/cron-jobs.ts";
+import { operatorViewer } from "../../src/access/access.ts";
+import { ok } from "../../src/core/shapes/errors.ts";
+import { type CronJob, cronKey } from "../../src/core/shapes/schedule.ts";
+import { listTurns } from "../../src/store/queries/cron-jobs.ts";
 import { addJob, type JobCaller, type JobContext, type NewJob } from "../../src/triggers/jobs.ts";
 import type { FlowApp } from "../kit/flow-app.ts";
 import { until } from "../kit/until.ts";

@@ -1,7 +1,7 @@
 // Where the replies of jobs go: through the outbox, once, under the send policy.
 
 import { expect, test } from "vitest";
-import { updateSession } from "../../src/store/sessions.ts";
+import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { runJob } from "../../src/triggers/jobs.ts";
 import { type FlowAppOptions, openFlowApp, type Play } from "../kit/flow-app.ts";
 import { ADMIN, add, cronKey, jobsOf, untilTurns } from "./kit.ts";

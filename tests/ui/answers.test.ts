@@ -2,15 +2,15 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { PermissionQuestion } from "../../src/core/permission.ts";
-import type { TokenSettings } from "../../src/core/settings.ts";
+import type { PermissionQuestion } from "../../src/core/shapes/permission.ts";
+import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import {
   type AttemptOutcome,
   beginAttempt,
   endAttempt,
   insertDelivery,
   type NewDelivery,
-} from "../../src/store/deliveries.ts";
+} from "../../src/store/queries/channels/deliveries.ts";
 import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { agentSettings } from "../tools/app.ts";

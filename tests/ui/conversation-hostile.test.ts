@@ -2,8 +2,8 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { Message } from "../../src/core/message.ts";
-import { appendEntry } from "../../src/store/transcripts.ts";
+import type { Message } from "../../src/core/shapes/message.ts";
+import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, sideways, visit } from "../kit/browser.ts";
 import { whole } from "../kit/live-text.ts";

@@ -2,8 +2,8 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { TokenSettings } from "../../src/core/settings.ts";
-import { updateSession } from "../../src/store/sessions.ts";
+import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
+import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";

@@ -2,9 +2,9 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { Message } from "../../src/core/message.ts";
-import { textOf } from "../../src/core/message.ts";
-import { connect, type GatewayClient } from "../../src/gateway/client.ts";
+import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
+import type { Message } from "../../src/core/shapes/message.ts";
+import { textOf } from "../../src/core/shapes/message.ts";
 import { openDemo } from "../../src/main.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";

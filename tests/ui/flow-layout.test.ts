@@ -1,7 +1,7 @@
 // Where everything of the flow view's pictures stands, and how steps are said.
 
 import { expect, test } from "vitest";
-import type { ChainRow, ChainStep } from "../../src/core/chain-step.ts";
+import type { ChainRow, ChainStep } from "../../src/core/shapes/chain-step.ts";
 import { overviewOf } from "../../ui/src/flow/arcs.ts";
 import { layOut } from "../../ui/src/flow/layout.ts";
 import { label, refusalWords, sentence } from "../../ui/src/flow/words.ts";

@@ -2,8 +2,8 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { insertRun } from "../../src/store/runs.ts";
-import { updateSession } from "../../src/store/sessions.ts";
+import { insertRun } from "../../src/store/queries/runs/runs.ts";
+import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { type House, type HouseOptions, openHouse, quiet, TOKEN } from "../gateway/kit.ts";
 import {
   accessibilityProblems,

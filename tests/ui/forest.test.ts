@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ListedRow } from "../../src/gateway/client/web.ts";
+import type { ListedRow } from "../../src/contract/client/web.ts";
 import { Forest, type ForestLine, TOP } from "../../ui/src/sessions/forest.ts";
 import { deedOf } from "../../ui/src/sessions/keys.ts";
 import { shiftOf } from "../../ui/src/sessions/shift.ts";

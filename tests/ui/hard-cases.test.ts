@@ -2,9 +2,9 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { Message } from "../../src/core/message.ts";
-import { textOf } from "../../src/core/message.ts";
-import type { GatewayClient } from "../../src/gateway/client.ts";
+import type { GatewayClient } from "../../src/contract/client/node.ts";
+import type { Message } from "../../src/core/shapes/message.ts";
+import { textOf } from "../../src/core/shapes/message.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, visit } from "../kit/browser.ts";
 import { TOKEN as PROCESS_TOKEN } from "../kit/fleet.ts";

@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { TokenSettings } from "../../src/core/settings.ts";
+import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { LogTail } from "../../src/world/log-tail.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";

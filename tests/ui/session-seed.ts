@@ -1,8 +1,8 @@
 // Sessions for the page's tests, put into the store at once, and the list in which the page shows them.
 
 import type { Locator, Page } from "playwright-core";
-import type { Session } from "../../src/core/session.ts";
-import { insertSession } from "../../src/store/sessions.ts";
+import type { Session } from "../../src/core/shapes/session.ts";
+import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { sampleSession } from "../store/samples.ts";
 

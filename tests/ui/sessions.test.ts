@@ -1,8 +1,8 @@
 // The session list of the page, in a real browser against a real gateway.
 
 import { expect, test } from "vitest";
-import { insertRun } from "../../src/store/runs.ts";
-import { insertWait } from "../../src/store/waits.ts";
+import { insertRun } from "../../src/store/queries/runs/runs.ts";
+import { insertWait } from "../../src/store/queries/runs/waits.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, PHONE, visit } from "../kit/browser.ts";
 import { sampleRun } from "../store/samples.ts";

@@ -2,8 +2,8 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ZERO_USAGE } from "../../src/core/message.ts";
-import { isTame } from "../../src/core/tame-markdown.ts";
+import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
+import { isTame } from "../../src/core/text/tame-markdown.ts";
 import { filesOf, parsed, sessionOf, summaryOf, type ToolCall } from "../../ui/src/conversation/calls.ts";
 import { itemsOf } from "../../ui/src/conversation/items.ts";
 import { lastBlockAt } from "../../ui/src/conversation/last-block.ts";

@@ -8,7 +8,7 @@ import {
   type EventPayloads,
   GatewayError,
   type HelloOk,
-} from "../../src/gateway/client/web.ts";
+} from "../../src/contract/client/web.ts";
 import { after } from "./clock.ts";
 import { type Connection, isRefusal, openShown } from "./demo/connect.ts";
 import { inDemo } from "./demo/scene.ts";

@@ -1,7 +1,7 @@
 // Owns the sign-in: with the token of the link that the gateway prints, or pasted by hand.
 
 import { useState } from "preact/hooks";
-import { safeText } from "../../src/core/safe-text.ts";
+import { safeText } from "../../src/core/text/safe-text.ts";
 import { signIn, signOut, stage } from "./gateway.ts";
 import { tokenIn } from "./token.ts";
 

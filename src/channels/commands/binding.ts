@@ -1,9 +1,9 @@
 // Owns the commands about the chat itself: its session binding, and who may write there.
 // CP1: in a group only an owner, or the person who started the sub-agent, may change its binding.
 
-import { bindingOf, endedText, setBindingLimits, unbind } from "../../flows/bindings.ts";
-import { approvePairing } from "../../flows/pairing.ts";
-import { getFlow } from "../../store/flows.ts";
+import { bindingOf, endedText, setBindingLimits, unbind } from "../../flows/delivery/bindings.ts";
+import { approvePairing } from "../../flows/delivery/pairing.ts";
+import { getFlow } from "../../store/queries/chains/flows.ts";
 import {
   type CommandContext,
   type ConversationContext,

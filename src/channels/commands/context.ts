@@ -2,20 +2,20 @@
 // MO1: text of others (labels, names, messages) appears in an answer as code or as plain words on one
 //      line, so it can't be a link, a mention or a heading.
 
-import type { CommandCall } from "../../core/command.ts";
-import type { Failure, Result } from "../../core/errors.ts";
-import type { Route } from "../../core/route.ts";
-import type { Run } from "../../core/run.ts";
-import { safeLine } from "../../core/safe-text.ts";
-import type { Session } from "../../core/session.ts";
-import { displayKey, isReservedKey } from "../../core/session-key.ts";
-import type { Settings } from "../../core/settings.ts";
-import { identityOf, type Viewer } from "../../core/visibility.ts";
+import { type AccessContext, keyRulesOf, sessionViewer } from "../../access/access.ts";
+import type { CommandCall } from "../../core/rules/command.ts";
+import { identityOf, type Viewer } from "../../core/rules/visibility.ts";
+import type { Failure, Result } from "../../core/shapes/errors.ts";
+import type { Route } from "../../core/shapes/route.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { displayKey, isReservedKey } from "../../core/shapes/session-key.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { type AccessContext, keyRulesOf, sessionViewer } from "../../flows/access.ts";
-import type { Outbound } from "../../flows/outbox.ts";
-import { spawnChainOf } from "../../flows/spawn-chain.ts";
+import type { Outbound } from "../../flows/delivery/outbox.ts";
+import { spawnChainOf } from "../../flows/job/spawn-chain.ts";
 
 /** Services that commands use. */
 export interface CommandParts {

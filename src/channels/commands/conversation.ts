@@ -1,9 +1,15 @@
 // Owns the commands that change a conversation: start a new one, choose its model, its thinking and verbose
-// levels, and its send policy. flows/lifecycle.ts validates: an invalid argument changes nothing.
+// levels, and its send policy. flows/session/lifecycle.ts validates: an invalid argument changes nothing.
 
-import { modelNames, modelOf, THINKING_LEVELS, thinkingNamed, thinkingOf } from "../../core/settings.ts";
-import { type PatchRequest, patchIn, resetIn, VERBOSE_LEVELS } from "../../flows/lifecycle.ts";
-import { activeRuns } from "../../store/runs.ts";
+import {
+  modelNames,
+  modelOf,
+  THINKING_LEVELS,
+  thinkingNamed,
+  thinkingOf,
+} from "../../core/shapes/settings/settings.ts";
+import { type PatchRequest, patchIn, resetIn, VERBOSE_LEVELS } from "../../flows/session/lifecycle.ts";
+import { activeRuns } from "../../store/queries/runs/runs.ts";
 import { type ConversationContext, code, count, why } from "./context.ts";
 
 /** The argument that resets to the agent's setting. */

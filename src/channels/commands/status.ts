@@ -1,11 +1,11 @@
 // Owns the read-only commands: help, status, visible sessions, and who the sender is.
 
-import { COMMANDS, type CommandWord, findCommand } from "../../core/command.ts";
-import { modelOf, thinkingOf } from "../../core/settings.ts";
-import { keyRulesOf, openGate } from "../../flows/access.ts";
-import { type ListedSession, listVisible } from "../../flows/list.ts";
-import { openSpawnsOf } from "../../store/flows.ts";
-import { activityOf, getSession } from "../../store/sessions.ts";
+import { keyRulesOf, openGate } from "../../access/access.ts";
+import { COMMANDS, type CommandWord, findCommand } from "../../core/rules/command.ts";
+import { modelOf, thinkingOf } from "../../core/shapes/settings/settings.ts";
+import { type ListedSession, listVisible } from "../../flows/session/list.ts";
+import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
 import {
   accessOf,
   type CommandContext,

@@ -3,16 +3,16 @@
 //      everything except runs that another person started.
 // Only sub-agents of this conversation are named; every other name gets the same answer (I9).
 
-import { textOf } from "../../core/message.ts";
-import type { Run } from "../../core/run.ts";
-import type { Session } from "../../core/session.ts";
-import { openGate } from "../../flows/access.ts";
-import { cancelJob } from "../../flows/cancel.ts";
-import { listVisible } from "../../flows/list.ts";
-import { type Flow, getFlow, openSpawnsOf } from "../../store/flows.ts";
-import { activeRuns, getRun } from "../../store/runs.ts";
-import { getSession } from "../../store/sessions.ts";
-import { lastMessages } from "../../store/transcripts.ts";
+import { openGate } from "../../access/access.ts";
+import { textOf } from "../../core/shapes/message.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { cancelJob } from "../../flows/job/cancel.ts";
+import { listVisible } from "../../flows/session/list.ts";
+import { type Flow, getFlow, openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import { activeRuns, getRun } from "../../store/queries/runs/runs.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import {
   accessOf,
   begunBy,

@@ -1,8 +1,8 @@
 // Owns the channel `discord`: its accounts, each a bot with its own connection. The library is loaded with
 // the first account, not before.
 
-import type { DiscordAccount } from "../../core/channel-settings.ts";
-import { fail, ok } from "../../core/errors.ts";
+import { fail, ok } from "../../core/shapes/errors.ts";
+import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
 import { accountFor } from "../account-for.ts";
 import { accountName } from "../accounts.ts";
 import type { Channel, ChannelHost } from "../channel.ts";

@@ -2,7 +2,7 @@
 // DS1: the menu is written only when it differs, because Discord limits how often.
 // DS2: a menu that can't be written is a warning in the log: everything else works without it.
 
-import { safeLine } from "../../core/safe-text.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import type { ChannelHost } from "../channel.ts";
 import { type Fields, objectsOf, textOf } from "../fields.ts";
 import { numberOf } from "./fields.ts";

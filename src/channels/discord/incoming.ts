@@ -4,7 +4,7 @@
 // DI3: only ids identify people: names can be changed and reused by others.
 
 import { optional } from "../../core/optional.ts";
-import type { Route } from "../../core/route.ts";
+import type { Route } from "../../core/shapes/route.ts";
 import type { Clock } from "../../world.ts";
 import type { InboundMessage } from "../channel.ts";
 import { type Fields, objectOf, objectsOf, textOf } from "../fields.ts";

@@ -4,8 +4,8 @@
 // DN2: a new session is stored only after the messages missed before it are stored.
 // DN3: Discord requests a new connection now and then; that is no failure. Many in a short time are.
 
-import type { DiscordAccount } from "../../core/channel-settings.ts";
-import { safeLine } from "../../core/safe-text.ts";
+import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { type Ear, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
 import { type Fields, objectOf, textOf } from "../fields.ts";

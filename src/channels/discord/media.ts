@@ -2,7 +2,7 @@
 // DM1: files are read only from Discord's own hosts or the configured one. The token is not sent, no
 //      redirect is followed, and the size is bounded.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Clock } from "../../world.ts";
 import type { InboundMedia } from "../channel.ts";
 import { exchange } from "../exchange.ts";

@@ -1,7 +1,7 @@
 // Owns the classification of failed requests to Discord, and their messages. A problem says whether the
 // request may have taken effect (I5). No message holds the token, a URL with a token, or a stack.
 
-import { safeLine } from "../../core/safe-text.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 
 /** Kind of failure of one request. */
 export type ProblemKind =

@@ -6,7 +6,7 @@
 
 import type { API } from "@discordjs/core";
 import type { RESTOptions } from "@discordjs/rest";
-import type { DiscordAccount } from "../../core/channel-settings.ts";
+import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
 import { type Fetch, outgoingFetch } from "../../world/outgoing.ts";
 import type { World } from "../../world.ts";
 import { objectOf } from "../fields.ts";

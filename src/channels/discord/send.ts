@@ -6,9 +6,9 @@
 
 import { createHash } from "node:crypto";
 import { evictOldest } from "../../core/bounded.ts";
-import { fail, ok, type Result } from "../../core/errors.ts";
-import type { Route } from "../../core/route.ts";
-import { safeLine } from "../../core/safe-text.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Route } from "../../core/shapes/route.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import type { DeliveryOutcome, OpenedThread, OutgoingMessage } from "../channel.ts";
 import type { Places } from "./channel-cache.ts";
 import { idOf } from "./fields.ts";

@@ -6,10 +6,10 @@
 //      stored position.
 // An exited program is restarted: by the listener, after growing pauses, and by a delivery.
 
-import type { IMessageAccount } from "../../core/channel-settings.ts";
-import { fail, ok, type Result } from "../../core/errors.ts";
 import { fieldsOf } from "../../core/json.ts";
-import { safeLine } from "../../core/safe-text.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { IMessageAccount } from "../../core/shapes/settings/channels.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { accountFor } from "../account-for.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, OutgoingMessage } from "../channel.ts";

@@ -7,7 +7,7 @@ import { constants } from "node:fs";
 import { open, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { isAbsolute, join, sep } from "node:path";
-import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 

@@ -10,7 +10,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { homedir, userInfo } from "node:os";
 import { fieldsOf, jsonOf } from "../../core/json.ts";
-import { safeLine } from "../../core/safe-text.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { killGroup, lastOutputRead, signalGroup } from "../../world/programs.ts";
 import type { Timer, World } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";

@@ -7,29 +7,29 @@
 // BU4: the model learns the sender, unless only one is possible: the other side of a direct chat's own
 //      session, or an owner in a main session.
 
-import { accountOf, type QueueMode } from "../../core/channel-settings.ts";
-import { isOwner } from "../../core/inbound-policy.ts";
+import { isOwner } from "../../core/rules/inbound-policy.ts";
+import type { ImageBlock } from "../../core/shapes/message.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { isSubagentKey } from "../../core/shapes/session-key.ts";
+import { accountOf, type QueueMode } from "../../core/shapes/settings/channels.ts";
+import { agentOf, type Settings } from "../../core/shapes/settings/settings.ts";
 import {
   type ChatDescription,
   chatContext,
   cleanName,
   type MessageText,
   partText,
-} from "../../core/inbound-text.ts";
-import type { ImageBlock } from "../../core/message.ts";
-import type { Session } from "../../core/session.ts";
-import { isSubagentKey } from "../../core/session-key.ts";
-import { agentOf, type Settings } from "../../core/settings.ts";
-import type { AcceptRequest } from "../../engine/accept.ts";
+} from "../../core/text/inbound-text.ts";
 import type { Engine } from "../../engine/engine.ts";
+import type { AcceptRequest } from "../../engine/run/accept.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { boundSession } from "../../flows/bindings.ts";
-import { INBOUND_DEADLINE } from "../../flows/inbound-files.ts";
-import { type Outbound, queueNote } from "../../flows/outbox.ts";
-import { acceptByMode } from "../../flows/queue-mode.ts";
-import { dropDeadline } from "../../store/deadlines.ts";
-import { type InboundRow, pendingOf, settleInbound } from "../../store/inbound.ts";
-import { updateSession } from "../../store/sessions.ts";
+import { acceptByMode } from "../../flows/conversation/queue-mode.ts";
+import { boundSession } from "../../flows/delivery/bindings.ts";
+import { INBOUND_DEADLINE } from "../../flows/delivery/inbound-files.ts";
+import { type Outbound, queueNote } from "../../flows/delivery/outbox.ts";
+import { type InboundRow, pendingOf, settleInbound } from "../../store/queries/channels/inbound.ts";
+import { dropDeadline } from "../../store/queries/deadlines.ts";
+import { updateSession } from "../../store/queries/sessions/sessions.ts";
 import { type ChatContext, openSessionOf } from "./chat-session.ts";
 
 /** Limit for the text of one message. */

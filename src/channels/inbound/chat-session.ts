@@ -2,15 +2,15 @@
 // the session that it is bound to. The transaction that needs a session creates it, and reopens an archived
 // one: the sender means the conversation, not its row.
 
-import { cleanName } from "../../core/inbound-text.ts";
-import type { Route } from "../../core/route.ts";
-import type { Session } from "../../core/session.ts";
-import { formatKey, mainKeyOf, parseKey } from "../../core/session-key.ts";
-import { defaultAgent, findAgent, type Settings } from "../../core/settings.ts";
+import { keyRulesOf } from "../../access/access.ts";
+import type { Route } from "../../core/shapes/route.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { formatKey, mainKeyOf, parseKey } from "../../core/shapes/session-key.ts";
+import { defaultAgent, findAgent, type Settings } from "../../core/shapes/settings/settings.ts";
+import { cleanName } from "../../core/text/inbound-text.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { keyRulesOf } from "../../flows/access.ts";
-import { insertNew, newSession } from "../../flows/lifecycle.ts";
-import { holdSession, updateSession } from "../../store/sessions.ts";
+import { insertNew, newSession } from "../../flows/session/lifecycle.ts";
+import { holdSession, updateSession } from "../../store/queries/sessions/sessions.ts";
 import type { InboundMessage } from "../channel.ts";
 
 const DISPLAY_CHARS_MAX = 200;

@@ -1,9 +1,9 @@
 // Owns the expiry of stored inbound messages (kept for deduplication) and of notices to strangers.
 
 import type { Commit } from "../../engine/unit.ts";
-import { notePrefix } from "../../flows/outbox.ts";
-import { forgetSettled } from "../../store/deliveries.ts";
-import { pruneInbound } from "../../store/inbound.ts";
+import { notePrefix } from "../../flows/delivery/outbox.ts";
+import { forgetSettled } from "../../store/queries/channels/deliveries.ts";
+import { pruneInbound } from "../../store/queries/channels/inbound.ts";
 import type { World } from "../../world.ts";
 import { sweep } from "../sweep.ts";
 

@@ -6,13 +6,19 @@
 // An edit changes a message that still waits. Later it is a separate message that says it is an edit.
 
 import { createHash } from "node:crypto";
-import type { CommandCall } from "../../core/command.ts";
-import { cleanText, cutQuoted, cutText, foldText } from "../../core/inbound-text.ts";
+import type { CommandCall } from "../../core/rules/command.ts";
+import { cleanText, cutQuoted, cutText, foldText } from "../../core/text/inbound-text.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { boundSession } from "../../flows/bindings.ts";
-import { INBOUND_DEADLINE, keepInboundFiles } from "../../flows/inbound-files.ts";
-import { queueNote } from "../../flows/outbox.ts";
-import { burstOf, insertInbound, otherVersions, rewriteInbound, settleInbound } from "../../store/inbound.ts";
+import { boundSession } from "../../flows/delivery/bindings.ts";
+import { INBOUND_DEADLINE, keepInboundFiles } from "../../flows/delivery/inbound-files.ts";
+import { queueNote } from "../../flows/delivery/outbox.ts";
+import {
+  burstOf,
+  insertInbound,
+  otherVersions,
+  rewriteInbound,
+  settleInbound,
+} from "../../store/queries/channels/inbound.ts";
 import type { CommandParts } from "../commands/context.ts";
 import { performCommand } from "../commands.ts";
 import type { AdmittedMessage } from "./admission.ts";

@@ -5,13 +5,14 @@
 // MD2: bytes, files and time are bounded, and a file that fails does not affect the others.
 // MD3: files are on disk before the message is stored; if storing fails, they are deleted.
 
-import { foldName, nameProblem } from "../../core/attachment-rules.ts";
-import { fail, type Result } from "../../core/errors.ts";
-import { cleanName } from "../../core/inbound-text.ts";
-import type { ImageBlock } from "../../core/message.ts";
-import { imageTypeOf } from "../../core/picture.ts";
-import type { Redactor } from "../../core/redact.ts";
-import type { AgentSettings, StoreSettings } from "../../core/settings.ts";
+import { foldName, nameProblem } from "../../core/rules/attachment-rules.ts";
+import { fail, type Result } from "../../core/shapes/errors.ts";
+import type { ImageBlock } from "../../core/shapes/message.ts";
+import { imageTypeOf } from "../../core/shapes/picture.ts";
+import type { AgentSettings, StoreSettings } from "../../core/shapes/settings/settings.ts";
+import { cleanName } from "../../core/text/inbound-text.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import { inboundFolder } from "../../flows/delivery/inbound-files.ts";
 import {
   type AttachmentPlan,
   attachmentDir,
@@ -19,8 +20,7 @@ import {
   plannedFile,
   removeAttachments,
   writeAttachments,
-} from "../../flows/attachments.ts";
-import { inboundFolder } from "../../flows/inbound-files.ts";
+} from "../../flows/job/attachments.ts";
 import type { World } from "../../world.ts";
 import type { InboundMedia } from "../channel.ts";
 

@@ -6,10 +6,10 @@
 // SG3: an account that the daemon does not have is a lasting problem, named by its number.
 // SG4: an attachment is fetched by the daemon's id, with a bounded size.
 
-import type { SignalAccount } from "../../core/channel-settings.ts";
-import { fail, ok, type Result } from "../../core/errors.ts";
 import { fieldsOf, jsonOf } from "../../core/json.ts";
-import { safeLine } from "../../core/safe-text.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { SignalAccount } from "../../core/shapes/settings/channels.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { accountFor } from "../account-for.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type {

@@ -3,7 +3,7 @@
 // SS2: a text that would be too long with its URLs written out is sent as it was written.
 
 import { fieldsOf } from "../../core/json.ts";
-import { safeLine } from "../../core/safe-text.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import type { DeliveryOutcome } from "../channel.ts";
 import { type Fields, listOf } from "../fields.ts";
 import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";

@@ -7,10 +7,10 @@
 //      repeated, keeps its connection.
 
 import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
-import type { TelegramAccount } from "../../core/channel-settings.ts";
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { safeLine } from "../../core/safe-text.ts";
+import type { TelegramAccount } from "../../core/shapes/settings/channels.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { agentFor } from "../../world/outgoing.ts";
 import type { Clock, World } from "../../world.ts";
 import { type Exchange, type Exchanged, exchange } from "../exchange.ts";

@@ -1,7 +1,7 @@
 // Owns the channel `telegram`: bots, over the Bot API. One process of the deployment fetches a bot's
 // messages; every process sends.
 
-import type { TelegramAccount } from "../../core/channel-settings.ts";
+import type { TelegramAccount } from "../../core/shapes/settings/channels.ts";
 import { accountName } from "../accounts.ts";
 import type { Channel, ChannelHost } from "../channel.ts";
 import { openBot } from "./bot.ts";

@@ -1,9 +1,9 @@
 // Owns reading a file of a message: bounded, and with a reason if it fails.
 // TM1: only paths below the bot's own files are read.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { InboundMedia } from "../channel.ts";
 import { textOf } from "../fields.ts";
 import type { Bot } from "./bot.ts";

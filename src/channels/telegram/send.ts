@@ -3,9 +3,9 @@
 // words, without the token.
 // TS3: link previews are disabled: a URL could leak data to a stranger.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
 import { fieldsOf } from "../../core/json.ts";
-import type { Route } from "../../core/session.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Route } from "../../core/shapes/session.ts";
 import type { DeliveryOutcome, OpenedThread } from "../channel.ts";
 import type { Bot, Called, Refusal } from "./bot.ts";
 import { idOf } from "./fields.ts";

@@ -3,8 +3,8 @@
 // TI1: a wrong token is reported as a lasting problem.
 // The command menu is best effort: its failure does not stop listening.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
 import { fieldsOf } from "../../core/json.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { accountName, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
 import { textOf } from "../fields.ts";

@@ -1,7 +1,7 @@
 // Owns the conversion of a route to a Telegram target: bot, chat and topic.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
-import type { Route } from "../../core/session.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Route } from "../../core/shapes/session.ts";
 import { accountFor } from "../account-for.ts";
 import type { Bot } from "./bot.ts";
 

@@ -6,8 +6,8 @@
 // recognised by id.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import type { WhatsAppAccount } from "../../core/channel-settings.ts";
 import { jsonOf } from "../../core/json.ts";
+import type { WhatsAppAccount } from "../../core/shapes/settings/channels.ts";
 import type { PlatformAnswer, PlatformCall } from "../channel.ts";
 import { type NumberNews, readWebHook } from "./incoming.ts";
 

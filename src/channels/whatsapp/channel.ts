@@ -5,11 +5,11 @@
 // WA2: two accounts can share an app: a web hook's messages go to the number that they name.
 // The platform has no threads and does not deduplicate.
 
-import type { WhatsAppAccount } from "../../core/channel-settings.ts";
-import { fail, ok, type Result } from "../../core/errors.ts";
 import { optional } from "../../core/optional.ts";
-import { safeLine } from "../../core/safe-text.ts";
-import type { Route } from "../../core/session.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Route } from "../../core/shapes/session.ts";
+import type { WhatsAppAccount } from "../../core/shapes/settings/channels.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { accountFor } from "../account-for.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, InboundMessage, OutgoingMessage } from "../channel.ts";

@@ -2,9 +2,9 @@
 // WD1: the number of bytes is bounded.
 // WD2: the token is sent only to the configured host, and to HTTPS URLs that it returns.
 
-import type { WhatsAppAccount } from "../../core/channel-settings.ts";
-import { fail, ok, type Result } from "../../core/errors.ts";
 import { fieldsOf, jsonOf } from "../../core/json.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { WhatsAppAccount } from "../../core/shapes/settings/channels.ts";
 import type { World } from "../../world.ts";
 import type { Exchanged } from "../exchange.ts";
 import { textOf } from "./fields.ts";

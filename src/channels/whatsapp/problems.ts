@@ -3,8 +3,8 @@
 
 import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { Redactor } from "../../core/redact.ts";
-import { safeLine } from "../../core/safe-text.ts";
+import { Redactor } from "../../core/text/redact/redact.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import type { DeliveryOutcome } from "../channel.ts";
 import type { Exchanged } from "../exchange.ts";
 import type { Fields } from "../fields.ts";

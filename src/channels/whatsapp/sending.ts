@@ -2,10 +2,10 @@
 // WS1: an acknowledged text was accepted by the platform with an id; a web hook reports later whether it
 //      reached the person.
 
-import type { WhatsAppAccount } from "../../core/channel-settings.ts";
 import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { safeLine } from "../../core/safe-text.ts";
+import type { WhatsAppAccount } from "../../core/shapes/settings/channels.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import type { World } from "../../world.ts";
 import type { Exchanged } from "../exchange.ts";
 import { listOf } from "../fields.ts";

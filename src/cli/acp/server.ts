@@ -9,9 +9,9 @@ import type {
   PromptResponse,
   SessionUpdate,
 } from "@agentclientprotocol/sdk";
-import type { Message } from "../../core/message.ts";
-import { GatewayError } from "../../gateway/client.ts";
-import type { AgentEvent, ChatEvent } from "../../gateway/protocol.ts";
+import { GatewayError } from "../../contract/client/node.ts";
+import type { AgentEvent, ChatEvent } from "../../contract/protocol.ts";
+import type { Message } from "../../core/shapes/message.ts";
 import type { Cli } from "../cli.ts";
 import type { Link, Reply } from "../gateway-link.ts";
 import { promptOf, RunUpdates, replay } from "./updates.ts";

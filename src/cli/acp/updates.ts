@@ -3,8 +3,8 @@
 // message. Each tool call that was sent is also completed.
 
 import type { ContentBlock, SessionUpdate, ToolKind } from "@agentclientprotocol/sdk";
-import type { ImageBlock, Message, TextBlock } from "../../core/message.ts";
-import type { ToolData } from "../../gateway/protocol.ts";
+import type { ToolData } from "../../contract/protocol.ts";
+import type { ImageBlock, Message, TextBlock } from "../../core/shapes/message.ts";
 
 /** Sends an update to the editor, in order. */
 export type SendUpdate = (update: SessionUpdate) => void;

@@ -1,6 +1,6 @@
 // The setup guide of each channel: where its secrets come from, the questions, the next steps.
 
-import type { ChannelId } from "../../core/channel-settings.ts";
+import type { ChannelId } from "../../core/shapes/settings/channels.ts";
 
 interface Question {
   /** Key in the configuration. */

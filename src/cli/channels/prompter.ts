@@ -1,8 +1,8 @@
 // Asks a person questions in the terminal. A cancelled question is a failure, and nothing is written then.
 
 import type { Readable, Writable } from "node:stream";
-import { fail, ok, type Result } from "../../core/errors.ts";
-import { safeLine } from "../../core/safe-text.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import type { CliParts } from "../parts.ts";
 
 interface AskOptions {

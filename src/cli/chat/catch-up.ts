@@ -1,7 +1,7 @@
 // Reads the messages of a transcript that are new since the last read.
 // Each message is returned once, in order; a gap is reported if too many were missed.
 
-import type { Message } from "../../core/message.ts";
+import type { Message } from "../../core/shapes/message.ts";
 import type { Link, Reply } from "../gateway-link.ts";
 
 const PAGE_MESSAGES = 200;

@@ -3,11 +3,11 @@
 // Each message has one idempotency key, so that a repeated send adds it once.
 // After each run and each reconnect, new messages of the transcript are read: it is complete, events are not.
 
-import { COMMANDS, parseCommand } from "../../core/command.ts";
-import type { Message, Provenance } from "../../core/message.ts";
-import { retryWords } from "../../core/model-retry.ts";
-import { safeLine } from "../../core/safe-text.ts";
-import type { AgentEvent, ChatEvent } from "../../gateway/protocol.ts";
+import type { AgentEvent, ChatEvent } from "../../contract/protocol.ts";
+import { COMMANDS, parseCommand } from "../../core/rules/command.ts";
+import type { Message, Provenance } from "../../core/shapes/message.ts";
+import { retryWords } from "../../core/shapes/model-retry.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import type { Cli, Trouble } from "../cli.ts";
 import type { Link } from "../gateway-link.ts";
 import { count } from "../layout.ts";

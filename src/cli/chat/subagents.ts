@@ -1,6 +1,6 @@
 // Formats the result of the tool `subagents` for the chat.
 
-import { safeLine } from "../../core/safe-text.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { age, excerpt, table } from "../layout.ts";
 
 const TASK_CHARS_MAX = 60;

@@ -2,7 +2,7 @@
 // stays intact. Lines that arrive before `lines` is read are kept.
 
 import { createInterface, type Interface } from "node:readline";
-import { safeLine } from "../../core/safe-text.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import type { Cli } from "../cli.ts";
 import type { Op } from "./view.ts";
 

@@ -7,12 +7,12 @@
 // CV3: a sub-agent's result arrives up to three times (its event, its delivery, the transcript) and is shown
 //      at the first.
 
+import type { ChatEvent, FlowData, ToolData } from "../../contract/protocol.ts";
 import { evictOldest } from "../../core/bounded.ts";
-import { type Message, textOf, toolCallsOf } from "../../core/message.ts";
-import { growingText, safeLine, safeText } from "../../core/safe-text.ts";
-import { isSubagentKey } from "../../core/session-key.ts";
-import { HEADING, isSilent } from "../../core/turn-rules.ts";
-import type { ChatEvent, FlowData, ToolData } from "../../gateway/protocol.ts";
+import { HEADING, isSilent } from "../../core/rules/turn-rules.ts";
+import { type Message, textOf, toolCallsOf } from "../../core/shapes/message.ts";
+import { isSubagentKey } from "../../core/shapes/session-key.ts";
+import { growingText, safeLine, safeText } from "../../core/text/safe-text.ts";
 import { announcementLines, readAnnouncement } from "../announcement-lines.ts";
 import type { Cli } from "../cli.ts";
 import { excerpt } from "../layout.ts";

@@ -1,6 +1,6 @@
 // Implements `parley channels`: the status of the accounts, their test, and who may write to them.
 
-import { safeLine } from "../../core/safe-text.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT, isGone } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
 import { age, count, table } from "../layout.ts";

@@ -1,6 +1,6 @@
 // Implements `parley chat`: chooses or creates the session, runs the conversation, reports how it ended.
 
-import { safeLine } from "../../core/safe-text.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { runConversation } from "../chat/conversation.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";

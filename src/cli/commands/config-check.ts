@@ -1,8 +1,8 @@
 // Implements `parley config check`: reports every problem of the configuration, or summarizes it.
 
 import { loadSettings } from "../../config.ts";
-import { safeLine } from "../../core/safe-text.ts";
-import { storeName } from "../../core/settings.ts";
+import { storeName } from "../../core/shapes/settings/settings.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 
 export async function checkConfig(cli: Cli): Promise<number> {

@@ -2,8 +2,8 @@
 // configuration file. An existing file is replaced only if it is a schema of Parley's.
 
 import { readFile, writeFile } from "node:fs/promises";
-import { configJsonSchema } from "../../config/schema.ts";
-import { safeLine } from "../../core/safe-text.ts";
+import { configJsonSchema } from "../../config/schema/schema.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 
 /** Returns whether the file may be written: it is missing, or this command wrote it before. */

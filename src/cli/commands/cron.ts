@@ -1,7 +1,7 @@
 // Implements `parley cron`: adds, lists, changes, runs and removes scheduled jobs.
 
-import { safeLine } from "../../core/safe-text.ts";
-import { closestKeys } from "../../core/session-key.ts";
+import { closestKeys } from "../../core/shapes/session-key.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { readDate, readDuration } from "../durations.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";

@@ -1,6 +1,6 @@
 // Implements `parley deliveries`: lists, retries and dismisses deliveries of the outbox.
 
-import { safeLine } from "../../core/safe-text.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
 import { age, excerpt, table } from "../layout.ts";

@@ -1,6 +1,6 @@
 // Implements `parley demo`: plays the steps one after another and reports whether each passed its check.
 
-import { safeLine } from "../../core/safe-text.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { AGENTS, OPEN_TOOLS } from "../demo/gateways.ts";
 import { type DemoConnection, DemoSetup } from "../demo/setup.ts";

@@ -1,6 +1,6 @@
 // Implements `parley devices`: lists the devices that have a device token, and revokes tokens.
 
-import { safeLine } from "../../core/safe-text.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
 import { age, table } from "../layout.ts";

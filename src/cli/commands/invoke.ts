@@ -2,7 +2,7 @@
 // Prints the answer as JSON, with or without --json.
 
 import { isObject } from "../../core/json.ts";
-import { safeJson } from "../../core/safe-text.ts";
+import { safeJson } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
 

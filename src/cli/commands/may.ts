@@ -1,7 +1,7 @@
 // Implements `parley may`: explains whether one session may access another, and which rule decides.
 
-import type { Explanation } from "../../core/explanation.ts";
-import { safeLine } from "../../core/safe-text.ts";
+import type { Explanation } from "../../core/shapes/explanation.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
 

@@ -2,9 +2,9 @@
 // Names and answers of nodes are escaped, so that they cannot move the cursor or hide text.
 
 import { join } from "node:path";
-import { nodesNamed } from "../../core/node.ts";
-import { execPatternProblem } from "../../core/node-exec.ts";
-import { safeJson, safeLine } from "../../core/safe-text.ts";
+import { execPatternProblem } from "../../core/rules/node-exec.ts";
+import { nodesNamed } from "../../core/shapes/node.ts";
+import { safeJson, safeLine } from "../../core/text/safe-text.ts";
 import { findAddress } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";

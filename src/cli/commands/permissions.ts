@@ -1,6 +1,6 @@
 // Implements `parley permissions`: lists and answers the permission requests of agents.
 
-import { safeLine } from "../../core/safe-text.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
 

@@ -1,6 +1,6 @@
 // Implements `parley send`: sends to a session, and with --wait prints the reply; or sends to a channel.
 
-import { safeLine, safeText } from "../../core/safe-text.ts";
+import { safeLine, safeText } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT, isGone, type Trouble } from "../cli.ts";
 import { type Link, withLink } from "../gateway-link.ts";
 

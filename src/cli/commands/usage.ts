@@ -1,7 +1,7 @@
 // Implements `parley usage`: shows tokens and cost, and how much of the daily budgets is used.
 
-import { safeLine } from "../../core/safe-text.ts";
-import type { UsageGroup, UsageLine } from "../../core/usage.ts";
+import type { UsageGroup, UsageLine } from "../../core/shapes/usage.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { type Link, withLink } from "../gateway-link.ts";
 import { table } from "../layout.ts";

@@ -5,7 +5,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fail, type Result } from "../../core/errors.ts";
+import { fail, type Result } from "../../core/shapes/errors.ts";
 import type { CliParts, RunningGateway } from "../parts.ts";
 
 /** With these instructions, a real model understands the same sentences as the offline one. */

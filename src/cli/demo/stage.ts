@@ -1,10 +1,10 @@
 // Shows the demo in the terminal: each line comes from an event of the gateway, never from a script.
 
+import type { AgentEvent, ChatEvent, EventFrame, FlowData } from "../../contract/protocol.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
-import type { Message } from "../../core/message.ts";
-import { isSubagentKey } from "../../core/session-key.ts";
-import { isSilent } from "../../core/turn-rules.ts";
-import type { AgentEvent, ChatEvent, EventFrame, FlowData } from "../../gateway/protocol.ts";
+import { isSilent } from "../../core/rules/turn-rules.ts";
+import type { Message } from "../../core/shapes/message.ts";
+import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import type { Cli, Style } from "../cli.ts";
 import type { Link } from "../gateway-link.ts";
 import { excerpt, wrap } from "../layout.ts";

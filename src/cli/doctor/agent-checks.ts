@@ -1,6 +1,6 @@
 // Checks whether the programs of agents with a `runtime` exist.
 
-import type { Settings } from "../../core/settings.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { isProgram, SEARCH_PATH } from "../../world/programs.ts";
 import type { Cli } from "../cli.ts";
 import type { Finding } from "./finding.ts";

@@ -1,7 +1,7 @@
 // Checks whether each channel account works, and who may write to the agents.
 // An account that anybody may write to is always reported, even if it is intended.
 
-import type { Settings } from "../../core/settings.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Cli } from "../cli.ts";
 import type { Finding } from "./finding.ts";
 

@@ -1,9 +1,9 @@
 // Checks which agents may run commands, and whether a sandbox contains them.
 // A configured sandbox that does not work is a problem; one that no agent uses is only reported.
 
-import { containsSubagents } from "../../core/sandbox-policy.ts";
-import type { AgentSettings, SandboxSettings, Settings } from "../../core/settings.ts";
-import { decideTool } from "../../core/tool-policy.ts";
+import { containsSubagents } from "../../core/rules/sandbox-policy.ts";
+import { decideTool } from "../../core/rules/tool-policy.ts";
+import type { AgentSettings, SandboxSettings, Settings } from "../../core/shapes/settings/settings.ts";
 import type { Cli } from "../cli.ts";
 import type { Finding } from "./finding.ts";
 

@@ -4,8 +4,8 @@
 import { stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { octalMode, othersReach } from "../../config/file-mode.ts";
-import type { Settings } from "../../core/settings.ts";
-import { TOKEN_FILE } from "../../gateway/protocol.ts";
+import { TOKEN_FILE } from "../../contract/protocol.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Cli } from "../cli.ts";
 import { size } from "../layout.ts";
 import type { Finding } from "./finding.ts";

@@ -1,9 +1,9 @@
 // Checks the running gateway, or the port if none is running.
 
 import { createServer } from "node:net";
-import type { Message } from "../../core/message.ts";
-import { mainKeyOf } from "../../core/session-key.ts";
-import { defaultAgent, type Settings } from "../../core/settings.ts";
+import type { Message } from "../../core/shapes/message.ts";
+import { mainKeyOf } from "../../core/shapes/session-key.ts";
+import { defaultAgent, type Settings } from "../../core/shapes/settings/settings.ts";
 import { type Cli, isGone } from "../cli.ts";
 import { type Link, openLink } from "../gateway-link.ts";
 import { count } from "../layout.ts";

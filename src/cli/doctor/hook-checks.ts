@@ -1,7 +1,7 @@
 // Checks the token for incoming webhooks. Using the gateway's own token for them is a problem: any program
 // that may send a hook would then have full access.
 
-import type { Settings } from "../../core/settings.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { generatedToken } from "../address.ts";
 import { count } from "../layout.ts";
 import type { Finding } from "./finding.ts";

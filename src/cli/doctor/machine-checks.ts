@@ -3,8 +3,8 @@
 
 import { join } from "node:path";
 import { loadSettings } from "../../config.ts";
-import type { Settings } from "../../core/settings.ts";
-import { TOKEN_FILE } from "../../gateway/protocol.ts";
+import { TOKEN_FILE } from "../../contract/protocol.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { generatedToken } from "../address.ts";
 import type { Cli } from "../cli.ts";
 import { count } from "../layout.ts";

@@ -1,7 +1,7 @@
 // Starts each configured MCP server once and stops it again.
 // A server without tools is a problem: runs continue, but without the tools that they expect.
 
-import type { Settings } from "../../core/settings.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Cli } from "../cli.ts";
 import type { Finding } from "./finding.ts";
 

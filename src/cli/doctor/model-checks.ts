@@ -4,8 +4,8 @@
 // MC2: a failure contains the provider's message, but never the key.
 
 import { secretsOf } from "../../config/describe.ts";
-import { Redactor } from "../../core/redact.ts";
-import { OFFLINE_MODEL, type Settings } from "../../core/settings.ts";
+import { OFFLINE_MODEL, type Settings } from "../../core/shapes/settings/settings.ts";
+import { Redactor } from "../../core/text/redact/redact.ts";
 import type { Cli } from "../cli.ts";
 import { count } from "../layout.ts";
 import type { Finding } from "./finding.ts";

@@ -4,8 +4,8 @@
 // A message is sent again only if it cannot have arrived.
 
 import type { Readable } from "node:stream";
-import type { Result } from "../../core/errors.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
+import type { Result } from "../../core/shapes/errors.ts";
 import { outgoingFetch } from "../../world/outgoing.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";

@@ -3,8 +3,8 @@
 // one at the configured address, so that the next `parley mcp` finds it.
 // A client of a running gateway never starts its own later: a restarting gateway must find its store free.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
-import { safeLine } from "../../core/safe-text.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { pause } from "../../world/pause.ts";
 import { findAddress, probe } from "../address.ts";
 import type { Cli } from "../cli.ts";

@@ -6,8 +6,8 @@
 import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import { fieldsOf, isObject } from "../../core/json.ts";
-import { execRefusal } from "../../core/node-exec.ts";
-import { safeText } from "../../core/safe-text.ts";
+import { execRefusal } from "../../core/rules/node-exec.ts";
+import { safeText } from "../../core/text/safe-text.ts";
 import { isInside } from "../../world/folders.ts";
 import { SEARCH_PATH } from "../../world/programs.ts";
 import type { CliParts } from "../parts.ts";

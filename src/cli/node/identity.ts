@@ -13,8 +13,8 @@ import {
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { othersReach } from "../../config/file-mode.ts";
-import { fail, ok, type Result } from "../../core/errors.ts";
-import type { DeviceKey } from "../../gateway/client.ts";
+import type { DeviceKey } from "../../contract/client/node.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { ensureFolder } from "../../world/folders.ts";
 
 const KEY_BYTES = 32;

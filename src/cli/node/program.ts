@@ -2,10 +2,10 @@
 // A command runs once per idempotency key, as long as this program runs. A cancelled command is stopped.
 // The program exits only if retrying cannot help: a wrong token, or another program with the same key.
 
+import { connect, type DeviceKey, type GatewayClient, GatewayError } from "../../contract/client/node.ts";
+import { NODE_REPLACED } from "../../contract/protocol.ts";
 import { evictOldest } from "../../core/bounded.ts";
-import { safeLine } from "../../core/safe-text.ts";
-import { connect, type DeviceKey, type GatewayClient, GatewayError } from "../../gateway/client.ts";
-import { NODE_REPLACED } from "../../gateway/protocol.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { pause } from "../../world/pause.ts";
 import type { Address } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";

@@ -1,15 +1,15 @@
 // Owns the method that answers "may A do this to B?" with the deciding rule.
 // The token must cover both sessions; the answer names no session that it does not cover (I9).
 
-import { fail, ok, type Result } from "../../core/errors.ts";
-import { EXPLAINED } from "../../core/explanation.ts";
-import type { Session } from "../../core/session.ts";
-import { agentIdInKey } from "../../core/session-key.ts";
-import { NOT_VISIBLE } from "../../core/visibility.ts";
-import { accessRulesOf, operatorKey, sessionViewer, visibilityOf } from "../../flows/access.ts";
+import { accessRulesOf, operatorKey, sessionViewer, visibilityOf } from "../../access/access.ts";
+import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { EXPLAINED } from "../../core/shapes/explanation.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { agentIdInKey } from "../../core/shapes/session-key.ts";
 import { explainAccess } from "../../flows/explain.ts";
-import { spawnChainOf } from "../../flows/spawn-chain.ts";
-import { getSession } from "../../store/sessions.ts";
+import { spawnChainOf } from "../../flows/job/spawn-chain.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 

@@ -1,27 +1,33 @@
 // Owns the methods of programs: run an agent and get its result, wait for a run, send a text to a person.
 // The reported end of a run comes from its row, never from its text (I12).
 
-import { type Code, fail, ok, type Result } from "../../core/errors.ts";
-import type { Redactor } from "../../core/redact.ts";
-import { LAST, WEBCHAT } from "../../core/route.ts";
-import { isEnded, type Run } from "../../core/run.ts";
-import type { Route, Session } from "../../core/session.ts";
-import { mainKeyOf } from "../../core/session-key.ts";
-import { isSilent } from "../../core/turn-rules.ts";
+import { chosenAgent, keyRulesOf, resolveSession } from "../../access/access.ts";
+import type { ParamsOf } from "../../contract/params.ts";
+import type { PayloadOf, WaitAnswer } from "../../contract/payloads.ts";
+import { WAIT_DEFAULT_MS } from "../../contract/protocol.ts";
+import { isSilent } from "../../core/rules/turn-rules.ts";
+import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { LAST, WEBCHAT } from "../../core/shapes/route.ts";
+import { isEnded, type Run } from "../../core/shapes/run.ts";
+import type { Route, Session } from "../../core/shapes/session.ts";
+import { mainKeyOf } from "../../core/shapes/session-key.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Engine } from "../../engine/engine.ts";
-import { chosenAgent, keyRulesOf, resolveSession } from "../../flows/access.ts";
-import { addressee, checkPlace, lastPlace, type NamedPlace, resolvePlace } from "../../flows/destination.ts";
-import { type DirectMessage, sendDirect } from "../../flows/direct.ts";
-import { type Opening, openingOf, openSession } from "../../flows/open.ts";
-import { sendText } from "../../flows/outbox.ts";
-import { announceRoute } from "../../flows/party.ts";
-import { getRun } from "../../store/runs.ts";
+import { type DirectMessage, sendDirect } from "../../flows/conversation/direct.ts";
+import { announceRoute } from "../../flows/conversation/party.ts";
+import {
+  addressee,
+  checkPlace,
+  lastPlace,
+  type NamedPlace,
+  resolvePlace,
+} from "../../flows/delivery/destination.ts";
+import { sendText } from "../../flows/delivery/outbox.ts";
+import { type Opening, openingOf, openSession } from "../../flows/session/open.ts";
+import { getRun } from "../../store/queries/runs/runs.ts";
 import { keyOwnerOf } from "../auth.ts";
 import { type CallContext, type Methods, onlyFresh } from "../call.ts";
 import { createGate } from "../gate.ts";
-import type { ParamsOf } from "../params.ts";
-import type { PayloadOf, WaitAnswer } from "../payloads.ts";
-import { WAIT_DEFAULT_MS } from "../protocol.ts";
 import { readImages } from "./attachments.ts";
 import { checkThinking, runTimeout } from "./chat.ts";
 import { splitModel } from "./session-row.ts";

@@ -1,8 +1,8 @@
 // Reads attachments: pictures that go to the model with a message.
 // An attachment is taken whole or the request is refused; nothing is dropped silently.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
-import type { ImageBlock } from "../../core/message.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { ImageBlock } from "../../core/shapes/message.ts";
 
 const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;

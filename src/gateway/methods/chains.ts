@@ -2,13 +2,15 @@
 // A chain is visible to a reader who sees one of its sessions; it learns nothing of the others, and no figure
 // counts them (I9).
 
-import type { ChainRow, ChainStep, ChainTalk } from "../../core/chain-step.ts";
-import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
-import type { Redactor } from "../../core/redact.ts";
-import { NOT_VISIBLE } from "../../core/visibility.ts";
-import { operatorKey } from "../../flows/access.ts";
+import { operatorKey } from "../../access/access.ts";
+import type { ParamsOf } from "../../contract/params.ts";
+import type { PayloadOf } from "../../contract/payloads.ts";
+import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
+import type { ChainRow, ChainStep, ChainTalk } from "../../core/shapes/chain-step.ts";
+import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
 import { partiesOf, shortExcerpt, stepsOf } from "../../flows/chain-steps.ts";
-import { readChain } from "../../store/chain-details.ts";
+import { readChain } from "../../store/queries/chains/chain-details.ts";
 import {
   type ChainFacts,
   type ChainHead,
@@ -20,11 +22,9 @@ import {
   listChains,
   openingsOf,
   usageOfChains,
-} from "../../store/chain-lists.ts";
+} from "../../store/queries/chains/chain-lists.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
-import type { ParamsOf } from "../params.ts";
-import type { PayloadOf } from "../payloads.ts";
 
 const WINDOW_MINUTES = 60;
 const LIMIT_DEFAULT = 50;

@@ -3,28 +3,28 @@
 // Figures and errors of the outbox, and who may write, are returned only to callers whose token covers every
 // session; a binding only to those who see its session (I9).
 
+import { resolveSession } from "../../access/access.ts";
 import { type AccountStatus, accountName } from "../../channels/accounts.ts";
-import type { ChannelAccount } from "../../core/channel-settings.ts";
-import { fail, ok, type Result } from "../../core/errors.ts";
-import type { Redactor } from "../../core/redact.ts";
-import { WEBCHAT } from "../../core/route.ts";
-import { agentIdInKey } from "../../core/session-key.ts";
+import type { ParamsOf } from "../../contract/params.ts";
+import type { ChannelPayloads, ChannelRow, PeerRow } from "../../contract/payloads/channels.ts";
+import type { PayloadOf } from "../../contract/payloads.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { WEBCHAT } from "../../core/shapes/route.ts";
+import { agentIdInKey } from "../../core/shapes/session-key.ts";
+import type { ChannelAccount } from "../../core/shapes/settings/channels.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { resolveSession } from "../../flows/access.ts";
-import { unbind } from "../../flows/bindings.ts";
-import { hookRoute } from "../../flows/outgoing-hooks.ts";
-import { approvePairing, listPairings, rejectPairing, removePeer } from "../../flows/pairing.ts";
-import type { ChannelPeer } from "../../store/channel-peers.ts";
-import { channelPrefix, routeKeyOf } from "../../store/deliveries.ts";
-import { type DeliveryFigures, deliveryFigures } from "../../store/delivery-figures.ts";
-import { listBindings } from "../../store/thread-bindings.ts";
+import { unbind } from "../../flows/delivery/bindings.ts";
+import { hookRoute } from "../../flows/delivery/outgoing-hooks.ts";
+import { approvePairing, listPairings, rejectPairing, removePeer } from "../../flows/delivery/pairing.ts";
+import type { ChannelPeer } from "../../store/queries/channels/channel-peers.ts";
+import { channelPrefix, routeKeyOf } from "../../store/queries/channels/deliveries.ts";
+import { type DeliveryFigures, deliveryFigures } from "../../store/queries/channels/delivery-figures.ts";
+import { listBindings } from "../../store/queries/channels/thread-bindings.ts";
 import type { OutsideServerStatus } from "../../tools/tool.ts";
 import type { CallContext, GatewayDeps, Methods } from "../call.ts";
 import { seesEverything } from "../covered.ts";
 import { createGate } from "../gate.ts";
-import type { ParamsOf } from "../params.ts";
-import type { ChannelPayloads, ChannelRow, PeerRow } from "../payloads/channels.ts";
-import type { PayloadOf } from "../payloads.ts";
 import { needEverySession } from "./operations.ts";
 
 /** Bindings in one answer. */

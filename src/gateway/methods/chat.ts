@@ -1,17 +1,17 @@
 // Owns the methods of a chat window: a message, a stop, an operator's note. history.ts reads.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
-import { WEBCHAT } from "../../core/route.ts";
-import type { Run } from "../../core/run.ts";
-import { THINKING_LEVELS, thinkingNamed } from "../../core/settings.ts";
-import { resolveSession } from "../../flows/access.ts";
-import { sendDirect } from "../../flows/direct.ts";
-import { injectMessage } from "../../flows/lifecycle.ts";
-import { openSession } from "../../flows/open.ts";
+import { resolveSession } from "../../access/access.ts";
+import type { ParamsOf } from "../../contract/params.ts";
+import type { PayloadOf } from "../../contract/payloads.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { WEBCHAT } from "../../core/shapes/route.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import { THINKING_LEVELS, thinkingNamed } from "../../core/shapes/settings/settings.ts";
+import { sendDirect } from "../../flows/conversation/direct.ts";
+import { injectMessage } from "../../flows/session/lifecycle.ts";
+import { openSession } from "../../flows/session/open.ts";
 import { keyOwnerOf } from "../auth.ts";
 import { type CallContext, type Methods, onlyFresh } from "../call.ts";
-import type { ParamsOf } from "../params.ts";
-import type { PayloadOf } from "../payloads.ts";
 import { readImages } from "./attachments.ts";
 import { answerCommand, commandOf } from "./commands.ts";
 

@@ -8,15 +8,15 @@
 // CD4: a command needs the rights of the method that does the same.
 
 import { performCommand } from "../../channels/commands.ts";
-import { type CommandCall, type CommandName, findCommand, parseCommand } from "../../core/command.ts";
-import { fail, ok, type Result } from "../../core/errors.ts";
-import { WEBCHAT } from "../../core/route.ts";
-import { safeLine } from "../../core/safe-text.ts";
-import { hasScope } from "../../core/visibility.ts";
-import type { Opening } from "../../flows/open.ts";
+import type { PayloadOf } from "../../contract/payloads.ts";
+import { type CommandCall, type CommandName, findCommand, parseCommand } from "../../core/rules/command.ts";
+import { hasScope } from "../../core/rules/visibility.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { WEBCHAT } from "../../core/shapes/route.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
+import type { Opening } from "../../flows/session/open.ts";
 import { keyOwnerOf } from "../auth.ts";
 import { type CallContext, onlyFresh } from "../call.ts";
-import type { PayloadOf } from "../payloads.ts";
 import { needEverySession } from "./operations.ts";
 
 /** Commands whose method needs operator.admin, besides those for owners. */

@@ -2,21 +2,21 @@
 // A job whose session the token does not cover is not listed, counted or found (I9).
 // Only callers who may write to a destination may set the text that is delivered there.
 
-import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
-import type { Redactor } from "../../core/redact.ts";
-import { LAST, type Route, WEBCHAT } from "../../core/route.ts";
-import { type CronJob, cronKey, scheduleWords, TURNS_KEPT } from "../../core/schedule.ts";
-import { findAgent, notConfigured, type Settings } from "../../core/settings.ts";
-import { NOT_VISIBLE } from "../../core/visibility.ts";
-import { type NamedPlace, resolvePlace } from "../../flows/destination.ts";
-import { getJob, lastTurns, listJobs, listTurns, type Turn } from "../../store/cron-jobs.ts";
-import { deliveryStates } from "../../store/deliveries.ts";
+import type { ParamsOf } from "../../contract/params.ts";
+import type { CronJobRow, CronPayloads, CronTurnRow } from "../../contract/payloads/cron.ts";
+import type { PayloadOf } from "../../contract/payloads.ts";
+import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
+import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { LAST, type Route, WEBCHAT } from "../../core/shapes/route.ts";
+import { type CronJob, cronKey, scheduleWords, TURNS_KEPT } from "../../core/shapes/schedule.ts";
+import { findAgent, notConfigured, type Settings } from "../../core/shapes/settings/settings.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import { type NamedPlace, resolvePlace } from "../../flows/delivery/destination.ts";
+import { deliveryStates } from "../../store/queries/channels/deliveries.ts";
+import { getJob, lastTurns, listJobs, listTurns, type Turn } from "../../store/queries/cron-jobs.ts";
 import { addJob, previewSchedule, removeJob, runJob, updateJob } from "../../triggers/jobs.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
-import type { ParamsOf } from "../params.ts";
-import type { CronJobRow, CronPayloads, CronTurnRow } from "../payloads/cron.ts";
-import type { PayloadOf } from "../payloads.ts";
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 100;

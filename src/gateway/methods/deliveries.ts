@@ -2,12 +2,14 @@
 // DE1: a delivery is seen and settled only by those whose token covers its session (I9). Another session in
 // its route or its failure is left out for those whose token does not cover that one.
 
-import { visibleErrorText, visibleRoute } from "../../core/chain-step.ts";
-import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
-import type { Redactor } from "../../core/redact.ts";
+import { operatorKey } from "../../access/access.ts";
+import type { ParamsOf } from "../../contract/params.ts";
+import type { DeliveryRow, PayloadOf } from "../../contract/payloads.ts";
+import { visibleErrorText, visibleRoute } from "../../core/shapes/chain-step.ts";
+import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { operatorKey } from "../../flows/access.ts";
-import { publishOutbox } from "../../flows/outbox.ts";
+import { publishOutbox } from "../../flows/delivery/outbox.ts";
 import {
   type Delivery,
   type DeliveryState,
@@ -15,11 +17,9 @@ import {
   getDelivery,
   listDeliveries,
   requeueDelivery,
-} from "../../store/deliveries.ts";
+} from "../../store/queries/channels/deliveries.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
-import type { ParamsOf } from "../params.ts";
-import type { DeliveryRow, PayloadOf } from "../payloads.ts";
 
 type SettledDelivery = PayloadOf<"deliveries.retry">;
 

@@ -1,6 +1,6 @@
 // Owns the methods about the page's demo: start it, stop it.
 
-import { fail, ok } from "../../core/errors.ts";
+import { fail, ok } from "../../core/shapes/errors.ts";
 import type { Methods } from "../call.ts";
 import { seesEverything } from "../covered.ts";
 

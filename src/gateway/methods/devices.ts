@@ -1,10 +1,10 @@
 // Owns the methods about device tokens.
 // They list every token's devices, so they need a token that covers every session.
 
-import { fail, ok } from "../../core/errors.ts";
-import { deleteDeviceTokens, listDeviceTokens } from "../../store/device-tokens.ts";
+import type { DevicePayloads } from "../../contract/payloads/devices.ts";
+import { fail, ok } from "../../core/shapes/errors.ts";
+import { deleteDeviceTokens, listDeviceTokens } from "../../store/queries/device-tokens.ts";
 import type { Methods } from "../call.ts";
-import type { DevicePayloads } from "../payloads/devices.ts";
 import { needEverySession } from "./operations.ts";
 
 export const deviceMethods: Methods<keyof DevicePayloads> = {

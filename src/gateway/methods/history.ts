@@ -3,24 +3,29 @@
 // Credentials are redacted everywhere, also in the errors of runs and in pending texts (I14).
 // A message does not reveal its source session to a reader who may not see that session (I9).
 
-import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
-import { cutHistory, type HistoryLimits } from "../../core/history-cut.ts";
-import type { Message, Provenance } from "../../core/message.ts";
-import type { Redactor } from "../../core/redact.ts";
-import type { RunFacts } from "../../core/run.ts";
-import type { Session } from "../../core/session.ts";
-import { findAgent, thinkingOf } from "../../core/settings.ts";
-import { hasScope, NOT_VISIBLE } from "../../core/visibility.ts";
-import { resolveSession } from "../../flows/access.ts";
-import { freeName } from "../../flows/open.ts";
-import { hadTranscript } from "../../store/earlier-conversations.ts";
-import { factsOfLane, factsOfRuns, type LaneFacts } from "../../store/run-facts.ts";
-import { activityOf, getSession } from "../../store/sessions.ts";
-import { compactionsOf, type HistoryPage, type HistoryWanted, readHistory } from "../../store/transcripts.ts";
+import { resolveSession } from "../../access/access.ts";
+import type { ParamsOf } from "../../contract/params.ts";
+import type { HistoryNow, PayloadOf, QueuedRun, RunRow } from "../../contract/payloads.ts";
+import { hasScope, NOT_VISIBLE } from "../../core/rules/visibility.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Message, Provenance } from "../../core/shapes/message.ts";
+import type { RunFacts } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { findAgent, thinkingOf } from "../../core/shapes/settings/settings.ts";
+import { cutHistory, type HistoryLimits } from "../../core/text/history-cut.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import { freeName } from "../../flows/session/open.ts";
+import { factsOfLane, factsOfRuns, type LaneFacts } from "../../store/queries/runs/run-facts.ts";
+import { hadTranscript } from "../../store/queries/sessions/earlier-conversations.ts";
+import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
+import {
+  compactionsOf,
+  type HistoryPage,
+  type HistoryWanted,
+  readHistory,
+} from "../../store/queries/transcripts/transcripts.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
-import type { ParamsOf } from "../params.ts";
-import type { HistoryNow, PayloadOf, QueuedRun, RunRow } from "../payloads.ts";
 import { listedRow } from "./session-row.ts";
 
 const HISTORY_LIMIT_DEFAULT = 200;

@@ -2,8 +2,13 @@
 // A node whose session the token does not cover is not listed, found, called or changed (I9).
 // A node's messages count for that node only, whatever id they claim.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
+import { chosenAgent, maySpeakAs } from "../../access/access.ts";
+import type { ParamsOf } from "../../contract/params.ts";
+import type { NodeListRow, NodePayloads, PairRequestRow } from "../../contract/payloads/nodes.ts";
+import type { PayloadOf } from "../../contract/payloads.ts";
 import { isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import {
   allowedCommands,
   NODE_TIMEOUT_DEFAULT_MS,
@@ -13,11 +18,9 @@ import {
   nodeKey,
   PAIR_REQUEST_MS,
   type PairRequest,
-} from "../../core/node.ts";
-import { optional } from "../../core/optional.ts";
-import type { Redactor } from "../../core/redact.ts";
-import type { Run } from "../../core/run.ts";
-import { chosenAgent, maySpeakAs } from "../../flows/access.ts";
+} from "../../core/shapes/node.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
 import {
   approveDevice,
   noNode,
@@ -30,10 +33,7 @@ import { acceptNodeTurn, type NodeTurn } from "../../triggers/nodes.ts";
 import { keyOwnerOf } from "../auth.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
-import type { NodeHub } from "../nodes.ts";
-import type { ParamsOf } from "../params.ts";
-import type { NodeListRow, NodePayloads, PairRequestRow } from "../payloads/nodes.ts";
-import type { PayloadOf } from "../payloads.ts";
+import type { NodeHub } from "../nodes/nodes.ts";
 import { isTooDeep } from "../validate.ts";
 
 /** Characters of an event's payload. */

@@ -2,16 +2,21 @@
 // OP1: they cover every session's work, so they need a token that covers every session (I9).
 // A line of the log is returned as on stderr: redacted there, and cut if it is too long.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
+import type { ParamsOf } from "../../contract/params.ts";
+import {
+  LOG_LEVELS,
+  type LogLine,
+  type LogPage,
+  type UsageReport,
+} from "../../contract/payloads/operations.ts";
 import { isObject } from "../../core/json.ts";
-import type { Redactor } from "../../core/redact.ts";
-import { dayStart, usageBy, usageSince } from "../../store/ledger.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import { dayStart, usageBy, usageSince } from "../../store/queries/runs/ledger.ts";
 import type { LogTailLine } from "../../world/log-tail.ts";
 import type { Caller } from "../auth.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { seesEverything } from "../covered.ts";
-import type { ParamsOf } from "../params.ts";
-import { LOG_LEVELS, type LogLine, type LogPage, type UsageReport } from "../payloads/operations.ts";
 
 const DAY_MS = 86_400_000;
 const USAGE_DAYS = 30;

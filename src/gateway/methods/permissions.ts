@@ -1,8 +1,8 @@
 // Owns the methods about agents' permission requests: list the open ones, and answer one.
 // A caller who may not see a session sees none of its requests, and answers none.
 
-import { fail, ok } from "../../core/errors.ts";
-import type { PermissionQuestion } from "../../core/permission.ts";
+import { fail, ok } from "../../core/shapes/errors.ts";
+import type { PermissionQuestion } from "../../core/shapes/permission.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 

@@ -1,11 +1,11 @@
 // Converts a session to the protocol's form: canonical keys, and that protocol's kinds.
 
-import type { Session } from "../../core/session.ts";
-import { channelOf } from "../../core/session-key.ts";
-import { modelOf, windowOf } from "../../core/settings.ts";
-import type { ListedSession } from "../../flows/list.ts";
+import type { ListedRow, SessionRow } from "../../contract/payloads.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { channelOf } from "../../core/shapes/session-key.ts";
+import { modelOf, windowOf } from "../../core/shapes/settings/settings.ts";
+import type { ListedSession } from "../../flows/session/list.ts";
 import type { GatewayDeps } from "../call.ts";
-import type { ListedRow, SessionRow } from "../payloads.ts";
 
 /** Splits `<provider>/<model>`; the model's own name may contain slashes. */
 export function splitModel(model: string): { modelProvider: string; model: string } {

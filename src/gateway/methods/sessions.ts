@@ -1,28 +1,33 @@
 // Owns the methods about sessions: finding, creating, changing, resetting, deleting them.
 // A session is looked up by key, id or label through `flows/access` only, which also checks the access.
 
-import { badCursor, fail, ok, type Result } from "../../core/errors.ts";
-import { textOf } from "../../core/message.ts";
+import { resolveSession } from "../../access/access.ts";
+import type { SESSION_METHODS } from "../../contract/params/sessions.ts";
+import type { ParamsOf } from "../../contract/params.ts";
+import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
-import type { Redactor } from "../../core/redact.ts";
-import type { Session } from "../../core/session.ts";
-import { defaultAgent } from "../../core/settings.ts";
+import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { textOf } from "../../core/shapes/message.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { defaultAgent } from "../../core/shapes/settings/settings.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { resolveSession } from "../../flows/access.ts";
-import { createSession, deleteSession, patchSession, resetSession } from "../../flows/lifecycle.ts";
-import { type ListedSession, type ListFilter, listVisible, visibleChildren } from "../../flows/list.ts";
-import { createNamed } from "../../flows/open.ts";
-import { earlierConversations } from "../../store/earlier-conversations.ts";
-import { openJobEdges } from "../../store/job-waits.ts";
-import { isSessionCursor } from "../../store/session-lists.ts";
-import { firstUserText, lastMessages } from "../../store/transcripts.ts";
-import { openEdges } from "../../store/waits.ts";
+import { createSession, deleteSession, patchSession, resetSession } from "../../flows/session/lifecycle.ts";
+import {
+  type ListedSession,
+  type ListFilter,
+  listVisible,
+  visibleChildren,
+} from "../../flows/session/list.ts";
+import { createNamed } from "../../flows/session/open.ts";
+import { openJobEdges } from "../../store/queries/runs/job-waits.ts";
+import { openEdges } from "../../store/queries/runs/waits.ts";
+import { earlierConversations } from "../../store/queries/sessions/earlier-conversations.ts";
+import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
+import { firstUserText, lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import type { CallContext, Methods } from "../call.ts";
 import { storePathFor } from "../covered.ts";
 import { createGate } from "../gate.ts";
-import type { SESSION_METHODS } from "../params/sessions.ts";
-import type { ParamsOf } from "../params.ts";
-import type { PayloadOf } from "../payloads.ts";
 import { listedRow, sessionRow, splitModel } from "./session-row.ts";
 
 const LIST_LIMIT_DEFAULT = 200;

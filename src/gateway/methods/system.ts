@@ -2,21 +2,21 @@
 // Counts of work are returned only to callers whose token covers every session (I9).
 
 import { accountName } from "../../channels/accounts.ts";
-import { ok } from "../../core/errors.ts";
-import { WEBCHAT } from "../../core/route.ts";
-import { defaultAgent } from "../../core/settings.ts";
-import { countDeliveries } from "../../store/deliveries.ts";
-import { countDropped } from "../../store/hook-backlog.ts";
-import { countOpenJobWaits } from "../../store/job-waits.ts";
-import { listProcesses } from "../../store/processes.ts";
-import { laneFigures } from "../../store/runs.ts";
-import { countOpenWaits } from "../../store/waits.ts";
+import type { Health } from "../../contract/payloads.ts";
+import { PROTOCOL_VERSIONS } from "../../contract/protocol.ts";
+import { ok } from "../../core/shapes/errors.ts";
+import { WEBCHAT } from "../../core/shapes/route.ts";
+import { defaultAgent } from "../../core/shapes/settings/settings.ts";
+import { countDeliveries } from "../../store/queries/channels/deliveries.ts";
+import { countDropped } from "../../store/queries/channels/hook-backlog.ts";
+import { listProcesses } from "../../store/queries/processes.ts";
+import { countOpenJobWaits } from "../../store/queries/runs/job-waits.ts";
+import { laneFigures } from "../../store/queries/runs/runs.ts";
+import { countOpenWaits } from "../../store/queries/runs/waits.ts";
 import type { Caller } from "../auth.ts";
 import type { CallContext, GatewayDeps, GatewayState, Methods } from "../call.ts";
 import { agentsFor, seesEverything } from "../covered.ts";
-import type { GaugeReadings } from "../metrics.ts";
-import type { Health } from "../payloads.ts";
-import { PROTOCOL_VERSIONS } from "../protocol.ts";
+import type { GaugeReadings } from "../metrics/metrics.ts";
 
 /** Whether the store answers. */
 export async function storeAnswers(deps: GatewayDeps): Promise<boolean> {

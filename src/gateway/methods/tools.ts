@@ -3,11 +3,11 @@
 // A call that must not be repeated reserves its key first.
 // A call with a session's pass is that session's own call, in its running run.
 
+import { resolveSession } from "../../access/access.ts";
 import { threadsOf } from "../../channels/threads.ts";
-import { fail, ok, type Result, toolFailure } from "../../core/errors.ts";
-import { agentOf, findAgent, notConfigured } from "../../core/settings.ts";
-import { resolveSession } from "../../flows/access.ts";
-import { spawnChainOf } from "../../flows/spawn-chain.ts";
+import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { agentOf, findAgent, notConfigured } from "../../core/shapes/settings/settings.ts";
+import { spawnChainOf } from "../../flows/job/spawn-chain.ts";
 import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
 import { nodesIn } from "../../tools/nodes.ts";
 import type { CallContext, Methods } from "../call.ts";

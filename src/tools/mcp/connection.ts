@@ -4,7 +4,7 @@
 
 import type { Client, PriorDiscovery, StandardSchemaV1 } from "@modelcontextprotocol/client";
 import { isObject } from "../../core/json.ts";
-import type { McpServerSettings } from "../../core/settings.ts";
+import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 import { type Definition, type Definitions, readDefinitions } from "./definitions.ts";
 import { BROKEN, INTERNAL_ERROR, TOO_LARGE, takeBack } from "./frames.ts";
 import { networkCode } from "./start-failure.ts";

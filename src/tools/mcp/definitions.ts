@@ -2,9 +2,9 @@
 // that does not fit is left out with a reason, without affecting the others.
 
 import { isObject } from "../../core/json.ts";
-import { matchesAny } from "../../core/pattern.ts";
-import type { McpServerSettings } from "../../core/settings.ts";
-import type { JsonSchema } from "../../core/tool.ts";
+import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
+import type { JsonSchema } from "../../core/shapes/tool.ts";
+import { matchesAny } from "../../core/text/pattern.ts";
 import { outsideName } from "./names.ts";
 import { plainLine, plainWords } from "./plain-text.ts";
 import { plainSchema } from "./schema.ts";

@@ -3,7 +3,7 @@
 // tool has the same name in every run and on every host. No two tools of a run have the same name.
 
 import { createHash } from "node:crypto";
-import { outsidePrefix } from "../../core/tool-policy.ts";
+import { outsidePrefix } from "../../core/rules/tool-policy.ts";
 
 const NAME_MAX_CHARS = 64;
 const DIGEST_CHARS = 8;

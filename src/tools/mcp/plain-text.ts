@@ -2,9 +2,9 @@
 // that hide or reorder text are removed. Secrets that the configuration gave the server are redacted from
 // logs and errors (I14).
 
-import type { Redactor } from "../../core/redact.ts";
-import { isSecretName } from "../../core/redact-shapes.ts";
-import type { McpServerSettings } from "../../core/settings.ts";
+import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import { isSecretName } from "../../core/text/redact/shapes.ts";
 
 /** Control characters except tab and line feed, and characters that are invisible or reorder text. */
 const HIDDEN =

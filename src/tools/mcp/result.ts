@@ -2,12 +2,12 @@
 // other content is named. Text is cut, with a note; pictures are few, small and verified. Secrets that the
 // configuration gave the server are redacted from its answers (I14).
 
-import { fail, toolFailure } from "../../core/errors.ts";
-import { firstBytes } from "../../core/inbound-text.ts";
 import { isObject } from "../../core/json.ts";
-import type { ImageBlock } from "../../core/message.ts";
-import { imageTypeOf } from "../../core/picture.ts";
-import { IMAGE_MAX_BYTES } from "../file-operations.ts";
+import { fail, toolFailure } from "../../core/shapes/errors.ts";
+import type { ImageBlock } from "../../core/shapes/message.ts";
+import { imageTypeOf } from "../../core/shapes/picture.ts";
+import { firstBytes } from "../../core/text/inbound-text.ts";
+import { IMAGE_MAX_BYTES } from "../files/file-operations.ts";
 import type { ToolResult } from "../tool.ts";
 import { type Mask, plainLine } from "./plain-text.ts";
 

@@ -3,9 +3,9 @@
 // references, and a bounded depth and size. The server itself checks keywords that are left out. A tool whose
 // schema can't be simplified is left out with a reason; the others stay.
 
-import { fail, ok, type Result } from "../../core/errors.ts";
 import { isObject } from "../../core/json.ts";
-import type { JsonSchema } from "../../core/tool.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { JsonSchema } from "../../core/shapes/tool.ts";
 import { plainWords } from "./plain-text.ts";
 
 const DEPTH_MAX = 16;

@@ -5,8 +5,8 @@
 // - A caller waits no longer than its limit; the start continues without it.
 // - After `close` nothing is started, and nothing of the server runs.
 
-import { type Failure, fail, ok, type Result } from "../../core/errors.ts";
-import type { McpServerSettings } from "../../core/settings.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 import { pause } from "../../world/pause.ts";
 import type { OutsideServerStatus } from "../tool.ts";
 import { type CallEnd, Connection } from "./connection.ts";

@@ -5,9 +5,9 @@
 // - MCP tools run one at a time: after a restart the calls alone show which ones had begun, whatever the
 //   server says about its tools later (K2 and K3 of tool-calls.ts).
 
-import { fail, toolFailure } from "../../core/errors.ts";
-import type { McpServerSettings, Settings } from "../../core/settings.ts";
-import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../core/tool-policy.ts";
+import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../core/rules/tool-policy.ts";
+import { fail, toolFailure } from "../../core/shapes/errors.ts";
+import type { McpServerSettings, Settings } from "../../core/shapes/settings/settings.ts";
 import type { MissingTools, OutsideSet, OutsideTools, Tool, ToolContext, ToolResult } from "../tool.ts";
 import type { CallEnd } from "./connection.ts";
 import type { Definition } from "./definitions.ts";

@@ -1,7 +1,7 @@
 // Describes why the start of an MCP server failed. The reason is our own text, because models may read it;
 // the server's output is kept apart, for people.
 
-import type { McpServerSettings } from "../../core/settings.ts";
+import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 
 /** Depth limit in the chain of causes. */
 const CAUSES_MAX = 5;

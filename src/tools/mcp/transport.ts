@@ -3,7 +3,7 @@
 import type { Transport } from "@modelcontextprotocol/client";
 
 /** The parts of the world that MCP servers need. */
-import type { Redactor } from "../../core/redact.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
 
 export interface OutsideWorld {
   readonly clock: {

@@ -6,7 +6,7 @@ import {
   type AnnouncementFacts,
   announcedFacts,
   composeAnnouncement,
-} from "../../../src/core/announcement.ts";
+} from "../../../src/core/rules/announcement.ts";
 import { damagedText } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";

@@ -5,8 +5,8 @@ import {
   checkAttachments,
   contentsWereLeftOut,
   withoutContents,
-} from "../../../src/core/attachment-rules.ts";
-import { CODES } from "../../../src/core/errors.ts";
+} from "../../../src/core/rules/attachment-rules.ts";
+import { CODES } from "../../../src/core/shapes/errors.ts";
 import { damagedText, damagedTree } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";

@@ -1,7 +1,7 @@
 // Answers of models that think, or call tools, in their text.
 
 import fc from "fast-check";
-import { HiddenText, splitHidden } from "../../../src/core/hidden-text.ts";
+import { HiddenText, splitHidden } from "../../../src/core/text/hidden-text.ts";
 import { damagedText } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";

@@ -1,11 +1,11 @@
 // Transcripts of the right shape with the worst content, as a tool shows them and as a model receives them.
 
 import fc, { type Arbitrary } from "fast-check";
-import { planCut } from "../../../src/agent/compaction.ts";
-import { modelView } from "../../../src/agent/view.ts";
-import { cutHistory } from "../../../src/core/history-cut.ts";
-import { type Entry, isCompaction, type Message, toolCallsOf } from "../../../src/core/message.ts";
-import { readEntry } from "../../../src/store/stored-entry.ts";
+import { planCut } from "../../../src/agent/loop/compaction.ts";
+import { modelView } from "../../../src/agent/loop/view.ts";
+import { type Entry, isCompaction, type Message, toolCallsOf } from "../../../src/core/shapes/message.ts";
+import { cutHistory } from "../../../src/core/text/history-cut.ts";
+import { readEntry } from "../../../src/store/queries/transcripts/stored-entry.ts";
 import { OFFLINE, startTurn, toolSpec } from "../../agent/turn-kit.ts";
 import { assistantMessage, toolResult, userMessage } from "../../core/rows.ts";
 import { plainRedactor } from "../../kit/redactor.ts";

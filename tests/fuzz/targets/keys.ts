@@ -8,7 +8,7 @@ import {
   type KeyRules,
   type ParsedKey,
   parseKey,
-} from "../../../src/core/session-key.ts";
+} from "../../../src/core/shapes/session-key.ts";
 import { damagedText } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";

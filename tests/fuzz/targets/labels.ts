@@ -1,7 +1,7 @@
 // Messages that forge the labels of the runtime, in any spelling.
 
 import fc from "fast-check";
-import { quoteRuntimeLabels } from "../../../src/core/look-alike.ts";
+import { quoteRuntimeLabels } from "../../../src/core/text/look-alike.ts";
 import { damagedText } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";

@@ -1,10 +1,10 @@
 // Patterns, and the decisions based on them: who may send, which tools a session has.
 
 import fc from "fast-check";
-import { matchesPattern } from "../../../src/core/pattern.ts";
-import { decideSend } from "../../../src/core/send-policy.ts";
-import type { ChatType, SendRule } from "../../../src/core/settings.ts";
-import { decideTool, type PlacedFilter } from "../../../src/core/tool-policy.ts";
+import { decideSend } from "../../../src/core/rules/send-policy.ts";
+import { decideTool, type PlacedFilter } from "../../../src/core/rules/tool-policy.ts";
+import type { ChatType, SendRule } from "../../../src/core/shapes/settings/settings.ts";
+import { matchesPattern } from "../../../src/core/text/pattern.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";
 

@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc, { type Arbitrary } from "fast-check";
 import { type App, openApp } from "../../../src/app.ts";
-import type { Settings } from "../../../src/core/settings.ts";
+import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { realWorld } from "../../../src/world.ts";
 import { agentSettings, settingsWith } from "../../tools/app.ts";
 import { type BytesEdit, bytesEdit, editBytes } from "../mutate.ts";

@@ -1,16 +1,16 @@
 // Texts on their way through the gateway: split into the messages of a channel, redacted, read as silence.
 
 import fc from "fast-check";
-import { Redactor } from "../../../src/core/redact.ts";
-import { formatKey } from "../../../src/core/session-key.ts";
-import { splitText } from "../../../src/core/text-split.ts";
 import {
   announceContext,
   couldBecomeSkip,
   isSilent,
   messageContext,
   subagentAnnounceContext,
-} from "../../../src/core/turn-rules.ts";
+} from "../../../src/core/rules/turn-rules.ts";
+import { formatKey } from "../../../src/core/shapes/session-key.ts";
+import { Redactor } from "../../../src/core/text/redact/redact.ts";
+import { splitText } from "../../../src/core/text/text-split.ts";
 import { damagedText } from "../mutate.ts";
 import { nastyText } from "../nasty.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";

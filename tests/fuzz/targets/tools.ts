@@ -4,8 +4,8 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc, { type Arbitrary } from "fast-check";
-import { CODES } from "../../../src/core/errors.ts";
-import type { JsonSchema } from "../../../src/core/tool.ts";
+import { CODES } from "../../../src/core/shapes/errors.ts";
+import type { JsonSchema } from "../../../src/core/shapes/tool.ts";
 import { describeTools } from "../../../src/tools/catalog.ts";
 import { type App, agentSettings, MAIN_CHAIN, message, openApp, settingsWith } from "../../tools/app.ts";
 import { damagedTree } from "../mutate.ts";

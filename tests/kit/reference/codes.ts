@@ -1,7 +1,7 @@
 // The codes that a method may fail with, as the reference says: tests hold what they see against it.
 
-import type { MethodSpec } from "../../../src/gateway/params/shapes.ts";
-import { METHODS, type MethodName } from "../../../src/gateway/params.ts";
+import type { MethodSpec } from "../../../src/contract/params/shapes.ts";
+import { METHODS, type MethodName } from "../../../src/contract/params.ts";
 
 /** Codes that any method may answer. */
 export const EVERY_METHOD = [

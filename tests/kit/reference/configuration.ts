@@ -1,6 +1,6 @@
 // docs/reference/CONFIGURATION.md: every key of the configuration file.
 
-import { configJsonSchema } from "../../../src/config/schema.ts";
+import { configJsonSchema } from "../../../src/config/schema/schema.ts";
 import { anchor, code, GENERATED, page, table, wrapped } from "./markdown.ts";
 import { bytes, type Schema, typeWords } from "./schema.ts";
 

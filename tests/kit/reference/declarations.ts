@@ -30,9 +30,9 @@ export interface Declaration {
 }
 
 function sources(): Map<string, string> {
-  const folders = ["core", "gateway/payloads"];
-  const inFolders = folders.flatMap((folder) => readdirSync(SRC + folder).map((name) => `${folder}/${name}`));
-  const paths = [...inFolders, "gateway/payloads.ts", "gateway/protocol.ts", "store/processes.ts"];
+  const paths = ["core", "contract"].flatMap((folder) =>
+    readdirSync(SRC + folder, { recursive: true, encoding: "utf8" }).map((name) => `${folder}/${name}`),
+  );
   return new Map(
     paths.filter((path) => path.endsWith(".ts")).map((path) => [path, readFileSync(SRC + path, "utf8")]),
   );

@@ -2,12 +2,12 @@
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { CODES, type Code, fail } from "../../../src/core/errors.ts";
+import { CODES, type Code, fail } from "../../../src/core/shapes/errors.ts";
 import { wireError } from "../../../src/gateway/answer.ts";
 import { plainRedactor } from "../redactor.ts";
 import { code, GENERATED, page, table } from "./markdown.ts";
 
-const SOURCE = fileURLToPath(new URL("../../../src/core/errors.ts", import.meta.url));
+const SOURCE = fileURLToPath(new URL("../../../src/core/shapes/errors.ts", import.meta.url));
 
 /** The description of each code, from the comment at its declaration. */
 export function meanings(): Map<string, string> {

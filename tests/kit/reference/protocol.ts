@@ -1,9 +1,9 @@
 // docs/reference/PROTOCOL.md: every method with its params and its answer, every event, every type on the wire.
 
-import { IDEMPOTENCY } from "../../../src/gateway/idempotency.ts";
-import type { MethodSpec } from "../../../src/gateway/params/shapes.ts";
-import { CONNECT, METHODS, type MethodName } from "../../../src/gateway/params.ts";
-import { EVENTS } from "../../../src/gateway/protocol.ts";
+import { IDEMPOTENCY } from "../../../src/contract/idempotency.ts";
+import type { MethodSpec } from "../../../src/contract/params/shapes.ts";
+import { CONNECT, METHODS, type MethodName } from "../../../src/contract/params.ts";
+import { EVENTS } from "../../../src/contract/protocol.ts";
 import { EVERY_METHOD } from "./codes.ts";
 import { type Declaration, namedIn, readDeclarations } from "./declarations.ts";
 import { FIELD_WORDS } from "./field-words.ts";

@@ -1,7 +1,7 @@
 // Describes the answer of each tool in words: results depend on the session and have no schema.
 // tests/reference.test.ts requires an entry for every tool, and valid codes.
 
-import type { Code } from "../../../src/core/errors.ts";
+import type { Code } from "../../../src/core/shapes/errors.ts";
 
 interface ToolAnswers {
   /** Description of the result. */

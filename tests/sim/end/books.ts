@@ -1,9 +1,9 @@
 // The rows of a finished story, read once.
 
-import type { Message, Provenance, Usage } from "../../../src/core/message.ts";
-import { type Entry, isCompaction } from "../../../src/core/message.ts";
-import type { Route } from "../../../src/core/route.ts";
-import type { SpawnFacts } from "../../../src/core/spawn.ts";
+import type { Message, Provenance, Usage } from "../../../src/core/shapes/message.ts";
+import { type Entry, isCompaction } from "../../../src/core/shapes/message.ts";
+import type { Route } from "../../../src/core/shapes/route.ts";
+import type { SpawnFacts } from "../../../src/core/shapes/spawn.ts";
 import type { Row } from "../database.ts";
 import type { Story } from "../story.ts";
 

@@ -1,6 +1,6 @@
 // Checks every delivery at the end of a story: its row matches what its channel did (I5).
 
-import { splitText } from "../../../src/core/text-split.ts";
+import { splitText } from "../../../src/core/text/text-split.ts";
 import { PART_CHARS } from "../channels.ts";
 import type { Row } from "../database.ts";
 import type { Attempt, Story } from "../story.ts";

@@ -1,8 +1,8 @@
 // Checks every transcript at the end of a story: valid for any model, nothing lost or stored twice, unchanged
 // (I4, I10, I11, I14), and paid for once.
 
-import { isCompaction, textOf, toolCallsOf } from "../../../src/core/message.ts";
-import { WEBCHAT } from "../../../src/core/route.ts";
+import { isCompaction, textOf, toolCallsOf } from "../../../src/core/shapes/message.ts";
+import { WEBCHAT } from "../../../src/core/shapes/route.ts";
 import type { Story } from "../story.ts";
 import { type Books, type MessageBook, messageIn, placeOf, type RunBook } from "./books.ts";
 

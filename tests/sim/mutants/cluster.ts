@@ -2,7 +2,7 @@
 
 import type { Mutant } from "./mutant.ts";
 
-const LEASE = "src/engine/lease.ts";
+const LEASE = "src/engine/cluster/lease.ts";
 
 export const CLUSTER_MUTANTS: readonly Mutant[] = [
   {
@@ -57,35 +57,35 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
   {
     name: "tool-call-without-authority",
     breaks: "CS1: a tool call begins, whoever may have the run by now",
-    file: "src/engine/execution.ts",
+    file: "src/engine/run/execution.ts",
     from: "duringCall: (work) => confirm().then(() => keeper.duringCall(work)),",
     to: "duringCall: keeper.duringCall,",
   },
   {
     name: "model-call-without-authority",
     breaks: "CS1: a model call begins, whoever may have the run by now",
-    file: "src/engine/execution.ts",
+    file: "src/engine/run/execution.ts",
     from: "      confirm,\n",
     to: "      confirm: async () => {},\n",
   },
   {
     name: "write-without-authority",
     breaks: "CS1: an entry is written, whoever may have the run by now",
-    file: "src/engine/transcript-writer.ts",
+    file: "src/engine/run/transcript-writer.ts",
     from: "        await parts.confirm();\n",
     to: "",
   },
   {
     name: "accepted-run-on-an-old-lease",
     breaks: "CS3: a run is started by a process whose lease is nearly over",
-    file: "src/engine/lanes.ts",
+    file: "src/engine/lanes/lanes.ts",
     from: " || lease?.isFresh() === false",
     to: "",
   },
   {
     name: "woken-run-on-an-old-lease",
     breaks: "CS3: a lane is taken up by a process whose lease is nearly over",
-    file: "src/engine/lanes.ts",
+    file: "src/engine/lanes/lanes.ts",
     from: '    if (lease !== undefined && !(await lease.renewed())) return { kind: "empty" };\n',
     to: "",
   },

@@ -13,14 +13,14 @@ export const COMMIT_MUTANTS: readonly Mutant[] = [
   {
     name: "claim-of-a-lost-commit-forgotten",
     breaks: "I2: a run is claimed, and nobody executes it",
-    file: "src/engine/unconfirmed-commits.ts",
+    file: "src/engine/run/unconfirmed-commits.ts",
     from: "const isSettled = await lanes.compare();",
     to: "const isSettled = true;",
   },
   {
     name: "failed-gathering-holds-up-the-store",
     breaks: "SG4: no transaction begins any more, once the wait for others has failed",
-    file: "src/store/sqlite-groups.ts",
+    file: "src/store/sqlite/groups.ts",
     from: "  } catch {\n    // Without it",
     to: "  } catch (error) {\n    throw error;\n    // Without it",
   },

@@ -6,7 +6,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "move-without-fence",
     breaks: "I1: a run that has ended is set to waiting or running again",
-    file: "src/store/claims.ts",
+    file: "src/store/queries/runs/claims.ts",
     from: `    .set({ state: to, resuming: 0, ...(to === "queued" ? PARKED : {}) })
     .where("run_id", "=", fence.runId)
     .where("owner", "=", fence.owner)
@@ -22,7 +22,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "lane-in-order-of-ids",
     breaks: "I3: a lane is worked off in the order of run ids",
-    file: "src/store/claims.ts",
+    file: "src/store/queries/runs/claims.ts",
     from: `    )
     .orderBy("lane_seq")
     .limit(1)`,
@@ -33,7 +33,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "lane-newest-first",
     breaks: "I3: the newest message of a lane is worked off first",
-    file: "src/store/claims.ts",
+    file: "src/store/queries/runs/claims.ts",
     from: `    )
     .orderBy("lane_seq")
     .limit(1)`,
@@ -44,98 +44,98 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "chain-count-stands-still",
     breaks: "I8: the second run of a chain is not counted",
-    file: "src/store/chains.ts",
+    file: "src/store/queries/chains/chains.ts",
     from: "chains.runs + 1",
     to: "chains.runs",
   },
   {
     name: "chain-usage-not-added",
     breaks: "I8: what a chain costs is not counted",
-    file: "src/store/chains.ts",
+    file: "src/store/queries/chains/chains.ts",
     from: `{ chainId, tokens: usage.totalTokens,`,
     to: `{ chainId, tokens: 0,`,
   },
   {
     name: "budget-told-again-and-again",
     breaks: "I4: the root session is told of a used-up budget at every refusal",
-    file: "src/store/chains.ts",
+    file: "src/store/queries/chains/chains.ts",
     from: `    .where("told", "=", 0)\n`,
     to: "",
   },
   {
     name: "late-answers-count",
     breaks: "I12: an end after the deadline counts as an answer in time",
-    file: "src/store/waits.ts",
+    file: "src/store/queries/runs/waits.ts",
     from: `when("deadline_at", "<", endedAt)`,
     to: `when("deadline_at", "<", 0)`,
   },
   {
     name: "open-attempt-forgotten",
     breaks: "I2: an attempt that a crash left open is never settled",
-    file: "src/store/deliveries.ts",
+    file: "src/store/queries/channels/deliveries.ts",
     from: `where("attempt_open", "=", sql.lit(1))`,
     to: `where("attempt_open", "=", sql.lit(2))`,
   },
   {
     name: "parts-not-counted",
     breaks: "I5: a part that was acknowledged is sent again",
-    file: "src/store/deliveries.ts",
+    file: "src/store/queries/channels/deliveries.ts",
     from: `eb("parts_sent", "+", 1)`,
     to: `eb("parts_sent", "+", 0)`,
   },
   {
     name: "route-newest-first",
     breaks: "I5: the newest delivery of a route overtakes the others",
-    file: "src/store/deliveries.ts",
+    file: "src/store/queries/channels/deliveries.ts",
     from: "where state = 'pending' order by route_key, seq limit 1)",
     to: "where state = 'pending' order by route_key, seq desc limit 1)",
   },
   {
     name: "retry-at-once",
     breaks: "I5: a delivery that a channel put off is made again without a pause",
-    file: "src/store/deliveries.ts",
+    file: "src/store/queries/channels/deliveries.ts",
     from: "and d.attempt_open = 0 and d.next_attempt_at <= ${now}",
     to: "and d.attempt_open = 0 and ${now} > 0",
   },
   {
     name: "lane-number-taken-twice",
     breaks: "I3: two messages of a lane have one number",
-    file: "src/store/sessions.ts",
+    file: "src/store/queries/sessions/sessions.ts",
     from: `eb("next_lane_seq", "+", 1)`,
     to: `eb("next_lane_seq", "+", 0)`,
   },
   {
     name: "stored-text-masked",
     breaks: "I14: a secret is masked in the stored transcript",
-    file: "src/store/transcripts.ts",
+    file: "src/store/queries/transcripts/transcripts.ts",
     from: "const row = rowOf(args);",
     to: "const row = rowOf({ ...args, entry: JSON.parse(redactor.mask(JSON.stringify(entry))) });",
   },
   {
     name: "secrets-in-the-index",
     breaks: "I14: a search for a secret finds where it stands",
-    file: "src/store/transcripts.ts",
+    file: "src/store/queries/transcripts/transcripts.ts",
     from: `spoken === "" ? "" : redactor.mask(spoken)`,
     to: "spoken",
   },
   {
     name: "key-forgotten",
     breaks: "I4: the answer under an idempotency key is not remembered",
-    file: "src/store/idempotency.ts",
+    file: "src/store/queries/idempotency.ts",
     from: `if (row === undefined) return "none";`,
     to: `if (row !== null) return "none";`,
   },
   {
     name: "deleted-transcript-kept",
     breaks: "I14: what was said in a deleted session stays in the table",
-    file: "src/store/sessions.ts",
+    file: "src/store/queries/sessions/sessions.ts",
     from: `  for (const id of ids) await tx.deleteFrom("messages").where("session_id", "=", id).execute();\n`,
     to: "",
   },
   {
     name: "copy-from-the-wrong-place",
     breaks: "MI1: the readable copy of a transcript loses the entry after which it was repaired",
-    file: "src/store/jsonl-copy-file.ts",
+    file: "src/store/sqlite/jsonl-copy-file.ts",
     from: "row.entry_json === line) return row.seq;",
     to: "row.entry_json === line) return row.seq + 1;",
   },

@@ -5,8 +5,8 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
-import { safeText } from "../../../src/core/safe-text.ts";
-import { THINKING_LEVELS } from "../../../src/core/settings.ts";
+import { THINKING_LEVELS } from "../../../src/core/shapes/settings/settings.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, may, wordsOf } from "../gateway.ts";
 import { complain } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";

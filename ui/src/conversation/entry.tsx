@@ -1,7 +1,7 @@
 // Shows one item of a conversation: a message, the end of a run, a day.
 
-import { safeLine, safeText } from "../../../src/core/safe-text.ts";
-import { isSilent } from "../../../src/core/turn-rules.ts";
+import { isSilent } from "../../../src/core/rules/turn-rules.ts";
+import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
 import { clockTime, duration, money, size, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";

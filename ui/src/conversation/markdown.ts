@@ -4,8 +4,8 @@
 //      and mailto only; HTML in a text is text; nothing is loaded or run, no id or style is set.
 
 import { Lexer, type Token, type Tokens } from "marked";
-import { safeText } from "../../../src/core/safe-text.ts";
-import { isTame } from "../../../src/core/tame-markdown.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
+import { isTame } from "../../../src/core/text/tame-markdown.ts";
 import { lastBlockAt } from "./last-block.ts";
 
 const LINK = /^(?:https?:|mailto:)/i;

@@ -6,8 +6,8 @@
 // RE3: the gateway reports a transcript that was replaced (reset) or deleted; the page never guesses it.
 
 import { signal } from "@preact/signals";
-import { retryWords } from "../../../src/core/model-retry.ts";
-import { GatewayError } from "../../../src/gateway/client/web.ts";
+import { GatewayError } from "../../../src/contract/client/web.ts";
+import { retryWords } from "../../../src/core/shapes/model-retry.ts";
 import { batched } from "../clock.ts";
 import { ask, on, whenConnected } from "../gateway.ts";
 import { LiveTexts } from "./live.ts";

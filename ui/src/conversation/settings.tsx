@@ -1,7 +1,7 @@
 // The settings of a session: label, send policy, reset and delete. Reset and delete ask for confirmation.
 
 import { useState } from "preact/hooks";
-import { safeText } from "../../../src/core/safe-text.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, may } from "../gateway.ts";
 import { Confirm, Dialog, Form } from "../parts/dialog.tsx";
 import { LABEL_MAX_CHARS, sessionName } from "../parts/name.tsx";

@@ -1,9 +1,9 @@
 // Shows active and queued runs below the stored messages: streamed text, and queued messages.
 
 import { useComputed } from "@preact/signals";
-import { textOf } from "../../../src/core/message.ts";
 import { optional } from "../../../src/core/optional.ts";
-import { safeText } from "../../../src/core/safe-text.ts";
+import { textOf } from "../../../src/core/shapes/message.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, may } from "../gateway.ts";
 import { complain } from "../parts/notices.tsx";
 import { State } from "../parts/state.tsx";

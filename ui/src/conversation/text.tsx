@@ -2,7 +2,7 @@
 
 import type { Signal } from "@preact/signals";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { safeText } from "../../../src/core/safe-text.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
 import { size } from "../parts/format.ts";
 import { GrowingText, markdown } from "./markdown.ts";
 

@@ -3,7 +3,7 @@
 // TH1: the window holds at most WINDOW_MAX messages, in order, each once, without a gap.
 // TH2: messages dropped at one end can be read again, from `nextBefore` or `nextAfter`.
 
-import type { PayloadOf } from "../../../src/gateway/client/web.ts";
+import type { PayloadOf } from "../../../src/contract/client/web.ts";
 
 export type Page = PayloadOf<"chat.history">;
 export type Message = Page["messages"][number];

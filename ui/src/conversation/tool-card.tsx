@@ -1,7 +1,7 @@
 // Shows a tool call as one line that opens to its arguments and its result.
 
 import { useState } from "preact/hooks";
-import { safeLine } from "../../../src/core/safe-text.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { defaults } from "../gateway.ts";
 import { duration, size } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";

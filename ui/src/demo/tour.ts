@@ -4,7 +4,7 @@
 //      tabs the page is loaded.
 
 import { signal } from "@preact/signals";
-import { GatewayError } from "../../../src/gateway/client/web.ts";
+import { GatewayError } from "../../../src/contract/client/web.ts";
 import { after } from "../clock.ts";
 import { ask } from "../gateway.ts";
 import { complain } from "../parts/notices.tsx";

@@ -3,7 +3,7 @@
 // AR2: a session that talks to many others is near the middle, so that arcs are short.
 // AR3: if there is no room for all sessions, those that talk now come first.
 
-import type { ChainRow } from "../../../src/core/chain-step.ts";
+import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 
 const NODES_MAX = 40;
 const NODE_MIN = 38;

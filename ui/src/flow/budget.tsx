@@ -1,6 +1,6 @@
 // Shows a chain's use against its limits: a thin bar with a text.
 
-import type { ChainRow } from "../../../src/core/chain-step.ts";
+import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { money, tokens } from "../parts/format.ts";
 
 interface Use {

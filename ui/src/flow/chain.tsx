@@ -1,7 +1,7 @@
 // Shows one chain: its outcome, its diagram, and the selected step.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { ChainParty, ChainRow, ChainStep } from "../../../src/core/chain-step.ts";
+import type { ChainParty, ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { tick } from "../clock.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { ago, counted, duration } from "../parts/format.ts";

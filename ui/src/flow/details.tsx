@@ -1,7 +1,7 @@
 // Shows the details of one step: text, outcome, cost, and a link to its message.
 
-import type { ChainStep } from "../../../src/core/chain-step.ts";
-import { safeText } from "../../../src/core/safe-text.ts";
+import type { ChainStep } from "../../../src/core/shapes/chain-step.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
 import { clockTime, duration, money, tokens } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";

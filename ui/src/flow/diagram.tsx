@@ -4,7 +4,7 @@
 // DG3: a growing diagram moves nothing in view and keeps the selection; a reader at the end stays there.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { ChainParty, ChainStep } from "../../../src/core/chain-step.ts";
+import type { ChainParty, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { clockTime, duration } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { useSize } from "../parts/size.ts";

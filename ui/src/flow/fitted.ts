@@ -1,6 +1,6 @@
 // Cuts a text to the width that the flow view has for it.
 
-import { safeLine } from "../../../src/core/safe-text.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
 
 /** Approximate width of a character in the diagrams. CSS pixels. */
 const CHAR_WIDTH = 6.3;

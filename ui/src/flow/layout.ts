@@ -3,7 +3,7 @@
 // LY2: time is not to scale: a longer time takes a little more room, and a long pause is cut and marked.
 // LY3: an unfinished run or wait extends to the lower end.
 
-import type { ChainParty, ChainStep } from "../../../src/core/chain-step.ts";
+import type { ChainParty, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 
 /** Width of the times left of the first column. */
 export const GUTTER = 72;

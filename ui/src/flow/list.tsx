@@ -1,6 +1,6 @@
 // The list of recently active chains.
 
-import type { ChainRow } from "../../../src/core/chain-step.ts";
+import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { tick } from "../clock.ts";
 import { age, counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";

@@ -1,6 +1,6 @@
 // Draws the marks of a chain's diagram: runs as bars, steps as arrows, waits as brackets. No text.
 
-import type { ChainStep } from "../../../src/core/chain-step.ts";
+import type { ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { type Bar, GUTTER, type Placed } from "./layout.ts";
 
 /** Half of a bar's width. */

@@ -1,7 +1,7 @@
 // The overview of the time window: sessions in a row, with arcs between those that talk.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { ChainRow } from "../../../src/core/chain-step.ts";
+import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { counted } from "../parts/format.ts";
 import { useSize } from "../parts/size.ts";
 import { type Arc, type Node, type Overview, overviewOf } from "./arcs.ts";

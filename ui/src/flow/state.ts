@@ -3,8 +3,8 @@
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import type { ChainRow } from "../../../src/core/chain-step.ts";
-import type { AgentEvent } from "../../../src/gateway/protocol.ts";
+import type { AgentEvent } from "../../../src/contract/protocol.ts";
+import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { ask } from "../gateway.ts";
 import { shortKey } from "../parts/name.tsx";
 import { useNews, useReading } from "../parts/reading.ts";

@@ -1,7 +1,7 @@
 // Owns the texts of the flow view: steps, refusals and waits, for display and for screen readers.
 // Pure. Names and texts come from anybody: the caller makes them safe.
 
-import type { ChainRow, ChainStep } from "../../../src/core/chain-step.ts";
+import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { duration } from "../parts/format.ts";
 
 /** Context of a step. */

@@ -2,8 +2,8 @@
 // effective configuration.
 
 import "./configuration.css";
-import { safeLine, safeText } from "../../../src/core/safe-text.ts";
-import type { PayloadOf } from "../../../src/gateway/payloads.ts";
+import type { PayloadOf } from "../../../src/contract/payloads.ts";
+import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
 import { ask } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";

@@ -3,9 +3,9 @@
 // DV1: the rows are read again when the gateway sends an event: the event is a hint, the row is the truth.
 
 import { useRef, useState } from "preact/hooks";
+import type { DeliveryRow } from "../../../src/contract/payloads.ts";
 import { optional } from "../../../src/core/optional.ts";
-import { safeText } from "../../../src/core/safe-text.ts";
-import type { DeliveryRow } from "../../../src/gateway/payloads.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { ask } from "../gateway.ts";
 import { Confirm } from "../parts/dialog.tsx";

@@ -3,7 +3,7 @@
 
 import "./log.css";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { safeLine, safeText } from "../../../src/core/safe-text.ts";
+import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
 import { settled } from "../clock.ts";
 import { ask, whenConnected } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";

@@ -1,7 +1,7 @@
 // Shows which access one session has to another, with the deciding rules.
 
-import type { Explanation } from "../../../src/core/explanation.ts";
-import type { PayloadOf } from "../../../src/gateway/payloads.ts";
+import type { PayloadOf } from "../../../src/contract/payloads.ts";
+import type { Explanation } from "../../../src/core/shapes/explanation.ts";
 import { ask } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";

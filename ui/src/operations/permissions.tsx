@@ -1,7 +1,7 @@
 // The tab of permission requests: what agents ask operators for, with Allow and Deny.
 
-import type { PermissionQuestion } from "../../../src/core/permission.ts";
-import { safeText } from "../../../src/core/safe-text.ts";
+import type { PermissionQuestion } from "../../../src/core/shapes/permission.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
 import { now } from "../clock.ts";
 import { ask, may } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";

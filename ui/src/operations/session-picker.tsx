@@ -2,7 +2,7 @@
 // lack some sessions.
 
 import { useCallback, useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
-import { safeLine } from "../../../src/core/safe-text.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { settled } from "../clock.ts";
 import { ask } from "../gateway.ts";
 import { Name, sessionName } from "../parts/name.tsx";

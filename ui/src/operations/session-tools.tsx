@@ -1,7 +1,7 @@
 // Lists the tools of a session: allowed or denied, with the deciding setting.
 
 import { useState } from "preact/hooks";
-import type { PayloadOf } from "../../../src/gateway/payloads.ts";
+import type { PayloadOf } from "../../../src/contract/payloads.ts";
 import { ask } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";

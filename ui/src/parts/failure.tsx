@@ -1,7 +1,7 @@
 // Shows loading and failure: a text and a button to retry, never a blank page.
 
 import { Component, type ComponentChildren } from "preact";
-import { safeText } from "../../../src/core/safe-text.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
 import { wordsOf } from "../gateway.ts";
 
 /** Says that something could not be loaded, with a button to retry. */

@@ -2,8 +2,8 @@
 // NM1: names come from anybody: they are shown as text, on one line, with characters that reorder or hide
 //      text written out, and isolated from the writing direction around them.
 
-import { safeLine } from "../../../src/core/safe-text.ts";
-import { NOT_VISIBLE } from "../../../src/core/visibility.ts";
+import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { hrefOf } from "../route.ts";
 
 /** The gateway's limit for labels. */

@@ -2,7 +2,7 @@
 // dismissed.
 
 import { signal } from "@preact/signals";
-import { safeText } from "../../../src/core/safe-text.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
 import { after } from "../clock.ts";
 import { wordsOf } from "../gateway.ts";
 

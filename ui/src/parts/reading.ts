@@ -2,7 +2,7 @@
 // overtake each other, the later request's answer counts. Events cause at most a few reads per second.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { EventPayloads } from "../../../src/gateway/client/web.ts";
+import type { EventPayloads } from "../../../src/contract/client/web.ts";
 import { batched } from "../clock.ts";
 import { on, whenConnected } from "../gateway.ts";
 

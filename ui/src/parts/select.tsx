@@ -1,6 +1,6 @@
 // A drop-down list.
 
-import { safeLine } from "../../../src/core/safe-text.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
 
 /** An option: a value that is its own text, or a value and its text. */
 export type Option<T extends string> = T | readonly [value: T, text: string];

@@ -1,7 +1,7 @@
 // The bar above the session list: search, filters, tree or list, and a button for a new session.
 
 import { useMemo, useState } from "preact/hooks";
-import { SESSION_KINDS } from "../../../src/core/session.ts";
+import { SESSION_KINDS } from "../../../src/core/shapes/session.ts";
 import { settled } from "../clock.ts";
 import { ask, has, may } from "../gateway.ts";
 import { useReading } from "../parts/reading.ts";

@@ -5,7 +5,7 @@
 // FO2: a row is shown once. One that is older than every row read of its branch comes with a later page.
 // FO3: a deleted row keeps its position, marked, until `settle`.
 
-import type { ListedRow } from "../../../src/gateway/client/web.ts";
+import type { ListedRow } from "../../../src/contract/client/web.ts";
 
 /** Key of the top branch: sessions without a parent. */
 export const TOP = "";

@@ -4,8 +4,8 @@
 // - While the pointer is above a row, rows change in place and none moves (`hold`).
 
 import { computed, effect, signal } from "@preact/signals";
+import type { ListedRow, ParamsOf } from "../../../src/contract/client/web.ts";
 import { optional } from "../../../src/core/optional.ts";
-import type { ListedRow, ParamsOf } from "../../../src/gateway/client/web.ts";
 import { after, batched } from "../clock.ts";
 import { ask, on, stage, whenConnected } from "../gateway.ts";
 import { Forest, type ForestLine, TOP } from "./forest.ts";

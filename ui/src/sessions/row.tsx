@@ -1,6 +1,6 @@
 // One row of the session list: name, kind, state, tokens and cost.
 
-import type { ListedRow } from "../../../src/gateway/client/web.ts";
+import type { ListedRow } from "../../../src/contract/client/web.ts";
 import { tick } from "../clock.ts";
 import { age, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink, sessionName } from "../parts/name.tsx";

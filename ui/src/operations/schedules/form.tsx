@@ -1,8 +1,8 @@
 // The form that creates or edits a job.
 
 import { useId, useMemo, useState } from "preact/hooks";
-import { safeLine } from "../../../../src/core/safe-text.ts";
-import { THINKING_LEVELS } from "../../../../src/core/settings.ts";
+import { THINKING_LEVELS } from "../../../../src/core/shapes/settings/settings.ts";
+import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { now } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
 import { Dialog, Form } from "../../parts/dialog.tsx";

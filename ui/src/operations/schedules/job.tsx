@@ -1,7 +1,7 @@
 // One job in the list: its message, its next date, the outcome of its last run, and its actions.
 
 import { useState } from "preact/hooks";
-import { safeLine } from "../../../../src/core/safe-text.ts";
+import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { now, tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
 import { Confirm } from "../../parts/dialog.tsx";

@@ -1,8 +1,8 @@
 // The schedule part of a job's form, with a preview of the next dates by the gateway.
 
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
-import { safeText } from "../../../../src/core/safe-text.ts";
-import type { PayloadOf } from "../../../../src/gateway/payloads.ts";
+import type { PayloadOf } from "../../../../src/contract/payloads.ts";
+import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { now, settled } from "../../clock.ts";
 import { ask, wordsOf } from "../../gateway.ts";
 import { Select } from "../../parts/select.tsx";

@@ -1,0 +1,323 @@
+// Owns the programs of ACP agents, one for each session that works or has just worked, and their turns. It
+// knows Parley's sessions only by key. A session has at most one program, with one prompt at a time.
+// AC2: a run ends with its signal at once. The prompt is cancelled afterwards, and a program that does not
+//      end it in time is killed; the session's next turn waits for that.
+// AC3: a program that ends during a prompt ends the run with `error`; nothing is repeated.
+// AC4: idle programs are kept for a while, up to a limit.
+
+import type { McpServer } from "@agentclientprotocol/sdk/unstable";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import {
+  type Entry,
+  openCalls,
+  type PlacedCall,
+  resultIdOf,
+  toolCallsOf,
+  ZERO_USAGE,
+} from "../../core/shapes/message.ts";
+import type { Log, Timer, World } from "../../world.ts";
+import { ABORTED, untilAborted } from "../loop/abort.ts";
+import type { TurnEnd } from "../loop/loop.ts";
+import { type AcpConnection, type AskPermission, openAcp } from "./connection.ts";
+import { endOfTurn } from "./end.ts";
+import { type AcpMemories, programMark } from "./memory.ts";
+import type { AcpProgram } from "./process.ts";
+import { acpPrompt, inputOf, writtenBy } from "./prompt.ts";
+import { AcpTurn, type TurnPort } from "./turn.ts";
+
+/** Time for a program to end a cancelled prompt. */
+const CANCEL_GRACE_MS = 3_000;
+/** Limit of programs of all sessions; one more is refused. */
+const PROGRAMS_MAX = 64;
+/** Limit of idle programs among these. */
+const IDLE_MAX = 8;
+
+export interface AcpTurnArgs extends Omit<TurnPort, "world"> {
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  /** The run's log. Default: that of all agents. */
+  readonly log?: Log;
+  readonly program: AcpProgram;
+  /** Called when a program is started. */
+  readonly mcpServers: () => readonly McpServer[];
+  readonly idleMs: number;
+  readonly introduction: string;
+  readonly context?: string;
+  readonly entries: readonly Entry[];
+  /** From 1; counts claims of the run. */
+  readonly attempt: number;
+  /** Context tokens of the session before this run. */
+  readonly contextTokens: number;
+  readonly ask: AskPermission;
+  readonly signal: AbortSignal;
+}
+
+interface Seat {
+  readonly connection: AcpConnection;
+  readonly mark: string;
+  knownUpTo: string | undefined;
+  cost: number;
+  /** The run whose prompt was sent last to this process. */
+  lastRunId: string | undefined;
+}
+
+/** The state of one session in this process. */
+interface SessionState {
+  seat: Seat | undefined;
+  /** The running turn with its clean-up: the next turn waits for it. */
+  busy: Promise<void>;
+  turns: number;
+  idle: Timer | undefined;
+}
+
+export interface AcpParts {
+  readonly world: World;
+  readonly memories: AcpMemories;
+  readonly version: string;
+  /** Called when a session's program is gone, so that its passes can be revoked. */
+  closed?(sessionKey: string): void;
+}
+
+export class AcpAgents {
+  readonly #parts: AcpParts;
+  readonly #sessions = new Map<string, SessionState>();
+  #closed = false;
+
+  constructor(parts: AcpParts) {
+    this.#parts = parts;
+  }
+
+  /** Takes one turn, unless an earlier attempt has ended it. Throws what `append` throws. */
+  async turn(args: AcpTurnArgs): Promise<TurnEnd> {
+    const done = endBefore(args);
+    if (done !== undefined) return done;
+    for (const open of openCalls(writtenBy(args.entries))) await args.append(this.#lost(open));
+    const place = this.#stateOf(args.sessionKey);
+    const before = place.busy;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    place.turns += 1;
+    place.busy = before.then(() => promise);
+    place.idle?.cancel();
+    let cleanUp: Promise<void> = Promise.resolve();
+    try {
+      if ((await untilAborted(before, args.signal)) === ABORTED) {
+        cleanUp = before;
+        return aborted();
+      }
+      const taken = await this.#take(args, place);
+      cleanUp = taken.cleanUp;
+      return taken.end;
+    } finally {
+      void cleanUp.finally(() => {
+        place.turns -= 1;
+        resolve();
+        this.#rest(args, place);
+      });
+    }
+  }
+
+  /** Returns the sessions with a running program. */
+  running(): string[] {
+    return [...this.#sessions].filter(([, { seat }]) => seat !== undefined).map(([sessionKey]) => sessionKey);
+  }
+
+  #stateOf(sessionKey: string): SessionState {
+    const known = this.#sessions.get(sessionKey);
+    if (known !== undefined) return known;
+    const place: SessionState = { seat: undefined, busy: Promise.resolve(), turns: 0, idle: undefined };
+    this.#sessions.set(sessionKey, place);
+    return place;
+  }
+
+  /** Returns the result of a call that an earlier attempt left open: its outcome is unknown. */
+  #lost({ call, ...place }: PlacedCall): Entry {
+    const { clock } = this.#parts.world;
+    const text = "outcome unknown: the gateway stopped while this call was under way";
+    return {
+      ...{ id: resultIdOf(place), role: "toolResult", toolCallId: call.id, toolName: call.name },
+      ...{ content: [{ type: "text", text }], isError: true, timestamp: clock.now() },
+    };
+  }
+
+  async #take(args: AcpTurnArgs, place: SessionState): Promise<{ end: TurnEnd; cleanUp: Promise<void> }> {
+    const starting = this.#seat(args, place);
+    const seat = await untilAborted(starting, args.signal);
+    if (seat === ABORTED) return { end: aborted(), cleanUp: starting.then(() => {}) };
+    if (!seat.ok) return { end: failed(seat.error, args), cleanUp: Promise.resolve() };
+    return this.#prompt(args, place, seat.value);
+  }
+
+  /** Returns the session's program, with the agent's earlier or a new session in it. */
+  async #seat(args: AcpTurnArgs, place: SessionState): Promise<Result<Seat>> {
+    const mark = programMark(args.program.command, args.program.cwd);
+    const { seat } = place;
+    if (seat?.connection.running() && seat.connection.sessionId === args.sessionId) {
+      return ok(seat);
+    }
+    await this.#unseat(args.sessionKey, place);
+    if (this.#closed) return fail("shutting_down", "the gateway is stopping");
+    const running = [...this.#sessions.values()].filter((one) => one.seat !== undefined).length;
+    if (running >= PROGRAMS_MAX) {
+      return fail("run_failed", `${running} ACP agents are already running; try again when some have ended`);
+    }
+    const { memories, version } = this.#parts;
+    const world = { ...this.#parts.world, log: args.log ?? this.#parts.world.log };
+    const memory = await memories.read(args.sessionId, mark);
+    const { sessionId, program, mcpServers, signal } = args;
+    const known = memory === undefined ? {} : { remoteId: memory.remoteId };
+    const opened = await openAcp({ world, version, sessionId, program, mcpServers, signal, ...known });
+    if (!opened.ok) return opened;
+    const connection = opened.value;
+    const kept = memory !== undefined && connection.remoteId === memory.remoteId;
+    const fresh: Seat = {
+      ...{ connection, mark, lastRunId: undefined },
+      ...{ knownUpTo: kept ? memory.knownUpTo : undefined, cost: kept ? (memory.cost ?? 0) : 0 },
+    };
+    place.seat = fresh;
+    if (this.#closed) {
+      await this.#unseat(args.sessionKey, place);
+      return fail("shutting_down", "the gateway is stopping");
+    }
+    if (!kept) await this.#remember(args, fresh);
+    return ok(fresh);
+  }
+
+  async #prompt(
+    args: AcpTurnArgs,
+    place: SessionState,
+    seat: Seat,
+  ): Promise<{ end: TurnEnd; cleanUp: Promise<void> }> {
+    const { connection } = seat;
+    const { signal, entries, runId } = args;
+    const turn = new AcpTurn({ ...args, world: this.#parts.world });
+    const prompt = acpPrompt({
+      entries,
+      introduction: args.introduction,
+      mayHaveBegun: args.attempt > 1 || seat.lastRunId === runId,
+      takesImages: connection.takesImages,
+      ...(seat.knownUpTo === undefined ? {} : { knownUpTo: seat.knownUpTo }),
+      ...(args.context === undefined ? {} : { context: args.context }),
+    });
+    seat.lastRunId = runId;
+    const answered = connection.prompt(prompt, turn, args.ask);
+    const input = inputOf(entries)?.id;
+    // In any case the agent knows the prompt.
+    const told = answered.then(async (answer) => {
+      if (input !== undefined) seat.knownUpTo = input;
+      const cost = answer.ok ? (answer.value.totalCost ?? seat.cost) : seat.cost;
+      const spent = Math.max(0, cost - seat.cost);
+      seat.cost = cost;
+      await this.#remember(args, seat);
+      return { answer, spent };
+    });
+    const stopped = async (): Promise<void> => {
+      turn.drop();
+      await this.#cancel(args.sessionKey, place, seat, told);
+    };
+    let outcome: Awaited<typeof told> | typeof ABORTED;
+    try {
+      outcome = await Promise.race([untilAborted(told, signal), turn.failed]);
+    } catch (error) {
+      await stopped();
+      throw error;
+    }
+    if (outcome === ABORTED || signal.aborted) return { end: aborted(), cleanUp: stopped() };
+    const end = await endOfTurn(turn, outcome.answer, { ...args, spent: outcome.spent });
+    return { end, cleanUp: Promise.resolve() };
+  }
+
+  /** Cancels the prompt. Kills the program if it does not end the prompt in time. */
+  async #cancel(sessionKey: string, place: SessionState, seat: Seat, told: Promise<unknown>): Promise<void> {
+    const { clock } = this.#parts.world;
+    await seat.connection.cancel();
+    const late = Promise.withResolvers<"late">();
+    const timer = clock.at(clock.now() + CANCEL_GRACE_MS, () => late.resolve("late"));
+    const first = await Promise.race([told.then(() => "done" as const), late.promise]);
+    timer.cancel();
+    if (first === "late") await this.#unseat(sessionKey, place, seat, "kill");
+  }
+
+  async #remember({ sessionId, log }: AcpTurnArgs, seat: Seat): Promise<void> {
+    const { knownUpTo, cost, mark: program } = seat;
+    const known = knownUpTo === undefined ? {} : { knownUpTo };
+    try {
+      const memory = { remoteId: seat.connection.remoteId, program, cost, ...known };
+      await this.#parts.memories.write(sessionId, memory);
+    } catch (error) {
+      // The agent's next process then starts a new session with an account.
+      (log ?? this.#parts.world.log).warn(
+        { err: error },
+        "the state of an ACP agent's session could not be stored",
+      );
+    }
+  }
+
+  async #unseat(sessionKey: string, place: SessionState, only = place.seat, how?: "kill"): Promise<void> {
+    if (only === undefined || place.seat !== only) return;
+    place.seat = undefined;
+    if (how === "kill") only.connection.kill();
+    await only.connection.close();
+    this.#parts.closed?.(sessionKey);
+  }
+
+  /** Keeps the program for a while after a turn, if it still runs and no turn waits. */
+  #rest(args: AcpTurnArgs, place: SessionState): void {
+    const { sessionKey, idleMs } = args;
+    const { clock } = this.#parts.world;
+    if (place.turns > 0 || this.#closed) return;
+    if (place.seat?.connection.running() !== true || idleMs === 0) {
+      void this.#forget(sessionKey, place);
+      return;
+    }
+    // Moves the session to the end: the longest idle one comes first.
+    this.#sessions.delete(sessionKey);
+    this.#sessions.set(sessionKey, place);
+    place.idle = clock.at(clock.now() + idleMs, () => void this.#forget(sessionKey, place));
+    const resting = [...this.#sessions].filter(([, one]) => one.turns === 0);
+    for (const [key, one] of resting.slice(0, Math.max(0, resting.length - IDLE_MAX))) {
+      void this.#forget(key, one);
+    }
+  }
+
+  async #forget(sessionKey: string, place: SessionState): Promise<void> {
+    if (place.turns > 0) return;
+    place.idle?.cancel();
+    const closing = this.#unseat(sessionKey, place);
+    // A new turn waits until the old program is gone.
+    place.busy = place.busy.then(() => closing);
+    await closing;
+    if (place.turns === 0 && place.seat === undefined && this.#sessions.get(sessionKey) === place) {
+      this.#sessions.delete(sessionKey);
+    }
+  }
+
+  /** Stops every program. Call it when no more turns are taken. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const places = [...this.#sessions];
+    this.#sessions.clear();
+    await Promise.all(
+      places.map(async ([sessionKey, place]) => {
+        place.idle?.cancel();
+        await this.#unseat(sessionKey, place);
+      }),
+    );
+  }
+}
+
+function aborted(): TurnEnd {
+  return { kind: "aborted", usage: ZERO_USAGE };
+}
+
+function failed(error: string, { agentId, contextTokens }: AcpTurnArgs): TurnEnd {
+  const text = `agent "${agentId}": ${error}`;
+  return { kind: "error", code: "run_failed", error: text, usage: ZERO_USAGE, contextTokens };
+}
+
+/** Returns the end of a turn that an earlier attempt finished without storing its end. */
+function endBefore({ entries, contextTokens }: AcpTurnArgs): TurnEnd | undefined {
+  const last = writtenBy(entries).at(-1);
+  if (last?.role !== "assistant" || last.stopReason !== "stop" || toolCallsOf(last).length > 0) return;
+  const text = last.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+  return { kind: "ok", text, usage: last.usage, contextTokens };
+}

@@ -1,0 +1,321 @@
+// Owns the protocol with one ACP agent's program: initialisation, its session, prompts and its requests.
+// - A request ends with its answer, with the end of the program, or at its time limit.
+// - We offer no file system and no terminal: the program acts with its own rights.
+// - Updates outside of a prompt (a replay of the past, late ones of a cancelled turn) are dropped.
+// The protocol's library is loaded when the first agent starts.
+
+import type {
+  ClientConnection,
+  ContentBlock,
+  InitializeResponse,
+  McpServer,
+  NewSessionResponse,
+  PromptResponse,
+  RequestPermissionRequest,
+  RequestPermissionResponse,
+  SessionNotification,
+} from "@agentclientprotocol/sdk/unstable";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import type { World } from "../../world.ts";
+import { type Decision, outcomeFor } from "./permission.ts";
+import { type AcpProcess, type AcpProgram, startAcpProcess } from "./process.ts";
+import type { AcpTurn } from "./turn.ts";
+
+/** Time limit for initialisation and for the session, each: some programs load a lot first. */
+const START_MAX_MS = 60_000;
+const MESSAGE_MAX_BYTES = 8 * 1024 * 1024;
+const AUTH_REQUIRED = -32_000;
+const ERROR_MAX_CHARS = 1_000;
+
+/** Decides a permission request of an agent. */
+export type AskPermission = (
+  question: { title: string; kind?: string | undefined; rawInput: unknown },
+  signal: AbortSignal,
+) => Promise<Decision>;
+
+/** An agent's answer to a finished prompt. */
+export interface AcpAnswer {
+  readonly stopReason: PromptResponse["stopReason"];
+  readonly usage: PromptResponse["usage"];
+  /** USD of the whole session so far. */
+  readonly totalCost: number | undefined;
+  /** Tokens in its context. */
+  readonly contextTokens: number | undefined;
+}
+
+export interface AcpConnection {
+  /** The session id of the transcript that it works for. */
+  readonly sessionId: string;
+  /** The agent's id of its session. */
+  readonly remoteId: string;
+  readonly takesImages: boolean;
+  running(): boolean;
+  /** Sends a prompt. Never rejects. `turn` gets the updates that the agent reports meanwhile. */
+  prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>>;
+  /** Asks the agent to end the prompt, and denies its open permission requests. */
+  cancel(): Promise<void>;
+  kill(): void;
+  /** Stops the program. */
+  close(): Promise<void>;
+}
+
+export interface OpenParts {
+  readonly world: World;
+  readonly version: string;
+  readonly sessionId: string;
+  readonly program: AcpProgram;
+  readonly mcpServers: () => readonly McpServer[];
+  /** The agent's earlier session for this transcript. */
+  readonly remoteId?: string;
+  /** Aborts the start, which then leaves nothing behind. */
+  readonly signal: AbortSignal;
+}
+
+/** The running prompt. */
+interface Current {
+  readonly turn: AcpTurn;
+  readonly ask: AskPermission;
+  readonly stop: AbortController;
+  totalCost: number | undefined;
+  contextTokens: number | undefined;
+  /** Sum of the usage that its texts report for each model call. */
+  usage: PromptResponse["usage"];
+}
+
+const count = (value: unknown): number =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+
+/**
+ * Adds the usage in the `_meta` of a piece of text. The protocol leaves that open; agents that report each
+ * model call do it this way. Other content is ignored.
+ */
+function withMeta(before: PromptResponse["usage"], meta: unknown): PromptResponse["usage"] {
+  const told = (meta as { usage?: unknown } | null | undefined)?.usage;
+  if (typeof told !== "object" || told === null) return before;
+  const { inputTokens, outputTokens, totalTokens, cachedReadTokens } = told as Record<string, unknown>;
+  return {
+    inputTokens: count(before?.inputTokens) + count(inputTokens),
+    outputTokens: count(before?.outputTokens) + count(outputTokens),
+    totalTokens: count(before?.totalTokens) + count(totalTokens),
+    cachedReadTokens: count(before?.cachedReadTokens) + count(cachedReadTokens),
+  };
+}
+
+/** Returns the message of an agent's error, for people. */
+function wordsOf(error: unknown, hidden: Redactor): string {
+  const { message, data } = (error ?? {}) as { message?: unknown; data?: unknown };
+  const details = typeof data === "object" && data !== null ? Reflect.get(data, "details") : data;
+  const more = typeof details === "string" && details !== "" ? ` (${details})` : "";
+  const text = `${typeof message === "string" ? message : String(error)}${more}`;
+  return hidden.mask(text).slice(0, ERROR_MAX_CHARS).toWellFormed();
+}
+
+function isAuth(error: unknown): boolean {
+  return (error as { code?: unknown } | undefined)?.code === AUTH_REQUIRED;
+}
+
+class Connection implements AcpConnection {
+  readonly sessionId: string;
+  remoteId = "";
+  readonly #world: World;
+  readonly #process: AcpProcess;
+  readonly #link: ClientConnection;
+  #hello: InitializeResponse | undefined;
+  #current: Current | undefined;
+
+  constructor(
+    parts: OpenParts,
+    process: AcpProcess,
+    connect: (handlers: {
+      update(notification: SessionNotification): void;
+      permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse>;
+    }) => ClientConnection,
+  ) {
+    this.sessionId = parts.sessionId;
+    this.#world = parts.world;
+    this.#process = process;
+    this.#link = connect({
+      update: (notification) => this.#update(notification),
+      permission: (request) => this.#permission(request),
+    });
+  }
+
+  get takesImages(): boolean {
+    return this.#hello?.agentCapabilities?.promptCapabilities?.image === true;
+  }
+
+  running(): boolean {
+    return this.#process.running() && !this.#link.signal.aborted;
+  }
+
+  /** Makes one request of the start. Fails if it is late or the program ended. */
+  async #ask<T>(what: string, request: Promise<T>): Promise<Result<T>> {
+    const { clock } = this.#world;
+    const late = Promise.withResolvers<Failure>();
+    const text = `${what}: no answer in ${START_MAX_MS / 1000} s`;
+    const timer = clock.at(clock.now() + START_MAX_MS, () => late.resolve(fail("run_failed", text)));
+    const answered = request.then(ok, (error: unknown) => this.#refusal(what, error));
+    try {
+      return await Promise.race([answered, late.promise, this.#ended(what)]);
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  async #ended(what: string): Promise<Failure> {
+    return fail("run_failed", `${what}: the program ended: ${await this.#process.ended}`);
+  }
+
+  async #refusal(what: string, error: unknown): Promise<Failure> {
+    // The end of the program explains more than the broken connection.
+    if (this.#link.signal.aborted) {
+      this.#process.kill();
+      return this.#ended(what);
+    }
+    if (isAuth(error)) {
+      const methods = (this.#hello?.authMethods ?? []).map((method) => method.name).join(", ");
+      const known = methods === "" ? "" : ` (it knows: ${methods})`;
+      const text = `${what}: it requires a sign-in${known}: use its own program, or set runtime.env`;
+      return fail("run_failed", text);
+    }
+    return fail("run_failed", `${what}: ${wordsOf(error, this.#process.hidden)}`);
+  }
+
+  /** Initialises, then loads the agent's earlier session if possible, else creates a new one. */
+  async open(parts: OpenParts, protocolVersion: number): Promise<Result<void>> {
+    const { agent } = this.#link;
+    const hello = await this.#ask(
+      "initialize",
+      agent.request("initialize", {
+        protocolVersion,
+        clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+        clientInfo: { name: "parley", title: "Parley", version: parts.version },
+      }),
+    );
+    if (!hello.ok) return hello;
+    this.#hello = hello.value;
+    if (hello.value.protocolVersion !== protocolVersion) {
+      const theirs = hello.value.protocolVersion;
+      const text = `it speaks version ${theirs} of the protocol; Parley speaks ${protocolVersion}`;
+      return fail("run_failed", text);
+    }
+    if (parts.remoteId !== undefined && (await this.#reopen(parts, parts.remoteId))) return ok(undefined);
+    const begun = await this.#ask<NewSessionResponse>(
+      "session/new",
+      agent.request("session/new", this.#sessionOf(parts)),
+    );
+    if (!begun.ok) return begun;
+    this.remoteId = begun.value.sessionId;
+    return ok(undefined);
+  }
+
+  #sessionOf({ program, mcpServers }: OpenParts) {
+    const servers = [...mcpServers()];
+    for (const one of servers) {
+      if ("env" in one) this.#process.hidden.learn(one.env.map(({ value }) => value));
+    }
+    return { cwd: program.cwd, mcpServers: servers };
+  }
+
+  async #reopen(parts: OpenParts, remoteId: string): Promise<boolean> {
+    const { agentCapabilities: can } = this.#hello ?? {};
+    const { agent } = this.#link;
+    const params = { ...this.#sessionOf(parts), sessionId: remoteId };
+    const opened =
+      can?.sessionCapabilities?.resume != null
+        ? await this.#ask("session/resume", agent.request("session/resume", params))
+        : can?.loadSession === true
+          ? await this.#ask("session/load", agent.request("session/load", params))
+          : undefined;
+    if (opened?.ok === true) this.remoteId = remoteId;
+    else if (opened !== undefined) {
+      this.#world.log.info({ why: opened.error }, "an ACP agent did not find its earlier session");
+    }
+    return opened?.ok === true;
+  }
+
+  #update({ sessionId, update }: SessionNotification): void {
+    const current = this.#current;
+    if (current === undefined || sessionId !== this.remoteId) return;
+    if (update.sessionUpdate !== "usage_update") {
+      if (update.sessionUpdate === "agent_message_chunk")
+        current.usage = withMeta(current.usage, update._meta);
+      current.turn.update(update);
+      return;
+    }
+    current.contextTokens = update.used;
+    if (update.cost?.currency === "USD" && update.cost.amount >= 0) current.totalCost = update.cost.amount;
+  }
+
+  async #permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse> {
+    const current = this.#current;
+    if (current === undefined || request.sessionId !== this.remoteId) {
+      return { outcome: { outcome: "cancelled" } };
+    }
+    const { toolCall, options } = request;
+    current.turn.call(toolCall, true);
+    const { title, kind, rawInput } = toolCall;
+    const question = { title: title ?? kind ?? "a tool call", kind: kind ?? undefined, rawInput };
+    const decision = await current.ask(question, current.stop.signal);
+    return {
+      outcome: current.stop.signal.aborted ? { outcome: "cancelled" } : outcomeFor(decision, options),
+    };
+  }
+
+  async prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>> {
+    const stop = new AbortController();
+    const unknown = { totalCost: undefined, contextTokens: undefined, usage: undefined };
+    const current: Current = { turn, ask, stop, ...unknown };
+    this.#current = current;
+    const asked = this.#link.agent.request("session/prompt", { sessionId: this.remoteId, prompt: blocks });
+    const answered = asked.then(ok, (error: unknown) => this.#refusal("session/prompt", error));
+    const answer = await Promise.race([answered, this.#ended("in the middle of the turn")]);
+    stop.abort();
+    if (this.#current === current) this.#current = undefined;
+    if (!answer.ok) return answer;
+    const { stopReason, usage } = answer.value;
+    const { totalCost, contextTokens } = current;
+    return ok({ stopReason, usage: usage ?? current.usage, totalCost, contextTokens });
+  }
+
+  async cancel(): Promise<void> {
+    this.#current?.stop.abort();
+    if (!this.running()) return;
+    // A failed write means that the program ended, which its end reports.
+    await this.#link.agent.notify("session/cancel", { sessionId: this.remoteId }).catch(() => {});
+  }
+
+  kill(): void {
+    this.#process.kill();
+  }
+
+  async close(): Promise<void> {
+    this.#current?.stop.abort();
+    this.#link.close();
+    await this.#process.stop();
+  }
+}
+
+/** Starts the program and opens a session in it. */
+export async function openAcp(parts: OpenParts): Promise<Result<AcpConnection>> {
+  const sdk = await import("@agentclientprotocol/sdk/unstable");
+  const started = await startAcpProcess(parts.program, parts.world);
+  if (!started.ok) return started;
+  const { input, output } = started.value;
+  const connection = new Connection(parts, started.value, (handlers) =>
+    sdk
+      .client({ name: "parley" })
+      .onNotification("session/update", ({ params }) => handlers.update(params))
+      .onRequest("session/request_permission", ({ params }) => handlers.permission(params))
+      .connect(sdk.ndJsonStream(input, output, { maxMessageBytes: MESSAGE_MAX_BYTES })),
+  );
+  const kill = (): void => started.value.kill();
+  if (parts.signal.aborted) kill();
+  parts.signal.addEventListener("abort", kill, { once: true });
+  const opened = await connection.open(parts, sdk.PROTOCOL_VERSION);
+  parts.signal.removeEventListener("abort", kill);
+  if (opened.ok) return ok(connection);
+  await connection.close();
+  return opened;
+}

@@ -1,0 +1,52 @@
+// Turns the end of an ACP prompt into the end of a run: stop reason, last text, usage.
+
+import type { Result } from "../../core/shapes/errors.ts";
+import { textOf, type Usage, ZERO_USAGE } from "../../core/shapes/message.ts";
+import type { TurnEnd } from "../loop/loop.ts";
+import type { AcpAnswer } from "./connection.ts";
+import type { AcpTurn, TurnPort } from "./turn.ts";
+
+interface EndPort extends Pick<TurnPort, "append" | "agentId"> {
+  /** Cost of this prompt, USD. */
+  readonly spent: number;
+  /** Context tokens of the session before this run. */
+  readonly contextTokens: number;
+}
+
+const WHY: Readonly<Record<string, string>> = {
+  max_turn_requests: "it stopped at its own limit of model requests",
+  refusal: "it refused to continue",
+  cancelled: "it reports a cancelled turn, but the gateway did not cancel it",
+};
+
+/** Returns the usage: tokens as reported for this prompt, cost as the growth of the agent's total. */
+function usageOf(answer: AcpAnswer | undefined, spent: number): Usage {
+  const cost = { ...ZERO_USAGE.cost, total: spent };
+  const told = answer?.usage;
+  if (told == null) return { ...ZERO_USAGE, cost };
+  return {
+    input: told.inputTokens,
+    output: told.outputTokens,
+    cacheRead: told.cachedReadTokens ?? 0,
+    cacheWrite: told.cachedWriteTokens ?? 0,
+    totalTokens: told.totalTokens,
+    cost,
+  };
+}
+
+/** Writes the remaining entries and returns the end of the run. Throws what `append` throws. */
+export async function endOfTurn(turn: AcpTurn, answer: Result<AcpAnswer>, port: EndPort): Promise<TurnEnd> {
+  const said = answer.ok ? answer.value : undefined;
+  const usage = usageOf(said, port.spent);
+  const contextTokens = said?.contextTokens ?? port.contextTokens;
+  const why = answer.ok ? WHY[answer.value.stopReason] : answer.error;
+  const stopReason = why !== undefined ? "error" : said?.stopReason === "max_tokens" ? "length" : "stop";
+  const error = why === undefined ? undefined : `agent "${port.agentId}": ${why}`;
+  const last = await turn.end(stopReason, usage, error);
+  if (last !== undefined) await port.append(last);
+  const own = last === undefined ? "" : textOf(last);
+  const text = own.trim() === "" ? turn.lastText() : own;
+  if (error === undefined) return { kind: "ok", text, usage, contextTokens };
+  const kept = text === "" ? {} : { text };
+  return { kind: "error", code: "run_failed", error, usage, contextTokens, ...kept };
+}

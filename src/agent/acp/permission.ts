@@ -1,0 +1,104 @@
+// Answers permission requests of ACP agents: by policy, or by an operator. Open requests are kept in memory,
+// for as long as the agent's process lives, and their number is bounded.
+// PD1: every problem means a denial: no answer in time, a run that ends, a gateway that stops, an agent that
+//      offers no option to deny.
+
+import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk/unstable";
+import type { PermissionQuestion } from "../../core/shapes/permission.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import type { Log, World } from "../../world.ts";
+
+const OPEN_MAX = 200;
+/** Limit for one session, so that an agent with endless requests does not block others. */
+const OPEN_OF_SESSION_MAX = 20;
+const TITLE_MAX_CHARS = 300;
+const DETAIL_MAX_CHARS = 4_000;
+
+export type Decision = "allow" | "deny";
+
+export interface PermissionRequest {
+  readonly sessionKey: string;
+  readonly agentId: string;
+  readonly runId: string;
+  readonly title: string;
+  readonly kind?: string | undefined;
+  readonly rawInput: unknown;
+  readonly askMs: number;
+}
+
+interface Open {
+  readonly question: PermissionQuestion;
+  settle(decision: Decision): void;
+}
+
+/** Holds requests until an operator answers. */
+export class PermissionDesk {
+  readonly #world: World;
+  readonly #open = new Map<string, Open>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** Resolves with the operator's decision, or with a denial if there is none in time. */
+  ask(asked: PermissionRequest, signal: AbortSignal, log: Log = this.#world.log): Promise<Decision> {
+    const { askMs, rawInput, title, kind, ...rest } = asked;
+    if (signal.aborted || !this.#hasRoom(asked.sessionKey)) return Promise.resolve("deny");
+    const { clock, ids, redactor } = this.#world;
+    const askedAt = clock.now();
+    const detail =
+      rawInput == null ? {} : { detail: shown(redactor, JSON.stringify(rawInput), DETAIL_MAX_CHARS) };
+    const question: PermissionQuestion = {
+      ...{ id: ids.uuid(), ...rest, title: shown(redactor, title, TITLE_MAX_CHARS) },
+      ...(kind === undefined ? {} : { kind }),
+      ...{ ...detail, askedAt, expiresAt: askedAt + askMs },
+    };
+    const { promise, resolve } = Promise.withResolvers<Decision>();
+    const settle = (decision: Decision): void => {
+      this.#open.delete(question.id);
+      resolve(decision);
+    };
+    this.#open.set(question.id, { question, settle });
+    const timer = clock.at(question.expiresAt, () => settle("deny"));
+    const onAbort = (): void => settle("deny");
+    signal.addEventListener("abort", onAbort, { once: true });
+    const { id: permissionId, title: what } = question;
+    log.warn({ permissionId, what }, "an agent asks for permission: parley permissions");
+    return promise.finally(() => {
+      timer.cancel();
+      signal.removeEventListener("abort", onAbort);
+    });
+  }
+
+  #hasRoom(sessionKey: string): boolean {
+    const ofSession = this.list().filter((question) => question.sessionKey === sessionKey);
+    return this.#open.size < OPEN_MAX && ofSession.length < OPEN_OF_SESSION_MAX;
+  }
+
+  /** Returns the open requests, oldest first. */
+  list(): PermissionQuestion[] {
+    return [...this.#open.values()].map(({ question }) => question);
+  }
+
+  /** Answers a request. Returns false if it is not open. */
+  answer(id: string, decision: Decision): boolean {
+    const open = this.#open.get(id);
+    open?.settle(decision);
+    return open !== undefined;
+  }
+}
+
+function shown(redactor: Redactor, text: string, max: number): string {
+  const { text: masked, whole } = redactor.beginning(text, max);
+  return whole ? masked : `${masked}…`;
+}
+
+/** Returns the agent's option for a decision, preferring "once" to "always". */
+export function outcomeFor(
+  decision: Decision,
+  options: readonly PermissionOption[],
+): RequestPermissionOutcome {
+  const kinds = decision === "allow" ? ["allow_once", "allow_always"] : ["reject_once", "reject_always"];
+  const found = kinds.flatMap((kind) => options.filter((option) => option.kind === kind))[0];
+  return found === undefined ? { outcome: "cancelled" } : { outcome: "selected", optionId: found.optionId };
+}

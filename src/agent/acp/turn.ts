@@ -1,0 +1,387 @@
+// Turns an ACP agent's updates into transcript entries, tool events and live text of one run. A message with
+// calls is written as soon as all of them have begun, so that it is stored before a crash or an abort; its
+// results follow as they come. An agent's output in one run is bounded; the text says what is left out. After
+// `end` or `drop` updates are ignored.
+// AT1: the transcript stays valid: an assistant message, then exactly one result for each of its calls, in
+//      order, then the next message. Updates out of order wait.
+// AT5: thinking and tool calls that an agent wrote as text are removed from live and stored text.
+
+import type {
+  SessionUpdate,
+  ToolCall,
+  ToolCallContent,
+  ToolCallUpdate,
+} from "@agentclientprotocol/sdk/unstable";
+import {
+  type AssistantMessage,
+  type Entry,
+  resultIdOf,
+  type TextBlock,
+  type ThinkingBlock,
+  type ToolCallBlock,
+  type ToolResultMessage,
+  textOf,
+  type Usage,
+  ZERO_USAGE,
+} from "../../core/shapes/message.ts";
+import { withoutHidden } from "../../core/text/hidden-text.ts";
+import { type TextDelta, withDelta } from "../../core/text/text-delta.ts";
+import type { World } from "../../world.ts";
+import { HiddenStream } from "../loop/hidden-answer.ts";
+import type { ToolEvent } from "../loop/tool-calls.ts";
+
+const TEXT_MAX_CHARS = 1024 * 1024;
+const RESULT_MAX_CHARS = 64 * 1024;
+const ARGUMENTS_MAX_CHARS = 256 * 1024;
+const CALLS_MAX = 1_000;
+const TITLE_MAX_CHARS = 300;
+const LOCATIONS_MAX = 20;
+const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+const NO_RESULT = "The agent ended its turn without reporting a result of this call.";
+const SETTLED = ["completed", "failed"];
+
+/** API name in the agent's messages. */
+export const ACP_API = "acp";
+
+export interface TurnPort {
+  readonly runId: string;
+  readonly agentId: string;
+  readonly world: World;
+  /** Durable before it returns; throws if the run was taken away. */
+  append(entry: Entry): Promise<Entry>;
+  onText(delta: TextDelta): void;
+  onTool(event: ToolEvent): void;
+}
+
+interface Call {
+  readonly block: ToolCallBlock;
+  /** `runId:messageId:index`. */
+  readonly callId: string;
+  readonly name: string;
+  title: string;
+  args: Record<string, unknown>;
+  output: string;
+  details: Record<string, unknown>;
+  begun: boolean;
+  told: boolean;
+  settled?: { readonly text: string; readonly isError: boolean };
+}
+
+interface Segment {
+  readonly id: string;
+  readonly blocks: (TextBlock | ThinkingBlock | Call)[];
+  readonly calls: Call[];
+  readonly stream: HiddenStream;
+  /** Length of its text as the agent wrote it. */
+  textLength: number;
+  /** Its visible text. */
+  shown: string;
+  chars: number;
+  isWritten: boolean;
+  /** Number of written results. */
+  answered: number;
+}
+
+const isCall = (block: TextBlock | ThinkingBlock | Call): block is Call => "callId" in block;
+
+function cut(text: string, max: number): string {
+  return text.length <= max ? text : `${text.slice(0, max).toWellFormed()}\n[cut: ${text.length} characters]`;
+}
+
+/** Returns the arguments as one object. Undefined: the agent reported none. */
+function argumentsOf(rawInput: unknown): Record<string, unknown> | undefined {
+  if (rawInput === undefined || rawInput === null) return undefined;
+  const text = JSON.stringify(rawInput);
+  if (text.length > ARGUMENTS_MAX_CHARS) return { input: cut(text, ARGUMENTS_MAX_CHARS) };
+  const isPlain = typeof rawInput === "object" && !Array.isArray(rawInput);
+  return isPlain ? { ...(rawInput as Record<string, unknown>) } : { input: rawInput };
+}
+
+function contentText(content: readonly ToolCallContent[] | null | undefined): string {
+  const parts = (content ?? []).map((part) => {
+    switch (part.type) {
+      case "content":
+        return part.content.type === "text" ? part.content.text : `[${part.content.type}]`;
+      case "diff":
+        return `${part.path}:\n${part.newText}`;
+      case "terminal":
+        return "[terminal]";
+      default:
+        return "";
+    }
+  });
+  return parts.filter((part) => part !== "").join("\n");
+}
+
+function outputOf(update: ToolCallUpdate | ToolCall): string {
+  const text = contentText(update.content);
+  if (text !== "" || update.rawOutput === undefined || update.rawOutput === null) return text;
+  return typeof update.rawOutput === "string" ? update.rawOutput : JSON.stringify(update.rawOutput);
+}
+
+/** Follows one prompt. */
+export class AcpTurn {
+  readonly #port: TurnPort;
+  /** The last segment is growing; those before it wait for results or for their turn. */
+  readonly #segments: Segment[];
+  readonly #calls = new Map<string, Call>();
+  readonly #failed = Promise.withResolvers<never>();
+  #lastText = "";
+  #over = false;
+  #busy = false;
+  #working: Promise<void> = Promise.resolve();
+
+  constructor(port: TurnPort) {
+    this.#port = port;
+    this.#segments = [this.#newSegment()];
+    this.#failed.promise.catch(() => {});
+  }
+
+  /** Rejects when an entry could not be written: this process lost the run. */
+  get failed(): Promise<never> {
+    return this.#failed.promise;
+  }
+
+  update(update: SessionUpdate): void {
+    if (this.#over) return;
+    switch (update.sessionUpdate) {
+      case "agent_message_chunk":
+        if (update.content.type === "text") this.#write("text", update.content.text);
+        break;
+      case "agent_thought_chunk":
+        if (update.content.type === "text") this.#write("thinking", update.content.text);
+        break;
+      case "tool_call":
+      case "tool_call_update":
+        this.call(update);
+        break;
+      default:
+        // Plans, modes and commands are not recorded.
+        break;
+    }
+  }
+
+  /** Takes the first or a later report of a call. `begins`: it is about to run. */
+  call(update: ToolCall | ToolCallUpdate, begins = false): void {
+    if (this.#over) return;
+    const call = this.#calls.get(update.toolCallId) ?? this.#newCall(update);
+    if (call === undefined || call.settled !== undefined) return;
+    const { status } = update;
+    const args = argumentsOf(update.rawInput);
+    if (args !== undefined && Object.keys(args).length > 0 && !call.told) call.args = args;
+    if (update.title) call.title = update.title.slice(0, TITLE_MAX_CHARS).toWellFormed();
+    const output = outputOf(update);
+    if (output !== "") call.output = cut(output, RESULT_MAX_CHARS);
+    if (update.kind) call.details = { ...call.details, kind: update.kind };
+    if (update.locations?.length) {
+      const paths = update.locations.slice(0, LOCATIONS_MAX).map(({ path }) => path);
+      call.details = { ...call.details, paths };
+    }
+    if (begins || (status != null && status !== "pending")) this.#begin(call);
+    if (status != null && SETTLED.includes(status)) this.#settle(call, call.output, status === "failed");
+    this.#work();
+  }
+
+  #newSegment(): Segment {
+    const id = this.#port.world.ids.orderedUuid();
+    const stream = new HiddenStream();
+    const counts = { textLength: 0, chars: 0, answered: 0 };
+    return { id, blocks: [], calls: [], stream, shown: "", ...counts, isWritten: false };
+  }
+
+  get #current(): Segment {
+    const last = this.#segments.at(-1);
+    if (last === undefined) throw new Error("a turn without a segment");
+    return last;
+  }
+
+  #newCall(update: ToolCall | ToolCallUpdate): Call | undefined {
+    if (this.#calls.size >= CALLS_MAX) return undefined;
+    const done = this.#current.calls.length > 0 && this.#current.calls.every((call) => call.settled);
+    if (this.#current.isWritten || done) this.#segments.push(this.#newSegment());
+    const segment = this.#current;
+    const wanted = update.name ?? update.kind ?? "";
+    const name = NAME.test(wanted) ? wanted : "tool";
+    const block: ToolCallBlock = {
+      type: "toolCall",
+      id: update.toolCallId.slice(0, 200).toWellFormed() || `call_${segment.calls.length}`,
+      name,
+      arguments: {},
+    };
+    const callId = `${this.#port.runId}:${segment.id}:${segment.calls.length}`;
+    const call: Call = {
+      ...{ block, callId, name, title: name, args: {} },
+      ...{ output: "", details: {}, begun: false, told: false },
+    };
+    segment.blocks.push(call);
+    segment.calls.push(call);
+    this.#calls.set(update.toolCallId, call);
+    return call;
+  }
+
+  #write(type: "text" | "thinking", text: string): void {
+    if (text === "") return;
+    if (this.#current.calls.length > 0) this.#segments.push(this.#newSegment());
+    const segment = this.#current;
+    const room = TEXT_MAX_CHARS - segment.chars;
+    if (room <= 0) return;
+    const piece = text.length <= room ? text : `${text.slice(0, room).toWellFormed()}\n[cut]`;
+    segment.chars += text.length;
+    const last = segment.blocks.at(-1);
+    const block: TextBlock | ThinkingBlock =
+      type === "text" ? { type, text: piece } : { type, thinking: piece };
+    const isNew = last === undefined || isCall(last) || last.type !== type;
+    if (isNew) segment.blocks.push(block);
+    else segment.blocks[segment.blocks.length - 1] = joined(last, piece);
+    if (type === "text") this.#tell(segment, isNew ? `\n${piece}` : piece);
+    this.#work();
+  }
+
+  /** Publishes new text of a segment. */
+  #tell(segment: Segment, written: string): void {
+    const text = segment.textLength === 0 ? written.replace(/^\n/, "") : written;
+    const shown = segment.stream.next({ offset: segment.textLength, text });
+    segment.textLength += text.length;
+    if (shown === undefined) return;
+    segment.shown = withDelta(segment.shown, shown) ?? shown.text;
+    this.#port.onText(shown);
+  }
+
+  #begin(call: Call): void {
+    call.begun = true;
+    if (call.told) return;
+    call.told = true;
+    const { callId, name } = call;
+    const shown = Object.keys(call.args).length === 0 ? { title: call.title } : call.args;
+    this.#port.onTool({ phase: "start", callId, name, arguments: shown, atMs: this.#port.world.clock.now() });
+  }
+
+  #settle(call: Call, text: string, isError: boolean): void {
+    this.#begin(call);
+    call.settled = { text, isError };
+    const { callId, name } = call;
+    this.#port.onTool({
+      phase: "end",
+      callId,
+      name,
+      isError,
+      result: text,
+      atMs: this.#port.world.clock.now(),
+    });
+  }
+
+  /** Writes the entries that are ready, one after the other. */
+  #work(): void {
+    if (this.#busy) return;
+    this.#busy = true;
+    this.#working = this.#drain();
+  }
+
+  async #drain(): Promise<void> {
+    try {
+      for (let entry = this.#next(); entry !== undefined; entry = this.#next()) {
+        await this.#port.append(entry);
+        const text = this.#over ? "" : this.#current.shown;
+        if (text !== "") this.#port.onText({ offset: 0, text });
+      }
+    } catch (error) {
+      this.#over = true;
+      this.#failed.reject(error);
+    }
+    // Set in the same step as the last check, so that nothing added in between is missed.
+    this.#busy = false;
+  }
+
+  #next(): Entry | undefined {
+    const [head] = this.#segments;
+    if (head === undefined) return undefined;
+    const isClosed = this.#segments.length > 1;
+    if (!head.isWritten) {
+      if (head.calls.length === 0) {
+        if (isClosed) this.#segments.shift();
+        return isClosed ? this.#next() : undefined;
+      }
+      if (!isClosed && !head.calls.every((call) => call.begun)) return undefined;
+      head.isWritten = true;
+      return this.#message(head, "toolUse", ZERO_USAGE);
+    }
+    const call = head.calls[head.answered];
+    if (call !== undefined) {
+      if (call.settled === undefined) return undefined;
+      const id = resultIdOf({ messageId: head.id, index: head.answered });
+      head.answered += 1;
+      return this.#result(id, call, call.settled);
+    }
+    if (!isClosed) return undefined;
+    this.#segments.shift();
+    return this.#next();
+  }
+
+  #message(segment: Segment, stopReason: string, usage: Usage, errorMessage?: string): AssistantMessage {
+    const { world, agentId } = this.#port;
+    const content = segment.blocks.map((block) =>
+      isCall(block)
+        ? {
+            ...block.block,
+            arguments: Object.keys(block.args).length === 0 ? { title: block.title } : block.args,
+          }
+        : block,
+    );
+    const message: AssistantMessage = {
+      ...{ id: segment.id, role: "assistant", content: withoutHidden(content), timestamp: world.clock.now() },
+      ...{ api: ACP_API, provider: ACP_API, model: agentId, usage, stopReason },
+      ...(errorMessage === undefined ? {} : { errorMessage }),
+    };
+    const text = textOf(message);
+    if (text.trim() !== "") this.#lastText = text;
+    return message;
+  }
+
+  #result(id: string, call: Call, settled: { text: string; isError: boolean }): ToolResultMessage {
+    const { world } = this.#port;
+    return {
+      id,
+      role: "toolResult",
+      toolCallId: call.block.id,
+      toolName: call.name,
+      content: [{ type: "text", text: settled.text }],
+      isError: settled.isError,
+      details: { title: call.title, ...call.details },
+      timestamp: world.clock.now(),
+    };
+  }
+
+  /** Stops writing: the run was stopped, and its end answers the open calls. */
+  drop(): void {
+    this.#over = true;
+    this.#segments.length = 0;
+  }
+
+  /**
+   * Ends the turn: open calls get a result and everything is stored. Returns the last message, which the
+   * caller appends. Undefined: the agent wrote nothing after its last call.
+   */
+  async end(stopReason: string, usage: Usage, errorMessage?: string): Promise<AssistantMessage | undefined> {
+    for (const call of this.#calls.values()) {
+      if (call.settled === undefined) this.#settle(call, call.output || NO_RESULT, true);
+    }
+    this.#over = true;
+    if (this.#current.calls.length > 0) this.#segments.push(this.#newSegment());
+    this.#work();
+    await Promise.race([this.failed, this.#working]);
+    const last = this.#current;
+    if (last.blocks.length === 0) return undefined;
+    return this.#message(last, stopReason, usage, errorMessage);
+  }
+
+  /** Returns the last text of this turn, for an end without text. */
+  lastText(): string {
+    return this.#lastText;
+  }
+}
+
+function joined(block: TextBlock | ThinkingBlock, more: string): TextBlock | ThinkingBlock {
+  return block.type === "text"
+    ? { ...block, text: block.text + more }
+    : { ...block, thinking: block.thinking + more };
+}

@@ -1,0 +1,24 @@
+// Waits that an abort ends at once, whatever the awaited work does: after the signal the wait settles in the
+// same tick, and a late outcome of the work is dropped.
+
+import { pause } from "../../world/pause.ts";
+import type { Clock } from "../../world.ts";
+
+/** Result of a wait if the signal came first. */
+export const ABORTED: unique symbol = Symbol("aborted");
+
+/** Waits for `work` or the abort, whichever is first. A rejection after the abort is dropped. */
+export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | typeof ABORTED> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => resolve(ABORTED);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
+/** Sleeps on the world's clock. Returns false if the abort came first. */
+export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
+  await pause(clock, ms, signal);
+  return !signal.aborted;
+}

@@ -1,0 +1,81 @@
+// Removes thinking and tool calls that a model wrote as text from its answer, before anything else reads it.
+// - Stream and message of one answer are split in the same way: the last streamed text is the message's.
+// - The text of a model that once omitted the opening tag is held back from then on, until the closing tag or
+//   the end.
+// - A streamed text is split once: the message reuses the result of the stream.
+
+import { HiddenText, type SplitText, splitHidden, withoutHidden } from "../../core/text/hidden-text.ts";
+import { type TextDelta, withDelta } from "../../core/text/text-delta.ts";
+import type { ModelOutcome, ModelPort, WrittenMessage } from "../model/model.ts";
+
+/** Computes the visible part of a text that arrives in pieces. */
+export class HiddenStream {
+  readonly #holds: boolean;
+  #split = new HiddenText();
+  #heard = "";
+  #shownLength = 0;
+  #withdrew = false;
+
+  /** `holds`: shows nothing before a closing tag. */
+  constructor(holds = false) {
+    this.#holds = holds;
+  }
+
+  /** True if a closing tag came without an opening one. */
+  get withdrew(): boolean {
+    return this.#withdrew;
+  }
+
+  /** Takes a delta. Returns the visible one. Undefined: nothing visible changed. */
+  next(delta: TextDelta): TextDelta | undefined {
+    const beginsAnew = delta.offset < this.#heard.length;
+    if (beginsAnew) this.#split = new HiddenText();
+    this.#heard = withDelta(this.#heard, delta) ?? this.#heard;
+    const { text, restarted } = this.#split.push(beginsAnew ? this.#heard : delta.text);
+    this.#withdrew ||= restarted;
+    if (this.#holds && !this.#withdrew) return undefined;
+    if (text === "" && !restarted && !beginsAnew) return undefined;
+    const offset = restarted || beginsAnew ? 0 : this.#shownLength;
+    this.#shownLength = offset + text.length;
+    return { offset, text };
+  }
+
+  /** Ends the stream. Returns the split text of the message. */
+  settle(whole: string): SplitText {
+    if (whole !== this.#heard) return splitHidden(whole);
+    this.#split.end();
+    return { visible: this.#split.visible, hidden: this.#split.hidden };
+  }
+}
+
+function cleanedOutcome(outcome: ModelOutcome, stream: HiddenStream): ModelOutcome {
+  const cleaned = (message: WrittenMessage): WrittenMessage => ({
+    ...message,
+    content: withoutHidden(message.content, (whole) => stream.settle(whole)),
+  });
+  if (outcome.kind === "message") return { ...outcome, message: cleaned(outcome.message) };
+  if (outcome.kind === "overflow" || outcome.partial === undefined) return outcome;
+  return { ...outcome, partial: cleaned(outcome.partial) };
+}
+
+/** Wraps a port so that its answers contain no hidden text. */
+export function withoutHiddenText(port: ModelPort): ModelPort {
+  const withdrew = new Set<string>();
+  return {
+    async call(request, onText, signal, log) {
+      const { ref } = request.model;
+      const stream = new HiddenStream(withdrew.has(ref));
+      const outcome = await port.call(
+        request,
+        (delta) => {
+          const visible = stream.next(delta);
+          if (visible !== undefined) onText(visible);
+        },
+        signal,
+        log,
+      );
+      if (stream.withdrew) withdrew.add(ref);
+      return cleanedOutcome(outcome, stream);
+    },
+  };
+}

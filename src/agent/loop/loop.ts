@@ -1,0 +1,346 @@
+// Runs one agent turn: model call, tool calls, and again, until a final text. Knows no sessions, no sockets.
+// L1: every message is appended before anything follows from it, so a crash loses at most the current step.
+// L2: the same turn over the same entries resumes where it stopped: an appended message is never made again.
+// L3: the end of the turn is computed from the appended messages, live and after a crash alike.
+// L4: after an abort nothing more is appended, and the turn settles at once.
+// L5: messages that arrive meanwhile are read between two steps: after every call is answered, before the
+//     next model call.
+// A throw of `append`, `callTool` or `steered` (the run was lost, or a bug) is not caught here.
+
+import type { ModelBudget } from "../../core/rules/budget.ts";
+import {
+  type AssistantMessage,
+  addUsage,
+  type Entry,
+  isCompaction,
+  type Message,
+  textOf,
+  toolCallsOf,
+  type Usage,
+  ZERO_USAGE,
+} from "../../core/shapes/message.ts";
+import type { ModelRetry } from "../../core/shapes/model-retry.ts";
+import type { AnswerLimits, ThinkingLevel } from "../../core/shapes/settings/settings.ts";
+import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../core/shapes/tool.ts";
+import type { TextDelta } from "../../core/text/text-delta.ts";
+import type { World } from "../../world.ts";
+import { budgetedPort } from "../model/budgeted.ts";
+import { fallbackPort } from "../model/fallback.ts";
+import type { FailureCode, ModelOutcome, ModelPort, ResolvedModel, WrittenMessage } from "../model/model.ts";
+import { compact } from "./compaction.ts";
+import { answerCalls, type ToolEvent } from "./tool-calls.ts";
+import {
+  estimateTextTokens,
+  estimateTokens,
+  lastCounted,
+  liveTranscript,
+  matchResults,
+  modelView,
+} from "./view.ts";
+
+export interface TurnArgs {
+  readonly runId: string;
+  /** Key of the provider's prompt cache. Default: the run's id. */
+  readonly sessionId?: string;
+  readonly system: string;
+  readonly model: ResolvedModel;
+  /** Fallback models, used in this order when the model has failed for good. Default: none. */
+  readonly fallbackModels?: readonly ResolvedModel[];
+  /** Called with each fallback model that is used. */
+  onFallback?(model: ResolvedModel): void;
+  readonly thinking: ThinkingLevel;
+  /** The transcript, with this run's input and, after a crash, the run's earlier entries. */
+  readonly entries: readonly Entry[];
+  readonly tools: readonly ToolSpec[];
+  /** All tools, also those not offered, for calls of an earlier attempt. Default: `tools`. */
+  readonly everyTool?: readonly ToolSpec[];
+  /** Stores an entry before it returns. Returns the stored entry. Throws if the run was lost. */
+  append(entry: Entry): Promise<Entry>;
+  callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
+  /** Returns the next stored message that arrived meanwhile. Called before each model call. Default: none. */
+  steered?(): Promise<Entry | undefined>;
+  /** Called with the streamed text of the assistant message. */
+  onText(delta: TextDelta): void;
+  onTool(event: ToolEvent): void;
+  /** Called before each retry of a model call. Default: none. */
+  onRetry?(retry: ModelRetry): void;
+  readonly signal: AbortSignal;
+  /** From 1; counts claims of the run. */
+  readonly attempt: number;
+  readonly port: ModelPort;
+  readonly world: World;
+  /** Limit of model calls of one run, with those of earlier attempts. */
+  readonly maxModelCalls: number;
+  readonly limits: AnswerLimits;
+  /** Checked before each model call. Absent: no budget. */
+  readonly budget?: ModelBudget | undefined;
+}
+
+export type TurnEnd =
+  | { readonly kind: "ok"; readonly text: string; readonly usage: Usage; readonly contextTokens: number }
+  | {
+      readonly kind: "error";
+      readonly code: "run_failed" | FailureCode;
+      readonly error: string;
+      /** The last text of the run. */
+      readonly text?: string;
+      readonly usage: Usage;
+      readonly contextTokens: number;
+    }
+  /** `partial`: the unfinished message at the abort; the caller decides whether to keep it. */
+  | { readonly kind: "aborted"; readonly usage: Usage; readonly partial?: WrittenMessage };
+
+const GO_ON = "Send another message to go on from here, or raise that setting.";
+/** Share of the window at which the transcript is compacted. */
+const FULL_SHARE = 0.85;
+
+/** The state of a turn; grows as entries are appended. */
+interface Progress {
+  readonly entries: Entry[];
+  usage: Usage;
+  contextTokens: number;
+  steps: number;
+  /** True after a compaction since the model's last message: another one would gain nothing. */
+  compacted: boolean;
+}
+
+/** Runs the turn to its end, from the start or where an earlier attempt stopped. */
+export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
+  const progress = startOf(given);
+  const { budget } = given;
+  const own = budget === undefined ? given.port : budgetedPort(given.port, budget, () => progress.usage);
+  const asking = fallbackPort(own, given.fallbackModels ?? [], (model) => given.onFallback?.(model));
+  const args = { ...given, port: asking };
+  const append = async (entry: Entry): Promise<Entry> => {
+    const stored = await args.append(entry);
+    progress.entries.push(stored);
+    return stored;
+  };
+  const port = { ...toolPort(args), append };
+  let last = lastWritten(ownMessages(progress.entries));
+  let resumed = last !== undefined;
+  for (;;) {
+    if (last !== undefined) {
+      const end = endOf(last, args.model, progress);
+      if (end !== undefined) return end;
+      const answered = answeredPlaces(progress.entries, last);
+      if (!(await answerCalls(port, last, answered, resumed, args.signal))) return aborted(progress);
+    }
+    resumed = false;
+    if (args.signal.aborted) return aborted(progress);
+    if (progress.steps >= args.maxModelCalls) return failed(progress, tooManyCalls(args.maxModelCalls));
+    const said = await args.steered?.();
+    if (said !== undefined) progress.entries.push(said);
+    if (args.signal.aborted) return aborted(progress);
+    const outcome = await callModel(args, progress, append);
+    if (args.signal.aborted || outcome.kind === "aborted") {
+      return aborted(progress, outcome.kind === "aborted" ? outcome.partial : undefined);
+    }
+    if (outcome.kind === "overflow") return failed(progress, outcome.error);
+    const message = outcome.kind === "message" ? outcome.message : outcome.partial;
+    if (message === undefined) {
+      const { error, code } = outcome.kind === "failed" ? outcome : { error: "" };
+      return failed(progress, error, code);
+    }
+    last = adopted(args.world, message);
+    count(progress, last);
+    await append(last);
+  }
+}
+
+function toolPort(args: TurnArgs) {
+  const { runId, attempt, tools, world } = args;
+  return {
+    runId,
+    attempt,
+    tools,
+    everyTool: args.everyTool ?? tools,
+    maxResultBytes: args.limits.maxToolResultBytes,
+    world,
+    callTool: (request: ToolCallRequest, signal: AbortSignal) => args.callTool(request, signal),
+    onTool: (event: ToolEvent) => args.onTool(event),
+  };
+}
+
+function startOf(args: TurnArgs): Progress {
+  const progress: Progress = {
+    entries: [...args.entries],
+    usage: ZERO_USAGE,
+    contextTokens: 0,
+    steps: 0,
+    compacted: false,
+  };
+  const messages = progress.entries.filter((entry): entry is Message => !isCompaction(entry));
+  const before = messages.findLast((message) => message.role === "assistant" && contextOf(message) > 0);
+  progress.contextTokens = before === undefined ? 0 : contextOf(before);
+  for (const message of ownMessages(progress.entries)) {
+    if (isWritten(message)) count(progress, message);
+  }
+  return progress;
+}
+
+function count(progress: Progress, message: AssistantMessage): void {
+  progress.steps += 1;
+  progress.usage = addUsage(progress.usage, message.usage);
+  if (contextOf(message) > 0) progress.contextTokens = contextOf(message);
+  if (message.stopReason !== "error") progress.compacted = false;
+}
+
+function contextOf(message: Message): number {
+  return message.role === "assistant" ? message.usage.totalTokens : 0;
+}
+
+/**
+ * Returns the messages of this run, and those that arrived meanwhile. They start with its input; no other run
+ * appends while it lives.
+ */
+function ownMessages(entries: readonly Entry[]): Message[] {
+  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+  const isInput = (message: Message): boolean => message.role === "user" && message.steered !== true;
+  return messages.slice(messages.findLastIndex(isInput) + 1);
+}
+
+function isWritten(message: Message): message is AssistantMessage {
+  return message.role === "assistant" && message.stopReason !== "injected";
+}
+
+/** Returns the model's last message. An aborted one doesn't count: its turn is repeated. */
+function lastWritten(own: readonly Message[]): AssistantMessage | undefined {
+  const last = own.findLast(isWritten);
+  return last?.stopReason === "aborted" ? undefined : last;
+}
+
+function answeredPlaces(entries: readonly Entry[], message: AssistantMessage): Set<number> {
+  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+  return new Set(matchResults(messages).get(message)?.keys() ?? []);
+}
+
+/** Returns the end of the turn with this message. Undefined: it continues. */
+function endOf(message: AssistantMessage, model: ResolvedModel, progress: Progress): TurnEnd | undefined {
+  if (message.stopReason === "error") {
+    const error = message.errorMessage ?? `${model.ref} failed without saying why`;
+    return failed(progress, error, message.errorCode);
+  }
+  if (toolCallsOf(message).length > 0) return undefined;
+  const text = textOf(message);
+  if (message.stopReason === "length" && text.trim() === "") {
+    const limit = model.settings.maxOutputTokens;
+    return failed(
+      progress,
+      `${model.ref} used up its output limit (${limit} tokens, or what a budget left) before it answered`,
+    );
+  }
+  return { kind: "ok", text, usage: progress.usage, contextTokens: progress.contextTokens };
+}
+
+function tooManyCalls(maxModelCalls: number): string {
+  const setting = `agents.defaults.maxModelCalls, or the agent's own, is ${maxModelCalls}`;
+  return `stopped after ${maxModelCalls} model calls without a final answer (${setting}). ${GO_ON}`;
+}
+
+function failed(progress: Progress, error: string, code: FailureCode | "run_failed" = "run_failed"): TurnEnd {
+  const texts = ownMessages(progress.entries).filter(isWritten).map(textOf);
+  const text = texts.findLast((one) => one.trim() !== "");
+  const { usage, contextTokens } = progress;
+  return {
+    kind: "error",
+    code,
+    error,
+    ...(text === undefined ? {} : { text }),
+    usage,
+    contextTokens,
+  };
+}
+
+function aborted(progress: Progress, partial?: WrittenMessage): TurnEnd {
+  return { kind: "aborted", usage: progress.usage, ...(partial === undefined ? {} : { partial }) };
+}
+
+/** Gives the message an id, and every tool call an id that is unique in the message. */
+function adopted(world: World, message: WrittenMessage): AssistantMessage {
+  const used = new Set<string>();
+  let place = 0;
+  const content = message.content.map((block) => {
+    if (block.type !== "toolCall") return block;
+    const wanted = block.id === "" ? `call_${place}` : block.id;
+    const id = used.has(wanted) ? `${wanted}_${place}` : wanted;
+    used.add(id);
+    place += 1;
+    return { ...block, id };
+  });
+  return { ...message, id: world.ids.orderedUuid(), content };
+}
+
+/** Calls the model; compacts before it if the window is nearly full, or after it if it was too full. */
+async function callModel(
+  args: TurnArgs,
+  progress: Progress,
+  append: (entry: Entry) => Promise<Entry>,
+): Promise<ModelOutcome> {
+  const { model } = args;
+  if (!progress.compacted && estimate(args, progress.entries) > model.settings.contextWindow * FULL_SHARE) {
+    const made = await makeRoom(args, progress, append);
+    if (made === "aborted") return { kind: "aborted" };
+    // A failed early compaction is no failure yet: the provider may still accept the request.
+    if (made !== "done")
+      args.world.log.warn({ model: model.ref, why: made }, "older messages could not be summarised");
+  }
+  const first = await ask(args, progress);
+  if (first.kind !== "overflow") return first;
+  const made = progress.compacted
+    ? "older messages were already summarised"
+    : await makeRoom(args, progress, append);
+  if (made === "aborted") return { kind: "aborted" };
+  if (made !== "done") return tooLarge(model, made, first.error);
+  const second = await ask(args, progress);
+  return second.kind === "overflow"
+    ? tooLarge(model, "older messages were summarised, and it is still too long", second.error)
+    : second;
+}
+
+function ask(args: TurnArgs, progress: Progress): Promise<ModelOutcome> {
+  const { port, model, system, tools, thinking, runId, limits } = args;
+  const sessionId = args.sessionId ?? runId;
+  return port.call(
+    { model, system, entries: progress.entries, tools, thinking, sessionId, limits, onRetry: args.onRetry },
+    (delta) => {
+      if (!args.signal.aborted) args.onText(delta);
+    },
+    args.signal,
+    args.world.log,
+  );
+}
+
+function tooLarge(model: ResolvedModel, why: string, error: string): ModelOutcome {
+  const window = `the context window of ${model.ref} (${model.settings.contextWindow} tokens)`;
+  return { kind: "overflow", error: `the conversation no longer fits ${window}: ${why}. ${error}` };
+}
+
+/** Compacts the transcript. Returns "done", "aborted", or the reason of a failure. */
+async function makeRoom(
+  args: TurnArgs,
+  progress: Progress,
+  append: (entry: Entry) => Promise<Entry>,
+): Promise<string> {
+  const { model, port, world, signal } = args;
+  const sessionId = args.sessionId ?? args.runId;
+  const made = await compact({ entries: progress.entries, model, sessionId, port, world, signal });
+  if (signal.aborted || made.kind === "aborted") return "aborted";
+  if (made.kind === "nothing_older") return "there is nothing older to summarise";
+  if (made.kind === "failed") return `summarising older messages failed (${made.error})`;
+  progress.usage = addUsage(progress.usage, made.usage);
+  progress.compacted = true;
+  await append(made.entry);
+  return "done";
+}
+
+/** Estimates the tokens of the next request: the provider's last count, plus a guess for newer entries. */
+function estimate(args: TurnArgs, entries: readonly Entry[]): number {
+  const { messages } = liveTranscript(entries);
+  const counted = lastCounted(entries, messages);
+  const since = messages.slice(counted + 1).reduce((sum, message) => sum + estimateTokens(message), 0);
+  const before = messages[counted];
+  if (before !== undefined) return contextOf(before) + since;
+  const fixed = estimateTextTokens(args.system + JSON.stringify(args.tools));
+  return fixed + modelView(entries, args.model).reduce((sum, message) => sum + estimateTokens(message), 0);
+}

@@ -1,0 +1,326 @@
+// Builds the messages that a model gets from a transcript.
+// V1: tool calls are followed at once by their results, in call order; neither appears alone.
+// V2: adjacent messages of one speaker are merged; the first and the last message are never the assistant's.
+// V3: parts of another model (thinking, signatures) and failed parts are left out; so is thinking without a
+//     signature, which providers refuse or take for the answer's text.
+// V4: a compacted transcript is shown as its summary and the messages from `firstKeptId` on.
+// V5: the author of a message is named unless it is the person of the conversation, and again where that
+//     person continues after others; no line of others can read like one of the runtime's.
+
+import {
+  type AssistantMessage,
+  type Entry,
+  isCompaction,
+  type Message,
+  type TextBlock,
+  type ToolCallBlock,
+  type ToolResultMessage,
+  textOf,
+  toolCallsOf,
+  type UserMessage,
+} from "../../core/shapes/message.ts";
+import { quoteRuntimeLabels } from "../../core/text/look-alike.ts";
+import type { ModelRequest, ResolvedModel } from "../model/model.ts";
+
+/** The part of a transcript after the last compaction, and the summary of the part before it. */
+export interface LiveTranscript {
+  readonly summary?: string;
+  readonly messages: readonly Message[];
+}
+
+export function liveTranscript(entries: readonly Entry[]): LiveTranscript {
+  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+  const compactedAt = entries.findLastIndex(isCompaction);
+  const compaction = entries[compactedAt];
+  if (compaction === undefined || !isCompaction(compaction)) return { messages };
+  const keptFrom = messages.findIndex((message) => message.id === compaction.firstKeptId);
+  const kept =
+    keptFrom >= 0
+      ? messages.slice(keptFrom)
+      : entries.slice(compactedAt + 1).filter((entry): entry is Message => !isCompaction(entry));
+  return { summary: compaction.summary, messages: kept };
+}
+
+const NO_RESULT = "No result was recorded: the run ended before this call did. Its outcome is unknown.";
+
+/** Returns the messages for `model` from `entries`. */
+export function modelView(entries: readonly Entry[], model: ResolvedModel): Message[] {
+  const { summary, messages } = liveTranscript(entries);
+  const answers = matchResults(messages);
+  const lastUserAt = messages.findLastIndex((message) => message.role === "user");
+  const view: Message[] = [];
+  const usedIds = new Set<string>();
+  if (summary !== undefined) view.push(note("summary", summaryText(summary)));
+  messages.forEach((message, at) => {
+    if (message.role === "user") view.push(labelled(message));
+    if (message.role === "assistant") {
+      const isOver = at < lastUserAt;
+      view.push(...assistantTurn(message, answers.get(message) ?? new Map(), model, usedIds, isOver));
+    }
+  });
+  const merged = mergeNeighbours(view);
+  if (merged[0]?.role === "assistant") {
+    merged.unshift(note("opening", "(The conversation begins with a message of yours.)"));
+  }
+  if (merged.length === 0 || merged.at(-1)?.role === "assistant") {
+    merged.push(note("continue", "(Please go on.)"));
+  }
+  return merged;
+}
+
+function summaryText(summary: string): string {
+  return `Summary of the conversation so far; the earlier messages were left out to save room.\n\n${summary}`;
+}
+
+/** Timestamp of generated notes; no written message has it. */
+const NOTE_TIMESTAMP = 0;
+
+function note(id: string, text: string): UserMessage {
+  return { id: `view-${id}`, role: "user", content: [{ type: "text", text }], timestamp: NOTE_TIMESTAMP };
+}
+
+/** Adds a text block that names the author of a message, unless it is the person of the conversation. */
+function labelled(message: UserMessage): UserMessage {
+  const label = labelOf(message);
+  const hasContent = message.content.some((block) => block.type === "image" || block.text.trim() !== "");
+  const content = hasContent ? message.content : [{ type: "text" as const, text: "(empty message)" }];
+  if (label === undefined) return { ...message, content };
+  // Text from channels was cleaned on arrival, and contains lines of the runtime.
+  const isPlain = message.provenance === undefined;
+  const plain = content.map((block) =>
+    block.type === "text" && !isPlain ? { ...block, text: quoteRuntimeLabels(block.text) } : block,
+  );
+  return { ...message, content: [{ type: "text", text: label }, ...plain] };
+}
+
+/** Returns the author label of a message. Undefined: the person of the conversation. */
+export function labelOf(message: UserMessage): string | undefined {
+  const from = message.provenance;
+  if (from === undefined)
+    return message.senderName === undefined ? undefined : `[from ${personName(message.senderName)}]`;
+  switch (from.kind) {
+    case "inter_session":
+      return `[from session ${plainName(from.sourceSessionKey)}, not from a person]`;
+    case "notice":
+      return "[notice of the runtime, not from a person]";
+    case "cron":
+    case "hook":
+    case "node":
+      return `[from ${plainName([from.kind, from.source ?? ""].join(" "))}, not from a person]`;
+  }
+}
+
+/** Names reserved for authors that are not persons. */
+const NO_PERSON = /^(?:session|cron|hook|node|the person)\b|not from a person/i;
+
+function personName(name: string): string {
+  const plain = plainName(name);
+  return NO_PERSON.test(plain) ? `somebody called ${JSON.stringify(plain)}` : plain;
+}
+
+/** Cleans a name: a name is free text, and must not close the label and imitate the runtime. */
+function plainName(name: string): string {
+  return name.replace(/[[\]\p{Cc}\u2028\u2029]+/gu, " ").trim();
+}
+
+/** Returns the results of every assistant message, by the index of the call. */
+export function matchResults(messages: readonly Message[]): Map<Message, Map<number, ToolResultMessage>> {
+  const matched = new Map<Message, Map<number, ToolResultMessage>>();
+  const open: { message: Message; at: number; id: string }[] = [];
+  for (const message of messages) {
+    if (message.role === "toolResult") {
+      // A provider may reuse an id in a later message: the latest open call is meant.
+      const latest = open.findLast((call) => call.id === message.toolCallId)?.message;
+      const index = open.findIndex((call) => call.message === latest && call.id === message.toolCallId);
+      const [call] = index < 0 ? [] : open.splice(index, 1);
+      if (call !== undefined) matched.get(call.message)?.set(call.at, message);
+    } else if (message.role === "assistant") {
+      matched.set(message, new Map());
+      toolCallsOf(message).forEach((call, at) => {
+        open.push({ message, at, id: call.id });
+      });
+    }
+  }
+  return matched;
+}
+
+function isFailed(message: AssistantMessage): boolean {
+  return message.stopReason === "error" || message.stopReason === "aborted";
+}
+
+function assistantTurn(
+  message: AssistantMessage,
+  answers: ReadonlyMap<number, ToolResultMessage>,
+  model: ResolvedModel,
+  usedIds: Set<string>,
+  isOver: boolean,
+): Message[] {
+  if (isFailed(message)) {
+    // A person saw the text of a failed call, so later turns include it; the failed turn itself
+    // starts from the beginning.
+    return isOver && textOf(message).trim() !== "" ? [textOnly(message)] : [];
+  }
+  const own = isOfModel(message, model) ? withoutUnsigned(message) : withoutForeignParts(message);
+  const calls = toolCallsOf(own);
+  if (calls.length === 0) return textOf(own).trim() === "" ? [] : [own];
+  const ids = calls.map((call) => freshId(call.id, usedIds));
+  let at = -1;
+  const content = own.content.map((block) => {
+    if (block.type !== "toolCall") return block;
+    at += 1;
+    return { ...block, id: ids[at] ?? block.id };
+  });
+  const results = calls.map((call, index) =>
+    resultFor(call, ids[index] ?? call.id, answers.get(index), model),
+  );
+  return [{ ...own, content }, ...results];
+}
+
+function freshId(id: string, used: Set<string>): string {
+  let fresh = id;
+  for (let count = 2; used.has(fresh); count++) fresh = `${id}_${count}`;
+  used.add(fresh);
+  return fresh;
+}
+
+function resultFor(
+  call: ToolCallBlock,
+  id: string,
+  result: ToolResultMessage | undefined,
+  model: ResolvedModel,
+): ToolResultMessage {
+  if (result === undefined) {
+    const content = [{ type: "text" as const, text: NO_RESULT }];
+    const base = { id: `view-${id}`, role: "toolResult" as const, timestamp: NOTE_TIMESTAMP };
+    return { ...base, toolCallId: id, toolName: call.name, content, isError: true };
+  }
+  // One result may fill a quarter of the window: one character per token, at four characters a token.
+  const charsMax = Math.max(1_000, model.settings.contextWindow);
+  const content = result.content.map((block) =>
+    block.type === "text" && block.text.length > charsMax
+      ? {
+          ...block,
+          text: `${block.text.slice(0, charsMax)}\n[cut: ${charsMax} of ${block.text.length} characters]`,
+        }
+      : block,
+  );
+  const isEmpty = content.every((block) => block.type === "text" && block.text === "");
+  return {
+    ...result,
+    toolCallId: id,
+    toolName: call.name,
+    content: isEmpty ? [{ type: "text", text: "(no output)" }] : content,
+  };
+}
+
+function isOfModel(message: AssistantMessage, model: ResolvedModel): boolean {
+  return (
+    model.kind === "provider" &&
+    message.provider === model.provider.id &&
+    message.api === model.provider.api &&
+    message.model === model.settings.id
+  );
+}
+
+/** Removes thinking without a signature: sent back, it would read as the answer. */
+function withoutUnsigned(message: AssistantMessage): AssistantMessage {
+  const content = message.content.filter(
+    (block) => block.type !== "thinking" || block.thinkingSignature !== undefined,
+  );
+  return content.length === message.content.length ? message : { ...message, content };
+}
+
+function withoutForeignParts(message: AssistantMessage): AssistantMessage {
+  const content = message.content.flatMap((block): (TextBlock | ToolCallBlock)[] => {
+    if (block.type === "thinking") return [];
+    if (block.type === "text") return [{ type: "text", text: block.text }];
+    return [{ type: "toolCall", id: block.id, name: block.name, arguments: block.arguments }];
+  });
+  return { ...message, content };
+}
+
+function textOnly(message: AssistantMessage): AssistantMessage {
+  const { errorMessage: _, ...rest } = message;
+  return { ...rest, content: [{ type: "text", text: textOf(message) }], stopReason: "stop" };
+}
+
+/** Label of a person's text after text of others, which would otherwise seem to be theirs (V5). */
+const PERSON_AGAIN: TextBlock = { type: "text", text: "[from the person in this conversation]" };
+
+const isOfPerson = (message: UserMessage): boolean =>
+  labelOf(message) === undefined && message.timestamp !== NOTE_TIMESTAMP;
+
+function mergeNeighbours(view: readonly Message[]): Message[] {
+  const merged: Message[] = [];
+  for (const message of view) {
+    const last = merged.at(-1);
+    if (last?.role === "user" && message.role === "user") {
+      const between = labelOf(last) !== undefined && isOfPerson(message) ? [PERSON_AGAIN] : [];
+      merged[merged.length - 1] = { ...message, content: [...last.content, ...between, ...message.content] };
+    } else if (
+      last?.role === "assistant" &&
+      message.role === "assistant" &&
+      toolCallsOf(last).length + toolCallsOf(message).length === 0
+    ) {
+      const content = [last, message].map((one) => ({ type: "text" as const, text: textOf(one) }));
+      merged[merged.length - 1] = { ...message, content };
+    } else {
+      merged.push(message);
+    }
+  }
+  return merged;
+}
+
+/** Rough estimate: four characters a token; an image counts like a large one. */
+const CHARS_PER_TOKEN = 4;
+const IMAGE_TOKENS = 1_500;
+
+export function estimateTextTokens(text: string): number {
+  return Math.ceil(text.length / CHARS_PER_TOKEN);
+}
+
+/** Every provider counts fewer tokens for a picture. */
+const IMAGE_TOKENS_MAX = 5_000;
+const TOKENS_PER_MESSAGE = 8;
+/** In any script a text rarely has more tokens than a third of its bytes. */
+const bytesToTokens = (text: string): number => Math.ceil(Buffer.byteLength(text) / 3);
+
+function mostTokens(message: Message): number {
+  const blocks = message.content.map((block) => {
+    if (block.type === "image") return IMAGE_TOKENS_MAX;
+    if (block.type === "text") return bytesToTokens(block.text);
+    return bytesToTokens(block.type === "thinking" ? block.thinking : JSON.stringify(block));
+  });
+  return blocks.reduce((sum, tokens) => sum + tokens, TOKENS_PER_MESSAGE);
+}
+
+/** Returns the index of the last message whose whole context its provider has counted; -1 if none. */
+export function lastCounted(entries: readonly Entry[], messages: readonly Message[]): number {
+  const compactedAtMs = entries.findLast(isCompaction)?.timestamp ?? Number.NEGATIVE_INFINITY;
+  return messages.findLastIndex(
+    (one) => one.role === "assistant" && one.usage.totalTokens > 0 && one.timestamp > compactedAtMs,
+  );
+}
+
+/** Returns an upper bound for a request's tokens: the last count, plus a high guess for the rest. */
+export function inputCeiling({ entries, model, system, tools }: ModelRequest): number {
+  const { messages } = liveTranscript(entries);
+  const counted = lastCounted(entries, messages);
+  const last = messages[counted];
+  const before =
+    last?.role === "assistant" ? last.usage.totalTokens : bytesToTokens(system + JSON.stringify(tools));
+  const rest = last === undefined ? modelView(entries, model) : messages.slice(counted + 1);
+  const most = rest.reduce((sum, message) => sum + mostTokens(message), before);
+  return Math.min(most, model.settings.contextWindow);
+}
+
+export function estimateTokens(message: Message): number {
+  let tokens = 4;
+  for (const block of message.content) {
+    if (block.type === "image") tokens += IMAGE_TOKENS;
+    else if (block.type === "text") tokens += estimateTextTokens(block.text);
+    else if (block.type === "thinking") tokens += estimateTextTokens(block.thinking);
+    else tokens += estimateTextTokens(block.name + JSON.stringify(block.arguments));
+  }
+  return tokens;
+}

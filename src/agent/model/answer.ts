@@ -1,0 +1,206 @@
+// Collects one answer of a model while it streams in: its blocks, its tokens, and its stop reason. Each piece
+// of text goes to the listener at once, at a constant cost. `over` is called after each piece and names the
+// limit that the answer has passed. A tool call whose arguments are no JSON object keeps them as written, and
+// is marked.
+
+import { isObject, jsonOf } from "../../core/json.ts";
+import { type AssistantMessage, type Usage, ZERO_USAGE } from "../../core/shapes/message.ts";
+import type { ModelSettings } from "../../core/shapes/settings/settings.ts";
+import { grown, type TextDelta } from "../../core/text/text-delta.ts";
+import { type ModelRequest, UNREADABLE_ARGUMENTS } from "./model.ts";
+
+export interface TextPart {
+  readonly type: "text";
+  text: string;
+  textSignature?: string | undefined;
+}
+export interface ThinkingPart {
+  readonly type: "thinking";
+  thinking: string;
+  thinkingSignature?: string | undefined;
+  redacted?: boolean | undefined;
+}
+export interface CallPart {
+  readonly type: "toolCall";
+  id: string;
+  name: string;
+  /** The pieces of the arguments, parsed once at the end. */
+  readonly written: string[];
+  /** The arguments, if they came whole. */
+  whole?: Readonly<Record<string, unknown>> | undefined;
+  thoughtSignature?: string | undefined;
+}
+export type Part = TextPart | ThinkingPart | CallPart;
+
+/** Bytes that may arrive before the answer grows: frames, comments, one large event. */
+const RAW_BYTES_ANYWAY = 1024 * 1024;
+
+export class Answer {
+  readonly parts: Part[] = [];
+  usage: Usage = ZERO_USAGE;
+  /** `stop | length | toolUse | error`; undefined until the provider says it. */
+  stopReason: string | undefined;
+  /** True if text was passed on or a tool call has begun. */
+  begun = false;
+  readonly #limits: ModelRequest["limits"];
+  readonly #onText: (delta: TextDelta) => void;
+  #bytes = 0;
+  #rawBytes = 0;
+  #calls = 0;
+  #textLength = 0;
+  #textPart: TextPart | undefined;
+
+  constructor(limits: ModelRequest["limits"], onText: (delta: TextDelta) => void) {
+    this.#limits = limits;
+    this.#onText = onText;
+  }
+
+  /** Counts received bytes. The count restarts when the answer grows. */
+  heard(bytes: number): void {
+    this.#rawBytes += bytes;
+  }
+
+  /** Returns an error for the passed limit. Undefined: none is passed. */
+  over(): string | undefined {
+    const { maxAnswerBytes, maxAnswerToolCalls } = this.#limits;
+    if (this.#bytes > maxAnswerBytes || this.#rawBytes > maxAnswerBytes + RAW_BYTES_ANYWAY)
+      return passed(`${maxAnswerBytes} bytes`, "maxAnswerBytes");
+    if (this.#calls <= maxAnswerToolCalls) return undefined;
+    return passed(`${maxAnswerToolCalls} tool calls`, "maxAnswerToolCalls");
+  }
+
+  open<P extends Part>(part: P): P {
+    this.#rawBytes = 0;
+    this.parts.push(part);
+    if (part.type === "toolCall") {
+      this.#calls += 1;
+      this.begun = true;
+    }
+    return part;
+  }
+
+  addText(part: TextPart, delta: string): void {
+    if (!this.counts(delta)) return;
+    part.text = grown(part.text, delta);
+    const isNext = this.#textPart !== undefined && this.#textPart !== part;
+    const text = isNext ? `\n${delta}` : delta;
+    this.#textPart = part;
+    this.begun = true;
+    const offset = this.#textLength;
+    this.#textLength += text.length;
+    this.#onText({ offset, text });
+  }
+
+  addThinking(part: ThinkingPart, delta: string): void {
+    if (this.counts(delta)) part.thinking = grown(part.thinking, delta);
+  }
+
+  addArguments(part: CallPart, delta: string): void {
+    if (this.counts(delta)) part.written.push(delta);
+  }
+
+  /** Returns its blocks of the given types. Default: all. */
+  content(types: readonly Part["type"][] = ["text", "thinking", "toolCall"]): AssistantMessage["content"] {
+    const parts = this.parts.filter(({ type }) => types.includes(type));
+    return parts.flatMap((part) => {
+      const isEmpty = part.type === "text" && part.text === "" && part.textSignature === undefined;
+      return isEmpty ? [] : [blockOf(part)];
+    });
+  }
+
+  /** Counts a piece of the answer. Returns false if it is empty. */
+  counts(delta: string): boolean {
+    this.#rawBytes = 0;
+    this.#bytes += Buffer.byteLength(delta);
+    return delta !== "";
+  }
+}
+
+function passed(what: string, setting: string): string {
+  return (
+    `the model's answer has more than ${what} (agents.defaults.${setting}, or the agent's own). ` +
+    "The text received so far is kept. Ask for less at once, or raise that setting"
+  );
+}
+
+function blockOf(part: Part): AssistantMessage["content"][number] {
+  if (part.type === "text") {
+    const { text, textSignature } = part;
+    return { type: "text", text, ...(textSignature === undefined ? {} : { textSignature }) };
+  }
+  if (part.type === "thinking") {
+    const { thinking, thinkingSignature, redacted } = part;
+    return {
+      type: "thinking",
+      thinking,
+      ...(thinkingSignature === undefined ? {} : { thinkingSignature }),
+      ...(redacted === undefined ? {} : { redacted }),
+    };
+  }
+  const { id, name, thoughtSignature } = part;
+  return {
+    type: "toolCall",
+    id,
+    name,
+    arguments: argumentsOf(part),
+    ...(thoughtSignature === undefined ? {} : { thoughtSignature }),
+  };
+}
+
+function argumentsOf({ written, whole }: CallPart): Readonly<Record<string, unknown>> {
+  const raw = written.join("");
+  if (raw.trim() === "") return whole ?? {};
+  const read = jsonOf(raw);
+  return isObject(read) ? read : { [UNREADABLE_ARGUMENTS]: raw };
+}
+
+/** Reads an amount. Local servers report anything: an invalid value counts as 0. */
+export function amount(value: unknown): number {
+  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
+}
+
+export interface Tokens {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+  /** Part of `cacheWrite` that is kept for an hour, at twice the price of input. */
+  readonly cacheWriteLong?: number;
+}
+
+/** Computes the cost of tokens. `rates`: USD per million tokens. */
+export function priced(rates: ModelSettings["cost"], tokens: Tokens): Usage {
+  const { input, output, cacheRead, cacheWrite, cacheWriteLong = 0 } = tokens;
+  const cost = {
+    input: (rates.input / 1e6) * input,
+    output: (rates.output / 1e6) * output,
+    cacheRead: (rates.cacheRead / 1e6) * cacheRead,
+    cacheWrite: (rates.cacheWrite * (cacheWrite - cacheWriteLong) + rates.input * 2 * cacheWriteLong) / 1e6,
+  };
+  const total = cost.input + cost.output + cost.cacheRead + cost.cacheWrite;
+  const totalTokens = input + output + cacheRead + cacheWrite;
+  return { input, output, cacheRead, cacheWrite, totalTokens, cost: { ...cost, total } };
+}
+
+/** Returns the usage with invalid amounts as 0. */
+export function plainUsage(usage: Usage): Usage {
+  const input = amount(usage.input);
+  const output = amount(usage.output);
+  const cacheRead = amount(usage.cacheRead);
+  const cacheWrite = amount(usage.cacheWrite);
+  const { cost } = usage;
+  return {
+    input,
+    output,
+    cacheRead,
+    cacheWrite,
+    totalTokens: amount(usage.totalTokens) || input + output + cacheRead + cacheWrite,
+    cost: {
+      input: amount(cost.input),
+      output: amount(cost.output),
+      cacheRead: amount(cost.cacheRead),
+      cacheWrite: amount(cost.cacheWrite),
+      total: amount(cost.total),
+    },
+  };
+}

@@ -1,0 +1,160 @@
+// Defines the model port of the agent loop, and resolves model names. A failure of a model is a value
+// (`ModelOutcome`); a port throws only on a bug. This file imports no provider code, so that naming a model
+// costs nothing at start.
+
+import type { BudgetState } from "../../core/rules/budget.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { AssistantMessage, Entry, Usage } from "../../core/shapes/message.ts";
+import type { ModelRetry } from "../../core/shapes/model-retry.ts";
+import {
+  type AnswerLimits,
+  type ModelSettings,
+  modelsNamed,
+  OFFLINE_WINDOW,
+  type ProviderSettings,
+  type ThinkingLevel,
+} from "../../core/shapes/settings/settings.ts";
+import type { ToolSpec } from "../../core/shapes/tool.ts";
+import type { TextDelta } from "../../core/text/text-delta.ts";
+import type { Log } from "../../world.ts";
+
+/** A callable model: one of a configured provider, or the built-in offline one. */
+export type ResolvedModel = {
+  /** `<provider>/<model>`, as in the settings. */
+  readonly ref: string;
+  readonly settings: ModelSettings;
+} & ({ readonly kind: "offline" } | { readonly kind: "provider"; readonly provider: ProviderSettings });
+
+export interface ModelRequest {
+  readonly model: ResolvedModel;
+  readonly system: string;
+  /** The stored transcript; the port converts it for its provider. */
+  readonly entries: readonly Entry[];
+  readonly tools: readonly ToolSpec[];
+  readonly thinking: ThinkingLevel;
+  /** Key of the provider's prompt cache. */
+  readonly sessionId: string;
+  /** Limits at which reading the answer stops. */
+  readonly limits: Pick<AnswerLimits, "maxAnswerBytes" | "maxAnswerToolCalls">;
+  /** Called before each retry of this call. Default: none. */
+  readonly onRetry?: ((retry: ModelRetry) => void) | undefined;
+}
+
+/** Marks a tool call whose arguments weren't a JSON object; its value is the model's text. */
+export const UNREADABLE_ARGUMENTS = "_unreadable_arguments";
+
+export type BudgetCode = BudgetState["code"];
+/** Reason of a final failure that the provider did not cause. */
+export type FailureCode = BudgetCode | "answer_too_large";
+
+/** A model's message, before the loop gives it an id. */
+export type WrittenMessage = Omit<AssistantMessage, "id">;
+
+export type ModelOutcome =
+  | { readonly kind: "message"; readonly message: WrittenMessage }
+  /** The request is larger than the model's context window. */
+  | { readonly kind: "overflow"; readonly error: string }
+  /** Retries are used up or useless. `partial`: text that `onText` already got. */
+  | {
+      readonly kind: "failed";
+      readonly error: string;
+      /** A budget refused the call, or the answer passed a limit. */
+      readonly code?: FailureCode;
+      readonly partial?: WrittenMessage;
+    }
+  | { readonly kind: "aborted"; readonly partial?: WrittenMessage };
+
+export interface ModelPort {
+  /**
+   * Calls the model once and waits for its whole message. `onText` gets its streamed text. Settles within
+   * 100 ms of an abort, whatever the provider's client does.
+   */
+  call(
+    request: ModelRequest,
+    onText: (delta: TextDelta) => void,
+    signal: AbortSignal,
+    /** The run's log. Default: the port's own. */
+    log?: Log,
+  ): Promise<ModelOutcome>;
+}
+
+/** Returns the usage of one call, as the provider reported it. */
+export function usageOf(outcome: ModelOutcome): Usage | undefined {
+  if (outcome.kind === "message") return outcome.message.usage;
+  return outcome.kind === "overflow" ? undefined : outcome.partial?.usage;
+}
+
+/** The outcome of a model call, for metrics. */
+export interface ModelCall {
+  /** `<provider>/<model>` */
+  readonly ref: string;
+  readonly outcome: ModelOutcome["kind"];
+  /** From the request to the whole message, with retries. */
+  readonly ms: number;
+  /** Its usage. Absent: nothing was written. */
+  readonly usage?: Usage;
+}
+
+export const OFFLINE_PROVIDER = "offline";
+export const OFFLINE_MODEL_ID = "rehearsal";
+
+const OFFLINE: ResolvedModel = {
+  kind: "offline",
+  ref: `${OFFLINE_PROVIDER}/${OFFLINE_MODEL_ID}`,
+  settings: {
+    id: OFFLINE_MODEL_ID,
+    name: "Offline rehearsal",
+    contextWindow: OFFLINE_WINDOW,
+    maxOutputTokens: 8_000,
+    reasoning: false,
+    images: false,
+    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+  },
+};
+
+/** Returns every model that a session may use: the configured ones, then the offline one. */
+export function listModels(providers: readonly ProviderSettings[]): ResolvedModel[] {
+  const configured = providers.flatMap((provider) =>
+    provider.models.map(
+      (settings): ResolvedModel => ({
+        kind: "provider",
+        ref: `${provider.id}/${settings.id}`,
+        settings,
+        provider,
+      }),
+    ),
+  );
+  return [...configured, OFFLINE];
+}
+
+/** Limit of names in the error for an unknown model. */
+const NAMES_MAX = 30;
+
+/** Returns the full name of a model, `<provider>/<model>`, for any of its names. */
+export function fullModelName(providers: readonly ProviderSettings[], name: string): Result<string> {
+  const found = resolveModel(providers, name);
+  return found.ok ? ok(found.value.ref) : found;
+}
+
+/**
+ * Finds the model that `<provider>/<model>` names (the model part may itself contain slashes), or a bare id
+ * that one provider has.
+ */
+export function resolveModel(providers: readonly ProviderSettings[], ref: string): Result<ResolvedModel> {
+  const models = listModels(providers);
+  const names = models.map((model) => model.ref);
+  const meant = modelsNamed(ref, names);
+  const found = meant.length === 1 ? models.find((model) => model.ref === meant[0]) : undefined;
+  if (found !== undefined) return ok(found);
+  if (meant.length > 1) {
+    return fail("invalid_model", `"${ref}" is a model of several providers: write ${meant.join(" or ")}`, {
+      details: { validModels: meant.slice(0, NAMES_MAX) },
+    });
+  }
+  const shown = names.slice(0, NAMES_MAX).join(", ");
+  const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
+  return fail("invalid_model", `unknown model "${ref}"; valid models: ${shown}${more}`, {
+    hint: "Write it as <provider>/<model>.",
+    details: { validModels: names.slice(0, NAMES_MAX) },
+  });
+}

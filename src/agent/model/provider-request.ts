@@ -1,0 +1,222 @@
+// Makes one request to a provider, without retries, in our own message types. clients.ts selects the client.
+// Provider code is loaded at the first request, never when this file is imported.
+// P2: an abort settles the request at once, even if the provider's client ignores its signal.
+
+import { isContextOverflow } from "@earendil-works/pi-ai/utils/overflow";
+import { isRetryableAssistantError } from "@earendil-works/pi-ai/utils/retry";
+import { isObject, jsonOf } from "../../core/json.ts";
+import type { TextDelta } from "../../core/text/text-delta.ts";
+import type { World } from "../../world.ts";
+import { untilAborted } from "../loop/abort.ts";
+import { Answer } from "./answer.ts";
+import { clientKind, loadClient } from "./clients.ts";
+import type { ModelRequest, WrittenMessage } from "./model.ts";
+import type { PiMessage } from "./provider-shapes.ts";
+import type { RequestFailure } from "./retry.ts";
+import { type Client, type ProviderModel, type Seen, WireError } from "./wire.ts";
+
+/** Longer provider errors are cut. */
+const ERROR_CHARS_MAX = 2_000;
+
+export type RequestOutcome =
+  | { readonly kind: "message"; readonly message: WrittenMessage }
+  | { readonly kind: "aborted"; readonly partial?: WrittenMessage }
+  /** The answer passed a limit, and reading stopped. */
+  | { readonly kind: "too large"; readonly error: string; readonly partial?: WrittenMessage }
+  | { readonly kind: "failed"; readonly failure: RequestFailure; readonly partial?: WrittenMessage };
+
+/** A prepared abort reason: without it each abort creates an error with a stack. */
+const OVER = new Error("the request is over");
+
+/** The status may precede the JSON of an error. */
+const STATUS_CHARS_MAX = 80;
+
+/** Messages of HTTP clients for a closed connection; they carry no further information. */
+const CUT = /^(terminated|aborted|other side closed|premature close|socket hang up)\.?$/i;
+
+/**
+ * Makes one try. `onText` gets the streamed text. Tests pass a `client` to compare clients.
+ */
+export async function requestOnce(
+  world: World,
+  model: ProviderModel,
+  request: ModelRequest,
+  onText: (delta: TextDelta) => void,
+  signal: AbortSignal,
+  client: Client = clientOf(model),
+): Promise<RequestOutcome> {
+  const seen: Seen = {};
+  const stop = new AbortController();
+  const watch = AbortSignal.any([signal, stop.signal]);
+  const silence = watchSilence(world, model.provider.idleTimeoutSeconds * 1_000, () => stop.abort(OVER));
+  const answer = new Answer(request.limits, onText);
+  const heard = (bytes: number): void => {
+    silence.heard();
+    answer.heard(bytes);
+    if (answer.over() !== undefined) stop.abort(OVER);
+  };
+  const asked: RequestFacts = { world, model, seen, answer };
+  try {
+    // Loading a provider's code takes time, too: an abort doesn't wait for it.
+    const call = { world, model, request, answer, seen, signal: watch, heard };
+    const failure = await untilAborted(client(call), watch).then(() => undefined, expected);
+    const partial = partialOf(asked);
+    if (signal.aborted) return { kind: "aborted", ...(partial === undefined ? {} : { partial }) };
+    const passed = answer.over();
+    if (passed !== undefined) return tooLarge(passed, partial);
+    if (failure !== undefined) return failed(asked, failure.message, partial);
+    if (stop.signal.aborted) {
+      const setting = `models.providers.${model.provider.id}.idleTimeoutSeconds`;
+      const error = `no data for ${model.provider.idleTimeoutSeconds} s (${setting}): connection closed`;
+      return failed(asked, error, partial);
+    }
+    const message = written(asked);
+    // Some servers silently cut an input that is too large, and then write nothing.
+    const isCut = !answer.begun && isContextOverflow(message as PiMessage, model.settings.contextWindow);
+    if (isCut) return failed(asked, `stopped with ${message.stopReason}`, undefined, message);
+    return { kind: "message", message };
+  } finally {
+    silence.end();
+    stop.abort(OVER);
+  }
+}
+
+const clientOf = (model: ProviderModel): Client => {
+  const kind = clientKind(model.provider);
+  return async (call) => (await loadClient(kind))(call);
+};
+
+/** Returns the failure of a request. Throws any other error: it is a bug. */
+function expected(error: unknown): WireError {
+  if (error instanceof WireError) return error;
+  throw error;
+}
+
+/** Facts about a request, complete once its client has settled. */
+interface RequestFacts {
+  readonly world: World;
+  readonly model: ProviderModel;
+  readonly seen: Seen;
+  readonly answer: Answer;
+}
+
+function watchSilence(
+  world: World,
+  silenceMaxMs: number,
+  onSilence: () => void,
+): { heard(): void; end(): void } {
+  let heardAt = world.clock.now();
+  const arm = () =>
+    world.clock.at(heardAt + silenceMaxMs, () => {
+      if (world.clock.now() - heardAt >= silenceMaxMs) onSilence();
+      else timer = arm();
+    });
+  let timer = arm();
+  return {
+    heard: () => {
+      heardAt = world.clock.now();
+    },
+    end: () => timer.cancel(),
+  };
+}
+
+/** Returns the outcome for an answer over a limit: keeps the visible text, drops tool calls. */
+function tooLarge(error: string, partial: WrittenMessage | undefined): RequestOutcome {
+  if (partial === undefined) return { kind: "too large", error };
+  const named = { stopReason: "error", errorMessage: error, errorCode: "answer_too_large" } as const;
+  return { kind: "too large", error, partial: { ...partial, ...named } };
+}
+
+function written({ world, model, answer }: RequestFacts): WrittenMessage {
+  return {
+    role: "assistant",
+    content: answer.content(),
+    timestamp: world.clock.now(),
+    api: model.provider.api,
+    provider: model.provider.id,
+    model: model.settings.id,
+    usage: answer.usage,
+    stopReason: answer.stopReason ?? "stop",
+  };
+}
+
+/** Returns the visible part of an unfinished message: its text, without the calls. */
+function partialOf(asked: RequestFacts): WrittenMessage | undefined {
+  const content = asked.answer.content(["text"]);
+  if (content.every((block) => block.type !== "text" || block.text.trim() === "")) return undefined;
+  return { ...written(asked), content, stopReason: "aborted" };
+}
+
+function failed(
+  { model, seen, answer }: RequestFacts,
+  text: string,
+  partial: WrittenMessage | undefined,
+  end: Partial<WrittenMessage> = { stopReason: "error" },
+): RequestOutcome {
+  const { provider } = model;
+  const status = seen.status ?? statusInText(text);
+  const words = withoutKeys(wordsFor(model, seen, answer.begun, text), provider);
+  const error = `${model.ref}: ${words}`.slice(0, ERROR_CHARS_MAX);
+  const judged = { role: "assistant", ...end, provider: provider.id, errorMessage: text } as PiMessage;
+  const failure: RequestFailure = {
+    error,
+    raw: text,
+    ...(status === undefined ? {} : { status }),
+    ...(seen.headers === undefined ? {} : { headers: seen.headers }),
+    begun: answer.begun,
+    overflow: isContextOverflow(judged, model.settings.contextWindow),
+    passing: isRetryableAssistantError({ ...judged, stopReason: "error" }),
+  };
+  const named = partial === undefined ? undefined : { ...partial, stopReason: "error", errorMessage: error };
+  return { kind: "failed", failure, ...(named === undefined ? {} : { partial: named }) };
+}
+
+/** Returns an error as a sentence: the provider's message without the JSON around it. */
+function wordsFor({ provider }: ProviderModel, seen: Seen, hasBegun: boolean, text: string): string {
+  if (seen.redirectedTo !== undefined) {
+    const advice = `Set models.providers.${provider.id}.baseUrl to the final address`;
+    return `${provider.baseUrl} redirects to ${seen.redirectedTo}, and redirects are refused. ${advice}`;
+  }
+  if (seen.notConnected === true) {
+    const { id, baseUrl, connectTimeoutSeconds } = provider;
+    const setting = `models.providers.${id}.connectTimeoutSeconds`;
+    return `${baseUrl} accepted no connection within ${connectTimeoutSeconds} s (${setting})`;
+  }
+  const status = seen.status ?? statusInText(text);
+  const message = messageIn(text);
+  if (message !== undefined) return `the provider says: ${message} (HTTP ${status ?? "status unknown"})`;
+  if (status === undefined) return `no answer from ${provider.baseUrl}: ${text}`;
+  const isCut = CUT.test(text.trim());
+  if (!hasBegun) return isCut ? "the connection was closed before the answer began" : text;
+  return `the answer broke off before its end${isCut ? "" : ` (${text})`}. Send another message to go on`;
+}
+
+/** Returns the message in a JSON error, with or without a status before it. */
+function messageIn(text: string): string | undefined {
+  const start = text.indexOf("{");
+  if (start === -1 || start > STATUS_CHARS_MAX) return undefined;
+  const body = jsonOf(text.slice(start));
+  const inner = isObject(body) && isObject(body.error) ? body.error : body;
+  const message = isObject(inner) ? inner.message : undefined;
+  if (typeof message !== "string" || message.trim() === "") return undefined;
+  return messageIn(message) ?? message.trim();
+}
+
+/** Finds the status in the text: Google's client reports a refusal as the JSON body only. */
+function statusInText(text: string): number | undefined {
+  const found = /^\s*\{\s*"error"\s*:\s*\{[\s\S]*?"code"\s*:\s*(\d{3})\b/.exec(text);
+  return found?.[1] === undefined ? undefined : Number(found[1]);
+}
+
+const KEY_CHARS_MIN = 8;
+const KEY_HEADER = /auth|key|token|secret|cookie/i;
+
+/** Removes keys from an error: a provider may quote the key that it refuses. */
+function withoutKeys(text: string, { apiKey = "", headers }: ProviderModel["provider"]): string {
+  const inHeaders = Object.entries(headers)
+    .filter(([name]) => KEY_HEADER.test(name))
+    .map(([, value]) => value.trim().replace(/^\w+\s+/, ""));
+  return [apiKey, ...inHeaders]
+    .filter((key) => key.length >= KEY_CHARS_MIN)
+    .reduce((masked, key) => masked.replaceAll(key, "***"), text);
+}

@@ -1,0 +1,113 @@
+// Converts our models, messages and tools to those of pi-ai. The types are nearly the same by design: a
+// transcript is pi's message format plus ids and provenance.
+
+import type {
+  AnthropicMessagesCompat,
+  Api,
+  Message as PiAnyMessage,
+  AssistantMessage as PiAssistant,
+  Model as PiModel,
+  Tool as PiTool,
+  ProviderStreams,
+  TranscriptContext,
+} from "@earendil-works/pi-ai";
+import { normalizeContext } from "@earendil-works/pi-ai/utils/transcript";
+import type { Message } from "../../core/shapes/message.ts";
+import type { ProviderApi } from "../../core/shapes/settings/settings.ts";
+import type { ToolSpec } from "../../core/shapes/tool.ts";
+import type { ResolvedModel } from "./model.ts";
+
+export type PiMessage = PiAssistant;
+export type PiStreams = ProviderStreams;
+export type AnthropicCompat = AnthropicMessagesCompat;
+
+type Known = Pick<PiModel<Api>, "compat" | "thinkingLevelMap">;
+type Catalogue = readonly PiModel<Api>[];
+
+const CATALOGUES: Record<ProviderApi, () => Promise<Catalogue>> = {
+  // pi-ai lists OpenAI's models for the other API only.
+  "openai-completions": async () => [],
+  "openai-responses": async () =>
+    Object.values((await import("@earendil-works/pi-ai/providers/openai.models")).OPENAI_MODELS),
+  "anthropic-messages": async () =>
+    Object.values((await import("@earendil-works/pi-ai/providers/anthropic.models")).ANTHROPIC_MODELS),
+  "google-generative-ai": async () =>
+    Object.values((await import("@earendil-works/pi-ai/providers/google.models")).GOOGLE_MODELS),
+};
+
+/** Cache by API and name; bounded by the number of models in the settings. */
+const KNOWN = new Map<string, Known>();
+
+/** Returns what pi-ai knows of a model beyond its settings: its thinking parameters. */
+async function known(api: ProviderApi, id: string): Promise<Known> {
+  const place = `${api} ${id}`;
+  const before = KNOWN.get(place);
+  if (before !== undefined) return before;
+  const facts = await lookUp(api, id);
+  KNOWN.set(place, facts);
+  return facts;
+}
+
+async function lookUp(api: ProviderApi, id: string): Promise<Known> {
+  const found = (await CATALOGUES[api]()).find((model) => model.id === id && model.api === api);
+  if (found === undefined) return {};
+  const { compat, thinkingLevelMap } = found;
+  return {
+    ...(compat === undefined ? {} : { compat }),
+    ...(thinkingLevelMap === undefined ? {} : { thinkingLevelMap }),
+  };
+}
+
+export async function piModel(model: Extract<ResolvedModel, { kind: "provider" }>): Promise<PiModel<Api>> {
+  const { provider, settings } = model;
+  return {
+    ...(await known(provider.api, settings.id)),
+    id: settings.id,
+    name: settings.name ?? settings.id,
+    api: provider.api,
+    provider: provider.id,
+    baseUrl: provider.baseUrl,
+    reasoning: settings.reasoning,
+    input: settings.images ? ["text", "image"] : ["text"],
+    cost: settings.cost,
+    contextWindow: settings.contextWindow,
+    maxTokens: settings.maxOutputTokens,
+    headers: provider.headers,
+  };
+}
+
+export function piTools(tools: readonly ToolSpec[]): PiTool[] {
+  return tools.map((tool) => ({
+    name: tool.name,
+    description: tool.description,
+    parameters: tool.parameters as PiTool["parameters"],
+  }));
+}
+
+export function piMessages(view: readonly Message[], system: string, tools: PiTool[]): TranscriptContext {
+  return normalizeContext({ systemPrompt: system, messages: view.map(piMessage), tools });
+}
+
+function piMessage(message: Message): PiAnyMessage {
+  switch (message.role) {
+    case "user":
+      return { role: "user", content: [...message.content], timestamp: message.timestamp };
+    case "assistant": {
+      const { id: _, ...rest } = message;
+      return {
+        ...rest,
+        content: [...message.content] as PiAssistant["content"],
+        // For a provider, a message that an operator injected counts as finished.
+        stopReason: isPiStop(message.stopReason) ? message.stopReason : "stop",
+      };
+    }
+    case "toolResult": {
+      const { toolCallId, toolName, isError, timestamp } = message;
+      return { role: "toolResult", toolCallId, toolName, isError, timestamp, content: [...message.content] };
+    }
+  }
+}
+
+function isPiStop(reason: string): reason is "stop" | "length" | "toolUse" {
+  return reason === "stop" || reason === "length" || reason === "toolUse";
+}

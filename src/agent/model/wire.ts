@@ -1,0 +1,195 @@
+// Makes the HTTP exchange of a model request: sends its body and passes the events of the answer to a reader.
+// A redirect is an error. The work yields after some milliseconds. Every expected failure is a `WireError`;
+// any other error is a bug.
+
+import { createPaces } from "../../core/pace.ts";
+import { isConnectTimeout } from "../../world/outgoing.ts";
+import { outgoingPost, type StreamedAnswer } from "../../world/outgoing-stream.ts";
+import type { World } from "../../world.ts";
+import type { Answer } from "./answer.ts";
+import type { ModelRequest, ResolvedModel } from "./model.ts";
+import { EventReader, type ServerEvent } from "./sse.ts";
+
+export type ProviderModel = Extract<ResolvedModel, { kind: "provider" }>;
+
+/** Facts about the HTTP response, for error messages. */
+export interface Seen {
+  status?: number;
+  headers?: Headers;
+  /** The origin that a refused redirect names. */
+  redirectedTo?: string;
+  /** True if no connection was made in time. */
+  notConnected?: boolean;
+}
+
+/** One try of a model request, the argument of every client. */
+export interface Call {
+  readonly world: Pick<World, "clock" | "gather">;
+  readonly model: ProviderModel;
+  readonly request: ModelRequest;
+  readonly answer: Answer;
+  readonly seen: Seen;
+  readonly signal: AbortSignal;
+  /** Counts received bytes; may abort the signal. */
+  heard(bytes: number): void;
+}
+
+/** Fills the answer of the call. Rejects with a `WireError` if the request failed. */
+export type Client = (call: Call) => Promise<void>;
+
+export class WireError extends Error {}
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+/** Builds the request of a call in the format of one API, and a reader of the answer. */
+export type Format = (model: ProviderModel, request: ModelRequest, answer: Answer) => Promise<Wire>;
+
+interface Wire {
+  /** Path after the provider's base URL. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: unknown;
+  readonly reader: AnswerReader;
+}
+
+export interface AnswerReader {
+  /** Takes one event. Returns true for the last one. */
+  take(event: ServerEvent): boolean;
+  /** Checks that the answer is complete. */
+  end(): void;
+}
+
+/** A gap of this length between two reads counts as a turn for other work. */
+const TURN_MS = 1;
+const ERROR_BYTES_MAX = 64 * 1024;
+
+export function wireClient(format: Format): Client {
+  return async (call) => {
+    const { model, request, answer, signal } = call;
+    const wire = await format(model, request, answer);
+    if (signal.aborted) return;
+    const response = await send(call, wire);
+    try {
+      if (await readEvents(call, response, wire.reader)) wire.reader.end();
+    } finally {
+      response.leave();
+    }
+  };
+}
+
+/**
+ * Returns the key to send. Local servers need none, but some insist; a header of the settings may carry it.
+ */
+export function keyFor({ apiKey, headers }: ProviderModel["provider"]): string | undefined {
+  if (apiKey !== undefined && apiKey !== "") return apiKey;
+  const names = Object.keys(headers).map((name) => name.toLowerCase());
+  return names.includes("authorization") || names.includes("x-api-key") ? undefined : "none";
+}
+
+function urlOf(baseUrl: string, path: string): string {
+  const url = new URL(baseUrl);
+  const [pathname = "", search = ""] = path.split("?");
+  url.pathname = url.pathname.replace(/\/$/, "") + pathname;
+  url.search = [url.search.slice(1), search].filter((part) => part !== "").join("&");
+  return url.href;
+}
+
+async function send({ world, model, seen, signal, heard }: Call, wire: Wire): Promise<StreamedAnswer> {
+  const { provider } = model;
+  const headers: Record<string, string> = { ...wire.headers };
+  for (const [name, value] of Object.entries(provider.headers)) headers[name.toLowerCase()] = value;
+  const post = {
+    purpose: "model",
+    url: urlOf(provider.baseUrl, wire.path),
+    configured: provider.baseUrl,
+    headers: {
+      "user-agent": "parley",
+      accept: "text/event-stream, application/json",
+      ...JSON_TYPE,
+      ...headers,
+    },
+    body: JSON.stringify(wire.body),
+    limits: provider,
+  } as const;
+  const response = await outgoingPost(post, signal, world.clock).catch((error: unknown) => {
+    seen.notConnected = isConnectTimeout(error);
+    throw wireError(error);
+  });
+  heard(0);
+  const { status } = response;
+  seen.status = status;
+  seen.headers = response.headers;
+  if (status >= 200 && status < 300) return response;
+  if (status >= 300 && status < 400) seen.redirectedTo = originIn(response.headers, post.url);
+  const text = await errorText(response, heard).finally(() => response.leave());
+  throw new WireError(text === "" ? `${status} status code (no body)` : `${status} ${text}`);
+}
+
+/** Passes all events to the reader. Returns false if a limit or the signal ended it. */
+async function readEvents(
+  { world, answer, signal, heard }: Call,
+  response: StreamedAnswer,
+  reader: AnswerReader,
+): Promise<boolean> {
+  const events = new EventReader();
+  const { clock } = world;
+  const paceOf = createPaces(world);
+  let pace = paceOf("with this step");
+  // Reading `signal.aborted` for each event takes longer than reading some events.
+  let isAborted = signal.aborted;
+  signal.addEventListener("abort", () => {
+    isAborted = true;
+  });
+  const isStopped = (): boolean => isAborted || answer.over() !== undefined;
+  for (;;) {
+    const askedAt = clock.monotonic();
+    const bytes = await pieceOf(response);
+    if (clock.monotonic() - askedAt >= TURN_MS) pace = paceOf("with this step");
+    heard(bytes?.byteLength ?? 0);
+    if (bytes === undefined) events.finish();
+    else events.feed(bytes);
+    let event = events.next();
+    while (event !== undefined && !isStopped()) {
+      if (reader.take(event)) return !isStopped();
+      event = events.next();
+      const rest = pace();
+      if (rest !== undefined) await rest;
+    }
+    if (isStopped()) return false;
+    if (bytes === undefined) return true;
+  }
+}
+
+async function pieceOf(response: StreamedAnswer): Promise<Uint8Array | undefined> {
+  try {
+    return await response.read();
+  } catch (error) {
+    throw wireError(error);
+  }
+}
+
+function wireError(error: unknown): WireError {
+  const { message, code } = error as { message?: unknown; code?: unknown };
+  const words = [message, code].find((part) => typeof part === "string" && part !== "");
+  return new WireError(String(words ?? error), { cause: error });
+}
+
+/** Returns the origin of the redirect's target. */
+export function originIn(headers: Headers, url: string): string {
+  const location = headers.get("location") ?? "";
+  return URL.canParse(location, url) ? new URL(location, url).origin : "nowhere";
+}
+
+/** Reads the beginning of an error's body. */
+async function errorText(response: StreamedAnswer, heard: Call["heard"]): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  while (bytes < ERROR_BYTES_MAX) {
+    const piece = await response.read().catch(() => undefined);
+    if (piece === undefined) break;
+    heard(piece.byteLength);
+    bytes += piece.byteLength;
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString().trim();
+}

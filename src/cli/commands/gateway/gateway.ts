@@ -1,0 +1,119 @@
+// Implements `parley` and `parley gateway`: starts the gateway in this terminal, prints four lines about it,
+// and stops it on a signal.
+// The first SIGTERM or SIGINT lets running work finish or parks it; a second SIGINT exits at once. Neither
+// loses accepted work, which is on disk.
+// GW2: the token is printed only at a terminal, inside the page's link.
+
+import { join } from "node:path";
+import { TOKEN_FILE } from "../../../contract/protocol.ts";
+import { storeName } from "../../../core/shapes/settings/settings.ts";
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { releaseIdleMemory, thisMachine } from "../../../world/idle-memory.ts";
+import { pageLink, reachableHost } from "../../address.ts";
+import { type Cli, EXIT } from "../../cli.ts";
+import { count } from "../../layout.ts";
+import type { RunningGateway } from "../../parts.ts";
+
+/** Time for running work to finish or to be parked. */
+const STOP_GRACE_MS = 10_000;
+const INTERRUPTED = 130;
+const KEYS = "ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY";
+const OFFLINE_PROVIDER = "offline/";
+
+interface StartOptions {
+  readonly port?: number;
+  readonly host?: string;
+}
+
+/** Resolves at the first signal that stops the process. After that, a second SIGINT exits at once. */
+function stopSignal(cli: Cli): { asked: Promise<void>; release: () => void } {
+  const { parts } = cli;
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  let interrupts = 0;
+  const onTerm = parts.onSignal("SIGTERM", resolve);
+  const onInt = parts.onSignal("SIGINT", () => {
+    interrupts++;
+    if (interrupts > 1) return parts.exitNow(INTERRUPTED);
+    cli.note("Stopping: running work is finished or parked within 10 s. Press Ctrl-C again to stop at once.");
+    resolve();
+  });
+  const release = (): void => {
+    onTerm();
+    onInt();
+  };
+  return { asked, release };
+}
+
+/** Returns the options with which a command finds this gateway; none if it runs at the default address. */
+function connectOptions(cli: Cli, gateway: RunningGateway, options: StartOptions): string[] {
+  const { config } = cli.options;
+  const { host, port } = gateway.settings.gateway;
+  const overridden = options.host !== undefined || options.port !== undefined;
+  const moved = overridden || gateway.url !== `ws://${reachableHost(host)}:${port}`;
+  return [
+    ...(config === undefined ? [] : [`--config ${config}`]),
+    ...(moved ? [`--url ${gateway.url}`] : []),
+  ];
+}
+
+/** Returns the page's link. In a log, where the token must not appear, says how to get the link. */
+function pageLine(
+  { parts, options: { json } }: Cli,
+  gateway: RunningGateway,
+  back: readonly string[],
+): string {
+  const { httpUrl, token } = gateway;
+  if (parts.isTTY && !json) return `Page: ${pageLink(httpUrl, token)}`;
+  return `Page: ${httpUrl} (the link that signs in: ${["npx parley", ...back, "link"].join(" ")})`;
+}
+
+/** Returns the lines printed after the start: agents, page, store, next command. */
+export function startLines(cli: Cli, gateway: RunningGateway, options: StartOptions): string[] {
+  const { settings } = gateway;
+  const agents = settings.agents.map((agent) => agent.id).join(", ");
+  const models = [...new Set(settings.agents.map((agent) => agent.model))];
+  const offline = models.every((model) => model.startsWith(OFFLINE_PROVIDER));
+  const model = offline
+    ? `on the offline model, which needs no key (for a real one set ${KEYS})`
+    : `on ${models.join(", ")}`;
+  const token = gateway.tokenIsGenerated
+    ? `token in ${join(settings.store.dir, TOKEN_FILE)}`
+    : "token as configured";
+  const back = connectOptions(cli, gateway, options);
+  return [
+    `Parley is running: ${count(settings.agents.length, "agent")} (${agents}) ${model}.`,
+    pageLine(cli, gateway, back),
+    `Store: ${storeName(settings.store)}, ${token}.`,
+    `Or, in another terminal: ${["npx parley", ...back, "chat"].join(" ")}`,
+  ].map(safeLine);
+}
+
+export async function runGateway(cli: Cli, _args: readonly string[], options: StartOptions): Promise<number> {
+  const { config } = cli.options;
+  const stop = stopSignal(cli);
+  const starting = new AbortController();
+  void stop.asked.then(() => starting.abort());
+  try {
+    const opened = await cli.parts.openGateway({
+      stop: starting.signal,
+      ...(config === undefined ? {} : { configPath: config }),
+      ...(options.port === undefined ? {} : { port: options.port }),
+      ...(options.host === undefined ? {} : { host: options.host }),
+    });
+    // The signal cancels only a start that waits for the database.
+    if (!opened.ok) return starting.signal.aborted ? EXIT.done : cli.fail(opened);
+    const gateway = opened.value;
+    for (const warning of gateway.warnings) cli.note(`warning: ${safeLine(warning)}`);
+    for (const line of startLines(cli, gateway, options)) cli.line(line);
+    const { url, httpUrl, settings, configPath } = gateway;
+    const agents = settings.agents.map(({ id, model }) => ({ id, model }));
+    cli.document({ ok: true, url, httpUrl, storeDir: settings.store.dir, configPath, agents });
+    const leaveMemory = releaseIdleMemory(cli.parts.world.clock, thisMachine());
+    await stop.asked;
+    leaveMemory();
+    await gateway.close(STOP_GRACE_MS);
+    return EXIT.done;
+  } finally {
+    stop.release();
+  }
+}

@@ -1,0 +1,119 @@
+// Implements `parley import`: imports another program's state directory and reports what was left out.
+// Shows no value of the source, only names, counts and paths; for a setting that has to be accepted, also
+// its effect.
+
+import { resolve } from "node:path";
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { openPrompter } from "../../channels/prompter.ts";
+import { type Cli, EXIT } from "../../cli.ts";
+import { count } from "../../layout.ts";
+import type { ImportFacts } from "../../parts.ts";
+
+const INTERRUPTED = 130;
+/** Progress is reported each time this many more sessions are done. */
+const PROGRESS_SESSIONS = 100;
+const LEFT_SHOWN = 30;
+
+function configLines({ config, dryRun }: ImportFacts): string[] {
+  const { kind, path = "", notes, left } = config;
+  const would = dryRun ? "would be " : "";
+  const first = {
+    none: "Configuration: nothing could be imported.",
+    there: `Configuration: ${path} has the same content already.`,
+    written: `Configuration: ${would}written to ${path}.`,
+    proposed: `Configuration: one exists already, so the import ${dryRun ? "would be" : "is"} in ${path}.`,
+  }[kind];
+  const shown = left.slice(0, LEFT_SHOWN).join(", ");
+  const more = left.length > LEFT_SHOWN ? ` and ${left.length - LEFT_SHOWN} more` : "";
+  return [
+    first,
+    ...notes.map((note) => `  - ${note}`),
+    ...(left.length === 0 ? [] : [`  - not supported here: ${shown}${more}`]),
+  ];
+}
+
+/** Returns the settings that need the user's trust: the effect of each, and how to accept it. */
+function trustLines({ config }: ImportFacts): string[] {
+  const left = config.trusted.filter(({ accepted }) => !accepted);
+  const taken = config.trusted.filter(({ accepted }) => accepted);
+  const list = (settings: ImportFacts["config"]["trusted"]): string[] =>
+    settings.map(({ name, text }) => `  - ${name}: ${text}`);
+  return [
+    ...(taken.length === 0 ? [] : ["Accepted:", ...list(taken)]),
+    ...(left.length === 0
+      ? []
+      : ["Left out until you accept them (--accept NAME, or --accept all):", ...list(left)]),
+  ];
+}
+
+function sessionLines({ sessions, entries, repairs, dryRun }: ImportFacts): string[] {
+  const { added, toppedUp, unchanged, leftAlone, leftAloneCount } = sessions;
+  const would = dryRun ? "would be " : "";
+  const { callsWithoutResult, resultsWithoutCall } = repairs;
+  return [
+    `Sessions: ${added} ${would}added, ${toppedUp} ${would}extended, ${unchanged} unchanged, ` +
+      `${leftAloneCount} skipped; ${entries} transcript entries ${would}written.`,
+    ...leftAlone.map(({ key, why }) => `  - ${key}: ${why}`),
+    ...(leftAloneCount > leftAlone.length ? [`  - and ${leftAloneCount - leftAlone.length} more`] : []),
+    ...(callsWithoutResult + resultsWithoutCall === 0
+      ? []
+      : [
+          `  - tool calls without a result: ${callsWithoutResult} (each got a result that says so); ` +
+            `results without a call: ${resultsWithoutCall} (left out)`,
+        ]),
+  ];
+}
+
+function remarkLines({ remarks }: ImportFacts): string[] {
+  if (remarks.length === 0) return [];
+  const lines = remarks.map(({ what, count: times, examples }) => {
+    const more = times > examples.length && examples.length > 0 ? ", …" : "";
+    return `  - ${what}: ${times}${examples.length === 0 ? "" : ` (${examples.join(", ")}${more})`}`;
+  });
+  return ["Changed or left out:", ...lines];
+}
+
+export async function runImport(
+  cli: Cli,
+  args: readonly string[],
+  { dryRun = false, accept = [] }: { readonly dryRun?: boolean; readonly accept?: readonly string[] },
+): Promise<number> {
+  const { parts, options } = cli;
+  const [dir = ""] = args;
+  const stop = new AbortController();
+  const offs = (["SIGINT", "SIGTERM"] as const).map((name) =>
+    parts.onSignal(name, () => {
+      if (stop.signal.aborted) return parts.exitNow(INTERRUPTED);
+      cli.note("Stopping after this session. Run the same command again to continue.");
+      stop.abort();
+    }),
+  );
+  const ask = async ({ name, text }: { readonly name: string; readonly text: string }) =>
+    (await openPrompter(parts)).confirm(safeLine(`${name} ${text}. Import it?`));
+  try {
+    const facts = await parts.importState({
+      dir: dir.startsWith("~/") ? `${parts.home}${dir.slice(1)}` : resolve(dir),
+      ...{ dryRun, accept },
+      ...(parts.isTTY && !options.json && !dryRun ? { ask } : {}),
+      signal: stop.signal,
+      progress: (sessions) => {
+        if (parts.isTTY && sessions % PROGRESS_SESSIONS === 0)
+          cli.note(`${count(sessions, "session")} so far`);
+      },
+      ...(options.config === undefined ? {} : { configPath: options.config }),
+    });
+    if (!facts.ok) return cli.fail(facts);
+    const { from, to, interrupted } = facts.value;
+    cli.line(
+      safeLine(dryRun ? `Dry run, nothing is written: from ${from} to ${to}` : `From ${from} to ${to}`),
+    );
+    for (const lines of [configLines, trustLines, sessionLines, remarkLines]) {
+      for (const line of lines(facts.value)) cli.line(safeLine(line));
+    }
+    if (interrupted) cli.line("The import was interrupted. Run the same command again to continue.");
+    cli.document({ ok: !interrupted, ...facts.value });
+    return interrupted ? EXIT.failed : EXIT.done;
+  } finally {
+    for (const off of offs) off();
+  }
+}

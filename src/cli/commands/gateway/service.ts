@@ -1,0 +1,294 @@
+// Implements `parley service`: runs the gateway as a service of this user, under systemd or launchd.
+// SV1: a file that this command did not write is neither replaced nor removed.
+// SV2: no service is installed for root: agents that may run commands would run them as root.
+// SV3: if the service manager cannot be reached, nothing is written. Every command that is run is printed.
+// SV4: keys are in a separate file that only its owner can read; uninstalling keeps it, and all state.
+
+import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import { othersReach } from "../../../config/file-mode.ts";
+import type { HostProgramEnd } from "../../../core/rules/node-exec.ts";
+import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import { safeLine, safeText } from "../../../core/text/safe-text.ts";
+import { ensureFolder } from "../../../world/folders.ts";
+import { type Cli, EXIT } from "../../cli.ts";
+import { launchdService } from "../../service/launchd.ts";
+import { MARK, type Service, type ServiceParts, type Step } from "../../service/manager.ts";
+import { systemdService } from "../../service/systemd.ts";
+
+const STEP_TIMEOUT_MS = 90_000;
+const OUTPUT_MAX_BYTES = 64 * 1024;
+/** Variables by which systemctl, loginctl and launchctl find the user's service manager. */
+const HANDED_ON = ["DBUS_SESSION_BUS_ADDRESS", "XDG_CONFIG_HOME", "LANG", "LC_ALL"];
+/** Variables of the shell that the user may expect in the service, which does not inherit them. */
+const WANTED = [
+  "ANTHROPIC_API_KEY",
+  "OPENAI_API_KEY",
+  "GEMINI_API_KEY",
+  "PARLEY_TOKEN",
+  "PARLEY_DATABASE_URL",
+];
+const ENVIRONMENT_HEAD = "# Keys and tokens of the Parley service, one NAME=value a line.\n";
+
+interface InstallOptions {
+  readonly print?: boolean;
+  readonly start: boolean;
+}
+
+const CONTROL = /\p{Cc}/u;
+
+function partsOf(cli: Cli): Result<ServiceParts> {
+  const { home, env, machine } = cli.parts;
+  const named = cli.options.config ?? (env.PARLEY_CONFIG || undefined);
+  const configHome = env.XDG_CONFIG_HOME;
+  const parts: ServiceParts = {
+    launcher: machine.launcher,
+    home,
+    environmentFile: join(home, ".parley", "service.env"),
+    userId: machine.userId ?? 0,
+    ...(named === undefined ? {} : { configPath: absolute(named, home) }),
+    ...(configHome !== undefined && isAbsolute(configHome) ? { configHome } : {}),
+  };
+  const paths = [home, parts.launcher.node, parts.launcher.script, parts.configPath ?? "", configHome ?? ""];
+  const bad = paths.find((path) => CONTROL.test(path));
+  if (bad === undefined) return ok(parts);
+  return fail("invalid_argument", `a path has a control character, which a service file cannot hold: ${bad}`);
+}
+
+function absolute(path: string, home: string): string {
+  return path === "~" || path.startsWith("~/") ? join(home, path.slice(1)) : resolve(path);
+}
+
+function serviceOf(cli: Cli): Result<{ service: Service; parts: ServiceParts }> {
+  const { platform } = cli.parts.machine;
+  const parts = partsOf(cli);
+  if (!parts.ok) return parts;
+  if (platform === "linux") return ok({ service: systemdService(parts.value), parts: parts.value });
+  if (platform === "darwin") return ok({ service: launchdService(parts.value), parts: parts.value });
+  return fail("invalid_argument", `services need systemd (Linux) or launchd (macOS); this is ${platform}`, {
+    hint: 'Start "parley gateway" with the service manager of your system.',
+  });
+}
+
+/** Returns why this program must not be installed as a service; undefined if it may. */
+function objection(cli: Cli): Failure | undefined {
+  const { userId, launcher } = cli.parts.machine;
+  if (userId === 0) {
+    return fail("invalid_argument", "you are root: agents of this service would run commands as root", {
+      hint:
+        "Run this as the user who should own the service. For a service of the whole machine, start from " +
+        "--print and set User= in the unit.",
+    });
+  }
+  if (!/[\\/]_npx[\\/]/.test(launcher.script)) return undefined;
+  return fail("invalid_argument", "this Parley is in the cache of npx, which npm may empty at any time", {
+    hint: "Install it first: npm install --global parley-gateway. Then: parley service install",
+  });
+}
+
+/** Runs one command of the service manager. Returns undefined if the program does not exist. */
+async function runOne(cli: Cli, argv: readonly string[]): Promise<HostProgramEnd | undefined> {
+  const { env, home, machine, runProgram } = cli.parts;
+  const handed = HANDED_ON.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
+  const program = {
+    argv,
+    cwd: dirname(machine.launcher.script),
+    env: {
+      ...Object.fromEntries(handed),
+      HOME: home,
+      PATH: env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
+      // Missing after su, even if the manager is running.
+      XDG_RUNTIME_DIR: env.XDG_RUNTIME_DIR ?? `/run/user/${machine.userId ?? 0}`,
+    },
+    outputMaxBytes: OUTPUT_MAX_BYTES,
+    timeoutMs: STEP_TIMEOUT_MS,
+    signal: new AbortController().signal,
+  };
+  try {
+    return await runProgram(program);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+const succeeded = (end: HostProgramEnd | undefined): boolean => end?.ending === "ended" && end.exitCode === 0;
+
+/** Returns the output of a failed program, else its exit. */
+function reasonOf(end: HostProgramEnd | undefined): string {
+  if (end === undefined) return "command not found";
+  const output = `${end.stderr}\n${end.stdout}`.trim();
+  return output === "" ? `exit ${end.exitCode ?? end.signal ?? end.ending}` : output;
+}
+
+const shown = (argv: readonly string[]): string =>
+  argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
+
+/** Runs and prints the steps in order; stops at the first failed step that has no `otherwise`. */
+async function follow(cli: Cli, steps: readonly Step[]): Promise<Result<void>> {
+  for (const { argv, otherwise } of steps) {
+    cli.line(`$ ${safeLine(shown(argv))}`);
+    const end = await runOne(cli, argv);
+    if (succeeded(end)) continue;
+    if (otherwise === undefined) return fail("exec_failed", `${shown(argv)}: ${reasonOf(end)}`);
+    if (otherwise !== "") cli.note(safeText(`${shown(argv)}: ${reasonOf(end)}\n${otherwise}`));
+  }
+  return ok(undefined);
+}
+
+/** Returns the file's text, undefined if it does not exist, or any other problem as a failure. */
+async function textOf(file: string): Promise<Result<string | undefined>> {
+  try {
+    return ok(await readFile(file, "utf8"));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" || code === "ENOTDIR" ? ok(undefined) : fail("file_problem", message);
+  }
+}
+
+/** Returns the text that this command wrote before, if any. Fails if another program wrote the file. */
+async function ownFile(file: string): Promise<Result<string | undefined>> {
+  const found = await textOf(file);
+  if (!found.ok || found.value === undefined || found.value.includes(MARK)) return found;
+  return fail(
+    "file_problem",
+    `${file} was not written by "parley service install", so it is left unchanged`,
+    {
+      hint: "Move it away first, or manage that service yourself.",
+    },
+  );
+}
+
+/** Creates the file for keys; an existing one only gets mode 600. */
+async function keepKeys(cli: Cli, file: string): Promise<void> {
+  await ensureFolder(dirname(file));
+  try {
+    await writeFile(file, ENVIRONMENT_HEAD, { mode: 0o600, flag: "wx" });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    if (!othersReach((await stat(file)).mode)) return;
+    await chmod(file, 0o600);
+    cli.note(safeLine(`${file} was readable by other users; its mode is 600 now.`));
+  }
+}
+
+/** Writes the file atomically. */
+async function put(file: string, text: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(`${file}.new`, text, { mode: 0o644 });
+  await rename(`${file}.new`, file);
+}
+
+function printKeysHint(cli: Cli, file: string): void {
+  cli.line(
+    safeLine(`Put model keys and tokens into ${file}: the service does not see variables of your shell.`),
+  );
+  const here = WANTED.filter((name) => (cli.parts.env[name] ?? "") !== "");
+  if (here.length > 0) cli.note(`Set in this shell but not for the service: ${here.join(", ")}.`);
+}
+
+async function install(cli: Cli, wanted: { service: Service; parts: ServiceParts }, start: boolean) {
+  const { service, parts } = wanted;
+  const before = await ownFile(service.file);
+  if (!before.ok) return cli.fail(before);
+  if (start && !succeeded(await runOne(cli, service.probe)))
+    return cli.fail({ code: "unavailable", error: service.unreachable });
+  await keepKeys(cli, parts.environmentFile);
+  await put(service.file, service.text);
+  cli.line(safeLine(`Wrote ${service.file}`));
+  if (start) {
+    const followed = await follow(cli, service.start);
+    if (!followed.ok) return cli.fail(followed);
+  } else {
+    cli.line("To start it:");
+    for (const { argv } of service.start) cli.line(`  ${safeLine(shown(argv))}`);
+  }
+  printKeysHint(cli, parts.environmentFile);
+  cli.line(`Status: parley service status. Log: ${safeLine(service.logs)}`);
+  const { manager, file } = service;
+  cli.document({ ok: true, manager, file, environmentFile: parts.environmentFile, started: start });
+  return EXIT.done;
+}
+
+export async function installService(
+  cli: Cli,
+  _args: readonly string[],
+  options: InstallOptions,
+): Promise<number> {
+  const wanted = serviceOf(cli);
+  if (!wanted.ok) return cli.fail(wanted);
+  if (options.print === true) {
+    const { file, text } = wanted.value.service;
+    cli.write(text);
+    cli.document({ ok: true, file, text });
+    return EXIT.done;
+  }
+  const refused = objection(cli);
+  if (refused !== undefined) return cli.fail(refused);
+  try {
+    return await install(cli, wanted.value, options.start);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
+    return cli.fail({ code: "failed", error: (error as Error).message });
+  }
+}
+
+export async function uninstallService(cli: Cli): Promise<number> {
+  const wanted = serviceOf(cli);
+  if (!wanted.ok) return cli.fail(wanted);
+  const { service, parts } = wanted.value;
+  const { file } = service;
+  const before = await ownFile(file);
+  if (!before.ok) return cli.fail(before);
+  if (before.value === undefined) {
+    cli.line(safeLine(`No service to remove: ${file} does not exist.`));
+    cli.document({ ok: true, removed: false, file });
+    return EXIT.done;
+  }
+  if (succeeded(await runOne(cli, service.probe))) {
+    const stopped = await follow(cli, service.stop);
+    // If stopping failed, the file stays: the manager needs it to stop the service.
+    if (!stopped.ok) return cli.fail(stopped);
+    await rm(file, { force: true });
+    const forgotten = await follow(cli, service.forget);
+    if (!forgotten.ok) return cli.fail(forgotten);
+  } else {
+    await rm(file, { force: true });
+    cli.note(`${service.manager} does not answer. If the service is running, stop it yourself.`);
+  }
+  cli.line(safeLine(`Removed ${file}. Configuration, state and ${parts.environmentFile} stay.`));
+  cli.document({ ok: true, removed: true, file });
+  return EXIT.done;
+}
+
+export async function serviceStatus(cli: Cli): Promise<number> {
+  const wanted = serviceOf(cli);
+  if (!wanted.ok) return cli.fail(wanted);
+  const { service } = wanted.value;
+  const { file, manager, logs } = service;
+  const before = await ownFile(file);
+  if (!before.ok) return cli.fail(before);
+  if (before.value === undefined) {
+    const error = "Parley is not installed as a service of this user";
+    return cli.fail({ code: "not_found", error, hint: "Install it: parley service install" });
+  }
+  const end = await runOne(cli, service.look);
+  const state =
+    end === undefined || !succeeded(await runOne(cli, service.probe))
+      ? { running: false, enabled: false, text: service.unreachable }
+      : service.read(end.exitCode, end.stdout);
+  const { running, enabled, pid, text } = state;
+  const current = before.value === service.text;
+  const pidText = pid === undefined ? "" : `, process ${pid}`;
+  cli.line(safeText(`${running ? "Running" : "Not running"}${pidText}: ${text}`));
+  cli.line(
+    safeLine(`${enabled ? "Starts automatically" : "Does not start automatically"}; ${manager}, ${file}`),
+  );
+  if (!current)
+    cli.note(
+      "The service file is outdated (Parley was moved or upgraded). Update it: parley service install",
+    );
+  cli.line(`Log: ${safeLine(logs)}`);
+  cli.document({ ok: true, manager, file, running, enabled, current, ...(pid === undefined ? {} : { pid }) });
+  return running ? EXIT.done : EXIT.failed;
+}

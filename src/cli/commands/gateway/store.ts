@@ -1,0 +1,218 @@
+// Implements `parley store`: shows, backs up, restores, migrates and recovers the store.
+// Each command says what to do next. Addresses are printed without user and password.
+
+import { loadSettings } from "../../../config.ts";
+import type { Result } from "../../../core/shapes/errors.ts";
+import { defaultAgent, type Settings, type StoreSettings } from "../../../core/shapes/settings/settings.ts";
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { type Cli, EXIT } from "../../cli.ts";
+import { age, count, size, table } from "../../layout.ts";
+import type {
+  MoveWatch,
+  StoreFacts,
+  StoreMove,
+  StoreProcess,
+  StoreRecovery,
+  StoreTally,
+} from "../../parts.ts";
+
+const INTERRUPTED = 130;
+/** Reports progress after this many rows. */
+const PROGRESS_ROWS = 10_000;
+
+/** Returns the settings, or reports what is wrong with the configuration and returns the exit code. */
+function settingsOf(cli: Cli): Settings | number {
+  const { parts, options } = cli;
+  const named = options.config === undefined ? {} : { configPath: options.config };
+  const loaded = loadSettings({ env: parts.env, home: parts.home, ...named });
+  return loaded.ok ? loaded.value.settings : cli.fail(loaded);
+}
+
+function tallyText(tally: StoreTally): string {
+  const { sessions, messages, runs } = tally;
+  return `${count(sessions, "session")}, ${count(messages, "message")}, ${count(runs, "run")}`;
+}
+
+/** Returns the unfinished runs and pending deliveries that a gateway would continue; undefined if none. */
+function unfinished({ unfinishedRuns, pendingDeliveries }: StoreTally): string | undefined {
+  const parts = [
+    ...(unfinishedRuns === 0 ? [] : [count(unfinishedRuns, "unfinished run")]),
+    ...(pendingDeliveries === 0
+      ? []
+      : [`${count(pendingDeliveries, "pending delivery", "pending deliveries")}`]),
+  ];
+  return parts.length === 0 ? undefined : parts.join(" and ");
+}
+
+function processLines(processes: readonly StoreProcess[], nowMs: number): string[] {
+  if (processes.length === 0) return ["No gateway uses this store."];
+  const rows = processes.map(({ processId, host, version, startedAt, beatAt, alive }) => [
+    processId,
+    host,
+    version,
+    `${age(startedAt, nowMs)} ago`,
+    alive ? "alive" : `stopped ${age(beatAt, nowMs)} ago`,
+  ]);
+  return table(["GATEWAY", "HOST", "VERSION", "STARTED", "STATE"], rows);
+}
+
+function factLines(facts: StoreFacts, nowMs: number): string[] {
+  const { kind, place, schema, holds, use, processes } = facts;
+  const { version, known } = schema;
+  const others = version === known ? "" : ` (this program writes ${known})`;
+  const waiting = holds === undefined ? undefined : unfinished(holds.tally);
+  return [
+    `${kind === "embedded" ? "Embedded store" : "PostgreSQL store"} in ${place}`,
+    ...(version === undefined
+      ? ["schema   none; the store does not exist yet"]
+      : [`schema   version ${version}${others}`]),
+    ...(holds === undefined
+      ? []
+      : [
+          `holds    ${tallyText(holds.tally)}${waiting === undefined ? "" : `; ${waiting}`}`,
+          `size     ${size(holds.bytes)}`,
+        ]),
+    ...(use === undefined ? [] : [`use      ${use}`]),
+    ...(processes === undefined ? [] : processLines(processes, nowMs)),
+  ];
+}
+
+export async function showStore(cli: Cli): Promise<number> {
+  const settings = settingsOf(cli);
+  if (typeof settings === "number") return settings;
+  const facts = await cli.parts.store.show(settings.store);
+  if (!facts.ok) return cli.fail(facts);
+  const { holds, ...rest } = facts.value;
+  for (const line of factLines(facts.value, cli.parts.world.clock.now())) cli.line(safeLine(line));
+  cli.document({
+    ok: true,
+    ...rest,
+    ...holds?.tally,
+    ...(holds === undefined ? {} : { bytes: holds.bytes }),
+  });
+  return EXIT.done;
+}
+
+/** Runs a move: the first signal cancels it and undoes its changes, a second SIGINT exits at once. */
+async function stoppable(cli: Cli, move: (watch: MoveWatch) => Promise<number>): Promise<number> {
+  const { parts } = cli;
+  const stop = new AbortController();
+  const offTerm = parts.onSignal("SIGTERM", () => stop.abort());
+  const offInt = parts.onSignal("SIGINT", () => {
+    if (stop.signal.aborted) return parts.exitNow(INTERRUPTED);
+    cli.note("Stopping and undoing all changes. Press Ctrl-C again to stop at once.");
+    stop.abort();
+  });
+  let reported = 0;
+  const copied = (rows: number): void => {
+    if (!parts.isTTY || rows - reported < PROGRESS_ROWS) return;
+    reported = rows;
+    cli.note(`${rows} rows so far`);
+  };
+  try {
+    return await move({ signal: stop.signal, copied });
+  } finally {
+    offTerm();
+    offInt();
+  }
+}
+
+type Move<M extends StoreMove> = (settings: Settings, watch: MoveWatch) => Promise<Result<M>>;
+
+/** Runs a move and reports its result; `describe` returns the lines for people. */
+async function make<M extends StoreMove>(
+  cli: Cli,
+  move: Move<M>,
+  describe: (moved: M, settings: StoreSettings) => readonly string[],
+): Promise<number> {
+  const settings = settingsOf(cli);
+  if (typeof settings === "number") return settings;
+  return stoppable(cli, async (watch) => {
+    const moved = await move(settings, watch);
+    if (!moved.ok) return cli.fail(moved, moved.code === "invalid_argument" ? EXIT.usage : EXIT.failed);
+    for (const line of describe(moved.value, settings.store)) cli.line(safeLine(line));
+    const { tally, ...rest } = moved.value;
+    cli.document({ ok: true, ...rest, ...tally });
+    return EXIT.done;
+  });
+}
+
+/** Returns the steps after which gateways use the migrated database. */
+function nextSteps(to: string, { postgresUrl }: StoreSettings): string {
+  const start = `check with "parley doctor", then start: parley gateway`;
+  if (postgresUrl === to) return `Next: ${start}`;
+  return `Next: set store.postgresUrl (or PARLEY_DATABASE_URL) to that address, ${start}`;
+}
+
+/** Names the objects of the source that are not part of a store. */
+function leftOutLines({ leftOut = [] }: StoreMove): string[] {
+  if (leftOut.length === 0) return [];
+  return [`Left out, because Parley did not create it: ${leftOut.join(", ")}.`];
+}
+
+export async function migrateStore(
+  cli: Cli,
+  _args: readonly string[],
+  options: { readonly to: string },
+): Promise<number> {
+  const move: Move<StoreMove> = ({ store }, watch) => cli.parts.store.migrate(store, options.to, watch);
+  return make(cli, move, (moved, settings) => {
+    const { from, to, tally } = moved;
+    const left = unfinished(tally);
+    return [
+      `Copied ${tallyText(tally)} from ${from} to ${to}.`,
+      ...leftOutLines(moved),
+      "The embedded store is unchanged. Start no gateway on it again: the two stores would diverge.",
+      ...(left === undefined ? [] : [`A gateway that starts on the new store continues ${left}.`]),
+      nextSteps(options.to, settings),
+    ];
+  });
+}
+
+export async function backupStore(cli: Cli, args: readonly string[]): Promise<number> {
+  const [file = ""] = args;
+  const move: Move<StoreMove> = ({ store }, watch) => cli.parts.store.backup(store, file, watch);
+  return make(cli, move, ({ from, to, tally, bytes = 0 }) => [
+    `Wrote ${tallyText(tally)} from ${from} to ${to} (${size(bytes)}, readable only by you).`,
+    `It holds all conversations. To restore it into an empty store: parley store restore ${to}`,
+  ]);
+}
+
+export async function restoreStore(cli: Cli, args: readonly string[]): Promise<number> {
+  const [file = ""] = args;
+  const move: Move<StoreMove> = ({ store }, watch) => cli.parts.store.restore(store, file, watch);
+  return make(cli, move, (moved) => {
+    const { from, to, tally } = moved;
+    const left = unfinished(tally);
+    const again = "even if another gateway finished them after the backup";
+    return [
+      `Restored ${tallyText(tally)} from ${from} to ${to}.`,
+      ...leftOutLines(moved),
+      ...(left === undefined ? [] : [`A gateway that starts on it continues ${left}, ${again}.`]),
+      "Next: parley gateway",
+    ];
+  });
+}
+
+export async function recoverStore(cli: Cli): Promise<number> {
+  const move: Move<StoreRecovery> = (settings, watch) => {
+    const { mainKey, scope } = settings.session;
+    const keys = { mainKey, scope, defaultAgentId: defaultAgent(settings).id };
+    return cli.parts.store.recover(settings.store, keys, watch);
+  };
+  return make(cli, move, ({ to, kept, tally, incomplete, ...found }) => {
+    const left = unfinished(tally);
+    const { sessionsFromCopies: sessions, messagesFromCopies: messages, unreadLines } = found;
+    return [
+      `Rebuilt the store in ${to}: ${tallyText(tally)}.`,
+      `Of these, ${count(sessions, "session")} and ${count(messages, "message")} were in JSONL copies only.`,
+      ...(incomplete.length === 0 ? [] : [`Some rows are lost in: ${incomplete.join(", ")}.`]),
+      ...(unreadLines === 0 ? [] : [`${count(unreadLines, "line")} of the copies could not be read.`]),
+      `The old files are in ${kept}.`,
+      ...(left === undefined
+        ? []
+        : [`A gateway that starts on it continues ${left}, even if finished before.`]),
+      "Next: parley gateway",
+    ];
+  });
+}

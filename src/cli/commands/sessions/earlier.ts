@@ -1,0 +1,82 @@
+// Lists the conversations of a session before its resets, and finds one by number or session id.
+
+import { type Failure, fail, ok } from "../../../core/shapes/errors.ts";
+import type { Message } from "../../../core/shapes/message.ts";
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { type Cli, EXIT } from "../../cli.ts";
+import type { Link, Reply } from "../../gateway-link.ts";
+import { age, table } from "../../layout.ts";
+
+export interface HistoryPage {
+  /** Absent if the session does not exist. */
+  readonly sessionId?: string;
+  readonly messages: readonly Message[];
+  readonly nextBefore?: string;
+  readonly nextAfter?: string;
+}
+
+interface Earlier {
+  readonly key: string;
+  readonly conversations: readonly {
+    readonly sessionId: string;
+    readonly startedAt: number;
+    readonly endedAt: number;
+    readonly messages: number;
+    readonly title?: string;
+  }[];
+}
+
+/** Conversations that can be named by number. */
+const NUMBERED_MAX = 1000;
+
+export function noSession(key: string): Failure {
+  return fail("session_not_found", `There is no session ${safeLine(key)}.`, {
+    hint: "List the keys: parley sessions",
+  });
+}
+
+/** Prints the earlier conversations, the newest as number 1. */
+export async function listEarlier(cli: Cli, link: Link, key: string): Promise<number> {
+  const found = await link.call<Earlier>("sessions.earlier", { key, limit: NUMBERED_MAX });
+  if (!found.ok) return cli.fail(found);
+  const { conversations } = found.value;
+  const nowMs = cli.parts.world.clock.now();
+  if (conversations.length === 0) cli.line("This session has no earlier conversations.");
+  else {
+    const rows = conversations.map(({ sessionId, startedAt, endedAt, messages, title = "" }, index) => [
+      String(index + 1),
+      `${age(startedAt, nowMs)} ago`,
+      `${age(endedAt, nowMs)} ago`,
+      String(messages),
+      sessionId,
+      title,
+    ]);
+    for (const line of table(["NO", "STARTED", "ENDED", "MESSAGES", "SESSION ID", "TITLE"], rows))
+      cli.line(line);
+    cli.note(`Show one: parley sessions history ${safeLine(key)} --earlier 1`);
+  }
+  cli.document(found.value);
+  return EXIT.done;
+}
+
+/** Returns the session id for a number of that list or a session id. Default: the current conversation. */
+export async function chooseConversation(
+  link: Link,
+  key: string,
+  which: string | undefined,
+): Promise<Reply<{ sessionId?: string }>> {
+  if (which === undefined) return ok({});
+  if (!/^\d{1,4}$/.test(which)) return ok({ sessionId: which });
+  const found = await link.call<Earlier>("sessions.earlier", { key, limit: NUMBERED_MAX });
+  if (!found.ok) return found;
+  const { conversations } = found.value;
+  const chosen = conversations[Number(which) - 1];
+  if (chosen !== undefined) return ok({ sessionId: chosen.sessionId });
+  return fail(
+    "session_not_found",
+    `There is no earlier conversation ${which}; there are ${conversations.length}.`,
+    {
+      hint: `List them: parley sessions history ${safeLine(key)} --earlier`,
+    },
+  );
+}

@@ -1,0 +1,192 @@
+// Implements `parley sessions`: lists and shows sessions, prints their transcripts, resets one.
+
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { type Cli, EXIT } from "../../cli.ts";
+import { type Link, type Reply, withLink } from "../../gateway-link.ts";
+import { age, count, table } from "../../layout.ts";
+import { messageLines } from "../../message-lines.ts";
+import { chooseConversation, type HistoryPage, listEarlier, noSession } from "./earlier.ts";
+
+/** The fields of a row of `sessions.list` that the list shows. */
+interface SessionRow {
+  readonly key: string;
+  readonly sessionKind: string;
+  readonly label?: string;
+  readonly sessionId: string;
+  readonly updatedAt: number;
+  readonly totalTokens: number;
+  readonly model: string;
+  readonly modelProvider: string;
+  readonly state: string;
+  readonly queuedRuns: number;
+  readonly archivedAt?: number;
+}
+
+interface SessionPage {
+  readonly sessions: readonly SessionRow[];
+  readonly nextCursor?: string;
+}
+
+interface ListOptions {
+  readonly limit: number;
+  readonly agent?: string;
+  readonly search?: string;
+  readonly archived?: boolean;
+}
+
+function cells(row: SessionRow, nowMs: number): string[] {
+  const waiting = row.queuedRuns > 0 ? ` +${row.queuedRuns}` : "";
+  return [
+    row.key,
+    row.sessionKind,
+    `${row.archivedAt === undefined ? row.state : "archived"}${waiting}`,
+    `${age(row.updatedAt, nowMs)} ago`,
+    row.totalTokens === 0 ? "" : String(row.totalTokens),
+    row.label ?? "",
+  ];
+}
+
+/** Pages read for one list: the gateway may return short pages before the last one. */
+const PAGES_MAX = 10;
+
+/** Reads pages until `limit` rows or the end. */
+async function readRows(link: Link, wanted: { limit: number }): Promise<Reply<SessionPage>> {
+  let page = await link.call<SessionPage>("sessions.list", wanted);
+  for (let pages = 1; page.ok && pages < PAGES_MAX; pages += 1) {
+    const { sessions, nextCursor } = page.value;
+    const left = wanted.limit - sessions.length;
+    if (nextCursor === undefined || left <= 0) return page;
+    const next: Reply<SessionPage> = await link.call<SessionPage>("sessions.list", {
+      ...wanted,
+      limit: left,
+      cursor: nextCursor,
+    });
+    page = next.ok
+      ? { ok: true, value: { ...next.value, sessions: [...sessions, ...next.value.sessions] } }
+      : next;
+  }
+  return page;
+}
+
+export async function listSessions(
+  cli: Cli,
+  _args: readonly string[],
+  options: ListOptions,
+): Promise<number> {
+  const { limit, agent, search, archived } = options;
+  return withLink(cli, async (link) => {
+    const page = await readRows(link, {
+      limit,
+      ...(agent === undefined ? {} : { agentId: agent }),
+      ...(search === undefined ? {} : { search }),
+      ...(archived === true ? { includeArchived: true } : {}),
+    });
+    if (!page.ok) return cli.fail(page);
+    const { sessions, nextCursor } = page.value;
+    const nowMs = cli.parts.world.clock.now();
+    if (sessions.length === 0 && nextCursor === undefined) cli.line("No sessions found.");
+    else if (sessions.length > 0) {
+      const names = ["KEY", "KIND", "STATE", "UPDATED", "TOKENS", "LABEL"];
+      for (const line of table(
+        names,
+        sessions.map((row) => cells(row, nowMs)),
+      ))
+        cli.line(line);
+    }
+    if (nextCursor !== undefined && sessions.length < limit)
+      cli.note("There may be more: not all sessions were searched. Narrow the search.");
+    else if (nextCursor !== undefined)
+      cli.note(`There are more than ${count(limit, "session")}. Use --limit or --search.`);
+    cli.document(page.value);
+    return EXIT.done;
+  });
+}
+
+interface HistoryOptions {
+  readonly limit: number;
+  readonly before?: string;
+  /** True lists the earlier conversations. */
+  readonly earlier?: string | true;
+}
+
+export async function showHistory(
+  cli: Cli,
+  args: readonly string[],
+  options: HistoryOptions,
+): Promise<number> {
+  const [sessionKey = ""] = args;
+  const { limit, before, earlier } = options;
+  return withLink(cli, async (link) => {
+    if (earlier === true) return listEarlier(cli, link, sessionKey);
+    const chosen = await chooseConversation(link, sessionKey, earlier);
+    if (!chosen.ok) return cli.fail(chosen);
+    const params = { sessionKey, ...chosen.value, limit: Math.min(limit, 1000) };
+    const page = await link.call<HistoryPage>(
+      "chat.history",
+      before === undefined ? params : { ...params, before },
+    );
+    if (!page.ok) return cli.fail(page);
+    const { messages, nextBefore, sessionId } = page.value;
+    if (sessionId === undefined) return cli.fail(noSession(sessionKey));
+    if (messages.length === 0) cli.line("No messages yet.");
+    for (const message of messages) for (const line of messageLines(cli, message)) cli.line(line);
+    if (nextBefore !== undefined) cli.note(`Earlier messages: --before ${safeLine(nextBefore)}`);
+    cli.document(page.value);
+    return EXIT.done;
+  });
+}
+
+/** Finds a session by its key, session id or `main`. */
+async function findRow(link: Link, name: string): Promise<Reply<SessionRow>> {
+  const resolved = await link.call<{ key: string }>("sessions.resolve", { key: name });
+  if (!resolved.ok) return resolved;
+  const { key } = resolved.value;
+  let cursor: string | undefined;
+  do {
+    const params = { search: key, limit: 1000, includeArchived: true, includeGlobal: true };
+    const page: Reply<SessionPage> = await link.call<SessionPage>("sessions.list", {
+      ...params,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    if (!page.ok) return page;
+    const row = page.value.sessions.find((session) => session.key === key);
+    if (row !== undefined) return { ok: true, value: row };
+    cursor = page.value.nextCursor;
+  } while (cursor !== undefined);
+  return { ok: false, code: "session_not_found", error: `The session ${key} was removed.` };
+}
+
+function shown(value: unknown, name: string, nowMs: number): string {
+  if (name.endsWith("At") && typeof value === "number") {
+    const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+    return `${format.format(value)} (${age(value, nowMs)} ago)`;
+  }
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+export async function showSession(cli: Cli, args: readonly string[]): Promise<number> {
+  const [name = ""] = args;
+  return withLink(cli, async (link) => {
+    const found = await findRow(link, name);
+    if (!found.ok) return cli.fail(found);
+    const nowMs = cli.parts.world.clock.now();
+    const fields = Object.entries(found.value);
+    const width = Math.max(...fields.map(([field]) => field.length));
+    for (const [field, value] of fields) {
+      cli.line(`${cli.style("dim", field.padEnd(width))}  ${safeLine(shown(value, field, nowMs))}`);
+    }
+    cli.document(found.value);
+    return EXIT.done;
+  });
+}
+
+export async function resetSession(cli: Cli, args: readonly string[]): Promise<number> {
+  const [key = ""] = args;
+  return withLink(cli, async (link) => {
+    const reset = await link.call<{ key: string; sessionId: string }>("sessions.reset", { key });
+    if (!reset.ok) return cli.fail(reset);
+    cli.line(safeLine(`Reset ${reset.value.key}; its session id is now ${reset.value.sessionId}.`));
+    cli.document(reset.value);
+    return EXIT.done;
+  });
+}

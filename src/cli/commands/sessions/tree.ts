@@ -1,0 +1,123 @@
+// Implements `parley sessions tree`: shows which session spawned which.
+// Each session is shown once: below the session that spawned it, or at the top if that one is not listed.
+
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { type Cli, EXIT } from "../../cli.ts";
+import { type Link, type Reply, withLink } from "../../gateway-link.ts";
+import { age, count, table } from "../../layout.ts";
+
+const PAGE_SESSIONS = 1_000;
+/** At most this many pages are read, the newest sessions first. */
+const PAGES_MAX = 20;
+
+interface Row {
+  readonly key: string;
+  readonly label?: string;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly archivedAt?: number;
+  readonly state: string;
+  readonly spawnedBy?: string;
+}
+
+interface Node extends Row {
+  readonly children: readonly Node[];
+}
+
+interface Page {
+  readonly sessions: readonly Row[];
+  readonly nextCursor?: string;
+}
+
+interface TreeOptions {
+  readonly archived?: boolean;
+}
+
+async function readAll(
+  link: Link,
+  includeArchived: boolean,
+): Promise<Reply<{ rows: readonly Row[]; more: boolean }>> {
+  const rows: Row[] = [];
+  let cursor: string | undefined;
+  for (let pages = 0; pages < PAGES_MAX; pages++) {
+    const page: Reply<Page> = await link.call<Page>("sessions.list", {
+      limit: PAGE_SESSIONS,
+      includeGlobal: true,
+      ...(includeArchived ? { includeArchived } : {}),
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    if (!page.ok) return page;
+    rows.push(...page.value.sessions);
+    cursor = page.value.nextCursor;
+    if (cursor === undefined) break;
+  }
+  return { ok: true, value: { rows, more: cursor !== undefined } };
+}
+
+/** Returns the sessions without a parent in `rows`, newest first, each with its descendants, oldest first. */
+export function treeOf(rows: readonly Row[]): Node[] {
+  const known = new Set(rows.map(({ key }) => key));
+  const below = new Map<string, Row[]>();
+  const roots: Row[] = [];
+  for (const row of rows) {
+    const { spawnedBy } = row;
+    const isRoot = spawnedBy === undefined || !known.has(spawnedBy);
+    const siblings = isRoot ? roots : (below.get(spawnedBy) ?? []);
+    siblings.push(row);
+    if (!isRoot) below.set(spawnedBy, siblings);
+  }
+  const grown = (row: Row): Node => {
+    const children = (below.get(row.key) ?? []).toSorted((a, b) => a.createdAt - b.createdAt);
+    return { ...row, children: children.map(grown) };
+  };
+  return roots.map(grown);
+}
+
+function findNode(nodes: readonly Node[], key: string): Node | undefined {
+  for (const node of nodes) {
+    const found = node.key === key ? node : findNode(node.children, key);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function cellsOf(node: Node, nowMs: number, lead: string, rest: string): string[][] {
+  const own = [
+    `${lead}${node.key}`,
+    node.archivedAt === undefined ? node.state : "archived",
+    `${age(node.updatedAt, nowMs)} ago`,
+    node.label ?? "",
+  ];
+  const below = node.children.flatMap((child, at) => {
+    const last = at === node.children.length - 1;
+    return cellsOf(child, nowMs, `${rest}${last ? "└─ " : "├─ "}`, `${rest}${last ? "   " : "│  "}`);
+  });
+  return [own, ...below];
+}
+
+/** Returns the whole tree, or the subtree of one session. */
+async function chosen(link: Link, nodes: readonly Node[], name: string | undefined): Promise<Reply<Node[]>> {
+  if (name === undefined) return { ok: true, value: [...nodes] };
+  const resolved = await link.call<{ key: string }>("sessions.resolve", { key: name });
+  if (!resolved.ok) return resolved;
+  const node = findNode(nodes, resolved.value.key);
+  if (node !== undefined) return { ok: true, value: [node] };
+  const error = `The session ${resolved.value.key} is not in the list.`;
+  return { ok: false, code: "session_not_found", error, hint: "If it is archived, add --archived." };
+}
+
+export async function showTree(cli: Cli, args: readonly string[], options: TreeOptions): Promise<number> {
+  return withLink(cli, async (link) => {
+    const read = await readAll(link, options.archived === true);
+    if (!read.ok) return cli.fail(read);
+    const { rows, more } = read.value;
+    const nodes = await chosen(link, treeOf(rows), args[0]);
+    if (!nodes.ok) return cli.fail(nodes);
+    const nowMs = cli.parts.world.clock.now();
+    const cells = nodes.value.flatMap((node) => cellsOf(node, nowMs, "", ""));
+    for (const line of table(["SESSION", "STATE", "UPDATED", "LABEL"], cells)) cli.line(line);
+    if (more) cli.note(safeLine(`Only the newest ${count(rows.length, "session")} are shown.`));
+    cli.document({ sessions: nodes.value, ...(more ? { more } : {}) });
+    return EXIT.done;
+  });
+}

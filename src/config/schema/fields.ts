@@ -1,0 +1,38 @@
+// Value types of the configuration file's keys.
+
+import { z } from "zod";
+import { closestKeys } from "../../core/shapes/session-key.ts";
+
+export const text = z.string().min(1);
+export const texts = z.array(text);
+/** A secret or an address that an unset variable may leave empty. Empty counts as absent. */
+export const optionalText = z.string().nullish();
+const namesUser = (address: string): boolean => /^\w+:\/\/[^/?#]*@/.test(address);
+/** An HTTP address. `instead`: the key for a password. */
+export const httpAddress = (instead?: string) =>
+  z
+    .url({ protocol: /^https?$/ })
+    .refine(
+      (address) => !namesUser(address),
+      `must not contain user and password${instead === undefined ? "" : `: use ${instead}`}`,
+    );
+export const path = text.refine((value) => !/^~[^/]/.test(value), "only ~ and ~/… are expanded, not ~user");
+export const limit = (min: number, max: number) => z.int().min(min).max(max);
+export const MAX = Number.MAX_SAFE_INTEGER;
+export const DAY_SECONDS = 86_400;
+
+export const toolFilter = z
+  .strictObject({
+    allow: texts.default([]).describe("Names of tools, `*` as a wildcard. Empty: every tool."),
+    deny: texts.default([]).describe("Names of tools, `*` as a wildcard. Always wins over allow."),
+  })
+  .prefault({});
+
+/** Describes the problem of an agent name. undefined: it is valid. */
+export function agentProblem(name: string, ids: readonly string[]): string | undefined {
+  if (ids.includes(name.toLowerCase())) return undefined;
+  const [nearest] = closestKeys(name, ids, 1);
+  return `there is no agent ${JSON.stringify(name)}; the nearest is ${nearest}`;
+}
+
+export const modelName = text.describe("`<provider>/<model>`.");

@@ -1,0 +1,47 @@
+// The schema of agent runtimes in the configuration file: our own loop, or a program over ACP.
+
+import { z } from "zod";
+import { PERMISSION_POLICIES } from "../../core/shapes/settings/settings.ts";
+import { DAY_SECONDS, limit, path } from "./fields.ts";
+
+const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const withoutNul = (value: string): boolean => !value.includes("\0");
+
+export const runtime = z
+  .strictObject({
+    type: z
+      .enum(["builtin", "subagent", "acp"])
+      .default("builtin")
+      .describe(
+        "acp: a program that speaks the Agent Client Protocol on its standard streams. subagent: builtin.",
+      ),
+    command: z
+      .array(z.string().refine(withoutNul, "must have no NUL in it"))
+      .default([])
+      .describe("The program and its arguments. Required for acp; no shell is involved."),
+    env: z
+      .record(
+        z.string().regex(ENV_NAME, "must be letters, digits and _"),
+        z.string().refine(withoutNul, "must have no NUL in it"),
+      )
+      .default({})
+      .describe(
+        "Its environment, in addition to PATH, HOME and a few others. List the API keys that it needs here.",
+      ),
+    cwd: path.optional().describe("Working folder. Default: the agent's workspace."),
+    permissions: z
+      .enum(PERMISSION_POLICIES)
+      .default("deny")
+      .describe("Answer to its permission requests; ask: an operator decides."),
+    askSeconds: limit(1, DAY_SECONDS)
+      .default(300)
+      .describe("With permissions ask: requests without an answer are denied after this time."),
+    sessionTools: z
+      .boolean()
+      .default(true)
+      .describe("Whether it gets the session tools, through an MCP server that it starts."),
+    idleMinutes: limit(0, 1_440)
+      .default(10)
+      .describe("Time after which an idle program is stopped, for each session; 0: immediately."),
+  })
+  .describe("The runtime of the agent.");

@@ -1,0 +1,372 @@
+// The schema of the configuration file: every key with type, limits, default and meaning.
+// G1: an unknown key is an error.
+// G2: everything has a default; an empty file is a complete configuration.
+
+import { z } from "zod";
+import {
+  ANSWER_LIMITS,
+  PROVIDER_APIS,
+  THINKING_LEVELS,
+  VISIBILITY_MODES,
+} from "../../core/shapes/settings/settings.ts";
+import { logging } from "../logging.ts";
+import { mcp } from "../mcp.ts";
+import { telemetry } from "../telemetry.ts";
+import { channels, inbound, threadBindings } from "./channels.ts";
+import {
+  DAY_SECONDS,
+  httpAddress,
+  limit,
+  MAX,
+  modelName,
+  optionalText,
+  path,
+  text,
+  texts,
+  toolFilter,
+} from "./fields.ts";
+import { hooks } from "./hooks.ts";
+import { runtime } from "./runtime.ts";
+import {
+  agentSandbox,
+  agentSubagents,
+  budget,
+  moreTools,
+  sandbox,
+  spawnTool,
+  subagents,
+} from "./subagents.ts";
+
+const price = z.number().min(0).default(0);
+
+const cost = z
+  .strictObject({
+    input: price.describe("Price of input."),
+    output: price.describe("Price of output, including thinking."),
+    cacheRead: price.describe("Price of cache reads."),
+    cacheWrite: price.describe("Price of cache writes."),
+  })
+  .describe("Prices in USD per million tokens. Default 0, or the known prices of the model.");
+
+const model = z.strictObject({
+  id: text.describe("Model name in the provider's API."),
+  name: text.optional().describe("Display name. Default: the id."),
+  contextWindow: limit(1_000, MAX)
+    .optional()
+    .describe("Tokens. Default 128000, or the known value of the model."),
+  maxOutputTokens: limit(1, MAX)
+    .optional()
+    .describe("Tokens. Default 8192, or the known value of the model."),
+  reasoning: z.boolean().optional().describe("Whether thinking levels apply. Default false."),
+  images: z.boolean().optional().describe("Whether it accepts pictures. Default false."),
+  cost: cost.optional(),
+});
+
+const PROVIDER_ID = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
+
+const provider = z.strictObject({
+  api: z.enum(PROVIDER_APIS).optional().describe("Not needed for anthropic, openai and google."),
+  baseUrl: httpAddress("apiKey or headers")
+    .optional()
+    .describe("Not needed for anthropic, openai and google."),
+  apiKey: optionalText.describe(
+    "Default for anthropic, openai and google: from the environment, for example ANTHROPIC_API_KEY.",
+  ),
+  headers: z.record(text, z.string()).default({}).describe("Sent with every request."),
+  connectTimeoutSeconds: limit(1, 300)
+    .default(10)
+    .describe("Time limit of a connection attempt, including TLS."),
+  idleTimeoutSeconds: limit(1, 3_600)
+    .default(90)
+    .describe(
+      "A request fails after this time without a byte. Increase it for a local model that loads slowly.",
+    ),
+  maxRetries: limit(0, 20).default(3).describe("Retries of a request that failed for a temporary reason."),
+  models: z.array(model).default([]).describe("Not needed for anthropic, openai and google."),
+});
+
+/** Workspace of the default agent; other agents add `-<id>`. */
+export const WORKSPACE_DEFAULT = "~/.parley/workspace";
+
+const AGENT_ID = /^[a-zA-Z0-9_-]{1,64}$/;
+
+const maxModelCalls = limit(1, 100_000);
+const maxAnswerBytes = limit(1_024, 64 * 1024 * 1024);
+const maxAnswerToolCalls = limit(1, 10_000);
+const maxToolResultBytes = limit(1_024, 64 * 1024 * 1024);
+
+const agent = z.strictObject({
+  id: z.string().regex(AGENT_ID, "must be 1 to 64 of a-z, 0-9, _ and -").describe("Lower-cased."),
+  default: z
+    .boolean()
+    .default(false)
+    .describe("Receives everything that names no agent. Default: the first agent of the list."),
+  name: text.optional().describe("Display name."),
+  model: modelName.nullish().describe("Default: agents.defaults.model."),
+  fallbackModels: z.array(modelName).optional().describe("Default: agents.defaults.fallbackModels."),
+  thinking: z.enum(THINKING_LEVELS).optional().describe("Default: agents.defaults.thinking."),
+  workspace: path
+    .optional()
+    .describe("Default: <agents.defaults.workspace>-<id>, for the default agent without -<id>."),
+  instructions: text.optional().describe("Added after the runtime's own system prompt."),
+  tools: toolFilter,
+  runtime: runtime.optional(),
+  sandbox: agentSandbox.optional(),
+  subagents: agentSubagents.optional(),
+  maxModelCalls: maxModelCalls.optional().describe("Default: agents.defaults.maxModelCalls."),
+  maxAnswerBytes: maxAnswerBytes.optional().describe("Default: agents.defaults.maxAnswerBytes."),
+  maxAnswerToolCalls: maxAnswerToolCalls.optional().describe("Default: agents.defaults.maxAnswerToolCalls."),
+  maxToolResultBytes: maxToolResultBytes.optional().describe("Default: agents.defaults.maxToolResultBytes."),
+  budget: budget.optional().describe("Default: agents.defaults.budget; null in a key: no limit."),
+});
+
+const agents = z
+  .strictObject({
+    defaults: z
+      .strictObject({
+        model: modelName.nullish().describe("Default: the first model of the first provider."),
+        fallbackModels: z
+          .array(modelName)
+          .default([])
+          .describe("Tried in this order after the model has finally failed."),
+        thinking: z
+          .enum(THINKING_LEVELS)
+          .default("off")
+          .describe("Thinking level of models that support thinking."),
+        workspace: path
+          .default(WORKSPACE_DEFAULT)
+          .describe("Folder of the default agent; other agents add -<id>."),
+        maxConcurrent: limit(1, 1_000)
+          .default(8)
+          .describe("Runs that execute at the same time; waiting runs do not count."),
+        maxModelCalls: maxModelCalls
+          .default(400)
+          .describe("Model calls of one run; beyond it, the run fails."),
+        maxAnswerBytes: maxAnswerBytes
+          .default(ANSWER_LIMITS.maxAnswerBytes)
+          .describe("Bytes of one model answer; beyond it, the run keeps the received part and fails."),
+        maxAnswerToolCalls: maxAnswerToolCalls
+          .default(ANSWER_LIMITS.maxAnswerToolCalls)
+          .describe("Tool calls in one model answer; beyond it, the run keeps the text and fails."),
+        maxToolResultBytes: maxToolResultBytes
+          .default(ANSWER_LIMITS.maxToolResultBytes)
+          .describe("Bytes of one tool result; longer results are cut, with a note for the model."),
+        sandbox,
+        subagents,
+        budget: budget.optional().describe("Daily budget of each agent."),
+      })
+      .prefault({}),
+    list: z.array(agent).default([]).describe("Empty: one agent, main."),
+  })
+  .prefault({});
+
+const scope = z.enum(["operator.read", "operator.write", "operator.admin"]);
+
+const gateway = z
+  .strictObject({
+    host: text.default("127.0.0.1").describe("Address to listen on."),
+    port: limit(0, 65_535).default(7275).describe("0: any free port."),
+    auth: z
+      .strictObject({
+        token: optionalText.describe(
+          "Grants full access. At least 24 characters. Default: PARLEY_TOKEN, else one is generated.",
+        ),
+        tokens: z
+          .array(
+            z.strictObject({
+              token: z.string().describe("Secret that a client presents. At least 24 characters."),
+              role: z
+                .enum(["operator", "node"])
+                .default("operator")
+                .describe("node: for paired devices, which have no scopes."),
+              scopes: z.array(scope).default([]).describe("Each scope includes the previous one."),
+              sessions: texts.optional().describe("Key patterns with `*`. Unset: every session."),
+            }),
+          )
+          .default([])
+          .describe("Tokens with fewer rights."),
+      })
+      .prefault({}),
+    allowedOrigins: texts.default([]).describe("Allowed browser origins, in addition to the gateway's own."),
+    allowedHosts: texts.default([]).describe("Allowed Host header values, in addition to loopback."),
+    maxBufferedBytes: limit(64 * 1024, 1024 ** 3)
+      .default(8 * 1024 * 1024)
+      .describe("Closes a client with this much unread data."),
+    tickIntervalMs: limit(1_000, 600_000)
+      .default(15_000)
+      .describe("Milliseconds between `tick` events, by which clients notice a dead connection."),
+  })
+  .prefault({});
+
+const sendRule = z.strictObject({
+  match: z
+    .strictObject({
+      channel: text.optional().describe("For example telegram. Unset: every channel."),
+      chatType: z
+        .enum(["direct", "group", "room", "thread"])
+        .optional()
+        .describe("A thread also has the type of its parent. Unset: every type."),
+      keyPrefix: text.optional().describe("Prefix of the session key. Unset: every session."),
+    })
+    .describe("Empty: every send."),
+  action: z.enum(["allow", "deny"]).describe("Effect on matching sessions; a deny always wins."),
+});
+
+const session = z
+  .strictObject({
+    scope: z
+      .enum(["per-sender", "global"])
+      .default("per-sender")
+      .describe("global: one session for every chat."),
+    mainKey: z
+      .string()
+      .regex(
+        /^(?!global$|unknown$|node-)[a-z0-9_-]{1,64}$/,
+        "must be 1 to 64 of a-z, 0-9, _ and -, not global or unknown, and not beginning with node-",
+      )
+      .default("main")
+      .describe("The last part of the key of every agent's main session."),
+    dmScope: z
+      .enum(["main", "per-peer"])
+      .default("main")
+      .describe("per-peer: a session for each direct chat."),
+    queueMax: limit(1, 100_000).default(200).describe("Runs that wait for one session."),
+    sendPolicy: z
+      .strictObject({
+        rules: z
+          .array(sendRule)
+          .default([])
+          .describe("A matching deny wins, else a matching allow, else default."),
+        default: z.enum(["allow", "deny"]).default("allow").describe("Effect if no rule matches."),
+      })
+      .prefault({}),
+    agentToAgent: z
+      .strictObject({
+        maxPingPongTurns: limit(0, 5).default(5).describe("Reply turns after the first answer."),
+        maxHops: limit(1, 1_000).default(16).describe("Consecutive sends and spawns in one chain."),
+        maxChainRuns: limit(1, 100_000).default(200).describe("All runs of one chain."),
+        maxChainTokens: limit(1, MAX)
+          .nullish()
+          .describe("Tokens of one chain; beyond it, no run of the chain starts. Unset: no limit."),
+        maxChainCost: z
+          .number()
+          .positive("must be more than 0")
+          .nullish()
+          .describe("USD of one chain; beyond it, no run of the chain starts. Unset: no limit."),
+      })
+      .prefault({}),
+    threadBindings,
+  })
+  .prefault({});
+
+const tools = z
+  .strictObject({
+    ...toolFilter.unwrap().shape,
+    sessions: z
+      .strictObject({
+        visibility: z.enum(VISIBILITY_MODES).default("tree").describe("Sessions that an agent sees."),
+      })
+      .prefault({}),
+    agentToAgent: z
+      .strictObject({
+        enabled: z.boolean().default(false).describe("Whether agents can use sessions of other agents."),
+        allow: texts.default([]).describe("Agent ids, `*` as a wildcard; both sides must match. Empty: all."),
+      })
+      .prefault({}),
+    history: z
+      .strictObject({
+        maxTextChars: limit(100, 1_000_000)
+          .default(4_000)
+          .describe("Limit of a text block in sessions_history."),
+        maxBytes: limit(1_000, 16 * 1024 ** 2)
+          .default(80 * 1024)
+          .describe("Limit of a sessions_history result."),
+      })
+      .prefault({}),
+    exec: z
+      .strictObject({
+        timeoutSeconds: limit(1, DAY_SECONDS).default(600).describe("Time limit of one command."),
+        maxOutputBytes: limit(1_000, 1024 ** 2)
+          .default(32 * 1024)
+          .describe("Limit of a command's output, start and end together."),
+      })
+      .prefault({}),
+    subagents: moreTools.describe(
+      "For sub-agents, in addition to the general rules. A non-empty allow replaces the rule that " +
+        "they have no session tools; it never grants sessions_spawn beyond the depth limit.",
+    ),
+    sandbox: moreTools.describe("For sandboxed sessions, in addition to the general rules."),
+    sessions_spawn: spawnTool,
+    mcp,
+  })
+  .prefault({});
+
+const cron = z
+  .strictObject({ enabled: z.boolean().default(true).describe("Whether scheduled jobs run.") })
+  .prefault({});
+
+const nodes = z
+  .strictObject({
+    enabled: z.boolean().default(true).describe("Whether devices can be paired and used."),
+    allowCommands: texts
+      .default(["exec", "notify", "device.*"])
+      .describe("Commands that may be sent to nodes, `*` as a wildcard. Each node also has its own list."),
+    allowedSessionKeys: texts
+      .default([])
+      .describe("Sessions that a node may write to, besides its own; `*` as a wildcard."),
+    allowSandboxed: z
+      .boolean()
+      .default(false)
+      .describe("Whether sandboxed sessions may use nodes, although nodes are outside of every sandbox."),
+  })
+  .prefault({});
+
+/** The complete configuration file. */
+export const configSchema = z.strictObject({
+  $schema: z.string().optional().describe("For editors."),
+  gateway,
+  store: z
+    .strictObject({
+      dir: path.default("~/.parley/state").describe("Folder of the store."),
+      durability: z
+        .enum(["full", "normal"])
+        .default("full")
+        .describe("normal: a power cut may lose the last changes."),
+      postgresUrl: optionalText.describe(
+        "For several gateways with one database: postgres://user:password@host:5432/database. " +
+          "Default: PARLEY_DATABASE_URL; null: the embedded store.",
+      ),
+    })
+    .prefault({}),
+  models: z
+    .strictObject({
+      providers: z
+        .record(z.string().regex(PROVIDER_ID, "must be 1 to 64 letters, digits, ., _ and -"), provider)
+        .default({})
+        .describe("Empty: from ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY; else the offline model."),
+    })
+    .prefault({}),
+  agents,
+  session,
+  tools,
+  channels,
+  inbound,
+  commands: z.strictObject({ owners: texts.default([]).describe("Like telegram:123.") }).prefault({}),
+  hooks: hooks.optional(),
+  cron,
+  nodes,
+  logging,
+  telemetry,
+});
+
+export type ConfigFile = z.output<typeof configSchema>;
+export type ProviderInFile = ConfigFile["models"]["providers"][string];
+export type AgentInFile = ConfigFile["agents"]["list"][number];
+
+/** Returns the published JSON Schema of the configuration file. */
+export function configJsonSchema(): Record<string, unknown> {
+  return {
+    title: "Parley configuration (parley.json5)",
+    ...z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" }),
+  };
+}

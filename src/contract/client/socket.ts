@@ -1,0 +1,229 @@
+// Owns one connection of a client: challenge, connect, then frames in and out. It is never reopened.
+// A connection without a frame for three ticks is treated as dead.
+
+import { optional } from "../../core/optional.ts";
+import type { Timer } from "../../world.ts";
+import {
+  type ClientInfo,
+  type EventFrame,
+  type HelloOk,
+  PROTOCOL_VERSIONS,
+  type ResponseFrame,
+  TEXT_DELTAS,
+} from "../protocol.ts";
+import type { DialedSocket, Dialer } from "./dial/dial.ts";
+import { aborted, errorOf, GatewayError } from "./error.ts";
+import { createTextKeeper } from "./texts.ts";
+import type { ClientWorld, DeviceKey } from "./types.ts";
+
+export interface SocketParts {
+  readonly dialer: Dialer;
+  readonly url: string;
+  readonly token: string | undefined;
+  readonly role: "operator" | "node" | undefined;
+  readonly scopes: readonly string[] | undefined;
+  readonly client: Partial<ClientInfo> | undefined;
+  readonly device: DeviceKey | undefined;
+  readonly caps: readonly string[] | undefined;
+  readonly commands: readonly string[] | undefined;
+  /** Time for opening and `connect` together. */
+  readonly connectTimeoutMs: number;
+  readonly world: ClientWorld;
+}
+
+/** `chars`: length of the received frame. */
+type FrameListener = (frame: ResponseFrame | EventFrame, chars: number) => void;
+
+export interface ClientSocket {
+  readonly hello: HelloOk;
+  send(frame: object): void;
+  /** Calls back with every frame after the greeting, then once with the reason of the end. */
+  listen(onFrame: FrameListener, onEnd: (error: GatewayError) => void): void;
+  close(): void;
+}
+
+const CONNECT_ID = "connect";
+const SILENT_TICKS_MAX = 3;
+/** Time that a gateway has to answer the close frame. */
+const CLOSE_GRACE_MS = 1_000;
+
+function readFrame(text: string): ResponseFrame | EventFrame | undefined {
+  try {
+    const frame: unknown = JSON.parse(text);
+    const isObject = typeof frame === "object" && frame !== null;
+    return isObject ? (frame as ResponseFrame | EventFrame) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function connectRequest(parts: SocketParts, nonce: string): object {
+  const { token, role, scopes, dialer, caps, commands } = parts;
+  const own = { id: "parley-client", version: "1", platform: dialer.platform, mode: "backend" };
+  const client = { ...own, ...parts.client };
+  const at = Math.round(parts.world.clock.now());
+  const device = parts.device?.prove({ client, role, scopes, token, nonce, at });
+  return {
+    type: "req",
+    id: CONNECT_ID,
+    method: "connect",
+    params: {
+      minProtocol: PROTOCOL_VERSIONS[0],
+      maxProtocol: PROTOCOL_VERSIONS.at(-1),
+      client,
+      ...optional({ role, scopes, commands, device }),
+      // A node's capabilities are its own; it gets no session's events.
+      caps: role === "node" ? caps : [TEXT_DELTAS, ...(caps ?? [])],
+      ...(token === undefined ? {} : { auth: { token } }),
+    },
+  };
+}
+
+/** Returns the nonce of the gateway's challenge. */
+function nonceOf(payload: unknown): string {
+  const { nonce } = (payload ?? {}) as { nonce?: unknown };
+  return typeof nonce === "string" ? nonce : "";
+}
+
+interface Settle {
+  resolve(socket: ClientSocket): void;
+  reject(error: GatewayError): void;
+}
+
+/** Reads frames until the greeting; later frames go to the socket that it creates. */
+class Greeting {
+  readonly #parts: SocketParts;
+  readonly #settle: Settle;
+  readonly #line: DialedSocket;
+  readonly #timer: Timer;
+  readonly #offSignal: () => void;
+  #socket: Connected | undefined;
+
+  constructor(parts: SocketParts, signal: AbortSignal | undefined, settle: Settle) {
+    const { dialer, url, world, connectTimeoutMs } = parts;
+    this.#parts = parts;
+    this.#settle = settle;
+    this.#line = dialer.dial(url, {
+      message: (text) => this.#message(text),
+      end: (error) => (this.#socket === undefined ? this.#fail(error) : this.#socket.end(error)),
+    });
+    this.#timer = world.clock.at(world.clock.now() + connectTimeoutMs, () =>
+      this.#fail(new GatewayError("UNREACHABLE", `${url} did not answer in time`)),
+    );
+    const abort = (): void => {
+      if (signal !== undefined) this.#fail(aborted(signal, "connecting was aborted"));
+    };
+    signal?.addEventListener("abort", abort);
+    this.#offSignal = () => signal?.removeEventListener("abort", abort);
+  }
+
+  #message(text: string): void {
+    const frame = readFrame(text);
+    if (frame === undefined) return;
+    if (this.#socket !== undefined) this.#socket.frame(frame, text.length);
+    else if (frame.type === "event" && frame.event === "connect.challenge")
+      this.#line.send(JSON.stringify(connectRequest(this.#parts, nonceOf(frame.payload))));
+    else if (frame.type === "res" && frame.id === CONNECT_ID) this.#answered(frame);
+  }
+
+  #answered(answer: ResponseFrame): void {
+    if (!answer.ok) {
+      this.#fail(errorOf(answer.error));
+      return;
+    }
+    this.#done();
+    this.#socket = new Connected(this.#line, answer.payload as HelloOk, this.#parts.world);
+    this.#settle.resolve(this.#socket);
+  }
+
+  #fail(error: GatewayError): void {
+    this.#done();
+    this.#settle.reject(error);
+    this.#line.cut();
+  }
+
+  #done(): void {
+    this.#timer.cancel();
+    this.#offSignal();
+  }
+}
+
+class Connected implements ClientSocket {
+  readonly hello: HelloOk;
+  readonly #line: DialedSocket;
+  readonly #world: ClientWorld;
+  readonly #silentMaxMs: number;
+  readonly #wholeText: ReturnType<typeof createTextKeeper>;
+  #onFrame: FrameListener | undefined;
+  #onEnd: (error: GatewayError) => void = () => {};
+  /** Frames before the first listener are kept for it. */
+  #early: Parameters<FrameListener>[] = [];
+  #heardAt: number;
+  #ended: GatewayError | undefined;
+  #watch: Timer;
+  #cutOff: Timer | undefined;
+
+  constructor(line: DialedSocket, hello: HelloOk, world: ClientWorld) {
+    this.hello = hello;
+    this.#line = line;
+    this.#world = world;
+    this.#silentMaxMs = hello.policy.tickIntervalMs * SILENT_TICKS_MAX;
+    this.#wholeText = createTextKeeper(() => world.clock.now());
+    this.#heardAt = world.clock.now();
+    this.#watch = this.#watched();
+  }
+
+  send(frame: object): void {
+    this.#line.send(JSON.stringify(frame));
+  }
+
+  listen(onFrame: FrameListener, onEnd: (error: GatewayError) => void): void {
+    this.#onFrame = onFrame;
+    this.#onEnd = onEnd;
+    for (const [frame, chars] of this.#early.splice(0)) onFrame(frame, chars);
+    if (this.#ended !== undefined) onEnd(this.#ended);
+  }
+
+  frame(given: ResponseFrame | EventFrame, chars: number): void {
+    this.#heardAt = this.#world.clock.now();
+    const frame = given.type === "event" ? this.#wholeText(given) : given;
+    if (frame === undefined) return;
+    if (this.#onFrame === undefined) this.#early.push([frame, chars]);
+    else this.#onFrame(frame, chars);
+  }
+
+  end(error: GatewayError): void {
+    this.#cutOff?.cancel();
+    if (this.#ended !== undefined) return;
+    this.#ended = error;
+    this.#watch.cancel();
+    this.#onEnd(error);
+  }
+
+  close(): void {
+    const { clock } = this.#world;
+    this.#watch.cancel();
+    if (this.#ended !== undefined) return;
+    this.#cutOff = clock.at(clock.now() + CLOSE_GRACE_MS, () => this.#line.cut());
+    this.#line.close();
+  }
+
+  #watched(): Timer {
+    return this.#world.clock.at(this.#heardAt + this.#silentMaxMs, () => {
+      if (this.#world.clock.now() - this.#heardAt < this.#silentMaxMs) {
+        this.#watch = this.#watched();
+        return;
+      }
+      this.end(new GatewayError("CLOSED", "the gateway stopped responding"));
+      this.#line.cut();
+    });
+  }
+}
+
+/** Opens a socket and connects. Rejects with a `GatewayError`. */
+export function openSocket(parts: SocketParts, signal?: AbortSignal): Promise<ClientSocket> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) return reject(aborted(signal, "connecting was aborted"));
+    new Greeting(parts, signal, { resolve, reject });
+  });
+}

@@ -1,0 +1,19 @@
+// The client of the gateway's protocol on platforms with a built-in WebSocket: `parley-gateway/client` in a
+// browser. It differs from ../client.ts in the socket only.
+// It reaches nothing of Node; tests/e2e/package.test.ts checks the built file.
+
+import { webDialer } from "./dial/web.ts";
+import { openClient } from "./open.ts";
+import type { ConnectOptions, GatewayClient } from "./types.ts";
+import { withEvents } from "./with-events.ts";
+
+export { GatewayError } from "./error.ts";
+export type * from "./types.ts";
+
+/**
+ * Connects to a gateway. Rejects with a `GatewayError`: unreachable, a wrong token, or no common protocol
+ * version.
+ */
+export async function connect(options: ConnectOptions): Promise<GatewayClient> {
+  return withEvents(await openClient(options, webDialer));
+}

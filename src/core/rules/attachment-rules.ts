@@ -1,0 +1,228 @@
+// Decides which files may be attached for a sub-agent: names, encodings and sizes.
+// AT1: a name means one file in one folder, on every file system and to every reader.
+// AT2: sizes are known, and checked, before anything is decoded.
+// AT3: every refusal names the attachment, the problem and a correct form.
+
+import { isObject } from "../json.ts";
+import { fail, ok, type Result } from "../shapes/errors.ts";
+import type { AttachmentSettings } from "../shapes/settings/settings.ts";
+
+/** A valid attachment, still encoded. */
+export interface CheckedAttachment {
+  readonly name: string;
+  readonly encoding: "utf8" | "base64";
+  readonly content: string;
+  /** Size after decoding. */
+  readonly bytes: number;
+  readonly mimeType: string;
+}
+
+/** The list of attachments, stored in the same folder. */
+export const MANIFEST_NAME = "manifest.json";
+
+const NAME_MAX_BYTES = 255;
+const MIME_MAX_CHARS = 255;
+const FIELDS: readonly string[] = ["name", "content", "encoding", "mimeType"];
+const SETTINGS = "tools.sessions_spawn.attachments";
+
+/** Characters that look like `/` or `\` and are not normalised to either. */
+const SEPARATOR_LIKE = /[\u2044\u2215\u2216\u2571\u2572\u27cb\u27cd\u29f5\u29f8\u29f9\u3033\u3035]/u;
+const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}]/u;
+/** Characters that change the reading direction: they can make `txt.exe` look like `exe.txt`. */
+const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
+const UNSEEN = /\p{Default_Ignorable_Code_Point}/gu;
+const DEVICE = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|(?:com|lpt)[0-9])$/;
+
+/**
+ * Returns a key that is equal for names that some file system or reader confuses: ignores normalisation,
+ * letter case and invisible characters.
+ */
+export function foldName(name: string): string {
+  const plain = name.normalize("NFKC").replace(UNSEEN, "");
+  return plain.toUpperCase().toLowerCase().normalize("NFKC");
+}
+
+/** Describes the problem of a file name as the end of a sentence. undefined: the name is valid. */
+export function nameProblem(name: string): string | undefined {
+  if (name === "") return "has an empty name";
+  if (!name.isWellFormed()) return "has a name that is not valid Unicode";
+  const bytes = Buffer.byteLength(name);
+  if (bytes > NAME_MAX_BYTES) return `has a name of ${bytes} bytes; at most ${NAME_MAX_BYTES} are allowed`;
+  if (CONTROL.test(name)) return "has a control character in its name";
+  if (DIRECTION.test(name)) return "has a character in its name that turns the reading direction";
+  // Checks the name as written and as a file system or a reader may interpret it.
+  const fold = foldName(name);
+  for (const form of [name, fold]) {
+    if (/[/\\]/.test(form)) return "must be a plain file name, without / or \\ or characters like them";
+    if (form.includes(":")) return "must be a plain file name, without : or characters like it";
+    if (/^\.{1,2}$/.test(form)) return "must be the name of a file, not of a folder";
+    if (form === "" || /^\s+$/.test(form)) return "has a name without a visible character";
+    if (/[.\s]$/.test(form)) return "must not end in a dot or a space";
+  }
+  if (SEPARATOR_LIKE.test(name)) return "has a character in its name that looks like a path separator";
+  const stem = (fold.split(".")[0] ?? "").trim();
+  if (DEVICE.test(stem)) return `has the name of a device on Windows (${stem})`;
+  if (fold === MANIFEST_NAME) return `must not be ${MANIFEST_NAME}: the list of attachments has that name`;
+  return undefined;
+}
+
+/** Returns the decoded length of strict base64, or a description of the problem. */
+function base64Bytes(text: string): number | string {
+  const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
+  const digits = text.slice(0, text.length - padding);
+  const wrong = /[^A-Za-z0-9+/]/.exec(digits);
+  if (wrong !== null) {
+    const what =
+      wrong[0] === "="
+        ? "padding before its end"
+        : /\s/.test(wrong[0])
+          ? "white space"
+          : "a character outside A-Z a-z 0-9 + /";
+    return `is not strict base64: it has ${what} at position ${wrong.index}`;
+  }
+  if (text.length % 4 !== 0) {
+    return `is not strict base64: its length, ${text.length}, is not a multiple of 4 (pad it with =)`;
+  }
+  // Unused bits of the last digit must be 0, so that one content has one encoding.
+  const last = digits.at(-1) ?? "";
+  if (padding > 0 && !(padding === 1 ? "AEIMQUYcgkosw048" : "AQgw").includes(last)) {
+    return "is not strict base64: its last digit has unused bits that are not 0";
+  }
+  return (text.length / 4) * 3 - padding;
+}
+
+/** Quotes a name for an error message. Characters that could change how the message reads are removed. */
+function shown(name: unknown): string {
+  if (typeof name !== "string") return "";
+  const escaped = JSON.stringify(name.slice(0, 80)).replace(
+    /[^\x20-\x7e\p{L}\p{N}]/gu,
+    (sign) => `\\u{${(sign.codePointAt(0) ?? 0).toString(16)}}`,
+  );
+  return ` ${escaped}`;
+}
+
+interface ItemContext {
+  readonly index: number;
+  readonly limits: AttachmentSettings;
+}
+
+function checkOne(item: unknown, { index, limits }: ItemContext): Result<CheckedAttachment> {
+  const at = `attachments[${index}]`;
+  if (!isObject(item)) return fail("invalid_argument", `${at} must be an object with name and content`);
+  const label = `${at}${shown(item.name)}`;
+  const unknown = Object.keys(item).find((field) => !FIELDS.includes(field));
+  if (unknown !== undefined) {
+    const error = `${label} has the unknown field${shown(unknown)}; fields are ${FIELDS.join(", ")}`;
+    return fail("unknown_argument", error);
+  }
+  const { name, content, encoding = "utf8", mimeType } = item;
+  if (typeof name !== "string") return fail("invalid_argument", `${label} must have a name, as a string`);
+  const wrong = nameProblem(name);
+  if (wrong !== undefined) return fail("invalid_argument", `${label} ${wrong}`);
+  if (encoding !== "utf8" && encoding !== "base64") {
+    return fail("invalid_argument", `${label} has an unknown encoding; valid are utf8 and base64`);
+  }
+  if (typeof content !== "string") return fail("invalid_argument", `${label} must have content, as a string`);
+  const mime = encoding === "utf8" ? "text/plain; charset=utf-8" : "application/octet-stream";
+  if (mimeType !== undefined && !isMimeType(mimeType)) {
+    return fail("invalid_argument", `${label} has an invalid mimeType; write it like image/png`);
+  }
+  const size = sizeOf(content, encoding, limits.maxFileBytes);
+  if (typeof size === "string") return fail("invalid_argument", `${label} ${size}`);
+  if (size > limits.maxFileBytes) {
+    const most = `${SETTINGS}.maxFileBytes is ${limits.maxFileBytes}`;
+    return fail("too_large", `${label} has ${size} bytes or more; ${most}`);
+  }
+  return ok({ name, encoding, content, bytes: size, mimeType: mimeType ?? mime });
+}
+
+function isMimeType(value: unknown): value is string {
+  if (typeof value !== "string" || value.length > MIME_MAX_CHARS) return false;
+  return /^[\w.+!#$&^-]+\/[\w.+!#$&^-]+(?: ?; ?[\w.+-]+=[\w.+"-]+)*$/.test(value);
+}
+
+/**
+ * Returns the decoded size in bytes (a lower bound if the content is too large), or a description of the
+ * problem.
+ */
+function sizeOf(content: string, encoding: "utf8" | "base64", maxBytes: number): number | string {
+  const least = encoding === "utf8" ? content.length : Math.floor(content.length / 4) * 3 - 2;
+  if (least > maxBytes) return least;
+  if (encoding === "base64")
+    return content === "" ? "is empty; base64 of a file has content" : base64Bytes(content);
+  return content.isWellFormed() ? Buffer.byteLength(content) : "is not valid Unicode; send it as base64";
+}
+
+/** Returns all attachments of a call if they are valid, otherwise the first problem. */
+export function checkAttachments(
+  input: unknown,
+  limits: AttachmentSettings,
+): Result<readonly CheckedAttachment[]> {
+  if (!Array.isArray(input)) return fail("invalid_argument", "attachments must be a list of objects");
+  if (input.length > 0 && !limits.enabled) {
+    return fail("tool_denied", `attachments are switched off: ${SETTINGS}.enabled is false`, {
+      hint: "Put what matters into the task.",
+    });
+  }
+  if (input.length > limits.maxFiles) {
+    const most = `${SETTINGS}.maxFiles is ${limits.maxFiles}`;
+    return fail("too_large", `attachments has ${input.length} files; ${most}`);
+  }
+  const files: CheckedAttachment[] = [];
+  const names = new Map<string, string>();
+  let totalBytes = 0;
+  for (const [index, item] of input.entries()) {
+    const checked = checkOne(item, { index, limits });
+    if (!checked.ok) return checked;
+    const { name, bytes } = checked.value;
+    const fold = foldName(name);
+    const same = names.get(fold);
+    if (same !== undefined) {
+      const error = `attachments[${index}]${shown(name)} has the same name as${shown(same)}`;
+      const hint =
+        "Letter case and similar-looking characters are ignored. Give each attachment a different name.";
+      return fail("invalid_argument", error, { hint });
+    }
+    names.set(fold, name);
+    totalBytes += bytes;
+    if (totalBytes > limits.maxTotalBytes) {
+      const most = `${SETTINGS}.maxTotalBytes is ${limits.maxTotalBytes}`;
+      return fail(
+        "too_large",
+        `attachments[${index}]${shown(name)} makes ${totalBytes} bytes in all; ${most}`,
+      );
+    }
+    files.push(checked.value);
+  }
+  return ok(files);
+}
+
+const LEFT_OUT = "(content not kept)";
+
+/** Returns the arguments of a `sessions_spawn` call for the transcript, without file contents (I14). */
+export function withoutContents(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  if (!Object.hasOwn(args, "attachments")) return { ...args };
+  const { attachments } = args;
+  const list = Array.isArray(attachments) ? attachments.map(withoutContent) : LEFT_OUT;
+  return { ...args, attachments: list };
+}
+
+/** Returns whether these are attachments from a transcript, whose contents were removed. */
+export function contentsWereLeftOut(attachments: unknown): boolean {
+  return (
+    Array.isArray(attachments) && attachments.some((item) => isObject(item) && item.content === LEFT_OUT)
+  );
+}
+
+/** Keeps only known fields of the right type: content in a wrong field is still content. */
+function withoutContent(item: unknown): unknown {
+  if (!isObject(item)) return LEFT_OUT;
+  const keeps = (field: string, value: unknown): boolean => {
+    if (field === "encoding") return value === "utf8" || value === "base64";
+    if (field === "mimeType") return isMimeType(value);
+    return field === "name" && typeof value === "string" && Buffer.byteLength(value) <= NAME_MAX_BYTES;
+  };
+  return Object.fromEntries(
+    Object.entries(item).map(([field, value]) => [field, keeps(field, value) ? value : LEFT_OUT]),
+  );
+}

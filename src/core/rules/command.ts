@@ -1,0 +1,92 @@
+// The commands that people can send, and the parser that recognises them.
+// CM1: a command is a message of one line, `/name arguments`. Longer texts, quotes and code blocks never
+// contain one.
+// CM2: `/name@bot` is a command only for the bot of that name.
+// CM3: an unknown name is text for the agent, unless it was chosen in a platform's menu.
+
+import { LINE_BREAK } from "../text/safe-text.ts";
+
+export interface CommandWord {
+  readonly name: string;
+  /** At most 100 characters on one line: platforms show it in their menus. */
+  readonly description: string;
+  /** The syntax of its arguments. */
+  readonly usage: string;
+  readonly ownerOnly: boolean;
+  /** In groups only the owner may use it; in a direct chat everybody may. */
+  readonly ownerOnlyInGroups: boolean;
+}
+
+type Whose = Partial<Pick<CommandWord, "ownerOnly" | "ownerOnlyInGroups">>;
+
+const word = <N extends string>(name: N, usage: string, description: string, whose: Whose = {}) => ({
+  name,
+  usage: usage === "" ? `/${name}` : `/${name} ${usage}`,
+  description,
+  ownerOnly: whose.ownerOnly ?? false,
+  ownerOnlyInGroups: whose.ownerOnlyInGroups ?? false,
+});
+
+const IN_GROUPS = { ownerOnlyInGroups: true };
+const OWNER = { ownerOnly: true };
+
+/** All commands, in the order of menus. */
+export const COMMANDS = [
+  word("help", "[command]", "List the commands, or explain one of them"),
+  word("status", "", "Show what this conversation is doing, its model and its usage"),
+  word("stop", "", "Stop the current run"),
+  word("new", "", "Start a new conversation and keep the earlier one", IN_GROUPS),
+  word("reset", "", "Same as /new", IN_GROUPS),
+  word("model", "[name | default]", "Show or choose the model of this conversation", IN_GROUPS),
+  word("think", "[level | default]", "Show or choose how long the model thinks"),
+  word("verbose", "[on | off | full]", "Show or choose how much of the agent's work is shown"),
+  word("send", "on | off | inherit", "Allow or block outgoing text of this conversation (owner)", OWNER),
+  word("sessions", "", "List the sessions that this conversation can see"),
+  word(
+    "subagents",
+    "list | cancel <id | all> | log <id>",
+    "List, cancel or read the sub-agents of this chat",
+  ),
+  word(
+    "session",
+    "[unbind | idle <hours | off> | max-age <hours | off>]",
+    "Show the session that this chat is bound to, or change its expiry",
+  ),
+  word("whoami", "", "Show your sender id and chat id as used in the settings"),
+  word("pair", "approve <code>", "Approve a person by pairing code (owner)", OWNER),
+] as const satisfies readonly CommandWord[];
+
+export type CommandName = (typeof COMMANDS)[number]["name"];
+
+/** A parsed command. */
+export interface CommandCall {
+  readonly command: CommandName;
+  /** Text after the name, trimmed; may be empty. */
+  readonly args: string;
+}
+
+/** A longer line is text, not a command. */
+const LINE_CHARS_MAX = 300;
+const COMMAND_LINE = /^\/([a-z][a-z0-9_-]{0,31})(?:@([^\s@]{1,64}))?(?:[ \t]+(\S.*))?$/iu;
+
+export function findCommand(name: string): (typeof COMMANDS)[number] | undefined {
+  return COMMANDS.find((command) => command.name === name.toLowerCase());
+}
+
+interface HowGiven {
+  /** Returns whether the name after `@` (`/name@bot`) is ours. */
+  isOurs(name: string): boolean;
+  /** It was chosen in the platform's menu: an unknown name gets an answer, too. */
+  readonly fromMenu?: boolean;
+}
+
+/** Parses a message as a command; undefined if it is none. */
+export function parseCommand(text: string, given: HowGiven): CommandCall | undefined {
+  const line = text.trim();
+  if (line.length > LINE_CHARS_MAX || LINE_BREAK.test(line)) return undefined;
+  const [, name, whose, args = ""] = COMMAND_LINE.exec(line) ?? [];
+  if (name === undefined || (whose !== undefined && !given.isOurs(whose))) return undefined;
+  const found = findCommand(name);
+  if (found !== undefined) return { command: found.name, args: args.trim() };
+  return given.fromMenu === true ? { command: "help", args: name } : undefined;
+}

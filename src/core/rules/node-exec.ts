@@ -1,0 +1,70 @@
+// Decides which programs a node may run, by a list of patterns that only the node itself can change.
+// NE1: a pattern is matched word by word against program and arguments. `*` matches any text within one word,
+// and as the last word any arguments. No shell is involved.
+// NE2: a program is given by name (`git`) or absolute path. Paths with `..` and folders of the caller's
+// choice cannot bypass a pattern.
+
+import { matchesPattern } from "../text/pattern.ts";
+
+/** A program that a node runs on its machine, without a shell and with exactly this environment. */
+export interface HostProgram {
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly outputMaxBytes: number;
+  /** After this time the program and its child processes are killed. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface HostProgramEnd {
+  /** `ended`: it exited; otherwise the limit that stopped it, or `aborted`. */
+  readonly ending: string;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  /** Start and end of its standard output. */
+  readonly stdout: string;
+  readonly stdoutBytes: number;
+  readonly truncated: boolean;
+  /** Start of its standard error. */
+  readonly stderr: string;
+}
+
+const PATTERN_WORDS = /\s+/;
+
+/** Returns whether a pattern matches a program with these arguments. */
+function covers(pattern: string, argv: readonly string[]): boolean {
+  const words = pattern.trim().split(PATTERN_WORDS);
+  const open = words.length > 1 && words.at(-1) === "*";
+  const fixed = open ? words.slice(0, -1) : words;
+  if (open ? argv.length < fixed.length : argv.length !== fixed.length) return false;
+  return fixed.every((word, at) => matchesPattern(word, argv[at] ?? ""));
+}
+
+/** An absolute path without `..`, or a name without separators. */
+function isPlainProgram(program: string): boolean {
+  if (program === "" || program.includes("\\")) return false;
+  if (!program.includes("/")) return program !== "." && program !== "..";
+  const steps = program.slice(1).split("/");
+  return program.startsWith("/") && steps.every((step) => step !== "" && step !== "." && step !== "..");
+}
+
+/** Explains why a program may not run. undefined: it may. */
+export function execRefusal(patterns: readonly string[], argv: readonly string[]): string | undefined {
+  const shown = JSON.stringify(argv.join(" ").slice(0, 200));
+  if (!isPlainProgram(argv[0] ?? "")) {
+    return `${shown} does not name a program: give its name, or its whole path without "." and ".."`;
+  }
+  if (patterns.some((pattern) => covers(pattern, argv))) return undefined;
+  const listed = patterns.map((pattern) => JSON.stringify(pattern)).join(", ");
+  return `this node does not run ${shown}; it runs: ${listed === "" ? "nothing" : listed}`;
+}
+
+/** Describes the problem of a pattern. undefined: it is valid. */
+export function execPatternProblem(pattern: string): string | undefined {
+  const [program = ""] = pattern.trim().split(PATTERN_WORDS);
+  if (program === "") return "is empty";
+  // A pattern must not allow every program by accident.
+  if (/^[*/]+$/.test(program)) return `would let every program be run: name one, like "git *"`;
+  return isPlainProgram(program) ? undefined : `must begin with a program's name or whole path`;
+}

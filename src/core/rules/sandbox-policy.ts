@@ -1,0 +1,70 @@
+// Decides which sessions run in a sandbox.
+// SB1: a session is sandboxed if its agent's `sandbox.mode` requires it, if its spawn required it, or if its
+// requester is sandboxed (I13). Checked before every run with the current settings.
+// SB2: a sandboxed session has network access only if every sandboxed session above it has it, too (I13).
+
+import type { Session } from "../shapes/session.ts";
+import { agentIdInKey } from "../shapes/session-key.ts";
+import { agentOf, findAgent, type SandboxMode, type Settings } from "../shapes/settings/settings.ts";
+import type { SpawnFacts } from "../shapes/spawn.ts";
+
+/** The parts of a session that decide its rights. */
+export type ChainLink = Pick<Session, "key" | "agentId" | "kind" | "spawnDepth" | "spawnedBy"> & {
+  readonly spawn?: Pick<SpawnFacts, "sandboxed">;
+};
+
+/**
+ * A session, its requester, that one's requester, and so on, up to the last one that exists. Never empty. If
+ * the last session has a requester, that one was deleted.
+ */
+export type SpawnChain = readonly [ChainLink, ...ChainLink[]];
+
+/**
+ * Returns the chain of a session's requester. "gone": it was deleted; undefined: the session was not spawned.
+ */
+export function requesterOf(chain: SpawnChain): SpawnChain | "gone" | undefined {
+  const [own, next, ...rest] = chain;
+  if (own.spawnedBy === undefined) return undefined;
+  return next === undefined ? "gone" : [next, ...rest];
+}
+
+/** Returns whether a sandbox mode applies to this kind of session. */
+function contains(mode: SandboxMode, kind: Session["kind"]): boolean {
+  switch (mode) {
+    case "off":
+      return false;
+    case "non-main":
+      return kind !== "main";
+    case "all":
+      return true;
+  }
+}
+
+/** The agent of a deleted requester is known, so its setting still applies; its kind is unknown. */
+function lostRequesterIs(last: ChainLink | undefined, settings: Settings): boolean {
+  if (last?.spawnedBy === undefined) return false;
+  const agent = findAgent(settings, agentIdInKey(last.spawnedBy) ?? "");
+  return agent !== undefined && containsSubagents(agent);
+}
+
+/** Returns whether the first session of the chain runs its tool calls in a sandbox. */
+export function isSandboxed(chain: SpawnChain, settings: Settings): boolean {
+  return (
+    chain.some(
+      (link) => link.spawn?.sandboxed === true || contains(agentOf(settings, link).sandbox.mode, link.kind),
+    ) || lostRequesterIs(chain.at(-1), settings)
+  );
+}
+
+/** Returns whether the first session of the chain has network access in its sandbox. */
+export function hasNetwork(chain: SpawnChain, settings: Settings): boolean {
+  if (!agentOf(settings, chain[0]).sandbox.network) return false;
+  const requester = requesterOf(chain);
+  if (requester === undefined || requester === "gone" || !isSandboxed(requester, settings)) return true;
+  return hasNetwork(requester, settings);
+}
+
+/** Returns whether a sub-agent of this agent is sandboxed by the agent's own setting. */
+export function containsSubagents(agent: { sandbox: { mode: SandboxMode } }): boolean {
+  return contains(agent.sandbox.mode, "other");
+}

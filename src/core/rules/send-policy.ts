@@ -1,0 +1,57 @@
+// Decides whether text may be sent into a session, or leave it.
+// SP1: a session's own setting takes precedence over the rules.
+// SP2: a matching deny always wins, then a matching allow, then the default.
+
+import type { SendOverride } from "../shapes/session.ts";
+import type { ChatType, SendPolicySettings, SendRule } from "../shapes/settings/settings.ts";
+import { matchesPattern } from "../text/pattern.ts";
+
+/** `error` names the setting that decided. */
+export type SendVerdict = { readonly allowed: true } | { readonly allowed: false; readonly error: string };
+
+export interface SendQuestion {
+  /** The session's own `sendPolicy`; absent: inherit. */
+  readonly override?: SendOverride | undefined;
+  readonly channel: string;
+  /** All chat types of the session: a thread has `thread` and the type of its parent. */
+  readonly chatTypes: readonly ChatType[];
+  /** Keys of the sessions that get the text, or whose people read it; may be empty. */
+  readonly keys: readonly string[];
+}
+
+function ruleMatches(rule: SendRule, question: SendQuestion): boolean {
+  const { channel, chatType, keyPrefix } = rule.match;
+  if (channel !== undefined && !matchesPattern(channel.toLowerCase(), question.channel.toLowerCase())) {
+    return false;
+  }
+  if (chatType !== undefined && !question.chatTypes.includes(chatType)) return false;
+  const prefix = keyPrefix?.toLowerCase();
+  return prefix === undefined || question.keys.some((key) => key.toLowerCase().startsWith(prefix));
+}
+
+function denied(because: string): SendVerdict {
+  return { allowed: false, error: `send blocked by session policy: ${because}` };
+}
+
+function describeMatch({ match }: SendRule): string {
+  const named = Object.entries(match).filter(([, value]) => value !== undefined);
+  return named.length === 0 ? "every session" : named.map(([name, value]) => `${name} "${value}"`).join(", ");
+}
+
+/** Decides before a run is accepted and before a reply leaves through a channel. */
+export function decideSend(question: SendQuestion, policy: SendPolicySettings): SendVerdict {
+  if (question.override === "allow") return { allowed: true };
+  if (question.override === "deny") {
+    return denied('the session\'s own sendPolicy is "deny"; an operator can clear it with sessions.patch');
+  }
+  const matching = policy.rules.filter((rule) => ruleMatches(rule, question));
+  const deny = matching.find((rule) => rule.action === "deny");
+  if (deny !== undefined) {
+    const at = policy.rules.indexOf(deny);
+    return denied(`session.sendPolicy.rules[${at}] denies ${describeMatch(deny)}`);
+  }
+  if (matching.length > 0 || policy.default === "allow") return { allowed: true };
+  return denied(
+    'session.sendPolicy.default is "deny" and no rule in session.sendPolicy.rules allows this session',
+  );
+}

@@ -1,0 +1,319 @@
+// Decides whether a session may spawn a sub-agent, and determines its agent, model, depth and sandbox.
+// SPN1: each refusal is one check with its own sentence, and names the setting that would allow it.
+
+import { type Failure, fail, ok, type Result } from "../shapes/errors.ts";
+import { closestKeys, isAgentId } from "../shapes/session-key.ts";
+import {
+  type AgentSettings,
+  agentOf,
+  modelNames,
+  modelsNamed,
+  OFFLINE_MODEL,
+  type Settings,
+  THINKING_LEVELS,
+  type ThinkingLevel,
+  thinkingNamed,
+} from "../shapes/settings/settings.ts";
+import type { SpawnFacts } from "../shapes/spawn.ts";
+import { containsSubagents, isSandboxed, type SpawnChain } from "./sandbox-policy.ts";
+import { maySpawnAt } from "./tool-policy.ts";
+
+/** The arguments of `sessions_spawn` that rules use. Their types are checked, their values are not. */
+export interface SpawnCall {
+  readonly agentId?: string | undefined;
+  readonly model?: string | undefined;
+  readonly thinking?: string | undefined;
+  readonly runTimeoutSeconds?: number | undefined;
+  /** Earlier spelling of `runTimeoutSeconds`. */
+  readonly timeoutSeconds?: number | undefined;
+  readonly thread?: boolean | undefined;
+  readonly mode?: string | undefined;
+  readonly cleanup?: string | undefined;
+  readonly sandbox?: string | undefined;
+  /** Kind of agent, for compatibility: `subagent` is the built-in runtime. */
+  readonly runtime?: string | undefined;
+  readonly announce?: string | undefined;
+}
+
+/** Whether a channel can create threads for sub-agents. `off`: it could, but the settings forbid it. */
+export type ThreadSupport = "none" | "off" | "on";
+
+export interface SpawnQuestion {
+  readonly call: SpawnCall;
+  /** The requester, its requester, and so on. */
+  readonly chain: SpawnChain;
+  /** Children of the requester with an unfinished job. */
+  readonly unfinishedChildren: number;
+  /** Channel where the requester's people read. Absent: none. */
+  readonly channel?: { readonly id: string; readonly threads: ThreadSupport } | undefined;
+}
+
+/** The result of an allowed spawn. */
+export interface SpawnPlan {
+  readonly agent: AgentSettings;
+  /** The initial model of the child. */
+  readonly model: string;
+  /** Absent: the thinking level of the agent. */
+  readonly thinking?: ThinkingLevel;
+  /** 0: no limit. */
+  readonly runTimeoutSeconds: number;
+  readonly thread: boolean;
+  readonly mode: SpawnFacts["mode"];
+  readonly cleanup: SpawnFacts["cleanup"];
+  readonly announce: SpawnFacts["announce"];
+  readonly archiveAfterMinutes: number;
+  readonly spawnDepth: number;
+  /** Whether the child may itself spawn. */
+  readonly mayNest: boolean;
+  /** The child must run in a sandbox, whatever the settings say later. */
+  readonly sandboxed: boolean;
+}
+
+const TIMEOUT_MAX_SECONDS = 30 * 86_400;
+const LISTED_MAX = 20;
+
+const quoted = (text: string): string => JSON.stringify(text.slice(0, 80));
+
+/** Returns the configured agents that `requester` may spawn: itself, and those of its allow list. */
+export function spawnableAgents(requester: AgentSettings, settings: Settings): AgentSettings[] {
+  const { allowAgents } = requester.subagents;
+  const allowAny = allowAgents.includes("*");
+  return settings.agents.filter(({ id }) => allowAny || id === requester.id || allowAgents.includes(id));
+}
+
+/** Explains which setting lets `requester` spawn one of its `spawnableAgents`. */
+export function spawnRule(requester: AgentSettings, agentId: string): string {
+  if (agentId === requester.id) return "every agent may spawn sub-agents of its own";
+  const listed = requester.subagents.allowAgents.includes(agentId) ? agentId : "*";
+  return `agents.list[${requester.id}].subagents.allowAgents has ${quoted(listed)}`;
+}
+
+function checkDepth(spawnDepth: number, settings: Settings): Failure | undefined {
+  if (maySpawnAt(spawnDepth, settings)) return undefined;
+  const { maxSpawnDepth } = settings.subagents;
+  const raised = maxSpawnDepth < 5 ? "; it may be raised to 5" : ", the maximum";
+  const error =
+    `this sub-agent is ${spawnDepth} deep and can't spawn another: ` +
+    `agents.defaults.subagents.maxSpawnDepth is ${maxSpawnDepth}${raised}`;
+  return fail("spawn_denied", error, { hint: "Do the work yourself, or say in your result what is left." });
+}
+
+/** Checked again when the child is stored, because calls of one message run in parallel. */
+export function checkChildren(unfinished: number, settings: Settings): Failure | undefined {
+  const { maxChildren } = settings.subagents;
+  if (unfinished < maxChildren) return undefined;
+  const setting = `agents.defaults.subagents.maxChildren is ${maxChildren}`;
+  return fail("too_many_children", `${unfinished} sub-agents of this session are not finished: ${setting}`, {
+    hint: "Wait for results, or cancel some with the subagents tool.",
+  });
+}
+
+function chooseAgent(
+  wanted: string | undefined,
+  chain: SpawnChain,
+  settings: Settings,
+): Result<AgentSettings> {
+  const requester = agentOf(settings, chain[0]);
+  const id = (wanted ?? chain[0].agentId).trim().toLowerCase();
+  if (!isAgentId(id)) return fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -");
+  const allowed = spawnableAgents(requester, settings);
+  const found = allowed.find((agent) => agent.id === id);
+  if (found !== undefined) return ok(found);
+  const allowedAgents = allowed.map((agent) => agent.id).slice(0, LISTED_MAX);
+  const more = { hint: `Allowed: ${allowedAgents.join(", ")}.`, details: { allowedAgents } };
+  if (requester.subagents.allowAgents.includes("*") || id === requester.id) {
+    return fail("agent_not_found", `there is no agent ${quoted(id)} in agents.list`, more);
+  }
+  const error = `agent ${quoted(id)} is not in agents.list[${requester.id}].subagents.allowAgents`;
+  return fail("spawn_denied", error, more);
+}
+
+/** Returns the model of a child whose agent is an external program: the program chooses it. */
+function acpModel(agent: AgentSettings, call: SpawnCall): Result<string> {
+  if (call.model === undefined) return ok(agent.model);
+  const error = `agent "${agent.id}" is an ACP agent and chooses its own model; leave model out`;
+  return fail("invalid_model", error, { details: { validModels: [agent.model] } });
+}
+
+/** Chooses the model of a child: from the call, the target agent's sub-agents, the defaults, the agent. */
+function chooseModel(agent: AgentSettings, call: SpawnCall, settings: Settings): Result<string> {
+  if (agent.runtime !== undefined) return acpModel(agent, call);
+  const model = call.model ?? agent.subagents.model ?? settings.subagents.model ?? agent.model;
+  return readModel(model, settings);
+}
+
+/** Returns the full name of a model that may be given by its bare id. */
+function readModel(model: string, settings: Settings): Result<string> {
+  const names = modelNames(settings.providers);
+  const [meant, ...others] = modelsNamed(model, names);
+  if (meant !== undefined && others.length === 0) return ok(meant);
+  if (meant !== undefined) {
+    const validModels = [meant, ...others];
+    const error = `${quoted(model)} is a model of several providers: write ${validModels.join(" or ")}`;
+    return fail("invalid_model", error, { details: { validModels } });
+  }
+  const validModels = closestKeys(model, names, LISTED_MAX);
+  const more = names.length > validModels.length ? ` and ${names.length - validModels.length} more` : "";
+  const error = `there is no model ${quoted(model)}; valid: ${validModels.join(", ")}${more}`;
+  return fail("invalid_model", error, { hint: "Write it as <provider>/<model>.", details: { validModels } });
+}
+
+function chooseThinking(wanted: string | undefined): Result<ThinkingLevel | undefined> {
+  const found = wanted === undefined ? undefined : thinkingNamed(wanted);
+  if (wanted === undefined || found !== undefined) return ok(found);
+  const valid = THINKING_LEVELS.join(", ");
+  return fail("invalid_thinking", `there is no thinking level ${quoted(wanted)}; valid: ${valid}`);
+}
+
+function chooseTimeout(call: SpawnCall, settings: Settings): Result<number> {
+  const { runTimeoutSeconds, timeoutSeconds } = call;
+  const both = runTimeoutSeconds !== undefined && timeoutSeconds !== undefined;
+  if (both && runTimeoutSeconds !== timeoutSeconds) {
+    const error =
+      "timeoutSeconds is an earlier spelling of runTimeoutSeconds, and their values differ. Give only one";
+    return fail("invalid_argument", error);
+  }
+  const seconds = runTimeoutSeconds ?? timeoutSeconds ?? settings.subagents.runTimeoutSeconds;
+  if (seconds >= 0 && seconds <= TIMEOUT_MAX_SECONDS) return ok(seconds);
+  return fail("invalid_argument", `runTimeoutSeconds must be 0 (none) to ${TIMEOUT_MAX_SECONDS}`);
+}
+
+/** Returns a valid word of an argument. Absent: the first word. */
+function chooseWord<Word extends string>(
+  name: string,
+  given: string | undefined,
+  words: readonly [Word, ...Word[]],
+): Result<Word> {
+  const found = given === undefined ? words[0] : words.find((word) => word === given);
+  if (found !== undefined) return ok(found);
+  return fail("invalid_argument", `${name} must be one of ${words.join(", ")}, got ${quoted(given ?? "")}`);
+}
+
+/** Checks that `mode` and `thread` fit each other and the channel. */
+function chooseMode(question: SpawnQuestion): Result<SpawnFacts["mode"]> {
+  const { call, channel } = question;
+  const thread = call.thread ?? false;
+  const mode = chooseWord("mode", call.mode, thread ? ["session", "run"] : ["run", "session"]);
+  if (!mode.ok) return mode;
+  if (mode.value === "session" && !thread) {
+    return fail("invalid_argument", 'mode "session" needs thread: true', {
+      hint: 'Leave mode out, or give mode "run", for one task with one result.',
+    });
+  }
+  if (!thread) return mode;
+  const hint = "Spawn without thread: the result is announced here.";
+  if (channel === undefined) {
+    return fail("spawn_denied", "thread: true needs a channel, and this session has none", { hint });
+  }
+  if (channel.threads === "on") return mode;
+  if (channel.threads === "off") {
+    const setting = `session.threadBindings.enabled, or channels.${channel.id}.threadBindings.enabled`;
+    return fail("spawn_denied", `threads of ${channel.id} may not be bound: ${setting}, is false`, { hint });
+  }
+  return fail("spawn_denied", `thread: true needs a channel with threads, and ${channel.id} has none`, {
+    hint,
+  });
+}
+
+/** The gateway itself starts an external program: it cannot run in our sandbox. */
+function cantContain({ id }: AgentSettings): Failure {
+  const error = `agent "${id}" is an ACP agent and cannot run in a sandbox, but this sub-agent must`;
+  return fail("spawn_denied", error, {
+    hint: `agents.list[${id}].sandbox.mode must be "off", and the requester not sandboxed.`,
+  });
+}
+
+/** Returns whether the child must always be sandboxed, or why it cannot be spawned (I13). */
+function chooseContainment(
+  call: SpawnCall,
+  target: AgentSettings,
+  chain: SpawnChain,
+  settings: Settings,
+): Result<boolean> {
+  const wanted = chooseWord("sandbox", call.sandbox, ["inherit", "require"]);
+  if (!wanted.ok) return wanted;
+  const requesterIs = isSandboxed(chain, settings);
+  const must = requesterIs || wanted.value === "require";
+  const would = containsSubagents(target);
+  if (target.runtime !== undefined && (must || would)) return cantContain(target);
+  if (!must || would) return ok(must);
+  const why = requesterIs
+    ? "this session is sandboxed, and a sandboxed session can't spawn one that is not"
+    : 'the call has sandbox: "require"';
+  const setting = `agents.list[${target.id}].sandbox.mode (default agents.defaults.sandbox.mode)`;
+  const error = `a sub-agent of agent "${target.id}" would run unsandboxed: ${why}; ${setting} is "off"`;
+  const boxed = spawnableAgents(agentOf(settings, chain[0]), settings).filter(containsSubagents);
+  const names = boxed.map(({ id }) => id).slice(0, LISTED_MAX);
+  const hint =
+    names.length === 0 ? "No agent that you may name is sandboxed." : `Sandboxed are: ${names.join(", ")}.`;
+  return fail("spawn_denied", error, { hint });
+}
+
+/** Checks that the agent has the requested runtime. */
+function checkRuntime(wanted: string | undefined, agent: AgentSettings): Failure | undefined {
+  const runtime = agent.runtime === undefined ? "subagent" : "acp";
+  if (wanted === undefined || wanted === runtime) return undefined;
+  const error = `agent "${agent.id}" has the runtime "${runtime}", not ${quoted(wanted)}; leave runtime out`;
+  return fail("invalid_argument", error);
+}
+
+/** Returns the first failure, with the texts of all others added. */
+function firstWithAll(results: readonly Result<unknown>[]): Failure {
+  const failures = results.filter((result) => !result.ok);
+  const [first, ...others] = failures;
+  if (first === undefined) throw new Error("there is no failure among them");
+  if (others.length === 0) return first;
+  const hints = failures.flatMap(({ hint }) => hint ?? []);
+  return {
+    ...first,
+    error: failures.map(({ error }) => error).join("; "),
+    ...(hints.length === 0 ? {} : { hint: [...new Set(hints)].join(" ") }),
+    details: Object.assign({}, ...failures.map(({ details }) => details ?? {})),
+  };
+}
+
+/**
+ * Decides whether the requester may have this child, and returns its properties. Attachments are checked
+ * elsewhere.
+ */
+export function decideSpawn(question: SpawnQuestion, settings: Settings): Result<SpawnPlan> {
+  const { call, chain, unfinishedChildren } = question;
+  const { spawnDepth } = chain[0];
+  const tooDeep = checkDepth(spawnDepth, settings);
+  if (tooDeep !== undefined) return tooDeep;
+  const agent = chooseAgent(call.agentId, chain, settings);
+  const mode = chooseMode(question);
+  const cleanup = chooseWord("cleanup", call.cleanup, ["keep", "delete"]);
+  const announced = settings.subagents.announce;
+  const announce = chooseWord("announce", call.announce ?? announced, ["post", "wake"]);
+  const model = agent.ok
+    ? chooseModel(agent.value, call, settings)
+    : readModel(call.model ?? OFFLINE_MODEL, settings);
+  const thinking = chooseThinking(call.thinking);
+  const timeout = chooseTimeout(call, settings);
+  const choices = [agent, mode, cleanup, announce, model, thinking, timeout];
+  if (!agent.ok || !mode.ok || !cleanup.ok || !announce.ok) return firstWithAll(choices);
+  if (!model.ok || !thinking.ok || !timeout.ok) return firstWithAll(choices);
+  const otherRuntime = checkRuntime(call.runtime, agent.value);
+  if (otherRuntime !== undefined) return otherRuntime;
+  const sandboxed = chooseContainment(call, agent.value, chain, settings);
+  if (!sandboxed.ok) return sandboxed;
+  const tooMany = checkChildren(unfinishedChildren, settings);
+  if (tooMany !== undefined) return tooMany;
+  const stays = mode.value === "session";
+  return ok({
+    agent: agent.value,
+    model: model.value,
+    ...(thinking.value === undefined ? {} : { thinking: thinking.value }),
+    runTimeoutSeconds: timeout.value,
+    thread: call.thread ?? false,
+    mode: mode.value,
+    // A session with a thread is archived with its binding, not by date.
+    cleanup: stays ? "keep" : cleanup.value,
+    announce: announce.value,
+    archiveAfterMinutes: stays ? 0 : settings.subagents.archiveAfterMinutes,
+    spawnDepth: spawnDepth + 1,
+    mayNest: maySpawnAt(spawnDepth + 1, settings),
+    sandboxed: sandboxed.value,
+  });
+}

@@ -1,0 +1,215 @@
+// Decides which tools a session has, from the filters that apply to it.
+// TP1: a matching deny in any filter always wins.
+// TP2: every filter with a non-empty allow list must list the tool.
+// TP3: a sub-agent never has a tool that its requester lacks (I13): the current filters of its requester, and
+// of that one's requester, apply to it, too.
+// Tools of an external server (MCP) are recognised by the prefix of their names. Its agent list, and its
+// position outside of every sandbox, are filters like all others.
+
+import { agentIdInKey } from "../shapes/session-key.ts";
+import { agentOf, findAgent, type Settings, type ToolFilter } from "../shapes/settings/settings.ts";
+import { matchesAny, matchesPattern } from "../text/pattern.ts";
+import { type ChainLink, isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";
+
+/** A filter and its path in the settings, for example `tools` or `agents.list[research].tools`. */
+export interface PlacedFilter {
+  readonly where: string;
+  readonly filter: ToolFilter;
+  /** For a rule that is not a setting: the reason, as in `tool "x" is denied: <reason>`. */
+  readonly because?: string;
+}
+
+/** Both verdicts name the settings that decided, or state that none denies the tool. */
+export type ToolVerdict =
+  | { readonly allowed: true; readonly reason: string }
+  | { readonly allowed: false; readonly error: string };
+
+function matching(patterns: readonly string[], name: string): string | undefined {
+  return patterns.find((pattern) => matchesPattern(pattern.toLowerCase(), name.toLowerCase()));
+}
+
+/** Decides whether all these filters allow the tool. Ignores letter case. */
+export function decideTool(name: string, filters: readonly PlacedFilter[]): ToolVerdict {
+  for (const { where, filter, because } of filters) {
+    const pattern = matching(filter.deny, name);
+    if (pattern !== undefined) {
+      const reason = because ?? `${where}.deny has ${JSON.stringify(pattern)}`;
+      return { allowed: false, error: `tool "${name}" is denied: ${reason}` };
+    }
+  }
+  for (const { where, filter } of filters) {
+    if (filter.allow.length > 0 && matching(filter.allow, name) === undefined) {
+      return {
+        allowed: false,
+        error: `tool "${name}" is not allowed: ${where}.allow is set and does not list it`,
+      };
+    }
+  }
+  return { allowed: true, reason: whyAllowed(filters) };
+}
+
+/** Explains a permission: every filter with an allow list lists the tool (TP2); most sessions have none. */
+function whyAllowed(filters: readonly PlacedFilter[]): string {
+  const lists = filters.filter(({ filter }) => filter.allow.length > 0).map(({ where }) => `${where}.allow`);
+  if (lists.length === 0) return "no filter denies it";
+  const named = [...new Set(lists)];
+  return `${named.join(" and ")} ${named.length === 1 ? "lists" : "list"} it, and no filter denies it`;
+}
+
+/** Session tools: a sub-agent does not have them by default. */
+export const SESSION_TOOLS = [
+  "sessions_list",
+  "sessions_history",
+  "sessions_send",
+  "sessions_spawn",
+  "agents_list",
+  "session_status",
+  "sessions_search",
+  "subagents",
+  "message",
+] as const;
+
+/** Session tools that a sub-agent above the depth limit has. */
+const NESTING_TOOLS: readonly string[] = [
+  "sessions_spawn",
+  "sessions_list",
+  "sessions_history",
+  "agents_list",
+  "subagents",
+];
+
+/** Returns whether a session of this depth may spawn. 0: the session was not spawned. */
+export function maySpawnAt(spawnDepth: number, settings: Settings): boolean {
+  return spawnDepth < settings.subagents.maxSpawnDepth;
+}
+
+const denying = (deny: readonly string[], because: string): PlacedFilter => ({
+  where: "",
+  filter: { allow: [], deny },
+  because,
+});
+
+/** Returns the prefix of the tool names of an external server. No tool of the gateway has it. */
+export function outsidePrefix(server: string): string {
+  return `mcp__${server}__`;
+}
+
+/** Returns filters for the servers that an agent may not use. */
+function serverFilters(agentId: string, settings: Settings): PlacedFilter[] {
+  const lists = (agents: readonly string[]): boolean => agents.length === 0 || matchesAny(agents, agentId);
+  return settings.tools.mcp.servers
+    .filter(({ agents }) => !lists(agents))
+    .map(({ name }) =>
+      denying([`${outsidePrefix(name)}*`], `tools.mcp.servers.${name}.agents does not list "${agentId}"`),
+    );
+}
+
+/** The tool that uses paired devices. */
+export const NODES_TOOL = "nodes";
+
+/** Returns filters for the tools that run outside of the sandbox: external servers and nodes. */
+function containmentFilters(settings: Settings): PlacedFilter[] {
+  const because =
+    "this session is sandboxed, nodes are outside of its sandbox, and nodes.allowSandboxed is not true";
+  const nodes = settings.nodes.allowSandboxed ? [] : [denying([NODES_TOOL], because)];
+  return [...nodes, ...serverContainment(settings)];
+}
+
+function serverContainment(settings: Settings): PlacedFilter[] {
+  return settings.tools.mcp.servers
+    .filter(({ allowSandboxed }) => !allowSandboxed)
+    .map(({ name }) => {
+      const because =
+        "this session is sandboxed, the server runs outside of its sandbox, and " +
+        `tools.mcp.servers.${name}.allowSandboxed is not true`;
+      return denying([`${outsidePrefix(name)}*`], because);
+    });
+}
+
+/**
+ * Returns whether a tool whose name starts with `prefix` could be allowed. Checked before the tools are
+ * known: a server without a usable tool need not be started.
+ */
+export function mayHaveToolsUnder(prefix: string, filters: readonly PlacedFilter[]): boolean {
+  const start = prefix.toLowerCase();
+  const deniesAll = (pattern: string): boolean => {
+    const stem = pattern.toLowerCase().slice(0, -1);
+    return pattern.endsWith("*") && !stem.includes("*") && start.startsWith(stem);
+  };
+  const reaches = (pattern: string): boolean => {
+    const [head = "", ...rest] = pattern.toLowerCase().split("*");
+    return head.startsWith(start) || (rest.length > 0 && start.startsWith(head));
+  };
+  return filters.every(
+    ({ filter }) => !filter.deny.some(deniesAll) && (filter.allow.length === 0 || filter.allow.some(reaches)),
+  );
+}
+
+/** Returns the filters for sub-agents. */
+function subagentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
+  const { spawnDepth } = chain[0];
+  const { maxSpawnDepth } = settings.subagents;
+  const mayNest = maySpawnAt(spawnDepth, settings);
+  const chosen = settings.tools.subagents;
+  const filters: PlacedFilter[] = [{ where: "tools.subagents.tools", filter: chosen }];
+  if (!mayNest) {
+    const limit = `agents.defaults.subagents.maxSpawnDepth is ${maxSpawnDepth}`;
+    filters.push(denying(["sessions_spawn"], `this sub-agent is ${spawnDepth} deep, and ${limit}`));
+  }
+  if (chosen.allow.length === 0) {
+    const kept = SESSION_TOOLS.filter((name) => !(mayNest && NESTING_TOOLS.includes(name)));
+    filters.push(
+      denying(
+        kept,
+        "sub-agents have no session tools unless tools.subagents.tools.allow lists what they have",
+      ),
+    );
+  }
+  if (requesterOf(chain) === "gone") filters.push(...orphanFilters(chain[0], settings));
+  return filters;
+}
+
+/** Filters of a session whose requester was deleted: facts that the requester's key shows still apply. */
+function orphanFilters({ spawnedBy = "" }: ChainLink, settings: Settings): PlacedFilter[] {
+  const agent = findAgent(settings, agentIdInKey(spawnedBy) ?? "");
+  const because = "the session that spawned this one is gone, and with it the right to session tools";
+  return [
+    denying(SESSION_TOOLS, because),
+    ...(agent === undefined
+      ? []
+      : [
+          { where: `agents.list[${agent.id}].tools`, filter: agent.tools },
+          ...serverFilters(agent.id, settings),
+        ]),
+  ];
+}
+
+/** Returns the filters of the first session of a chain, without those of its requester. */
+function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
+  const agent = agentOf(settings, chain[0]);
+  const isSubagent = chain[0].spawnedBy !== undefined;
+  return [
+    { where: "tools", filter: settings.tools.filter },
+    { where: `agents.list[${agent.id}].tools`, filter: agent.tools },
+    ...(isSubagent ? subagentFilters(chain, settings) : []),
+    ...serverFilters(agent.id, settings),
+    ...(settings.nodes.enabled ? [] : [denying([NODES_TOOL], "nodes.enabled is false")]),
+    ...(isSandboxed(chain, settings)
+      ? [{ where: "tools.sandbox.tools", filter: settings.tools.sandbox }, ...containmentFilters(settings)]
+      : []),
+  ];
+}
+
+/** Returns all filters of the first session of a chain: its own, its requester's, and so on (TP3). */
+export function filtersFor(chain: SpawnChain, settings: Settings): PlacedFilter[] {
+  const requester = requesterOf(chain);
+  const above = requester === undefined || requester === "gone" ? [] : filtersFor(requester, settings);
+  return [...ownFilters(chain, settings), ...above];
+}
+
+/** Returns the tools that a session's own rules allow, but its requester's do not. */
+export function withheldTools(names: readonly string[], chain: SpawnChain, settings: Settings): string[] {
+  const own = ownFilters(chain, settings);
+  const all = filtersFor(chain, settings);
+  return names.filter((name) => decideTool(name, own).allowed && !decideTool(name, all).allowed);
+}

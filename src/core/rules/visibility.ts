@@ -1,0 +1,335 @@
+// The visibility check (I9): decides whether a viewer may use a session, for every tool and interface.
+// V1: the verdict depends only on viewer, key, agent, ancestry and settings, so a refusal never reveals
+// whether a session exists. If the key does not contain the agent, the refusal does not mention that agent.
+// V2: a wider mode never hides what a narrower one shows: self ⊆ tree ⊆ agent ⊆ all; the sandbox limit only
+// narrows.
+// V3: `unknown` is never visible; `global` is visible to agents, and to operators that act for one, only
+// while it is their main session.
+// V4: a sub-agent sees its own tree, and otherwise only what both it and its requester see (I13). If the
+// requester was deleted, it sees only its own tree.
+
+import { agentIdInKey } from "../shapes/session-key.ts";
+import {
+  type AgentToAgentSettings,
+  agentOf,
+  type Settings,
+  type TokenScope,
+  type VisibilityMode,
+} from "../shapes/settings/settings.ts";
+import { matchesAny, matchesPattern } from "../text/pattern.ts";
+import { isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";
+
+/** Replaces the key of a session that the reader may not see. */
+export const NOT_VISIBLE = "(not visible)";
+
+/** A session as a viewer. */
+export interface SessionIdentity {
+  readonly key: string;
+  readonly agentId: string;
+  readonly sandboxed: boolean;
+  /** `sandbox.sessionToolsVisibility` of its agent: if sandboxed, it sees only its tree, or all. */
+  readonly sandboxClamp: "spawned" | "all";
+  /** The current state of its requester. "gone": deleted. Absent: the session was not spawned. */
+  readonly requester?: SessionIdentity | "gone";
+}
+
+/** Returns the first session of a spawn chain as a viewer. */
+export function identityOf(chain: SpawnChain, settings: Settings): SessionIdentity {
+  const { key, agentId } = chain[0];
+  const above = requesterOf(chain);
+  const requester = above === undefined || above === "gone" ? above : identityOf(above, settings);
+  return {
+    key,
+    agentId,
+    sandboxed: isSandboxed(chain, settings),
+    sandboxClamp: agentOf(settings, chain[0]).sandbox.sessionToolsVisibility,
+    ...(requester === undefined ? {} : { requester }),
+  };
+}
+
+/** A viewer: a session under the visibility rules, or an operator with the rights of its token. */
+export type Viewer =
+  | ({ readonly kind: "session" } & SessionIdentity)
+  | {
+      readonly kind: "operator";
+      readonly scopes: readonly TokenScope[];
+      /** Key patterns with `*` of the token. Absent: every session. */
+      readonly patterns?: readonly string[];
+      /** The operator acts as this session: both must be allowed. */
+      readonly as?: SessionIdentity;
+      /**
+       * The operator acts for a session of this agent: `main` and labels refer to that agent. It changes no
+       * rights.
+       */
+      readonly agentId?: string;
+    };
+
+/**
+ * The session to check. For a key without a row: no ancestors, and the agent of the key, or "" if it has
+ * none.
+ */
+export interface Target {
+  readonly key: string;
+  readonly agentId: string;
+  readonly archived: boolean;
+  /** Keys along `spawnedBy`, nearest first. */
+  readonly ancestors: readonly string[];
+}
+
+export interface AccessRules {
+  readonly mode: VisibilityMode;
+  readonly agentToAgent: AgentToAgentSettings;
+  /** `session.scope`. With "global" the session `global` belongs to every agent. */
+  readonly scope: "per-sender" | "global";
+}
+
+export type Access =
+  | "list"
+  | "read"
+  | "search"
+  | "send"
+  | "spawn"
+  | "status"
+  | "events"
+  | "deliveries"
+  | "counts";
+
+export type Verdict =
+  | {
+      readonly allowed: true;
+      /** The deciding rule in words: "it" is the viewer, "the session" is the target. */
+      readonly rule: string;
+    }
+  | {
+      readonly allowed: false;
+      readonly code: "not_visible" | "agent_to_agent" | "missing_scope";
+      readonly error: string;
+      /** Settings with values that would allow it. Empty: none would. */
+      readonly settings: string[];
+    };
+
+type Refusal = Extract<Verdict, { allowed: false }>;
+
+function allow(rule: string): Verdict {
+  return { allowed: true, rule };
+}
+
+const SCOPE_NEEDED: Readonly<Record<Access, TokenScope>> = {
+  list: "operator.read",
+  read: "operator.read",
+  search: "operator.read",
+  status: "operator.read",
+  events: "operator.read",
+  counts: "operator.read",
+  send: "operator.write",
+  spawn: "operator.write",
+  deliveries: "operator.admin",
+};
+
+/** Each scope contains the ones before it. */
+const SCOPE_ORDER: readonly TokenScope[] = ["operator.read", "operator.write", "operator.admin"];
+
+/** Returns whether one of the token's scopes is, or includes, the needed one. */
+export function hasScope(scopes: readonly TokenScope[], needed: TokenScope): boolean {
+  return scopes.some((scope) => SCOPE_ORDER.indexOf(scope) >= SCOPE_ORDER.indexOf(needed));
+}
+
+/** Decides whether `viewer` may do this to `target`. No other code decides this. */
+export function decideAccess(access: Access, viewer: Viewer, target: Target, rules: AccessRules): Verdict {
+  if (target.key === "unknown") return refuse("not_visible", target, "no setting makes it visible", []);
+  if (viewer.kind === "session") return decideForSession(viewer, target, rules);
+  const needed = SCOPE_NEEDED[access];
+  if (!hasScope(viewer.scopes, needed)) {
+    return {
+      allowed: false,
+      code: "missing_scope",
+      error: `this token lacks the scope ${needed}: it is set by gateway.auth.tokens[].scopes`,
+      settings: [`gateway.auth.tokens[].scopes: ["${needed}"]`],
+    };
+  }
+  if (viewer.patterns !== undefined && !matchesAny(viewer.patterns, target.key)) {
+    const setting = "gateway.auth.tokens[].sessions";
+    return refuse("not_visible", target, `the token does not cover it: see ${setting}`, [setting]);
+  }
+  const speaks = viewer.agentId !== undefined && viewer.as === undefined;
+  if (speaks && target.key === "global" && rules.scope !== "global") return refuseGlobal(target);
+  return viewer.as === undefined
+    ? allow(coverOf(viewer.patterns, target))
+    : decideForSession(viewer.as, target, rules);
+}
+
+function coverOf(patterns: readonly string[] | undefined, { key }: Target): string {
+  if (patterns === undefined) return "its operator token covers every session";
+  const pattern = patterns.find((one) => matchesPattern(one, key));
+  return `its operator token covers the session by the pattern ${JSON.stringify(pattern)}`;
+}
+
+function decideForSession(viewer: SessionIdentity, target: Target, rules: AccessRules): Verdict {
+  if (target.archived) return refuse("not_visible", target, "agents do not see archived sessions", []);
+  const own = decideAlone(viewer, target, rules);
+  const requester = viewer.requester === "gone" ? undefined : viewer.requester;
+  if (!own.allowed || requester === undefined || inTree(viewer, target, rules)) return own;
+  const above = decideForSession(requester, target, rules);
+  if (above.allowed) return allow(`${own.rule}; and the session that spawned it sees it too: ${above.rule}`);
+  // V1: a target that only its agent makes visible, not its key, is refused like a missing one.
+  const blank = { ...target, agentId: agentIdInKey(target.key) ?? "", ancestors: [] };
+  const unseen = decideAlone(viewer, blank, rules);
+  if (!unseen.allowed) return unseen;
+  const unseenAbove = decideForSession(requester, blank, rules);
+  const { code, settings } = unseenAbove.allowed ? above : unseenAbove;
+  const needed =
+    settings.length === 0 ? "no setting would show it" : `it would need ${settings.join(" and ")}`;
+  return refuse(code, target, `the session that spawned this one does not see it: ${needed}`, settings);
+}
+
+/** Returns whether the target is the viewer itself, or was spawned by it at any depth. */
+function inTree(viewer: SessionIdentity, target: Target, rules: AccessRules): boolean {
+  return byTree(viewer, target, rules) !== undefined;
+}
+
+/** Explains why the target is in the tree of the viewer. undefined: it is not. */
+function byTree(viewer: SessionIdentity, target: Target, rules: AccessRules): string | undefined {
+  if (target.key === viewer.key) return "it is its own session";
+  if (effectiveMode(viewer, rules) === "self" || !target.ancestors.includes(viewer.key)) return undefined;
+  const direct = target.ancestors[0] === viewer.key;
+  const spawned = direct
+    ? "it spawned the session"
+    : "the session is in its tree: what it spawned spawned it";
+  return `${spawned} (${modeWords(rules)})`;
+}
+
+function modeWords({ mode }: AccessRules): string {
+  return `tools.sessions.visibility is "${mode}"`;
+}
+
+/** Decides by the viewer's own settings, without its requester. */
+function decideAlone(viewer: SessionIdentity, target: Target, rules: AccessRules): Verdict {
+  const tree = byTree(viewer, target, rules);
+  if (tree !== undefined) return allow(tree);
+  const mode = effectiveMode(viewer, rules);
+  if (target.key === "global" && rules.scope !== "global") {
+    return refuseGlobal(target);
+  }
+  const ownAgent = target.agentId === viewer.agentId || target.key === "global";
+  if (ownAgent && (mode === "agent" || mode === "all")) {
+    const own = target.key === "global" ? 'with session.scope "global" it is every agent\'s' : "same agent";
+    return allow(`${own}, and ${modeWords(rules)}`);
+  }
+  if (mode !== "all") return refuseByMode(viewer, target, rules);
+  if (agentToAgentAdmits(rules.agentToAgent, viewer.agentId, target.agentId)) {
+    return allow(`${modeWords(rules)}, and ${agentToAgentWords(rules.agentToAgent, viewer, target)}`);
+  }
+  const settings = agentToAgentSettings(viewer, target, rules.agentToAgent);
+  return refuse("agent_to_agent", target, `it would need ${settings.join(" and ")}`, settings);
+}
+
+/**
+ * Returns the effective mode of this viewer: at most its tree if it is sandboxed or its requester was
+ * deleted.
+ */
+export function effectiveMode(viewer: SessionIdentity, rules: AccessRules): VisibilityMode {
+  const clamped = viewer.requester === "gone" || isClamped(viewer);
+  return clamped && rules.mode !== "self" ? "tree" : rules.mode;
+}
+
+function isClamped(viewer: SessionIdentity): boolean {
+  return viewer.sandboxed && viewer.sandboxClamp === "spawned";
+}
+
+function agentToAgentAdmits(rule: AgentToAgentSettings, from: string, to: string): boolean {
+  if (!rule.enabled) return false;
+  return rule.allow.length === 0 || (matchesAny(rule.allow, from) && matchesAny(rule.allow, to));
+}
+
+/** Explains why agent-to-agent settings allow both agents: the pattern that matches each. */
+function agentToAgentWords({ allow }: AgentToAgentSettings, from: SessionIdentity, to: Target): string {
+  if (allow.length === 0) return "tools.agentToAgent is enabled for all agents";
+  const patterns = [from, to].map(({ agentId }) => allow.find((one) => matchesPattern(one, agentId)));
+  const named = [...new Set(patterns)].map((pattern) => JSON.stringify(pattern)).join(" and ");
+  return `tools.agentToAgent is enabled and its allow has ${named}`;
+}
+
+function refuse(code: Refusal["code"], target: Target, because: string, settings: string[]): Refusal {
+  return { allowed: false, code, error: `session ${target.key} is not visible here: ${because}`, settings };
+}
+
+function refuseGlobal(target: Target): Refusal {
+  const setting = 'session.scope: "global"';
+  return refuse("not_visible", target, `it exists only with ${setting}`, [setting]);
+}
+
+/**
+ * Returns the missing agent-to-agent settings. Mentions the target's agent only if its key contains it (V1).
+ */
+function agentToAgentSettings(viewer: SessionIdentity, target: Target, rule: AgentToAgentSettings): string[] {
+  const other = agentIdInKey(target.key);
+  const settings: string[] = [];
+  if (!rule.enabled) settings.push("tools.agentToAgent.enabled: true");
+  if (rule.allow.length > 0) {
+    const parties = [viewer.agentId, ...(other === undefined ? [] : [other])];
+    const missing = parties.filter((agentId) => !matchesAny(rule.allow, agentId));
+    if (other === undefined) settings.push("tools.agentToAgent.allow with the agents of both sessions");
+    else if (missing.length > 0) settings.push(`tools.agentToAgent.allow with ${JSON.stringify(missing)}`);
+  }
+  return settings;
+}
+
+function refuseByMode(viewer: SessionIdentity, target: Target, rules: AccessRules): Refusal {
+  if (viewer.requester === "gone") {
+    const because = "the session that spawned this one is gone, so it sees its own tree alone";
+    return refuse("not_visible", target, because, []);
+  }
+  const other = target.key === "global" ? viewer.agentId : agentIdInKey(target.key);
+  const settings: string[] = [];
+  const wanted = other === viewer.agentId ? "agent" : "all";
+  const enough = rules.mode === "all" || (rules.mode === "agent" && wanted === "agent");
+  if (!enough) settings.push(`tools.sessions.visibility: "${wanted}"`);
+  if (wanted === "all") settings.push(...agentToAgentSettings(viewer, target, rules.agentToAgent));
+  if (isClamped(viewer)) {
+    settings.push('agents.defaults.sandbox.sessionToolsVisibility: "all"');
+  }
+  return refuse("not_visible", target, `it would need ${settings.join(" and ")}`, settings);
+}
+
+/**
+ * A filter for queries. A row passes if it is `self`, in the tree of `treeOf`, or belongs to one of
+ * `agentIds`, and matches one of `patterns`, if given.
+ */
+export type Scope =
+  | { readonly all: true }
+  | {
+      readonly all: false;
+      readonly self?: string;
+      readonly treeOf?: string;
+      readonly agentIds?: readonly string[] | "any";
+      readonly patterns?: readonly string[];
+    };
+
+/**
+ * Returns a filter for everything that `viewer` may see, and perhaps more: each row still needs
+ * `decideAccess`. Other agents are limited to `knownAgentIds`, unless all agents are allowed.
+ */
+export function scopeOf(viewer: Viewer, rules: AccessRules, knownAgentIds: readonly string[]): Scope {
+  if (viewer.kind === "session") return sessionScope(viewer, rules, knownAgentIds);
+  const patterns = viewer.patterns === undefined ? {} : { patterns: viewer.patterns };
+  if (viewer.as !== undefined) return { ...sessionScope(viewer.as, rules, knownAgentIds), ...patterns };
+  return viewer.patterns === undefined ? { all: true } : { all: false, agentIds: "any", ...patterns };
+}
+
+function sessionScope(
+  viewer: SessionIdentity,
+  rules: AccessRules,
+  known: readonly string[],
+): Extract<Scope, { all: false }> {
+  const mode = effectiveMode(viewer, rules);
+  if (mode === "self") return { all: false, self: viewer.key };
+  const tree = { all: false, self: viewer.key, treeOf: viewer.key } as const;
+  if (mode === "tree") return tree;
+  // The session `global` has the default agent, but belongs to every agent.
+  if (rules.scope === "global") return { ...tree, agentIds: "any" };
+  if (mode === "agent") return { ...tree, agentIds: [viewer.agentId] };
+  const { enabled, allow } = rules.agentToAgent;
+  if (enabled && (allow.length === 0 || allow.includes("*"))) return { ...tree, agentIds: "any" };
+  const admitted = known.filter((agentId) => agentToAgentAdmits(rules.agentToAgent, viewer.agentId, agentId));
+  return { ...tree, agentIds: [...new Set([viewer.agentId, ...admitted])] };
+}

@@ -1,0 +1,86 @@
+// The events that are sent to web hooks, and the body of each.
+// Names and fields are published in docs/WEBHOOKS.md: new fields may be added, existing ones never change.
+// Credentials are redacted as in live events (I14).
+
+import { optional } from "../optional.ts";
+import type { Redactor } from "../text/redact/redact.ts";
+import type { LiveEvent } from "./event.ts";
+import { agentIdInKey } from "./session-key.ts";
+import type { HookEventType } from "./settings/settings.ts";
+
+/** Increases when a change would break existing receivers. */
+export const HOOK_VERSION = 1;
+
+export interface HookEvent {
+  readonly type: HookEventType;
+  readonly sessionKey: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+const TEXT_CHARS_MAX = 16_000;
+const ERROR_CHARS_MAX = 2_000;
+
+function maskedError(error: string | undefined, redactor: Redactor): string | undefined {
+  return error === undefined ? undefined : redactor.beginning(error, ERROR_CHARS_MAX).text;
+}
+
+function base(sessionKey: string): Record<string, unknown> {
+  const agentId = agentIdInKey(sessionKey);
+  return { sessionKey, ...optional({ agentId }) };
+}
+
+type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
+
+function runEnded(event: Of<"run_ended">, redactor: Redactor): HookEvent | undefined {
+  const { sessionKey, runId, chainId, state, code, usage, startedAt, endedAt, flowStep, takenBy } = event;
+  // A message was appended between runs: there was no run.
+  if (startedAt === undefined && takenBy === undefined && state === "ok" && event.text === "")
+    return undefined;
+  const { text, whole } = redactor.beginning(event.text, TEXT_CHARS_MAX);
+  const textTruncated = whole ? undefined : true;
+  const facts = optional({
+    code,
+    error: maskedError(event.error, redactor),
+    startedAt,
+    flowStep,
+    takenBy,
+    textTruncated,
+  });
+  const data = { ...base(sessionKey), runId, chainId, status: state, text, usage, endedAt, ...facts };
+  return { type: "run.ended", sessionKey, data };
+}
+
+const SESSION_CHANGES = {
+  created: "session.created",
+  reset: "session.reset",
+  deleted: "session.deleted",
+} as const;
+
+function sessionChanged({ sessionKey, change, archived }: Of<"session">): HookEvent | undefined {
+  const data = base(sessionKey);
+  if (change === "updated")
+    return archived === true ? { type: "session.archived", sessionKey, data } : undefined;
+  return change === "state" ? undefined : { type: SESSION_CHANGES[change], sessionKey, data };
+}
+
+function settled(event: Of<"delivery">, redactor: Redactor): HookEvent | undefined {
+  const { sessionKey, deliveryId, runId, what, state, code, channel, to } = event;
+  if (state === "sent" && what !== "announce") return undefined;
+  const facts = optional({ runId, code, error: maskedError(event.error, redactor) });
+  const data = { ...base(sessionKey), deliveryId, kind: what, channel, to, ...facts };
+  return { type: state === "sent" ? "announcement.delivered" : "delivery.failed", sessionKey, data };
+}
+
+/** Returns the web hook body of a live event. Most events have none. */
+export function hookEventOf(event: LiveEvent, redactor: Redactor): HookEvent | undefined {
+  switch (event.kind) {
+    case "run_ended":
+      return runEnded(event, redactor);
+    case "session":
+      return sessionChanged(event);
+    case "delivery":
+      return settled(event, redactor);
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,177 @@
+// The shape and limits of nodes: devices that offer commands to agents. Decides which commands may be sent to
+// a node.
+// ND1: a command is sent only if the node offers it and the gateway's settings allow it; the node itself
+// decides again.
+// ND2: a device's description of itself is shortened and cleaned before it is stored.
+
+import { readerOfAnswer } from "../rules/turn-rules.ts";
+import { matchesAny } from "../text/pattern.ts";
+import { safeLine } from "../text/safe-text.ts";
+import { formatKey } from "./session-key.ts";
+import type { NodeSettings } from "./settings/settings.ts";
+
+/** The description that a device sends when it connects. */
+export interface NodeFacts {
+  readonly name: string;
+  readonly platform: string;
+  readonly version: string;
+  readonly caps: readonly string[];
+  readonly commands: readonly string[];
+}
+
+/** The last connection of a node. It is valid only while its process lives and knows it. */
+export interface NodeConnection {
+  /** The gateway process that holds the connection. */
+  readonly owner: string;
+  readonly connId: string;
+  readonly since: number;
+}
+
+/** A paired device. */
+export interface NodeRow extends NodeFacts {
+  /** The SHA-256 of its public key, in hex. */
+  readonly id: string;
+  /** The raw key in base64url. */
+  readonly publicKey: string;
+  /** The agent whose sessions its runs belong to. Absent: the default agent. */
+  readonly agentId?: string;
+  /** Name of the token whose rights it has (triggers/creator.ts). Absent: the rights of the gateway. */
+  readonly createdBy?: string;
+  readonly pairedAt: number;
+  readonly lastSeenAt?: number;
+  readonly place?: NodeConnection;
+}
+
+/** A device that requests pairing. */
+export interface PairRequest extends NodeFacts {
+  readonly requestId: string;
+  /** Code for people to compare: the node and the list of requests show it. */
+  readonly code: string;
+  readonly nodeId: string;
+  readonly publicKey: string;
+  /** Address of the device. */
+  readonly remote: string;
+  readonly createdAt: number;
+}
+
+/** A paired node and its connection status. */
+export interface NodeStatus {
+  readonly node: NodeRow;
+  readonly connected: boolean;
+}
+
+/** A command to send to a node. */
+export interface NodeCall {
+  readonly nodeId: string;
+  readonly command: string;
+  readonly params?: unknown;
+  readonly timeoutMs: number;
+  /** The node executes the same key once while it runs. */
+  readonly idempotencyKey: string;
+}
+
+/** Limit of open requests, and the lifetime of a request. */
+export const PAIR_REQUESTS_MAX = 20;
+export const PAIR_REQUEST_MS = 3_600_000;
+/** Limit of paired nodes. */
+export const NODES_MAX = 200;
+
+export const NODE_TIMEOUT_DEFAULT_MS = 30_000;
+export const NODE_TIMEOUT_MAX_MS = 600_000;
+/** Limit of a command's params in bytes of JSON. */
+export const NODE_PARAMS_MAX_BYTES = 256 * 1024;
+/** Limit of a node's answer in bytes of JSON. */
+export const NODE_ANSWER_MAX_BYTES = 1024 * 1024;
+
+const NAME_MAX_CHARS = 64;
+const WORD_MAX_CHARS = 32;
+const COMMANDS_MAX = 64;
+const COMMAND = /^[a-zA-Z][a-zA-Z0-9_-]*(?:\.[a-zA-Z0-9_-]+)*$/;
+const COMMAND_MAX_CHARS = 64;
+
+/** Returns whether a text is a valid name of a command. */
+function isNodeCommand(text: string): boolean {
+  return text.length <= COMMAND_MAX_CHARS && COMMAND.test(text);
+}
+
+/** Returns one line of bounded length, or `otherwise` if the line is empty. */
+export function nodeText(text: string | undefined, charsMax: number, otherwise: string): string {
+  const line = safeLine((text ?? "").trim().slice(0, charsMax));
+  return line === "" ? otherwise : line.slice(0, 4 * charsMax);
+}
+
+interface NodeDescription {
+  readonly name?: string | undefined;
+  readonly platform?: string | undefined;
+  readonly version?: string | undefined;
+  readonly caps?: readonly string[] | undefined;
+  readonly commands?: readonly string[] | undefined;
+}
+
+function names(said: readonly string[] | undefined): string[] {
+  return [...new Set(said?.slice(0, 4 * COMMANDS_MAX))].filter(isNodeCommand).slice(0, COMMANDS_MAX);
+}
+
+/** Returns the part of a device's description that is stored (ND2). */
+export function nodeFacts(said: NodeDescription): NodeFacts {
+  return {
+    name: nodeText(said.name, NAME_MAX_CHARS, "node"),
+    platform: nodeText(said.platform, WORD_MAX_CHARS, "unknown"),
+    version: nodeText(said.version, WORD_MAX_CHARS, "unknown"),
+    caps: names(said.caps),
+    commands: names(said.commands),
+  };
+}
+
+/** Returns the session key of a node. */
+export function nodeKey(nodeId: string): string {
+  return formatKey({ form: "node", name: [nodeId] });
+}
+
+/** Returns the commands of a node that the settings allow. */
+export function allowedCommands(node: NodeFacts, { allowCommands }: NodeSettings): string[] {
+  return node.commands.filter((command) => matchesAny(allowCommands, command));
+}
+
+/** Explains why a command may not be sent to a node. undefined: it may. */
+export function commandRefusal(node: NodeFacts, command: string, settings: NodeSettings): string | undefined {
+  const shown = JSON.stringify(command.slice(0, COMMAND_MAX_CHARS));
+  if (!node.commands.includes(command)) {
+    const offered = node.commands.length === 0 ? "nothing" : node.commands.join(", ");
+    return `node "${node.name}" does not offer ${shown}; it offers ${offered}`;
+  }
+  if (matchesAny(settings.allowCommands, command)) return undefined;
+  return `${shown} is not allowed: nodes.allowCommands does not list it`;
+}
+
+/** Shortest prefix of an id that names a node. */
+const ID_PREFIX_MIN_CHARS = 6;
+
+/** Returns the nodes that a text may mean: by id, else by name, else by a prefix of the id. */
+export function nodesNamed<T extends { readonly node: Pick<NodeRow, "id" | "name"> }>(
+  wanted: string,
+  nodes: readonly T[],
+): T[] {
+  const text = wanted.trim().toLowerCase();
+  const whole = nodes.filter(({ node }) => node.id === text);
+  if (whole.length > 0) return whole;
+  const named = nodes.filter(({ node }) => node.name.toLowerCase() === text);
+  if (named.length > 0 || text.length < ID_PREFIX_MIN_CHARS) return named;
+  return nodes.filter(({ node }) => node.id.startsWith(text));
+}
+
+/** First line of the context of a node's run. */
+const NODE_HEADING = "Node context";
+
+/** Returns the context of a run that a node started: which node, and who reads the answer. */
+export function nodeContext(node: { name: string; spoken: boolean; delivers: boolean }): string {
+  const how = node.spoken
+    ? "It was spoken there, and may be misheard."
+    : "A program there sent this message.";
+  return [
+    NODE_HEADING,
+    "",
+    `This message comes from the paired device ${JSON.stringify(node.name)}. ${how}`,
+    readerOfAnswer(node.delivers),
+  ].join("\n");
+}

@@ -1,0 +1,173 @@
+// The shape of scheduled jobs, their limits, and schedules in words. Due dates need a calendar with time
+// zones: see triggers/dates.ts.
+// SC1: a stored schedule is complete: it contains its zone and start, so that it means the same on every
+// machine and after every restart.
+
+import { readerOfAnswer } from "../rules/turn-rules.ts";
+import type { Route } from "./route.ts";
+import { formatKey } from "./session-key.ts";
+
+/** When a job runs. Times are ms since 1970. */
+export type Schedule =
+  /** Five cron fields, interpreted in a time zone. */
+  | { readonly kind: "cron"; readonly expr: string; readonly tz: string }
+  /** At `anchorMs` and then at each interval. */
+  | { readonly kind: "every"; readonly everyMs: number; readonly anchorMs: number }
+  /** Once. */
+  | { readonly kind: "at"; readonly atMs: number };
+
+export const SCHEDULE_KINDS = ["cron", "every", "at"] as const;
+
+/** Handling of a due date that passed while no gateway was running. */
+export const MISSED_POLICIES = ["once", "skip"] as const;
+export type MissedPolicy = (typeof MISSED_POLICIES)[number];
+
+/** A message that is sent to an agent at set dates, in the session `cron:<id>`. */
+export interface CronJob {
+  readonly id: string;
+  readonly name?: string;
+  readonly schedule: Schedule;
+  readonly agentId: string;
+  readonly message: string;
+  /** False: paused, or no date is left. */
+  readonly enabled: boolean;
+  readonly missed: MissedPolicy;
+  /** Destination of replies, in addition to the transcript. */
+  readonly deliver?: Route;
+  /** `<provider>/<model>`. Absent: the model of the session, else of the agent. */
+  readonly model?: string;
+  readonly thinking?: string;
+  /** Aborts a run this long after its start; 0: never. */
+  readonly timeoutMs: number;
+  /** The next due date. Absent if the job is not enabled. */
+  readonly nextAt?: number;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** Name of the token whose rights it has (triggers/creator.ts). Absent: the rights of the gateway. */
+  readonly createdBy?: string;
+}
+
+/** Limit of jobs in a store. */
+export const JOBS_MAX = 1_000;
+/** Number of past runs kept for each job. */
+export const TURNS_KEPT = 100;
+/** A shorter interval would be a loop, not a schedule. */
+export const EVERY_MIN_MS = 10_000;
+export const EVERY_MAX_MS = 10 * 366 * 86_400_000;
+/** The latest date: the end of the year 9999. */
+export const DATE_MAX_MS = 253_402_300_799_999;
+
+/** Returns the session key of a job. */
+export function cronKey(jobId: string): string {
+  return formatKey({ form: "cron", id: jobId });
+}
+
+const UNITS: readonly (readonly [name: string, ms: number])[] = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1_000],
+];
+
+/** Formats a duration in its two largest units: `15 minutes`, `1 day and 12 hours`. */
+function durationWords(ms: number): string {
+  const parts: string[] = [];
+  let left = ms;
+  for (const [name, size] of UNITS) {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count > 0) parts.push(`${count === 1 ? "" : `${count} `}${name}${count === 1 ? "" : "s"}`);
+  }
+  const [first = "second", second] = parts;
+  if (second === undefined) return first;
+  const one = (text: string): string => (/^\d/.test(text) ? text : `1 ${text}`);
+  return `${one(first)} and ${one(second)}`;
+}
+
+const DAY_NAMES = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/** Returns the number of a field that is one number of at most two digits. */
+const numberOf = (field: string): number | undefined => (/^\d{1,2}$/.test(field) ? Number(field) : undefined);
+
+function clockWords(minute: string, hour: string): string | undefined {
+  const [m, h] = [numberOf(minute), numberOf(hour)];
+  if (m === undefined || h === undefined) return undefined;
+  return `at ${String(h).padStart(2, "0")}:${String(m).padStart(2, "0")}`;
+}
+
+function ordinal(day: number): string {
+  const last = day % 10;
+  const suffix = day >= 11 && day <= 13 ? "th" : (["th", "st", "nd", "rd"][last] ?? "th");
+  return `${day}${suffix}`;
+}
+
+/** Describes the days of a common expression; undefined for others. */
+function dayWords(day: string, month: string, weekday: string): string | undefined {
+  if (month !== "*") return undefined;
+  if (day === "*" && weekday === "*") return "every day";
+  if (day !== "*") {
+    const number = numberOf(day);
+    return weekday === "*" && number !== undefined ? `on the ${ordinal(number)} of each month` : undefined;
+  }
+  if (/^(1-5|mon-fri)$/i.test(weekday)) return "Monday to Friday";
+  if (/^(0,6|6,0|6,7|6-7|sat,sun|sat-sun)$/i.test(weekday)) return "Saturday and Sunday";
+  const name = DAY_NAMES[numberOf(weekday) ?? -1] ?? DAY_NAMES.find((one) => isShort(weekday, one));
+  return name === undefined ? undefined : `every ${name}`;
+}
+
+function isShort(text: string, name: string): boolean {
+  return text.toLowerCase() === name.slice(0, 3).toLowerCase();
+}
+
+const NICKNAMES: Readonly<Record<string, string>> = {
+  "@hourly": "0 * * * *",
+  "@daily": "0 0 * * *",
+  "@midnight": "0 0 * * *",
+  "@weekly": "0 0 * * 0",
+  "@monthly": "0 0 1 * *",
+};
+
+function exprWords(expr: string): string | undefined {
+  const text = NICKNAMES[expr.toLowerCase()] ?? expr;
+  const [minute = "", hour = "", day = "", month = "", weekday = "", ...more] = text.split(" ");
+  if (more.length > 0 || weekday === "") return undefined;
+  const days = dayWords(day, month, weekday);
+  if (days === undefined) return undefined;
+  const at = clockWords(minute, hour);
+  if (at !== undefined) return `${days} ${at}`;
+  if (days !== "every day" || hour !== "*") return undefined;
+  const step = /^\*\/(\d{1,2})$/.exec(minute)?.[1];
+  if (minute === "*" || step === "1") return "every minute";
+  if (step !== undefined) return 60 % Number(step) === 0 ? `every ${step} minutes` : undefined;
+  const past = numberOf(minute);
+  if (past === undefined) return undefined;
+  return past === 0 ? "every hour" : `every hour, ${past} minute${past === 1 ? "" : "s"} past`;
+}
+
+/** Describes a schedule for people: common ones in words, other expressions unchanged. */
+export function scheduleWords(schedule: Schedule): string {
+  switch (schedule.kind) {
+    case "every":
+      return `every ${durationWords(schedule.everyMs)}`;
+    case "at":
+      return "once";
+    case "cron":
+      return exprWords(schedule.expr) ?? schedule.expr;
+  }
+}
+
+/** First line of the context of a job's run. */
+const CRON_HEADING = "Scheduled job context";
+
+/** Returns the context of a job's run: the schedule, who reads the answer, and how to stay silent. */
+export function cronContext(job: Pick<CronJob, "name" | "schedule" | "deliver">): string {
+  const name = job.name === undefined ? "" : ` ${JSON.stringify(job.name)}`;
+  const when = scheduleWords(job.schedule);
+  return [
+    CRON_HEADING,
+    "",
+    `This is a scheduled job${name} (${JSON.stringify(when)}).`,
+    "Its message was written beforehand, and nobody waits for the answer.",
+    readerOfAnswer(job.deliver !== undefined),
+  ].join("\n");
+}

@@ -1,0 +1,435 @@
+// Parses, normalises and formats session keys, and derives facts about a session from its key alone.
+// Existence of sessions is checked in the store, access in visibility.ts.
+// K1: parseKey(formatKey(x)) = x, and canonicalKey is idempotent: one session has one canonical key.
+// K2: an outside id never changes a key's form: separators and invisible characters are encoded.
+// K3: earlier spellings are read, never written.
+// K4: a conversation's name never has the form of another key: of a channel, of the runtime or a reserved
+// word.
+
+import { type Failure, fail, ok, type Result } from "./errors.ts";
+import type { Route, Session, SessionKind } from "./session.ts";
+import type { ChatType } from "./settings/settings.ts";
+
+/** The settings that decide what a key means. */
+export interface KeyRules {
+  /** Last part of the key of a main session. */
+  readonly mainKey: string;
+  readonly scope: "per-sender" | "global";
+  readonly defaultAgentId: string;
+}
+
+/** A parsed key. Ids are decoded: exactly as the outside system writes them. */
+export type ParsedKey =
+  /** A conversation by its name, split at colons. A main session has the name `mainKey`. */
+  | { readonly form: "named"; readonly agentId: string; readonly name: readonly string[] }
+  | {
+      readonly form: "group" | "channel";
+      readonly agentId: string;
+      readonly channel: string;
+      readonly id: string;
+      readonly thread?: { readonly kind: "thread" | "topic"; readonly id: string };
+    }
+  | { readonly form: "dm"; readonly agentId: string; readonly channel: string; readonly peer: string }
+  | { readonly form: "chat" | "subagent"; readonly agentId: string; readonly id: string }
+  | {
+      readonly form: "external";
+      readonly agentId: string;
+      readonly client: "mcp" | "acp" | "openai";
+      readonly id: string;
+    }
+  | { readonly form: "cron"; readonly id: string }
+  /** Callers choose these names; they may contain colons. */
+  | { readonly form: "hook" | "node"; readonly name: readonly string[] }
+  | { readonly form: "global" };
+
+/** Longest session key. */
+export const KEY_CHARS_MAX = 512;
+
+/** Valid forms, for the hint of an error. */
+const KEY_FORMS =
+  "main, agent:<agentId>:main, agent:<agentId>:<channel>:(group|channel|dm):<id>, agent:<agentId>:<name>, " +
+  "cron:<id>, hook:<id>, node-<id>";
+
+const AGENT_ID = /^[a-z0-9_-]{1,64}$/;
+/** Format of a session id. Agents cannot have such names. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const CHANNEL_ID = /^[a-z][a-z0-9_-]{0,63}$/;
+/** First words of keys. A channel or name that starts with one would make keys ambiguous. */
+const NEVER_A_CHANNEL: readonly string[] = ["agent", "cron", "hook", "node", "subagent", "global", "unknown"];
+/** After a channel's name, these words make a key one of that channel. */
+const IN_CHANNELS: readonly string[] = ["group", "channel", "dm"];
+
+// White space, control characters, invisible characters (they would make two keys look the same), and lone
+// surrogates, which no store keeps. Listed explicitly, because a key must not change with the Unicode
+// version.
+const UNSEEN =
+  "\\u00AD\\u034F\\u061C\\u115F\\u1160\\u17B4\\u17B5\\u180B-\\u180F\\u200B-\\u200F\\u202A-\\u202E" +
+  "\\u2060-\\u206F\\u3164\\uFE00-\\uFE0F\\uFFA0\\uFFF0-\\uFFFB" +
+  "\\u{1BCA0}-\\u{1BCA3}\\u{1D173}-\\u{1D17A}\\u{E0000}-\\u{E0FFF}";
+const ENCODED_CHARS = new RegExp(`[%:\\s\\p{Cc}\\p{Cs}${UNSEEN}]`, "gu");
+const BAD_ESCAPE = /%(?![0-9a-f]{2}|ud[89a-f][0-9a-f]{2})/i;
+const ESCAPES = /%u([0-9a-f]{4})|(?:%[0-9a-f]{2})+/gi;
+
+/** Returns whether a text is a canonical agent id: 1–64 of `[a-z0-9_-]`, lower case. */
+export function isAgentId(text: string): boolean {
+  return AGENT_ID.test(text);
+}
+
+/** Encodes an outside id (group, peer, job, node) for a key. Keeps case; nothing is lost. */
+export function encodeOutsideId(id: string): string {
+  return id.replace(ENCODED_CHARS, (char) => {
+    if (char.isWellFormed()) {
+      // encodeURIComponent leaves the characters of the list unchanged, so they are escaped here.
+      return encodeURIComponent(char);
+    }
+    return `%u${char.charCodeAt(0).toString(16).toUpperCase()}`;
+  });
+}
+
+function decodeOutsideId(text: string): string | undefined {
+  if (text === "" || BAD_ESCAPE.test(text)) return undefined;
+  try {
+    return text.replace(ESCAPES, (run: string, unit: string | undefined) =>
+      unit === undefined ? decodeURIComponent(run) : String.fromCharCode(Number.parseInt(unit, 16)),
+    );
+  } catch {
+    return undefined; // The escapes are not UTF-8.
+  }
+}
+
+/**
+ * Returns whether a text is the name of a channel in keys: lower case, and not the first word of other keys.
+ */
+export function isChannelId(text: string): boolean {
+  return CHANNEL_ID.test(text) && !NEVER_A_CHANNEL.includes(text);
+}
+
+function malformed(text: string): Failure {
+  const shown = JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+  const why =
+    text.length > KEY_CHARS_MAX
+      ? `a session key has at most ${KEY_CHARS_MAX} characters`
+      : "it has no valid form";
+  const isName = isChannelId(text) && !UUID.test(text);
+  const guess = isName ? `Did you mean "agent:${text}:main", the main session of an agent ${shown}? ` : "";
+  return fail("invalid_session_key", `${shown} is not a session key: ${why}`, {
+    hint: `${guess}Valid forms: ${KEY_FORMS}. sessions_list shows the keys that you can use.`,
+  });
+}
+
+/**
+ * Parses a canonical key. Accepts any case in fixed words and needless escapes. For aliases see
+ * `canonicalKey`.
+ */
+export function parseKey(text: string): Result<ParsedKey> {
+  const trimmed = text.trim();
+  const parsed = trimmed.length > KEY_CHARS_MAX ? undefined : readKey(trimmed);
+  if (parsed === undefined) return malformed(trimmed);
+  const canonical = formatKey(parsed);
+  return canonical.length > KEY_CHARS_MAX ? malformed(canonical) : ok(parsed);
+}
+
+function readKey(text: string): ParsedKey | undefined {
+  if (text.toLowerCase() === "global") return { form: "global" };
+  const parts = text.split(":");
+  const head = (parts[0] ?? "").toLowerCase();
+  if (head === "agent") return readAgentKey((parts[1] ?? "").toLowerCase(), parts.slice(2));
+  if (head === "cron") {
+    const id = parts.length === 2 ? decodeOutsideId(parts[1] ?? "") : undefined;
+    return id === undefined ? undefined : { form: head, id };
+  }
+  if (head === "hook") return withName(parts.slice(1), (name) => ({ form: head, name }));
+  if (!head.startsWith("node-")) return undefined;
+  return withName(text.slice("node-".length).split(":"), (name) => ({ form: "node", name }));
+}
+
+/** Returns a key of these parts. Fails if there are none, or one is empty or wrongly encoded. */
+function withName(
+  parts: readonly string[],
+  make: (name: readonly string[]) => ParsedKey,
+): ParsedKey | undefined {
+  const name = parts.map(decodeOutsideId).filter((part) => part !== undefined);
+  return name.length > 0 && name.length === parts.length ? make(name) : undefined;
+}
+
+function readAgentKey(agentId: string, rest: readonly string[]): ParsedKey | undefined {
+  if (!isAgentId(agentId)) return undefined;
+  // Compares decoded words: an escape must not turn a key of another form into a name.
+  const [first = "", second = ""] = rest.map((part) => decodeOutsideId(part)?.toLowerCase());
+  if (rest.length === 1) {
+    return isReservedKey(first) ? undefined : withName(rest, (name) => ({ form: "named", agentId, name }));
+  }
+  if (rest.length === 2) {
+    const id = decodeOutsideId(rest[1] ?? "");
+    if (id === undefined) return undefined;
+    if (first === "chat" || first === "subagent") return { form: first, agentId, id };
+    if (first === "mcp" || first === "acp" || first === "openai") {
+      return { form: "external", agentId, client: first, id };
+    }
+  }
+  if (NEVER_A_CHANNEL.includes(first)) return undefined;
+  if (isChannelId(first) && IN_CHANNELS.includes(second)) return readChannelKey(agentId, first, rest);
+  return withName(rest, (name) => ({ form: "named", agentId, name }));
+}
+
+function readChannelKey(agentId: string, channel: string, rest: readonly string[]): ParsedKey | undefined {
+  const form = (rest[1] ?? "").toLowerCase();
+  const id = decodeOutsideId(rest[2] ?? "");
+  if (id === undefined) return undefined;
+  if (form === "dm" && rest.length === 3) return { form, agentId, channel, peer: id };
+  if (form !== "group" && form !== "channel") return undefined;
+  if (rest.length === 3) return { form, agentId, channel, id };
+  const kind = (rest[3] ?? "").toLowerCase();
+  const threadId = decodeOutsideId(rest[4] ?? "");
+  if (rest.length !== 5 || (kind !== "thread" && kind !== "topic") || threadId === undefined)
+    return undefined;
+  return { form, agentId, channel, id, thread: { kind, id: threadId } };
+}
+
+/** Returns the canonical text. It may exceed 512 characters; `parseKey` rejects such a key. */
+export function formatKey(parsed: ParsedKey): string {
+  const id = encodeOutsideId;
+  switch (parsed.form) {
+    case "named":
+      return `agent:${parsed.agentId}:${parsed.name.map(id).join(":")}`;
+    case "group":
+    case "channel": {
+      const parent = `agent:${parsed.agentId}:${parsed.channel}:${parsed.form}:${id(parsed.id)}`;
+      return parsed.thread === undefined ? parent : `${parent}:${parsed.thread.kind}:${id(parsed.thread.id)}`;
+    }
+    case "dm":
+      return `agent:${parsed.agentId}:${parsed.channel}:dm:${id(parsed.peer)}`;
+    case "chat":
+    case "subagent":
+      return `agent:${parsed.agentId}:${parsed.form}:${id(parsed.id)}`;
+    case "external":
+      return `agent:${parsed.agentId}:${parsed.client}:${id(parsed.id)}`;
+    case "cron":
+      return `cron:${id(parsed.id)}`;
+    case "hook":
+      return `hook:${parsed.name.map(id).join(":")}`;
+    case "node":
+      return `node-${parsed.name.map(id).join(":")}`;
+    case "global":
+      return "global";
+  }
+}
+
+/** Converts an earlier spelling to today's key for the calling agent. Other texts are returned unchanged. */
+function modernSpelling(text: string, agentId: string): string {
+  const parts = text.split(":");
+  const head = (parts[0] ?? "").toLowerCase();
+  const second = (parts[1] ?? "").toLowerCase();
+  if (head === "subagent") return `agent:${agentId}:${text}`;
+  if (head === "node") return `node-${parts.slice(1).join(":")}`;
+  if (head.startsWith("node-")) return text;
+  if (isChannelId(head) && (second === "group" || second === "channel")) return `agent:${agentId}:${text}`;
+  return text;
+}
+
+/** The caller that names a session. */
+export interface KeyCaller {
+  /** The calling agent; for an operator, the default agent. */
+  readonly agentId: string;
+  /** A bare name is a conversation of this agent. For people and clients, not for an agent's tool. */
+  readonly bareNames?: boolean;
+}
+
+/**
+ * Returns the canonical key of `text`: `main`, a key, an earlier spelling of one, or a bare name. Reserved
+ * words are accepted, so that the visibility check refuses them like any hidden session. A sessionId is not a
+ * key and fails here.
+ */
+export function canonicalKey(text: string, who: KeyCaller, rules: KeyRules): Result<string> {
+  const trimmed = text.trim();
+  const lower = trimmed.toLowerCase();
+  if (lower === "main" || trimmed === rules.mainKey) return ok(mainKeyOf(who.agentId, rules));
+  if (isReservedKey(lower)) return ok(lower);
+  const modern = modernSpelling(trimmed, who.agentId);
+  const whole = parseKey(modern);
+  const bare = !whole.ok && who.bareNames === true && mayBeBareName(modern);
+  const parsed = bare ? parseKey(`agent:${who.agentId}:${modern}`) : whole;
+  if (!parsed.ok) return malformed(trimmed);
+  return ok(
+    isMainName(parsed.value, rules) ? mainKeyOf(parsed.value.agentId, rules) : formatKey(parsed.value),
+  );
+}
+
+/** Returns whether a text that is not a key may be the name of a conversation without its agent. */
+function mayBeBareName(text: string): boolean {
+  const head = text.split(":", 1)[0]?.toLowerCase() ?? "";
+  return (
+    text !== "" &&
+    !UUID.test(text.toLowerCase()) &&
+    !(text.includes(":") && (NEVER_A_CHANNEL.includes(head) || head.startsWith("node-")))
+  );
+}
+
+function isMainName(key: ParsedKey, rules: KeyRules): key is Extract<ParsedKey, { form: "named" }> {
+  if (key.form !== "named" || key.name.length !== 1) return false;
+  return key.name[0] === rules.mainKey || key.name[0]?.toLowerCase() === "main";
+}
+
+/**
+ * Returns whether a person or a client creates a session of this canonical key by using it: conversations by
+ * name, and those that an editor's client numbers. All other sessions are created by their channel, job or
+ * spawn.
+ */
+export function opensOnUse(key: string, rules: KeyRules): boolean {
+  const parsed = readKey(key);
+  if (parsed?.form === "external") return parsed.client === "acp";
+  return parsed?.form === "named" && !isMainName(parsed, rules);
+}
+
+/** Returns the key of an agent's main session. With scope `global` all agents share one. */
+export function mainKeyOf(agentId: string, rules: KeyRules): string {
+  return rules.scope === "global" ? "global" : formatKey({ form: "named", agentId, name: [rules.mainKey] });
+}
+
+/**
+ * Returns the key to show: `main` to the agent whose main session it is. `viewerAgentId` undefined: an
+ * operator sees the full key.
+ */
+export function displayKey(key: string, viewerAgentId: string | undefined, rules: KeyRules): string {
+  if (viewerAgentId === undefined) return key;
+  return key === "global" || key === mainKeyOf(viewerAgentId, rules) ? "main" : key;
+}
+
+/** Returns the `kind` of a session in `sessions_list`. */
+export function kindOf(key: string, rules: KeyRules): SessionKind {
+  const parsed = readKey(key);
+  switch (parsed?.form) {
+    case "global":
+      return "main";
+    case "named":
+      return isMainName(parsed, rules) ? "main" : "other";
+    case "group":
+    case "channel":
+      return "group";
+    case "cron":
+    case "hook":
+    case "node":
+      return parsed.form;
+    default:
+      return "other";
+  }
+}
+
+/** Returns the `channel` of a session in `sessions_list`. */
+export function channelOf(session: Session): string {
+  const parsed = readKey(session.key);
+  switch (parsed?.form) {
+    case "group":
+    case "channel":
+      return session.groupChannel ?? parsed.channel;
+    case "dm":
+      return session.lastRoute?.channel ?? parsed.channel;
+    case "cron":
+    case "hook":
+    case "node":
+      return "internal";
+    default:
+      return session.lastRoute?.channel ?? "unknown";
+  }
+}
+
+/** Returns the agent id in a key. Keys of cron, hook and node sessions and `global` have none. */
+export function agentIdInKey(key: string): string | undefined {
+  const parsed = readKey(key);
+  return parsed !== undefined && "agentId" in parsed ? parsed.agentId : undefined;
+}
+
+/** Returns whether a key belongs to a sub-agent. */
+export function isSubagentKey(key: string): boolean {
+  return readKey(key)?.form === "subagent";
+}
+
+/**
+ * Prefix of the id of a session that an HTTP client named with `user`. Other ids of that form are temporary.
+ */
+const USER_PREFIX = "user-";
+
+/** Returns the key of an OpenAI-compatible client's session: of its user, or of a single request. */
+export function openAiKey(agentId: string, hash: string, whose: "user" | "request"): string {
+  const id = whose === "user" ? `${USER_PREFIX}${hash}` : hash;
+  return formatKey({ form: "external", agentId, client: "openai", id });
+}
+
+/**
+ * Returns whether a session exists for one request of an HTTP client only. It is archived after that request.
+ */
+export function isTemporaryKey(key: string): boolean {
+  const parsed = readKey(key);
+  return parsed?.form === "external" && parsed.client === "openai" && !parsed.id.startsWith(USER_PREFIX);
+}
+
+/** Returns whether a key is `global` or `unknown`: these are never listed, returned or created by name. */
+export function isReservedKey(key: string): boolean {
+  return key === "global" || key === "unknown";
+}
+
+/** Returns the route of a group, room, thread or per-peer chat, from its key alone. Other keys have none. */
+export function routeOfKey(key: string): Route | undefined {
+  const parsed = readKey(key);
+  if (parsed?.form === "dm") return { channel: parsed.channel, to: parsed.peer };
+  if (parsed?.form !== "group" && parsed?.form !== "channel") return undefined;
+  const route = { channel: parsed.channel, to: parsed.id };
+  return parsed.thread === undefined ? route : { ...route, threadId: parsed.thread.id };
+}
+
+/**
+ * Returns the chat types by which a send rule can match this session. A thread has its own type and its
+ * parent's. Sub-agents, external clients, cron, hook and node sessions are not chats and have none.
+ */
+export function chatTypeOf(key: string): readonly ChatType[] {
+  const parsed = readKey(key);
+  switch (parsed?.form) {
+    case "named":
+    case "global":
+    case "dm":
+    case "chat":
+      return ["direct"];
+    case "group":
+      return parsed.thread === undefined ? ["group"] : ["thread", "group"];
+    case "channel":
+      return parsed.thread === undefined ? ["room"] : ["thread", "room"];
+    default:
+      return [];
+  }
+}
+
+function pairsOf(text: string): Map<string, number> {
+  const lower = ` ${text.toLowerCase().slice(0, KEY_CHARS_MAX)} `;
+  const pairs = new Map<string, number>();
+  for (let at = 0; at + 1 < lower.length; at += 1) {
+    const pair = lower.slice(at, at + 2);
+    pairs.set(pair, (pairs.get(pair) ?? 0) + 1);
+  }
+  return pairs;
+}
+
+/** Returns the share of common letter pairs, 0–1. Linear, and tolerates typos anywhere. */
+function likeness(a: Map<string, number>, b: Map<string, number>): number {
+  let common = 0;
+  let total = 0;
+  for (const count of b.values()) total += count;
+  for (const [pair, count] of a) {
+    common += Math.min(count, b.get(pair) ?? 0);
+    total += count;
+  }
+  return (2 * common) / total;
+}
+
+/** Returns the `max` keys most similar to `wanted`, best first. Callers must pass visible keys only. */
+export function closestKeys(wanted: string, keys: readonly string[], max: number): string[] {
+  const pairs = pairsOf(wanted);
+  const needle = wanted.trim().toLowerCase();
+  return keys
+    .map((key) => {
+      const holdsIt = needle.length >= 3 && key.toLowerCase().includes(needle);
+      return { key, score: likeness(pairs, pairsOf(key)) + (holdsIt ? 1 : 0) };
+    })
+    .sort((a, b) => b.score - a.score || (a.key < b.key ? -1 : 1))
+    .slice(0, Math.max(0, max))
+    .map(({ key }) => key);
+}

@@ -1,0 +1,77 @@
+// The settings of the log: levels, parts, and the syntax of the variable that sets both.
+
+import { fail, ok, type Result } from "../errors.ts";
+
+/** Each level includes all before it. */
+export const LOG_LEVELS = ["silent", "error", "warn", "info", "debug"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** The parts of docs/ARCHITECTURE.md that write lines; `app` wires them together. */
+export const LOG_PARTS = [
+  "app",
+  "gateway",
+  "channels",
+  "flows",
+  "tools",
+  "engine",
+  "agent",
+  "sandbox",
+  "store",
+  "telemetry",
+  "cli",
+] as const;
+export type LogPart = (typeof LOG_PARTS)[number];
+
+/** `auto`: lines for people if standard error is a terminal, else JSON. */
+export const LOG_FORMATS = ["auto", "json", "pretty"] as const;
+
+export interface LoggingSettings {
+  /** Least severe level that is written. */
+  readonly level: LogLevel;
+  /** Levels of single parts. */
+  readonly parts: Readonly<Partial<Record<LogPart, LogLevel>>>;
+  readonly format: (typeof LOG_FORMATS)[number];
+}
+
+const isOneOf = <T extends string>(values: readonly T[], value: string): value is T =>
+  (values as readonly string[]).includes(value);
+
+const PART_NAMES = `its parts are ${LOG_PARTS.join(", ")}`;
+
+const WRITTEN = `a level (${LOG_LEVELS.join(", ")}), and levels of single parts, like "info,store=debug"`;
+
+/** `debug`, or `warn,store=debug,channels=info`. */
+function readLevels(text: string): Result<Pick<LoggingSettings, "level" | "parts">> {
+  let level: LogLevel = "info";
+  const parts: Partial<Record<LogPart, LogLevel>> = {};
+  for (const item of text.split(",").map((one) => one.trim())) {
+    const [first = "", second, ...more] = item.split("=").map((one) => one.trim());
+    const [part, wanted] = second === undefined ? [undefined, first] : [first, second];
+    if (more.length > 0 || !isOneOf(LOG_LEVELS, wanted)) {
+      return fail("invalid_config", `PARLEY_LOG: "${wanted}" is no level: it is ${WRITTEN}`);
+    }
+    if (part === undefined) level = wanted;
+    else if (isOneOf(LOG_PARTS, part)) parts[part] = wanted;
+    else return fail("invalid_config", `PARLEY_LOG: the log has no part "${part}": ${PART_NAMES}`);
+  }
+  return ok({ level, parts });
+}
+
+/** Defaults. */
+export const LOGGING: LoggingSettings = { level: "info", parts: {}, format: "auto" };
+
+/**
+ * Returns the effective settings of the log. PARLEY_LOG replaces all levels of the file, PARLEY_LOG_FORMAT
+ * its format.
+ */
+export function loggingFrom(
+  file: LoggingSettings,
+  env: Readonly<Record<string, string | undefined>>,
+): Result<LoggingSettings> {
+  const levels = env.PARLEY_LOG ? readLevels(env.PARLEY_LOG) : ok(file);
+  if (!levels.ok) return levels;
+  const { level, parts } = levels.value;
+  const format = env.PARLEY_LOG_FORMAT || file.format;
+  if (isOneOf(LOG_FORMATS, format)) return ok({ level, parts, format });
+  return fail("invalid_config", `PARLEY_LOG_FORMAT: "${format}" is no format: ${LOG_FORMATS.join(", ")}`);
+}

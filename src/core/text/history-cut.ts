@@ -1,0 +1,174 @@
+// Limits the part of a transcript that one `sessions_history` answer contains.
+// H1: the answer never exceeds the byte limit, measured as the JSON array in UTF-8.
+// H2: nothing is omitted silently: `truncated`, `droppedMessages` and the shortened text report it.
+// H3: a message is redacted only when it is needed, and no more of its texts is read than can be kept (I14).
+// H4: other work can run between two messages and between two pieces of a long text.
+
+import type { Pace } from "../pace.ts";
+import type { Message } from "../shapes/message.ts";
+import { type Beginning, LONG_CHARS, type Redactor } from "./redact/redact.ts";
+
+export interface HistoryLimits {
+  /** Characters of one text, including the note about the cut. */
+  readonly maxTextChars: number;
+  /** Bytes of the JSON array of messages. */
+  readonly maxBytes: number;
+  /** Messages to keep when there are too many bytes. Default: the newest. */
+  readonly keep?: "newest" | "oldest";
+}
+
+export interface CutHistory {
+  readonly messages: Message[];
+  /** A text was shortened or a message dropped. */
+  readonly truncated: boolean;
+  readonly droppedMessages: number;
+  /** Bytes of the JSON array of `messages`. */
+  readonly bytes: number;
+}
+
+const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
+
+/** Returns the start of a text with a note about the missing rest, together at most `max` characters. */
+function cutText(text: string, max: number): string {
+  return text.length <= max ? text : beginning(text, max, text.length);
+}
+
+function beginning(text: string, max: number, charsInAll: number): string {
+  const note = ` … [cut: ${charsInAll} characters in all]`;
+  const kept = text.slice(0, Math.max(0, max - note.length));
+  // Does not end in half of a surrogate pair.
+  const last = kept.charCodeAt(kept.length - 1);
+  const clean = last >= 0xd800 && last <= 0xdbff ? kept.slice(0, -1) : kept;
+  return (clean + note).slice(0, max);
+}
+
+const DEPTH_MAX = 64;
+/** A model or its provider chose these names; a shrunk tool result keeps this much of them. */
+const NAME_CHARS_MAX = 200;
+
+/** Shortens each string in any JSON. Returns the same object if nothing was too long. */
+function cutStrings<T>(value: T, max: number, depth = 0): T {
+  if (typeof value === "string") return cutText(value, max) as T;
+  if (typeof value !== "object" || value === null || depth >= DEPTH_MAX) return value;
+  if (Array.isArray(value)) {
+    const items = value.map((item) => cutStrings(item, max, depth + 1));
+    return items.every((item, at) => item === value[at]) ? value : (items as T);
+  }
+  const fields = Object.entries(value).map(
+    ([name, item]) => [name, cutStrings(item, max, depth + 1)] as const,
+  );
+  const same = fields.every(([name, item]) => item === (value as Record<string, unknown>)[name]);
+  return same ? value : (Object.fromEntries(fields) as T);
+}
+
+/** Reduces a message that exceeds the limit alone to its shape and the start of its text, if that fits. */
+function shrink(message: Message, maxBytes: number, maxTextChars: number): Message | undefined {
+  const whole = bytesOf(message);
+  const text = message.content
+    .map((block) => (block.type === "text" ? block.text : ""))
+    .join("\n")
+    .trim();
+  const note = `[message of ${whole} bytes cut to fit]`;
+  const shell = (kept: string): Message => {
+    const content = [{ type: "text" as const, text: kept === "" ? note : `${note} ${kept}` }];
+    if (message.role === "user") {
+      // Without its provenance the message would look like a person's (I11).
+      const { id, timestamp, provenance } = message;
+      return { id, role: "user", content, timestamp, ...(provenance === undefined ? {} : { provenance }) };
+    }
+    if (message.role === "assistant") {
+      const { errorMessage: _, ...rest } = message;
+      return { ...rest, content };
+    }
+    const { details: _, toolCallId, toolName, ...rest } = message;
+    const names = {
+      toolCallId: cutText(toolCallId, NAME_CHARS_MAX),
+      toolName: cutText(toolName, NAME_CHARS_MAX),
+    };
+    return { ...rest, ...names, content };
+  };
+  const room = maxBytes - bytesOf(shell("")) - 1;
+  if (room < 0) return undefined;
+  // All texts become one, which gets the limit of one text. JSON may need six bytes for one character:
+  // the limit is halved until it fits.
+  const charsMax = Math.min(text.length, room, maxTextChars - note.length - 1);
+  for (let chars = charsMax; chars > 0; chars = Math.floor(chars / 2)) {
+    const smaller = shell(text.slice(0, chars).toWellFormed());
+    if (bytesOf(smaller) <= maxBytes) return smaller;
+  }
+  return shell("");
+}
+
+/** Shorter texts are redacted in one step. */
+const SHORT_CHARS_MAX = 1_024;
+
+/** Yields the texts in any JSON, except short ones. */
+function* textsIn(value: unknown, depth = 0): Generator<string> {
+  if (typeof value === "string" && value.length > SHORT_CHARS_MAX) yield value;
+  if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return;
+  for (const item of Object.values(value)) yield* textsIn(item, depth + 1);
+}
+
+/** Returns a message with each text redacted and at most `max` characters long. */
+async function masked(
+  message: Message,
+  max: number,
+  redactor: Redactor,
+  pace: Pace,
+): Promise<{ message: Message; isCut: boolean }> {
+  const known = new Map<string, Beginning>();
+  for (const text of textsIn(message)) {
+    await pace();
+    const isLong = text.length > LONG_CHARS;
+    known.set(text, isLong ? await redactor.start(text, max) : redactor.beginning(text, max));
+  }
+  let isCut = false;
+  const shown = redactor.message(message, (text) => {
+    const { text: begin, whole } = known.get(text) ?? redactor.beginning(text, max);
+    if (whole) return begin;
+    isCut = true;
+    return beginning(begin, max, text.length);
+  });
+  return { message: shown, isCut };
+}
+
+/**
+ * Returns the redacted messages that fit, oldest first. A message that exceeds the limit alone is shrunk, not
+ * dropped.
+ */
+export async function cutHistory(
+  messages: readonly Message[],
+  limits: HistoryLimits,
+  redactor: Redactor,
+): Promise<CutHistory> {
+  const kept: Message[] = [];
+  let truncated = false;
+  let bytes = 2; // The brackets.
+  const forward = limits.keep === "oldest";
+  const pace = redactor.pace();
+  for (const whole of forward ? messages : messages.toReversed()) {
+    await pace();
+    const { message, isCut } = await masked(whole, limits.maxTextChars, redactor, pace);
+    await pace();
+    const content = cutStrings(message.content, limits.maxTextChars);
+    let cut = content === message.content ? message : ({ ...message, content } as Message);
+    if (cut.role === "toolResult") {
+      const details = cutStrings(cut.details, limits.maxTextChars);
+      if (details !== cut.details) cut = { ...cut, details };
+    }
+    const comma = kept.length > 0 ? 1 : 0;
+    if (kept.length === 0 && bytes + bytesOf(cut) > limits.maxBytes) {
+      const smaller = shrink(cut, limits.maxBytes - bytes, limits.maxTextChars);
+      if (smaller === undefined) break;
+      cut = smaller;
+    }
+    const size = bytesOf(cut) + comma;
+    if (bytes + size > limits.maxBytes) break;
+    if (isCut || cut !== message) truncated = true;
+    bytes += size;
+    kept.push(cut);
+  }
+  const droppedMessages = messages.length - kept.length;
+  if (!forward) kept.reverse();
+  return { messages: kept, truncated: truncated || droppedMessages > 0, droppedMessages, bytes };
+}

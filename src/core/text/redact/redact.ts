@@ -1,0 +1,206 @@
+// Redacts credentials in transcripts and log lines that leave the gateway (I14). Stored data stays unchanged.
+// RD1: redacting twice gives the same result as redacting once.
+// RD2: only text that looks like a credential, or is a known one, is changed. Ordinary prose is not.
+// RD3: the work is linear in the text: see KV1 of src/core/text/redact/known.ts, and SH1 of
+//      src/core/text/redact/shapes.ts.
+// RD5: `beginning` cuts before it redacts, and leaves no start of a secret at the cut.
+// RD6: `whole` and `start` return the same text as `mask`, but process long texts in pieces and let other
+// work run in between.
+
+import type { Pace, PaceOf } from "../../pace.ts";
+import type { Message } from "../../shapes/message.ts";
+import { grown } from "../text-delta.ts";
+import { KnownValues } from "./known.ts";
+import { isSecretName, MASK, maskShapes, type Work } from "./shapes.ts";
+import { MaskStream } from "./stream.ts";
+
+/** Shorter values could be ordinary words: masking them would make the text unreadable. */
+const KNOWN_CHARS_MIN = 6;
+/** Extra characters read after a cut: nearly every credential is recognised within them. */
+const MARGIN_CHARS = 1_024;
+/** Longer texts are masked in pieces of this length. */
+export const LONG_CHARS = 64 * 1024;
+/** Each window is twice as long as the previous one. */
+const WINDOWS_MAX = 4;
+
+export type { MaskStream };
+
+/** The redacted start of a text. */
+export interface Beginning {
+  readonly text: string;
+  /** True if nothing was left out. */
+  readonly whole: boolean;
+}
+
+type Hide = (text: string) => string;
+
+/**
+ * Masks text that looks like a credential, and the known values in any form: plain, in a JSON string, in an
+ * address.
+ */
+export class Redactor {
+  readonly #forms = new Set<string>();
+  /** Built again by the first text after a value was added. */
+  #known: KnownValues | undefined;
+  #paceOf: PaceOf = () => () => undefined;
+
+  constructor(secrets: Iterable<string>) {
+    this.learn(secrets);
+  }
+
+  learn(secrets: Iterable<string>): void {
+    const before = this.#forms.size;
+    for (const secret of secrets) {
+      if (secret.length < KNOWN_CHARS_MIN) continue;
+      const asJson = JSON.stringify(secret).slice(1, -1);
+      const asText = secret.toWellFormed();
+      for (const form of [secret, asJson, encodeURIComponent(asText)]) this.#forms.add(form);
+    }
+    if (this.#forms.size > before) this.#known = undefined;
+  }
+
+  /** Sets the pace for long texts. */
+  pacedBy(paceOf: PaceOf): void {
+    this.#paceOf = paceOf;
+  }
+
+  /** Starts the pace of work on many texts. */
+  pace(): Pace {
+    return this.#paceOf("with this step");
+  }
+
+  /** Returns the text with credentials masked. `work` counts the work done. */
+  mask(text: string, work: Work = { steps: 0 }): string {
+    return maskShapes(this.#values().mask(text, work, false), work, false);
+  }
+
+  /** Returns the same text as `mask`, but lets other work run. */
+  async whole(text: string): Promise<string> {
+    return (await this.start(text, Number.POSITIVE_INFINITY)).text;
+  }
+
+  /** Returns at most `charsMax` characters of the text that `mask` returns, but lets other work run. */
+  async start(text: string, charsMax: number): Promise<Beginning> {
+    if (text.length <= LONG_CHARS) return beginningOf(this.mask(text), charsMax);
+    const pace = this.#paceOf();
+    const stream = this.stream();
+    let masked = "";
+    for (let at = 0; at < text.length && masked.length <= charsMax; at += LONG_CHARS) {
+      await pace();
+      masked = grown(masked, stream.push(text.slice(at, at + LONG_CHARS)));
+    }
+    if (masked.length <= charsMax) masked = grown(masked, stream.end());
+    return beginningOf(masked, charsMax);
+  }
+
+  /** Starts masking a text that comes in pieces. `work` counts the work done. */
+  stream(work: Work = { steps: 0 }): MaskStream {
+    return new MaskStream(() => this.#values(), work);
+  }
+
+  /**
+   * Returns at most `charsMax` characters of the masked text. Of a long text only the start is read; the part
+   * that is read doubles, up to `WINDOWS_MAX` times, if masks are shorter than the values.
+   */
+  beginning(text: string, charsMax: number, work: Work = { steps: 0 }): Beginning {
+    let read = charsMax + Math.max(MARGIN_CHARS, this.#values().longest);
+    for (let windows = 1; ; windows += 1) {
+      if (text.length <= read) {
+        return beginningOf(this.mask(text, work), charsMax);
+      }
+      const known = this.#window(text.slice(0, read), work);
+      if (known.length >= charsMax || windows === WINDOWS_MAX) {
+        return { text: known.slice(0, charsMax).toWellFormed(), whole: false };
+      }
+      read *= 2;
+    }
+  }
+
+  /** Returns the decided part of a masked window of a longer text. */
+  #window(text: string, work: Work): string {
+    const masked = maskShapes(this.#values().mask(text, work, true), work, true);
+    const maskAt = masked.lastIndexOf(MASK);
+    const tail = maskAt < 0 ? masked.length : masked.length - maskAt - MASK.length;
+    // The rest may be the start of a credential that is too short to be recognised.
+    return masked.slice(0, masked.length - Math.min(tail, MARGIN_CHARS));
+  }
+
+  /** Masks the strings of any JSON. The value of a field with a secret name is always masked. */
+  json(value: unknown): unknown {
+    return redactJson(value, "", { hide: (text) => this.mask(text), depth: 0 });
+  }
+
+  /**
+   * Prepares a message for output: masks credentials, removes image data and providers' signatures. `hide`:
+   * replaces each text. Default: masks it.
+   */
+  message(message: Message, hide: Hide = (text) => this.mask(text)): Message {
+    const content = message.content.map((block) => redactBlock(block, hide));
+    const more: Record<string, unknown> = {};
+    if (message.role === "assistant" && message.errorMessage !== undefined) {
+      more.errorMessage = hide(message.errorMessage);
+    }
+    if (message.role === "user" && message.senderName !== undefined) {
+      more.senderName = hide(message.senderName);
+    }
+    if (message.role === "toolResult" && message.details !== undefined) {
+      more.details = redactJson(message.details, "", { hide, depth: 0 });
+    }
+    return { ...message, content, ...more } as Message;
+  }
+
+  #values(): KnownValues {
+    this.#known ??= new KnownValues(this.#forms);
+    return this.#known;
+  }
+}
+
+function beginningOf(masked: string, charsMax: number): Beginning {
+  if (masked.length <= charsMax) return { text: masked, whole: true };
+  return { text: masked.slice(0, charsMax).toWellFormed(), whole: false };
+}
+
+const DEPTH_MAX = 64;
+
+function redactJson(value: unknown, field: string, at: { hide: Hide; depth: number }): unknown {
+  const { hide, depth } = at;
+  if (typeof value === "string") {
+    return isSecretName(field) && value !== "" ? MASK : hide(value);
+  }
+  if (typeof value !== "object" || value === null) return value;
+  if (depth >= DEPTH_MAX) return MASK;
+  if (Array.isArray(value)) return value.map((item) => redactJson(item, field, { hide, depth: depth + 1 }));
+  const isImage = "type" in value && value.type === "image";
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) =>
+      isImage && name === "data" ? [name, ""] : [name, redactJson(item, name, { hide, depth: depth + 1 })],
+    ),
+  );
+}
+
+type Block = Message["content"][number];
+
+function redactBlock(block: Block, hide: Hide): Block {
+  switch (block.type) {
+    case "text":
+      return { type: "text", text: hide(block.text) };
+    case "thinking":
+      return {
+        type: "thinking",
+        thinking: hide(block.thinking),
+        ...(block.redacted === undefined ? {} : { redacted: block.redacted }),
+      };
+    case "image":
+      return {
+        ...{ type: "image", data: "", mimeType: block.mimeType },
+        bytes: block.bytes ?? Math.floor((block.data.replace(/=+$/, "").length * 3) / 4),
+      };
+    case "toolCall":
+      return {
+        type: "toolCall",
+        id: block.id,
+        name: block.name,
+        arguments: redactJson(block.arguments, "", { hide, depth: 0 }) as Record<string, unknown>,
+      };
+  }
+}

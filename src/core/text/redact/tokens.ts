@@ -1,0 +1,86 @@
+// Lists tokens with a known prefix, and the syntax after it.
+
+import { ALNUM, DASHED, FINE_WORD, type Kind, UPPER, WORD, WORDLESS_DIGITS } from "./kinds.ts";
+
+const JWT_CHARS_MAX = 8_192;
+
+/** The parts of a scanned text that a token matcher uses. */
+export interface TextScan {
+  runEnd(of: Kind, from: number): number;
+  runsOut(end: number): boolean;
+  has(part: string, at: number): boolean;
+  is(of: Kind, at: number): boolean;
+  digitWithin(plain: Kind, from: number): boolean;
+}
+
+/** Reads a token from its start. Returns the position after it, or NONE. */
+export type Body = (scan: TextScan, from: number) => number;
+
+export const NONE = -1;
+
+/** Matches at least `least` characters of a kind, then up to the end of the word. */
+export const run =
+  (of: Kind, least: number): Body =>
+  (scan, from) => {
+    const end = scan.runEnd(of, from);
+    return end - from >= least ? scan.runEnd(WORD, end) : NONE;
+  };
+
+/** Matches parts with dots between them, each with its number of characters. */
+const dotted =
+  (...parts: readonly (readonly [number, number])[]): Body =>
+  (scan, from) => {
+    let at = from;
+    for (const [index, [least, most]] of parts.entries()) {
+      const end = scan.runEnd(WORD, at);
+      if (scan.runsOut(end)) return end;
+      if (end - at < least || end - at > most) return NONE;
+      if (index === parts.length - 1) return end;
+      if (!scan.has(".", end)) return NONE;
+      at = end + 1;
+    }
+    return NONE;
+  };
+
+const ANY = Number.POSITIVE_INFINITY;
+
+function withDigit(scan: TextScan, from: number): number {
+  return scan.digitWithin(WORDLESS_DIGITS, from) ? run(WORD, 16)(scan, from) : NONE;
+}
+
+function awsKey(scan: TextScan, from: number): number {
+  const end = scan.runEnd(UPPER, from);
+  return end - from === 16 && !scan.is(ALNUM, end) ? scan.runEnd(WORD, end) : NONE;
+}
+
+/** Prefixes of tokens. A token does not start after a letter or digit: `task-…` contains no `sk-…`. */
+export const TOKENS: readonly (readonly [string, Body])[] = [
+  // JSON Web Tokens.
+  ["eyJ", dotted([8, JWT_CHARS_MAX / 2], [8, JWT_CHARS_MAX], [8, ANY])],
+  // OpenAI, Anthropic and others with the same shape. A digit is required, because slugs of words have none.
+  ["sk-", withDigit],
+  ...["rk_", "sk_", "pk_"].flatMap((of) => [[`${of}live_`, run(ALNUM, 10)] as const]),
+  ...["rk_", "sk_", "pk_"].flatMap((of) => [[`${of}test_`, run(ALNUM, 10)] as const]),
+  ...["ghp_", "gho_", "ghu_", "ghs_", "ghr_"].map((of) => [of, run(ALNUM, 20)] as const),
+  ["github_pat_", run(FINE_WORD, 20)],
+  ["glpat-", run(WORD, 20)],
+  ["npm_", run(ALNUM, 30)],
+  ["hf_", run(ALNUM, 30)],
+  ["AKIA", awsKey],
+  ["ASIA", awsKey],
+  ["AIza", run(WORD, 35)],
+  ["ya29.", run(WORD, 20)],
+  ["xapp-", run(DASHED, 10)],
+  ["SG.", dotted([16, 64], [16, ANY])],
+  ...["gsk_", "xai-", "whsec_", "shpat_", "shpca_", "shppa_", "shpss_"].map(
+    (of) => [of, run(ALNUM, 20)] as const,
+  ),
+  ...["doo_v1_", "dop_v1_", "dor_v1_"].map((of) => [of, run(ALNUM, 20)] as const),
+  ["pypi-", run(WORD, 20)],
+  ["AGE-SECRET-KEY-1", run(UPPER, 20)],
+  // Our own: device tokens, and tokens of programs that work for a session.
+  ["pdt1.", dotted([16, 4_096], [16, ANY])],
+  ["pass.", run(ALNUM, 60)],
+  // Discord bots.
+  ...["M", "N", "O"].map((of) => [of, dotted([22, 27], [6, 6], [27, ANY])] as const),
+];

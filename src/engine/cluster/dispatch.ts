@@ -1,0 +1,289 @@
+// Coordinates the processes that share a store: which are alive, what the dead ones held, which to wake. An
+// embedded store has one process and does not use this.
+// The transaction that declares a process dead also takes over its runs (`lease.ts`); a process that stops
+// frees them itself. Hints may be lost: the sweep finds every lane, end, deadline and slot without them. It
+// also claims runs that the rows assign to this process but that it does not execute, and stops runs that the
+// rows assign to another one.
+
+import { evictOldest } from "../../core/bounded.ts";
+import type { LiveEvent } from "../../core/shapes/event.ts";
+import { withDelta } from "../../core/text/text-delta.ts";
+import { endedFlowsAmong } from "../../store/queries/chains/flows.ts";
+import { dropPayloads } from "../../store/queries/live-payloads.ts";
+import { beats, declareDead, LEASE_MS } from "../../store/queries/processes.ts";
+import { hasOrphans, idleLanes, requeueHeld } from "../../store/queries/runs/claims.ts";
+import { endedAmong, endedSince } from "../../store/queries/runs/runs.ts";
+import { countRunning } from "../../store/queries/runs/slots.ts";
+import { giveUpCallerWaits } from "../../store/queries/runs/waits.ts";
+import type { SharedStore, Store } from "../../store/sql.ts";
+import { idsOf, type Timer, type World } from "../../world.ts";
+import type { SharedBus } from "../bus.ts";
+import type { Lanes } from "../lanes/lanes.ts";
+import type { EndWatch } from "../lanes/waits.ts";
+import { endEvent } from "../run/finish.ts";
+import type { Commit, Unit } from "../unit.ts";
+import type { Hint, HintTransport } from "./hint-transport.ts";
+import type { Lease } from "./lease.ts";
+
+/** The clock is read on a timer of its own, so that no lease waits for the answer. */
+const CLOCK_MS = 1_000;
+const SWEEP_MS = 500;
+/** Maximum number of lanes that one sweep wakes. */
+const LANES_AT_ONCE = 32;
+/** Interval between two deletions of old rows, in sweeps. */
+const TIDY_EVERY_SWEEPS = 120;
+/** Maximum number of ends published again after a gap, and how far before the gap to look. */
+const TOLD_AGAIN_MAX = 1_000;
+const TOLD_AGAIN_MS = 10 * LEASE_MS;
+/** Maximum number of remote runs whose text so far is kept. */
+const TEXTS_MAX = 1_000;
+
+export interface DispatchParts {
+  readonly store: Store;
+  readonly shared: SharedStore;
+  readonly commit: Commit;
+  readonly world: World;
+  /** The id of this process. */
+  readonly processId: string;
+  readonly maxConcurrent: number;
+  readonly bus: SharedBus;
+  readonly hints: HintTransport;
+  readonly lease: Lease;
+  readonly lanes: Lanes;
+  readonly watch: EndWatch;
+  /** Another process freed a slot for the others. */
+  slotFree(): void;
+  /** Lanes of another process wait for a slot. */
+  slotWanted(): void;
+  /** Handles runs that ended before a process died, which was to return their outcome to a waiting client. */
+  answersLost(unit: Unit, runIds: readonly string[]): Promise<void>;
+  /** Handles a message of another process to this one. */
+  letter(body: unknown): void;
+  /** Checks deadlines, deliveries and anything else that may be due. */
+  lookAround(): void;
+}
+
+export class Dispatch {
+  readonly #parts: DispatchParts;
+  readonly #texts = new Map<string, { readonly part: string; readonly text: string }>();
+  #state: "new" | "open" | "stopped" = "new";
+  #sweeping: Promise<void> = Promise.resolve();
+  #clockTimer: Timer | undefined;
+  #sweepTimer: Timer | undefined;
+  #sweeps = 0;
+  /** Nothing before this time was missed, as far as is known. */
+  #wholeUntil = 0;
+  #startedAt = 0;
+  #gap = false;
+
+  constructor(parts: DispatchParts) {
+    this.#parts = parts;
+  }
+
+  /** Joins the other processes. Rejects if the database is not reachable. */
+  async start(): Promise<void> {
+    const { hints, world, lease } = this.#parts;
+    this.#startedAt = world.clock.now();
+    this.#wholeUntil = this.#startedAt;
+    await lease.start(() => this.#leaseLost());
+    const onGap = (): void => {
+      this.#gap = true;
+    };
+    await hints
+      .start((hint) => this.#hear(hint), onGap)
+      .catch(async (error: unknown) => {
+        await lease.stop();
+        throw error;
+      });
+    this.#state = "open";
+    this.#askClockLater();
+    this.#sweeping = this.#sweep();
+    await this.#sweeping;
+  }
+
+  /** Leaves the other processes, and frees the runs that this one still holds. */
+  async stop(): Promise<void> {
+    if (this.#state !== "open") return;
+    this.#state = "stopped";
+    this.#clockTimer?.cancel();
+    this.#sweepTimer?.cancel();
+    const { store, hints, world, lease } = this.#parts;
+    await lease.stop();
+    await this.#sweeping;
+    try {
+      for (const sessionKey of await idleLanes(store.db, { limit: LANES_AT_ONCE, appends: false })) {
+        hints.send({ kind: "wake", sessionKey });
+      }
+      await lease.leave();
+    } catch (error) {
+      world.log.warn(
+        { err: error },
+        "could not record the stop in the database; other processes will find out when the lease ends",
+      );
+    }
+    await hints.stop();
+  }
+
+  /** Returns the text so far of a run that another process executes. */
+  textOf(runId: string): string | undefined {
+    return this.#texts.get(runId)?.text;
+  }
+
+  /**
+   * Adds text that another process sent. Returns false, and requests the whole text, if an earlier part is
+   * missing.
+   */
+  #hearText(event: Extract<LiveEvent, { kind: "text" }>): boolean {
+    const { runId, sessionKey, part } = event;
+    const known = this.#texts.get(runId);
+    const before = known?.part === part ? known.text : "";
+    const text = withDelta(before, event);
+    if (text === undefined) {
+      this.#parts.hints.send({ kind: "text wanted", runId, sessionKey });
+      return false;
+    }
+    this.#texts.delete(runId);
+    this.#texts.set(runId, { part, text });
+    evictOldest(this.#texts, TEXTS_MAX);
+    return true;
+  }
+
+  #hear(hint: Hint): void {
+    const { lanes, bus, watch } = this.#parts;
+    if (hint.kind === "slot") {
+      this.#parts.slotFree();
+      return;
+    }
+    if (hint.kind === "slot wanted") {
+      this.#parts.slotWanted();
+      return;
+    }
+    if (hint.kind === "gap") {
+      this.#gap = true;
+      return;
+    }
+    if (hint.kind === "letter") {
+      if (hint.to === this.#parts.processId) this.#parts.letter(hint.body);
+      return;
+    }
+    if (hint.kind === "text wanted") {
+      const execution = lanes.executionOf(hint.sessionKey);
+      if (execution?.handle.run.runId === hint.runId) execution.publishText();
+      return;
+    }
+    if (hint.kind === "wake") {
+      lanes.wake(hint.sessionKey);
+      return;
+    }
+    const { event } = hint;
+    if (event.kind === "text" && !this.#hearText(event)) return;
+    if (event.kind === "run_ended") {
+      this.#texts.delete(event.runId);
+      watch.ended(event.runId);
+      lanes.stopEnded(event);
+    }
+    bus.hear(event);
+  }
+
+  /** Stops everything here: other processes may already execute it. */
+  #leaseLost(): void {
+    for (const execution of this.#parts.lanes.executions()) execution.stop("ended");
+    this.#gap = true;
+  }
+
+  #askClockLater(): void {
+    const { clock, log } = this.#parts.world;
+    if (this.#state !== "open") return;
+    this.#clockTimer = clock.at(clock.now() + CLOCK_MS, () => {
+      void this.#parts.shared
+        .syncClock()
+        .catch((error: unknown) => log.debug({ err: error }, "could not read the database's time"))
+        .finally(() => this.#askClockLater());
+    });
+  }
+
+  #sweepLater(): void {
+    const { world } = this.#parts;
+    if (this.#state !== "open") return;
+    // Random, so that not all processes sweep at the same time.
+    const afterMs = SWEEP_MS * (0.8 + 0.4 * world.random());
+    this.#sweepTimer = world.clock.at(world.clock.now() + afterMs, () => {
+      this.#sweeping = this.#sweep();
+    });
+  }
+
+  async #sweep(): Promise<void> {
+    const { world } = this.#parts;
+    try {
+      const takenOver = await this.#takeOver();
+      await this.#parts.lanes.compare();
+      await this.#publishMissedEnds(takenOver);
+      await this.#lookForEnds();
+      await this.#wakeIdle();
+      this.#parts.lookAround();
+      if (this.#sweeps++ % TIDY_EVERY_SWEEPS === 0) await this.#tidy();
+    } catch (error) {
+      world.log.warn({ err: error }, "the sweep failed and will run again");
+    }
+    this.#sweepLater();
+  }
+
+  /** Declares silent processes dead and takes over their runs. Returns whether there were any. */
+  async #takeOver(): Promise<boolean> {
+    const { store, commit, world, lease } = this.#parts;
+    if (lease.silent().length === 0 && !(await hasOrphans(store.db))) return false;
+    const { dead, runs } = await commit(async (unit) => {
+      const dead: string[] = [];
+      // Judge only after the database has answered: it may have been down since the check above.
+      await beats(unit.tx);
+      for (const one of lease.silent()) if (await declareDead(unit.tx, one)) dead.push(one.processId);
+      await this.#parts.answersLost(unit, await giveUpCallerWaits(unit.tx, "the dead"));
+      return { dead, runs: await requeueHeld(unit.tx, "the dead") };
+    });
+    for (const processId of dead) world.log.warn({ processId }, "a process is dead: its lease has expired");
+    for (const run of runs) {
+      const fields = { ...idsOf(run), crashes: run.crashes };
+      world.log.warn(fields, "took over a run of a dead process");
+      this.#parts.lanes.wake(run.sessionKey);
+    }
+    return true;
+  }
+
+  /** Publishes ends that this process may have missed because their process died or a hint was lost. */
+  async #publishMissedEnds(takenOver: boolean): Promise<void> {
+    const { store, world, bus, watch } = this.#parts;
+    const now = world.clock.now();
+    const missed = this.#gap || takenOver;
+    if (missed) {
+      const since = Math.max(this.#startedAt, this.#wholeUntil - TOLD_AGAIN_MS);
+      for (const run of await endedSince(store.db, since, TOLD_AGAIN_MAX)) {
+        watch.ended(run.runId);
+        // The bus drops an end that was published before.
+        bus.hear(endEvent(run));
+      }
+    }
+    this.#gap = false;
+    this.#wholeUntil = now;
+  }
+
+  async #lookForEnds(): Promise<void> {
+    const { store, watch } = this.#parts;
+    const watched = watch.watched();
+    for (const runId of await endedAmong(store.db, watched)) watch.ended(runId);
+    for (const flowId of await endedFlowsAmong(store.db, watched)) watch.ended(flowId);
+  }
+
+  async #wakeIdle(): Promise<void> {
+    const { store, lanes, maxConcurrent } = this.#parts;
+    const free = maxConcurrent - (await countRunning(store.db));
+    const limit = Math.min(LANES_AT_ONCE, free);
+    const turns = limit > 0 ? await idleLanes(store.db, { limit, appends: false }) : [];
+    const appends = await idleLanes(store.db, { limit: LANES_AT_ONCE, appends: true });
+    for (const sessionKey of new Set([...turns, ...appends])) lanes.wake(sessionKey);
+  }
+
+  async #tidy(): Promise<void> {
+    const { store, world } = this.#parts;
+    await store.transaction((tx) => dropPayloads(tx, world.clock.now()));
+  }
+}

@@ -1,0 +1,195 @@
+// Sends live events and wake-ups between gateway processes, through the database that they share. Hints
+// decide nothing: a process that misses one finds the row, at the latest in its sweep. They are sent in
+// batches, outside every write transaction, and arrive in order. Newer states replace older ones that still
+// wait, and pieces of one text are joined. A large hint goes through a row.
+
+import type { LiveEvent } from "../../core/shapes/event.ts";
+import { joinedDeltas } from "../../core/text/text-delta.ts";
+import { keepPayload, readPayload } from "../../store/queries/live-payloads.ts";
+import { type SharedStore, type Store, TRANSPORT_MESSAGE_MAX_BYTES } from "../../store/sql.ts";
+import { pause } from "../../world/pause.ts";
+import type { World } from "../../world.ts";
+
+/** A hint from one process to the others. */
+export type Hint =
+  | { readonly kind: "event"; readonly event: LiveEvent }
+  /** A slot was freed, and the sender leaves it to the others. */
+  | { readonly kind: "slot" }
+  /** Lanes of the sender wait for a slot of the deployment. */
+  | { readonly kind: "slot wanted" }
+  /** This lane has work that the sender will not do. */
+  | { readonly kind: "wake"; readonly sessionKey: string }
+  /** A message to one process, which may be lost. Only sender and receiver know the format of the body. */
+  | { readonly kind: "letter"; readonly to: string; readonly body: unknown }
+  /** The sender has missed a part of this run's text and requests it from the beginning. */
+  | { readonly kind: "text wanted"; readonly runId: string; readonly sessionKey: string }
+  /** The sender had to drop hints. */
+  | { readonly kind: "gap" };
+
+/** A hint as sent: itself, or the number of the row that holds it. */
+type Item = Hint | { readonly kind: "kept"; readonly id: number };
+
+/**
+ * Maximum number of waiting hints while the database is away. The oldest are dropped, since rows are the
+ * truth.
+ */
+const QUEUE_MAX = 2_000;
+/** Maximum number of texts in one batch. */
+const BATCH_TEXTS = 16;
+const RETRY_MS = 250;
+/** Minimum interval between batches: hints are gathered, and a busy process sends no more often. */
+const BATCH_MS = 10;
+
+/** Other processes need no hint for transcript entries and deliveries: they read the rows. */
+function isForOthers(hint: Hint): boolean {
+  if (hint.kind === "event" && hint.event.kind === "delivery") return false;
+  if (hint.kind !== "event" || hint.event.kind !== "message") return true;
+  const { message } = hint.event;
+  return message.role === "assistant" && message.stopReason === "injected";
+}
+
+/** Returns a key: waiting hints with the same key replace each other. */
+function markOf(hint: Hint): string | undefined {
+  if (hint.kind === "slot" || hint.kind === "letter") return undefined;
+  if (hint.kind === "gap" || hint.kind === "slot wanted") return hint.kind;
+  if (hint.kind === "wake") return `wake ${hint.sessionKey}`;
+  if (hint.kind === "text wanted") return `text wanted ${hint.runId}`;
+  const { event } = hint;
+  if (event.kind === "text") return `text ${event.runId} ${event.part}`;
+  if (event.kind === "outbox") return `outbox ${event.deliveryId}`;
+  return event.kind === "session" && event.change === "state" ? `state ${event.sessionKey}` : undefined;
+}
+
+/** Joins a hint and the waiting one with the same key. */
+function mergedHint(before: Hint | undefined, hint: Hint): Hint {
+  if (before?.kind !== "event" || before.event.kind !== "text") return hint;
+  if (hint.kind !== "event" || hint.event.kind !== "text") return hint;
+  const delta = joinedDeltas(before.event, hint.event);
+  return delta === undefined ? hint : { kind: "event", event: { ...hint.event, ...delta } };
+}
+
+export interface HintTransportParts {
+  readonly store: Store;
+  readonly shared: SharedStore;
+  readonly world: World;
+}
+
+export class HintTransport {
+  readonly #parts: HintTransportParts;
+  /** In order. An entry that a newer one replaced is removed. */
+  readonly #queue = new Map<string, Hint>();
+  #count = 0;
+  #sending: Promise<void> | undefined;
+  #hearing: Promise<void> = Promise.resolve();
+  #stopListening: (() => Promise<void>) | undefined;
+  #open = false;
+  /** When the last batch left, by the monotonic clock. */
+  #sentAt = 0;
+
+  constructor(parts: HintTransportParts) {
+    this.#parts = parts;
+  }
+
+  /** Starts to receive hints. `onGap`: some may have been missed. */
+  async start(onHint: (hint: Hint) => void, onGap: () => void): Promise<void> {
+    this.#open = true;
+    const hear = (text: string): void => {
+      // In order: a hint that is read from its row must not be overtaken.
+      this.#hearing = this.#hearing.then(() => this.#hear(text, onHint));
+    };
+    this.#stopListening = await this.#parts.shared.listen(hear, onGap);
+  }
+
+  /** Sends the waiting hints once, and stops. */
+  async stop(): Promise<void> {
+    this.#open = false;
+    await this.#stopListening?.();
+    await this.#sending;
+    await this.#hearing;
+  }
+
+  /** Sends a hint soon. Never throws and never waits. */
+  send(hint: Hint): void {
+    if (!isForOthers(hint)) return;
+    const mark = markOf(hint) ?? `${this.#count++}`;
+    const merged = mergedHint(this.#queue.get(mark), hint);
+    this.#queue.delete(mark);
+    this.#queue.set(mark, merged);
+    const [oldest] = this.#queue.keys();
+    if (this.#queue.size > QUEUE_MAX && oldest !== undefined) {
+      this.#queue.delete(oldest);
+      this.#queue.set("gap", { kind: "gap" });
+    }
+    this.#sending ??= this.#work().finally(() => {
+      this.#sending = undefined;
+    });
+  }
+
+  async #work(): Promise<void> {
+    const { world } = this.#parts;
+    // Hints of the same turn of the event loop leave together.
+    await Promise.resolve();
+    while (this.#queue.size > 0) {
+      const waitMs = this.#sentAt + BATCH_MS - world.clock.monotonic();
+      if (waitMs > 0 && this.#open) await pause(world.clock, waitMs);
+      this.#sentAt = world.clock.monotonic();
+      const hints = [...this.#queue.values()];
+      this.#queue.clear();
+      try {
+        await this.#sendAll(hints);
+      } catch (error) {
+        world.log.debug({ err: error, count: hints.length }, "hints could not be sent to other processes");
+        this.#queue.set("gap", { kind: "gap" });
+        if (!this.#open) return;
+        await pause(world.clock, RETRY_MS);
+      }
+    }
+  }
+
+  async #sendAll(hints: readonly Hint[]): Promise<void> {
+    let texts: string[] = [];
+    let batch: string[] = [];
+    let bytes = 2;
+    const close = (): void => {
+      if (batch.length > 0) texts.push(`[${batch.join(",")}]`);
+      batch = [];
+      bytes = 2;
+    };
+    for (const hint of hints) {
+      const item = await this.#encode(hint);
+      const size = Buffer.byteLength(item) + 1;
+      if (bytes + size > TRANSPORT_MESSAGE_MAX_BYTES) close();
+      batch.push(item);
+      bytes += size;
+      if (texts.length < BATCH_TEXTS) continue;
+      await this.#parts.shared.notify(texts);
+      texts = [];
+    }
+    close();
+    if (texts.length > 0) await this.#parts.shared.notify(texts);
+  }
+
+  async #encode(hint: Hint): Promise<string> {
+    const text = JSON.stringify(hint);
+    if (Buffer.byteLength(text) + 3 <= TRANSPORT_MESSAGE_MAX_BYTES) return text;
+    const { store, world } = this.#parts;
+    const id = await store.transaction((tx) => keepPayload(tx, text, world.clock.now()));
+    return JSON.stringify({ kind: "kept", id } satisfies Item);
+  }
+
+  async #hear(text: string, onHint: (hint: Hint) => void): Promise<void> {
+    const { store, world } = this.#parts;
+    try {
+      for (const item of JSON.parse(text) as Item[]) {
+        if (item.kind !== "kept") {
+          onHint(item);
+          continue;
+        }
+        const body = await readPayload(store.db, item.id);
+        if (body !== undefined) onHint(JSON.parse(body) as Hint);
+      }
+    } catch (error) {
+      world.log.warn({ err: error }, "a hint of another process could not be read");
+    }
+  }
+}

@@ -1,0 +1,199 @@
+// Owns the lease of this process on the runs that it executes, and judges the leases of others.
+// The process has authority until a deadline by the monotonic clock, counted from before its last beat was
+// sent. A failed beat ends the authority at once; a later one that finds the row restores it. A beat that
+// finds no row has lost every execution: they are stopped before the process joins again.
+// Another process is silent if its beat has not changed for a whole lease, in which the database answered
+// each of our beats in time. So an outage, a pause of this process or a jump of the database's clock ends no
+// lease. The own lease is renewed before another one is judged. A run starts only with a beat that is at most
+// half a lease old.
+
+import type { ProcessFacts } from "../../core/shapes/process.ts";
+import { type Beat, beat, beats, joinProcesses, LEASE_MS, leave } from "../../store/queries/processes.ts";
+import type { SharedStore } from "../../store/sql.ts";
+import { together } from "../../store/transaction.ts";
+import { pause } from "../../world/pause.ts";
+import type { Timer, World } from "../../world.ts";
+
+const BEAT_MS = 1_000;
+/** A failed beat is retried sooner. */
+const BEAT_RETRY_MS = 250;
+/**
+ * The authority ends this long before others may judge, because the clocks of two machines run at different
+ * speeds.
+ */
+const MARGIN_MS = 500;
+const FRESH_MS = LEASE_MS / 2;
+/** Longest gap between two answers of the database that count as continuous. */
+const GAP_MS = 2 * BEAT_MS;
+
+/** The part of a lease that the engine uses before it acts. */
+export interface Authority {
+  /**
+   * Resolves to true once this process may act for a run. While it may not, waits for the next heartbeat of
+   * the lease. Resolves to false if `signal` fires first or the process stops.
+   */
+  confirm(signal: AbortSignal): Promise<boolean>;
+  /** Whether a run may start here: the last beat is recent enough. */
+  isFresh(): boolean;
+  /** The same, with a new beat if needed. */
+  renewed(): Promise<boolean>;
+  /** Returns when the authority ends, by the monotonic clock. */
+  until(): number;
+}
+
+interface LeaseParts {
+  readonly shared: SharedStore;
+  readonly world: World;
+  readonly facts: ProcessFacts;
+}
+
+export class Lease implements Authority {
+  readonly #parts: LeaseParts;
+  /** The last beat of each other process, and the time (monotonic) since which it has not changed. */
+  #others = new Map<string, Beat & { readonly since: number }>();
+  #state: "new" | "open" | "stopped" = "new";
+  #timer: Timer | undefined;
+  #beating: Promise<void> | undefined;
+  #until = Number.NEGATIVE_INFINITY;
+  #sentAt = Number.NEGATIVE_INFINITY;
+  #answeredAt = Number.NEGATIVE_INFINITY;
+  #failedAt = Number.NEGATIVE_INFINITY;
+  #onLost: () => void = () => {};
+
+  constructor(parts: LeaseParts) {
+    this.#parts = parts;
+  }
+
+  /** Joins the other processes. Rejects if the database is not reachable. `onLost`: stop all executions. */
+  async start(onLost: () => void): Promise<void> {
+    this.#onLost = onLost;
+    await this.#join();
+    this.#state = "open";
+    this.#beatLater(BEAT_MS);
+  }
+
+  /** Stops the beats. */
+  async stop(): Promise<void> {
+    this.#state = "stopped";
+    this.#timer?.cancel();
+    await this.#beating;
+  }
+
+  /** Deletes the row: other processes may take the runs that this one still holds. */
+  async leave(): Promise<void> {
+    await this.#parts.shared.urgently((tx) => leave(tx, this.#parts.facts.processId));
+  }
+
+  until(): number {
+    return this.#until;
+  }
+
+  isFresh(): boolean {
+    return this.#isHeld() && this.#now() - this.#sentAt <= FRESH_MS;
+  }
+
+  async renewed(): Promise<boolean> {
+    if (!this.isFresh() && this.#state === "open" && this.#waitMs() === 0) await this.#beat();
+    return this.isFresh();
+  }
+
+  async confirm(signal: AbortSignal): Promise<boolean> {
+    while (!this.#isHeld()) {
+      if (signal.aborted || this.#state !== "open") return false;
+      const waitMs = this.#waitMs();
+      if (waitMs > 0) await pause(this.#parts.world.clock, waitMs, signal);
+      else await this.#beat();
+    }
+    return true;
+  }
+
+  /** Returns the others whose beat has not changed for a whole lease. */
+  silent(): Beat[] {
+    if (!this.isFresh()) return [];
+    const now = this.#now();
+    return [...this.#others.values()].filter((other) => now - other.since >= LEASE_MS);
+  }
+
+  #now(): number {
+    return this.#parts.world.clock.monotonic();
+  }
+
+  /** Returns the delay before another beat, so that many callers do not flood a database that is away. */
+  #waitMs(): number {
+    return Math.max(0, Math.ceil(this.#failedAt + BEAT_RETRY_MS - this.#now()));
+  }
+
+  #isHeld(): boolean {
+    return this.#now() < this.#until;
+  }
+
+  #beatLater(afterMs: number): void {
+    const { clock } = this.#parts.world;
+    this.#timer?.cancel();
+    if (this.#state === "open") this.#timer = clock.at(clock.now() + afterMs, () => void this.#beat());
+  }
+
+  /** One at a time: concurrent callers share one beat. Never rejects. */
+  #beat(): Promise<void> {
+    this.#beating ??= this.#beatOnce().finally(() => {
+      this.#beating = undefined;
+    });
+    return this.#beating;
+  }
+
+  async #beatOnce(): Promise<void> {
+    const { shared, facts, world } = this.#parts;
+    const sentAt = this.#now();
+    try {
+      const [isAlive, all] = await shared.urgently((tx) =>
+        together(beat(tx, facts.processId, world.clock.now()), beats(tx)),
+      );
+      if (isAlive) this.#renew(sentAt, all);
+      else await this.#lose();
+      this.#beatLater(BEAT_MS);
+    } catch (error) {
+      this.#until = Number.NEGATIVE_INFINITY;
+      this.#failedAt = this.#now();
+      this.#answeredAt = Number.NEGATIVE_INFINITY;
+      world.log.warn({ err: error }, "this process could not renew its lease; it will retry");
+      this.#beatLater(BEAT_RETRY_MS);
+    }
+  }
+
+  #renew(sentAt: number, all: readonly Beat[]): void {
+    const now = this.#now();
+    // After an outage every process gets a whole lease to beat again.
+    const known = now - this.#answeredAt > GAP_MS ? new Map<string, never>() : this.#others;
+    const others = all.filter(({ processId }) => processId !== this.#parts.facts.processId);
+    this.#others = new Map(
+      others.map((other) => {
+        const before = known.get(other.processId);
+        return [other.processId, before?.beatAt === other.beatAt ? before : { ...other, since: now }];
+      }),
+    );
+    this.#answeredAt = now;
+    this.#sentAt = sentAt;
+    this.#until = sentAt + LEASE_MS - MARGIN_MS;
+  }
+
+  async #lose(): Promise<void> {
+    this.#until = Number.NEGATIVE_INFINITY;
+    const { facts, world } = this.#parts;
+    const { processId } = facts;
+    // It paused for longer than a lease, or its beats did not reach the database.
+    const text = "other processes declared this one dead: it stops its runs and joins again";
+    world.log.warn({ processId }, text);
+    this.#onLost();
+    await this.#join();
+  }
+
+  async #join(): Promise<void> {
+    const { shared, facts, world } = this.#parts;
+    const sentAt = this.#now();
+    const all = await shared.urgently(async (tx) => {
+      await joinProcesses(tx, facts, world.clock.now());
+      return beats(tx);
+    });
+    this.#renew(sentAt, all);
+  }
+}

@@ -1,0 +1,20 @@
+// Provides the time of a store that several processes share: the database's clock, for every stored date. So
+// a process whose own clock is wrong, or jumps, sets and meets dates like the others.
+
+import type { Store } from "../../store/sql.ts";
+import type { World } from "../../world.ts";
+
+/** Returns a world whose clock is the store's. Embedded: the world unchanged. */
+export function sharedWorld(store: Store, world: World): World {
+  const { shared } = store;
+  if (shared === undefined) return world;
+  const { clock } = world;
+  return {
+    ...world,
+    clock: {
+      now: () => shared.now(),
+      monotonic: () => clock.monotonic(),
+      at: (atMs, fire, keep) => clock.at(clock.now() + Math.max(0, atMs - shared.now()), fire, keep),
+    },
+  };
+}

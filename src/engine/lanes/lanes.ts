@@ -1,0 +1,492 @@
+// Claims the head of a lane, executes it, ends it, and continues with the next run. At most one run of a
+// session executes (I1). An idle lane is claimed by the transaction that accepts its work, and a final text
+// is written by the transaction that ends its run, so a plain run costs two commits. With other processes,
+// only a live one claims, and only while the deployment has a free slot.
+// L2: runs of a lane start in lane order (I3); an append never takes a slot.
+// L4: an end that the store refused is retried until it is stored.
+
+import { cautionFor } from "../../core/rules/crash-policy.ts";
+import { FairQueue, type WaitingLane } from "../../core/rules/fair-queue.ts";
+import type { Pool } from "../../core/rules/pools.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import { holdForEnd, holdSessions } from "../../store/locks.ts";
+import { StoreProblem } from "../../store/problems.ts";
+import { claimBudgetNotice } from "../../store/queries/chains/chains.ts";
+import { isAlive } from "../../store/queries/processes.ts";
+import type { HeldRun } from "../../store/queries/runs/claims.ts";
+import {
+  claimedBy,
+  claimRun,
+  hasQueued,
+  heldBy,
+  isHeld,
+  moveHeld,
+  nextInLane,
+} from "../../store/queries/runs/claims.ts";
+import { getRun } from "../../store/queries/runs/runs.ts";
+import { mayStart } from "../../store/queries/runs/slots.ts";
+import { together } from "../../store/transaction.ts";
+import { idsOf, withFields } from "../../world.ts";
+import { failed, publishStart, refusalOf, writeInput } from "../run/begin.ts";
+import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "../run/execution.ts";
+import { type EndFacts, endInUnit, NO_SUCCESSORS, publishEnd } from "../run/finish.ts";
+import { LostLane } from "../run/transcript-writer.ts";
+import { logRetry, STORE_RETRY_MS, untilStored } from "../run/until-stored.ts";
+import type { Unit } from "../unit.ts";
+
+/** Maximum number of attempts to end a run with all its successors, when the store is not the cause. */
+const END_FAILURES_MAX = 20;
+
+/** Executes one claimed run to its end; set in the composition root. Failures are values. */
+export interface Executor {
+  execute(handle: LaneHandle): Promise<EndFacts>;
+}
+
+type Claim =
+  | { kind: "run"; run: Run }
+  /**
+   * `freedBefore`: the deployment has no free slot, after this number of freed ones. Absent: this process has
+   * none.
+   */
+  | { kind: "full"; lane: WaitingLane; freedBefore?: number }
+  | { kind: "empty" };
+
+export interface LaneParts extends ExecutionParts {
+  readonly executor: Executor;
+  readonly owner: string;
+  /** Returns the pool of slots that a run belongs to. */
+  poolOf(run: Run): Pool;
+}
+
+export class Lanes {
+  readonly #parts: LaneParts;
+  readonly #busy = new Map<string, "claiming" | Execution>();
+  /** Lanes that were woken while they were busy. */
+  readonly #again = new Set<string>();
+  /** Lanes whose head waits for a slot. */
+  readonly #starved = new FairQueue();
+  /** By lane: runs that ended while it was being claimed. */
+  readonly #endedEarly = new Map<string, Set<string>>();
+  /** Slots that came free so far, here or elsewhere. */
+  #freed = 0;
+  readonly #idle = Promise.withResolvers<void>();
+  #closed = false;
+
+  constructor(parts: LaneParts) {
+    this.#parts = parts;
+  }
+
+  /** Does the due work of a lane, unless another call does it already. */
+  wake(sessionKey: string): void {
+    if (this.#closed) return;
+    if (this.#busy.has(sessionKey)) {
+      this.#again.add(sessionKey);
+      return;
+    }
+    this.#busy.set(sessionKey, "claiming");
+    void this.#step(sessionKey);
+  }
+
+  /**
+   * Wakes lanes that wait for a slot, as many as there are free slots. With other processes, one at a time:
+   * each claim passes the turn on, and so does a lane that no longer needs its slot (`#follow`). False: no
+   * lane waits.
+   */
+  slotFree(): boolean {
+    const { slots, shared } = this.#parts;
+    this.#freed += 1;
+    if (this.#starved.size === 0) return false;
+    const next = this.#starved.next(slots, shared === undefined ? undefined : 1);
+    // A lane that is being claimed checks again on its own.
+    const isFree = (sessionKey: string): boolean =>
+      !this.#busy.has(sessionKey) && !(this.#starved.hasLast(sessionKey) && this.#othersClaim(sessionKey));
+    for (const sessionKey of next) if (isFree(sessionKey)) this.wake(sessionKey);
+    return true;
+  }
+
+  /** Whether the free slots are for other lanes than this one. */
+  #isBehind(sessionKey: string, lane: WaitingLane): boolean {
+    if (this.#parts.slots.free(lane.pool) === 0) return true;
+    if (lane.isLast === true && this.#othersClaim(sessionKey)) return true;
+    if (this.#starved.size === 0) return false;
+    const waits = this.#starved.has(sessionKey);
+    this.#starved.add(sessionKey, lane);
+    const isNext = this.#starved.next(this.#parts.slots).includes(sessionKey);
+    if (!waits) this.#starved.delete(sessionKey);
+    return !isNext;
+  }
+
+  /** Whether a lane is being claimed that may go before the last one. */
+  #othersClaim(sessionKey: string): boolean {
+    return [...this.#busy].some(
+      ([other, value]) => value === "claiming" && other !== sessionKey && !this.#starved.hasLast(other),
+    );
+  }
+
+  executionOf(sessionKey: string): Execution | undefined {
+    const found = this.#busy.get(sessionKey);
+    return found === "claiming" ? undefined : found;
+  }
+
+  /** Lists the lanes that this process claims (without an execution) or executes. */
+  #inHand(): { readonly sessionKey: string; readonly execution: Execution | undefined }[] {
+    return [...this.#busy].map(([sessionKey, value]) => ({
+      sessionKey,
+      execution: value === "claiming" ? undefined : value,
+    }));
+  }
+
+  /**
+   * Compares memory with the rows of this process's executions and corrects both. False: a lane was being
+   * claimed; call again.
+   */
+  async compare(): Promise<boolean> {
+    const { store, owner } = this.#parts;
+    const before = this.#inHand();
+    const rows = await heldBy(store.db, owner);
+    const mine = new Set(rows.map((row) => `${row.runId} ${row.attempt}`));
+    for (const { execution } of before) {
+      if (execution === undefined) continue;
+      const { runId, attempt } = execution.fence;
+      if (!mine.has(`${runId} ${attempt}`)) execution.stop("ended");
+    }
+    const executions = new Map(before.map(({ sessionKey, execution }) => [sessionKey, execution]));
+    let isSettled = true;
+    for (const row of rows) {
+      const isInHand = executions.get(row.sessionKey) !== undefined;
+      if (!isInHand && !(await this.#takeBack(row))) isSettled = false;
+    }
+    return isSettled;
+  }
+
+  /**
+   * Takes back a claim whose answer was lost: the row is this process's, and no execution exists. False: the
+   * lane is being claimed.
+   */
+  async #takeBack(held: HeldRun): Promise<boolean> {
+    const { sessionKey } = held;
+    if (this.#closed) return true;
+    if (this.#busy.has(sessionKey)) return false;
+    this.#busy.set(sessionKey, "claiming");
+    try {
+      const { commit, world } = this.#parts;
+      const back = await commit(async (unit) => {
+        await holdSessions(unit.tx, [sessionKey]);
+        return moveHeld(unit.tx, held, "queued");
+      });
+      if (back) world.log.warn(idsOf(held), "the answer to a claim was lost; executing the run now");
+    } finally {
+      this.#busy.delete(sessionKey);
+      this.#noteIdle();
+    }
+    this.wake(sessionKey);
+    return true;
+  }
+
+  /** Stops the execution of a run whose row has ended. */
+  stopEnded(run: Pick<Run, "runId" | "sessionKey">): void {
+    const found = this.#busy.get(run.sessionKey);
+    if (found === "claiming") {
+      const ended = this.#endedEarly.get(run.sessionKey) ?? new Set();
+      this.#endedEarly.set(run.sessionKey, ended.add(run.runId));
+    } else if (found?.handle.run.runId === run.runId) found.stop("ended");
+  }
+
+  executions(): Execution[] {
+    return [...this.#busy.values()].filter((value) => value !== "claiming");
+  }
+
+  /** Stops claiming. A claim under way is parked. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  /**
+   * At a planned stop: gives back each run that has not stopped in time, so that it does not count as a
+   * crash.
+   */
+  async giveBack(): Promise<void> {
+    const { commit, world } = this.#parts;
+    for (const { fence, handle } of this.executions()) {
+      try {
+        await commit((unit) => moveHeld(unit.tx, fence, "queued"));
+      } catch (error) {
+        world.log.warn({ ...idsOf(handle.run), err: error }, "a run could not be given back at the stop");
+      }
+    }
+  }
+
+  /** Resolves when no lane is being claimed or executed. Call it after `close`. */
+  idle(): Promise<void> {
+    this.#noteIdle();
+    return this.#idle.promise;
+  }
+
+  #noteIdle(): void {
+    if (this.#closed && this.#busy.size === 0) this.#idle.resolve();
+  }
+
+  /**
+   * Claims an idle lane in the transaction that accepted its work. A busy lane is checked after the commit,
+   * and so is any lane while the lease has to be renewed first.
+   */
+  async claimWith(unit: Unit, sessionKey: string): Promise<void> {
+    const { lease } = this.#parts;
+    if (this.#closed) return;
+    if (this.#busy.has(sessionKey) || lease?.isFresh() === false) {
+      unit.after(() => this.wake(sessionKey));
+      return;
+    }
+    this.#busy.set(sessionKey, "claiming");
+    unit.undone(() => {
+      this.#busy.delete(sessionKey);
+      this.#noteIdle();
+      // Another wake-up may have found the lane busy with this transaction.
+      if (this.#again.delete(sessionKey)) this.wake(sessionKey);
+      if (this.#starved.hasLast()) this.slotFree();
+    });
+    const outcome = await this.#claim(unit, sessionKey);
+    unit.after(() => void this.#follow(sessionKey, outcome));
+  }
+
+  async #step(sessionKey: string): Promise<void> {
+    let outcome: Claim;
+    try {
+      outcome = await this.#look(sessionKey);
+    } catch (error) {
+      logRetry(withFields(this.#parts.world.log, { sessionKey }), error, "a lane could not be read");
+      this.#busy.delete(sessionKey);
+      this.#noteIdle();
+      this.#later(() => this.wake(sessionKey));
+      return;
+    }
+    await this.#follow(sessionKey, outcome);
+  }
+
+  /** Usually the lane is empty, which costs no transaction. A later acceptance wakes it. */
+  async #look(sessionKey: string): Promise<Claim> {
+    const { store, commit, lease } = this.#parts;
+    if (!(await hasQueued(store.db, sessionKey))) return { kind: "empty" };
+    // The sweep checks it again.
+    if (lease !== undefined && !(await lease.renewed())) return { kind: "empty" };
+    return commit(async (unit) => {
+      await holdSessions(unit.tx, [sessionKey]);
+      return this.#claim(unit, sessionKey);
+    });
+  }
+
+  /** Acts on a committed claim. */
+  async #follow(sessionKey: string, outcome: Claim): Promise<void> {
+    const { slots } = this.#parts;
+    const ended = this.#endedEarly.get(sessionKey);
+    this.#endedEarly.delete(sessionKey);
+    if (outcome.kind === "run") {
+      this.#again.delete(sessionKey);
+      this.#starved.delete(sessionKey);
+      if (this.#starved.size > 0) this.#parts.shared?.wanted();
+      const executed = this.#execute(outcome.run, ended);
+      if (slots.taken() < slots.max) this.slotFree();
+      return executed;
+    }
+    this.#busy.delete(sessionKey);
+    const waited = this.#starved.has(sessionKey);
+    if (outcome.kind === "full") {
+      this.#starved.add(sessionKey, outcome.lane);
+      if (outcome.freedBefore !== undefined) {
+        this.#parts.shared?.wanted();
+        // The next freed slot wakes it. One may have been freed during the check.
+        if (outcome.freedBefore !== this.#freed) this.wake(sessionKey);
+        this.#noteIdle();
+        return;
+      }
+    } else {
+      this.#starved.delete(sessionKey);
+      if (this.#again.delete(sessionKey)) this.wake(sessionKey);
+    }
+    // A slot may have been freed meanwhile, this lane may not have taken the slot it was woken for, or a lane
+    // that comes last may have waited for this claim.
+    if (waited || outcome.kind === "full" || this.#starved.hasLast()) this.slotFree();
+    this.#noteIdle();
+  }
+
+  /** Executes appends and, with a slot, claims the next turn. */
+  async #claim(unit: Unit, sessionKey: string): Promise<Claim> {
+    const { slots, owner } = this.#parts;
+    for (;;) {
+      const next = await nextInLane(unit.tx, sessionKey);
+      if (next === undefined) return { kind: "empty" };
+      const refusal = next.kind === "append" ? undefined : await refusalOf(unit, next, this.#parts.limits);
+      const endsAtOnce = next.kind === "append" || refusal !== undefined;
+      // Checked before the row is touched: a lane that waits for a slot costs no write.
+      const isLast = cautionFor(next) !== "none";
+      const lane = { agentId: next.agentId, pool: this.#parts.poolOf(next), isLast };
+      if (!endsAtOnce && this.#isBehind(sessionKey, lane)) return { kind: "full", lane };
+      const freedBefore = this.#freed;
+      const gate = await this.#gate(unit, endsAtOnce, lane.pool);
+      if (gate !== "open") return gate === "full" ? { kind: "full", lane, freedBefore } : { kind: "empty" };
+      if (!endsAtOnce) {
+        // Another lane of this process may have taken it meanwhile.
+        if (!slots.tryTake(lane)) return { kind: "full", lane };
+        unit.undone(() => slots.release(lane));
+      }
+      const run = claimedBy(next, owner, unit.now);
+      const starts = refusal === undefined;
+      await together(claimRun(unit.tx, run, lane.pool), starts ? writeInput(unit, run) : undefined);
+      if (endsAtOnce) {
+        await this.#endAtOnce(unit, run, refusal);
+        continue;
+      }
+      publishStart(unit, run);
+      return { kind: "run", run };
+    }
+  }
+
+  /** Checks that the other processes leave room for a claim. `stale`: they may consider this one dead. */
+  async #gate(unit: Unit, endsAtOnce: boolean, pool: Pool): Promise<"open" | "full" | "stale"> {
+    const { shared, owner } = this.#parts;
+    if (shared === undefined) return "open";
+    const [alive, room] = await together(
+      isAlive(unit.tx, owner),
+      endsAtOnce ? true : mayStart(unit.tx, pool, shared),
+    );
+    if (!alive) return "stale";
+    return room ? "open" : "full";
+  }
+
+  /** Ends appends, and turns that must not start, in the transaction that claims them. */
+  async #endAtOnce(unit: Unit, run: Run, refusal: EndFacts | undefined): Promise<void> {
+    const { finish } = this.#parts;
+    await this.#holdParties(unit, run);
+    await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, finish);
+    if (refusal !== undefined) await this.#publishBudgetRefusal(unit, run, refusal);
+  }
+
+  /** Notifies the root session of a chain, once, that the chain's budget has ended a run. */
+  async #publishBudgetRefusal(unit: Unit, run: Run, { code, error = "" }: EndFacts): Promise<void> {
+    const { finish } = this.#parts;
+    if (code !== "chain_limit" || !(await claimBudgetNotice(unit.tx, run.chainId))) return;
+    await finish.successors.budgetUsedUp(finish.acceptor, unit, run, error);
+  }
+
+  async #execute(run: Run, ended: ReadonlySet<string> | undefined): Promise<void> {
+    const { world, owner, poolOf } = this.#parts;
+    const execution = createExecution(run, owner, this.#parts, poolOf(run));
+    this.#busy.set(run.sessionKey, execution);
+    if (ended?.has(run.runId) === true) execution.stop("ended");
+    else if (this.#closed) execution.stop("parked");
+    const limitAt = (run.startedAt ?? 0) + run.timeoutMs;
+    const timer =
+      run.timeoutMs === 0 ? undefined : world.clock.at(limitAt, () => void this.#timeOut(execution));
+    const facts = await this.#factsOf(execution);
+    timer?.cancel();
+    await this.#end(execution, facts);
+    await this.#publishEnd(run);
+    this.#busy.delete(run.sessionKey);
+    this.#again.delete(run.sessionKey);
+    execution.leave();
+    this.wake(run.sessionKey);
+    this.#noteIdle();
+  }
+
+  /** Runs the executor. A run that was stopped before it began is not executed. */
+  async #factsOf(execution: Execution): Promise<EndFacts> {
+    const { handle } = execution;
+    const world = { ...this.#parts.world, log: handle.log };
+    if (execution.stopReason() !== undefined) return { state: "aborted" };
+    try {
+      // As after a crash: steps in the transcript are not repeated.
+      return await untilStored(world, handle.signal, () => this.#parts.executor.execute(handle));
+    } catch (error) {
+      if (!(error instanceof LostLane) && execution.stopReason() === undefined) {
+        handle.log.error({ err: error }, "a run failed unexpectedly");
+      }
+      return failed("run_failed", error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /** Writes the end, and retries if the store refuses it (L4). */
+  async #end(execution: Execution, facts: EndFacts): Promise<void> {
+    const { commit, finish } = this.#parts;
+    const { run, log } = execution.handle;
+    let failures = 0;
+    while (execution.stopReason() !== "ended") {
+      // If successors fail again and again, end the run without them rather than block its lane for ever.
+      const parts = failures < END_FAILURES_MAX ? finish : { ...finish, successors: NO_SUCCESSORS };
+      // Without authority, a parked run checks only its row.
+      await this.#parts.lease?.confirm(execution.handle.signal);
+      try {
+        await commit(async (unit) => {
+          if (!(await this.#holds(unit, execution))) return false;
+          const writeFinal = (): Promise<void> => execution.writeFinal(unit);
+          if (execution.stopReason() === "parked") {
+            await writeFinal();
+            return moveHeld(unit.tx, execution.fence, "queued");
+          }
+          const ended = await endInUnit(
+            unit,
+            run,
+            facts,
+            parts,
+            execution.hasFinal() ? writeFinal : undefined,
+          );
+          if (ended) await this.#publishBudgetRefusal(unit, run, facts);
+          return ended;
+        });
+        return;
+      } catch (error) {
+        // A full or unavailable store recovers; any other error is a bug here.
+        if (!(error instanceof StoreProblem)) failures += 1;
+        logRetry(log, error, "the end of a run could not be stored");
+        if (this.#closed) return;
+        await new Promise<void>((resolve) => this.#later(resolve));
+      }
+    }
+  }
+
+  /** Publishes from its row an end that another writer stored, or whose answer was lost. */
+  async #publishEnd({ runId }: Run): Promise<void> {
+    const { store, bus, watch, world } = this.#parts;
+    if (bus.hasEnded(runId)) return;
+    try {
+      const stored = await getRun(store.db, runId);
+      if (stored !== undefined) publishEnd(stored, { bus, watch });
+    } catch (error) {
+      // `UnconfirmedCommits` publishes it again.
+      world.log.warn({ err: error, runId }, "the end of a run could not be read");
+    }
+  }
+
+  async #timeOut(execution: Execution): Promise<void> {
+    const { commit, finish } = this.#parts;
+    const { run, log } = execution.handle;
+    const error = `the run took longer than its limit of ${run.timeoutMs / 1000} s`;
+    try {
+      const done = await commit(async (unit) => {
+        if (!(await this.#holds(unit, execution))) return false;
+        // Read in the transaction: until then a message may be appended, whose text must not be stored twice.
+        const unfinishedText = execution.textSoFar();
+        const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText };
+        return endInUnit(unit, run, facts, finish);
+      });
+      if (done) execution.stop("ended");
+    } catch (problem) {
+      logRetry(log, problem, "a time-out could not be stored");
+      this.#later(() => void this.#timeOut(execution));
+    }
+  }
+
+  /** Locks the rows of an execution's end. False: it has lost its lane, or its row has ended. */
+  async #holds(unit: Unit, { handle, fence }: Execution): Promise<boolean> {
+    const [, held] = await together(this.#holdParties(unit, handle.run), isHeld(unit.tx, fence));
+    return held;
+  }
+
+  #holdParties(unit: Unit, { sessionKey, flow }: Run): Promise<void> {
+    return holdForEnd(unit.tx, { sessionKey, ...(flow === undefined ? {} : { flowId: flow.flowId }) });
+  }
+
+  #later(action: () => void): void {
+    const { clock } = this.#parts.world;
+    if (!this.#closed) clock.at(clock.now() + STORE_RETRY_MS, action);
+  }
+}

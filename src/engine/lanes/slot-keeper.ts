@@ -1,0 +1,153 @@
+// Owns the slot of one run: taken while it executes, given back while it only waits. The row is `running`
+// exactly while the run has a slot, and `waiting` while it has none (I6).
+// SK2: with other processes, slots belong to the deployment: a run that stopped waiting asks until one is
+//      free. A request that fails wakes no run, or two such runs would wake each other without end.
+
+import type { SlotLimits } from "../../core/rules/pools.ts";
+import { moveHeld } from "../../store/queries/runs/claims.ts";
+import type { Fence } from "../../store/queries/runs/runs.ts";
+import { resumeHeld } from "../../store/queries/runs/slots.ts";
+import type { World } from "../../world.ts";
+import { untilStored } from "../run/until-stored.ts";
+import type { Commit } from "../unit.ts";
+import type { SlotOwner, Slots } from "./slots.ts";
+
+/** Limits for slots of the whole deployment, and how to wait for one. */
+export interface SharedSlots extends SlotLimits {
+  /** Resolves when a slot may be free, or after a while. */
+  untilFree(signal: AbortSignal): Promise<void>;
+  /** Notifies the other processes that lanes wait here. */
+  wanted(): void;
+}
+
+/** The run that holds the slot. */
+interface HeldRun {
+  readonly fence: Fence;
+  readonly sessionKey: string;
+}
+
+interface KeeperParts {
+  readonly commit: Commit;
+  readonly slots: Slots;
+  readonly world: World;
+  /** Absent: no other process shares the store. */
+  readonly shared?: SharedSlots;
+}
+
+export interface SlotKeeper {
+  /** Runs a tool call. A run gives back its slot when all of its calls wait. */
+  duringCall<T>(work: () => Promise<T>): Promise<T>;
+  duringWait<T>(work: () => Promise<T>): Promise<T>;
+  waiting(): boolean;
+  /** Gives back the slot for good: the run is over in this process. */
+  leave(): void;
+}
+
+/** Keeps the slot's count in this process and the state of the run's row equal. */
+function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, owner: SlotOwner) {
+  const { fence, sessionKey } = held;
+  let isHeld = true;
+  let left = false;
+  const release = (): void => {
+    if (isHeld) parts.slots.release(owner);
+    isHeld = false;
+  };
+  const move = (to: "running" | "waiting"): Promise<boolean> =>
+    untilStored(parts.world, signal, () =>
+      parts.commit(async (unit) => {
+        const moved = await moveHeld(unit.tx, fence, to);
+        if (moved) unit.publish({ kind: "session", sessionKey, change: "state" });
+        return moved;
+      }),
+    );
+  /** False: another process has the last slot. */
+  const tryTake = async (): Promise<boolean> => {
+    if (!(await parts.slots.takeAgain(owner, signal))) return true;
+    isHeld = true;
+    if (left) {
+      release();
+      return true;
+    }
+    const { shared } = parts;
+    if (shared === undefined) {
+      await move("running");
+      return true;
+    }
+    const resumed = await untilStored(parts.world, signal, () =>
+      parts.commit(async (unit) => {
+        const how = await resumeHeld(unit.tx, fence, owner.pool, shared);
+        if (how === "running") unit.publish({ kind: "session", sessionKey, change: "state" });
+        return how;
+      }),
+    );
+    // `lost` is detected at the next write.
+    if (resumed !== "full") return true;
+    isHeld = false;
+    parts.slots.putBack(owner);
+    return false;
+  };
+  return {
+    isHeld: () => isHeld,
+    hasLeft: () => left,
+    async giveBack(): Promise<void> {
+      if (await move("waiting")) release();
+    },
+    async takeAgain(): Promise<void> {
+      while (!(await tryTake())) {
+        if (left || signal.aborted) return;
+        await parts.shared?.untilFree(signal);
+      }
+    },
+    leave(): void {
+      left = true;
+      release();
+    },
+  };
+}
+
+/** Takes and gives back the slot as the run starts and stops waiting. */
+export function createSlotKeeper(
+  held: HeldRun,
+  parts: KeeperParts,
+  signal: AbortSignal,
+  owner: SlotOwner,
+): SlotKeeper {
+  const slot = createSlot(held, parts, signal, owner);
+  let calls = 0;
+  let waits = 0;
+  let chain: Promise<void> = Promise.resolve();
+
+  const adjust = async (): Promise<void> => {
+    const wantsSlot = waits === 0 || waits < calls;
+    if (wantsSlot === slot.isHeld() || slot.hasLeft() || signal.aborted) return;
+    await (wantsSlot ? slot.takeAgain() : slot.giveBack());
+  };
+  const inTurn = (): Promise<void> => {
+    chain = chain.then(adjust, adjust);
+    return chain;
+  };
+  return {
+    async duringCall<T>(work: () => Promise<T>): Promise<T> {
+      calls += 1;
+      try {
+        return await work();
+      } finally {
+        calls -= 1;
+        await inTurn();
+      }
+    },
+    async duringWait<T>(work: () => Promise<T>): Promise<T> {
+      waits += 1;
+      try {
+        await inTurn();
+        return await work();
+      } finally {
+        waits -= 1;
+        // While other calls wait, the slot stays free: this call is about to end.
+        if (waits === 0) await inTurn();
+      }
+    },
+    waiting: () => !slot.isHeld(),
+    leave: () => slot.leave(),
+  };
+}

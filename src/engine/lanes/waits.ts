@@ -1,0 +1,309 @@
+// Waits for a run, and owns the wait graph: a waiting run is an edge and holds no slot. A caller that is not
+// a run adds no edge, unless it is the client of an external session. Waiting for jobs is in job-waits.ts.
+// One serialised step checks for cycles and inserts the wait (I7), in the transaction that accepts the
+// message. A wait is a row: after a crash the same call finds it again, with its first deadline.
+
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { isEnded, type Run } from "../../core/shapes/run.ts";
+import { takeAdvisoryLock } from "../../store/locks.ts";
+import { endedFlowsAmong, openSpawnEdges } from "../../store/queries/chains/flows.ts";
+import { type JobWait, openJobEdges } from "../../store/queries/runs/job-waits.ts";
+import { getRun } from "../../store/queries/runs/runs.ts";
+import { getWait, giveUpWait, insertWait, openEdges, type Wait } from "../../store/queries/runs/waits.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+import type { Db, Store } from "../../store/sql.ts";
+import type { Clock } from "../../world.ts";
+import type { Bus } from "../bus.ts";
+import type { Commit, Unit } from "../unit.ts";
+
+/** Maximum number of sessions that one cycle check reads. Above it the wait is refused. */
+const CYCLE_SESSIONS_MAX = 10_000;
+
+/** Lets a tool call of a run wait for another run. */
+export interface RunWait {
+  readonly runId: string;
+  readonly sessionKey: string;
+  /**
+   * Whether the run still holds its lane. Checked in every transaction in which one of its calls writes (I1).
+   */
+  holds(unit: Unit): Promise<boolean>;
+  /** Records the wait in the transaction that accepts the awaited run. Fails with `wait_cycle`. */
+  open(unit: Unit, request: WaitRequest): Promise<Result<Wait>>;
+  /** Waits until the awaited run ends or the recorded deadline passes. The run's slot is free meanwhile. */
+  settle(callId: string, gaveUp?: GaveUp): Promise<WaitEnd>;
+  /** Records a wait for jobs of sub-agents. Fails with `wait_cycle`. */
+  openJobs(unit: Unit, request: JobsWaitRequest): Promise<Result<void>>;
+  /** Waits until all (or one) of the recorded jobs have ended or the deadline passes, without a slot. */
+  settleJobs(callId: string, until: "all" | "any"): Promise<JobsWaitEnd>;
+}
+
+/** Called with the awaited run, in the transaction in which a wait is given up. */
+export type GaveUp = (unit: Unit, target: Run) => Promise<void>;
+
+export interface WaitRequest {
+  readonly callId: string;
+  readonly targetRunId: string;
+  readonly targetSessionKey: string;
+  readonly deadlineAt: number;
+}
+
+export interface JobsWaitRequest {
+  readonly callId: string;
+  readonly jobs: readonly { readonly flowId: string; readonly targetSessionKey: string }[];
+  readonly deadlineAt: number;
+}
+
+/** How a wait for jobs ended, by job. */
+export interface JobsWaitEnd {
+  /** Ended in time. */
+  readonly answered: readonly JobWait[];
+  /** Not ended when the waiting ended. */
+  readonly unanswered: readonly JobWait[];
+}
+
+/** The source of the open waits, and the time. */
+interface WaitGraph {
+  readonly tx: Db;
+  readonly now: number;
+}
+
+export interface WaitEnd {
+  /** True: the run ended in time and `run` is its end; false: waiting ended first. */
+  readonly answered: boolean;
+  readonly run: Run;
+}
+
+/** Prefix of a node of the wait graph that is a job, not a lane. */
+const JOB = "job:";
+const jobNode = (childKey: string): string => `${JOB}${childKey}`;
+const keyOf = (node: string): string => (node.startsWith(JOB) ? node.slice(JOB.length) : node);
+
+interface Edge {
+  readonly from: string;
+  readonly to: string;
+}
+
+/**
+ * Returns the edges of the wait graph. A lane waits for the lanes and jobs that its run waits for. A job
+ * waits for its sub-agent's lane and for the unfinished jobs that the sub-agent started.
+ */
+async function edgesFrom({ tx, now }: WaitGraph, nodes: readonly string[]): Promise<Edge[]> {
+  const lanes = nodes.filter((node) => !node.startsWith(JOB));
+  const children = nodes.filter((node) => node.startsWith(JOB)).map(keyOf);
+  const waits = lanes.length === 0 ? [] : await openEdges(tx, lanes, now);
+  const jobs = await openJobEdges(tx, lanes, now);
+  const below = await openSpawnEdges(tx, children);
+  return [
+    ...waits,
+    ...jobs.map(({ from, to }) => ({ from, to: jobNode(to) })),
+    ...children.map((key) => ({ from: jobNode(key), to: key })),
+    ...below.map(({ from, to }) => ({ from: jobNode(from), to: jobNode(to) })),
+  ];
+}
+
+/**
+ * Returns the sessions on a path from `from` to the lane `to`, both included; undefined: there is no path.
+ */
+async function waitPath(
+  graph: WaitGraph,
+  from: string,
+  to: string,
+): Promise<string[] | "too_many" | undefined> {
+  const cameFrom = new Map<string, string | undefined>([[from, undefined]]);
+  let frontier = [from];
+  while (frontier.length > 0 && !cameFrom.has(to)) {
+    if (cameFrom.size > CYCLE_SESSIONS_MAX) return "too_many";
+    const edges = await edgesFrom(graph, frontier);
+    frontier = [];
+    for (const edge of edges) {
+      if (cameFrom.has(edge.to)) continue;
+      cameFrom.set(edge.to, edge.from);
+      frontier.push(edge.to);
+    }
+  }
+  if (!cameFrom.has(to)) return undefined;
+  const path: string[] = [];
+  for (let at: string | undefined = to; at !== undefined; at = cameFrom.get(at)) {
+    // A job and the lane of its sub-agent are one session.
+    if (path[0] !== keyOf(at)) path.unshift(keyOf(at));
+  }
+  return path;
+}
+
+/** The target of a wait. */
+export interface WaitTarget {
+  readonly kind: "run" | "job";
+  readonly sessionKey: string;
+}
+
+const CYCLE_HINTS: Record<WaitTarget["kind"], string> = {
+  run:
+    "The message was not sent. Answer with what you know (your reply reaches the one who asked you), " +
+    "or send with timeoutSeconds: 0.",
+  job: "The call does not wait. Answer with what you know; the results are announced when they arrive.",
+};
+
+/** Refuses a wait of `waiterKey` that would close a cycle. */
+export async function refuseCycle(
+  graph: WaitGraph,
+  waiterKey: string,
+  { kind, sessionKey }: WaitTarget,
+): Promise<Result<void>> {
+  const path = await waitPath(graph, kind === "job" ? jobNode(sessionKey) : sessionKey, waiterKey);
+  if (path === undefined) return ok(undefined);
+  const cycle = path === "too_many" ? [waiterKey, sessionKey] : [waiterKey, ...path];
+  return fail("wait_cycle", `waiting would close a cycle: ${cycle.join(" -> ")}`, {
+    hint: CYCLE_HINTS[kind],
+    details: { cycle },
+  });
+}
+
+/** A waiter. A caller that is not a run has no run id and waits in a process. */
+interface Waiter {
+  readonly runId: string;
+  readonly sessionKey: string;
+  readonly processId?: string;
+}
+
+/** Records a wait, unless it would close a cycle. */
+export async function openWait(unit: Unit, waiter: Waiter, request: WaitRequest): Promise<Result<Wait>> {
+  const isClient = waiter.runId === "" && waiter.sessionKey !== "";
+  const session = isClient ? await getSession(unit.tx, waiter.sessionKey) : undefined;
+  if (waiter.runId !== "" || session?.external === true) {
+    await takeAdvisoryLock(unit.tx, "waits");
+    const target = { kind: "run", sessionKey: request.targetSessionKey } as const;
+    const free = await refuseCycle(unit, waiter.sessionKey, target);
+    if (!free.ok) return free;
+  }
+  const wait: Wait = {
+    callId: request.callId,
+    waiterRunId: waiter.runId,
+    waiterSessionKey: waiter.sessionKey,
+    targetRunId: request.targetRunId,
+    targetSessionKey: request.targetSessionKey,
+    state: "open",
+    deadlineAt: request.deadlineAt,
+  };
+  await insertWait(unit.tx, wait, waiter.processId);
+  return ok(wait);
+}
+
+/** Notifies waiters in this process that a run or a job has ended. */
+export interface EndWatch {
+  /** Resolves once the run has ended, the deadline has passed or the signal has fired. */
+  until(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<void>;
+  /** The same for flows: resolves when one of these jobs or conversations has ended. */
+  untilJob(flowIds: readonly string[], deadlineAt: number, signal?: AbortSignal): Promise<void>;
+  /** Notifies the waiters that a run or a flow has ended. */
+  ended(id: string): void;
+  /** Returns the runs and flows that are watched here. */
+  watched(): string[];
+}
+
+export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
+  const watchers = new Map<string, Set<() => void>>();
+  const ended = (id: string): void => {
+    for (const wake of watchers.get(id) ?? []) wake();
+  };
+  bus.subscribe((event) => {
+    if (event.kind === "flow" && event.step === "ended") ended(event.flowId);
+  });
+  const add = (id: string, wake: () => void): void => {
+    watchers.set(id, (watchers.get(id) ?? new Set()).add(wake));
+  };
+  const remove = (id: string, wake: () => void): void => {
+    const set = watchers.get(id);
+    set?.delete(wake);
+    if (set?.size === 0) watchers.delete(id);
+  };
+  const watch = async (
+    ids: readonly string[],
+    isOver: () => Promise<boolean>,
+    deadlineAt: number,
+    signal: AbortSignal | undefined,
+  ): Promise<void> => {
+    const woken = Promise.withResolvers<void>();
+    const wake = (): void => woken.resolve();
+    for (const id of ids) add(id, wake);
+    const timer = clock.at(deadlineAt, wake);
+    signal?.addEventListener("abort", wake, { once: true });
+    if (signal?.aborted === true) wake();
+    try {
+      // Read the rows after the watch is set, so that an end in between is not missed.
+      if (!(await isOver())) await woken.promise;
+    } finally {
+      timer.cancel();
+      signal?.removeEventListener("abort", wake);
+      for (const id of ids) remove(id, wake);
+    }
+  };
+  return {
+    until(runId, deadlineAt, signal) {
+      const isOver = async (): Promise<boolean> => {
+        const run = await getRun(db, runId);
+        return run === undefined || isEnded(run.state);
+      };
+      return watch([runId], isOver, deadlineAt, signal);
+    },
+    untilJob(flowIds, deadlineAt, signal) {
+      const isOver = async (): Promise<boolean> => (await endedFlowsAmong(db, flowIds)).length > 0;
+      return watch(flowIds, isOver, deadlineAt, signal);
+    },
+    ended,
+    watched: () => [...watchers.keys()],
+  };
+}
+
+/**
+ * Resolves when the awaited result is there, the deadline has passed or the signal has fired. The result is
+ * the end of a run, or the answer to a message in an inbox, which ends its conversation.
+ */
+async function untilCome(db: Db, watch: EndWatch, wait: Wait, signal: AbortSignal): Promise<void> {
+  await watch.until(wait.targetRunId, wait.deadlineAt, signal);
+  const run = await getRun(db, wait.targetRunId);
+  if (run?.kind !== "append" || run.state !== "ok" || run.flow === undefined) return;
+  await watch.untilJob([run.flow.flowId], wait.deadlineAt, signal);
+}
+
+/** Waits for a recorded wait to end. Does not handle slots. */
+export async function settleWait(
+  parts: { store: Store; commit: Commit; watch: EndWatch },
+  callId: string,
+  signal: AbortSignal,
+  gaveUp?: GaveUp,
+): Promise<WaitEnd> {
+  const { store, commit, watch } = parts;
+  const found = await getWait(store.db, callId);
+  if (found === undefined) throw new Error(`no wait for call ${callId}`);
+  let wait: Wait = found;
+  if (wait.state === "open") {
+    await untilCome(store.db, watch, wait, signal);
+    signal.throwIfAborted();
+    wait = (await getWait(store.db, callId)) ?? wait;
+  }
+  if (wait.state === "open") {
+    // The target may end in between. In time, its outcome counts; too late, the sender gets it in another
+    // way.
+    wait = await commit(async (unit) => {
+      const target = (await giveUpWait(unit.tx, callId))
+        ? await getRun(unit.tx, wait.targetRunId)
+        : undefined;
+      if (target !== undefined) await gaveUp?.(unit, target);
+      return (await getWait(unit.tx, callId)) ?? found;
+    });
+  }
+  return endOf(store, wait);
+}
+
+async function endOf(store: Store, wait: Wait): Promise<WaitEnd> {
+  const run = await getRun(store.db, wait.targetRunId);
+  if (run === undefined) throw new Error(`no run ${wait.targetRunId}`);
+  return { answered: wait.state === "answered" || wait.state === "ready", run };
+}
+
+/** Returns the end of a wait that was answered before its caller stopped waiting; undefined: it was not. */
+export async function answeredBefore(store: Store, callId: string): Promise<WaitEnd | undefined> {
+  const wait = await getWait(store.db, callId);
+  const end = wait === undefined ? undefined : await endOf(store, wait);
+  return end?.answered === true ? end : undefined;
+}

@@ -1,0 +1,222 @@
+// Accepts a run: from then on it is kept (I2), has a position in its lane (I3) and counts in its chain (I8).
+// One transaction writes the run row, its lane number and its chain count.
+// A2: the same run id or tool call id never makes a second run.
+// An idempotency key is the id of its owner's run. If a run of another owner has that id, the new run gets an
+// id made of owner and key, so a caller never receives a run that another owner began.
+
+import { createHash } from "node:crypto";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { ZERO_USAGE } from "../../core/shapes/message.ts";
+import type { FlowRef, Run, RunInput, RunKind } from "../../core/shapes/run.ts";
+import type { Route } from "../../core/shapes/session.ts";
+import { type Chain, countChainRun, holdChain } from "../../store/queries/chains/chains.ts";
+import { countAhead, countLane, getRun, getRunOfCall, insertRun } from "../../store/queries/runs/runs.ts";
+import { holdLane, takeLanePlace } from "../../store/queries/sessions/sessions.ts";
+import type { Tx } from "../../store/sql.ts";
+import { together } from "../../store/transaction.ts";
+import type { Unit } from "../unit.ts";
+
+export interface AcceptRequest {
+  /** The caller's idempotency key; default: a new id. */
+  readonly runId?: string;
+  /** The owner of that key. Default: the runtime. */
+  readonly askedBy?: string;
+  readonly sessionKey: string;
+  /** Default `turn`. */
+  readonly kind?: RunKind;
+  readonly input: RunInput;
+  /** The conversation to continue; default: a new one with hop 0. */
+  readonly chain?: { readonly chainId: string; readonly hop: number };
+  readonly route?: Route;
+  readonly flow?: FlowRef;
+  readonly parentRunId?: string;
+  /** The stable id of the tool call that sends the request. */
+  readonly callId?: string;
+  /** Aborts the run this long after it started. Default 0: never. */
+  readonly timeoutMs?: number;
+  /** Where a new chain began, if not in this session. */
+  readonly rootSessionKey?: string;
+  /** The runtime writes it as the successor of a run: the queue limit does not apply. Default false. */
+  readonly successor?: boolean;
+}
+
+export interface Accepted {
+  readonly run: Run;
+  /** Unfinished runs before it in its lane. */
+  readonly queuedBehind: number;
+  /** False: this id was accepted before, and `run` is that run as it is now. */
+  readonly fresh: boolean;
+}
+
+export interface AcceptLimits {
+  readonly queueMax: number;
+  readonly maxHops: number;
+  readonly maxChainRuns: number;
+  /** Tokens that a chain may use. Absent: no budget. */
+  readonly maxChainTokens?: number;
+  /** USD that a chain may cost. Absent: no budget. */
+  readonly maxChainCost?: number;
+  /** Limits per agent and UTC day. Absent: no limit. */
+  readonly dailyBudgets?: Readonly<Record<string, DailyBudget>>;
+}
+
+interface DailyBudget {
+  readonly dailyTokens?: number;
+  readonly dailyCost?: number;
+}
+
+/** Returns the daily budget of an agent, if it has one. */
+export function dailyBudgetOf({ dailyBudgets = {} }: AcceptLimits, agentId: string): DailyBudget | undefined {
+  return Object.hasOwn(dailyBudgets, agentId) ? dailyBudgets[agentId] : undefined;
+}
+
+/**
+ * Returns the possible ids of a run under this key. The second one is for a key that another owner uses, too.
+ */
+function runIdsOf({ runId, askedBy }: AcceptRequest): readonly string[] {
+  if (runId === undefined) return [];
+  if (askedBy === undefined) return [runId];
+  const whole = JSON.stringify([askedBy, runId]);
+  return [runId, createHash("sha256").update(whole).digest("hex").slice(0, 32)];
+}
+
+/** Returns the run that was accepted before, or the id of the new one. */
+async function acceptedBefore(
+  tx: Tx,
+  request: AcceptRequest,
+): Promise<Result<{ readonly run?: Run; readonly runId?: string }>> {
+  const byCall = request.callId === undefined ? undefined : await getRunOfCall(tx, request.callId);
+  if (byCall !== undefined) return ok({ run: byCall });
+  if (request.runId === undefined) return ok({});
+  for (const runId of runIdsOf(request)) {
+    const run = await getRun(tx, runId);
+    if (run === undefined) return ok({ runId });
+    if (run.askedBy !== request.askedBy) continue;
+    if (run.sessionKey === request.sessionKey && run.input.text === request.input.text) return ok({ run });
+    break;
+  }
+  return fail("idempotency_conflict", `run id "${request.runId}" belongs to another request`, {
+    hint: "Use a new idempotencyKey for a new request.",
+  });
+}
+
+const CHAIN_HINT =
+  "Finish here and report what you have; a new conversation starts with a new message from a person.";
+
+const NEW_CHAIN: Chain = { runs: 0, tokens: 0, cost: 0 };
+
+/** Returns whether a budget is set. Without one the chain row need not be read. */
+export function hasBudget({ maxChainTokens, maxChainCost }: AcceptLimits): boolean {
+  return maxChainTokens !== undefined || maxChainCost !== undefined;
+}
+
+/** Checks that the chain's budget allows another run to start. */
+export function withinBudget(chain: Chain, limits: AcceptLimits): Result<void> {
+  const { maxChainTokens, maxChainCost } = limits;
+  const told = (text: string): Result<void> => fail("chain_limit", text, { hint: CHAIN_HINT });
+  if (maxChainTokens !== undefined && chain.tokens >= maxChainTokens) {
+    const setting = `session.agentToAgent.maxChainTokens is ${maxChainTokens}`;
+    return told(`this conversation has used ${chain.tokens} tokens (${setting})`);
+  }
+  if (maxChainCost !== undefined && chain.cost >= maxChainCost) {
+    const setting = `session.agentToAgent.maxChainCost is ${maxChainCost}`;
+    return told(`this conversation has cost ${chain.cost.toFixed(4)} USD (${setting})`);
+  }
+  return ok(undefined);
+}
+
+/** Checks that a chain may have another run at this hop. */
+async function chainAllows(
+  tx: Tx,
+  chain: { chainId: string; hop: number },
+  limits: AcceptLimits,
+  isNew: boolean,
+): Promise<Result<void>> {
+  const hint = CHAIN_HINT;
+  if (chain.hop > limits.maxHops) {
+    const times = `from session to session ${limits.maxHops} times`;
+    return fail("chain_limit", `this conversation has passed ${times} (session.agentToAgent.maxHops)`, {
+      hint,
+    });
+  }
+  const used = isNew ? NEW_CHAIN : await holdChain(tx, chain.chainId);
+  if (used.runs >= limits.maxChainRuns) {
+    const runs = `${limits.maxChainRuns} runs`;
+    return fail("chain_limit", `this conversation has had ${runs} (session.agentToAgent.maxChainRuns)`, {
+      hint,
+    });
+  }
+  return withinBudget(used, limits);
+}
+
+/** Accepts a run in a transaction. A failure undoes the whole transaction. */
+export async function acceptIn(
+  unit: Unit,
+  request: AcceptRequest,
+  limits: AcceptLimits,
+): Promise<Result<Accepted>> {
+  const { tx } = unit;
+  // First: this locks the lane, and the count is exact only behind the lock.
+  const [lane, load] = await together(holdLane(tx, request.sessionKey), countLane(tx, request.sessionKey));
+  const before = await acceptedBefore(tx, request);
+  if (!before.ok) return before;
+  const { run: known, runId } = before.value;
+  if (known !== undefined) {
+    return ok({ run: known, queuedBehind: await countAhead(tx, known), fresh: false });
+  }
+  if (lane === undefined) return fail("session_not_found", `there is no session "${request.sessionKey}"`);
+  const { session, laneSeq } = lane;
+  if (session.archivedAt !== undefined) {
+    return fail("session_archived", `session "${session.key}" is archived and read-only`, {
+      hint: "An operator can restore it.",
+    });
+  }
+  if (request.successor !== true && load.queued >= limits.queueMax) {
+    return fail(
+      "queue_full",
+      `session "${session.key}" has ${limits.queueMax} messages waiting (session.queueMax)`,
+      {
+        hint: "Wait until some of them have finished, then send again.",
+      },
+    );
+  }
+  const chain = request.chain ?? { chainId: unit.newOrderedId(), hop: 0 };
+  // An external session has no model. The message goes to its inbox, between runs.
+  const kind = session.external ? "append" : (request.kind ?? "turn");
+  if (kind === "turn") {
+    const allowed = await chainAllows(tx, chain, limits, request.chain === undefined);
+    if (!allowed.ok) return allowed;
+  }
+  const run: Run = {
+    runId: runId ?? unit.newOrderedId(),
+    sessionKey: session.key,
+    sessionId: session.sessionId,
+    agentId: session.agentId,
+    laneSeq,
+    kind,
+    state: "queued",
+    input: request.input,
+    chainId: chain.chainId,
+    hop: chain.hop,
+    attempt: 0,
+    crashes: 0,
+    crashesInRow: 0,
+    acceptedAt: unit.now,
+    timeoutMs: Math.round(request.timeoutMs ?? 0),
+    usage: ZERO_USAGE,
+    ...(request.route === undefined ? {} : { route: request.route }),
+    ...(request.flow === undefined ? {} : { flow: request.flow }),
+    ...(request.parentRunId === undefined ? {} : { parentRunId: request.parentRunId }),
+    ...(request.askedBy === undefined ? {} : { askedBy: request.askedBy }),
+    ...(request.callId === undefined ? {} : { callId: request.callId }),
+  };
+  await together(
+    takeLanePlace(tx, session.key, unit.now),
+    kind === "turn"
+      ? countChainRun(tx, { ...chain, rootSessionKey: request.rootSessionKey ?? session.key, at: unit.now })
+      : undefined,
+    insertRun(tx, run),
+  );
+  unit.publish({ kind: "session", sessionKey: session.key, change: "state" });
+  return ok({ run, queuedBehind: load.active, fresh: true });
+}

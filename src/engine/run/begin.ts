@@ -1,0 +1,85 @@
+// Begins a run: checks that it may start, writes its input to the transcript once, and publishes its start.
+
+import { cautionFor, crashedTooOften } from "../../core/rules/crash-policy.ts";
+import type { Code } from "../../core/shapes/errors.ts";
+import type { Entry, UserMessage } from "../../core/shapes/message.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import { getChain } from "../../store/queries/chains/chains.ts";
+import { dayStart, usageSince } from "../../store/queries/runs/ledger.ts";
+import { appendEntry, readRun } from "../../store/queries/transcripts/transcripts.ts";
+import type { Unit } from "../unit.ts";
+import { type AcceptLimits, dailyBudgetOf, hasBudget, withinBudget } from "./accept.ts";
+import { type EndFacts, runtimeMessage } from "./finish.ts";
+
+/** Returns the end of a run that was never executed. */
+export function failed(code: Code, error: string): EndFacts {
+  return { state: "error", code, error };
+}
+
+/** Returns the run's input as a message of the transcript. */
+export function inputMessage(unit: Unit, { input }: Run): UserMessage {
+  return {
+    id: unit.newOrderedId(),
+    role: "user",
+    content: [{ type: "text", text: input.text }, ...(input.images ?? [])],
+    timestamp: unit.now,
+    ...(input.provenance === undefined ? {} : { provenance: input.provenance }),
+    ...(input.senderName === undefined ? {} : { senderName: input.senderName }),
+  };
+}
+
+function inputEntry(unit: Unit, run: Run): Entry {
+  return run.input.injected === true ? runtimeMessage(unit, run.input.text) : inputMessage(unit, run);
+}
+
+/** Writes the run's input to the transcript, unless an earlier attempt did. */
+export async function writeInput(unit: Unit, run: Run): Promise<void> {
+  if (run.attempt > 1 && (await readRun(unit.tx, run.runId)).length > 0) return;
+  const { sessionKey, sessionId, runId } = run;
+  const entry = inputEntry(unit, run);
+  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
+  if ("role" in entry) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+}
+
+/** Publishes that a run was claimed. */
+export function publishStart(unit: Unit, run: Run): void {
+  const { runId, chainId, sessionKey } = run;
+  const startedAt = run.startedAt ?? unit.now;
+  const flowStep = run.flow === undefined ? {} : { flowStep: run.flow.step };
+  const queued = run.attempt > 1 ? {} : { queuedMs: Math.max(0, startedAt - run.acceptedAt) };
+  unit.publish({ kind: "run_started", runId, sessionKey, chainId, startedAt, ...queued, ...flowStep });
+  unit.publish({ kind: "session", sessionKey, change: "state" });
+}
+
+/** Returns why a turn must not start: it crashed too often, or its chain has used up its budget. */
+export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<EndFacts | undefined> {
+  if (cautionFor(run) === "end") {
+    const { code, error, hint } = crashedTooOften(run);
+    return failed(code, `${error}. ${hint}`);
+  }
+  // A run that has begun checks its budgets before each model call (`spending.ts`).
+  if (run.startedAt !== undefined) return undefined;
+  const day = await dailyRefusal(unit, run.agentId, limits);
+  if (day !== undefined || !hasBudget(limits)) return day;
+  const budget = withinBudget(await getChain(unit.tx, run.chainId), limits);
+  return budget.ok ? undefined : failed("chain_limit", budget.error);
+}
+
+/** Returns the refusal if the agent has used up its daily budget. */
+async function dailyRefusal(
+  unit: Unit,
+  agentId: string,
+  limits: AcceptLimits,
+): Promise<EndFacts | undefined> {
+  const budget = dailyBudgetOf(limits, agentId);
+  if (budget === undefined) return undefined;
+  const { dailyTokens = Number.POSITIVE_INFINITY, dailyCost = Number.POSITIVE_INFINITY } = budget;
+  const used = await usageSince(unit.tx, agentId, dayStart(unit.now));
+  const tell = (what: string, key: string, value: number): EndFacts => {
+    const text = `agent "${agentId}" has used ${what} today, and its ${key} is ${value}`;
+    return failed("budget_used", `${text}; its next run can start after 00:00 UTC, or with a higher budget`);
+  };
+  if (used.totalTokens >= dailyTokens) return tell(`${used.totalTokens} tokens`, "dailyTokens", dailyTokens);
+  if (used.cost >= dailyCost) return tell(`${used.cost.toFixed(4)} USD`, "dailyCost", dailyCost);
+  return undefined;
+}

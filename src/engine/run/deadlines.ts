@@ -1,0 +1,124 @@
+// Calls the handler of a stored deadline when it falls due. The row is deleted or moved in the transaction of
+// its handler, so a crash in between repeats the handler. One timer is set for the nearest row; a row set by
+// a committed transaction is seen at once.
+// DD2: a row whose handler fails is postponed, and does not hold up the rows behind it.
+
+import {
+  type Deadline,
+  dropDeadline,
+  dueDeadlines,
+  nextDeadlineAt,
+  setDeadline,
+  takeDeadline,
+} from "../../store/queries/deadlines.ts";
+import type { Db } from "../../store/sql.ts";
+import type { Timer, World } from "../../world.ts";
+import type { Commit, Unit } from "../unit.ts";
+import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
+
+const AT_ONCE_MAX = 50;
+/** Delay before a failed handler is called again. */
+const FAILED_AGAIN_MS = 60_000;
+
+/** `done` deletes the row. A number (ms since 1970) sets its next due time. */
+export type DeadlineVerdict = "done" | number;
+
+/** Handles a due row, in the transaction that deletes or moves it. */
+export type DeadlineHandler = (unit: Unit, key: string) => Promise<DeadlineVerdict>;
+
+interface DeadlineParts {
+  readonly db: Db;
+  readonly commit: Commit;
+  readonly world: World;
+  /** Handlers by kind. Rows of other kinds are left alone. */
+  readonly handlers: ReadonlyMap<string, DeadlineHandler>;
+}
+
+export class Deadlines {
+  readonly #parts: DeadlineParts;
+  readonly #kinds: readonly string[];
+  #timer: Timer | undefined;
+  #state: "new" | "open" | "stopped" = "new";
+  #working: Promise<void> | undefined;
+  #lookAgain = false;
+
+  constructor(parts: DeadlineParts) {
+    this.#parts = parts;
+    this.#kinds = [...parts.handlers.keys()];
+  }
+
+  start(): void {
+    this.#state = "open";
+    this.look();
+  }
+
+  async stop(): Promise<void> {
+    this.#state = "stopped";
+    this.#timer?.cancel();
+    await this.#working;
+  }
+
+  /** Sets or moves a deadline in a transaction, and sets the timer after the commit. */
+  async set(unit: Unit, deadline: Deadline): Promise<void> {
+    await setDeadline(unit.tx, deadline);
+    unit.after(() => this.look());
+  }
+
+  /** Handles due rows. Safe to call at any time. */
+  look(): void {
+    if (this.#state !== "open") return;
+    if (this.#working !== undefined) {
+      this.#lookAgain = true;
+      return;
+    }
+    this.#working = this.#work().finally(() => {
+      this.#working = undefined;
+      if (this.#lookAgain) {
+        this.#lookAgain = false;
+        this.look();
+      }
+    });
+  }
+
+  async #work(): Promise<void> {
+    const { db, world, handlers } = this.#parts;
+    try {
+      const due = await dueDeadlines(db, world.clock.now(), AT_ONCE_MAX, this.#kinds);
+      for (const deadline of due) {
+        const handler = handlers.get(deadline.kind);
+        if (handler === undefined) continue;
+        await this.#fire(deadline, handler).catch((error: unknown) => this.#postpone(deadline, error));
+      }
+      this.#wakeAt(await nextDeadlineAt(db, this.#kinds));
+    } catch (error) {
+      logRetry(world.log, error, "stored deadlines could not be handled");
+      this.#wakeAt(world.clock.now() + STORE_RETRY_MS);
+    }
+  }
+
+  /** Moves a row whose handler failed, so that it does not hold up those behind it. */
+  async #postpone(deadline: Deadline, error: unknown): Promise<void> {
+    const { kind, key } = deadline;
+    this.#parts.world.log.error({ err: error, kind, key }, "a stored deadline could not be handled");
+    await this.#parts.commit((unit) =>
+      setDeadline(unit.tx, { kind, key, dueAt: unit.now + FAILED_AGAIN_MS }),
+    );
+  }
+
+  async #fire(deadline: Deadline, handler: DeadlineHandler): Promise<void> {
+    const { kind, key } = deadline;
+    await this.#parts.commit(async (unit) => {
+      // Another process may be handling it.
+      if (!(await takeDeadline(unit.tx, deadline))) return;
+      const verdict = await handler(unit, key);
+      if (verdict === "done") await dropDeadline(unit.tx, kind, key);
+      else await setDeadline(unit.tx, { kind, key, dueAt: Math.max(verdict, unit.now + 1) });
+    });
+  }
+
+  #wakeAt(atMs: number | undefined): void {
+    this.#timer?.cancel();
+    if (atMs === undefined || this.#state !== "open") return;
+    this.#timer = this.#parts.world.clock.at(atMs, () => this.look());
+  }
+}

@@ -1,0 +1,239 @@
+// Owns one claimed run while this process executes it: its writes, its waits, its stop. Its writes are fenced
+// (I1), and it holds a slot exactly while it does something other than wait (I6).
+// X3: live text is published at most once in `TEXT_INTERVAL_MS`, as a delta; the rest follows when the
+//     interval is over.
+
+import { optional } from "../../core/optional.ts";
+import type { ModelBudget } from "../../core/rules/budget.ts";
+import type { Pool } from "../../core/rules/pools.ts";
+import { couldBecomeSkip, isQuietStep } from "../../core/rules/turn-rules.ts";
+import type { LiveEvent } from "../../core/shapes/event.ts";
+import type { Entry, UserMessage } from "../../core/shapes/message.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import { joinedDeltas, type TextDelta, withDelta } from "../../core/text/text-delta.ts";
+import { isHeld } from "../../store/queries/runs/claims.ts";
+import type { Fence } from "../../store/queries/runs/runs.ts";
+import { idsOf, type Log, logging, type Timer, type World } from "../../world.ts";
+import type { Bus } from "../bus.ts";
+import type { Authority } from "../cluster/lease.ts";
+import { openJobsWait, settleJobsWait } from "../lanes/job-waits.ts";
+import { createSlotKeeper, type SharedSlots } from "../lanes/slot-keeper.ts";
+import type { Slots } from "../lanes/slots.ts";
+import { type EndWatch, openWait, type RunWait, settleWait } from "../lanes/waits.ts";
+import type { Unit } from "../unit.ts";
+import type { AcceptLimits } from "./accept.ts";
+import { createSpending } from "./spending.ts";
+import { type SteeringParts, takeSteering } from "./steering.ts";
+import { createTranscriptWriter, isFinalText, LostLane, type Reading } from "./transcript-writer.ts";
+import { untilStored } from "./until-stored.ts";
+
+/** Minimum interval between two pieces of live text of one run. The last piece completes the text. */
+const TEXT_INTERVAL_MS = 50;
+/** The same for a message longer than `LONG_TEXT_CHARS`: each piece costs every subscriber a frame. */
+const LONG_TEXT_INTERVAL_MS = 100;
+const LONG_TEXT_CHARS = 8 * 1024;
+
+/**
+ * Why an execution was stopped from outside. `ended`: its row has ended already; `parked`: it continues
+ * later.
+ */
+export type StopReason = "ended" | "parked";
+
+/** The interface of an execution for its executor. */
+export interface LaneHandle {
+  readonly run: Run;
+  /** Fires when the run has to stop. */
+  readonly signal: AbortSignal;
+  /**
+   * Writes an entry to disk before it returns. A final text is the exception: the transaction that ends the
+   * run writes it, or the next append. Returns the entry as stored. Throws `LostLane`.
+   */
+  append(entry: Entry): Promise<Entry>;
+  /**
+   * Returns a message that arrived meanwhile and is to be read before the next step. It is already on disk.
+   */
+  steered(): Promise<UserMessage | undefined>;
+  /** Adds text of the message being written. */
+  text(delta: TextDelta): void;
+  publish(event: LiveEvent): void;
+  /**
+   * Resolves while this process has authority over the run. Call it before any action outside the store.
+   * Throws `LostLane`.
+   */
+  confirm(): Promise<void>;
+  /** Runs a tool call. A run gives back its slot when all of its calls wait. */
+  duringCall<T>(work: () => Promise<T>): Promise<T>;
+  readonly wait: RunWait;
+  /** Absent: no budget applies to its model calls. */
+  readonly budget?: ModelBudget;
+  /** Adds the run's ids to each line. */
+  readonly log: Log;
+}
+
+export interface Execution {
+  readonly handle: LaneHandle;
+  readonly fence: Fence;
+  /** Writes the final text in the transaction that ends or parks the run. */
+  writeFinal(unit: Unit): Promise<void>;
+  /** Whether a final text is still to be written. */
+  hasFinal(): boolean;
+  /** Returns the text of the message being written, for an abort that keeps it. */
+  textSoFar(): string;
+  /** Publishes the live text from its beginning, because a subscriber has missed a part of it. */
+  publishText(): void;
+  waiting(): boolean;
+  stop(reason: StopReason): void;
+  stopReason(): StopReason | undefined;
+  /** Ends the run in this process: gives back the slot and aborts calls that still run. */
+  leave(): void;
+}
+
+export interface ExecutionParts extends SteeringParts {
+  readonly bus: Bus;
+  readonly watch: EndWatch;
+  readonly slots: Slots;
+  readonly world: World;
+  readonly limits: AcceptLimits;
+  /** Absent: no other process shares the store. */
+  readonly shared?: SharedSlots;
+  /** Absent: no other process could hold the run. */
+  readonly lease?: Authority;
+}
+
+/** Publishes live text at most once per interval. After `over`, the rest is dropped. */
+function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal) {
+  const { clock } = parts.world;
+  const { runId, sessionKey } = run;
+  let messages = 0;
+  let whole = "";
+  /** The delta that is not published yet. */
+  let pending: TextDelta | undefined;
+  /** The text can no longer become a skip token, so it may be shown. */
+  let cleared = false;
+  let sentAt = Number.NEGATIVE_INFINITY;
+  let next: Timer | undefined;
+  const cancelNext = (): void => {
+    next?.cancel();
+    next = undefined;
+  };
+  over.addEventListener("abort", cancelNext, { once: true });
+  /** Hidden text is never streamed: replies of flow turns, and text that may still become a skip token. */
+  const mayStream = (): boolean => {
+    if (isQuietStep(run.flow?.step)) return false;
+    cleared ||= run.flow === undefined || !couldBecomeSkip(whole);
+    return cleared;
+  };
+  const publish = (delta: TextDelta): void => {
+    pending = undefined;
+    sentAt = clock.monotonic();
+    const part = `${run.attempt}.${messages}`;
+    parts.bus.publish({ kind: "text", runId, sessionKey, part, ...delta });
+  };
+  const flush = (): void => {
+    cancelNext();
+    if (pending !== undefined && whole !== "" && mayStream()) publish(pending);
+  };
+  return {
+    text(delta: TextDelta): void {
+      const after = withDelta(whole, delta);
+      if (after === undefined) throw new Error(`run ${runId}: text at ${delta.offset} of ${whole.length}`);
+      if (delta.offset < whole.length) cleared = false;
+      whole = after;
+      pending = pending === undefined ? delta : joinedDeltas(pending, delta);
+      if (whole === "" || !mayStream()) return;
+      const interval = whole.length > LONG_TEXT_CHARS ? LONG_TEXT_INTERVAL_MS : TEXT_INTERVAL_MS;
+      const waitMs = sentAt + interval - clock.monotonic();
+      if (waitMs <= 0) flush();
+      else if (!over.aborted) next ??= clock.at(clock.now() + waitMs, flush);
+    },
+    /** Called before the message is written: nothing else carries the rest of its text. */
+    flush,
+    publishAgain(): void {
+      if (whole !== "" && mayStream()) publish({ offset: 0, text: whole });
+    },
+    written(): void {
+      cancelNext();
+      messages += 1;
+      whole = "";
+      pending = undefined;
+      cleared = false;
+    },
+    last: () => whole,
+  };
+}
+
+/** Makes the function that checks the authority of this process over a run. */
+function confirmerOf({ runId }: Run, lease: Authority | undefined, signal: AbortSignal) {
+  return async (): Promise<void> => {
+    if ((await lease?.confirm(signal)) !== false) return;
+    throw new LostLane(`run ${runId} may be held by another process`);
+  };
+}
+
+export function createExecution(run: Run, owner: string, given: ExecutionParts, pool: Pool): Execution {
+  // Every log line about the run carries its ids.
+  const parts = { ...given, world: logging(given.world, idsOf(run)) };
+  const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
+  const stopper = new AbortController();
+  const slotOwner = { agentId: run.agentId, pool };
+  const keeper = createSlotKeeper({ fence, sessionKey: run.sessionKey }, parts, stopper.signal, slotOwner);
+  const stream = createTextStream(run, parts, stopper.signal);
+  let reason: StopReason | undefined;
+  const confirm = confirmerOf(run, parts.lease, stopper.signal);
+  // It is not known here which messages an earlier attempt has read.
+  const reading: Reading = { mayOwe: run.attempt > 1 };
+  const writer = createTranscriptWriter(run, fence, { ...parts, confirm }, stopper.signal, reading);
+  const append = async (entry: Entry): Promise<Entry> => {
+    // The text of a final message is published with the run's end.
+    if (!isFinalText(entry)) stream.flush();
+    const stored = await writer.append(entry);
+    if (writer.finalText() === undefined) stream.written();
+    return stored;
+  };
+  const waiter = { runId: run.runId, sessionKey: run.sessionKey };
+  const wait: RunWait = {
+    ...waiter,
+    open: (unit, request) => openWait(unit, waiter, request),
+    openJobs: (unit, request) => openJobsWait(unit, waiter, request),
+    holds: (unit) => isHeld(unit.tx, fence),
+    settle: (callId, gaveUp) =>
+      keeper.duringWait(() =>
+        untilStored(parts.world, stopper.signal, () => settleWait(parts, callId, stopper.signal, gaveUp)),
+      ),
+    settleJobs: (callId, until) =>
+      keeper.duringWait(() =>
+        untilStored(parts.world, stopper.signal, () => settleJobsWait(parts, callId, until, stopper.signal)),
+      ),
+  };
+  return {
+    handle: {
+      run,
+      signal: stopper.signal,
+      append,
+      steered: () => confirm().then(() => takeSteering(run, fence, parts, reading)),
+      text: stream.text,
+      publish: (event) => parts.bus.publish(event),
+      confirm,
+      duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
+      wait,
+      ...optional({ budget: createSpending(run, fence, parts, stopper.signal) }),
+      log: parts.world.log,
+    },
+    fence,
+    writeFinal: writer.writeFinal,
+    hasFinal: () => writer.finalText() !== undefined,
+    textSoFar: () => writer.finalText() ?? stream.last(),
+    publishText: stream.publishAgain,
+    waiting: keeper.waiting,
+    stop(why) {
+      reason ??= why;
+      stopper.abort(new Error(`run ${run.runId} was stopped: ${why}`));
+    },
+    stopReason: () => reason,
+    leave() {
+      keeper.leave();
+      // A call that its run no longer waits for must not continue and take a slot.
+      stopper.abort(new Error(`run ${run.runId} is over`));
+    },
+  };
+}

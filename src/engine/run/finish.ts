@@ -1,0 +1,346 @@
+// Ends runs; no other code ends a run's row. One transaction writes the end, the answer to waiting callers,
+// the usage, and all successors (`Successors`) (I4).
+// F2: an ended run leaves a valid transcript: every tool call has exactly one result.
+
+import { isQuietStep, isSilent } from "../../core/rules/turn-rules.ts";
+import type { Code, Result } from "../../core/shapes/errors.ts";
+import type { LiveEvent } from "../../core/shapes/event.ts";
+import {
+  type AssistantMessage,
+  addUsage,
+  type Message,
+  openCalls,
+  resultIdOf,
+  textOf,
+  type Usage,
+  ZERO_USAGE,
+} from "../../core/shapes/message.ts";
+import { type EndedRunState, isEnded, type Run, type RunEnd } from "../../core/shapes/run.ts";
+import { addChainUsage } from "../../store/queries/chains/chains.ts";
+import type { Deadline } from "../../store/queries/deadlines.ts";
+import { queuedIn } from "../../store/queries/runs/claims.ts";
+import { addUsageRow } from "../../store/queries/runs/ledger.ts";
+import { endRun } from "../../store/queries/runs/runs.ts";
+import { answerWaits, giveUpWaitsOf } from "../../store/queries/runs/waits.ts";
+import { addSessionUsage } from "../../store/queries/sessions/sessions.ts";
+import { appendEntry, readRun } from "../../store/queries/transcripts/transcripts.ts";
+import { together } from "../../store/transaction.ts";
+import type { Bus } from "../bus.ts";
+import type { EndWatch } from "../lanes/waits.ts";
+import type { Unit } from "../unit.ts";
+import type { Accepted, AcceptRequest } from "./accept.ts";
+
+/** Why a run was ended from outside. */
+export type AbortReason = Extract<Code, "run_aborted" | "session_reset" | "session_deleted">;
+
+/** The parts of the engine that successors need, in the transaction that ends their predecessor. */
+export interface Acceptor {
+  acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>>;
+  abortIn(
+    unit: Unit,
+    request: { sessionKey: string; runId?: string; reason?: AbortReason },
+  ): Promise<{ runIds: readonly string[] }>;
+  /** Sets or moves a stored deadline. Its handler is called when it is due. */
+  setDeadline(unit: Unit, deadline: Deadline): Promise<void>;
+}
+
+/** Creates what follows from the end of a run. The flows implement it, because they know what runs mean. */
+export interface Successors {
+  /** Called in the transaction that ends `run`. `answered`: a caller waited for it and got the outcome. */
+  runEnded(acceptor: Acceptor, unit: Unit, run: Run, answered: boolean): Promise<void>;
+  /** Called when a waiting client is gone and the run has ended, so the client did not get the outcome. */
+  answerLost(acceptor: Acceptor, unit: Unit, run: Run): Promise<void>;
+  /**
+   * Called in the transaction that aborts a session's work or one run: cancels the jobs which that work
+   * started. Returns the runs that it ended.
+   */
+  cancelBelow(
+    acceptor: Acceptor,
+    unit: Unit,
+    aborted: { sessionKey: string; runId?: string; reason?: AbortReason },
+  ): Promise<readonly string[]>;
+  /** Called once per chain, in the transaction in which its budget first keeps a run from starting. */
+  budgetUsedUp(
+    acceptor: Acceptor,
+    unit: Unit,
+    refused: Pick<Run, "sessionKey" | "chainId" | "hop">,
+    error: string,
+  ): Promise<void>;
+}
+
+/** Creates no successors. */
+export const NO_SUCCESSORS: Successors = {
+  runEnded: async () => {},
+  answerLost: async () => {},
+  cancelBelow: async () => [],
+  budgetUsedUp: async () => {},
+};
+
+/** The outcome of an execution. */
+export interface EndFacts {
+  readonly state: EndedRunState;
+  readonly reply?: string;
+  readonly code?: Code;
+  readonly error?: string;
+  /** Default: the sum over the run's messages. */
+  readonly usage?: Usage;
+  /** Tokens in the model's context at the last call; absent: unchanged. */
+  readonly contextTokens?: number;
+  /** `<provider>/<model>`. Default: the model of the run's last message. */
+  readonly model?: string;
+  /** Text of an unfinished message to keep. */
+  readonly unfinishedText?: string;
+  /** The same, received from the process that executes the run. It may have been written since. */
+  readonly heardText?: string;
+}
+
+export interface FinishParts {
+  readonly successors: Successors;
+  readonly acceptor: Acceptor;
+  readonly watch: EndWatch;
+  /** Wakes a lane after the commit. */
+  wake(sessionKey: string): void;
+}
+
+function injectedMessage(id: string, text: string, at: number, stopReason: string): AssistantMessage {
+  return {
+    id,
+    role: "assistant",
+    content: [{ type: "text", text }],
+    timestamp: at,
+    api: "parley",
+    provider: "parley",
+    model: "parley",
+    usage: ZERO_USAGE,
+    stopReason,
+  };
+}
+
+/** Returns an assistant message that the runtime writes, not a model. */
+export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
+  return injectedMessage(unit.newOrderedId(), text, unit.now, "injected");
+}
+
+/** Whether this text is already stored as a message and its writer does not know yet. */
+function isStored(messages: readonly Message[], hasOpenCalls: boolean, text: string): boolean {
+  const last = messages.findLast((message) => message.role === "assistant");
+  if (last === undefined || (!hasOpenCalls && last !== messages.at(-1))) return false;
+  return textOf(last).startsWith(text);
+}
+
+/**
+ * Returns the text that was being written when the run ended. Text from another process may equal any
+ * message.
+ */
+function unfinishedOf({ unfinishedText, heardText = "" }: EndFacts, messages: readonly Message[]): string {
+  if (unfinishedText !== undefined) return unfinishedText;
+  const isWritten = messages.some((one) => one.role === "assistant" && textOf(one).startsWith(heardText));
+  return isWritten ? "" : heardText;
+}
+
+/** Answers open tool calls, so that the next model call finds a valid transcript (F2). */
+async function closeTranscript(
+  unit: Unit,
+  run: Run,
+  facts: EndFacts,
+  messages: readonly Message[],
+  text: string,
+): Promise<void> {
+  const { sessionKey, sessionId, runId } = run;
+  const open = openCalls(messages);
+  for (const { call, ...place } of open) {
+    const entry = {
+      id: resultIdOf(place),
+      role: "toolResult" as const,
+      toolCallId: call.id,
+      toolName: call.name,
+      content: [
+        { type: "text" as const, text: `The run ended (${facts.state}) before this call was answered.` },
+      ],
+      isError: true,
+      timestamp: unit.now,
+    };
+    await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
+    unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+  }
+  if (text === "" || isStored(messages, open.length > 0, text) || isQuietStep(run.flow?.step)) return;
+  const stopReason = facts.state === "error" ? "error" : "aborted";
+  const entry = injectedMessage(unit.newOrderedId(), text, unit.now, stopReason);
+  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
+  unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+}
+
+/**
+ * Ends the runs whose messages this run has read between two steps (`steering.ts`), in a transaction that
+ * holds the session.
+ */
+export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: FinishParts): Promise<void> {
+  for (const taken of await queuedIn(unit.tx, reader.sessionKey)) {
+    if (taken.input.takenBy === reader.runId) await endInUnit(unit, taken, facts, parts);
+  }
+}
+
+/** Returns the end of a run whose message was read by another run that ended before its model answered it. */
+function unanswered({ state, code }: EndFacts): EndFacts {
+  const error = "the run that had read this message ended before its model answered it";
+  return { state: state === "ok" ? "error" : state, code: code ?? "run_failed", error };
+}
+
+/** Returns the sum of the messages' usage, and the model of the last one. */
+function usageOf(messages: readonly Message[]): { usage: Usage; model?: string } {
+  let usage = ZERO_USAGE;
+  let model: string | undefined;
+  for (const message of messages) {
+    if (message.role !== "assistant") continue;
+    usage = addUsage(usage, message.usage);
+    model = `${message.provider}/${message.model}`;
+  }
+  return model === undefined ? { usage } : { usage, model };
+}
+
+async function countUsage(unit: Unit, run: Run, facts: EndFacts, usage: Usage): Promise<void> {
+  await addSessionUsage(unit.tx, run, {
+    at: unit.now,
+    aborted: facts.state === "aborted",
+    systemSent: run.kind === "turn" && run.startedAt !== undefined,
+    input: usage.input + usage.cacheRead + usage.cacheWrite,
+    output: usage.output,
+    total: usage.totalTokens,
+    contextUsed: facts.contextTokens,
+    cost: usage.cost.total,
+  });
+}
+
+async function writeLedger(unit: Unit, run: Run, usage: Usage, model: string | undefined): Promise<void> {
+  if (model === undefined || usage.totalTokens === 0) return;
+  const slash = model.indexOf("/");
+  await addUsageRow(unit.tx, {
+    runId: run.runId,
+    sessionKey: run.sessionKey,
+    agentId: run.agentId,
+    provider: model.slice(0, slash),
+    model: model.slice(slash + 1),
+    usage,
+    at: unit.now,
+  });
+}
+
+function visibleText(run: Run, text: string): string {
+  return run.flow !== undefined && isSilent(text) ? "" : text;
+}
+
+/** Builds the live event of an ended run from its row. */
+export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
+  return {
+    kind: "run_ended",
+    runId: run.runId,
+    sessionKey: run.sessionKey,
+    sessionId: run.sessionId,
+    chainId: run.chainId,
+    state: isEnded(run.state) ? run.state : "error",
+    text: visibleText(run, run.reply ?? ""),
+    usage: run.usage,
+    endedAt: run.endedAt ?? run.acceptedAt,
+    ...(run.code === undefined ? {} : { code: run.code }),
+    ...(run.error === undefined ? {} : { error: run.error }),
+    ...(run.startedAt === undefined ? {} : { startedAt: run.startedAt }),
+    ...(run.flow === undefined ? {} : { flowStep: run.flow.step }),
+    ...(run.input.takenBy === undefined ? {} : { takenBy: run.input.takenBy }),
+  };
+}
+
+/**
+ * Publishes an end that is stored but may not have been published, because the answer to its commit was lost.
+ */
+export function publishEnd(run: Run, { bus, watch }: { bus: Bus; watch: EndWatch }): void {
+  if (!isEnded(run.state)) return;
+  watch.ended(run.runId);
+  if (bus.hasEnded(run.runId)) return;
+  bus.publish(endEvent(run));
+  bus.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
+}
+
+function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): void {
+  const text = visibleText(run, words);
+  unit.publish({ ...endEvent(run), text });
+  unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
+  unit.after(() => parts.watch.ended(run.runId));
+  unit.after(() => parts.wake(run.sessionKey));
+}
+
+/** Writes the changes that the end of a run makes in other rows. Returns whether a wait was answered. */
+async function settleRows(
+  unit: Unit,
+  run: Run,
+  facts: EndFacts,
+  { usage, model }: { usage: Usage; model: string | undefined },
+): Promise<boolean> {
+  // Writing a message into an inbox is not an answer to it.
+  const isOutcome = run.kind === "turn" || facts.state !== "ok";
+  const [answered = false] = await together(
+    isOutcome ? answerWaits(unit.tx, run.runId, unit.now) : undefined,
+    giveUpWaitsOf(unit.tx, run.runId),
+    countUsage(unit, run, facts, usage),
+    writeLedger(unit, run, usage, model),
+    addChainUsage(unit.tx, run.chainId, usage, unit.now),
+  );
+  return answered;
+}
+
+/** Whether the facts make reading the run's messages unnecessary: it succeeded with a final text. */
+function sayAll({ state, usage, model, unfinishedText, heardText }: EndFacts): boolean {
+  const isKnown = usage !== undefined && model !== undefined;
+  return state === "ok" && isKnown && unfinishedText === undefined && heardText === undefined;
+}
+
+/**
+ * Ends a run in a transaction that holds its sessions and its row (`holdForEnd`, `holdRun`). Returns false,
+ * and writes nothing, if it had already ended. `isHeld`: known to be still held. `writeFinal`: writes the
+ * final text, behind which no call is open; only for a run that is known to be held.
+ */
+export async function endInUnit(
+  unit: Unit,
+  run: Run,
+  facts: EndFacts,
+  parts: FinishParts,
+  writeFinal?: () => Promise<void>,
+): Promise<boolean> {
+  const end: RunEnd = {
+    state: facts.state,
+    endedAt: unit.now,
+    ...(facts.reply === undefined ? {} : { reply: facts.reply }),
+    ...(facts.code === undefined ? {} : { code: facts.code }),
+    ...(facts.error === undefined ? {} : { error: facts.error }),
+  };
+  const isWhole = writeFinal !== undefined && sayAll(facts);
+  if (!isWhole) await writeFinal?.();
+  const messages = isWhole || run.startedAt === undefined ? [] : await readRun(unit.tx, run.runId);
+  const told = usageOf(messages);
+  const spent = { usage: facts.usage ?? told.usage, model: facts.model ?? told.model };
+  const { usage, model } = spent;
+  const row = { end, usage, ...(model === undefined ? {} : { model }) };
+  const unfinished = unfinishedOf(facts, messages);
+  let answered: boolean;
+  if (isWhole) {
+    // Nothing has to be read first, so all of it travels together.
+    const all = await together(
+      endRun(unit.tx, run.runId, row),
+      writeFinal(),
+      settleRows(unit, run, facts, spent),
+    );
+    if (!all[0]) throw new Error(`run ${run.runId} had ended although its lane was held`);
+    answered = all[2];
+  } else {
+    if (!(await endRun(unit.tx, run.runId, row))) return false;
+    if (run.kind === "turn" && run.startedAt !== undefined) {
+      await closeTranscript(unit, run, facts, messages, unfinished);
+    }
+    const hasRead = messages.some((one) => one.role === "user" && one.steered === true);
+    if (hasRead) await endTaken(unit, run, unanswered(facts), parts);
+    answered = await settleRows(unit, run, facts, spent);
+  }
+  const endedRun: Run = { ...run, ...end, usage };
+  await parts.successors.runEnded(parts.acceptor, unit, endedRun, answered);
+  announceEnd(unit, endedRun, facts.reply ?? unfinished, parts);
+  return true;
+}

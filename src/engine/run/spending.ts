@@ -1,0 +1,103 @@
+// Owns the budgets of an executing run: each model call is reserved before it is made, and settled after.
+// Both are fenced by the run's lane (I1), so a run that was taken over reserves nothing.
+
+import {
+  type Amount,
+  type BudgetState,
+  type CallSize,
+  type CallVerdict,
+  judgeCall,
+  type ModelBudget,
+} from "../../core/rules/budget.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import { isHeld } from "../../store/queries/runs/claims.ts";
+import { dayStart } from "../../store/queries/runs/ledger.ts";
+import { budgetUse, noteSpending } from "../../store/queries/runs/reservations.ts";
+import type { Fence } from "../../store/queries/runs/runs.ts";
+import { pause } from "../../world/pause.ts";
+import type { World } from "../../world.ts";
+import type { Commit, Unit } from "../unit.ts";
+import { type AcceptLimits, dailyBudgetOf } from "./accept.ts";
+import { LostLane } from "./transcript-writer.ts";
+import { untilStored } from "./until-stored.ts";
+
+/** Interval at which a call that waits for parallel ones checks again. */
+const LOOK_AGAIN_MS = 250;
+
+interface SpendingParts {
+  readonly commit: Commit;
+  readonly world: World;
+  readonly limits: AcceptLimits;
+}
+
+/** Returns the budgets that apply to a run's model calls, with their current values. */
+async function budgetsOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<BudgetState[]> {
+  const { runId, chainId, agentId } = run;
+  const since = dayStart(unit.now);
+  const { chain, agent } = await budgetUse(unit.tx, { runId, chainId, agentId, since });
+  const ofChain = {
+    code: "chain_limit" as const,
+    owner: "this conversation",
+    advice: "Start a new conversation, or raise that setting.",
+  };
+  const ofDay = {
+    code: "budget_used" as const,
+    owner: `agent "${agentId}" today`,
+    advice: "Try again after 00:00 UTC, or raise that setting.",
+  };
+  const daily = dailyBudgetOf(limits, agentId);
+  const settings = [
+    ["tokens", limits.maxChainTokens, "session.agentToAgent.maxChainTokens", ofChain, chain],
+    ["cost", limits.maxChainCost, "session.agentToAgent.maxChainCost", ofChain, chain],
+    ["tokens", daily?.dailyTokens, "its budget.dailyTokens", ofDay, agent],
+    ["cost", daily?.dailyCost, "its budget.dailyCost", ofDay, agent],
+  ] as const;
+  return settings.flatMap(([unitOf, limit, setting, told, use]) => {
+    if (limit === undefined) return [];
+    const state = { unit: unitOf, limit, setting, used: use.used[unitOf], reserved: use.reserved[unitOf] };
+    return [{ ...state, ...told }];
+  });
+}
+
+/** Creates the budget of a run; undefined: it has none. */
+export function createSpending(
+  run: Run,
+  fence: Fence,
+  parts: SpendingParts,
+  signal: AbortSignal,
+): ModelBudget | undefined {
+  const { commit, world, limits } = parts;
+  const daily = dailyBudgetOf(limits, run.agentId);
+  if ((limits.maxChainTokens ?? limits.maxChainCost ?? daily) === undefined) return undefined;
+
+  const look = (call: CallSize, spent: Amount): Promise<CallVerdict | "lost"> =>
+    untilStored(world, signal, () =>
+      commit(async (unit) => {
+        if (!(await isHeld(unit.tx, fence))) return "lost";
+        const others = await budgetsOf(unit, run, limits);
+        const budgets = others.map((one) => ({ ...one, used: one.used + spent[one.unit] }));
+        const verdict = judgeCall(call, budgets);
+        await noteSpending(unit.tx, run.runId, spent, verdict.kind === "fits" ? verdict.reserved : undefined);
+        return verdict;
+      }),
+    );
+  return {
+    async reserve(call, spent) {
+      for (;;) {
+        const verdict = await look(call, spent);
+        if (verdict === "lost" || signal.aborted) {
+          throw new LostLane(`run ${run.runId} no longer holds its lane`);
+        }
+        if (verdict.kind !== "wait") return verdict;
+        await pause(world.clock, LOOK_AGAIN_MS, signal);
+      }
+    },
+    async settle(spent) {
+      await untilStored(world, signal, () =>
+        commit(async (unit) => {
+          if (await isHeld(unit.tx, fence)) await noteSpending(unit.tx, run.runId, spent);
+        }),
+      );
+    },
+  };
+}

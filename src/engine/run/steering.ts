@@ -1,0 +1,74 @@
+// Lets a run read the message of the next run of its lane between two of its steps.
+// ST1: one transaction writes the message into the transcript, as part of the reading run, and the note in
+//      the run that brought it. A crash leaves both or none (I2, I4).
+// ST2: the write is fenced by the reading run (I1), and only the head of the queue is taken (I3).
+// ST3: the run that brought the message ends `ok` with the answer that follows it (`endTaken`). If the
+//      reading run ends before, it ends the same: an unread message is never reported as read.
+
+import { takesOver } from "../../core/rules/queue-mode.ts";
+import type { UserMessage } from "../../core/shapes/message.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import { holdForEnd } from "../../store/locks.ts";
+import { isHeld, noteTaken, queuedIn } from "../../store/queries/runs/claims.ts";
+import type { Fence } from "../../store/queries/runs/runs.ts";
+import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
+import type { Db, Store } from "../../store/sql.ts";
+import type { World } from "../../world.ts";
+import type { Commit, Unit } from "../unit.ts";
+import { inputMessage } from "./begin.ts";
+import type { FinishParts } from "./finish.ts";
+import { LostLane, type Reading } from "./transcript-writer.ts";
+
+export interface SteeringParts {
+  readonly store: Store;
+  readonly commit: Commit;
+  readonly finish: FinishParts;
+  readonly world: World;
+}
+
+/** Returns the first run of a lane that has not started and that no other run has taken. */
+async function nextIn(db: Db, sessionKey: string): Promise<Run | undefined> {
+  return (await queuedIn(db, sessionKey)).find((run) => run.input.takenBy === undefined);
+}
+
+/**
+ * Writes the message of the next run, if the current run should read it, and takes that run. Usually there is
+ * none, which costs one read, and nothing for a run that answers no route. A refusal of the store is thrown:
+ * the write may be stored, so the turn begins again where its transcript ends.
+ */
+export async function takeSteering(
+  run: Run,
+  fence: Fence,
+  parts: SteeringParts,
+  reading: Reading,
+): Promise<UserMessage | undefined> {
+  const { store, commit } = parts;
+  if (run.route === undefined) return undefined;
+  if (!takesOver(run, await nextIn(store.db, run.sessionKey))) return undefined;
+  // Before the commit, because it may be stored without an answer.
+  reading.mayOwe = true;
+  let read = "";
+  const taken = await commit(async (unit): Promise<UserMessage | "lost" | undefined> => {
+    read = "";
+    await holdForEnd(unit.tx, { sessionKey: run.sessionKey });
+    if (!(await isHeld(unit.tx, fence))) return "lost";
+    const next = await nextIn(unit.tx, run.sessionKey);
+    if (!takesOver(run, next)) return undefined;
+    const message = await writeMessage(unit, run, next);
+    await noteTaken(unit.tx, { ...next, input: { ...next.input, takenBy: run.runId } });
+    read = next.runId;
+    return message;
+  });
+  if (taken === "lost") throw new LostLane(`run ${run.runId} no longer holds its lane`);
+  if (taken !== undefined)
+    parts.world.log.debug({ steeredRunId: read }, "a run read the next message of its lane");
+  return taken;
+}
+
+async function writeMessage(unit: Unit, run: Run, next: Run): Promise<UserMessage> {
+  const { sessionKey, sessionId, runId } = run;
+  const message: UserMessage = { ...inputMessage(unit, next), steered: true };
+  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: message }, unit.redactor);
+  unit.publish({ kind: "message", runId, sessionKey, sessionId, message });
+  return message;
+}

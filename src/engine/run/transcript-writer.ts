@@ -1,0 +1,108 @@
+// Writes the transcript entries of a run while it holds its lane. Every write is fenced: a run that lost its
+// lane writes nothing (I1). An entry is on disk before `append` returns. Only a final text is written later:
+// with the run's end, or with the next entry.
+
+import { type Entry, isCompaction, textOf, toolCallsOf } from "../../core/shapes/message.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import { holdForEnd } from "../../store/locks.ts";
+import { isHeld } from "../../store/queries/runs/claims.ts";
+import type { Fence } from "../../store/queries/runs/runs.ts";
+import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
+import type { World } from "../../world.ts";
+import type { Commit, Unit } from "../unit.ts";
+import { endTaken, type FinishParts } from "./finish.ts";
+import { untilStored } from "./until-stored.ts";
+
+/** Records which messages a run has read (`steering.ts`). */
+export interface Reading {
+  /** The transcript may hold a message that the model has not answered yet. */
+  mayOwe: boolean;
+}
+
+/** Thrown into an execution whose lane was taken over, or whose row has ended. */
+export class LostLane extends Error {}
+
+interface WriterParts {
+  readonly commit: Commit;
+  readonly world: World;
+  readonly finish: FinishParts;
+  /** Called before each write: see `LaneHandle`. */
+  confirm(): Promise<void>;
+}
+
+export interface TranscriptWriter {
+  /**
+   * Returns the entry as stored. Keeps a final text (`finalText`): the transaction that ends the run writes
+   * it. Throws `LostLane`.
+   */
+  append(entry: Entry): Promise<Entry>;
+  /**
+   * Writes the final text, if there is one, in the transaction that ends or parks the run and holds its row.
+   */
+  writeFinal(unit: Unit): Promise<void>;
+  /** The final text that is not written yet. */
+  finalText(): string | undefined;
+}
+
+/** Whether a turn can end with this text: it has no tool call and no failure. */
+export function isFinalText(entry: Entry): boolean {
+  return (
+    !isCompaction(entry) &&
+    entry.role === "assistant" &&
+    entry.stopReason === "stop" &&
+    toolCallsOf(entry).length === 0
+  );
+}
+
+/** Whether an entry is the model's answer to everything before it. */
+function isAnswer(entry: Entry): boolean {
+  if (isCompaction(entry) || entry.role !== "assistant") return false;
+  return !["error", "aborted", "injected"].includes(entry.stopReason);
+}
+
+export function createTranscriptWriter(
+  run: Run,
+  fence: Fence,
+  parts: WriterParts,
+  signal: AbortSignal,
+  reading: Reading,
+): TranscriptWriter {
+  let final: Entry | undefined;
+
+  const write = async (unit: Unit, given: Entry): Promise<Entry> => {
+    const { sessionKey, sessionId, runId } = run;
+    const entry = await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: given }, unit.redactor);
+    if (!isCompaction(entry)) unit.publish({ kind: "message", runId, sessionKey, sessionId, message: entry });
+    if (reading.mayOwe && isAnswer(entry)) {
+      await endTaken(unit, run, { state: "ok", reply: "" }, parts.finish);
+      unit.after(() => {
+        reading.mayOwe = false;
+      });
+    }
+    return entry;
+  };
+  return {
+    finalText: () => (final === undefined || isCompaction(final) ? undefined : textOf(final)),
+    async writeFinal(unit) {
+      if (final !== undefined) await write(unit, final);
+    },
+    async append(entry) {
+      if (final === undefined && isFinalText(entry)) {
+        final = entry;
+        return entry;
+      }
+      const stored = await untilStored(parts.world, signal, async () => {
+        await parts.confirm();
+        return parts.commit(async (unit) => {
+          if (reading.mayOwe) await holdForEnd(unit.tx, { sessionKey: run.sessionKey });
+          if (!(await isHeld(unit.tx, fence))) return undefined;
+          if (final !== undefined) await write(unit, final);
+          return write(unit, entry);
+        });
+      });
+      if (stored === undefined) throw new LostLane(`run ${run.runId} no longer holds its lane`);
+      final = undefined;
+      return stored;
+    },
+  };
+}

@@ -1,0 +1,76 @@
+// Finds and publishes the results of a commit whose answer was lost. Retries until the store has answered,
+// since no other part would publish them.
+
+import { endedFlowsAmong } from "../../store/queries/chains/flows.ts";
+import { endedSince } from "../../store/queries/runs/runs.ts";
+import type { Store } from "../../store/sql.ts";
+import { pause } from "../../world/pause.ts";
+import type { World } from "../../world.ts";
+import type { Bus } from "../bus.ts";
+import type { Lanes } from "../lanes/lanes.ts";
+import type { EndWatch } from "../lanes/waits.ts";
+import { publishEnd } from "./finish.ts";
+import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
+
+/** Maximum number of ends published again. */
+const ENDS_MAX = 1_000;
+
+interface UnconfirmedCommitsParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly bus: Bus;
+  readonly watch: EndWatch;
+  readonly lanes: Lanes;
+  /** Checks lanes, deadlines, deliveries and anything else that may be due. */
+  lookAround(): Promise<void>;
+}
+
+export class UnconfirmedCommits {
+  readonly #parts: UnconfirmedCommitsParts;
+  #sinceMs = Number.POSITIVE_INFINITY;
+  #working = false;
+  #stopped = false;
+
+  constructor(parts: UnconfirmedCommitsParts) {
+    this.#parts = parts;
+  }
+
+  /** Notes a transaction of this time that may be stored. */
+  note(sinceMs: number): void {
+    this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
+    if (this.#working || this.#stopped) return;
+    this.#working = true;
+    void this.#work();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  async #work(): Promise<void> {
+    const { world } = this.#parts;
+    while (this.#sinceMs !== Number.POSITIVE_INFINITY && !this.#stopped) {
+      // A transaction still under way ends meanwhile.
+      await pause(world.clock, STORE_RETRY_MS);
+      const sinceMs = this.#sinceMs;
+      this.#sinceMs = Number.POSITIVE_INFINITY;
+      try {
+        if (!this.#stopped && !(await this.#look(sinceMs))) this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
+      } catch (error) {
+        this.#sinceMs = Math.min(this.#sinceMs, sinceMs);
+        logRetry(world.log, error, "the result of a commit without an answer could not be read");
+      }
+    }
+    this.#working = false;
+  }
+
+  /** False: check the lanes again. */
+  async #look(sinceMs: number): Promise<boolean> {
+    const { store, lanes, watch, lookAround } = this.#parts;
+    const isSettled = await lanes.compare();
+    for (const run of await endedSince(store.db, sinceMs, ENDS_MAX)) publishEnd(run, this.#parts);
+    for (const flowId of await endedFlowsAmong(store.db, watch.watched())) watch.ended(flowId);
+    await lookAround();
+    return isSettled;
+  }
+}

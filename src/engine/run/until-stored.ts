@@ -1,0 +1,32 @@
+// Retries work while the store refuses it. So a disk that is full for a short time, or a database that
+// restarts, does not fail a run.
+
+import { StoreProblem } from "../../store/problems.ts";
+import { pause } from "../../world/pause.ts";
+import type { Log, World } from "../../world.ts";
+
+/** Pause before a retry after the store refused, and the maximum number of tries. */
+export const STORE_RETRY_MS = 500;
+const STORE_TRIES_MAX = 20;
+
+/** Logs that something will be retried: a refusal of the store as a warning, anything else as an error. */
+export function logRetry(log: Log, error: unknown, text: string): void {
+  const level = error instanceof StoreProblem ? "warn" : "error";
+  log[level]({ err: error }, `${text}; it will be retried`);
+}
+
+/**
+ * Repeats `work` while the store refuses; `work` must be safe to repeat. Throws the refusal after the last
+ * try, or when `signal` has fired.
+ */
+export async function untilStored<T>(world: World, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof StoreProblem) || tries === STORE_TRIES_MAX || signal.aborted) throw error;
+      world.log.warn({ err: error, tries }, "the store refused; retrying");
+      await pause(world.clock, STORE_RETRY_MS, signal);
+    }
+  }
+}

@@ -1,0 +1,80 @@
+// Answers questions about a session in a flow: its name for others, whether it takes reply turns, where it
+// announces. Send, reply-back and announce all use it.
+
+import { keyRulesOf } from "../../access/access.ts";
+import { decideSend, type SendVerdict } from "../../core/rules/send-policy.ts";
+import type { Party } from "../../core/rules/turn-rules.ts";
+import type { Provenance } from "../../core/shapes/message.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Route, Session } from "../../core/shapes/session.ts";
+import {
+  channelOf,
+  chatTypeOf,
+  displayKey,
+  isTemporaryKey,
+  routeOfKey,
+} from "../../core/shapes/session-key.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+
+/** Returns a session as `reader`'s agent sees it. */
+export function partyOf(settings: Settings, session: Session, reader: Session): Party {
+  return {
+    key: displayKey(session.key, reader.agentId, keyRulesOf(settings)),
+    channel: channelOf(session),
+    ...(session.label === undefined ? {} : { label: session.label }),
+  };
+}
+
+/** Whether a requester takes reply turns. An unattended session and a sub-agent do not. */
+export function converses(session: Session): boolean {
+  const { kind, key } = session;
+  const unattended = kind === "cron" || kind === "hook" || isTemporaryKey(key);
+  return !unattended && !session.external && session.spawnedBy === undefined;
+}
+
+/** Returns the route of a session's announcements: the one last used, else the one in its key. */
+export function announceRoute(session: Session): Route | undefined {
+  return session.external ? undefined : (session.lastRoute ?? routeOfKey(session.key));
+}
+
+/**
+ * Returns where the people behind a run read: the place of its message, else the session's own. Other
+ * messages may have changed the latter meanwhile.
+ */
+export function placeOfRun(session: Session, run: Run | undefined): Route | undefined {
+  const kind = run?.input.provenance?.kind;
+  const asked = kind === undefined || kind === "inter_session" ? run?.route : undefined;
+  return asked ?? announceRoute(session);
+}
+
+/** The chat types of a session. A sub-agent with its own thread has those of its requester. */
+function chatTypesOf({ key, spawn }: Session): ReturnType<typeof chatTypeOf> {
+  return spawn?.thread === undefined ? chatTypeOf(key) : ["thread", ...chatTypeOf(spawn.requesterKey)];
+}
+
+/** Whether the send policy lets text into this session, or out of it. */
+export function sendVerdict(settings: Settings, session: Session): SendVerdict {
+  const question = {
+    channel: channelOf(session),
+    chatTypes: chatTypesOf(session),
+    keys: [session.key],
+    override: session.sendPolicy,
+  };
+  return decideSend(question, settings.session.sendPolicy);
+}
+
+/** Returns typed provenance for a message from one session to another (I11). */
+export function provenanceFrom(
+  source: Session,
+  chain: { chainId: string; hop: number },
+  sourceTool: "sessions_send" | "sessions_spawn" = "sessions_send",
+): Provenance {
+  return {
+    kind: "inter_session",
+    sourceSessionKey: source.key,
+    sourceChannel: channelOf(source),
+    sourceTool,
+    chainId: chain.chainId,
+    hop: chain.hop,
+  };
+}

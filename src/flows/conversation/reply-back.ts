@@ -1,0 +1,156 @@
+// Creates the successors of a run in a conversation: reply turns, the announce step, and the notice to a
+// sender. All of it is written in the transaction that ends the run, so a crash neither loses nor repeats a
+// step (I4).
+// RB2: an outcome reaches the sender by exactly one route: its wait, a reply turn, or a notice.
+
+import {
+  decideNext,
+  isSilent,
+  type NextStep,
+  replyContext,
+  replyTurnOwner,
+} from "../../core/rules/turn-rules.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { Acceptor } from "../../engine/run/finish.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { endFlow, type Flow, noteReply } from "../../store/queries/chains/flows.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+import type { Outbound } from "../delivery/outbox.ts";
+import type { FlowContext } from "../flow-context.ts";
+import { publishFlow, publishFlowEnd } from "../flow-events.ts";
+import { announceByRuntime, announceTurn, deliverAnnouncement } from "./announce.ts";
+import { endUnanswered, isAwaited, isInInbox } from "./inbox-answer.ts";
+import { notifySender } from "./notice.ts";
+import { partyOf, provenanceFrom, sendVerdict } from "./party.ts";
+
+async function close(context: FlowContext, reason: string): Promise<void> {
+  const { unit, flow, run } = context;
+  if (!(await endFlow(unit.tx, flow.flowId, reason, unit.now))) return;
+  publishFlowEnd(unit, flow, { runId: run.runId, turn: run.flow?.turn, reason });
+}
+
+/**
+ * Accepts the next reply turn: the other party's last text, in the session whose turn it is. False: it was
+ * refused.
+ */
+async function acceptReplyTurn(context: FlowContext, turn: number, words: string): Promise<boolean> {
+  const { acceptor, unit, settings, flow, run, requester, target } = context;
+  if (requester === undefined || target === undefined) return false;
+  const [speaker, other] = replyTurnOwner(turn) === "requester" ? [requester, target] : [target, requester];
+  if (!sendVerdict(settings, speaker).allowed) return false;
+  const chain = { chainId: run.chainId, hop: run.hop };
+  const accepted = await acceptor.acceptIn(unit, {
+    sessionKey: speaker.key,
+    input: {
+      text: words,
+      provenance: provenanceFrom(other, chain),
+      context: replyContext({
+        self: partyOf(settings, speaker, speaker),
+        other: partyOf(settings, other, speaker),
+        turn,
+        turnsMax: flow.turnsMax,
+      }),
+    },
+    chain,
+    flow: { flowId: flow.flowId, step: "reply", turn },
+    successor: true,
+  });
+  if (!accepted.ok) return false;
+  publishFlow(unit, {
+    flowId: flow.flowId,
+    runId: accepted.value.run.runId,
+    step: "reply",
+    from: other.key,
+    to: speaker.key,
+    turn,
+    turnsMax: flow.turnsMax,
+    text: words,
+  });
+  return true;
+}
+
+async function announce(context: FlowContext): Promise<void> {
+  const outcome = await announceTurn(context);
+  if (outcome === "accepted") return;
+  if (outcome === "limit") await announceByRuntime(context);
+  await close(context, outcome === "limit" ? "announced_by_runtime" : outcome);
+}
+
+/** Executes the next step of the rules. True: a reply turn carries this run's text to the other party. */
+async function takeStep(context: FlowContext, next: NextStep, words: string): Promise<boolean> {
+  switch (next.next) {
+    case "reply": {
+      if (await acceptReplyTurn(context, next.turn, words)) return true;
+      await announce(context);
+      return false;
+    }
+    case "announce":
+      await announce(context);
+      return false;
+    case "end":
+      await close(context, next.reason);
+      return false;
+  }
+}
+
+async function flowRunEnded(context: FlowContext, answered: boolean): Promise<void> {
+  const { unit, flow, run } = context;
+  if (isInInbox(run)) {
+    // Its reader answers with its own send.
+    if (!(await isAwaited(unit.tx, run))) await close(context, "inbox");
+    return;
+  }
+  const step = run.flow?.step ?? "round1";
+  const words = run.state === "ok" && !isSilent(run.reply ?? "") ? (run.reply ?? "") : "";
+  if (step === "announce") {
+    if (words !== "" && flow.open) await deliverAnnouncement(context, words);
+    await close(context, words === "" ? (run.code ?? "silent") : "announced");
+    return;
+  }
+  if (words !== "") await noteReply(unit.tx, flow.flowId, words, step === "round1");
+  const latest: FlowContext =
+    words === ""
+      ? context
+      : { ...context, flow: { ...flow, latestReply: words, round1Reply: flow.round1Reply ?? words } };
+  const next: NextStep = flow.open
+    ? decideNext({ step, turn: run.flow?.turn ?? 1, turnsMax: flow.turnsMax, end: run })
+    : { next: "end", reason: flow.endReason ?? "ended" };
+  const carried = await takeStep(latest, next, words);
+  if (step === "round1" && !answered && !carried) await notifySender(latest);
+}
+
+interface EndedRun {
+  readonly acceptor: Acceptor;
+  readonly unit: Unit;
+  readonly flow: Flow;
+  readonly run: Run;
+}
+
+async function flowContextOf(
+  parts: { settings: Settings; outbound: Outbound },
+  { acceptor, unit, flow, run }: EndedRun,
+): Promise<FlowContext> {
+  const requester = await getSession(unit.tx, flow.requesterKey);
+  const target = await getSession(unit.tx, flow.targetKey);
+  const { settings, outbound } = parts;
+  return { settings, outbound, acceptor, unit, flow, run, requester, target };
+}
+
+/** Called when a run of a conversation has ended. */
+export async function conversationRunEnded(
+  parts: { settings: Settings; outbound: Outbound },
+  ended: EndedRun & { readonly answered: boolean },
+): Promise<void> {
+  await flowRunEnded(await flowContextOf(parts, ended), ended.answered);
+}
+
+/** The client that waited for the first round is gone: writes an existing outcome into its session. */
+export async function conversationAnswerLost(
+  parts: { settings: Settings; outbound: Outbound },
+  ended: EndedRun,
+): Promise<void> {
+  // An answer to a message in an inbox ends its flow, so there is none yet.
+  if (isInInbox(ended.run) && ended.flow.open) await endUnanswered(ended.unit, ended.run);
+  else await notifySender(await flowContextOf(parts, ended));
+}

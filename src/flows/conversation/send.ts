@@ -1,0 +1,349 @@
+// Implements `sessions_send`, from the sender's call to its result. Flow, message, run and wait are one
+// transaction: all of it is kept, or the sender gets the reason (I2, I7). The same transaction writes an
+// external session's message into its own transcript (external.ts). The same tool call, repeated after a
+// crash, finds its run and its deadline again (I4).
+
+import { keyRulesOf } from "../../access/access.ts";
+import { isSilent, messageContext } from "../../core/rules/turn-rules.ts";
+import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { isEnded, type Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { displayKey } from "../../core/shapes/session-key.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { RunWait, WaitRequest } from "../../engine/lanes/waits.ts";
+import type { Accepted } from "../../engine/run/accept.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { holdSessions } from "../../store/locks.ts";
+import { endFlow, type Flow, getFlow, insertFlow } from "../../store/queries/chains/flows.ts";
+import { countAhead, getRunOfCall } from "../../store/queries/runs/runs.ts";
+import { getWait } from "../../store/queries/runs/waits.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+import type { Db } from "../../store/sql.ts";
+import { publishFlow, publishFlowEnd } from "../flow-events.ts";
+import { answeredBy, noteSaid } from "../session/external.ts";
+import { answerAwaited, endUnanswered, IS_ANSWER, isInInbox, replyOf } from "./inbox-answer.ts";
+import { announceRoute, converses, partyOf, provenanceFrom, sendVerdict } from "./party.ts";
+
+export interface SendRequest {
+  readonly requester: Session;
+  /** The run that makes this tool call; absent when an operator acts as the session. */
+  readonly requesterRun?: Run;
+  /** The stable id of the tool call. */
+  readonly callId: string;
+  readonly target: Session;
+  readonly text: string;
+  /** 0: do not wait. Counted from acceptance. */
+  readonly timeoutSeconds: number;
+  readonly signal: AbortSignal;
+  /** How the calling run waits; absent when an operator acts as the session. */
+  readonly wait?: RunWait;
+  /** The caller reports to the engine whether the answer reached the client (`Engine.confirmAnswer`). */
+  readonly confirmsAnswers?: boolean;
+}
+
+interface SendParts {
+  readonly engine: Engine;
+  readonly settings: Settings;
+}
+
+type SendResult = Record<string, unknown>;
+
+/** The part of a call that its wait needs. */
+type WaitingCall = Pick<SendRequest, "requester" | "callId" | "timeoutSeconds" | "signal" | "wait">;
+
+/** A sent message and its run. */
+interface SentRun {
+  readonly run: Run;
+  /** Undefined: deleted meanwhile. */
+  readonly target: Session | undefined;
+}
+
+/** While a flow is open, its parties answer each other by replying, not by sending. */
+export async function refuseInsideFlow(
+  db: Db,
+  { run, from, to }: { run: Run | undefined; from: string; to: string },
+): Promise<Result<void>> {
+  const flow = run?.flow === undefined ? undefined : await getFlow(db, run.flow.flowId);
+  if (flow === undefined || !flow.open) return ok(undefined);
+  const other = flow.requesterKey === from ? flow.targetKey : flow.requesterKey;
+  if (other !== to) return ok(undefined);
+  return fail(
+    "open_flow",
+    "you are in a conversation with that session: your reply itself is the message to it",
+    {
+      hint: "Answer with the text; it is passed on when this turn ends.",
+    },
+  );
+}
+
+function waitRequest(request: SendRequest, accepted: Accepted): WaitRequest {
+  return {
+    callId: request.callId,
+    targetRunId: accepted.run.runId,
+    targetSessionKey: request.target.key,
+    deadlineAt: accepted.run.acceptedAt + Math.round(request.timeoutSeconds * 1000),
+  };
+}
+
+async function openSendWait(
+  engine: Engine,
+  unit: Unit,
+  request: SendRequest,
+  accepted: Accepted,
+): Promise<Result<unknown>> {
+  const wait = waitRequest(request, accepted);
+  return request.wait === undefined
+    ? engine.openCallerWait(unit, wait, request.confirmsAnswers === true ? request.requester.key : "")
+    : request.wait.open(unit, wait);
+}
+
+/** Writes flow, run and wait in one transaction. */
+async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Accepted>> {
+  const { engine, settings } = parts;
+  const { requester, requesterRun, target, text } = request;
+  await holdSessions(unit.tx, [requester.key, target.key]);
+  // An abort or a time-out may have come first. Then the run sends nothing more (I1).
+  if (request.wait !== undefined && !(await request.wait.holds(unit))) {
+    return fail("run_aborted", "the run that sends has ended; the message was not sent");
+  }
+  const answered = await answerAwaited(unit, request);
+  const before = requesterRun ?? answered ?? (await answeredBy(unit.tx, requester, target));
+  const chain = { chainId: before?.chainId ?? unit.newOrderedId(), hop: (before?.hop ?? 0) + 1 };
+  const flowId = unit.newOrderedId();
+  const loops = converses(requester) && !target.external && requester.key !== target.key;
+  const turnsMax = loops ? settings.session.agentToAgent.maxPingPongTurns : 0;
+  const accepted = await engine.acceptIn(unit, {
+    sessionKey: target.key,
+    input: {
+      text,
+      provenance: provenanceFrom(requester, chain),
+      context: messageContext({
+        requester: partyOf(settings, requester, target),
+        self: partyOf(settings, target, target),
+      }),
+    },
+    chain,
+    rootSessionKey: requester.key,
+    flow: { flowId, step: "round1", turn: 1 },
+    callId: request.callId,
+    ...(requesterRun === undefined ? {} : { parentRunId: requesterRun.runId }),
+    // The waiting caller gets the text as its reply, so no run of its session begins with it.
+    ...(answered === undefined ? {} : { kind: "append", successor: true }),
+  });
+  if (!accepted.ok || !accepted.value.fresh) return accepted;
+  const flow: Flow = {
+    flowId,
+    kind: "send",
+    chainId: chain.chainId,
+    requesterKey: requester.key,
+    requesterSessionId: requester.sessionId,
+    targetKey: target.key,
+    open: true,
+    turnsMax,
+    requestText: text,
+    createdAt: unit.now,
+    ...(requesterRun === undefined ? {} : { requesterRunId: requesterRun.runId }),
+  };
+  await insertFlow(unit.tx, flow);
+  if (request.timeoutSeconds > 0 && answered === undefined) {
+    const opened = await openSendWait(engine, unit, request, accepted.value);
+    if (!opened.ok) return opened;
+  }
+  const noted = await noteSaid(engine, unit, requester, { to: target.key, text });
+  if (!noted.ok) return noted;
+  publishFlow(unit, {
+    flowId,
+    runId: accepted.value.run.runId,
+    step: "round1",
+    from: requester.key,
+    to: target.key,
+    turn: 1,
+    turnsMax,
+    text,
+  });
+  if (answered !== undefined) {
+    await endFlow(unit.tx, flowId, IS_ANSWER, unit.now);
+    publishFlowEnd(unit, flow, { runId: accepted.value.run.runId, reason: IS_ANSWER });
+    await engine.endIn(unit, accepted.value.run, { state: "ok" });
+  }
+  return accepted;
+}
+
+/** Returns the sender's information about the later announcement. There is none if the target is gone. */
+function deliveryOf(target: Session | undefined, reply?: string): Record<string, unknown> {
+  if (target?.external === true) return { status: "pending", mode: "inbox" };
+  const route = target === undefined ? undefined : announceRoute(target);
+  const announces = route !== undefined && (reply === undefined || !isSilent(reply));
+  return { status: announces ? "pending" : "skipped", mode: "announce" };
+}
+
+async function stillRunning(
+  parts: SendParts,
+  request: WaitingCall,
+  sent: SentRun,
+  shown: string,
+): Promise<SendResult> {
+  const { run, target } = sent;
+  const state = run.state === "queued" ? "queued" : "running";
+  return {
+    runId: run.runId,
+    status: "timeout",
+    error:
+      `waiting ended after ${request.timeoutSeconds} s; the message was accepted and its run goes on ` +
+      `(${state}). ` +
+      `Do not send it again; read sessions_history of "${shown}" later.`,
+    state,
+    queuedBehind: await countAhead(parts.engine.store.db, run),
+    sessionKey: shown,
+    delivery: deliveryOf(target),
+  };
+}
+
+/** Returns the result for a message in an inbox whose sender stopped waiting before the answer. */
+async function unanswered(
+  parts: SendParts,
+  { timeoutSeconds }: Pick<WaitingCall, "timeoutSeconds">,
+  { run, target }: SentRun,
+  shown: string,
+): Promise<SendResult> {
+  const { runId } = run;
+  const flow = run.flow === undefined ? undefined : await getFlow(parts.engine.store.db, run.flow.flowId);
+  const code = flow?.endReason;
+  if (code === "session_reset" || code === "session_deleted") {
+    const done = code === "session_reset" ? "reset" : "deleted";
+    const error = `a session of this conversation was ${done} before the answer came`;
+    return { runId, status: "error", code, error, sessionKey: shown };
+  }
+  return {
+    runId,
+    status: "timeout",
+    error:
+      `waiting ended after ${timeoutSeconds} s; the message is in the inbox of "${shown}", and there is no ` +
+      "answer yet. Do not send it again; an answer that comes later is a new message to your session.",
+    state: "queued",
+    queuedBehind: 0,
+    sessionKey: shown,
+    delivery: deliveryOf(target),
+  };
+}
+
+async function ended(
+  { engine: { store, redactor } }: SendParts,
+  { run, target }: SentRun,
+  shown: string,
+): Promise<SendResult> {
+  if (run.state !== "ok") {
+    const code = run.code ?? "run_failed";
+    const error = redactor.mask(run.error ?? "the run failed without saying why");
+    return { runId: run.runId, status: "error", code, error, sessionKey: shown };
+  }
+  const words = await replyOf(store.db, run);
+  const reply = isSilent(words) ? "" : await redactor.whole(words);
+  return {
+    runId: run.runId,
+    status: "ok",
+    reply,
+    sessionKey: shown,
+    delivery: deliveryOf(target, reply),
+  };
+}
+
+async function outcome(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendResult> {
+  const { run, target } = sent;
+  const shown = displayKey(run.sessionKey, request.requester.agentId, keyRulesOf(parts.settings));
+  const waits = (await getWait(parts.engine.store.db, request.callId)) !== undefined;
+  if (!waits) return acceptedResult(parts, sent, shown);
+  const gaveUp = async (unit: Unit, asked: Run): Promise<void> => {
+    if (isInInbox(asked)) await endUnanswered(unit, asked);
+  };
+  const end = await (request.wait === undefined
+    ? parts.engine.settleCallerWait(request.callId, request.signal, gaveUp)
+    : request.wait.settle(request.callId, gaveUp));
+  const then = { run: end.run, target };
+  return end.answered ? ended(parts, then, shown) : notAnswered(parts, request, then, shown);
+}
+
+/** Returns the result for a wait that ended before the answer. */
+function notAnswered(parts: SendParts, call: WaitingCall, sent: SentRun, shown: string): Promise<SendResult> {
+  return (isInInbox(sent.run) ? unanswered : stillRunning)(parts, call, sent, shown);
+}
+
+/** Returns the result for a message without a wait. */
+async function acceptedResult(
+  { engine }: SendParts,
+  { run, target }: SentRun,
+  shown: string,
+): Promise<SendResult> {
+  const flow = run.flow === undefined ? undefined : await getFlow(engine.store.db, run.flow.flowId);
+  const result = { runId: run.runId, status: "accepted", sessionKey: shown };
+  if (flow?.endReason !== IS_ANSWER) return { ...result, delivery: deliveryOf(target) };
+  return {
+    ...result,
+    note: "The sender of the message that this answers has been waiting for it and has it. No reply follows.",
+    delivery: deliveryOf(undefined),
+  };
+}
+
+/** The current state of a send, for a client that polls. */
+export interface SentSoFar {
+  readonly run: Run;
+  /** The sender's result. Absent while it waits. */
+  readonly result?: SendResult;
+}
+
+/** Returns the state of a send of this session, without waiting; undefined: this call has sent nothing. */
+export async function sentSoFar(
+  parts: SendParts,
+  { requester, callId }: { requester: Session; callId: string },
+): Promise<SentSoFar | undefined> {
+  const { engine, settings } = parts;
+  const { db } = engine.store;
+  const run = await getRunOfCall(db, callId);
+  const flow = run?.flow === undefined ? undefined : await getFlow(db, run.flow.flowId);
+  if (run === undefined || flow?.kind !== "send" || flow.requesterKey !== requester.key) return undefined;
+  const target = await getSession(db, run.sessionKey);
+  const shown = displayKey(run.sessionKey, requester.agentId, keyRulesOf(settings));
+  const wait = await getWait(db, callId);
+  if (isInInbox(run) && wait === undefined) {
+    return { run, result: await acceptedResult(parts, { run, target }, shown) };
+  }
+  const hasAnswer = isInInbox(run) ? flow.round1Reply !== undefined : isEnded(run.state);
+  if (hasAnswer) return { run, result: await ended(parts, { run, target }, shown) };
+  if (wait?.state === "open" && engine.now() < wait.deadlineAt) return { run };
+  const timeoutSeconds = ((wait?.deadlineAt ?? run.acceptedAt) - run.acceptedAt) / 1000;
+  const call = { requester, callId, timeoutSeconds, signal: new AbortController().signal };
+  return { run, result: await notAnswered(parts, call, { run, target }, shown) };
+}
+
+/** Stops waiting for this call. Its outcome goes to the sender's session. */
+export async function stopWaiting(parts: SendParts, callId: string): Promise<void> {
+  await parts.engine.loseAnswer(callId);
+}
+
+/**
+ * Returns the result of a call that was accepted before a crash; undefined: it was not accepted. The call is
+ * not checked again, even if settings or sessions have changed: it only continues to wait.
+ */
+export async function sentBefore(parts: SendParts, request: WaitingCall): Promise<SendResult | undefined> {
+  const { db } = parts.engine.store;
+  const run = await getRunOfCall(db, request.callId);
+  if (run === undefined) return undefined;
+  return outcome(parts, request, { run, target: await getSession(db, run.sessionKey) });
+}
+
+/**
+ * Sends a message into another session. The target has passed the gate, and `sentBefore` returned undefined.
+ * Failures are results.
+ */
+export async function sendToSession(parts: SendParts, request: SendRequest): Promise<SendResult> {
+  const { engine, settings } = parts;
+  const { requester, requesterRun: run, target } = request;
+  const refused = await refuseInsideFlow(engine.store.db, { run, from: requester.key, to: target.key });
+  if (!refused.ok) return toolFailure(refused);
+  const verdict = sendVerdict(settings, target);
+  if (!verdict.allowed) return toolFailure(fail("send_denied", verdict.error));
+  const accepted = await engine.commit((unit) => enqueue(parts, request, unit));
+  if (!accepted.ok) return toolFailure(accepted);
+  return outcome(parts, request, { run: accepted.value.run, target });
+}

@@ -1,0 +1,275 @@
+// Binds places of channels to sessions: how long a binding lasts, and how it ends.
+// BD1: a message from a bound place goes to the bound session; from a place whose binding has ended, to the
+//      ordinary session of the place.
+// BD2: the end date of a binding is a row, so a restart keeps it, and each message postpones it.
+// BD3: the people in a place are notified once that it is no longer bound, in the transaction that ends the
+//      binding.
+// BD4: a sub-agent that was made for its thread is archived when its binding has ended.
+
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { isSameRoute } from "../../core/shapes/route.ts";
+import type { Route, Session } from "../../core/shapes/session.ts";
+import { accountOf, type ThreadBindingSettings } from "../../core/shapes/settings/channels.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { DeadlineHandler } from "../../engine/run/deadlines.ts";
+import type { Acceptor } from "../../engine/run/finish.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { routeKeyOf } from "../../store/queries/channels/deliveries.ts";
+import {
+  bindingsOfSession,
+  deleteBinding,
+  getBinding,
+  holdBinding,
+  insertBinding,
+  limitBinding,
+  type ThreadBinding,
+  touchBinding,
+} from "../../store/queries/channels/thread-bindings.ts";
+import { getSession, holdSession, updateSession } from "../../store/queries/sessions/sessions.ts";
+import type { Db } from "../../store/sql.ts";
+import { CHILD_DEADLINE } from "../job/end.ts";
+import { type Outbound, queueDelivery } from "./outbox.ts";
+
+/** The kind of the stored deadline at which a binding may end; its key is the route's. */
+export const BINDING_DEADLINE = "binding";
+
+const HOUR_MS = 3_600_000;
+/** Upper limit of any setting, so that dates stay numbers that every database stores. */
+const LIMIT_MAX_MS = 100 * 8_760 * HOUR_MS;
+/** The longest time that a command may set. */
+const HOURS_MAX = 8_760;
+
+export interface BindingParts {
+  readonly settings: Settings;
+  readonly outbound: Outbound;
+}
+
+type Deadlines = Pick<Acceptor, "setDeadline">;
+
+/** Makes places for sub-agents. The channels implement it. */
+export interface Threads {
+  /** Whether a channel has threads. */
+  has(channel: string): boolean;
+  /** Makes a thread below or beside this place, or returns the place itself. */
+  open(at: Route, title: string): Promise<Result<Pick<ThreadBinding, "route" | "kind">>>;
+}
+
+/** The reason for which a binding ended. */
+type EndOfBinding = "idle" | "age" | "asked" | "archived" | "deleted" | "requester" | "disabled";
+
+/** Returns the settings for bindings of places like this one. Undefined: its account is not configured. */
+export function bindingSettingsOf(settings: Settings, route: Route): ThreadBindingSettings | undefined {
+  return accountOf(settings.channels, route)?.threadBindings;
+}
+
+/** Returns when and why a binding ends if no further message comes; undefined: never. */
+function endDateOf(binding: ThreadBinding): { dueAt: number; why: "idle" | "age" } | undefined {
+  const { idleMs, maxAgeMs, usedAt, createdAt } = binding;
+  const idleAt = idleMs === 0 ? undefined : usedAt + idleMs;
+  const agedAt = maxAgeMs === 0 ? undefined : createdAt + maxAgeMs;
+  if (agedAt !== undefined && (idleAt === undefined || agedAt < idleAt)) return { dueAt: agedAt, why: "age" };
+  return idleAt === undefined ? undefined : { dueAt: idleAt, why: "idle" };
+}
+
+async function planEnd(acceptor: Deadlines, unit: Unit, binding: ThreadBinding): Promise<void> {
+  const end = endDateOf(binding);
+  if (end === undefined) return;
+  await acceptor.setDeadline(unit, {
+    kind: BINDING_DEADLINE,
+    key: routeKeyOf(binding.route),
+    dueAt: end.dueAt,
+  });
+}
+
+function limitMs(hours: number): number {
+  return Math.min(Math.round(hours * HOUR_MS), LIMIT_MAX_MS);
+}
+
+/** Binds a place in the transaction that makes its session. */
+export async function bindPlace(
+  parts: Pick<BindingParts, "settings">,
+  acceptor: Deadlines,
+  unit: Unit,
+  place: Pick<ThreadBinding, "route" | "kind" | "sessionKey">,
+): Promise<Result<void>> {
+  const { idleHours = 0, maxAgeHours = 0 } = bindingSettingsOf(parts.settings, place.route) ?? {};
+  const limits = { idleMs: limitMs(idleHours), maxAgeMs: limitMs(maxAgeHours) };
+  const binding = { ...place, ...limits, createdAt: unit.now, usedAt: unit.now };
+  if (!(await insertBinding(unit.tx, binding))) return taken(unit.tx, place);
+  await planEnd(acceptor, unit, binding);
+  return ok(undefined);
+}
+
+/** Refuses a place that is already bound. Names its session only to the one that spawned it (I9). */
+async function taken(
+  db: Db,
+  { route, sessionKey }: Pick<ThreadBinding, "route" | "sessionKey">,
+): Promise<Result<void>> {
+  const wanted = await getSession(db, sessionKey);
+  const holder = (await bindingOf(db, route))?.session;
+  const isSibling = holder?.spawnedBy !== undefined && holder.spawnedBy === wanted?.spawnedBy;
+  const whose = isSibling ? holder.key : "another session";
+  return fail("spawn_denied", `this place of ${route.channel} is bound to ${whose} already`, {
+    hint: "End that binding first (/session unbind in that place), or spawn without thread.",
+  });
+}
+
+const REASONS: Readonly<Record<EndOfBinding, string>> = {
+  idle: "no message came for a while",
+  age: "it was for a limited time",
+  asked: "somebody ended it",
+  archived: "that session was archived",
+  deleted: "that session was deleted",
+  requester: "the session that it worked for was deleted",
+  disabled: "bindings are switched off",
+};
+
+/** Returns the notice for the people in a place whose binding has ended. */
+export function endedText({ kind, sessionKey }: ThreadBinding, session: Session | undefined): string {
+  const place = kind === "created" ? "This thread" : "This chat";
+  return `${place} is no longer bound to ${JSON.stringify(session?.label ?? sessionKey)}`;
+}
+
+/** Ends a binding that the transaction holds. `tell`: its place is notified. */
+async function end(
+  parts: BindingParts,
+  acceptor: Deadlines,
+  unit: Unit,
+  ending: { binding: ThreadBinding; session: Session | undefined; why: EndOfBinding; tell: boolean },
+): Promise<void> {
+  const { binding, session, why, tell } = ending;
+  if (!(await deleteBinding(unit.tx, binding)) || session === undefined) return;
+  const { route, sessionKey } = binding;
+  if (tell) {
+    const ended = `${endedText(binding, session)}: ${REASONS[why]}.`;
+    const text = `${ended} What is written here is for the agent again.`;
+    await queueDelivery(parts, unit, { session, route, text, kind: "send" });
+  }
+  // Later text for this session must not go to this place.
+  if (isSameRoute(session.lastRoute, route)) await updateSession(unit.tx, sessionKey, { lastRoute: null });
+  unit.publish({ kind: "session", sessionKey, change: "updated" });
+  const goes = why !== "archived" && why !== "deleted" && session.spawn?.mode === "session";
+  if (!goes || (await bindingsOfSession(unit.tx, sessionKey)).length > 0) return;
+  await acceptor.setDeadline(unit, { kind: CHILD_DEADLINE, key: sessionKey, dueAt: unit.now });
+}
+
+/**
+ * Returns the session that a message from a bound place is for, held, and postpones the binding's end.
+ * Expires an old binding. Undefined: the message is for the ordinary session of the place.
+ */
+export async function boundSession(
+  parts: BindingParts,
+  acceptor: Deadlines,
+  unit: Unit,
+  route: Route,
+): Promise<Session | undefined> {
+  const found = await getBinding(unit.tx, route);
+  if (found === undefined) return undefined;
+  const session = await holdSession(unit.tx, found.sessionKey);
+  // It may have ended before its session was held.
+  const binding = await holdBinding(unit.tx, route);
+  if (binding === undefined || binding.sessionKey !== found.sessionKey) return undefined;
+  const due = endDateOf(binding);
+  const why = whyOver(parts, binding, session) ?? (due !== undefined && due.dueAt <= unit.now ? due.why : "");
+  if (why !== "") {
+    await end(parts, acceptor, unit, { binding, session, why, tell: true });
+    return undefined;
+  }
+  await touchBinding(unit.tx, binding, unit.now);
+  return session;
+}
+
+/** Returns why a binding must end regardless of its date. */
+function whyOver(
+  { settings }: BindingParts,
+  { route }: ThreadBinding,
+  session: Session | undefined,
+): EndOfBinding | undefined {
+  if (session === undefined) return "deleted";
+  if (session.archivedAt !== undefined) return "archived";
+  return bindingSettingsOf(settings, route)?.enabled === false ? "disabled" : undefined;
+}
+
+/** Handles the deadline of a binding, unless a message has postponed it. */
+export function createBindingEnd(
+  parts: BindingParts & { readonly acceptor: () => Deadlines },
+): DeadlineHandler {
+  return async (unit, key) => {
+    const found = await getBinding(unit.tx, key);
+    if (found === undefined) return "done";
+    const session = await holdSession(unit.tx, found.sessionKey);
+    const binding = await holdBinding(unit.tx, key);
+    const due = binding === undefined ? undefined : endDateOf(binding);
+    if (binding === undefined || due === undefined) return "done";
+    if (due.dueAt > unit.now) return due.dueAt;
+    await end(parts, parts.acceptor(), unit, { binding, session, why: due.why, tell: true });
+    return "done";
+  };
+}
+
+/**
+ * Ends the binding of a place, or those of a session. Returns the ended ones. `tell` false: the caller
+ * answers in that place itself (`endedText`).
+ */
+export async function unbind(
+  parts: BindingParts,
+  acceptor: Deadlines,
+  unit: Unit,
+  asked: {
+    what: Route | { readonly sessionKey: string };
+    why: "asked" | "archived" | "deleted" | "requester";
+    tell: boolean;
+  },
+): Promise<ThreadBinding[]> {
+  const { what, why, tell } = asked;
+  const found =
+    "sessionKey" in what
+      ? await bindingsOfSession(unit.tx, what.sessionKey)
+      : [await getBinding(unit.tx, what)];
+  const ended: ThreadBinding[] = [];
+  for (const one of found) {
+    if (one === undefined) continue;
+    const session = await holdSession(unit.tx, one.sessionKey);
+    const binding = await holdBinding(unit.tx, one.route);
+    if (binding === undefined || binding.sessionKey !== one.sessionKey) continue;
+    await end(parts, acceptor, unit, { binding, session, why, tell });
+    ended.push(binding);
+  }
+  return ended;
+}
+
+/** Changes the limits of one binding. An absent limit stays; 0 means never. */
+export async function setBindingLimits(
+  acceptor: Deadlines,
+  unit: Unit,
+  route: Route,
+  limits: { readonly idleHours?: number; readonly maxAgeHours?: number },
+): Promise<Result<ThreadBinding>> {
+  for (const hours of Object.values(limits)) {
+    if (hours === undefined || (hours >= 0 && hours <= HOURS_MAX)) continue;
+    return fail("invalid_argument", `a binding may last 1 to ${HOURS_MAX} hours, or 0 for no end`);
+  }
+  const limited = (binding: ThreadBinding): ThreadBinding => ({
+    ...binding,
+    ...(limits.idleHours === undefined ? {} : { idleMs: limitMs(limits.idleHours) }),
+    ...(limits.maxAgeHours === undefined ? {} : { maxAgeMs: limitMs(limits.maxAgeHours) }),
+  });
+  const found = await getBinding(unit.tx, route);
+  // The date first: its handler locks the date before the binding.
+  if (found !== undefined) await planEnd(acceptor, unit, limited(found));
+  const before = await holdBinding(unit.tx, route);
+  if (before === undefined) return fail("invalid_argument", "this place is not bound to a session");
+  const binding = limited(before);
+  await limitBinding(unit.tx, binding);
+  return ok(binding);
+}
+
+/** Returns the binding of a place, with its session. */
+export async function bindingOf(
+  db: Db,
+  route: Route,
+): Promise<{ readonly binding: ThreadBinding; readonly session: Session } | undefined> {
+  const binding = await getBinding(db, route);
+  const session = binding === undefined ? undefined : await getSession(db, binding.sessionKey);
+  return binding === undefined || session === undefined ? undefined : { binding, session };
+}

@@ -1,0 +1,237 @@
+// Owns the places to which text can be sent: which exist, whose they are, and who may write there.
+// DE1: a channel or an account that is not configured is refused when it is named; text for a place that no
+//      longer exists becomes a failed delivery that operators see. A viewer that may not write to every
+//      session may write only to places whose people it may write to (I9). All other places get the same
+//      refusal, whether or not they exist.
+// DE3: text leaves only if the send policy lets it leave its session and lets it reach the place.
+// DE4: `last` is the place where the people of a session were last, at the time of the delivery.
+
+import { type AccessContext, openGate, resolveSession } from "../../access/access.ts";
+import { idIn, plainId } from "../../core/rules/inbound-policy.ts";
+import { decideSend, type SendVerdict } from "../../core/rules/send-policy.ts";
+import type { Viewer } from "../../core/rules/visibility.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { isSameRoute, LAST, type Route, WEBCHAT } from "../../core/shapes/route.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { chatTypeOf, formatKey, type ParsedKey, routeOfKey } from "../../core/shapes/session-key.ts";
+import { accountOf, withAccount } from "../../core/shapes/settings/channels.ts";
+import type { ChatType, Settings } from "../../core/shapes/settings/settings.ts";
+import { getPeer } from "../../store/queries/channels/channel-peers.ts";
+import { getBinding } from "../../store/queries/channels/thread-bindings.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+import { sessionsOfChat } from "../../store/queries/sessions/sessions-of-chat.ts";
+import type { Db } from "../../store/sql.ts";
+import { announceRoute, sendVerdict } from "../conversation/party.ts";
+
+/** A place as a caller names it. */
+export interface NamedPlace {
+  /** Default: webchat, where `to` is a session. */
+  readonly channel?: string | undefined;
+  readonly to: string;
+  readonly accountId?: string | undefined;
+  readonly threadId?: string | number | undefined;
+}
+
+const ID_CHARS_MAX = 512;
+
+/** Returns the configured channels to people elsewhere. */
+function channelsOf({ channels }: Settings): string[] {
+  return [...new Set(channels.map(({ channel }) => channel))];
+}
+
+function checkId(name: string, text: string): Result<string> {
+  const id = text.trim();
+  if (id === "") return fail("invalid_argument", `${name} must not be empty`);
+  if (id.length > ID_CHARS_MAX) {
+    return fail("invalid_argument", `${name} has more than ${ID_CHARS_MAX} characters`);
+  }
+  if (/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(id)) {
+    return fail("invalid_argument", `${name} contains control characters or half a surrogate pair`);
+  }
+  return ok(id);
+}
+
+/**
+ * Returns the route of a place on a configured channel, with its account. It does not check that the place
+ * exists.
+ */
+export function checkPlace(
+  settings: Settings,
+  place: NamedPlace & { readonly channel: string },
+): Result<Route> {
+  const channel = place.channel.trim().toLowerCase();
+  const accounts = settings.channels.filter((account) => account.channel === channel);
+  const [first] = accounts;
+  if (first === undefined) {
+    const shown = JSON.stringify(place.channel.slice(0, 60));
+    const there = [WEBCHAT, ...channelsOf(settings)].join(", ");
+    return fail("channel_unknown", `no channel ${shown} is configured; configured: ${there}`);
+  }
+  const { accountId = first.accountId } = place;
+  if (!accounts.some((account) => account.accountId === accountId)) {
+    const ids = accounts.map((account) => account.accountId).join(", ");
+    const shown = JSON.stringify(accountId.slice(0, 60));
+    return fail("channel_unknown", `the channel ${channel} has no account ${shown}; configured: ${ids}`);
+  }
+  // Owners and allow lists write it with this prefix.
+  const prefix = `${channel}:`;
+  const to = checkId("to", place.to.startsWith(prefix) ? place.to.slice(prefix.length) : place.to);
+  if (!to.ok) return to;
+  const threadId = place.threadId === undefined ? undefined : checkId("threadId", String(place.threadId));
+  if (threadId?.ok === false) return threadId;
+  const thread = threadId === undefined ? {} : { threadId: threadId.value };
+  return ok({ channel, to: to.value, accountId, ...thread });
+}
+
+/** Whether two routes lead to one place, with or without the account's name. */
+export function leadToSamePlace({ channels }: Settings, one: Route, other: Route): boolean {
+  return isSameRoute(withAccount(channels, one), withAccount(channels, other));
+}
+
+/** Returns the possible keys of a place's own sessions, for each agent. */
+function keysAt({ agents }: Settings, { channel, to: id, threadId }: Route): string[] {
+  const rooms = (agentId: string) => [
+    { form: "group", agentId, channel, id } as const,
+    { form: "channel", agentId, channel, id } as const,
+  ];
+  const forms = ({ id: agentId }: { id: string }): ParsedKey[] => {
+    if (threadId === undefined) return [...rooms(agentId), { form: "dm", agentId, channel, peer: id }];
+    const kinds = ["thread", "topic"] as const;
+    return rooms(agentId).flatMap((room) =>
+      kinds.map((kind) => ({ ...room, thread: { kind, id: threadId } })),
+    );
+  };
+  return agents.flatMap(forms).map(formatKey);
+}
+
+/**
+ * Returns the sessions whose people read at a place: bound to it, its own, or last used there, in this order.
+ */
+export async function sessionsAt(db: Db, settings: Settings, route: Route): Promise<Session[]> {
+  const keys = keysAt(settings, route);
+  const binding = await getBinding(db, route);
+  const bound = binding === undefined ? undefined : await getSession(db, binding.sessionKey);
+  const chat = await sessionsOfChat(db, route, keys);
+  const own = chat.filter(({ key }) => keys.includes(key));
+  const used = chat.filter(({ lastRoute }) => lastRoute && leadToSamePlace(settings, lastRoute, route));
+  const found = [...(bound === undefined || bound.archivedAt !== undefined ? [] : [bound]), ...own, ...used];
+  return [...new Map(found.map((session) => [session.key, session])).values()];
+}
+
+/** Whether a person was let in or is named in the settings, for direct messages. */
+export async function isKnownPeer(db: Db, settings: Settings, route: Route): Promise<boolean> {
+  const { channel, to, accountId } = withAccount(settings.channels, route);
+  if (accountId === undefined || route.threadId !== undefined) return false;
+  const account = accountOf(settings.channels, { channel, accountId });
+  // A wildcard names no one.
+  if (to === "*") return false;
+  const isMeant = (entry: string): boolean => plainId(idIn(entry, channel)) === plainId(to);
+  if (account?.allowFrom.some(isMeant) === true) return true;
+  return (await getPeer(db, { channel, accountId, peerId: to }))?.state === "approved";
+}
+
+/** Returns the chat types that a place may have. Rules for a chat type do not apply to an unknown one. */
+async function chatTypesAt(
+  db: Db,
+  settings: Settings,
+  route: Route,
+  sessions: readonly Session[],
+): Promise<readonly ChatType[]> {
+  const types = sessions.flatMap(({ key }) => chatTypeOf(key));
+  if (types.length > 0) return [...new Set(types)];
+  if (route.threadId === undefined) return (await isKnownPeer(db, settings, route)) ? ["direct"] : [];
+  const { threadId: _, ...chat } = route;
+  const above = await sessionsAt(db, settings, chat);
+  return ["thread", ...above.flatMap(({ key }) => chatTypeOf(key)).filter((type) => type !== "direct")];
+}
+
+/** Whether the send policy lets text reach this place. The policy of a session of its own applies first. */
+async function reachVerdict(db: Db, settings: Settings, route: Route): Promise<SendVerdict> {
+  const policy = settings.session.sendPolicy;
+  if (route.channel === WEBCHAT) {
+    const target = await getSession(db, route.to);
+    const chatTypes = target === undefined ? [] : chatTypeOf(target.key);
+    const keys = [route.to];
+    return decideSend({ channel: WEBCHAT, chatTypes, keys, override: target?.sendPolicy }, policy);
+  }
+  const sessions = await sessionsAt(db, settings, route);
+  const chatTypes = await chatTypesAt(db, settings, route, sessions);
+  const override = sessions[0]?.sendPolicy;
+  const keys = sessions.map(({ key }) => key);
+  return decideSend({ channel: route.channel, chatTypes, keys, override }, policy);
+}
+
+/**
+ * Whether the send policy lets text of this session leave for this place (DE3). `isAnswer`: the text goes to
+ * the place of its question, and the session counts as being there, even if others have used it elsewhere
+ * since.
+ */
+export async function leaveVerdict(
+  db: Db,
+  settings: Settings,
+  session: Session,
+  route: Route,
+  isAnswer = false,
+): Promise<SendVerdict> {
+  const own = sendVerdict(settings, isAnswer ? { ...session, lastRoute: route } : session);
+  if (!own.allowed) return own;
+  const home = [session.lastRoute, routeOfKey(session.key)];
+  if (home.some((place) => place !== undefined && leadToSamePlace(settings, place, route))) return own;
+  return reachVerdict(db, settings, route);
+}
+
+/** Whether a viewer may write anywhere: only an operator whose token covers all sessions. */
+function coversEverything(viewer: Viewer): boolean {
+  return viewer.kind === "operator" && viewer.patterns === undefined && viewer.as === undefined;
+}
+
+/**
+ * Returns the session of the people at a place, for a viewer who may write to them. Undefined: there is none,
+ * and the viewer may write anywhere.
+ */
+export async function addressee(
+  ctx: AccessContext,
+  viewer: Viewer,
+  route: Route,
+): Promise<Result<Session | undefined>> {
+  const gate = openGate(ctx, viewer);
+  for (const session of await sessionsAt(ctx.db, ctx.settings, route)) {
+    if (await gate.admits("send", session)) return ok(session);
+  }
+  if (coversEverything(viewer)) return ok(undefined);
+  const shown = JSON.stringify(route.to.slice(0, 60));
+  return fail("not_visible", `${route.channel} ${shown} is no place of a session that you may write to`, {
+    hint: "Name a place where the people of such a session read, or let the token cover more sessions.",
+  });
+}
+
+/** Returns the route of the place that a caller names, if it may write there. */
+export async function resolvePlace(
+  ctx: AccessContext,
+  viewer: Viewer,
+  { channel = WEBCHAT, to, accountId, threadId }: NamedPlace,
+): Promise<Result<Route>> {
+  if (channel !== WEBCHAT && channel !== LAST) {
+    const route = checkPlace(ctx.settings, { channel, to, accountId, threadId });
+    if (!route.ok) return route;
+    const found = await addressee(ctx, viewer, route.value);
+    return found.ok ? route : found;
+  }
+  if (channel === LAST && (accountId !== undefined || threadId !== undefined)) {
+    return fail("invalid_argument", 'channel "last" takes a session alone: its last place has all the rest');
+  }
+  // The target is a session: its readers read this text.
+  const found = await resolveSession(ctx, viewer, "send", { sessionKey: to });
+  if (!found.ok) return found;
+  return ok({
+    channel,
+    to: found.value.key,
+    ...(accountId === undefined ? {} : { accountId }),
+    ...(threadId === undefined ? {} : { threadId: String(threadId) }),
+  });
+}
+
+/** Returns the place where the people of a session were last (DE4). */
+export function lastPlace(session: Session): Route {
+  return announceRoute(session) ?? { channel: WEBCHAT, to: session.key };
+}

@@ -1,0 +1,79 @@
+// Owns two stored deadlines of channel messages: when messages of one person are joined, and how long files
+// that people sent are kept.
+// FI1: the transaction that keeps the message also writes the date. After a crash before it, the next start
+//      removes the folder.
+// FI2: the files are removed with their session, or after a month.
+
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { DeadlineHandler } from "../../engine/run/deadlines.ts";
+import type { Acceptor } from "../../engine/run/finish.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { deadlineKeysWith, hasDeadlineOf } from "../../store/queries/deadlines.ts";
+import type { Db } from "../../store/sql.ts";
+import { attachmentDir } from "../job/attachments.ts";
+
+/** The kind of the stored deadline at which messages of one person are joined into a run. */
+export const INBOUND_DEADLINE = "inbound";
+
+/** The kind of the stored deadline at which a folder of files that people sent is removed. */
+export const INBOUND_FILES_DEADLINE = "inbound_files";
+
+const KEPT_MS = 30 * 24 * 3_600_000;
+const PREFIX = "in-";
+/** Length of a folder's name: the prefix and a UUID. */
+const FOLDER_CHARS = PREFIX.length + 36;
+/**
+ * The key of a deadline is the folder, a space, and the session. Position counted from 1, as databases do.
+ */
+const SESSION_AT = FOLDER_CHARS + 2;
+
+type Dates = Pick<Acceptor, "setDeadline">;
+
+/** Returns the name of the folder for the files of one message. */
+export function inboundFolder(uuid: string): string {
+  return `${PREFIX}${uuid}`;
+}
+
+/** Whether a folder of attachments holds files that people sent. */
+export function isInboundFolder(id: string): boolean {
+  return id.startsWith(PREFIX);
+}
+
+/** Whether the folder is still needed. */
+export function hasInboundFiles(db: Db, id: string): Promise<boolean> {
+  return hasDeadlineOf(db, INBOUND_FILES_DEADLINE, id);
+}
+
+/** Keeps the folder for this session. */
+export async function keepInboundFiles(
+  dates: Dates,
+  unit: Unit,
+  id: string,
+  sessionKey: string,
+): Promise<void> {
+  const key = `${id} ${sessionKey}`;
+  await dates.setDeadline(unit, { kind: INBOUND_FILES_DEADLINE, key, dueAt: unit.now + KEPT_MS });
+}
+
+/** Removes the files that people sent to a deleted session. */
+export async function dropInboundFiles(dates: Dates, unit: Unit, sessionKey: string): Promise<void> {
+  const keys = await deadlineKeysWith(unit.tx, INBOUND_FILES_DEADLINE, SESSION_AT, sessionKey);
+  for (const key of keys) {
+    await dates.setDeadline(unit, { kind: INBOUND_FILES_DEADLINE, key, dueAt: unit.now });
+  }
+}
+
+/** Removes folders whose date has passed. Calls `remove` after the commit; a missing folder is fine. */
+export function createFilesCleanup(
+  settings: Settings,
+  remove: (workspace: string, dir: string) => void,
+): DeadlineHandler {
+  const workspaces = [...new Set(settings.agents.map(({ workspace }) => workspace))];
+  return async (unit, key) => {
+    const dir = attachmentDir(key.slice(0, FOLDER_CHARS));
+    unit.after(() => {
+      for (const workspace of workspaces) remove(workspace, dir);
+    });
+    return "done";
+  };
+}

@@ -1,0 +1,139 @@
+// Writes the outbox row of text for a channel, in the transaction that ends the run (I5). Queued is not
+// delivered: this code talks to no channel.
+// O2: text other than the answers of runs waits in bounded numbers for each place: neither an agent in a loop
+//     nor a person who writes command after command fills the outbox. Answers of runs, bounded by the lanes,
+//     are always accepted.
+
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { LiveEvent } from "../../core/shapes/event.ts";
+import type { Route, Session } from "../../core/shapes/session.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { insertDelivery } from "../../store/queries/channels/deliveries.ts";
+import { isBacklogFull } from "../../store/queries/channels/hook-backlog.ts";
+import { leaveVerdict } from "./destination.ts";
+
+/** Notified after the commit that an outbox row waits. The channels implement it. */
+export interface Outbound {
+  deliveryQueued(): void;
+}
+
+export interface OutgoingText {
+  readonly session: Session;
+  readonly route: Route;
+  readonly text: string;
+  readonly kind: "announce" | "send";
+  readonly runId?: string;
+  /**
+   * The text goes to the place of its question, although a shared session may be used elsewhere meanwhile.
+   */
+  readonly isAnswer?: boolean;
+}
+
+/** Maximum number of texts that may wait for one place (O2). */
+const WAITING_MAX = 200;
+
+/** Checks that a place may get another text that is not the answer of a run. */
+export async function placeHasRoom(unit: Unit, route: Route): Promise<Result<void>> {
+  if (!(await isBacklogFull(unit.tx, route, WAITING_MAX))) return ok(undefined);
+  return fail("queue_full", `${WAITING_MAX} texts already wait for this place, which is the limit`, {
+    hint: "Nothing was sent. See why they wait (parley deliveries), or send again later.",
+  });
+}
+
+type OutboxState = Extract<LiveEvent, { kind: "outbox" }>["state"];
+
+/** Publishes that an outbox row has changed. */
+export function publishOutbox(
+  unit: Unit,
+  { id: deliveryId, sessionKey }: { id: string; sessionKey: string },
+  state: OutboxState,
+): void {
+  unit.publish({ kind: "outbox", deliveryId, sessionKey, state });
+}
+
+/** Writes the outbox row: pending, or skipped if the send policy forbids that text leaves. Returns its id. */
+export async function queueDelivery(
+  ports: { settings: Settings; outbound: Outbound },
+  unit: Unit,
+  outgoing: OutgoingText,
+): Promise<{ id: string; state: "pending" | "skipped" }> {
+  const { session, route, text, kind, runId, isAnswer } = outgoing;
+  const verdict = await leaveVerdict(unit.tx, ports.settings, session, route, isAnswer);
+  const id = unit.newId();
+  await insertDelivery(unit.tx, {
+    ...{ id, sessionKey: session.key, kind, route, text },
+    state: verdict.allowed ? "pending" : "skipped",
+    createdAt: unit.now,
+    ...(runId === undefined ? {} : { runId }),
+    ...(verdict.allowed ? {} : { code: "send_denied" as const, error: verdict.error }),
+  });
+  if (verdict.allowed) unit.after(() => ports.outbound.deliveryQueued());
+  const state = verdict.allowed ? "pending" : "skipped";
+  publishOutbox(unit, { id, sessionKey: session.key }, state);
+  return { id, state };
+}
+
+/** A text of the gateway itself to a person at a channel. */
+interface Note {
+  /** The session that it is about. */
+  readonly sessionKey: string;
+  readonly route: Route;
+  readonly text: string;
+  /** The kind of the note, which its id begins with. */
+  readonly about: "pairing" | "command" | "trouble";
+}
+
+/** Returns the prefix of the ids of a kind of note. */
+export function notePrefix(about: Note["about"]): string {
+  return `${about}-`;
+}
+
+/**
+ * Writes the outbox row for an answer that comes from the gateway itself: to a command, to a stranger, or
+ * about a message that can't be accepted. No session is the sender, so no send policy applies. Returns
+ * false, and writes nothing, if too many texts already wait for the same destination.
+ */
+export async function queueNote(ports: { outbound: Outbound }, unit: Unit, note: Note): Promise<boolean> {
+  const { sessionKey, route, text, about } = note;
+  if (!(await placeHasRoom(unit, route)).ok) return false;
+  const id = `${notePrefix(about)}${unit.newId()}`;
+  await insertDelivery(unit.tx, {
+    ...{ id, sessionKey, kind: "send", route, text, state: "pending" },
+    createdAt: unit.now,
+  });
+  unit.after(() => ports.outbound.deliveryQueued());
+  publishOutbox(unit, { id, sessionKey }, "pending");
+  return true;
+}
+
+/**
+ * Sends text of an operator to a channel target (RPC `send`) and keeps it in the session's transcript, too.
+ */
+export async function sendText(
+  ports: { settings: Settings; outbound: Outbound; engine: Engine },
+  request: {
+    session: Session;
+    route: Route;
+    text: string;
+    remember?: (unit: Unit, id: string) => Promise<void>;
+  },
+): Promise<Result<{ id: string }>> {
+  const { session, route, text } = request;
+  return ports.engine.commit(async (unit): Promise<Result<{ id: string }>> => {
+    const verdict = await leaveVerdict(unit.tx, ports.settings, session, route);
+    if (!verdict.allowed) return fail("send_denied", verdict.error);
+    const room = await placeHasRoom(unit, route);
+    if (!room.ok) return room;
+    const appended = await ports.engine.acceptIn(unit, {
+      sessionKey: session.key,
+      kind: "append",
+      input: { text, injected: true },
+    });
+    if (!appended.ok) return appended;
+    const { id } = await queueDelivery(ports, unit, { session, route, text, kind: "send" });
+    await request.remember?.(unit, id);
+    return ok({ id });
+  });
+}

@@ -1,0 +1,172 @@
+// Lets strangers in at a channel: the stranger gets a code, and an operator approves it.
+// PR1: an unknown person can cause at most one row and one sentence in ten minutes, and an account has a
+//      bounded number of open pairings, so strangers can't fill a disk by writing. At the limit, the person
+//      who was notified longest ago is forgotten after ten minutes, so a crowd of strangers locks no one out
+//      for long.
+// PR2: a code is decided on once, within an hour; afterwards it is unknown.
+// PR3: messages to the person go through the outbox, in the transaction that decides (I5).
+
+import { createHash } from "node:crypto";
+import { keyRulesOf } from "../../access/access.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Route } from "../../core/shapes/route.ts";
+import { mainKeyOf } from "../../core/shapes/session-key.ts";
+import { accountOf } from "../../core/shapes/settings/channels.ts";
+import { defaultAgent, findAgent, type Settings } from "../../core/shapes/settings/settings.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { Unit } from "../../engine/unit.ts";
+import {
+  type ChannelPeer,
+  deletePeer,
+  forgetStalestAsk,
+  holdPeer,
+  holdPeerOfCode,
+  listPeers,
+  openAsks,
+  type PeerId,
+  putPeer,
+} from "../../store/queries/channels/channel-peers.ts";
+import type { Db } from "../../store/sql.ts";
+import { type Outbound, queueNote } from "./outbox.ts";
+
+export interface PairingParts {
+  readonly engine: Engine;
+  readonly settings: Settings;
+  readonly outbound: Outbound;
+}
+
+/** Without `I`, `L`, `O`, `0` and `1`: people read codes out and type them. */
+const LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
+const CODE_LENGTH = 8;
+const CODE_MS = 3_600_000;
+const TELL_AGAIN_MS = 600_000;
+/** Per account. At the limit a new stranger gets no answer until a pairing is decided or ten minutes old. */
+const OPEN_MAX = 20;
+const LISTED_MAX = 1_000;
+
+function newCode(unit: Unit): string {
+  const digest = createHash("sha256").update(unit.newId()).digest();
+  let number = digest.readBigUInt64BE(0);
+  let code = "";
+  while (code.length < CODE_LENGTH) {
+    code += LETTERS[Number(number % BigInt(LETTERS.length))] ?? "";
+    number /= BigInt(LETTERS.length);
+  }
+  return code;
+}
+
+/** An unknown person who writes directly. */
+interface Stranger extends PeerId {
+  readonly name?: string;
+  /** The route for the answer. */
+  readonly route: Route;
+}
+
+function askedWords(code: string): string {
+  return [
+    "I do not know you yet, so I can't answer you.",
+    `Your code is \`${code}\`; it is valid for one hour. Give it to whoever runs this gateway:`,
+    `\`parley channels pair approve ${code}\`, or \`/pair approve ${code}\` from an owner, lets you in.`,
+  ].join("\n");
+}
+
+/** Returns the session for notes about a person: the main session of the account's agent. */
+function filedUnder(settings: Settings, who: PeerId): string {
+  const account = accountOf(settings.channels, who);
+  const agent = account?.agentId === undefined ? undefined : findAgent(settings, account.agentId);
+  return mainKeyOf((agent ?? defaultAgent(settings)).id, keyRulesOf(settings));
+}
+
+/** Whether a person was notified recently, so that no message is sent again. */
+export function wasToldLately(known: Pick<ChannelPeer, "toldAt"> | undefined, now: number): boolean {
+  return known !== undefined && known.toldAt > now - TELL_AGAIN_MS;
+}
+
+/** Whether another pairing may be opened. At the limit, forgets the oldest one. */
+async function hasRoom(unit: Unit, account: Omit<PeerId, "peerId">): Promise<boolean> {
+  const { tx, now } = unit;
+  if ((await openAsks(tx, account, now - CODE_MS)) < OPEN_MAX) return true;
+  return forgetStalestAsk(tx, account, now - TELL_AGAIN_MS);
+}
+
+/** Sends a stranger a code and how to be let in, unless that was done recently. */
+export async function askToPair(
+  parts: Pick<PairingParts, "settings" | "outbound">,
+  unit: Unit,
+  stranger: Stranger,
+): Promise<void> {
+  const { now } = unit;
+  const known = await holdPeer(unit.tx, stranger);
+  if (known !== undefined && (known.state !== "pending" || wasToldLately(known, now))) return;
+  const isOpen = known?.code !== undefined && known.askedAt > now - CODE_MS;
+  if (!isOpen && !(await hasRoom(unit, stranger))) return;
+  const code = isOpen ? (known.code ?? "") : newCode(unit);
+  const { channel, accountId, peerId, name, route } = stranger;
+  await putPeer(unit.tx, {
+    ...{ channel, accountId, peerId, state: "pending", code, route },
+    askedAt: isOpen ? known.askedAt : now,
+    toldAt: now,
+    ...(name === undefined ? {} : { name }),
+  });
+  const sessionKey = filedUnder(parts.settings, stranger);
+  await queueNote(parts, unit, { sessionKey, route, text: askedWords(code), about: "pairing" });
+}
+
+function notFound(): Failure {
+  return fail("pairing_not_found", "there is no open pairing with this code", {
+    hint: "A code is valid for one hour; the person gets a new one with the next message.",
+  });
+}
+
+/** Codes are typed by people. */
+function typed(code: string): string {
+  return code.toUpperCase().replaceAll(/[\s-]/g, "");
+}
+
+/** Decides on the person who has the code, in the given transaction or its own. */
+async function decide(
+  parts: PairingParts,
+  code: string,
+  state: "approved" | "blocked",
+  unit: Unit | undefined,
+): Promise<Result<ChannelPeer>> {
+  const work = async (within: Unit): Promise<Result<ChannelPeer>> => {
+    const asked = await holdPeerOfCode(within.tx, typed(code));
+    if (asked === undefined || asked.askedAt <= within.now - CODE_MS) return notFound();
+    const { code: _, ...known } = asked;
+    const decided: ChannelPeer = { ...known, state, decidedAt: within.now };
+    await putPeer(within.tx, decided);
+    if (state === "approved" && decided.route !== undefined) {
+      const text = "You have been let in. Write to me whenever you like.";
+      const sessionKey = filedUnder(parts.settings, decided);
+      await queueNote(parts, within, { sessionKey, route: decided.route, text, about: "pairing" });
+    }
+    return ok(decided);
+  };
+  return unit === undefined ? parts.engine.commit(work) : work(unit);
+}
+
+/** Lets in the person who has this code. In a given transaction, a failure has changed nothing. */
+export function approvePairing(parts: PairingParts, code: string, unit?: Unit): Promise<Result<ChannelPeer>> {
+  return decide(parts, code, "approved", unit);
+}
+
+/** Blocks the person who has this code, for good, without a message. */
+export function rejectPairing(parts: PairingParts, code: string, unit?: Unit): Promise<Result<ChannelPeer>> {
+  return decide(parts, code, "blocked", unit);
+}
+
+/** Makes a person who was let in or blocked a stranger again. */
+export async function removePeer(unit: Unit, who: PeerId): Promise<Result<ChannelPeer>> {
+  const known = await holdPeer(unit.tx, who);
+  if (known !== undefined && (await deletePeer(unit.tx, who))) return ok(known);
+  const { channel, accountId, peerId } = who;
+  const shown = JSON.stringify(peerId.slice(0, 100));
+  return fail("pairing_not_found", `${shown} is unknown at ${channel}:${accountId}`);
+}
+
+/** Lists every known person at any account, and those who wait with a valid code. */
+export async function listPairings(db: Db, now: number): Promise<ChannelPeer[]> {
+  const peers = await listPeers(db, LISTED_MAX);
+  return peers.filter(({ state, askedAt }) => state !== "pending" || askedAt > now - CODE_MS);
+}

@@ -1,0 +1,121 @@
+// Archives a sub-agent after its job, or deletes it with its transcript. Work in the session postpones this.
+// The date is a row, so a restart keeps it. The binding of its thread ends with it, and the people in bound
+// places are notified.
+// AR1: a child is archived or deleted only after its announcement is settled: sent, skipped, failed or
+//      dismissed.
+
+import type { Session } from "../../core/shapes/session.ts";
+import { findAgent, type Settings } from "../../core/shapes/settings/settings.ts";
+import type { DeadlineHandler } from "../../engine/run/deadlines.ts";
+import type { Acceptor } from "../../engine/run/finish.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { getFlow, openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import { hasPendingDelivery } from "../../store/queries/channels/deliveries.ts";
+import { bindingsOfSession } from "../../store/queries/channels/thread-bindings.ts";
+import { activeRuns, getRun, runsOfFlow } from "../../store/queries/runs/runs.ts";
+import { deleteSessionRows, getSession, holdSession } from "../../store/queries/sessions/sessions.ts";
+import type { Db } from "../../store/sql.ts";
+import { type BindingParts, unbind } from "../delivery/bindings.ts";
+import { hasInboundFiles, isInboundFolder } from "../delivery/inbound-files.ts";
+import { archiveIn } from "../session/lifecycle.ts";
+import { attachmentDirs, attachmentOwner } from "./attachments.ts";
+
+/** Delay before a postponed clean-up is tried again. */
+const AGAIN_MS = 1_000;
+
+/** Far longer than the time from the first file of a job to its acceptance. */
+const ACCEPTING_MS = 600_000;
+
+export interface ArchiveParts extends BindingParts {
+  /** A function, because the engine is created later. */
+  readonly acceptor: () => Pick<Acceptor, "setDeadline">;
+  /** Removes the files of the job. Called after the commit. */
+  removeAttachments(workspace: string, dir: string): void;
+  dropTranscript(sessionId: string): void;
+}
+
+/** Whether the child still has work, an unfinished job, or a result that is not delivered yet. */
+async function isHeld(db: Db, child: Session): Promise<boolean> {
+  if ((await activeRuns(db, child.key)).length > 0) return true;
+  if ((await openSpawnsOf(db, { sessionKey: child.key })).length > 0) return true;
+  const flowId = child.spawn?.flowId;
+  const job = flowId === undefined ? undefined : await getFlow(db, flowId);
+  if (job === undefined) return false;
+  if (job.open) return true;
+  const runIds = (await runsOfFlow(db, job.flowId)).map((run) => run.runId);
+  return hasPendingDelivery(db, runIds);
+}
+
+function dropAttachments(parts: ArchiveParts, unit: Unit, child: Session): void {
+  const dir = child.spawn?.attachments?.dir;
+  const workspace = findAgent(parts.settings, child.agentId)?.workspace;
+  if (dir !== undefined && workspace !== undefined) unit.after(() => parts.removeAttachments(workspace, dir));
+}
+
+/** Returns when a child with attachments to remove is archived; undefined: not now, or not by date. */
+async function archivingAt(unit: Unit, child: Session): Promise<number | undefined> {
+  const { mode, archiveAfterMinutes } = child.spawn ?? { mode: "run", archiveAfterMinutes: 0 };
+  if (mode === "session") {
+    return (await bindingsOfSession(unit.tx, child.key)).length > 0 ? undefined : unit.now;
+  }
+  return archiveAfterMinutes === 0 ? undefined : child.updatedAt + archiveAfterMinutes * 60_000;
+}
+
+/** Handles the deadline of a child's clean-up. */
+export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
+  return async (unit, key) => {
+    const child = await holdSession(unit.tx, key);
+    if (child?.spawn === undefined || child.archivedAt !== undefined) return "done";
+    if (await isHeld(unit.tx, child)) return unit.now + AGAIN_MS;
+    const { cleanup, retainAttachments, attachments } = child.spawn;
+    const release = (why: "archived" | "deleted") =>
+      unbind(parts, parts.acceptor(), unit, { what: { sessionKey: key }, why, tell: true });
+    if (cleanup === "delete") {
+      await release("deleted");
+      dropAttachments(parts, unit, child);
+      const sessionIds = await deleteSessionRows(unit.tx, key, { transcripts: true });
+      for (const sessionId of sessionIds) unit.after(() => parts.dropTranscript(sessionId));
+      unit.publish({ kind: "session", sessionKey: key, change: "deleted" });
+      return "done";
+    }
+    if (attachments !== undefined && retainAttachments !== true) dropAttachments(parts, unit, child);
+    const dueAt = await archivingAt(unit, child);
+    if (dueAt === undefined) return "done";
+    if (dueAt > unit.now) return dueAt;
+    await release("archived");
+    await archiveIn(unit, key);
+    return "done";
+  };
+}
+
+/** Whether no session needs the attachments of this run any longer. */
+async function isLost(db: Db, runId: string): Promise<boolean> {
+  const run = await getRun(db, runId);
+  const child = run === undefined ? undefined : await getSession(db, run.sessionKey);
+  if (child === undefined) return true;
+  return child.spawn?.retainAttachments !== true && !(await isHeld(db, child));
+}
+
+/**
+ * Returns, by workspace, attachments that a crash left behind: their job was never accepted, or their removal
+ * was cut off. If other gateways share the store, only those too old to belong to a job that is being
+ * accepted.
+ */
+export async function lostAttachments(
+  db: Db,
+  settings: Settings,
+  now: number,
+): Promise<{ workspace: string; dir: string }[]> {
+  const beforeMs = settings.store.postgresUrl === undefined ? Number.POSITIVE_INFINITY : now - ACCEPTING_MS;
+  const lost: { workspace: string; dir: string }[] = [];
+  for (const { workspace } of settings.agents) {
+    const dirs = await attachmentDirs(workspace, attachmentOwner(settings.store), beforeMs);
+    for (const dir of dirs.ok ? dirs.value : []) {
+      const id = dir.slice(dir.lastIndexOf("/") + 1);
+      // A folder has the name of its run, or holds files that people sent.
+      const isKept = isInboundFolder(id) ? await hasInboundFiles(db, id) : !(await isLost(db, id));
+      if (!isKept) lost.push({ workspace, dir });
+    }
+  }
+  return lost;
+}

@@ -1,0 +1,64 @@
+// Cancels a session's work with others: its conversations and its sub-agents' jobs. A cancelled job is not
+// announced, since the canceller knows. The jobs below it are cancelled, too.
+// CN1: a message that another session has accepted is still processed; only its successors are cancelled.
+
+import type { AbortReason, Acceptor } from "../../engine/run/finish.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { holdForAbort } from "../../store/locks.ts";
+import { endFlow, endJob, type Flow, openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import { activeRunsOfFlow } from "../../store/queries/runs/runs.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+import { publishFlowEnd } from "../flow-events.ts";
+import { planChildCleanup } from "./end.ts";
+
+/** Ends an open conversation without an announcement, and its turns that have not started. */
+export async function cancelConversation(
+  acceptor: Pick<Acceptor, "abortIn">,
+  unit: Unit,
+  flow: Flow,
+  reason: AbortReason,
+): Promise<void> {
+  if (!(await endFlow(unit.tx, flow.flowId, reason, unit.now))) return;
+  const active = await activeRunsOfFlow(unit.tx, flow.flowId);
+  for (const run of active) {
+    if (run.state !== "queued" || run.flow?.step === "round1") continue;
+    await acceptor.abortIn(unit, { sessionKey: run.sessionKey, runId: run.runId, reason });
+  }
+  const [next] = active;
+  const runId = next?.runId ?? flow.requesterRunId ?? "";
+  publishFlowEnd(unit, flow, { runId, turn: next?.flow?.turn, reason });
+}
+
+/** Ends one unfinished job and all jobs below it. Returns the runs that it ended. */
+export async function cancelJob(
+  acceptor: Pick<Acceptor, "abortIn" | "setDeadline">,
+  unit: Unit,
+  job: Flow,
+  reason?: AbortReason,
+): Promise<readonly string[]> {
+  await holdForAbort(unit.tx, job.targetKey);
+  // Closed first, so that the end of its runs announces nothing.
+  const outcome = { status: "aborted", result: "", notes: "it was cancelled" } as const;
+  if (!(await endJob(unit.tx, job.flowId, { reason: "cancelled", outcome, at: unit.now }))) return [];
+  const { runIds } = await acceptor.abortIn(unit, {
+    sessionKey: job.targetKey,
+    ...(reason === undefined ? {} : { reason }),
+  });
+  const child = await getSession(unit.tx, job.targetKey);
+  if (child !== undefined) await planChildCleanup(acceptor, unit, child);
+  publishFlowEnd(unit, job, { runId: runIds[0] ?? job.flowId, reason: "cancelled" });
+  return runIds;
+}
+
+/** Cancels the jobs that a session, or one of its runs, has started. */
+export async function cancelJobs(
+  acceptor: Pick<Acceptor, "abortIn" | "setDeadline">,
+  unit: Unit,
+  requester: { sessionKey: string; runId?: string; reason?: AbortReason },
+): Promise<readonly string[]> {
+  const ended: string[] = [];
+  for (const job of await openSpawnsOf(unit.tx, requester)) {
+    ended.push(...(await cancelJob(acceptor, unit, job, requester.reason)));
+  }
+  return ended;
+}

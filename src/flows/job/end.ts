@@ -1,0 +1,378 @@
+// Ends a sub-agent's job: decides whether it has ended, and announces its outcome. Its status comes from the
+// runtime (I12), and it is announced once, in the transaction that ends the run (I4). The result is kept even
+// if the requester is gone: posted, appended, or as a failed delivery for operators.
+// JB1: a job ends when the child has no unfinished run and no unfinished children of its own.
+
+import {
+  type AnnouncementFacts,
+  announcedFacts,
+  composeAnnouncement,
+  jobOutcome,
+} from "../../core/rules/announcement.ts";
+import { isSilent, skipsAnnouncement, subagentAnnounceContext } from "../../core/rules/turn-rules.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Route, Session } from "../../core/shapes/session.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { AcceptRequest } from "../../engine/run/accept.ts";
+import type { Acceptor } from "../../engine/run/finish.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { holdSessions } from "../../store/locks.ts";
+import { endJob, type Flow, getFlow, openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import { insertDelivery } from "../../store/queries/channels/deliveries.ts";
+import { activeRuns, activeRunsOfFlow, getRun, makeAppend } from "../../store/queries/runs/runs.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+import { partyOf, provenanceFrom } from "../conversation/party.ts";
+import { type Outbound, publishOutbox, queueDelivery } from "../delivery/outbox.ts";
+import { publishFlow, publishFlowEnd } from "../flow-events.ts";
+import { outcomeOf, statsOf, statusOf } from "./outcome.ts";
+
+/** The kind of the stored deadline at which a finished child is archived, deleted or cleaned up. */
+export const CHILD_DEADLINE = "child";
+
+export interface JobParts {
+  readonly settings: Settings;
+  readonly outbound: Outbound;
+  /** Returns the path of the readable copy of a transcript; undefined in a cluster. */
+  transcriptPath(sessionId: string): string | undefined;
+}
+
+/** A job that may have ended. */
+interface JobContext extends JobParts {
+  readonly acceptor: Acceptor;
+  readonly unit: Unit;
+  readonly flow: Flow;
+  readonly child: Session;
+}
+
+/** The input of an announce turn; the context holds its subject. */
+const ANNOUNCE_INPUT = "Sub-agent announce step.";
+
+/** Lets the child itself announce. False: it has no run left. */
+async function askChild(context: JobContext, last: Run, result: string): Promise<boolean> {
+  const { acceptor, unit, settings, flow, child } = context;
+  const requester = (await getSession(unit.tx, flow.requesterKey)) ?? child;
+  const chain = { chainId: last.chainId, hop: last.hop };
+  const accepted = await acceptor.acceptIn(unit, {
+    sessionKey: child.key,
+    input: {
+      text: ANNOUNCE_INPUT,
+      provenance: provenanceFrom(requester, chain, "sessions_spawn"),
+      context: subagentAnnounceContext({
+        requester: partyOf(settings, requester, child),
+        self: partyOf(settings, child, child),
+        task: flow.requestText,
+        status: statusOf(last),
+        result,
+      }),
+    },
+    chain,
+    flow: { flowId: flow.flowId, step: "announce", turn: 1 },
+    // An announce turn without a limit could keep the result back for ever.
+    timeoutMs: last.timeoutMs,
+    successor: true,
+  });
+  return accepted.ok;
+}
+
+interface Kept {
+  readonly sessionKey: string;
+  readonly runId: string;
+  readonly requesterKey: string;
+  readonly route?: Route | undefined;
+  readonly text: string;
+  readonly code: string;
+}
+
+/** Keeps the result as a failed delivery that operators see and can retry. */
+async function keepForOperators(unit: Unit, kept: Kept): Promise<void> {
+  const { sessionKey, runId, requesterKey, text, code } = kept;
+  const deliveryId = unit.newId();
+  const route = kept.route ?? { channel: "internal", to: requesterKey };
+  const facts = {
+    sessionKey,
+    runId,
+    code,
+    error: `the requester ${requesterKey} can't be notified (${code})`,
+  };
+  const row = { id: deliveryId, ...facts, kind: "announce", route, text, state: "failed" } as const;
+  await insertDelivery(unit.tx, { ...row, createdAt: unit.now });
+  const { channel, to } = route;
+  const told = { kind: "delivery", deliveryId, ...facts, what: "announce", state: "failed" } as const;
+  unit.publish({ ...told, channel, to, atMs: unit.now });
+  publishOutbox(unit, { id: deliveryId, sessionKey }, "failed");
+}
+
+/** Puts the result into the requester's lane. False: it was refused. */
+async function hand(
+  context: JobContext,
+  requester: Session,
+  text: string,
+  last: Run | undefined,
+  more: Pick<AcceptRequest, "kind" | "flow" | "timeoutMs" | "route">,
+): Promise<boolean> {
+  const { acceptor, unit, flow, child } = context;
+  const chain = { chainId: flow.chainId, hop: last?.hop ?? 1 };
+  const accepted = await acceptor.acceptIn(unit, {
+    sessionKey: requester.key,
+    input: { text, provenance: provenanceFrom(child, chain, "sessions_spawn") },
+    chain,
+    successor: true,
+    ...more,
+  });
+  return accepted.ok;
+}
+
+/** Sends the result to the requester's agent as a message. A sub-agent's own job continues with it. */
+async function wake(
+  context: JobContext,
+  requester: Session,
+  text: string,
+  last: Run | undefined,
+): Promise<boolean> {
+  const { unit, child } = context;
+  const job = requester.spawn;
+  const ownJob = job === undefined ? undefined : await getFlow(unit.tx, job.flowId);
+  const firstRun = job === undefined ? undefined : await getRun(unit.tx, job.runId);
+  return hand(context, requester, text, last, {
+    ...(ownJob?.open === true
+      ? { flow: { flowId: ownJob.flowId, step: "task", turn: 1 }, timeoutMs: firstRun?.timeoutMs ?? 0 }
+      : {}),
+    ...(child.spawn?.route === undefined ? {} : { route: child.spawn.route }),
+  });
+}
+
+/**
+ * Announces in the child's own thread. A successful result was already posted there as the reply of its run
+ * (`postReply`); a failure is posted now. The requester gets it in its transcript, or is woken with it.
+ */
+async function announceToThread(
+  context: JobContext,
+  thread: Route,
+  text: string,
+  last: Run | undefined,
+): Promise<void> {
+  const { unit, flow, child } = context;
+  if (last?.state === "error" || last?.state === "timeout") {
+    const { runId } = last;
+    await queueDelivery(context, unit, { session: child, route: thread, text, kind: "announce", runId });
+  }
+  const requester = await getSession(unit.tx, flow.requesterKey);
+  const isThere = requester?.archivedAt === undefined && requester?.sessionId === flow.requesterSessionId;
+  if (requester === undefined || !isThere) return;
+  if (requester.spawn !== undefined && (await wake(context, requester, text, last))) return;
+  await hand(context, requester, text, last, { kind: "append" });
+}
+
+/** Posts the reply of a job with a thread of its own there, in the transaction that ends its run. */
+async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session): Promise<void> {
+  const { route, runId, reply = "" } = run;
+  if (run.flow?.step !== "task" || route === undefined || run.state !== "ok" || isSilent(reply)) return;
+  const text = await unit.redactor.whole(reply);
+  await queueDelivery(parts, unit, { session: child, route, text, kind: "announce", runId });
+}
+
+/** Announces to the requester by the route agreed at the spawn, or another that is still open. */
+async function announceResult(context: JobContext, text: string, last: Run | undefined): Promise<void> {
+  const { unit, flow, child } = context;
+  if (child.spawn?.thread !== undefined) return announceToThread(context, child.spawn.thread, text, last);
+  const route = child.spawn?.route;
+  const requester = await getSession(unit.tx, flow.requesterKey);
+  const runId = last?.runId ?? child.spawn?.runId ?? flow.flowId;
+  const keep = (code: string): Promise<void> => {
+    const { requesterKey } = flow;
+    return keepForOperators(unit, { sessionKey: child.key, runId, requesterKey, route, text, code });
+  };
+  if (requester === undefined) return keep("requester_deleted");
+  const post = async (): Promise<void> => {
+    if (route !== undefined) {
+      const posted = { session: requester, route, text, kind: "announce", runId } as const;
+      await queueDelivery(context, unit, { ...posted, isAnswer: true });
+    }
+  };
+  if (requester.archivedAt !== undefined || requester.sessionId !== flow.requesterSessionId) {
+    const code = requester.archivedAt === undefined ? "requester_reset" : "requester_archived";
+    return route === undefined ? keep(code) : post();
+  }
+  const wakes = requester.spawn !== undefined || child.spawn?.announce === "wake";
+  if (wakes && (await wake(context, requester, text, last))) return;
+  await post();
+  const appended = await hand(context, requester, text, last, { kind: "append" });
+  if (!appended && route === undefined) await keep("requester_refused");
+}
+
+/** Whether a run gives its session's agent the result of a sub-agent. */
+function isWake(run: Run, session: Session): boolean {
+  const { provenance } = run.input;
+  if (run.kind !== "turn" || provenance?.kind !== "inter_session") return false;
+  const { sourceTool, sourceSessionKey } = provenance;
+  // A job's own runs come from its requester.
+  return sourceTool === "sessions_spawn" && ![session.spawnedBy, session.key].includes(sourceSessionKey);
+}
+
+/**
+ * After a wait has returned these results to a run of their requester: writes the pending wakes into its
+ * transcript instead of waking it.
+ */
+export async function writeDownWakes(
+  unit: Unit,
+  requester: Session,
+  childKeys: readonly string[],
+): Promise<void> {
+  for (const run of await activeRuns(unit.tx, requester.key)) {
+    const { provenance } = run.input;
+    if (run.state !== "queued" || !isWake(run, requester) || provenance?.kind !== "inter_session") continue;
+    if (childKeys.includes(provenance.sourceSessionKey)) await makeAppend(unit.tx, run.runId);
+  }
+}
+
+/** Announces by the other open routes to a requester that could not be woken. */
+export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
+  const overLimit = run.code === "chain_limit";
+  if (!overLimit && run.startedAt !== undefined) return;
+  const session = await getSession(unit.tx, run.sessionKey);
+  if (session === undefined || !isWake(run, session)) return;
+  const { runId, route, sessionKey, code = "run_failed" } = run;
+  const { text, provenance } = run.input;
+  if (route !== undefined) {
+    const told = { session, route, text, kind: "announce", runId } as const;
+    await queueDelivery(parts, unit, { ...told, isAnswer: true });
+  }
+  if (overLimit) {
+    const input = { text, ...(provenance === undefined ? {} : { provenance }) };
+    await acceptor.acceptIn(unit, { sessionKey, kind: "append", input, successor: true });
+  } else if (route === undefined && code !== "run_aborted") {
+    await keepForOperators(unit, { sessionKey, runId, requesterKey: sessionKey, text, code });
+  }
+}
+
+/** Sets the date of a finished child's clean-up: now for a child to delete, else its archiving date. */
+export async function planChildCleanup(
+  acceptor: Pick<Acceptor, "setDeadline">,
+  unit: Unit,
+  child: Session,
+): Promise<void> {
+  const facts = child.spawn;
+  if (facts === undefined) return;
+  const tidies = facts.attachments !== undefined && facts.retainAttachments !== true;
+  const atOnce = facts.cleanup === "delete" || tidies;
+  if (!atOnce && facts.archiveAfterMinutes === 0) return;
+  const dueAt = atOnce ? unit.now : unit.now + facts.archiveAfterMinutes * 60_000;
+  await acceptor.setDeadline(unit, { kind: CHILD_DEADLINE, key: child.key, dueAt });
+}
+
+interface Settlement {
+  /** The text of the child's announce turn. Absent: the runtime composes the announcement. */
+  readonly words?: string;
+  /** The child chose to announce nothing. */
+  readonly isQuiet?: boolean;
+  /** The child was stopped, also if it only waited. */
+  readonly stopped?: boolean;
+}
+
+/** Ends the job and announces it once. */
+async function settle(
+  context: JobContext,
+  { words, isQuiet = false, stopped }: Settlement = {},
+): Promise<void> {
+  const { unit, flow } = context;
+  const { runs, last, result } = await outcomeOf(context);
+  const { flowId, requesterKey: to, targetKey: from, turnsMax } = flow;
+  const runId = last?.runId ?? flowId;
+  const waited = stopped === true && last?.state === "ok";
+  const notes = waited ? "it was stopped while sub-agents of its own were at work" : last?.error;
+  const own: AnnouncementFacts = {
+    status: waited ? "aborted" : statusOf(last),
+    result,
+    stats: await statsOf(context, runs),
+    ...(notes === undefined ? {} : { notes }),
+  };
+  const facts = words === undefined ? own : announcedFacts(words, own);
+  const reason = isQuiet ? "silent" : "announced";
+  if (!(await endJob(unit.tx, flowId, { reason, outcome: jobOutcome(facts), at: unit.now }))) return;
+  if (!isQuiet) {
+    const text = composeAnnouncement(facts);
+    publishFlow(unit, { flowId, runId, step: "announce", from, to, turn: 1, turnsMax, text });
+    await announceResult(context, text, last);
+  }
+  publishFlowEnd(unit, flow, { runId });
+  await planChildCleanup(context.acceptor, unit, context.child);
+  await lookAbove(context, context.acceptor, unit, context.child);
+}
+
+/** Ends the job above if it only waited for this child and no run wakes there. */
+export async function lookAbove(
+  parts: JobParts,
+  acceptor: Acceptor,
+  unit: Unit,
+  child: Session,
+): Promise<void> {
+  const above = child.spawn === undefined ? undefined : await getSession(unit.tx, child.spawn.requesterKey);
+  if (above !== undefined) await jobMayHaveEnded(parts, acceptor, unit, above);
+}
+
+/** Returns a child's job, if it is unfinished. */
+async function openJobOf(unit: Unit, child: Session): Promise<Flow | undefined> {
+  const flow = child.spawn === undefined ? undefined : await getFlow(unit.tx, child.spawn.flowId);
+  return flow?.open === true ? flow : undefined;
+}
+
+/** Whether a job has work left, in the child or below it (JB1). */
+async function isAtWork(unit: Unit, flow: Flow): Promise<boolean> {
+  if ((await activeRunsOfFlow(unit.tx, flow.flowId)).length > 0) return true;
+  return (await openSpawnsOf(unit.tx, { sessionKey: flow.targetKey })).length > 0;
+}
+
+/** Announces a child's job if it has ended. Safe to call at any time. */
+export async function jobMayHaveEnded(
+  parts: JobParts,
+  acceptor: Acceptor,
+  unit: Unit,
+  child: Session,
+): Promise<void> {
+  // Two of its children may end at the same time: the later one sees that it is the last.
+  await holdSessions(unit.tx, [child.key]);
+  const flow = await openJobOf(unit, child);
+  if (flow === undefined || (await isAtWork(unit, flow))) return;
+  const context: JobContext = { ...parts, acceptor, unit, flow, child };
+  const { last, result } = await outcomeOf(context);
+  // A child with its own thread has already posted there.
+  const asks = last?.state === "ok" && child.spawn?.thread === undefined;
+  const asked = asks && (await askChild(context, last, result));
+  if (!asked) await settle(context);
+}
+
+/** Ends the job of a child that was stopped as a whole, even if it still waited for results. */
+export async function jobStopped(
+  parts: JobParts,
+  acceptor: Acceptor,
+  unit: Unit,
+  child: Session,
+): Promise<void> {
+  const flow = await openJobOf(unit, child);
+  if (flow !== undefined) await settle({ ...parts, acceptor, unit, flow, child }, { stopped: true });
+}
+
+/** Returns the text of an announce turn. After a failed or empty turn the runtime composes it. */
+function announcedBy({ state, reply = "" }: Run): Settlement {
+  if (state !== "ok") return {};
+  if (skipsAnnouncement(reply)) return { isQuiet: true };
+  return isSilent(reply) ? {} : { words: reply };
+}
+
+/** Called when a run of a job has ended. */
+export async function jobRunEnded(
+  parts: JobParts,
+  acceptor: Acceptor,
+  unit: Unit,
+  run: Run,
+  flow: Flow,
+): Promise<void> {
+  const child = await getSession(unit.tx, flow.targetKey);
+  if (child === undefined || !flow.open) return;
+  await postReply(parts, unit, run, child);
+  // An announce turn may have spawned, too. Then the child announces again when those results are there.
+  const isLast = run.flow?.step === "announce" && !(await isAtWork(unit, flow));
+  if (!isLast) return jobMayHaveEnded(parts, acceptor, unit, child);
+  const context: JobContext = { ...parts, acceptor, unit, flow, child };
+  await settle(context, announcedBy(run));
+}

@@ -1,0 +1,348 @@
+// Implements `sessions_spawn` after the policy checks: a child session, its job, its first run. Session,
+// flow, run and count are one transaction. The attachments are on disk before it, in a folder named by the
+// run, and are removed if it fails; after a crash in between, the next start removes them. A thread is made
+// before it, too, and stays unbound if the transaction fails. The same tool call, repeated after a crash,
+// finds its child again and never makes a second one (I4).
+
+import { type ResultRequester, resultDelivery, resultNote } from "../../core/rules/result-delivery.ts";
+import { checkChildren, type SpawnPlan } from "../../core/rules/spawn-policy.ts";
+import { maySpawnAt } from "../../core/rules/tool-policy.ts";
+import { subagentContext } from "../../core/rules/turn-rules.ts";
+import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import { NOT_YET_USED, type Route, type Session } from "../../core/shapes/session.ts";
+import { formatKey } from "../../core/shapes/session-key.ts";
+import { withAccount } from "../../core/shapes/settings/channels.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { RunWait } from "../../engine/lanes/waits.ts";
+import type { Accepted } from "../../engine/run/accept.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { holdSessions } from "../../store/locks.ts";
+import { StoreProblem } from "../../store/problems.ts";
+import { insertFlow, openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import type { ThreadBinding } from "../../store/queries/channels/thread-bindings.ts";
+import { getRunOfCall } from "../../store/queries/runs/runs.ts";
+import { getSession, insertSession } from "../../store/queries/sessions/sessions.ts";
+import type { Db } from "../../store/sql.ts";
+import { partyOf, provenanceFrom } from "../conversation/party.ts";
+import { bindPlace, type Threads } from "../delivery/bindings.ts";
+import { publishFlow } from "../flow-events.ts";
+import { noteSaid } from "../session/external.ts";
+import { type AttachmentPlan, attachmentOwner, removeAttachments, writeAttachments } from "./attachments.ts";
+
+/** Maximum length of a thread's title, within the limit of every platform. */
+const TITLE_CHARS_MAX = 90;
+
+export interface SpawnRequest {
+  readonly requester: Session;
+  /** The run that makes this tool call; absent when an operator acts as the session. */
+  readonly requesterRun?: Run;
+  /** How that run holds its lane. */
+  readonly wait?: RunWait;
+  readonly callId: string;
+  readonly task: string;
+  readonly label?: string;
+  /** The plan that the spawn policy made of the call. */
+  readonly plan: SpawnPlan;
+  readonly attachments?: AttachmentPlan;
+  /** A path hint for the child's attachments. It is stored but not used. */
+  readonly mountPath?: string;
+  /** Where the people behind the call read. */
+  readonly route?: Route;
+  /** Tools that the child would have without its requester's limits; reported to the caller. */
+  readonly withheldTools: readonly string[];
+  /** Whether the requester has the tool that waits for sub-agents. */
+  readonly mayWait: boolean;
+}
+
+interface SpawnParts {
+  readonly engine: Engine;
+  readonly settings: Settings;
+  /** Absent: no channel makes threads. */
+  readonly threads?: Threads | undefined;
+}
+
+/** Files and thread that are made before the accepting transaction. */
+interface Made {
+  readonly runId: string;
+  readonly attachments?: AttachmentReceipt;
+  readonly thread?: Pick<ThreadBinding, "route" | "kind">;
+}
+
+type SpawnResult = Record<string, unknown>;
+
+/** The facts about the requester on which the answer depends. */
+interface Asker {
+  readonly requester: Session;
+  readonly mayWait: boolean;
+}
+
+function receiptOf(
+  runId: string,
+  child: Session,
+  { requester, mayWait, withheldTools = [] }: Asker & { readonly withheldTools?: readonly string[] },
+): SpawnResult {
+  const { announce = "post", thread, route, attachments } = child.spawn ?? {};
+  return {
+    status: "accepted",
+    runId,
+    childSessionKey: child.key,
+    model: child.model,
+    note: resultNote({
+      requester: requesterFacts(requester),
+      announce,
+      thread: thread !== undefined,
+      hasPlace: route !== undefined,
+      mayWait,
+    }),
+    ...(withheldTools.length === 0 ? {} : { withheldTools }),
+    ...(thread === undefined ? {} : { thread }),
+    ...(attachments === undefined ? {} : { attachments }),
+  };
+}
+
+function childOf(
+  parts: SpawnParts,
+  unit: Unit,
+  request: SpawnRequest,
+  ids: { flowId: string; uuid: string },
+  { runId, attachments, thread }: Made,
+): Session {
+  const { requester, plan, route } = request;
+  const { tools } = parts.settings;
+  return {
+    key: formatKey({ form: "subagent", agentId: plan.agent.id, id: ids.uuid }),
+    sessionId: unit.newId(),
+    agentId: plan.agent.id,
+    kind: "other",
+    createdAt: unit.now,
+    updatedAt: unit.now,
+    spawnedBy: requester.key,
+    spawnDepth: plan.spawnDepth,
+    external: false,
+    model: plan.model,
+    ...NOT_YET_USED,
+    ...(request.label === undefined ? {} : { label: request.label }),
+    ...(plan.thinking === undefined ? {} : { thinkingLevel: plan.thinking }),
+    ...(thread === undefined ? {} : { lastRoute: thread.route }),
+    spawn: {
+      flowId: ids.flowId,
+      runId,
+      requesterKey: requester.key,
+      requesterSessionId: requester.sessionId,
+      announce: plan.announce,
+      cleanup: plan.cleanup,
+      mode: plan.mode,
+      archiveAfterMinutes: plan.archiveAfterMinutes,
+      sandboxed: plan.sandboxed,
+      ...(route === undefined ? {} : { route }),
+      ...(thread === undefined ? {} : { thread: thread.route }),
+      ...(attachments === undefined
+        ? {}
+        : { attachments, retainAttachments: tools.sessionsSpawn.attachments.retainOnSessionKeep }),
+      ...(request.mountPath === undefined ? {} : { mountPath: request.mountPath }),
+    },
+  };
+}
+
+/** Returns the child's first message: its job, and the paths of its files. */
+function taskText({ task, mountPath }: SpawnRequest, attachments: AttachmentReceipt | undefined): string {
+  if (attachments === undefined) return task;
+  const hint = mountPath === undefined ? "" : ` (meant for ${JSON.stringify(mountPath)})`;
+  const names = attachments.files.map((file) => `- ${file.name} (${file.bytes} bytes)`).join("\n");
+  return `${task}\n\nFiles in ${attachments.dir} of your workspace${hint}:\n${names}`;
+}
+
+/**
+ * Returns the requester as of this transaction: an abort, a deletion or the same call may have come first.
+ */
+async function requesterIn(unit: Unit, request: SpawnRequest): Promise<Result<Session>> {
+  const { key } = request.requester;
+  await holdSessions(unit.tx, [key]);
+  if (request.wait !== undefined && !(await request.wait.holds(unit))) {
+    return fail("run_aborted", "the run that spawns has ended; nothing was spawned");
+  }
+  const requester = await getSession(unit.tx, key);
+  if (requester === undefined) return fail("session_not_found", `session ${key} no longer exists`);
+  if (requester.archivedAt !== undefined) {
+    return fail("session_archived", `session ${key} is archived and read-only`);
+  }
+  if ((await getRunOfCall(unit.tx, request.callId)) === undefined) return ok(requester);
+  return fail("idempotency_conflict", "this call was just accepted by another request");
+}
+
+async function enqueue(
+  parts: SpawnParts,
+  asked: SpawnRequest,
+  unit: Unit,
+  made: Made,
+): Promise<Result<{ accepted: Accepted; child: Session }>> {
+  const { engine, settings } = parts;
+  const current = await requesterIn(unit, asked);
+  if (!current.ok) return current;
+  const requester = current.value;
+  const request = { ...asked, requester };
+  const { requesterRun } = request;
+  const open = await openSpawnsOf(unit.tx, { sessionKey: requester.key });
+  // Checked again in the transaction, because the calls of one message run in parallel.
+  const tooMany = checkChildren(open.length, settings);
+  if (tooMany !== undefined) return tooMany;
+  const { runId, attachments, thread } = made;
+  const ids = { flowId: unit.newOrderedId(), uuid: unit.newId() };
+  const child = childOf(parts, unit, request, ids, made);
+  await insertSession(unit.tx, child);
+  const bound = thread && (await bindPlace(parts, engine, unit, { ...thread, sessionKey: child.key }));
+  if (bound?.ok === false) return bound;
+  unit.publish({ kind: "session", sessionKey: child.key, change: "created" });
+  const chain = { chainId: requesterRun?.chainId ?? unit.newOrderedId(), hop: (requesterRun?.hop ?? 0) + 1 };
+  const accepted = await engine.acceptIn(unit, {
+    runId,
+    sessionKey: child.key,
+    input: {
+      text: taskText(request, attachments),
+      provenance: provenanceFrom(requester, chain, "sessions_spawn"),
+      context: contextFor(settings, child, requester),
+    },
+    chain,
+    rootSessionKey: requester.key,
+    flow: { flowId: ids.flowId, step: "task", turn: 1 },
+    callId: request.callId,
+    // Rounded up, so that a short limit never becomes none.
+    timeoutMs: Math.ceil(request.plan.runTimeoutSeconds * 1000),
+    ...(requesterRun === undefined ? {} : { parentRunId: requesterRun.runId }),
+    ...(thread === undefined ? {} : { route: thread.route }),
+  });
+  if (!accepted.ok) return accepted;
+  await insertFlow(unit.tx, {
+    flowId: ids.flowId,
+    kind: "spawn",
+    chainId: chain.chainId,
+    requesterKey: requester.key,
+    requesterSessionId: requester.sessionId,
+    targetKey: child.key,
+    open: true,
+    turnsMax: 0,
+    requestText: request.task,
+    createdAt: unit.now,
+    ...(requesterRun === undefined ? {} : { requesterRunId: requesterRun.runId }),
+  });
+  const said = { to: child.key, text: request.task };
+  const noted = await noteSaid(engine, unit, requester, said);
+  if (!noted.ok) return noted;
+  publishFlow(unit, {
+    flowId: ids.flowId,
+    runId,
+    step: "task",
+    from: requester.key,
+    to: child.key,
+    turn: 1,
+    turnsMax: 0,
+    text: request.task,
+  });
+  return ok({ accepted: accepted.value, child });
+}
+
+function contextFor(settings: Settings, child: Session, requester: Session): string {
+  return subagentContext({
+    requester: partyOf(settings, requester, child),
+    self: partyOf(settings, child, child),
+    depth: child.spawnDepth,
+    maySpawn: maySpawnAt(child.spawnDepth, settings),
+    way: resultDelivery(requesterFacts(requester), child.spawn?.announce ?? "post"),
+    thread: child.spawn?.thread !== undefined,
+  });
+}
+
+function requesterFacts({ external, spawn }: Session): ResultRequester {
+  return { external, isSubagent: spawn !== undefined };
+}
+
+/**
+ * Returns the context of a sub-agent's runs that have no context of their own. Undefined: not a sub-agent.
+ */
+export async function childContext(
+  settings: Settings,
+  db: Db,
+  session: Session,
+): Promise<string | undefined> {
+  if (session.spawn === undefined) return undefined;
+  const requester = await getSession(db, session.spawn.requesterKey);
+  const { spawn: _, ...gone } = { ...session, key: session.spawn.requesterKey };
+  return contextFor(settings, session, requester ?? gone);
+}
+
+/** Returns the answer to a call that was accepted before a crash; undefined: it was not accepted. */
+export async function spawnedBefore(
+  parts: SpawnParts,
+  { callId, ...asker }: Asker & { readonly callId: string },
+): Promise<SpawnResult | undefined> {
+  const { db } = parts.engine.store;
+  const run = await getRunOfCall(db, callId);
+  if (run === undefined) return undefined;
+  const child = await getSession(db, run.sessionKey);
+  if (child !== undefined) return receiptOf(run.runId, child, asker);
+  // The child was deleted after its job, but the call was accepted.
+  const model = run.model === undefined ? {} : { model: run.model };
+  return { status: "accepted", runId: run.runId, childSessionKey: run.sessionKey, ...model };
+}
+
+/** Makes the place for a child with its own thread; undefined: it needs none. */
+async function threadFor(
+  { settings, threads }: SpawnParts,
+  { plan, route, label, task }: SpawnRequest,
+): Promise<Result<Pick<ThreadBinding, "route" | "kind">> | undefined> {
+  if (!plan.thread) return undefined;
+  if (route === undefined || threads === undefined) {
+    return fail("spawn_denied", "thread: true needs a channel with threads, and this session has none");
+  }
+  const title = safeLine(label ?? task.trim().split("\n", 1)[0] ?? "").trim();
+  const cut = `${title.slice(0, TITLE_CHARS_MAX - 1).toWellFormed()}…`;
+  return threads.open(withAccount(settings.channels, route), title.length > TITLE_CHARS_MAX ? cut : title);
+}
+
+/**
+ * Spawns a sub-agent. The rules have made a plan of the call, and `spawnedBefore` returned undefined.
+ * Failures are results.
+ */
+export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Promise<SpawnResult> {
+  const { engine } = parts;
+  const open = engine.accepting();
+  if (!open.ok) return toolFailure(open);
+  const runId = engine.newOrderedId();
+  let receipt: AttachmentReceipt | undefined;
+  if (request.attachments !== undefined) {
+    const owner = attachmentOwner(parts.settings.store);
+    const written = await writeAttachments(request.plan.agent.workspace, request.attachments, runId, owner);
+    if (!written.ok) return toolFailure(written);
+    receipt = written.value;
+  }
+  const undo = async (): Promise<void> => {
+    if (receipt !== undefined) await removeAttachments(request.plan.agent.workspace, receipt.dir);
+  };
+  const thread = await threadFor(parts, request);
+  if (thread?.ok === false) {
+    await undo();
+    return toolFailure(thread);
+  }
+  const made: Made = {
+    runId,
+    ...(receipt === undefined ? {} : { attachments: receipt }),
+    ...(thread === undefined ? {} : { thread: thread.value }),
+  };
+  try {
+    const spawned = await engine.commit((unit) => enqueue(parts, request, unit, made));
+    if (spawned.ok) {
+      const { accepted, child } = spawned.value;
+      return receiptOf(accepted.run.runId, child, request);
+    }
+    await undo();
+    return (await spawnedBefore(parts, request)) ?? toolFailure(spawned);
+  } catch (error) {
+    // Perhaps only the answer was lost, and a child has its files. Otherwise the next start removes them.
+    if (!(error instanceof StoreProblem)) await undo();
+    throw error;
+  }
+}

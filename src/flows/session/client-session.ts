@@ -1,0 +1,195 @@
+// Owns the sessions of clients that use HTTP with another protocol's shapes: one for each of their users, and
+// one for each request that names no user. One transaction makes a temporary session, its earlier messages
+// and its run. The session is archived when its work is done; the date is a row, so a crash keeps it. Every
+// access passes the gate, and a response that the viewer can't see gets the same answer as a missing one.
+
+import { createHash } from "node:crypto";
+import { openGate } from "../../access/access.ts";
+import type { Viewer } from "../../core/rules/visibility.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { type ImageBlock, type Message, ZERO_USAGE } from "../../core/shapes/message.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { isTemporaryKey, openAiKey } from "../../core/shapes/session-key.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { DeadlineHandler } from "../../engine/run/deadlines.ts";
+import type { Acceptor } from "../../engine/run/finish.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { openFlowsOf } from "../../store/queries/chains/flows.ts";
+import { activeRuns, getRun, listRuns } from "../../store/queries/runs/runs.ts";
+import { getSession, holdSession, updateSession } from "../../store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
+import { archiveIn, checkLabel, insertNew, newSession } from "./lifecycle.ts";
+import { type Opening, openingOf } from "./open.ts";
+
+/** The kind of the stored deadline at which a temporary session is archived. */
+export const TEMPORARY_DEADLINE = "temporary-session";
+
+/** Number of characters of a hash in a key. Long enough that no two collide. */
+const HASH_CHARS = 32;
+/** Delay before a session that a job or a conversation still uses is checked again. */
+const AGAIN_MS = 2_000;
+
+export interface ClientSessionContext {
+  readonly engine: Engine;
+  readonly settings: Settings;
+}
+
+/** A message that the client reports from before the first message of a new session. */
+export interface SeedMessage {
+  readonly role: "user" | "assistant";
+  readonly text: string;
+  readonly images: readonly ImageBlock[];
+  readonly senderName?: string;
+}
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, HASH_CHARS);
+}
+
+function freshSession(
+  { engine, settings }: ClientSessionContext,
+  wanted: { key: string; agentId: string; label?: string },
+): Session {
+  return newSession({ settings }, { newId: () => engine.newId(), now: engine.now() }, wanted);
+}
+
+async function admit(
+  { engine, settings }: ClientSessionContext,
+  viewer: Viewer,
+  session: Session,
+): Promise<Result<void>> {
+  const verdict = await openGate({ db: engine.store.db, settings }, viewer).decide("send", session);
+  return verdict.allowed ? ok(undefined) : fail(verdict.code, verdict.error);
+}
+
+/** Returns a user's name as a label; undefined if it is not a valid one. */
+function labelFor(user: string): string | undefined {
+  const label = checkLabel(user);
+  return label.ok ? label.value : undefined;
+}
+
+/**
+ * Returns the session of a client's user with an agent. The first message makes it, and the same name finds
+ * it again.
+ */
+export async function userSession(
+  ctx: ClientSessionContext,
+  viewer: Viewer,
+  who: { agentId: string; user: string },
+): Promise<Result<Opening>> {
+  const key = openAiKey(who.agentId, hashOf(`user:${who.user}`), "user");
+  const label = labelFor(who.user);
+  const known = await getSession(ctx.engine.store.db, key);
+  const named = label === undefined ? {} : { label };
+  const session = known ?? freshSession(ctx, { key, agentId: who.agentId, ...named });
+  const admitted = await admit(ctx, viewer, session);
+  if (!admitted.ok) return admitted;
+  return ok(openingOf(session, known !== undefined));
+}
+
+function seedEntry(unit: Unit, { role, text, images, senderName }: SeedMessage): Message {
+  const base = { id: unit.newOrderedId(), timestamp: unit.now };
+  const said = { type: "text" as const, text };
+  if (role === "user") {
+    const from = senderName === undefined ? {} : { senderName };
+    return { ...base, role, content: [said, ...images], ...from };
+  }
+  // No model of this gateway wrote it.
+  const author = { api: "parley", provider: "parley", model: "parley", usage: ZERO_USAGE };
+  return { ...base, role, content: [said], ...author, stopReason: "injected" };
+}
+
+/** Makes a session for one request, with the earlier messages that its client sent. */
+export async function temporarySession(
+  ctx: ClientSessionContext,
+  viewer: Viewer,
+  wanted: { agentId: string; seed: readonly SeedMessage[] },
+): Promise<Result<Opening>> {
+  const { agentId, seed } = wanted;
+  const key = openAiKey(agentId, hashOf(`request:${ctx.engine.newId()}`), "request");
+  const session = freshSession(ctx, { key, agentId });
+  const admitted = await admit(ctx, viewer, session);
+  if (!admitted.ok) return admitted;
+  return ok({
+    session,
+    async before(unit) {
+      await insertNew(unit, session);
+      const { sessionId } = session;
+      // The session is new: there is no run whose calls and results this could separate.
+      for (const said of seed) {
+        await appendEntry(
+          unit.tx,
+          { sessionKey: key, sessionId, entry: seedEntry(unit, said) },
+          unit.redactor,
+        );
+      }
+      return ok(undefined);
+    },
+  });
+}
+
+function movedOn(key: string): Failure {
+  return fail(
+    "invalid_argument",
+    `previous_response_id is no longer the last response of its session ${key}`,
+    {
+      hint: "A session continues only at its end. Name its last response, or send the messages as input.",
+      details: { param: "previous_response_id" },
+    },
+  );
+}
+
+/** Returns the session of a run, to continue it after that run. */
+export async function continuedSession(
+  ctx: ClientSessionContext,
+  viewer: Viewer,
+  runId: string,
+): Promise<Result<Opening>> {
+  const { db } = ctx.engine.store;
+  const run = await getRun(db, runId);
+  const session = run === undefined ? undefined : await getSession(db, run.sessionKey);
+  const admitted = session === undefined ? undefined : await admit(ctx, viewer, session);
+  if (run === undefined || session === undefined || admitted?.ok !== true) {
+    return fail("run_not_found", "there is no response with the id given as previous_response_id", {
+      details: { param: "previous_response_id" },
+    });
+  }
+  return ok({
+    session,
+    async before(unit) {
+      const held = await holdSession(unit.tx, session.key);
+      const [last] = await listRuns(unit.tx, { sessionKey: session.key, limit: 1 });
+      if (held?.sessionId !== run.sessionId || last?.runId !== runId) return movedOn(session.key);
+      // It was archived when its request ended, and now has another request.
+      if (held.archivedAt !== undefined && isTemporaryKey(held.key)) {
+        await updateSession(unit.tx, held.key, { archivedAt: null, updatedAt: unit.now });
+        unit.publish({ kind: "session", sessionKey: held.key, change: "updated" });
+      }
+      return ok(undefined);
+    },
+  });
+}
+
+/** Sets the archiving date when a run in a temporary session ends. */
+export async function planArchiving(
+  acceptor: Pick<Acceptor, "setDeadline">,
+  unit: Unit,
+  { sessionKey }: Run,
+): Promise<void> {
+  if (!isTemporaryKey(sessionKey)) return;
+  await acceptor.setDeadline(unit, { kind: TEMPORARY_DEADLINE, key: sessionKey, dueAt: unit.now });
+}
+
+/** Handles the archiving date of a temporary session. */
+export const archiveTemporary: DeadlineHandler = async (unit, key) => {
+  const session = await holdSession(unit.tx, key);
+  if (session === undefined || session.archivedAt !== undefined) return "done";
+  // Their end sets the date again.
+  if ((await activeRuns(unit.tx, key)).length > 0) return "done";
+  // The result of a sub-agent is still to come.
+  if ((await openFlowsOf(unit.tx, key)).length > 0) return unit.now + AGAIN_MS;
+  await archiveIn(unit, key);
+  return "done";
+};

@@ -1,0 +1,137 @@
+// Owns external sessions: programs without a model that have a session. Agent and handle name the session, so
+// the same two find it again from any process. A message that it sends is also written into its own
+// transcript in the same transaction, because it has no model whose transcript would hold it. Its answer
+// continues the chain of the message that it answers, so the limits of a chain apply to a program that
+// answers automatically (I8).
+
+import { chosenAgent, openGate } from "../../access/access.ts";
+import { hasScope, type Viewer } from "../../core/rules/visibility.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import { LABEL_CHARS_MAX, type Session } from "../../core/shapes/session.ts";
+import { formatKey } from "../../core/shapes/session-key.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { Acceptor } from "../../engine/run/finish.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { hasSentInChain } from "../../store/queries/chains/flows.ts";
+import { listRuns } from "../../store/queries/runs/runs.ts";
+import { getSession, updateSession } from "../../store/queries/sessions/sessions.ts";
+import type { Tx } from "../../store/sql.ts";
+import { insertNew, newSession } from "./lifecycle.ts";
+
+interface ExternalParts {
+  readonly engine: Engine;
+  readonly settings: Settings;
+}
+
+/** An MCP client of an agent, under a handle that it uses again. */
+export interface ExternalClient {
+  readonly agentId: string;
+  readonly handle: string;
+  /** The client's own name: becomes the session's label, unless it has one. */
+  readonly name?: string;
+}
+
+/** Maximum number of runs of an external session that are read to find the message that it answers. */
+const ANSWERED_FROM_MAX = 100;
+
+/** Makes a label of a name: one line, no hidden characters; undefined if nothing is left. */
+function labelOf(name = ""): string | undefined {
+  const line = name.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\s]+/gu, " ").trim();
+  const label = line.slice(0, LABEL_CHARS_MAX).toWellFormed().trim();
+  return label === "" ? undefined : label;
+}
+
+/** Sets a name that was unknown when the session was made. */
+async function nameIt(parts: ExternalParts, session: Session, label: string): Promise<Session> {
+  return parts.engine.commit(async (unit) => {
+    await updateSession(unit.tx, session.key, { label });
+    unit.publish({ kind: "session", sessionKey: session.key, change: "updated" });
+    return { ...session, label };
+  });
+}
+
+/**
+ * Returns the client's session, made if missing. For a viewer that may only read it makes none: it returns a
+ * session that is not stored and that can't send.
+ */
+export async function openExternal(
+  parts: ExternalParts,
+  viewer: Viewer,
+  { agentId: wanted, handle, name }: ExternalClient,
+): Promise<Result<Session>> {
+  const { engine, settings } = parts;
+  const chosen = chosenAgent(settings, wanted);
+  if (!chosen.ok) return chosen;
+  const agentId = chosen.value;
+  const key = formatKey({ form: "external", agentId, client: "mcp", id: handle });
+  const label = labelOf(name);
+  const access = { db: engine.store.db, settings };
+  const mayWrite = viewer.kind === "operator" && hasScope(viewer.scopes, "operator.write");
+  const admitted = async (session: Session): Promise<Result<Session>> => {
+    const verdict = await openGate(access, viewer).decide("read", session);
+    if (!verdict.allowed) return fail(verdict.code, verdict.error);
+    if (session.archivedAt === undefined) return ok(session);
+    return fail("session_archived", `session ${key} is archived and read-only`);
+  };
+  const known = await getSession(engine.store.db, key);
+  if (known !== undefined) {
+    const found = await admitted(known);
+    const unnamed = found.ok && known.label === undefined && label !== undefined && mayWrite;
+    return unnamed ? ok(await nameIt(parts, known, label)) : found;
+  }
+  return engine.commit(async (unit): Promise<Result<Session>> => {
+    const facts = { key, agentId, external: true, ...(label === undefined ? {} : { label }) };
+    // Two first requests of a client may arrive at once.
+    const session = (await getSession(unit.tx, key)) ?? newSession(parts, unit, facts);
+    const found = await admitted(session);
+    if (found.ok && mayWrite && (await getSession(unit.tx, key)) === undefined)
+      await insertNew(unit, session);
+    return found;
+  });
+}
+
+interface Said {
+  /** Key of the session that the message is for. */
+  readonly to: string;
+  readonly text: string;
+}
+
+/**
+ * Writes the message into the external session's transcript, in the transaction that sends it. Does nothing
+ * for other sessions.
+ */
+export async function noteSaid(
+  acceptor: Pick<Acceptor, "acceptIn">,
+  unit: Unit,
+  speaker: Session,
+  said: Said,
+): Promise<Result<void>> {
+  if (!speaker.external) return ok(undefined);
+  const noted = await acceptor.acceptIn(unit, {
+    sessionKey: speaker.key,
+    kind: "append",
+    input: { text: `[to ${said.to}]\n\n${said.text}`, injected: true },
+    successor: true,
+  });
+  return noted.ok ? ok(undefined) : noted;
+}
+
+/**
+ * Returns the message that an external session answers by sending to `target`: the last one from there,
+ * unless it is answered already.
+ */
+export async function answeredBy(tx: Tx, speaker: Session, target: Session): Promise<Run | undefined> {
+  if (!speaker.external) return undefined;
+  const runs = await listRuns(tx, { sessionKey: speaker.key, limit: ANSWERED_FROM_MAX });
+  const asked = runs.find(({ sessionId, input: { provenance } }) => {
+    if (sessionId !== speaker.sessionId || provenance?.kind !== "inter_session") return false;
+    return provenance.sourceSessionKey === target.key && provenance.sourceTool === "sessions_send";
+  });
+  if (asked === undefined) return undefined;
+  const { chainId, acceptedAt: afterMs } = asked;
+  const ours = { chainId, requesterKey: speaker.key, targetKey: target.key, afterMs };
+  const said = await hasSentInChain(tx, ours);
+  return said ? undefined : asked;
+}

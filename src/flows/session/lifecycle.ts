@@ -1,0 +1,401 @@
+// Creates, changes, resets and deletes sessions, and writes an operator's text into them. The main session of
+// every configured agent exists and can't be deleted. Text from outside is a lane item, so that calls and
+// results stay paired.
+// LC1: a reset or a deletion first ends all earlier accepted work, in the same transaction: later messages
+//      are kept, and earlier ones never reach the new transcript.
+
+import { chosenAgent, keyRulesOf, openGate } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
+import { hasScope, type Viewer } from "../../core/rules/visibility.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import { LABEL_CHARS_MAX, NOT_YET_USED, type SendOverride, type Session } from "../../core/shapes/session.ts";
+import { formatKey, kindOf, mainKeyOf } from "../../core/shapes/session-key.ts";
+import {
+  defaultAgent,
+  findAgent,
+  type Settings,
+  THINKING_LEVELS,
+  thinkingNamed,
+} from "../../core/shapes/settings/settings.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { holdForAbort } from "../../store/locks.ts";
+import { openFlowsOf } from "../../store/queries/chains/flows.ts";
+import {
+  deleteSessionRows,
+  descendantsOf,
+  getSession,
+  holdSession,
+  insertSession,
+  replaceSessionId,
+  type SessionPatch,
+  updateSession,
+} from "../../store/queries/sessions/sessions.ts";
+import { unbind } from "../delivery/bindings.ts";
+import { dropInboundFiles } from "../delivery/inbound-files.ts";
+import type { Outbound } from "../delivery/outbox.ts";
+import { removeAttachments } from "../job/attachments.ts";
+import { cancelConversation } from "../job/cancel.ts";
+
+export interface LifecycleContext {
+  readonly engine: Engine;
+  readonly settings: Settings;
+  /** Checks that a model of this name exists; a failure lists valid ones. */
+  checkModel(name: string): Result<string>;
+  /** Notifies the people in a place that its session is gone. */
+  readonly outbound: Outbound;
+  /** Removes the readable copy of a deleted transcript, if the store keeps one. */
+  dropTranscript(sessionId: string): Promise<void>;
+}
+
+type Facts = Pick<LifecycleContext, "engine" | "settings">;
+
+export const VERBOSE_LEVELS = ["off", "on", "full"];
+/** Maximum number of sessions below a deleted one whose work is cancelled with it. */
+const DESCENDANTS_MAX = 10_000;
+const INJECTED_MAX_BYTES = 256 * 1024;
+
+/** Makes the main session of every agent. Called at start; safe to call at any time. */
+export async function ensureMainSessions(ctx: Facts): Promise<void> {
+  const rules = keyRulesOf(ctx.settings);
+  const agents = ctx.settings.session.scope === "global" ? [defaultAgent(ctx.settings)] : ctx.settings.agents;
+  await ctx.engine.commit(async (unit) => {
+    for (const agent of agents) {
+      const key = mainKeyOf(agent.id, rules);
+      if ((await getSession(unit.tx, key)) === undefined) {
+        await insertNew(unit, newSession(ctx, unit, { key, agentId: agent.id }));
+      }
+    }
+  });
+}
+
+/** The facts of a new session's row. All other columns start empty. */
+interface NewSession {
+  readonly key: string;
+  readonly agentId: string;
+  readonly label?: string;
+  /** Default false. */
+  readonly external?: boolean;
+}
+
+export function newSession(
+  ctx: Pick<Facts, "settings">,
+  unit: Pick<Unit, "newId" | "now">,
+  wanted: NewSession,
+): Session {
+  return {
+    key: wanted.key,
+    sessionId: unit.newId(),
+    agentId: wanted.agentId,
+    kind: kindOf(wanted.key, keyRulesOf(ctx.settings)),
+    createdAt: unit.now,
+    updatedAt: unit.now,
+    spawnDepth: 0,
+    external: wanted.external ?? false,
+    ...NOT_YET_USED,
+    ...(wanted.label === undefined ? {} : { label: wanted.label }),
+  };
+}
+
+export async function insertNew(unit: Unit, session: Session): Promise<void> {
+  await insertSession(unit.tx, session);
+  unit.publish({ kind: "session", sessionKey: session.key, change: "created" });
+}
+
+/** Called in the same transaction as the work, for example to store the answer under an idempotency key. */
+type Also<T> = (unit: Unit, done: T) => Promise<void>;
+
+interface CreateRequest {
+  /** Default: the default agent. */
+  readonly agentId?: string;
+  readonly label?: string;
+  /** The client that opens it: `agent:<agentId>:acp:<uuid>`. Default: a chat. */
+  readonly client?: "acp";
+  readonly also?: Also<Session>;
+}
+
+/** Makes a new conversation with an agent: `agent:<agentId>:chat:<uuid>`. */
+export async function createSession(
+  ctx: Facts,
+  viewer: Viewer,
+  request: CreateRequest,
+): Promise<Result<Session>> {
+  const chosen = chosenAgent(ctx.settings, request.agentId);
+  if (!chosen.ok) return chosen;
+  const agentId = chosen.value;
+  const label = request.label === undefined ? ok(undefined) : checkLabel(request.label);
+  if (!label.ok) return label;
+  return ctx.engine.commit(async (unit): Promise<Result<Session>> => {
+    const id = unit.newId();
+    const { client } = request;
+    const key = formatKey(
+      client === undefined ? { form: "chat", agentId, id } : { form: "external", client, agentId, id },
+    );
+    const named = label.value === undefined ? {} : { label: label.value };
+    const session = newSession(ctx, unit, { key, agentId, ...named });
+    const gate = openGate({ db: unit.tx, settings: ctx.settings }, viewer);
+    const verdict = await gate.decide("send", session);
+    if (!verdict.allowed) return fail(verdict.code, verdict.error);
+    await insertNew(unit, session);
+    await request.also?.(unit, session);
+    return ok(session);
+  });
+}
+
+/** The fields that a caller may change. An absent field stays; `null` clears it. */
+export interface PatchRequest {
+  readonly label?: string | null;
+  readonly thinkingLevel?: string | null;
+  readonly verboseLevel?: string | null;
+  readonly model?: string | null;
+  readonly sendPolicy?: string | null;
+  /** False restores an archived session. Only the runtime archives. */
+  readonly archived?: boolean;
+  readonly also?: Also<Session>;
+}
+
+/** Changes settings, all or none. The viewer has passed the gate; `sendPolicy` needs operator.admin. */
+export async function patchSession(
+  ctx: Pick<LifecycleContext, "engine" | "settings" | "checkModel">,
+  viewer: Viewer,
+  session: Session,
+  request: PatchRequest,
+): Promise<Result<Session>> {
+  const mayAdmin = viewer.kind === "operator" && hasScope(viewer.scopes, "operator.admin");
+  if (request.sendPolicy !== undefined && !mayAdmin) {
+    return fail("missing_scope", "changing sendPolicy needs the scope operator.admin");
+  }
+  return ctx.engine.commit((unit) => patchIn(ctx, unit, session, request));
+}
+
+/** The same in a transaction, for a caller that has already decided. A failure has changed nothing. */
+export async function patchIn(
+  ctx: Pick<LifecycleContext, "settings" | "checkModel">,
+  unit: Unit,
+  session: Session,
+  request: PatchRequest,
+): Promise<Result<Session>> {
+  const checked = checkPatch(ctx, request);
+  if (!checked.ok) return checked;
+  if (request.model != null && findAgent(ctx.settings, session.agentId)?.runtime !== undefined) {
+    return fail("invalid_model", `agent "${session.agentId}" is an ACP agent and chooses its own model`);
+  }
+  const before = await holdSession(unit.tx, session.key);
+  if (before === undefined) return gone(session);
+  if (before.archivedAt !== undefined && request.archived !== false) {
+    return fail("session_archived", `session ${session.key} is archived and read-only`, {
+      hint: "Restore it first by setting archived to false.",
+    });
+  }
+  await updateSession(unit.tx, session.key, { ...checked.value, updatedAt: unit.now });
+  unit.publish({ kind: "session", sessionKey: session.key, change: "updated" });
+  return changed(unit, session, request.also);
+}
+
+/** Returns the session with the changes. */
+async function changed(
+  unit: Unit,
+  session: Session,
+  also: Also<Session> | undefined,
+): Promise<Result<Session>> {
+  const after = await getSession(unit.tx, session.key);
+  if (after === undefined) return gone(session);
+  await also?.(unit, after);
+  return ok(after);
+}
+
+function gone(session: Session): Failure {
+  return fail("session_not_found", `session ${session.key} no longer exists`);
+}
+
+function checkPatch(
+  ctx: Pick<LifecycleContext, "checkModel">,
+  request: PatchRequest,
+): Result<Omit<SessionPatch, "updatedAt">> {
+  const { label, verboseLevel, sendPolicy, archived } = request;
+  const thinking = request.thinkingLevel == null ? undefined : thinkingNamed(request.thinkingLevel);
+  const thinkingLevel = thinking ?? request.thinkingLevel;
+  const named = request.model == null ? ok(request.model) : ctx.checkModel(request.model);
+  const model = named.ok ? named.value : undefined;
+  const checks: Result<unknown>[] = [
+    label == null ? ok(label) : checkLabel(label),
+    oneOf("thinkingLevel", thinkingLevel, THINKING_LEVELS),
+    oneOf("verboseLevel", verboseLevel, VERBOSE_LEVELS),
+    named,
+    oneOf("sendPolicy", sendPolicy, ["allow", "deny"]),
+    archived === true
+      ? fail("invalid_argument", "archived may only be false: it restores a session")
+      : ok(undefined),
+  ];
+  const wrong = checks.find((check) => !check.ok);
+  if (wrong !== undefined && !wrong.ok) return wrong;
+  return ok({
+    ...optional({ label: label?.trim() ?? label, thinkingLevel, verboseLevel, model }),
+    ...(sendPolicy === undefined ? {} : { sendPolicy: sendPolicy as SendOverride | null }),
+    ...(archived === undefined ? {} : { archivedAt: null }),
+  });
+}
+
+function oneOf(name: string, value: string | null | undefined, valid: readonly string[]): Result<unknown> {
+  if (value == null || valid.includes(value)) return ok(value);
+  const code = name === "thinkingLevel" ? "invalid_thinking" : "invalid_argument";
+  const shown = JSON.stringify(value.slice(0, 40));
+  return fail(code, `${name} ${shown} is not valid; valid: ${valid.join(", ")}; null clears it`);
+}
+
+/** Checks a label, or another name that is shown like one. */
+export function checkLabel(text: string, what = "label"): Result<string> {
+  const label = text.trim();
+  if (label === "") return fail("invalid_argument", `${what} must not be empty; null clears it`);
+  if (label.length > LABEL_CHARS_MAX) {
+    return fail("invalid_argument", `${what} has ${label.length} characters; the most is ${LABEL_CHARS_MAX}`);
+  }
+  if (/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(label)) {
+    return fail("invalid_argument", `${what} must be one line without control characters`);
+  }
+  return ok(label);
+}
+
+/** Hides a session from agents, and makes it read-only. */
+export async function archiveIn(unit: Unit, key: string): Promise<void> {
+  await updateSession(unit.tx, key, { archivedAt: unit.now });
+  unit.publish({ kind: "session", sessionKey: key, change: "updated", archived: true });
+}
+
+/** Ends the conversations of a session that loses its transcript, and their turns that wait in a lane. */
+async function endFlows(
+  ctx: Facts,
+  unit: Unit,
+  key: string,
+  reason: "session_reset" | "session_deleted",
+): Promise<void> {
+  for (const flow of await openFlowsOf(unit.tx, key)) {
+    // A sub-agent's job ends with its runs and is announced then; a reset keeps the job.
+    if (flow.kind === "send") await cancelConversation(ctx.engine, unit, flow, reason);
+  }
+}
+
+/**
+ * Starts a new transcript under a new session id, with zero counters. Settings, label, route and children
+ * stay.
+ */
+export async function resetSession(
+  ctx: Facts,
+  session: Session,
+  also?: Also<Session>,
+): Promise<Result<Session>> {
+  return ctx.engine.commit((unit) => resetIn(ctx, unit, session, also));
+}
+
+/** The same in a transaction. A failure has changed nothing. */
+export async function resetIn(
+  ctx: Facts,
+  unit: Unit,
+  session: Session,
+  also?: Also<Session>,
+): Promise<Result<Session>> {
+  const { key } = session;
+  await holdForAbort(unit.tx, key);
+  const before = await getSession(unit.tx, key);
+  if (before === undefined) return gone(session);
+  if (before.archivedAt !== undefined) {
+    return fail("session_archived", `session ${key} is archived and read-only`);
+  }
+  await endFlows(ctx, unit, key, "session_reset");
+  await ctx.engine.abortIn(unit, { sessionKey: key, reason: "session_reset", keepChildren: true });
+  await replaceSessionId(unit.tx, key, unit.newId(), unit.now);
+  unit.publish({ kind: "session", sessionKey: key, change: "reset" });
+  return changed(unit, session, also);
+}
+
+interface DeleteRequest {
+  /** Also deletes the transcript. Default true. */
+  readonly deleteTranscript?: boolean;
+  readonly also?: Also<string>;
+}
+
+/** Deletes a session and ends its work and that of the sessions below it. Runs, deliveries and usage stay. */
+export async function deleteSession(
+  ctx: Pick<LifecycleContext, "engine" | "settings" | "outbound" | "dropTranscript">,
+  session: Session,
+  request: DeleteRequest = {},
+): Promise<Result<{ key: string }>> {
+  const { key } = session;
+  if (session.kind === "main") {
+    return fail("protected_session", `${key} is a main session and can't be deleted`, {
+      hint: "sessions.reset starts its transcript anew.",
+    });
+  }
+  const deleted = await ctx.engine.commit(async (unit): Promise<Result<string[]>> => {
+    await holdForAbort(unit.tx, key);
+    if ((await getSession(unit.tx, key)) === undefined) return gone(session);
+    const reason = "session_deleted";
+    await endFlows(ctx, unit, key, reason);
+    // From the top first, so that no job below announces to a session that is being deleted.
+    await ctx.engine.abortIn(unit, { sessionKey: key, reason });
+    const release = (sessionKey: string, why: "deleted" | "requester") =>
+      unbind(ctx, ctx.engine, unit, { what: { sessionKey }, why, tell: true });
+    for (const below of await descendantsOf(unit.tx, key, DESCENDANTS_MAX)) {
+      await ctx.engine.abortIn(unit, { sessionKey: below, reason });
+      await release(below, "requester");
+    }
+    // Again: the end of those may have left a notice here.
+    await ctx.engine.abortIn(unit, { sessionKey: key, reason });
+    await dropInboundFiles(ctx.engine, unit, key);
+    await release(key, "deleted");
+    const sessionIds = await deleteSessionRows(unit.tx, key, {
+      transcripts: request.deleteTranscript ?? true,
+    });
+    unit.publish({ kind: "session", sessionKey: key, change: "deleted" });
+    await request.also?.(unit, key);
+    return ok(sessionIds);
+  });
+  if (!deleted.ok) return deleted;
+  for (const sessionId of deleted.value) await ctx.dropTranscript(sessionId);
+  const workspace = findAgent(ctx.settings, session.agentId)?.workspace;
+  const dir = session.spawn?.attachments?.dir;
+  // A file that can't be removed now is removed at the next start.
+  if (dir !== undefined && workspace !== undefined) await removeAttachments(workspace, dir);
+  return ok({ key });
+}
+
+interface InjectRequest {
+  readonly message: string;
+  /** Prefix of the message, in brackets. */
+  readonly label?: string;
+  /** The same id never appends twice. */
+  readonly runId?: string;
+  /** The owner of that id, as an idempotency key. */
+  readonly askedBy?: string;
+  /** Not called when the id was accepted before. */
+  readonly also?: Also<Run>;
+}
+
+/** Accepts an assistant message that no model wrote. It is appended between runs. */
+export async function injectMessage(
+  ctx: Pick<Facts, "engine">,
+  session: Session,
+  request: InjectRequest,
+): Promise<Result<{ run: Run; fresh: boolean }>> {
+  const label = request.label === undefined ? ok(undefined) : checkLabel(request.label);
+  if (!label.ok) return label;
+  if (request.message.trim() === "") return fail("invalid_argument", "message must not be empty");
+  const text = label.value === undefined ? request.message : `[${label.value}]\n\n${request.message}`;
+  const bytes = Buffer.byteLength(text);
+  if (bytes > INJECTED_MAX_BYTES) {
+    return fail("too_large", `message has ${bytes} bytes; the most is ${INJECTED_MAX_BYTES}`);
+  }
+  const open = ctx.engine.accepting();
+  if (!open.ok) return open;
+  return ctx.engine.commit(async (unit) => {
+    const accepted = await ctx.engine.acceptIn(unit, {
+      sessionKey: session.key,
+      kind: "append",
+      input: { text, injected: true },
+      ...optional({ runId: request.runId, askedBy: request.askedBy }),
+    });
+    if (accepted.ok && accepted.value.fresh) await request.also?.(unit, accepted.value.run);
+    return accepted;
+  });
+}

@@ -1,0 +1,86 @@
+// Lists the sessions that a viewer may see, with their current activity. The query covers only sessions that
+// the viewer could reach, and each row then passes the gate (I9). A page costs a fixed number of queries,
+// plus those for relations that the gate must follow.
+
+import { type AccessContext, openGate, viewerScope } from "../../access/access.ts";
+import type { Viewer } from "../../core/rules/visibility.ts";
+import type { Session, SessionState } from "../../core/shapes/session.ts";
+import { childCounts, listSessions, type SessionFilter } from "../../store/queries/sessions/session-lists.ts";
+import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
+
+/** The gate hides archived sessions from all but operators, regardless of the filter. */
+export type ListFilter = Omit<SessionFilter, "scope">;
+
+export interface ListedSession {
+  readonly session: Session;
+  readonly state: SessionState;
+  readonly queuedRuns: number;
+}
+
+export interface SessionPage {
+  readonly rows: readonly ListedSession[];
+  readonly nextCursor?: string;
+}
+
+/**
+ * Maximum number of store pages read to fill one page. After that a shorter page with a cursor is returned.
+ */
+const PAGES_MAX = 10;
+
+/** Returns visible sessions, newest first. */
+export async function listVisible(
+  ctx: AccessContext,
+  viewer: Viewer,
+  filter: ListFilter,
+): Promise<SessionPage> {
+  const gate = openGate(ctx, viewer);
+  const scope = viewerScope(ctx, viewer);
+  const seen: Session[] = [];
+  let cursor = filter.cursor;
+  for (let page = 0; page < PAGES_MAX && seen.length < filter.limit; page++) {
+    const limit = filter.limit - seen.length;
+    const found = await listSessions(ctx.db, {
+      ...filter,
+      scope,
+      limit,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    for (const row of found.rows) if (await gate.admits("list", row)) seen.push(row);
+    cursor = found.nextCursor;
+    // The store read its maximum for one page: the caller can continue from its cursor.
+    if (cursor === undefined || found.rows.length < limit) break;
+  }
+  const activity = await activityOf(
+    ctx.db,
+    seen.map((session) => session.key),
+  );
+  const rows = seen.map((session) => ({
+    session,
+    ...(activity.get(session.key) ?? { state: "idle" as const, queuedRuns: 0 }),
+  }));
+  return { rows, ...(cursor === undefined ? {} : { nextCursor: cursor }) };
+}
+
+/** Returns, for each session, how many visible sessions it spawned. Zero is left out. */
+export async function visibleChildren(
+  ctx: AccessContext,
+  viewer: Viewer,
+  of: { readonly keys: readonly string[]; readonly includeArchived?: boolean },
+): Promise<ReadonlyMap<string, number>> {
+  return childCounts(ctx.db, { ...of, scope: viewerScope(ctx, viewer) });
+}
+
+/** Returns the visible spawners of these sessions; a row names no other. */
+export async function visibleSpawners(
+  ctx: AccessContext,
+  viewer: Viewer,
+  sessions: readonly Session[],
+): Promise<ReadonlySet<string>> {
+  const gate = openGate(ctx, viewer);
+  const seen = new Set<string>();
+  for (const key of new Set(sessions.flatMap(({ spawnedBy }) => spawnedBy ?? []))) {
+    const spawner = sessions.find((session) => session.key === key) ?? (await getSession(ctx.db, key));
+    if (spawner !== undefined && (await gate.admits("list", spawner))) seen.add(key);
+  }
+  return seen;
+}

@@ -1,0 +1,252 @@
+// Serves incoming web hooks: POST /hooks/agent, /hooks/wake, and /hooks/<path> of a mapping.
+// The sender is authenticated before any work, and with a token before the body is read.
+// 202 is answered once the run is on disk (I2); the request does not wait for its end.
+// HO3: a repeated delivery gets the first answer, and no second run; with another body it is refused. A
+// signed body counts once, whatever its headers say: those are not signed.
+// HO4: no header, body or secret is written to a log.
+
+import type { Context } from "hono";
+import { operatorViewer } from "../../access/access.ts";
+import { jsonOf } from "../../core/json.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { type HookMapping, renderTemplate } from "../../core/shapes/incoming-hook.ts";
+import { LAST, WEBCHAT } from "../../core/shapes/route.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { TokenScope } from "../../core/shapes/settings/settings.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { recallAnswer, rememberAnswer } from "../../store/queries/idempotency.ts";
+import { acceptHook, acceptWake, type HookTurn } from "../../triggers/hooks.ts";
+import type { Caller } from "../auth.ts";
+import type { CallContext, GatewayDeps } from "../call.ts";
+import type { Dispatcher } from "../dispatch.ts";
+import { bearer, type Door, type Env, nothingHere, readBytes, refuse, remoteOf } from "../http/request.ts";
+import type { UnprovenRoom } from "../socket/unproven.ts";
+import { createHookGuard, digestOf, signatureCheck } from "./proof.ts";
+import { deliveryOf, githubEvent, readAgentBody, readWakeBody, startsRun } from "./request.ts";
+
+/** Maximum bytes of a body. */
+const BODY_MAX_BYTES = 1024 * 1024;
+const PATH = /^\/hooks\/([a-z0-9][a-z0-9_-]{0,63})$/;
+const TOKEN_PARAM = /token|secret|key|auth|password/i;
+const SCOPES: readonly TokenScope[] = ["operator.write", "operator.read"];
+
+interface DoorParts {
+  readonly deps: GatewayDeps;
+  readonly dispatcher: Dispatcher;
+  readonly unproven: UnprovenRoom;
+}
+
+interface Accepted {
+  readonly runId: string;
+  readonly sessionKey: string;
+}
+
+/** An authenticated request. */
+interface Known {
+  /** `agent`, `wake`, or the id of a mapping. */
+  readonly name: string;
+  readonly raw: Uint8Array;
+  readonly body: unknown;
+  readonly header: (name: string) => string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** The work of a request, and the identity that makes a retry the same request. */
+interface Work {
+  /** Absent: each request is a new one. */
+  readonly delivery: string | undefined;
+  readonly params: object;
+  handle(ctx: CallContext): Promise<Result<Accepted>>;
+}
+
+function answerOf({ runId, sessionKey }: Run): Accepted {
+  return { runId, sessionKey };
+}
+
+/** Checks the form of a request before its sender is authenticated. */
+function checkForm(c: Context<Env>): Failure | undefined {
+  const named = [...new URL(c.req.url).searchParams.keys()].find((name) => TOKEN_PARAM.test(name));
+  if (named !== undefined) {
+    return fail("invalid_argument", "a token must not be part of the URL, since logs and proxies keep it", {
+      hint: "Create a new token, and send it as Authorization: Bearer or in the header x-parley-token.",
+    });
+  }
+  const type = (c.req.header("content-type") ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
+  if (type === "application/json" || /^application\/[\w.-]+\+json$/.test(type)) return undefined;
+  return fail("invalid_argument", "a web hook's content type must be application/json", {
+    hint: "At GitHub: Content type, application/json. With curl: -H 'content-type: application/json'.",
+  });
+}
+
+class HookDoor {
+  readonly #deps: GatewayDeps;
+  readonly #dispatcher: Dispatcher;
+  readonly #guard: ReturnType<typeof createHookGuard>;
+  readonly #unproven: UnprovenRoom;
+
+  constructor({ deps, dispatcher, unproven }: DoorParts) {
+    this.#deps = deps;
+    this.#dispatcher = dispatcher;
+    this.#unproven = unproven;
+    const { settings, world, token } = deps;
+    const gatewayTokens = [token, ...settings.gateway.tokens.map((one) => one.token)];
+    this.#guard = createHookGuard(world.clock, settings.hooks, gatewayTokens);
+    if (settings.hooks.token !== undefined && !this.#guard.isOpen) {
+      world.log.warn({}, "hooks.token is also a token of the gateway, so it is not valid for web hooks");
+    }
+  }
+
+  async handle(c: Context<Env>): Promise<Response> {
+    const { hooks } = this.#deps.settings;
+    if (!hooks.enabled) return nothingHere(c, 404, "web hooks are disabled: hooks.enabled is false");
+    const name = PATH.exec(c.req.path)?.[1];
+    const mapping = hooks.mappings.find(({ path }) => path === name);
+    if (name === undefined || (mapping === undefined && name !== "agent" && name !== "wake")) {
+      return nothingHere(
+        c,
+        404,
+        "not found; there are: POST /hooks/agent, POST /hooks/wake, POST /hooks/<path of a mapping>",
+      );
+    }
+    if (c.req.method !== "POST") {
+      c.header("allow", "POST");
+      return nothingHere(c, 405, "a web hook must be a POST request");
+    }
+    const form = checkForm(c);
+    if (form !== undefined) return refuse(c, form);
+    const known = await this.#known(c, name, mapping);
+    if (!known.ok) return refuse(c, known);
+    if (mapping !== undefined) return this.#mapped(c, known.value, mapping);
+    const work = name === "agent" ? this.#agentWork(known.value) : this.#wakeWork(known.value);
+    return work.ok ? this.#perform(c, known.value, work.value) : refuse(c, work);
+  }
+
+  /** Authenticates and reads the request: by token before the body is read, by signature after it. */
+  async #known(c: Context<Env>, name: string, mapping: HookMapping | undefined): Promise<Result<Known>> {
+    const header = (one: string): string | undefined => c.req.header(one);
+    const proof = mapping?.proof ?? { kind: "token" };
+    let raw: Result<Uint8Array>;
+    if (proof.kind === "token") {
+      const admitted = this.#guard.admit(remoteOf(c), bearer(c) ?? header("x-parley-token"));
+      if (!admitted.ok) return admitted;
+      raw = await readBytes(c, BODY_MAX_BYTES);
+    } else {
+      const check = signatureCheck(proof, header);
+      if (!check.ok) return check;
+      raw = await this.#unproven.read(c, BODY_MAX_BYTES, async (body) => {
+        const fits = check.value(body);
+        return fits.ok ? ok(body) : fits;
+      });
+    }
+    if (!raw.ok) return raw;
+    const body = jsonOf(raw.value);
+    if (body === undefined) return fail("invalid_argument", "the body is not valid JSON");
+    return ok({ name: mapping?.id ?? name, raw: raw.value, body, header, signal: c.req.raw.signal });
+  }
+
+  #agentWork({ body, header }: Known): Result<Work> {
+    const read = readAgentBody(body);
+    if (!read.ok) return read;
+    const delivery = deliveryOf({ kind: "token" }, header, body);
+    if (!delivery.ok) return delivery;
+    const { idempotencyKey: _, deliver, channel, to, accountId, threadId, ...rest } = read.value;
+    const turn = { ...rest, ...(deliver === true ? { deliver: { channel, to, accountId, threadId } } : {}) };
+    const patterns = this.#deps.settings.hooks.allowedSessionKeys;
+    const elsewhere = deliver === true && channel !== undefined && channel !== WEBCHAT && channel !== LAST;
+    const params = {
+      ...rest,
+      deliver: deliver === true,
+      to,
+      ...(elsewhere ? { channel, accountId, threadId } : {}),
+    };
+    return ok({ delivery: delivery.value, params, handle: (ctx) => this.#run(ctx, turn, patterns) });
+  }
+
+  #wakeWork({ body, header }: Known): Result<Work> {
+    const read = readWakeBody(body);
+    if (!read.ok) return read;
+    const delivery = deliveryOf({ kind: "token" }, header, body);
+    if (!delivery.ok) return delivery;
+    const { text, mode } = read.value;
+    const handle = async (ctx: CallContext): Promise<Result<Accepted>> => {
+      const run = await acceptWake(this.#deps, { text, mode, also: remembering(ctx) });
+      return run.ok ? ok(answerOf(run.value)) : run;
+    };
+    return ok({ delivery: delivery.value, params: { text, mode }, handle });
+  }
+
+  async #run(
+    ctx: CallContext,
+    turn: Omit<HookTurn, "also">,
+    patterns: readonly string[] | undefined,
+    once?: (unit: Unit) => Promise<Result<void>>,
+  ): Promise<Result<Accepted>> {
+    const caller = operatorViewer(SCOPES, patterns);
+    const run = await acceptHook(this.#deps, caller, { ...turn, also: remembering(ctx, once) });
+    return run.ok ? ok(answerOf(run.value)) : run;
+  }
+
+  /** Handles a request of a mapping. */
+  async #mapped(c: Context<Env>, known: Known, mapping: HookMapping): Promise<Response> {
+    const { body, header, raw } = known;
+    const { proof, events } = mapping;
+    let event: string | undefined;
+    if (proof.kind === "github") {
+      const named = githubEvent(header);
+      if (!named.ok) return refuse(c, named);
+      event = named.value;
+      if (event === "ping") return c.json({ ok: true, pong: true });
+      if (!startsRun(events, event, body)) return c.json({ ok: true, ignored: event });
+    }
+    const given = deliveryOf(proof, header, body);
+    if (!given.ok) return refuse(c, given);
+    const digest = digestOf(raw);
+    const delivery = given.value ?? (proof.kind === "token" ? undefined : digest);
+    const message = renderTemplate(mapping.message, { body, event, delivery: given.value });
+    const once = proof.kind === "token" ? undefined : (unit: Unit) => claimBody(unit, mapping.id, digest);
+    const { agentId, sessionKey, deliver, model, thinking, timeoutSeconds, id, name = id } = mapping;
+    const turn = { source: id, message, name, agentId, sessionKey, deliver, model, thinking, timeoutSeconds };
+    return this.#perform(c, known, {
+      delivery,
+      params: { digest },
+      handle: (ctx) => this.#run(ctx, turn, undefined, once),
+    });
+  }
+
+  async #perform(c: Context<Env>, known: Known, work: Work): Promise<Response> {
+    const { name, signal } = known;
+    // A new token or secret must not turn a known delivery into a new one.
+    const caller: Caller = { id: `hook:${name}`, role: "operator", scopes: SCOPES };
+    const keyed =
+      work.delivery === undefined ? {} : { idempotencyKey: `hook:${name}:${digestOf(work.delivery)}` };
+    const request = { name: `hooks.${name}`, params: work.params, ...keyed, handle: work.handle };
+    const done = await this.#dispatcher.perform(caller, request, signal);
+    return done.ok ? c.json({ ok: true, ...done.value }, 202) : refuse(c, done);
+  }
+}
+
+/** Stores the answer, and `once`'s rows, in the transaction that accepts the run. */
+function remembering(ctx: CallContext, once?: (unit: Unit) => Promise<Result<void>>) {
+  return async (unit: Unit, run: Run): Promise<Result<void>> => {
+    // First: if two processes got the same delivery, one of them returns the other's answer.
+    await ctx.remember(unit, answerOf(run));
+    return once === undefined ? ok(undefined) : once(unit);
+  };
+}
+
+/** Claims a signed body for this delivery; fails if another delivery used it. */
+async function claimBody(unit: Unit, id: string, digest: string): Promise<Result<void>> {
+  const [owner, key] = [`hook:${id}`, `hook-body:${id}:${digest}`];
+  const call = { key, owner, older: { key, caller: owner }, method: "hooks.body", paramsHash: digest };
+  const isNew = (await recallAnswer(unit.tx, call)) === "none";
+  if (isNew && (await rememberAnswer(unit.tx, call, {}, unit.now))) return ok(undefined);
+  return fail("idempotency_conflict", "this signed body was already used by another delivery", {
+    hint: "Add an id or the time to the body if the sender repeats the same one.",
+  });
+}
+
+/** The routes under /hooks/. */
+export function createHookDoor(parts: DoorParts): Door {
+  const door = new HookDoor(parts);
+  return (c) => door.handle(c);
+}

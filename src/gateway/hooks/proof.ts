@@ -1,0 +1,86 @@
+// Authenticates web hooks: by the hooks' own token, or a signature over the body.
+// HP1: whole tokens and signatures are compared, in constant time.
+// HP2: a token of the gateway opens no hook, even if it is configured as the hooks' token; the hooks' token
+// opens nothing else.
+// HP3: an address that sent too many wrong tokens has to wait; a right token or signature is always accepted,
+// since others may share a proxy.
+
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { HookProof, IncomingHooks } from "../../core/shapes/incoming-hook.ts";
+import type { Clock } from "../../world.ts";
+import { createGuessLimit, isSameToken } from "../auth.ts";
+
+type Signed = Exclude<HookProof, { kind: "token" }>;
+
+const GITHUB_SIGNATURE = "x-hub-signature-256";
+/** 32 bytes, the size of an HMAC-SHA256, in either spelling. */
+const HEX = /^(?:sha256=)?([0-9a-f]{64})$/i;
+const BASE64 = /^(?:sha256=)?([A-Za-z0-9+/]{43}=)$/;
+
+/** Creates the check of the hooks' token. `gatewayTokens`: tokens that must not open hooks. */
+export function createHookGuard(clock: Clock, hooks: IncomingHooks, gatewayTokens: readonly string[]) {
+  const guesses = createGuessLimit(clock);
+  const own = hooks.token;
+  const usable = own !== undefined && !gatewayTokens.includes(own) ? own : undefined;
+  return {
+    /** Whether there is a token that opens hooks. */
+    isOpen: usable !== undefined,
+    admit(remote: string, given: string | undefined): Result<void> {
+      if (given === undefined || given === "") {
+        return fail("unauthorized", "the web hooks' token is required", {
+          hint: "Send hooks.token as Authorization: Bearer, or in the header x-parley-token.",
+        });
+      }
+      if (usable !== undefined && isSameToken(given, usable)) return ok(undefined);
+      const allowed = guesses.check(remote);
+      if (!allowed.ok) return allowed;
+      guesses.note(remote);
+      return fail("unauthorized", "this is not the web hooks' token", {
+        hint:
+          usable === undefined
+            ? "No token is valid here: set hooks.token, different from every token of the gateway."
+            : "Use hooks.token: the gateway's token is not valid for web hooks.",
+      });
+    },
+  };
+}
+
+/** Decodes the signature header; undefined: it can't be a signature. */
+function signatureIn(proof: Signed, header: (name: string) => string | undefined): Buffer | undefined {
+  const text = header(proof.kind === "github" ? GITHUB_SIGNATURE : proof.signatureHeader)?.trim() ?? "";
+  const hex = HEX.exec(text)?.[1];
+  if (hex !== undefined) return Buffer.from(hex, "hex");
+  const base64 = proof.kind === "github" ? undefined : BASE64.exec(text)?.[1];
+  return base64 === undefined ? undefined : Buffer.from(base64, "base64");
+}
+
+/**
+ * Returns the check of a body against the signature in the headers. A failure: no signature; the body need
+ * not be read.
+ */
+export function signatureCheck(
+  proof: Signed,
+  header: (name: string) => string | undefined,
+): Result<(body: Uint8Array) => Result<void>> {
+  const given = signatureIn(proof, header);
+  const name = proof.kind === "github" ? "X-Hub-Signature-256" : proof.signatureHeader;
+  if (given === undefined) {
+    return fail("unauthorized", `this web hook must be signed: ${name} has no HMAC-SHA256`, {
+      hint: "Configure the mapping's secret at the sender.",
+    });
+  }
+  return ok((body) => {
+    const wanted = createHmac("sha256", proof.secret).update(body).digest();
+    if (timingSafeEqual(wanted, given)) return ok(undefined);
+    return fail(
+      "unauthorized",
+      `${name} does not match the body: the secret differs, or the body was changed`,
+    );
+  });
+}
+
+/** Hashes a body, so that it can be recognised without being kept. */
+export function digestOf(body: Uint8Array | string): string {
+  return createHash("sha256").update(body).digest("hex");
+}

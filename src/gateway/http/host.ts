@@ -1,0 +1,65 @@
+// Checks a request's headers: the host that it names, and the page that sent it.
+// A Host that is neither loopback nor configured is refused, so that no other name can be pointed at this
+// gateway.
+// A browser's Origin must be this very host or be configured; programs send none.
+// H3: health probes are accepted under any host name, except from web pages: a load balancer or a kubelet
+// uses the bare address, and the answer is a status only.
+
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+const ANY_ADDRESS = ["0.0.0.0", "::", "[::]"];
+
+/** Returns the name without its port, in lower case; undefined when it is invalid. */
+function nameOf(host: string): string | undefined {
+  const name = /^(\[[0-9a-f:.]+\]|[^:/\s@]+)(?::\d{1,5})?$/i.exec(host.trim())?.[1];
+  return name?.toLowerCase();
+}
+
+function bracketed(host: string): string {
+  return host.includes(":") && !host.startsWith("[") && host.split(":").length > 2 ? `[${host}]` : host;
+}
+
+function originHost(origin: string): string | undefined {
+  try {
+    const { protocol, host } = new URL(origin);
+    return protocol === "http:" || protocol === "https:" ? host.toLowerCase() : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Checks the headers of one request, or of a WebSocket's upgrade. */
+export function checkHeaders(
+  settings: Settings["gateway"],
+  headers: { host?: string | undefined; origin?: string | undefined },
+): Result<void> {
+  const { host: listens, allowedHosts, allowedOrigins } = settings;
+  const own = ANY_ADDRESS.includes(listens) ? [] : [bracketed(listens)];
+  const valid = [...LOOPBACK, ...own, ...allowedHosts.map(bracketed)].map((host) => nameOf(host));
+  const { host = "", origin } = headers;
+  const name = nameOf(host);
+  if (name === undefined || !valid.includes(name)) {
+    const shown = JSON.stringify(host.slice(0, 100));
+    return fail("origin_denied", `this gateway does not accept the host name ${shown}`, {
+      hint: "Add it to gateway.allowedHosts if it is yours.",
+    });
+  }
+  if (origin === undefined) return ok(undefined);
+  if (allowedOrigins.includes(origin) || originHost(origin) === host.trim().toLowerCase())
+    return ok(undefined);
+  return fail("origin_denied", `pages of ${JSON.stringify(origin.slice(0, 100))} may not use this gateway`, {
+    hint: "Add the origin to gateway.allowedOrigins if it is yours.",
+  });
+}
+
+/** Whether these headers may probe the gateway's health. */
+export function mayProbe(
+  settings: Settings["gateway"],
+  headers: { host?: string | undefined; origin?: string | undefined },
+): boolean {
+  const { host, origin } = headers;
+  if (origin !== undefined) return checkHeaders(settings, headers).ok;
+  return host === undefined || nameOf(host) !== undefined;
+}

@@ -1,0 +1,151 @@
+// Owns the plain HTTP routes: metrics, one tool call, and the entry to the others, such as the web page.
+// Loaded by the first request that is no probe of listener.ts.
+// Headers are checked first; without a token no body is read and nothing is done.
+// Every answer is JSON, errors included, in the shape that the path's clients expect.
+// HT3: the code for OpenAI's and MCP's clients, web hooks and platforms is loaded by its first request.
+
+import { type Context, Hono } from "hono";
+import { isObject } from "../../core/json.ts";
+import { once } from "../../core/once.ts";
+import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { thrown } from "../answer.ts";
+import type { Authority } from "../auth.ts";
+import type { GatewayDeps } from "../call.ts";
+import { type Dispatcher, needScope } from "../dispatch.ts";
+import { needEverySession } from "../methods/operations.ts";
+import type { GaugeReadings } from "../metrics/metrics.ts";
+import { createPage } from "../page/page.ts";
+import type { GatewayShares } from "../shares.ts";
+import { createUnprovenRoom } from "../socket/unproven.ts";
+import { checkHeaders } from "./host.ts";
+import { authenticate, type Door, type Env, nothingHere, readBody, refuse, statusOf } from "./request.ts";
+
+/** Maximum bytes of a request's body. */
+const BODY_MAX_BYTES = 1024 * 1024;
+/** The list of paths in a 404. */
+const PATHS =
+  "the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, POST /tools/invoke, " +
+  "/v1/ (OpenAI), /mcp, POST /hooks/, /channels/";
+/** Fields of a tool call's body beside `tool` and `args`. */
+const BODY_FIELDS = ["sessionKey", "idempotencyKey"];
+
+export interface HttpParts {
+  readonly deps: GatewayDeps;
+  readonly authority: Authority;
+  readonly dispatcher: Dispatcher;
+  readonly shares: GatewayShares;
+  /** Aborted when the gateway stops: pending answers end. */
+  readonly stop: AbortSignal;
+  /** Returns the current inputs of the metrics. */
+  readings(): Promise<GaugeReadings>;
+}
+
+/** Maps a body to the params of `tools.invoke`, two of which have other names in it. */
+function invokeParams(body: unknown): Result<object> {
+  if (!isObject(body)) return fail("invalid_argument", "the body must be one JSON object");
+  const { tool, args, ...rest } = body;
+  if (typeof tool !== "string" || tool === "") {
+    return fail("invalid_argument", "tool is required: the name of a tool");
+  }
+  const strange = Object.keys(rest).find((field) => !BODY_FIELDS.includes(field));
+  if (strange !== undefined) {
+    const takes = `the body's fields are: tool, args, ${BODY_FIELDS.join(", ")}`;
+    return fail("unknown_argument", `unknown field ${JSON.stringify(strange.slice(0, 60))}`, { hint: takes });
+  }
+  if (args !== undefined && !isObject(args)) return fail("invalid_argument", "args must be an object");
+  return ok({ name: tool, ...(args === undefined ? {} : { arguments: args }), ...rest });
+}
+
+/** `{tool, args, sessionKey?}` -> `{ok, result}`: `ok` is false when the tool's own result is an error. */
+async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<Response> {
+  const body = await readBody(c, BODY_MAX_BYTES);
+  if (!body.ok) return refuse(c, body);
+  const params = invokeParams(body.value);
+  if (!params.ok) return refuse(c, params);
+  const { signal } = c.req.raw;
+  const { result } = await dispatcher.call(c.get("caller"), "tools.invoke", params.value, signal);
+  if (!result.ok) return refuse(c, result);
+  const value = result.value as { status?: unknown; code?: unknown };
+  const failed = value.status === "error" || value.status === "forbidden";
+  // Only a tool that could not be called is an HTTP error; a tool's own error is a result.
+  const code =
+    value.code === "unknown_tool" || value.code === "tool_denied" ? (value.code as Code) : undefined;
+  return c.json({ ok: !failed, result: value }, code === undefined ? 200 : statusOf(code));
+}
+
+/** Serves metrics to Prometheus. They cover every session's work, so the token must, too (I9). */
+async function tellMetrics(c: Context<Env>, { deps, readings }: HttpParts): Promise<Response> {
+  const caller = c.get("caller");
+  const allowed = needScope(caller, "GET /metrics", "operator.read");
+  if (!allowed.ok) return refuse(c, allowed);
+  const covers = needEverySession(caller, "GET /metrics");
+  if (!covers.ok) return refuse(c, covers);
+  const { type, body } = await deps.metrics.text(await readings());
+  return c.body(body, 200, { "content-type": type });
+}
+
+/** Answers a malformed request, such as one without a usable host name. */
+export function badRequest(): Response {
+  const message = "not a valid HTTP request: it needs a Host header and a path";
+  return Response.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, { status: 400 });
+}
+
+/** Loads the code of a path with its first request: without its clients it costs nothing. */
+function loadedDoor(load: () => Promise<Door>): Door {
+  const door = once(load);
+  return async (c) => (await door())(c);
+}
+
+/** In a checkout the page exists only after a build. */
+function notBuilt(c: Context<Env>): Response {
+  c.header("upgrade", "websocket");
+  const how = "npm run build:page, then load this again";
+  return nothingHere(c, 426, `this is a WebSocket endpoint; the web page is not built here: ${how}`);
+}
+
+/** Adds the paths whose code is loaded on demand. */
+function addDoors(app: Hono<Env>, parts: HttpParts): void {
+  const { deps, stop } = parts;
+  const unproven = createUnprovenRoom();
+  const openAi = loadedDoor(async () => (await import("../openai/openai.ts")).createOpenAiDoor(parts));
+  const mcp = loadedDoor(async () => (await import("../mcp/mcp.ts")).createMcpDoor(deps, stop));
+  const hooks = loadedDoor(async () =>
+    (await import("../hooks/hooks.ts")).createHookDoor({ ...parts, unproven }),
+  );
+  const platforms = loadedDoor(async () => {
+    const { createPlatformDoor } = await import("../hooks/platform-calls.ts");
+    return createPlatformDoor({ deps, unproven });
+  });
+  app.all("/v1/*", authenticate(parts), openAi);
+  app.all("/mcp", authenticate(parts), mcp);
+  app.all("/hooks/*", hooks);
+  app.all("/channels/*", platforms);
+}
+
+export function createHttp(parts: HttpParts): Hono<Env> {
+  const { deps } = parts;
+  const app = new Hono<Env>();
+  app.use(async (c, next) => {
+    c.set("redactor", deps.world.redactor);
+    const allowed = checkHeaders(deps.settings.gateway, {
+      host: c.req.header("host"),
+      origin: c.req.header("origin"),
+    });
+    if (!allowed.ok) return refuse(c, allowed);
+    c.header("x-content-type-options", "nosniff");
+    c.header("cache-control", "no-store");
+    return next();
+  });
+  app.get("/metrics", authenticate(parts), (c) => tellMetrics(c, parts));
+  app.post("/tools/invoke", authenticate(parts), (c) => invokeTool(c, parts));
+  addDoors(app, parts);
+  const page = deps.pageDir === undefined ? undefined : createPage(deps.pageDir);
+  app.get("/", async (c) => (await page?.answer(c.req.raw)) ?? notBuilt(c));
+  app.notFound(async (c) => {
+    const file = ["GET", "HEAD"].includes(c.req.method) ? await page?.answer(c.req.raw) : undefined;
+    if (file !== undefined) return file;
+    return nothingHere(c, 404, `not found; there are: ${PATHS}`);
+  });
+  app.onError((error, c) => refuse(c, thrown(deps.world, error, `${c.req.method} ${c.req.path}`)));
+  return app;
+}

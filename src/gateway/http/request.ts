@@ -1,0 +1,144 @@
+// Shared steps of every HTTP route: authenticates the caller, reads the body within its limit, and refuses in
+// the route's own shape.
+// HR1: a body is refused by its size before it is parsed; if its headers are refused, it is not read.
+
+import type { HttpBindings } from "@hono/node-server";
+import type { Context, MiddlewareHandler } from "hono";
+import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { jsonOf } from "../../core/json.ts";
+import { CODES, type Code, type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import { wireError } from "../answer.ts";
+import type { Authority, Caller } from "../auth.ts";
+import { openAiError } from "../openai/errors.ts";
+import type { GatewayShares } from "../shares.ts";
+
+export type Env = {
+  Bindings: HttpBindings;
+  Variables: {
+    caller: Caller;
+    redactor: Redactor;
+    /**
+     * Counts bytes of the body against the caller's share until the response is done. Absent: there is no
+     * token.
+     */
+    countBody?: (bytes: number) => Result<void>;
+  };
+};
+
+/** Handles the requests under a path. */
+export type Door = (c: Context<Env>) => Promise<Response>;
+
+/** Paths whose clients expect errors in OpenAI's shape. */
+const OPENAI_PATHS = "/v1/";
+
+export function statusOf(code: Code): ContentfulStatusCode {
+  return CODES[code].http as ContentfulStatusCode;
+}
+
+export function refuse(c: Context<Env>, failure: Failure): Response {
+  const { retryAfterMs } = failure.details ?? {};
+  if (typeof retryAfterMs === "number") c.header("retry-after", String(Math.ceil(retryAfterMs / 1000)));
+  if (failure.code === "unauthorized") c.header("www-authenticate", 'Bearer realm="parley"');
+  if (!c.req.path.startsWith(OPENAI_PATHS)) {
+    return c.json({ ok: false, error: wireError(failure, c.get("redactor")) }, statusOf(failure.code));
+  }
+  const { body, retry } = openAiError(failure, c.get("redactor"));
+  // OpenAI's clients retry by the status alone: an accepted request must not run twice.
+  c.header("x-should-retry", String(retry));
+  return c.json(body, statusOf(failure.code));
+}
+
+/** Answers a request for an unknown path or with a wrong method. No caller is authenticated yet. */
+export function nothingHere(c: Context, status: 404 | 405 | 426, message: string): Response {
+  const code = status === 404 ? "NOT_FOUND" : "INVALID_REQUEST";
+  return c.json({ ok: false, error: { code, message } }, status);
+}
+
+/** Checks the idempotency key of a request, if it has one. */
+export function checkedKey(name: string, key: string | undefined): Result<string | undefined> {
+  if (key === undefined || /^[!-~](?:[ -~]{0,198}[!-~])?$/.test(key)) return ok(key);
+  return fail("invalid_argument", `${name} must be 1 to 200 printable ASCII characters`);
+}
+
+/** The address that wrong tokens are counted against. */
+export function remoteOf(c: Context<Env>): string {
+  return c.env.incoming.socket.remoteAddress ?? "unknown";
+}
+
+/** Returns the token of the Authorization header. */
+export function bearer(c: Context): string | undefined {
+  return /^Bearer\s+(\S+)\s*$/i.exec(c.req.header("authorization") ?? "")?.[1];
+}
+
+/** Authenticates the caller, and counts the request against its concurrent requests. */
+export function authenticate({
+  authority,
+  shares: { calls, bytes },
+}: {
+  readonly authority: Authority;
+  readonly shares: GatewayShares;
+}): MiddlewareHandler<Env> {
+  return async (c, next) => {
+    const admitted = authority.admit(remoteOf(c), { token: bearer(c) });
+    if (!admitted.ok) return refuse(c, admitted);
+    const { id } = admitted.value;
+    if (!calls.take(id)) return refuse(c, tooMuch("this token has too many unanswered requests"));
+    let held = 0;
+    c.env.outgoing.once("close", () => {
+      calls.give(id);
+      bytes.give(id, held);
+    });
+    c.set("caller", admitted.value);
+    c.set("countBody", (count) => {
+      if (!bytes.take(id, count)) return tooMuch("the unanswered requests of this token have too many bytes");
+      held += count;
+      return ok(undefined);
+    });
+    return next();
+  };
+}
+
+function tooMuch(text: string): Failure {
+  return fail("rate_limited", `${text}; try again in a moment`, { details: { retryAfterMs: 1_000 } });
+}
+
+function tooLarge(maxBytes: number): Failure {
+  return fail("too_large", `the body is larger than ${maxBytes} bytes`);
+}
+
+/**
+ * Reads a body and refuses it at the limit (HR1); a truncated body is empty. `take` is called for each piece,
+ * and may refuse it.
+ */
+export async function readBytes(
+  c: Context,
+  maxBytes: number,
+  take: (bytes: number) => Result<void> = () => ok(undefined),
+): Promise<Result<Uint8Array>> {
+  if (Number(c.req.header("content-length")) > maxBytes) return tooLarge(maxBytes);
+  const reader = (c.req.raw.body as ReadableStream<Uint8Array> | null)?.getReader();
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
+      bytes += next.value.length;
+      if (bytes > maxBytes) return tooLarge(maxBytes);
+      const taken = take(next.value.length);
+      if (!taken.ok) return taken;
+      pieces.push(next.value);
+    }
+    return ok(Buffer.concat(pieces));
+  } catch {
+    return ok(new Uint8Array());
+  }
+}
+
+/**
+ * Reads a JSON body; undefined: it is invalid or truncated. It is not kept here: a request may last as long
+ * as a run.
+ */
+export async function readBody(c: Context<Env>, maxBytes: number): Promise<Result<unknown>> {
+  const bytes = await readBytes(c, maxBytes, c.get("countBody"));
+  return bytes.ok ? ok(jsonOf(bytes.value)) : bytes;
+}

@@ -1,0 +1,111 @@
+// Handles a tool call of an MCP client: which tools it has, and how a call is executed.
+// A call takes the same path as an agent's call: same tools, same checks, same results. The inbox is the only
+// addition; a client's calls touch no file and run no program.
+// The caller needs the scope, and a token that covers only some sessions spawns only sessions that it covers.
+// If a client disconnects, its run continues; the result is then written into the client's session.
+
+import { openGate } from "../../access/access.ts";
+import { SESSION_TOOLS } from "../../core/rules/tool-policy.ts";
+import type { Access } from "../../core/rules/visibility.ts";
+import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { formatKey, isAgentId } from "../../core/shapes/session-key.ts";
+import type { ToolSpec } from "../../core/shapes/tool.ts";
+import { describeTools, toolNames } from "../../tools/catalog.ts";
+import type { ToolContext, ToolResult } from "../../tools/tool.ts";
+import { thrown } from "../answer.ts";
+import type { GatewayDeps } from "../call.ts";
+import { createGate } from "../gate.ts";
+import { callInRun, runOfPass } from "../pass.ts";
+import type { McpClient } from "./client.ts";
+import { INBOX_TOOL, inboxOf } from "./inbox.ts";
+
+export interface ToolCall {
+  /** Stable: identifies the run that the call started. */
+  readonly callId: string;
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+type Described = Pick<ToolSpec, "name" | "description" | "parameters">;
+
+function inThisDoor(name: string): boolean {
+  return SESSION_TOOLS.some((known) => known === name);
+}
+
+/** Returns the tools that the client's session has here. */
+export function toolsOf({ settings }: GatewayDeps, client: McpClient): Described[] {
+  const allowed = describeTools({ settings, chain: client.chain, external: client.session.external }).filter(
+    (tool) => tool.allowed && inThisDoor(tool.name),
+  );
+  return client.session.external ? [...allowed, INBOX_TOOL] : allowed;
+}
+
+function accessOf({ name, arguments: args }: ToolCall): Access {
+  if (name === "sessions_send" || name === "message") return "send";
+  const spawns = name === "sessions_spawn" || (name === "subagents" && args.action === "cancel");
+  return spawns ? "spawn" : "read";
+}
+
+/** Checks whether the token permits this call. */
+async function admit(deps: GatewayDeps, client: McpClient, call: ToolCall): Promise<Result<void>> {
+  const { settings, engine, world } = deps;
+  const { viewer, session, caller } = client;
+  const access = accessOf(call);
+  const gate = openGate({ db: engine.store.db, settings }, viewer);
+  const verdict = await gate.decide(access, session);
+  if (!verdict.allowed) return fail(verdict.code, verdict.error);
+  // A session's pass covers everything that the session may do.
+  if (call.name !== "sessions_spawn" || caller.actsAs !== undefined) return ok(undefined);
+  const named = typeof call.arguments.agentId === "string" ? call.arguments.agentId : session.agentId;
+  const agentId = named.trim().toLowerCase();
+  if (!isAgentId(agentId)) return ok(undefined);
+  const child = formatKey({ form: "subagent", agentId, id: world.ids.uuid() });
+  if (createGate(settings, caller, "spawn")(child)) return ok(undefined);
+  return fail("spawn_denied", `this token does not cover sub-agents of agent "${agentId}"`, {
+    hint: `Add "agent:${agentId}:subagent:*" to gateway.auth.tokens[].sessions.`,
+  });
+}
+
+function contextOf(deps: GatewayDeps, client: McpClient, signal: AbortSignal): ToolContext {
+  const { settings, engine } = deps;
+  const { viewer, session, agent, chain } = client;
+  return {
+    settings,
+    db: engine.store.db,
+    engine,
+    viewer,
+    session,
+    agent,
+    chain,
+    toolNames: toolNames(),
+    signal,
+    confirmsAnswers: true,
+    answered: deps.metrics.toolAnswered,
+    outbound: deps.outbound,
+  };
+}
+
+/** Executes a call and returns its result object, errors included. Throws only when `signal` was aborted. */
+export async function callAs(
+  deps: GatewayDeps,
+  client: McpClient,
+  call: ToolCall,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  try {
+    if (call.name === INBOX_TOOL.name) return await inboxOf(deps, client, call.arguments);
+    if (!inThisDoor(call.name)) {
+      const names = toolsOf(deps, client).map((tool) => tool.name);
+      const error = `there is no tool ${JSON.stringify(call.name.slice(0, 80))} here`;
+      return toolFailure(fail("unknown_tool", error, { hint: `There are: ${names.join(", ")}.` }));
+    }
+    const admitted = await admit(deps, client, call);
+    if (!admitted.ok) return toolFailure(admitted);
+    const inHand = runOfPass(deps.passes, client.caller);
+    if (!inHand.ok) return toolFailure(inHand);
+    return await callInRun(contextOf(deps, client, signal), { ...call, attempt: 1 }, inHand.value);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return toolFailure(thrown(deps.world, error, `the tool ${call.name.slice(0, 80)} over MCP`));
+  }
+}

@@ -1,0 +1,158 @@
+// Identifies an MCP client: its session, and its rights.
+// Nothing about a client is kept between two requests: each request identifies its sender, so any process can
+// answer it. The transport's session id only repeats the client's assigned name.
+// A client has its token's rights and its own session's identity. When it acts as another session, it has the
+// rights of that session within its token's.
+
+import { type AccessContext, operatorViewer, resolveSession } from "../../access/access.ts";
+import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
+import { identityOf, type Viewer } from "../../core/rules/visibility.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import {
+  type AgentSettings,
+  agentOf,
+  defaultAgent,
+  findAgent,
+  notConfigured,
+} from "../../core/shapes/settings/settings.ts";
+import { spawnChainOf } from "../../flows/job/spawn-chain.ts";
+import { openExternal } from "../../flows/session/external.ts";
+import type { Caller } from "../auth.ts";
+import type { GatewayDeps } from "../call.ts";
+import { sessionOfPass, viewerAs } from "../pass.ts";
+
+const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+const HANDLE_CHARS_MAX = 64;
+/** The handle of a client that sends neither a handle nor its name. */
+const NAMELESS = "client";
+/** `agent:handle:connection`, as `connectionId` writes it. */
+const CONNECTION = /^([a-z0-9_-]{1,64}):([A-Za-z0-9][A-Za-z0-9._-]{0,63}):[0-9a-f-]{36}$/;
+
+/** A request's statements about its sender; all are optional. */
+export interface McpWishes {
+  /** The client's stable name. Default: made of the client's own name. */
+  readonly handle?: string;
+  /** The agent of its external session. Default: the default agent. */
+  readonly agentId?: string;
+  /** Act as this session instead of the client's own one. */
+  readonly sessionKey?: string;
+  /** The transport's session id, from an earlier `initialize`. */
+  readonly connectionId?: string;
+  /** The client's own name: on `initialize`, or in each request of a newer revision. */
+  readonly clientName?: string;
+}
+
+/** The client of a request. */
+export interface McpClient {
+  readonly caller: Caller;
+  readonly session: Session;
+  readonly agent: AgentSettings;
+  readonly chain: SpawnChain;
+  readonly viewer: Viewer;
+  /** Its handle; absent when it acts as another session. */
+  readonly handle?: string;
+}
+
+/** Makes a handle from a client's own name: the same name gives the same handle. */
+function handleFrom(name: string | undefined): string {
+  const plain = (name ?? "")
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._-]+/g, "-")
+    .replaceAll(/^[^a-z0-9]+|-+$/g, "");
+  const handle = plain.slice(0, HANDLE_CHARS_MAX);
+  return HANDLE.test(handle) ? handle : NAMELESS;
+}
+
+interface Name {
+  readonly agentId: string;
+  readonly handle: string;
+}
+
+function nameOf(deps: GatewayDeps, wishes: McpWishes): Result<Name> {
+  const { handle, agentId, connectionId, clientName } = wishes;
+  if (handle !== undefined && !HANDLE.test(handle)) {
+    const shown = JSON.stringify(handle.slice(0, 80));
+    return fail("invalid_argument", `the handle ${shown} is invalid`, {
+      hint: `Use 1 to ${HANDLE_CHARS_MAX} of A-Z, a-z, 0-9, ".", "_", "-", and begin with a letter or digit.`,
+    });
+  }
+  const known = CONNECTION.exec(connectionId ?? "");
+  const agent = agentId?.trim().toLowerCase() ?? known?.[1] ?? defaultAgent(deps.settings).id;
+  return ok({ agentId: agent, handle: handle ?? known?.[2] ?? handleFrom(clientName) });
+}
+
+/**
+ * Returns the transport's session id for a client: its handle, and an id that is unique to this connection.
+ */
+export function connectionId(client: McpClient, uuid: string): string | undefined {
+  return client.handle === undefined ? undefined : `${client.session.agentId}:${client.handle}:${uuid}`;
+}
+
+/** Returns the client as another session, with that session's rights within the token's. */
+async function actAs(deps: GatewayDeps, caller: Caller, sessionKey: string): Promise<Result<McpClient>> {
+  const { settings, engine } = deps;
+  const access: AccessContext = { db: engine.store.db, settings };
+  const token = operatorViewer(caller.scopes, caller.patterns);
+  const found = await resolveSession(access, token, "read", { sessionKey });
+  if (!found.ok) return found;
+  const session = found.value;
+  if (findAgent(settings, session.agentId) === undefined)
+    return fail("agent_not_found", notConfigured(session.agentId));
+  const chain = await spawnChainOf(access.db, session);
+  const viewer: Viewer = { ...token, as: identityOf(chain, settings) };
+  return ok({ caller, session, agent: agentOf(settings, session), chain, viewer });
+}
+
+/** Returns the client of a program that works for a session: it has exactly that session's rights. */
+async function withPass(
+  deps: GatewayDeps,
+  caller: Caller,
+  actsAs: string,
+  sessionKey: string | undefined,
+): Promise<Result<McpClient>> {
+  const { settings, engine } = deps;
+  const found = await sessionOfPass(engine.store.db, actsAs, sessionKey);
+  if (!found.ok) return found;
+  const session = found.value;
+  const chain = await spawnChainOf(engine.store.db, session);
+  const token = operatorViewer(caller.scopes, caller.patterns);
+  const viewer = viewerAs(caller, token, chain, settings);
+  return ok({ caller, session, agent: agentOf(settings, session), chain, viewer });
+}
+
+/** Returns the client behind a request. Its first request creates its session. */
+export async function identify(
+  deps: GatewayDeps,
+  caller: Caller,
+  wishes: McpWishes,
+): Promise<Result<McpClient>> {
+  if (caller.role !== "operator") {
+    return fail("missing_scope", `a token of role "${caller.role}" is not accepted here`, {
+      hint: "Use a token with role operator (gateway.auth.tokens).",
+    });
+  }
+  const { sessionKey, handle, agentId } = wishes;
+  if (caller.actsAs !== undefined) return withPass(deps, caller, caller.actsAs, sessionKey);
+  if (sessionKey !== undefined) {
+    if (handle === undefined && agentId === undefined) return actAs(deps, caller, sessionKey);
+    return fail("invalid_argument", "give either a session to act as, or a handle and an agent");
+  }
+  const name = nameOf(deps, wishes);
+  if (!name.ok) return name;
+  const token = operatorViewer(caller.scopes, caller.patterns);
+  const { clientName } = wishes;
+  const opened = await openExternal(deps, token, {
+    ...name.value,
+    ...(clientName === undefined ? {} : { name: clientName }),
+  });
+  if (!opened.ok && opened.code === "not_visible") {
+    const hint = "Use a handle (x-parley-handle) whose session the token's patterns cover.";
+    return { ...opened, hint };
+  }
+  if (!opened.ok) return opened;
+  const session = opened.value;
+  const viewer: Viewer = { ...token, agentId: session.agentId };
+  const agent = agentOf(deps.settings, session);
+  return ok({ caller, session, agent, chain: [session], viewer, handle: name.value.handle });
+}

@@ -1,0 +1,183 @@
+// Owns the inbox of an MCP client: the tool `sessions_inbox`, which only MCP clients have, and notifications
+// of new messages.
+// Messages are redacted and within the limits of `tools.history`; omissions are stated.
+// A notification has no content; each listener gets at most one per `NEWS_EVERY_MS`.
+
+import { shownKey } from "../../access/access.ts";
+import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { type Message, textOf } from "../../core/shapes/message.ts";
+import type { ToolSpec } from "../../core/shapes/tool.ts";
+import { cutHistory } from "../../core/text/history-cut.ts";
+import { readInbox } from "../../store/queries/sessions/inbox.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+import { countLimit, readArguments, textLimit } from "../../tools/arguments.ts";
+import type { ToolResult } from "../../tools/tool.ts";
+import type { GatewayDeps } from "../call.ts";
+import type { McpClient } from "./client.ts";
+
+const MESSAGE_ID_CHARS_MAX = 200;
+const NEWS_EVERY_MS = 1_000;
+
+export const INBOX_URI = "parley://inbox";
+
+export const INBOX_TOOL: ToolSpec = {
+  name: "sessions_inbox",
+  description:
+    "Read what other sessions wrote to you, oldest first: messages, results of your sub-agents, and how a " +
+    "message of yours came out after you stopped waiting. " +
+    "Without `after` and `before`: the newest ones. " +
+    "To hear only what is new, give `after` the `nextAfter` of the answer before. " +
+    "`more` says that something newer is left. " +
+    "For older messages, give `before` the `nextBefore` of an answer. " +
+    "Answer with sessions_send to the `from` of a message.",
+  parameters: {
+    type: "object",
+    properties: {
+      limit: { type: "number", description: "Most messages. Default 20, at most 200." },
+      after: { type: "string", description: "A message id: only what came after it." },
+      before: { type: "string", description: "A message id: only what came before it." },
+    },
+  },
+  parallel: true,
+  idempotent: true,
+};
+
+/** Returns one message in the client's form. */
+async function rowOf({ settings, engine, world }: GatewayDeps, client: McpClient, message: Message) {
+  const { maxTextChars, maxBytes } = settings.tools.history;
+  const access = { db: engine.store.db, settings };
+  const {
+    messages: [cut],
+  } = await cutHistory([message], { maxTextChars, maxBytes }, world.redactor);
+  const told = message.role === "user" ? message.provenance : undefined;
+  const source = told !== undefined && "sourceSessionKey" in told ? told.sourceSessionKey : undefined;
+  return {
+    id: message.id,
+    at: message.timestamp,
+    kind: told?.kind ?? "person",
+    ...(source === undefined ? {} : { from: shownKey(access, client.viewer, source) }),
+    ...(told?.kind === "notice" && told.runId !== undefined ? { runId: told.runId } : {}),
+    text: cut === undefined ? "" : world.redactor.mask(textOf(cut)),
+  };
+}
+
+interface Wanted {
+  readonly limit: number;
+  readonly after?: string;
+  readonly before?: string;
+}
+
+const LIMITS = {
+  limit: countLimit({ fallback: 20, min: 1, max: 200 }),
+  after: textLimit(MESSAGE_ID_CHARS_MAX),
+  before: textLimit(MESSAGE_ID_CHARS_MAX),
+};
+
+function wantedOf(args: unknown): Result<Wanted> {
+  const read = readArguments(INBOX_TOOL.parameters, args, LIMITS);
+  if (!read.ok) return read;
+  const wanted = read.value as unknown as Wanted;
+  if (wanted.after === undefined || wanted.before === undefined) return ok(wanted);
+  return fail("invalid_argument", "give only one of after and before");
+}
+
+/** Returns as many rows as fit: from the start of a continued page, from the end of the first one. */
+function within<T>(rows: readonly T[], maxBytes: number, fromEnd: boolean): T[] {
+  const kept: T[] = [];
+  let bytes = 2;
+  for (const row of fromEnd ? rows.toReversed() : rows) {
+    bytes += Buffer.byteLength(JSON.stringify(row)) + 1;
+    if (kept.length > 0 && bytes > maxBytes) break;
+    kept.push(row);
+  }
+  return fromEnd ? kept.reverse() : kept;
+}
+
+/** Returns the messages that wait for the client. */
+export async function inboxOf(deps: GatewayDeps, client: McpClient, args: unknown): Promise<ToolResult> {
+  const { settings, engine } = deps;
+  const wanted = wantedOf(args);
+  if (!wanted.ok) return toolFailure(wanted);
+  const { session } = client;
+  const { db } = engine.store;
+  const sessionKey = shownKey({ db, settings }, client.viewer, session.key);
+  if (!session.external) {
+    const error = `session ${sessionKey} has no inbox, since its agent handles its messages`;
+    return toolFailure(fail("invalid_argument", error, { hint: "Read it with sessions_history." }));
+  }
+  const page = await readInbox(db, { sessionId: session.sessionId, ...wanted.value });
+  if (!page.ok) return toolFailure(page);
+  const { after } = wanted.value;
+  const forward = after !== undefined;
+  const rows: Awaited<ReturnType<typeof rowOf>>[] = [];
+  for (const message of page.value.messages) rows.push(await rowOf(deps, client, message));
+  const messages = within(rows, settings.tools.history.maxBytes, !forward);
+  const nextAfter = messages.at(-1)?.id ?? after;
+  const isCut = messages.length < rows.length;
+  const older = page.value.older || (isCut && !forward);
+  const nextBefore = older ? messages[0]?.id : undefined;
+  return {
+    sessionKey,
+    count: messages.length,
+    messages,
+    ...(nextAfter === undefined ? {} : { nextAfter }),
+    ...(nextBefore === undefined ? {} : { nextBefore }),
+    more: page.value.newer || (isCut && forward),
+  };
+}
+
+/** Calls `tell` when others write into the client's session. Returns a function that stops it. */
+export function onInbox(
+  { engine, world }: Pick<GatewayDeps, "engine" | "world">,
+  client: McpClient,
+  tell: () => void,
+): () => void {
+  const { clock, log } = world;
+  const { key } = client.session;
+  let nextAt = 0;
+  let later: { cancel(): void } | undefined;
+  const news = (): void => {
+    later = undefined;
+    nextAt = clock.now() + NEWS_EVERY_MS;
+    tell();
+  };
+  const came = (): void => {
+    if (later !== undefined) return;
+    if (clock.now() >= nextAt) news();
+    else later = clock.at(nextAt, news);
+  };
+  const newest = async (): Promise<string | undefined> => {
+    const { db } = engine.store;
+    // A reset has started another transcript since.
+    const sessionId = (await getSession(db, key))?.sessionId;
+    if (sessionId === undefined) return undefined;
+    const page = await readInbox(db, { sessionId, limit: 1 });
+    return page.ok ? page.value.messages[0]?.id : undefined;
+  };
+  let seen: string | undefined;
+  let known = false;
+  const look = async (): Promise<void> => {
+    const id = await newest();
+    if (known && id !== seen) came();
+    seen = id;
+    known = true;
+  };
+  const looked = (): void => {
+    look().catch((error: unknown) => log.debug({ err: error }, "could not read an inbox"));
+  };
+  const stop = engine.bus.subscribe((event) => {
+    if (event.sessionKey !== key) return;
+    if (event.kind === "message" && event.message.role === "user") {
+      seen = event.message.id;
+      known = true;
+      came();
+    }
+    // Other processes publish the run's event, not its message.
+    if (event.kind === "run_ended") looked();
+  });
+  looked();
+  return () => {
+    stop();
+    later?.cancel();
+  };
+}

@@ -1,0 +1,262 @@
+// Builds the MCP server that answers one exchange or one stream: tools, the inbox as a resource, tasks. The
+// client was identified before.
+// A tool's failure is a result that the model reads; a protocol error is for requests that are no valid call.
+// It is loaded by the first client.
+
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  MissingRequiredClientCapabilityError,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type ServerContext,
+  type StandardSchemaV1,
+} from "@modelcontextprotocol/server";
+import { shownKey } from "../../access/access.ts";
+import { fieldsOf, isObject } from "../../core/json.ts";
+import { fail, toolFailure } from "../../core/shapes/errors.ts";
+import { sentSoFar } from "../../flows/conversation/send.ts";
+import type { ToolResult } from "../../tools/tool.ts";
+import type { GatewayDeps } from "../call.ts";
+import { callAs, type ToolCall, toolsOf } from "./calls.ts";
+import type { McpClient } from "./client.ts";
+import { INBOX_URI, inboxOf } from "./inbox.ts";
+import { cancelTask, readTask, sendAsTask, TASKS_EXTENSION, type TaskParts, withProgress } from "./tasks.ts";
+
+const READ_ONLY: readonly string[] = [
+  "sessions_list",
+  "sessions_history",
+  "sessions_search",
+  "sessions_inbox",
+  "session_status",
+  "agents_list",
+];
+const TASK_ID_CHARS_MAX = 200;
+
+type Params = Readonly<Record<string, unknown>>;
+
+/** For methods of an extension: their handlers check the params. */
+const ANY_PARAMS: StandardSchemaV1<unknown, Params> = {
+  "~standard": {
+    version: 1,
+    vendor: "parley",
+    validate: (value: unknown) => ({ value: fieldsOf(value) }),
+  },
+};
+
+function instructionsFor(deps: GatewayDeps, client: McpClient): string {
+  const key = shownKey(
+    { db: deps.engine.store.db, settings: deps.settings },
+    client.viewer,
+    client.session.key,
+  );
+  const own = client.session.external
+    ? "Other sessions can list you under this key, read what you sent, and write to you; what they wrote " +
+      "waits in sessions_inbox."
+    : "You act in its name.";
+  return (
+    `You are the session ${key} of a Parley gateway, in which AI agents hold sessions. ${own} ` +
+    "sessions_list shows whom you can write to with sessions_send. A send that times out goes on: don't " +
+    "repeat it."
+  );
+}
+
+/** Converts a tool's result to the protocol's form. */
+function told(result: ToolResult): { content: { type: "text"; text: string }[]; isError?: true } {
+  const isError = result.status === "error" || result.status === "forbidden";
+  const content = [{ type: "text" as const, text: JSON.stringify(result) }];
+  return isError ? { content, isError } : { content };
+}
+
+/** Whether the request declares that its sender supports tasks. */
+function takesTasks(ctx: ServerContext): boolean {
+  const declared = (ctx.mcpReq.envelope as Params | undefined)?.[CLIENT_CAPABILITIES_META_KEY];
+  const extensions = isObject(declared) ? declared.extensions : undefined;
+  return isObject(extensions) && TASKS_EXTENSION in extensions;
+}
+
+function readCall(deps: GatewayDeps, params: unknown): ToolCall {
+  const { name, arguments: args = {} } = fieldsOf(params);
+  if (typeof name !== "string" || name === "")
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, "tools/call needs the name of a tool");
+  if (!isObject(args))
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, "arguments must be one JSON object");
+  return { callId: `mcp:${deps.world.ids.uuid()}`, name, arguments: args };
+}
+
+/** Returns the kind of wait of a call: for the reply to a send, for sub-agents, or none. */
+function waitsFor({ name, arguments: { timeoutSeconds, action } }: ToolCall): "reply" | "jobs" | undefined {
+  if (timeoutSeconds === 0) return undefined;
+  if (name === "sessions_send") return "reply";
+  return name === "subagents" && action === "wait" ? "jobs" : undefined;
+}
+
+/** How an exchange can end. */
+interface Ends {
+  /** Aborted when the gateway stops. */
+  readonly stop: AbortSignal;
+  /** Runs at the end. `written`: the whole answer was written to the client's connection. */
+  atEnd(action: (written: boolean) => void): void;
+}
+
+type Exchange = TaskParts & Ends;
+
+/** Confirms an answer when it was written to the client's connection. */
+function confirmAtEnd({ deps: { engine, world }, atEnd }: Exchange, callId: string): void {
+  atEnd((written) => {
+    const noted = written ? engine.confirmAnswer(callId) : engine.loseAnswer(callId);
+    noted.catch((error: unknown) => {
+      world.log.warn(
+        { err: error },
+        "could not record whether an answer was delivered; the next start records it",
+      );
+    });
+  });
+}
+
+/** Returns the answer to a call that was waiting when the gateway stopped. */
+async function stoppedResult({ deps, client }: Exchange, { callId }: ToolCall): Promise<ToolResult> {
+  const sent = await sentSoFar(deps, { requester: client.session, callId });
+  if (sent === undefined) {
+    const error = "the gateway stopped before this call had an answer";
+    const hint = "Check the effects of the call before you repeat it.";
+    return toolFailure(fail("shutting_down", error, { hint }));
+  }
+  const error = "the gateway stopped before the answer came; the message was accepted, and its run continues";
+  const hint = "Do not send it again. The answer comes to your inbox: read it with sessions_inbox.";
+  return { runId: sent.run.runId, ...toolFailure(fail("shutting_down", error, { hint })) };
+}
+
+async function answerCall(exchange: Exchange, params: unknown, ctx: ServerContext) {
+  const call = readCall(exchange.deps, params);
+  if (waitsFor(call) === "reply") confirmAtEnd(exchange, call.callId);
+  try {
+    return await resultOf(exchange, call, ctx);
+  } catch (error) {
+    if (!exchange.stop.aborted || ctx.mcpReq.signal.aborted) throw error;
+    return told(await stoppedResult(exchange, call));
+  }
+}
+
+async function resultOf(exchange: Exchange, call: ToolCall, ctx: ServerContext) {
+  const { deps, client, stop } = exchange;
+  const { signal: request, _meta: meta } = ctx.mcpReq;
+  const waited = waitsFor(call);
+  if (waited === undefined) return told(await callAs(deps, client, call, AbortSignal.any([request, stop])));
+  if (waited === "reply" && takesTasks(ctx)) {
+    const sent = await sendAsTask(exchange, call, { request, stop });
+    return "task" in sent ? { resultType: "task", ...sent.task } : told(sent.result);
+  }
+  const work = callAs(deps, client, call, AbortSignal.any([request, stop]));
+  const progressToken = meta?.progressToken;
+  if (progressToken === undefined) return told(await work);
+  const tell = (progress: object): Promise<void> =>
+    ctx.mcpReq.notify({ method: "notifications/progress", params: { ...progress, progressToken } } as never);
+  return told(await withProgress(exchange, call, tell, work));
+}
+
+function addTools(server: Server, exchange: Exchange): void {
+  server.setRequestHandler("tools/list", () => ({
+    tools: toolsOf(exchange.deps, exchange.client).map(({ name, description, parameters }) => ({
+      name,
+      description,
+      inputSchema: parameters as { type: "object" },
+      annotations: {
+        readOnlyHint: READ_ONLY.includes(name),
+        destructiveHint: name === "subagents",
+        openWorldHint: false,
+      },
+    })),
+  }));
+  // Not a handler of a known method: those refuse a task as the answer to a call.
+  server.fallbackRequestHandler = async (request, ctx) => {
+    if (request.method !== "tools/call")
+      throw new ProtocolError(ProtocolErrorCode.MethodNotFound, "Method not found");
+    return answerCall(exchange, request.params, ctx);
+  };
+}
+
+function addInbox(server: Server, { deps, client }: Exchange): void {
+  const has = client.session.external;
+  const known = (uri: string): void => {
+    if (has && uri === INBOX_URI) return;
+    const there = has ? `there is: ${INBOX_URI}` : "this session has none";
+    throw new ProtocolError(
+      ProtocolErrorCode.InvalidParams,
+      `no resource ${JSON.stringify(uri.slice(0, 200))}; ${there}`,
+    );
+  };
+  const inbox = {
+    uri: INBOX_URI,
+    name: "inbox",
+    title: "Inbox",
+    description: "Messages of other sessions to this one; the tool sessions_inbox pages through them.",
+    mimeType: "application/json",
+  };
+  server.setRequestHandler("resources/list", () => ({ resources: has ? [inbox] : [] }));
+  server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: [] }));
+  server.setRequestHandler("resources/read", async ({ params: { uri } }) => {
+    known(uri);
+    const text = JSON.stringify(await inboxOf(deps, client, {}));
+    return { contents: [{ uri, mimeType: inbox.mimeType, text }] };
+  });
+  // In revisions that have these methods, the open stream is the subscription: see docs/MCP.md.
+  server.setRequestHandler("resources/subscribe", ({ params: { uri } }) => {
+    known(uri);
+    return {};
+  });
+  server.setRequestHandler("resources/unsubscribe", ({ params: { uri } }) => {
+    known(uri);
+    return {};
+  });
+}
+
+function addTasks(server: Server, exchange: Exchange): void {
+  const on = (method: string, answer: (taskId: string) => Promise<Params | undefined>): void => {
+    const handle = async (params: Params, ctx: ServerContext): Promise<Params> => {
+      if (!takesTasks(ctx)) {
+        const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
+        throw new MissingRequiredClientCapabilityError({ requiredCapabilities });
+      }
+      const { taskId } = params;
+      const known = typeof taskId === "string" && taskId.length <= TASK_ID_CHARS_MAX;
+      const found = known ? await answer(taskId) : undefined;
+      if (found !== undefined) return found;
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, "this session has no task of this id");
+    };
+    server.setRequestHandler(method, { params: ANY_PARAMS }, handle);
+  };
+  on("tasks/get", async (taskId) => {
+    const task = await readTask(exchange, taskId);
+    if (task?.status === "completed") confirmAtEnd(exchange, taskId);
+    return task;
+  });
+  on("tasks/cancel", async (taskId) => ((await cancelTask(exchange, taskId)) ? {} : undefined));
+  // Our tasks never request input.
+  on("tasks/update", async (taskId) => ((await readTask(exchange, taskId)) === undefined ? undefined : {}));
+}
+
+/** Creates a server for one client. */
+export function buildServer(deps: GatewayDeps, client: McpClient, ends: Ends): Server {
+  const exchange: Exchange = { deps, client, ...ends, tell: told };
+  const server = new Server(
+    { name: "parley", title: "Parley", version: deps.version },
+    {
+      capabilities: { tools: {}, resources: { subscribe: true }, extensions: { [TASKS_EXTENSION]: {} } },
+      instructions: instructionsFor(deps, client),
+      // It would validate answers that are never requested; the default validator is built again for each
+      // server.
+      jsonSchemaValidator: {
+        getValidator: () => () => ({
+          valid: false,
+          data: undefined,
+          errorMessage: "nothing is requested",
+        }),
+      },
+    },
+  );
+  addTools(server, exchange);
+  addInbox(server, exchange);
+  addTasks(server, exchange);
+  return server;
+}

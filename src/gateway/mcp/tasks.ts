@@ -1,0 +1,141 @@
+// Owns long sends of MCP clients: progress while they wait, and tasks for clients that declare the extension.
+// A task is the run that a send started, under the call's id. No other state is kept, so any process can
+// answer for it, also after a restart.
+// A task is returned once its run is on disk and belongs to the sending session.
+// Cancelling ends the wait, never the run.
+
+import { isEnded, type Run } from "../../core/shapes/run.ts";
+import { type SentSoFar, sentSoFar, stopWaiting } from "../../flows/conversation/send.ts";
+import type { ToolResult } from "../../tools/tool.ts";
+import { pause } from "../../world/pause.ts";
+import type { GatewayDeps } from "../call.ts";
+import { callAs, type ToolCall } from "./calls.ts";
+import type { McpClient } from "./client.ts";
+
+export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
+
+/** A reply within this time needs no task. */
+const TASK_AFTER_MS = 3_000;
+const PROGRESS_EVERY_MS = 10_000;
+const POLL_EVERY_MS = 2_000;
+/** Runs are kept at least this long (`agent.wait`). */
+const TASK_TTL_MS = 86_400_000;
+
+/** A task's state, in the extension's terms. */
+export type Task = Readonly<Record<string, unknown>> & { readonly taskId: string };
+
+/** Converts a tool's result to the protocol's form. */
+type Tell = (result: ToolResult) => Record<string, unknown>;
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function taskOf(taskId: string, { run, result }: SentSoFar, tell: Tell): Task {
+  const { acceptedAt, startedAt, endedAt } = run;
+  return {
+    taskId,
+    createdAt: iso(acceptedAt),
+    lastUpdatedAt: iso(endedAt ?? startedAt ?? acceptedAt),
+    ttlMs: TASK_TTL_MS,
+    pollIntervalMs: POLL_EVERY_MS,
+    ...(result === undefined
+      ? { status: "working", statusMessage: stateText(run) }
+      : { status: "completed", result: { resultType: "complete", ...tell(result) } }),
+  };
+}
+
+function stateText(run: Run): string {
+  if (isEnded(run.state)) return `${run.sessionKey}: waiting for the answer`;
+  return `${run.sessionKey}: ${run.state === "queued" ? "queued" : "running"}`;
+}
+
+export interface TaskParts {
+  readonly deps: GatewayDeps;
+  readonly client: McpClient;
+  readonly tell: Tell;
+}
+
+/** Returns the task of this id, if this session sent it. */
+export async function readTask(parts: TaskParts, taskId: string): Promise<Task | undefined> {
+  const requester = parts.client.session;
+  const sent = await sentSoFar(parts.deps, { requester, callId: taskId });
+  return sent && taskOf(taskId, sent, parts.tell);
+}
+
+/** Ends the wait for a task. Returns false if this session has no such task. */
+export async function cancelTask(parts: TaskParts, taskId: string): Promise<boolean> {
+  const requester = parts.client.session;
+  if ((await sentSoFar(parts.deps, { requester, callId: taskId })) === undefined) return false;
+  await stopWaiting(parts.deps, taskId);
+  return true;
+}
+
+/** Handles a send of a client that supports tasks: returns its result if that comes soon, else a task. */
+export async function sendAsTask(
+  parts: TaskParts,
+  call: ToolCall,
+  signals: { readonly request: AbortSignal; readonly stop: AbortSignal },
+): Promise<{ readonly result: ToolResult } | { readonly task: Task }> {
+  const { deps, client } = parts;
+  const waiting = new AbortController();
+  const giveUp = (): void => waiting.abort();
+  signals.stop.addEventListener("abort", giveUp, { once: true });
+  signals.request.addEventListener("abort", giveUp, { once: true });
+  const work = callAs(deps, client, call, waiting.signal).finally(() => {
+    signals.stop.removeEventListener("abort", giveUp);
+    signals.request.removeEventListener("abort", giveUp);
+  });
+  const decided = new AbortController();
+  const early = work.then(() => "ended" as const);
+  const first = await Promise.race([early, pause(deps.world.clock, TASK_AFTER_MS, decided.signal)]);
+  decided.abort();
+  const task = first === "ended" ? undefined : await readTask(parts, call.callId);
+  // Not accepted yet: there is no task to return.
+  if (task === undefined) return { result: await work };
+  // The client polls the task from here on: the end of this request must not abort it.
+  signals.request.removeEventListener("abort", giveUp);
+  work.catch(() => {});
+  return { task };
+}
+
+export interface Progress {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message: string;
+}
+
+function unsentText({ name }: ToolCall): string {
+  return name === "sessions_send" ? "not accepted yet" : "waiting for sub-agents";
+}
+
+/** Reports the progress of a waiting call at intervals, while `work` is pending. */
+export async function withProgress<T>(
+  { deps, client }: Pick<TaskParts, "deps" | "client">,
+  call: ToolCall,
+  tell: (progress: Progress) => Promise<void>,
+  work: Promise<T>,
+): Promise<T> {
+  const { clock } = deps.world;
+  const { timeoutSeconds } = call.arguments;
+  const total = typeof timeoutSeconds === "number" && timeoutSeconds > 0 ? { total: timeoutSeconds } : {};
+  const over = new AbortController();
+  const startedAt = clock.monotonic();
+  const told = async (): Promise<void> => {
+    await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
+    while (!over.signal.aborted) {
+      const sent = await sentSoFar(deps, { requester: client.session, callId: call.callId });
+      const message = sent === undefined ? unsentText(call) : stateText(sent.run);
+      const progress = Math.round(clock.monotonic() - startedAt) / 1000;
+      if (!over.signal.aborted && sent?.result === undefined) await tell({ progress, message, ...total });
+      await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
+    }
+  };
+  // A client that no longer reads progress still gets its result, or has disconnected.
+  told().catch((error: unknown) => deps.world.log.debug({ err: error }, "could not send progress"));
+  try {
+    return await work;
+  } finally {
+    over.abort();
+  }
+}

@@ -1,0 +1,62 @@
+// Builds the bodies of chat completions: the answer, and the chunks of a stream. Pure.
+
+import type { Failure } from "../../core/shapes/errors.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import { openAiError } from "./errors.ts";
+import { modelName } from "./request.ts";
+import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } from "./run.ts";
+
+function finishReason({ cutShort }: EndedRun): "stop" | "length" {
+  return cutShort ? "length" : "stop";
+}
+
+function usageOf(ended: EndedRun): object {
+  const { input, output, details } = tokensOf(ended.run);
+  return {
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
+    prompt_tokens_details: details,
+  };
+}
+
+function headOf({ runId, agentId, acceptedAt }: Followed, object: string) {
+  return {
+    id: `chatcmpl-${runId}`,
+    object,
+    created: Math.floor(acceptedAt / 1000),
+    model: modelName(agentId),
+  };
+}
+
+/** Builds the answer to a request without streaming. `content`: the redacted text. */
+export function chatAnswer(followed: Followed, ended: EndedRun, content: string): object {
+  const message = { role: "assistant", content, refusal: null };
+  return {
+    ...headOf(followed, "chat.completion"),
+    choices: [{ index: 0, message, logprobs: null, finish_reason: finishReason(ended) }],
+    usage: usageOf(ended),
+  };
+}
+
+/** Builds the chunks of a stream. `includeUsage`: the last chunk has the token usage. */
+export function chatStream(followed: Followed, includeUsage: boolean, redactor: Redactor): StreamShape {
+  const head = headOf(followed, "chat.completion.chunk");
+  const usage = includeUsage ? { usage: null } : {};
+  const chunk = (delta: object, reason: string | null): string =>
+    dataFrame({
+      ...head,
+      choices: [{ index: 0, delta, logprobs: null, finish_reason: reason }],
+      ...usage,
+    });
+  const done = "data: [DONE]\n\n";
+  return {
+    begin: () => chunk({ role: "assistant", content: "", refusal: null }, null),
+    piece: (text) => chunk({ content: text }, null),
+    end(ended) {
+      const last = includeUsage ? dataFrame({ ...head, choices: [], usage: usageOf(ended) }) : "";
+      return chunk({}, finishReason(ended)) + last + done;
+    },
+    fail: (failure: Failure) => dataFrame(openAiError(failure, redactor).body),
+  };
+}

@@ -1,0 +1,38 @@
+// Converts a failure to OpenAI's error shape. Pure.
+// The code is Parley's own, in the field where a client looks for OpenAI's.
+
+import { CODES, type Failure } from "../../core/shapes/errors.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import { wireError } from "../answer.ts";
+
+interface OpenAiError {
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string;
+  };
+}
+
+const TYPES: Readonly<Record<number, string>> = {
+  401: "authentication_error",
+  403: "permission_error",
+  429: "rate_limit_error",
+};
+
+function typeOf(status: number): string {
+  return TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error");
+}
+
+/** `retry`: whether the same request may succeed later and then runs nothing twice. */
+export function openAiError(failure: Failure, redactor: Redactor): { body: OpenAiError; retry: boolean } {
+  const { message, retryable } = wireError(failure, redactor);
+  const param = failure.details?.param;
+  const error = {
+    message,
+    type: typeOf(CODES[failure.code].http),
+    param: typeof param === "string" ? param : null,
+    code: failure.code === "agent_not_found" ? "model_not_found" : failure.code,
+  };
+  return { body: { error }, retry: retryable === true && failure.details?.accepted !== true };
+}

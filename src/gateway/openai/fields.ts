@@ -1,0 +1,152 @@
+// Lists the fields of OpenAI requests: those that are used, those that are accepted and ignored, and those
+// that are refused because ignoring them would change the answer's meaning.
+// A field is read, listed as unused, or refused by name; none is dropped silently.
+
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** The API of a request. */
+export type OpenAiApi = "chat" | "responses";
+
+/** Read by `openai/request.ts`. */
+export const READ: Readonly<Record<OpenAiApi, readonly string[]>> = {
+  chat: ["model", "messages", "user", "stream", "stream_options", "reasoning_effort"],
+  responses: [
+    "model",
+    "input",
+    "instructions",
+    "user",
+    "stream",
+    "stream_options",
+    "reasoning",
+    "previous_response_id",
+    "metadata",
+  ],
+};
+
+/** The agent's settings decide how its model runs; hints for OpenAI's service have no use here. */
+export const UNUSED: Readonly<Record<OpenAiApi, readonly string[]>> = {
+  chat: [
+    "frequency_penalty",
+    "logit_bias",
+    "max_completion_tokens",
+    "max_tokens",
+    "metadata",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "seed",
+    "service_tier",
+    "stop",
+    "temperature",
+    "top_p",
+    "verbosity",
+  ],
+  responses: [
+    "include",
+    "max_output_tokens",
+    "max_tool_calls",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "service_tier",
+    "temperature",
+    "top_p",
+    "truncation",
+  ],
+};
+
+/** Whether the value requests nothing. */
+function isNothing(value: unknown): boolean {
+  return value == null || value === false || (Array.isArray(value) && value.length === 0);
+}
+
+/** `harmless`: accepted values, since they request the behaviour that applies anyway. */
+interface Refusal {
+  readonly why: string;
+  harmless(value: unknown): boolean;
+}
+
+const TOOLS: Refusal = {
+  why: "an agent can't call the client's tools; its own tools are set in the configuration",
+  harmless: isNothing,
+};
+const TOOL_CHOICE: Refusal = {
+  why: "a client can't choose an agent's tools",
+  harmless: (value) => value == null || value === "auto" || value === "none",
+};
+
+function isPlainText(value: unknown): boolean {
+  return value == null || (value as { type?: unknown }).type === "text";
+}
+
+const STRUCTURED = "an agent answers in free text; no format can be guaranteed";
+const LOGPROBS: Refusal = { why: "token probabilities are not available", harmless: isNothing };
+
+export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal>>>> = {
+  chat: {
+    tools: TOOLS,
+    functions: TOOLS,
+    tool_choice: TOOL_CHOICE,
+    function_call: TOOL_CHOICE,
+    n: { why: "one request is one run with one answer", harmless: (value) => value == null || value === 1 },
+    audio: { why: "an agent answers in text", harmless: isNothing },
+    modalities: {
+      why: "an agent answers in text",
+      harmless: (value) => isNothing(value) || (Array.isArray(value) && value.every((one) => one === "text")),
+    },
+    response_format: { why: STRUCTURED, harmless: isPlainText },
+    logprobs: LOGPROBS,
+    top_logprobs: { ...LOGPROBS, harmless: (value) => isNothing(value) || value === 0 },
+    web_search_options: { why: "an agent searches with its own tools only", harmless: isNothing },
+    store: {
+      why: "messages are kept in a session, which user names; completions can't be fetched later",
+      harmless: isNothing,
+    },
+  },
+  responses: {
+    tools: TOOLS,
+    tool_choice: TOOL_CHOICE,
+    background: { why: "background responses don't exist here; stream a long answer", harmless: isNothing },
+    conversation: {
+      why: "conversations are sessions here: name one with user or the header x-parley-session-key",
+      harmless: isNothing,
+    },
+    prompt: { why: "there are no stored prompts; use instructions", harmless: isNothing },
+    store: {
+      why: "messages to an agent are always stored in its session",
+      harmless: (value) => value == null || value === true,
+    },
+    text: {
+      why: STRUCTURED,
+      harmless: (value) => value == null || isPlainText((value as { format?: unknown }).format),
+    },
+    top_logprobs: { ...LOGPROBS, harmless: (value) => isNothing(value) || value === 0 },
+  },
+};
+
+/** Refuses a body with an unsupported or unknown field. */
+export function checkFields(api: OpenAiApi, body: Body): Result<void> {
+  const refused = REFUSED[api];
+  for (const [field, value] of Object.entries(body)) {
+    const rule = Object.hasOwn(refused, field) ? refused[field] : undefined;
+    if (rule !== undefined && !rule.harmless(value)) {
+      return fail("invalid_argument", `${field} is not supported: ${rule.why}`, {
+        details: { param: field },
+      });
+    }
+    if (rule !== undefined || READ[api].includes(field) || UNUSED[api].includes(field)) continue;
+    const shown = field.slice(0, 60);
+    const known = [...READ[api], ...UNUSED[api]].join(", ");
+    return fail("unknown_argument", `unrecognized request argument: ${JSON.stringify(shown)}`, {
+      hint: `A request takes: ${known}.`,
+      details: { param: shown },
+    });
+  }
+  return ok(undefined);
+}

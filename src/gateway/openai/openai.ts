@@ -1,0 +1,343 @@
+// Owns the OpenAI-compatible routes: a chat completion or a response is one run of an agent.
+// A run uses the same flows as everywhere else; a refusal comes before a stream begins.
+// The result comes from the run's row, in whichever process it was executed (I12).
+// OA3: a run in a temporary session without an Idempotency-Key is cancelled when its client leaves, since
+// nobody can retrieve it. Any other run continues.
+
+import type { Context } from "hono";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Message } from "../../core/shapes/message.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { isTemporaryKey, KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
+import type { TokenScope } from "../../core/shapes/settings/settings.ts";
+import { sendDirect } from "../../flows/conversation/direct.ts";
+import { continuedSession, temporarySession, userSession } from "../../flows/session/client-session.ts";
+import { type Opening, openSession } from "../../flows/session/open.ts";
+import { readRun } from "../../store/queries/transcripts/transcripts.ts";
+import { thrown } from "../answer.ts";
+import type { Caller } from "../auth.ts";
+import type { CallContext, GatewayDeps } from "../call.ts";
+import { agentsFor } from "../covered.ts";
+import { type Dispatcher, needScope } from "../dispatch.ts";
+import { checkedKey, type Door, type Env, readBody, refuse } from "../http/request.ts";
+import { endCodeOf, untilEnded } from "../methods/agent.ts";
+import { chatAnswer, chatStream } from "./chat.ts";
+import type { OpenAiApi } from "./fields.ts";
+import { type AgentRequest, agentIn, modelName, readRequest } from "./request.ts";
+import { endedResponse, responseStream } from "./responses.ts";
+import { type EndedRun, type Followed, RunFeed, streamRun } from "./run.ts";
+
+/** Maximum bytes of a body: it may include pictures. */
+const BODY_MAX_BYTES = 25 * 1024 * 1024;
+/** Bytes of all bodies that are read and not yet accepted; beyond it requests must be retried. */
+const BODIES_MAX_BYTES = 200 * 1024 * 1024;
+const BODIES_RETRY_MS = 1_000;
+const SESSION_HEADER = "x-parley-session-key";
+const ROUTES = "GET /v1/models, POST /v1/chat/completions, POST /v1/responses";
+
+interface DoorParts {
+  readonly deps: GatewayDeps;
+  readonly dispatcher: Dispatcher;
+}
+
+/** One parsed request. */
+interface ReadRequest {
+  readonly request: AgentRequest;
+  readonly agentId: string;
+  /** The session in the header. */
+  readonly sessionKey?: string;
+  readonly idempotencyKey?: string;
+}
+
+function agentIds({ settings }: GatewayDeps, caller: Caller): string[] {
+  return agentsFor(settings, caller).map((agent) => agent.id);
+}
+
+/** Encodes a key for a header. */
+function headerText(text: string): string {
+  return text.replace(/[^!-~]+/gu, encodeURIComponent);
+}
+
+function notFound(c: Context<Env>): Response {
+  return refuse(
+    c,
+    fail(
+      "unknown_method",
+      `unknown route ${c.req.method} ${c.req.path}; the available routes are: ${ROUTES}`,
+    ),
+  );
+}
+
+function listModels(c: Context<Env>, deps: GatewayDeps): Response {
+  const all = agentsFor(deps.settings, c.get("caller")).map(({ id, name }) => ({
+    id: modelName(id),
+    object: "model",
+    created: 0,
+    owned_by: "parley",
+    ...(name === undefined ? {} : { name }),
+  }));
+  const wanted = /^\/v1\/models\/(.+)$/.exec(c.req.path)?.[1];
+  if (wanted === undefined) return c.json({ object: "list", data: all });
+  const agentId = agentIn(decoded(wanted), agentIds(deps, c.get("caller")));
+  if (!agentId.ok) return refuse(c, agentId);
+  return c.json(all.find((model) => model.id === modelName(agentId.value)));
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Reads the headers and the body. The body of a caller without the right is not read. */
+async function readHttpRequest(
+  c: Context<Env>,
+  api: OpenAiApi,
+  deps: GatewayDeps,
+): Promise<Result<ReadRequest>> {
+  const sessionKey = c.req.header(SESSION_HEADER)?.trim();
+  if (sessionKey === "") return fail("invalid_argument", `the header ${SESSION_HEADER} must not be empty`);
+  if (sessionKey !== undefined && sessionKey.length > KEY_CHARS_MAX) {
+    return fail("invalid_argument", `the header ${SESSION_HEADER} has more than ${KEY_CHARS_MAX} characters`);
+  }
+  const key = checkedKey("the header Idempotency-Key", c.req.header("idempotency-key"));
+  if (!key.ok) return key;
+  const body = await readBody(c, BODY_MAX_BYTES);
+  if (!body.ok) return body;
+  const request = readRequest(api, body.value, sessionKey !== undefined);
+  if (!request.ok) return request;
+  const agentId = agentIn(request.value.model, agentIds(deps, c.get("caller")));
+  if (!agentId.ok) return agentId;
+  return ok({
+    request: request.value,
+    agentId: agentId.value,
+    ...(sessionKey === undefined ? {} : { sessionKey }),
+    ...(key.value === undefined ? {} : { idempotencyKey: key.value }),
+  });
+}
+
+function mismatch(what: string, session: Session): Failure {
+  return fail("session_mismatch", `${what}: it is session ${session.key} of agent "${session.agentId}"`, {
+    hint: "Name one session, and the model of its agent.",
+  });
+}
+
+/** Returns the session of the request's header, else of its user; undefined: it has neither. */
+async function namedSession(ctx: CallContext, asked: ReadRequest): Promise<Result<Opening> | undefined> {
+  const { request, agentId, sessionKey } = asked;
+  if (sessionKey !== undefined) {
+    return openSession(ctx.deps, ctx.viewer, sessionKey);
+  }
+  if (request.user === undefined) return undefined;
+  return userSession(ctx.deps, ctx.viewer, { agentId, user: request.user });
+}
+
+/** Returns the session of the run. */
+async function openingFor(ctx: CallContext, asked: ReadRequest): Promise<Result<Opening>> {
+  const { agentId, request } = asked;
+  const { previousRunId, seed } = request;
+  const named = await namedSession(ctx, asked);
+  if (named?.ok === false) return named;
+  const continued =
+    previousRunId === undefined ? undefined : await continuedSession(ctx.deps, ctx.viewer, previousRunId);
+  if (continued?.ok === false) return continued;
+  const opening = continued ?? named ?? (await temporarySession(ctx.deps, ctx.viewer, { agentId, seed }));
+  if (!opening.ok) return opening;
+  const { session } = opening.value;
+  if (named !== undefined && named.value.session.key !== session.key) {
+    return mismatch("previous_response_id belongs to another session than the named one", session);
+  }
+  if (session.agentId !== agentId)
+    return mismatch(`the model names agent "${agentId}", but the session has another agent`, session);
+  return opening;
+}
+
+function followedOf({ runId, sessionKey, agentId, acceptedAt }: Run): Followed {
+  return { runId, sessionKey, agentId, acceptedAt };
+}
+
+/** Accepts the run; a retry with the same idempotency key returns the run that was accepted then. */
+async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Followed>> {
+  const opening = await openingFor(ctx, asked);
+  if (!opening.ok) return opening;
+  const { text, images, senderName, instructions, thinking } = asked.request;
+  const accepted = await sendDirect(ctx.deps, {
+    session: opening.value.session,
+    before: (unit) => opening.value.before(unit),
+    text,
+    images,
+    ...(senderName === undefined ? {} : { senderName }),
+    ...(thinking === undefined ? {} : { thinking }),
+    ...(instructions === undefined ? {} : { extraContext: instructions }),
+    remember: (unit, { run }) => ctx.remember(unit, followedOf(run)),
+  });
+  return accepted.ok ? ok(followedOf(accepted.value.run)) : accepted;
+}
+
+/** Whether the model's last message was cut off at its output limit. */
+function isCutShort(messages: readonly Message[]): boolean {
+  const last = messages.findLast((message) => message.role === "assistant");
+  return last?.role === "assistant" && last.stopReason === "length";
+}
+
+class OpenAiDoor {
+  readonly #deps: GatewayDeps;
+  readonly #dispatcher: Dispatcher;
+  readonly #feed: RunFeed;
+  /** Announced sizes of the bodies in memory. */
+  #bodyBytes = 0;
+
+  constructor({ deps, dispatcher }: DoorParts) {
+    this.#deps = deps;
+    this.#dispatcher = dispatcher;
+    this.#feed = new RunFeed(deps.engine.bus);
+  }
+
+  async handle(c: Context<Env>): Promise<Response> {
+    const { method, path } = c.req;
+    if (method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) {
+      return this.#allowed(c, "operator.read") ?? listModels(c, this.#deps);
+    }
+    if (method === "POST" && path === "/v1/chat/completions") return this.#run(c, "chat");
+    if (method === "POST" && path === "/v1/responses") return this.#run(c, "responses");
+    return notFound(c);
+  }
+
+  /** Returns the refusal of a caller without this right. */
+  #allowed(c: Context<Env>, scope: TokenScope): Response | undefined {
+    const allowed = needScope(c.get("caller"), `${c.req.method} ${c.req.path}`, scope);
+    return allowed.ok ? undefined : refuse(c, allowed);
+  }
+
+  async #run(c: Context<Env>, api: OpenAiApi): Promise<Response> {
+    const refused = this.#allowed(c, "operator.write");
+    if (refused !== undefined) return refused;
+    const taken = await this.#accepted(c, api);
+    if (!taken.ok) return refuse(c, taken);
+    const { asked, followed } = taken.value;
+    c.header("x-request-id", followed.runId);
+    c.header(SESSION_HEADER, headerText(followed.sessionKey));
+    return asked.request.stream ? this.#stream(c, asked, followed) : this.#answer(c, asked, followed);
+  }
+
+  /** Reads a request and accepts its run. Its content is in the store then, and no longer in memory. */
+  async #accepted(
+    c: Context<Env>,
+    api: OpenAiApi,
+  ): Promise<Result<{ asked: ReadRequest; followed: Followed }>> {
+    const bytes = Math.min(BODY_MAX_BYTES, Number(c.req.header("content-length") ?? BODY_MAX_BYTES));
+    if (this.#bodyBytes + bytes > BODIES_MAX_BYTES) {
+      const details = { retryAfterMs: BODIES_RETRY_MS };
+      return fail("rate_limited", "too many large requests at once; try again in a moment", { details });
+    }
+    this.#bodyBytes += bytes;
+    try {
+      const asked = await readHttpRequest(c, api, this.#deps);
+      if (!asked.ok) return asked;
+      const { idempotencyKey, ...params } = asked.value;
+      const keyed = idempotencyKey === undefined ? {} : { idempotencyKey };
+      const handle = (ctx: CallContext) => accept(ctx, asked.value);
+      const request = { name: `openai.${api}`, params, ...keyed, handle };
+      const followed = await this.#dispatcher.perform(c.get("caller"), request, c.req.raw.signal);
+      if (!followed.ok) return followed;
+      const lean = { ...asked.value.request, text: "", images: [], seed: [] };
+      return ok({ asked: { ...asked.value, request: lean }, followed: followed.value });
+    } catch (error) {
+      const failure = thrown(this.#deps.world, error, `${c.req.method} ${c.req.path}`);
+      // It may have been accepted all the same: without a key a retry could run twice.
+      const accepted = c.req.header("idempotency-key") === undefined;
+      return { ...failure, details: { ...failure.details, accepted } };
+    } finally {
+      this.#bodyBytes -= bytes;
+    }
+  }
+
+  async #answer(c: Context<Env>, asked: ReadRequest, followed: Followed): Promise<Response> {
+    const ended = await this.#ended(asked, followed, c.req.raw.signal);
+    if (!ended.ok) return refuse(c, ended);
+    const { request } = asked;
+    const text = await this.#deps.world.redactor.whole(ended.value.run.reply ?? "");
+    return c.json(
+      request.api === "chat"
+        ? chatAnswer(followed, ended.value, text)
+        : endedResponse(followed, request, ended.value, text),
+    );
+  }
+
+  #stream(c: Context<Env>, asked: ReadRequest, followed: Followed): Response {
+    const { request } = asked;
+    const { redactor } = this.#deps.world;
+    const gone = new AbortController();
+    const ended = this.#ended(asked, followed, AbortSignal.any([c.req.raw.signal, gone.signal]));
+    const body = streamRun({
+      feed: this.#feed,
+      clock: this.#deps.world.clock,
+      redactor,
+      runId: followed.runId,
+      shape:
+        request.api === "chat"
+          ? chatStream(followed, request.includeUsage, redactor)
+          : responseStream(followed, request, redactor),
+      ended,
+      onGone: () => gone.abort(),
+      cut: () => c.env.outgoing.destroy(),
+    });
+    c.header("content-type", "text/event-stream; charset=utf-8");
+    // Otherwise a proxy may buffer the stream.
+    c.header("x-accel-buffering", "no");
+    return c.body(body);
+  }
+
+  /** Waits for the end of the run; a failure if it ended badly, or if the gateway stops first. */
+  async #ended(asked: ReadRequest, followed: Followed, client: AbortSignal): Promise<Result<EndedRun>> {
+    const { stopped } = this.#dispatcher;
+    const accepted = asked.idempotencyKey === undefined;
+    try {
+      const run = await untilEnded(this.#deps.engine, followed.runId, AbortSignal.any([client, stopped]));
+      if (run?.ok === false) return { ...run, details: { accepted } };
+      if (run !== undefined) return await this.#outcome(run.value);
+      if (!stopped.aborted) await this.#left(asked, followed);
+      return fail(
+        "shutting_down",
+        `the gateway is stopping; run ${followed.runId} is kept and continues later`,
+        {
+          hint: "Call agent.wait for its result, or repeat a request that has an Idempotency-Key.",
+          details: { accepted },
+        },
+      );
+    } catch (error) {
+      const failure = thrown(this.#deps.world, error, `following run ${followed.runId}`);
+      return { ...failure, details: { ...failure.details, accepted } };
+    }
+  }
+
+  async #outcome(run: Run): Promise<Result<EndedRun>> {
+    const code = endCodeOf(run);
+    if (code === undefined) {
+      const { world, engine } = this.#deps;
+      // Other subscribers are notified in the same step; and the row may be large.
+      await world.gather?.();
+      const cutShort = isCutShort(await readRun(engine.store.db, run.runId));
+      await world.gather?.();
+      return ok({ run, cutShort });
+    }
+    const details = { accepted: true, ended: true };
+    return fail(code, run.error ?? `the run ended: ${run.state}`, { details });
+  }
+
+  /** Handles a client that left before its run ended (OA3). */
+  async #left(asked: ReadRequest, { runId, sessionKey }: Followed): Promise<void> {
+    const mayComeBack = asked.idempotencyKey !== undefined || asked.sessionKey !== undefined;
+    if (mayComeBack || !isTemporaryKey(sessionKey)) return;
+    await this.#deps.engine.abort({ sessionKey, runId });
+  }
+}
+
+/** Creates the handler of /v1/. */
+export function createOpenAiDoor(parts: DoorParts): Door {
+  const door = new OpenAiDoor(parts);
+  return (c) => door.handle(c);
+}

@@ -1,0 +1,116 @@
+// Builds the bodies of responses: the answer, and the events of a stream. Pure.
+// The events of a stream are numbered without gaps, and their pieces add up to the text in the last one.
+
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import { openAiError } from "./errors.ts";
+import { type AgentRequest, modelName, RESPONSE_PREFIX } from "./request.ts";
+import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } from "./run.ts";
+
+type Status = "in_progress" | "completed" | "incomplete" | "failed";
+
+function usageOf({ run }: EndedRun): object {
+  const { input, output, details } = tokensOf(run);
+  return {
+    input_tokens: input,
+    input_tokens_details: details,
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: input + output,
+  };
+}
+
+function textPart(text: string): object {
+  return { type: "output_text", text, annotations: [], logprobs: [] };
+}
+
+function messageItem({ runId }: Followed, status: Status, content: readonly object[]): object {
+  return { type: "message", id: `msg_${runId}`, status, role: "assistant", content };
+}
+
+function statusOf({ cutShort }: EndedRun): "completed" | "incomplete" {
+  return cutShort ? "incomplete" : "completed";
+}
+
+/** Builds a response in its current state. */
+function responseOf(followed: Followed, request: AgentRequest, status: Status, more: object = {}): object {
+  const { runId, agentId, acceptedAt } = followed;
+  const { previousRunId, thinking, instructions, metadata, user } = request;
+  return {
+    id: `${RESPONSE_PREFIX}${runId}`,
+    object: "response",
+    created_at: Math.floor(acceptedAt / 1000),
+    status,
+    background: false,
+    error: null,
+    incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
+    instructions: instructions ?? null,
+    max_output_tokens: null,
+    model: modelName(agentId),
+    output: [],
+    parallel_tool_calls: true,
+    previous_response_id: previousRunId === undefined ? null : `${RESPONSE_PREFIX}${previousRunId}`,
+    reasoning: { effort: thinking === "off" ? "none" : (thinking ?? null), summary: null },
+    store: true,
+    temperature: null,
+    text: { format: { type: "text" } },
+    tool_choice: "auto",
+    tools: [],
+    top_p: null,
+    truncation: "disabled",
+    usage: null,
+    ...(user === undefined ? {} : { user }),
+    metadata: metadata ?? {},
+    ...more,
+  };
+}
+
+/** Builds the answer to a request without streaming. `text`: the redacted text. */
+export function endedResponse(
+  followed: Followed,
+  request: AgentRequest,
+  ended: EndedRun,
+  text: string,
+): object {
+  const status = statusOf(ended);
+  const output = [messageItem(followed, status, [textPart(text)])];
+  return responseOf(followed, request, status, { output, usage: usageOf(ended) });
+}
+
+/** Builds the events of a stream. */
+export function responseStream(followed: Followed, request: AgentRequest, redactor: Redactor): StreamShape {
+  let numbered = 0;
+  const event = (type: string, facts: object): string => {
+    const sequence_number = numbered++;
+    return `event: ${type}\n${dataFrame({ type, sequence_number, ...facts })}`;
+  };
+  const place = { item_id: `msg_${followed.runId}`, output_index: 0, content_index: 0 };
+  return {
+    begin() {
+      const response = responseOf(followed, request, "in_progress");
+      const item = messageItem(followed, "in_progress", []);
+      return [
+        event("response.created", { response }),
+        event("response.in_progress", { response }),
+        event("response.output_item.added", { output_index: 0, item }),
+        event("response.content_part.added", { ...place, part: textPart("") }),
+      ].join("");
+    },
+    piece: (delta) => event("response.output_text.delta", { ...place, delta, logprobs: [] }),
+    end(ended, text) {
+      const status = statusOf(ended);
+      const item = messageItem(followed, status, [textPart(text)]);
+      return [
+        event("response.output_text.done", { ...place, text, logprobs: [] }),
+        event("response.content_part.done", { ...place, part: textPart(text) }),
+        event("response.output_item.done", { output_index: 0, item }),
+        event(`response.${status}`, { response: endedResponse(followed, request, ended, text) }),
+      ].join("");
+    },
+    fail(failure, hasEnded) {
+      const { code, message, param } = openAiError(failure, redactor).body.error;
+      if (!hasEnded) return event("error", { code, message, param });
+      const error = { code, message };
+      return event("response.failed", { response: responseOf(followed, request, "failed", { error }) });
+    },
+  };
+}

@@ -1,0 +1,198 @@
+// Follows a run for the two OpenAI APIs, and streams it: live events in, frames out, no faster than the
+// reader takes them.
+// OS1: the run's row decides at its end; live events only show its text earlier, and may be lost.
+// OS2: a slow reader gets fewer and larger pieces; one that takes nothing for a while is cut off.
+// OS3: comments are sent during silence, so that no proxy takes the stream for dead.
+
+import type { Failure, Result } from "../../core/shapes/errors.ts";
+import type { LiveEvent } from "../../core/shapes/event.ts";
+import { textOf, toolCallsOf } from "../../core/shapes/message.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import type { Bus } from "../../engine/bus.ts";
+import type { Clock, Timer } from "../../world.ts";
+import { TextPieces } from "./text.ts";
+
+/** A run whose end is awaited. */
+export type Followed = Pick<Run, "runId" | "sessionKey" | "agentId" | "acceptedAt">;
+
+/** A run that ended well. `cutShort`: its model reached its output limit. */
+export interface EndedRun {
+  readonly run: Run;
+  readonly cutShort: boolean;
+}
+
+/** Returns the tokens of all model calls of a run. */
+export function tokensOf({ usage }: Run) {
+  const { input, cacheRead, cacheWrite, output } = usage;
+  const details = { cached_tokens: cacheRead, cache_write_tokens: cacheWrite };
+  return { input: input + cacheRead + cacheWrite, output, details };
+}
+
+/** The frames of a stream, for one of the APIs. */
+export interface StreamShape {
+  begin(): string;
+  piece(text: string): string;
+  /** `text`: all pieces together. */
+  end(ended: EndedRun, text: string): string;
+  /** `hasEnded`: the run failed; false: it continues, and only the stream ends. */
+  fail(failure: Failure, hasEnded: boolean): string;
+}
+
+export function dataFrame(data: object): string {
+  return `data: ${JSON.stringify(data)}\n\n`;
+}
+
+const KEEP_ALIVE_MS = 15_000;
+const KEEP_ALIVE = ": keep-alive\n\n";
+/** A reader that takes nothing for this long while data is waiting is treated as gone. */
+const STALLED_MS = 60_000;
+
+type OfRun = Extract<LiveEvent, { kind: "text" | "tool" | "message" }>;
+
+/** Passes live events to the followers of each run, with one subscription for all of them. */
+export class RunFeed {
+  readonly #bus: Bus;
+  readonly #followers = new Map<string, Set<(event: OfRun) => void>>();
+  #leave: (() => void) | undefined;
+
+  constructor(bus: Bus) {
+    this.#bus = bus;
+  }
+
+  follow(runId: string, follower: (event: OfRun) => void): () => void {
+    const set = this.#followers.get(runId) ?? new Set();
+    this.#followers.set(runId, set.add(follower));
+    this.#leave ??= this.#bus.subscribe((event) => this.#tell(event));
+    return () => {
+      set.delete(follower);
+      if (set.size === 0 && this.#followers.get(runId) === set) this.#followers.delete(runId);
+      if (this.#followers.size > 0) return;
+      this.#leave?.();
+      this.#leave = undefined;
+    };
+  }
+
+  #tell(event: LiveEvent): void {
+    if (event.kind !== "text" && event.kind !== "tool" && event.kind !== "message") return;
+    for (const follower of this.#followers.get(event.runId ?? "") ?? []) follower(event);
+  }
+}
+
+interface StreamParts {
+  readonly feed: RunFeed;
+  readonly clock: Clock;
+  readonly redactor: Redactor;
+  readonly runId: string;
+  readonly shape: StreamShape;
+  /** How the run ended, read from its row. If a failure's details contain `ended`, the run itself failed. */
+  readonly ended: Promise<Result<EndedRun>>;
+  /** Called when the reader is gone. */
+  onGone(): void;
+  /** Closes the connection. */
+  cut(): void;
+}
+
+class RunStream {
+  readonly #parts: StreamParts;
+  readonly #pieces: TextPieces;
+  readonly #unfollow: () => void;
+  #pending = "";
+  #end: Result<EndedRun> | undefined;
+  #begun = false;
+  #closed = false;
+  #wake: () => void = () => {};
+  #stalled: Timer | undefined;
+
+  constructor(parts: StreamParts) {
+    this.#parts = parts;
+    this.#pieces = new TextPieces(parts.redactor);
+    this.#unfollow = parts.feed.follow(parts.runId, (event) => this.#hear(event));
+    void parts.ended.then((end) => {
+      this.#end = end;
+      this.#unfollow();
+      this.#wake();
+    });
+  }
+
+  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    this.#stalled?.cancel();
+    const frames = await this.#next();
+    if (this.#closed) return;
+    controller.enqueue(Buffer.from(frames.text));
+    if (frames.last) {
+      this.#closed = true;
+      controller.close();
+      return;
+    }
+    const { clock, cut } = this.#parts;
+    this.#stalled = clock.at(clock.now() + STALLED_MS, cut);
+  }
+
+  cancel(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#stalled?.cancel();
+    this.#unfollow();
+    this.#wake();
+    this.#parts.onGone();
+  }
+
+  #hear(event: OfRun): void {
+    if (event.kind === "text") {
+      this.#pending += this.#pieces.next(event);
+    } else if (event.kind === "tool") {
+      if (event.phase === "start") this.#pending += this.#pieces.close();
+    } else if (event.message.role === "assistant" && toolCallsOf(event.message).length > 0) {
+      this.#pending += this.#pieces.close(textOf(event.message));
+    }
+    this.#wake();
+  }
+
+  /** Waits for text, and returns all that can be sent. */
+  async #next(): Promise<{ text: string; last: boolean }> {
+    const { shape } = this.#parts;
+    if (!this.#begun) {
+      this.#begun = true;
+      return { text: shape.begin(), last: false };
+    }
+    for (;;) {
+      if (this.#end !== undefined) return { text: this.#last(this.#end), last: true };
+      const piece = this.#pending;
+      this.#pending = "";
+      if (piece !== "") return { text: shape.piece(piece), last: false };
+      if (!(await this.#woken()) || this.#closed) return { text: KEEP_ALIVE, last: false };
+    }
+  }
+
+  #last(end: Result<EndedRun>): string {
+    const { shape } = this.#parts;
+    const rest = this.#pending + (end.ok ? this.#pieces.end(end.value.run.reply ?? "") : "");
+    this.#pending = "";
+    const frames = rest === "" ? "" : shape.piece(rest);
+    if (end.ok) return frames + shape.end(end.value, this.#pieces.whole);
+    return frames + shape.fail(end, end.details?.ended === true);
+  }
+
+  /** Returns false after a while without events. */
+  async #woken(): Promise<boolean> {
+    const { clock } = this.#parts;
+    const woken = Promise.withResolvers<boolean>();
+    this.#wake = () => woken.resolve(true);
+    const late = clock.at(clock.now() + KEEP_ALIVE_MS, () => woken.resolve(false));
+    const happened = await woken.promise;
+    late.cancel();
+    this.#wake = () => {};
+    return happened;
+  }
+}
+
+/** Returns the body of a streamed answer. */
+export function streamRun(parts: StreamParts): ReadableStream<Uint8Array> {
+  const stream = new RunStream(parts);
+  const source = {
+    pull: (controller: ReadableStreamDefaultController<Uint8Array>) => stream.pull(controller),
+    cancel: () => stream.cancel(),
+  };
+  return new ReadableStream(source, { highWaterMark: 0 });
+}

@@ -1,0 +1,97 @@
+// Splits the live text of a run into the pieces of a stream, which can only grow.
+// TX1: sent text is never taken back: if a message starts again, the stream continues where both texts agree,
+// else the new text follows after a blank line.
+// TX2: the start of a possible credential is held back, so that it can be redacted whole (I14).
+
+import type { MaskStream, Redactor } from "../../core/text/redact/redact.ts";
+import { type TextDelta, withDelta } from "../../core/text/text-delta.ts";
+
+const BREAK = "\n\n";
+
+/** Splits the texts of one run into pieces. */
+export class TextPieces {
+  readonly #redactor: Redactor;
+  /** All text that was sent. */
+  #whole = "";
+  /** The text of the current message, as received. */
+  #heard = "";
+  /** The previous text of a message that started again, until the new one is longer or differs. */
+  #earlier: string | undefined;
+  #mask: MaskStream;
+  #closed = false;
+
+  constructor(redactor: Redactor) {
+    this.#redactor = redactor;
+    this.#mask = redactor.stream();
+  }
+
+  get whole(): string {
+    return this.#whole;
+  }
+
+  /** Returns the next piece after this change; "" when nothing can be sent yet. */
+  next(delta: TextDelta): string {
+    if (delta.offset === this.#heard.length && !this.#closed) return this.#goOn(delta.text);
+    const text = withDelta(this.#closed ? "" : this.#heard, delta);
+    // A part is missing: the end of the run has the whole text.
+    return text === undefined ? "" : this.#anew(text);
+  }
+
+  /** Returns the rest of a complete message that reads `text`; the next text is another message's. */
+  close(text?: string): string {
+    if (this.#closed && (text ?? "") === "") return "";
+    const rest = this.#take(text ?? this.#heard) + this.#send(this.#mask.end());
+    this.#closed = this.#heard !== "";
+    return rest;
+  }
+
+  /** Returns the last piece: the run has ended with this text. */
+  end(text: string): string {
+    return this.#take(text) + (this.#closed ? "" : this.#send(this.#mask.end()));
+  }
+
+  /** Takes the whole text of a message. */
+  #take(text: string): string {
+    const isSame = !this.#closed && text.startsWith(this.#heard);
+    const piece = isSame ? this.#goOn(text.slice(this.#heard.length)) : this.#anew(text);
+    return piece + (this.#earlier === undefined ? "" : this.#other());
+  }
+
+  #goOn(text: string): string {
+    const from = this.#heard.length;
+    this.#heard += text;
+    if (this.#earlier === undefined) return this.#send(this.#mask.push(text));
+    const known = this.#earlier.slice(from);
+    if (known.startsWith(text)) return "";
+    if (!text.startsWith(known)) return this.#other();
+    this.#earlier = undefined;
+    return this.#send(this.#mask.push(text.slice(known.length)));
+  }
+
+  /** Starts the message again. */
+  #anew(text: string): string {
+    const earlier = this.#closed ? "" : (this.#earlier ?? this.#heard);
+    this.#heard = "";
+    this.#earlier = earlier;
+    if (this.#closed && text === "") return "";
+    if (this.#closed) return this.#other(text);
+    return this.#goOn(text);
+  }
+
+  /** Handles a text that differs from the sent one. */
+  #other(text = this.#heard): string {
+    this.#heard = text;
+    this.#earlier = undefined;
+    this.#closed = false;
+    const rest = this.#mask.end();
+    this.#mask = this.#redactor.stream();
+    const masked = this.#mask.push(text);
+    const lead = this.#whole + rest === "" || text === "" ? "" : BREAK;
+    return this.#send(rest + lead + masked);
+  }
+
+  #send(piece: string): string {
+    this.#whole += piece;
+    return piece;
+  }
+}

@@ -1,0 +1,454 @@
+// Owns one socket: challenge, connect, then requests and their answers, until it closes.
+// Before `connect` has succeeded, only that one request is read, within a deadline and few bytes.
+// Every request is answered once, `agent` twice; answers carry the request's id, in any order.
+// Writing requests begin in the order in which they came, so messages are accepted in that order (I3).
+// C4: reading requests run one after another: no client makes the gateway hold many large answers at once,
+// and other work gets the event loop between two of them.
+// When the socket closes, its pending waits are released; runs continue.
+
+import type { RawData, WebSocket } from "ws";
+import { idempotencyOf } from "../../contract/idempotency.ts";
+import {
+  CLOSE,
+  CONNECT_TIMEOUT_MS,
+  type ConnectParams,
+  type DeviceProof,
+  type HelloOk,
+  MAX_PAYLOAD_BEFORE_CONNECT_BYTES,
+  MAX_PAYLOAD_OF_NODE_BYTES,
+  PENDING_REQUESTS_MAX,
+  PROTOCOL_VERSIONS,
+  type RequestFrame,
+  type ResponseFrame,
+} from "../../contract/protocol.ts";
+import { optional } from "../../core/optional.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { NodeRow } from "../../core/shapes/node.ts";
+import type { Timer, World } from "../../world.ts";
+import { failureFrame, thrown } from "../answer.ts";
+import type { Authority, Caller } from "../auth.ts";
+import { verifyDevice } from "../device.ts";
+import type { GatewayShares } from "../shares.ts";
+import { checkConnect } from "../validate.ts";
+import { readFrame } from "./frame.ts";
+import { FrameBytes } from "./frame-bytes.ts";
+import { createOutlet, type EncodedEvent, type Outlet } from "./outlet.ts";
+
+/** A socket that does not close after this long is cut off. */
+const CLOSE_GRACE_MS = 5_000;
+/** The same for a client that floods: it is not read meanwhile. */
+const FLOOD_GRACE_MS = 1_000;
+const CLOSE_REASON_MAX_BYTES = 120;
+
+const TOO_MANY_CLIENTS = fail("rate_limited", "this token has too many connections", {
+  hint: "Close some of them, or try again in a moment.",
+});
+
+/** A method's answer: one at once, and for `agent` a second one when the run has ended. */
+export interface Answer {
+  readonly result: Result<unknown>;
+  readonly later?: Promise<Result<unknown>>;
+}
+
+/** A connected client, as the rest of the gateway sees it. */
+export interface Member {
+  readonly connId: string;
+  readonly caller: Caller;
+  readonly params: ConnectParams;
+  /** Set if the connection is a node's. */
+  readonly node?: NodeRow;
+  event(event: EncodedEvent): void;
+  close(code: number, reason: string): void;
+}
+
+export interface ConnectionParts {
+  readonly world: World;
+  readonly authority: Authority;
+  readonly shares: GatewayShares;
+  readonly maxBufferedBytes: number;
+  /** The hello answer without the fields that the connection itself knows. */
+  hello(member: Member): Promise<Omit<HelloOk, "type" | "protocol" | "auth">>;
+  /** Returns the paired device of a connection as a node. */
+  admitNode(
+    caller: Caller,
+    params: ConnectParams,
+    at: { readonly proof: DeviceProof | undefined; readonly remote: string; readonly connId: string },
+  ): Promise<Result<NodeRow>>;
+  /** Creates a new token for the connected device. A failure: its present token was revoked. */
+  renewDeviceToken(
+    caller: Caller,
+    at: { readonly deviceId: string; readonly client: ConnectParams["client"] },
+  ): Promise<Result<string | undefined>>;
+  /** Called when the connect request arrives. */
+  asked?(): void;
+  /** Registers the member with the gateway; the returned function unregisters it. */
+  join(member: Member): () => void;
+  call(caller: Caller, method: string, params: unknown, signal: AbortSignal): Promise<Answer>;
+}
+
+interface PeerSocket {
+  readonly socket: WebSocket;
+  readonly remote: string;
+  /** Calls back with the size of each piece that arrives, until the returned function is called. */
+  countBytes(count: (bytes: number) => void): () => void;
+  /** Buffers writes until the returned function is called. Absent: the socket does not support it. */
+  hold?(): () => void;
+}
+
+type RequestLane = "read" | "write";
+
+/** Methods that may wait for a long time. */
+const LONG_METHODS: readonly string[] = ["agent.wait", "tools.invoke", "node.invoke"];
+
+/** Returns the queue of a method. Methods that may wait for a long time use none. */
+function laneOf(method: string): RequestLane | undefined {
+  const idempotency = idempotencyOf(method);
+  if (idempotency === undefined || LONG_METHODS.includes(method)) return undefined;
+  return idempotency === "none" ? "read" : "write";
+}
+
+/** Cuts a reason to the 123 bytes of a close frame; the answer before it has the whole text. */
+function closeReason(text: string): string {
+  return Buffer.from(text)
+    .subarray(0, CLOSE_REASON_MAX_BYTES)
+    .toString()
+    .replace(/\uFFFD+$/, "");
+}
+
+/** Returns the device that signed the challenge. A signature without a nonce could be a replay. */
+function signerOf(proof: DeviceProof | undefined): string | undefined {
+  return proof?.nonce === undefined ? undefined : proof.id;
+}
+
+export class Connection {
+  readonly #parts: ConnectionParts;
+  readonly #peer: PeerSocket;
+  readonly #outlet: Outlet;
+  readonly #connId: string;
+  readonly #nonce: string;
+  readonly #gone = new AbortController();
+  #deadline: Timer;
+  #stopCounting: () => void;
+  #bytesBefore = 0;
+  #state: "new" | "connecting" | "ready" | "closed" = "new";
+  #early: RequestFrame[] = [];
+  #caller: Caller | undefined;
+  /** Bytes counted against the caller's share; absent before the caller is known. */
+  #bytes: FrameBytes | undefined;
+  #leave: () => void = () => {};
+  #pending = 0;
+  readonly #lines: Record<RequestLane, Promise<unknown>> = {
+    read: Promise.resolve(),
+    write: Promise.resolve(),
+  };
+
+  constructor(parts: ConnectionParts, peer: PeerSocket) {
+    const { clock, ids } = parts.world;
+    this.#parts = parts;
+    this.#peer = peer;
+    this.#connId = ids.uuid();
+    this.#nonce = ids.uuid();
+    this.#outlet = createOutlet(peer.socket, {
+      maxBufferedBytes: parts.maxBufferedBytes,
+      close: (code, reason) => this.close(code, reason),
+      hold: peer.hold?.bind(peer),
+    });
+    this.#deadline = clock.at(clock.now() + CONNECT_TIMEOUT_MS, () => {
+      // If this process itself was late, the request is already waiting to be read: that happens before the
+      // next timer.
+      this.#deadline = clock.at(clock.now(), () => this.#isTooLate());
+    });
+    this.#stopCounting = peer.countBytes((bytes) => this.#count(bytes));
+    peer.socket.on("message", (data, isBinary) => this.#onMessage(data, isBinary));
+    peer.socket.on("error", (error) => parts.world.log.debug({ err: error }, "socket error"));
+    peer.socket.on("close", () => this.#onClose());
+    const challenge = { nonce: this.#nonce, ts: clock.now() };
+    this.#send({ type: "event", event: "connect.challenge", payload: challenge });
+  }
+
+  /** Sends a reason, stops reading requests, and cuts the socket off if the peer doesn't close it. */
+  close(code: number, reason: string, graceMs = CLOSE_GRACE_MS): void {
+    if (this.#state === "closed") return;
+    this.#release();
+    const { socket } = this.#peer;
+    const { clock } = this.#parts.world;
+    socket.close(code, closeReason(reason));
+    const cutOff = clock.at(clock.now() + graceMs, () => socket.terminate());
+    socket.once("close", () => cutOff.cancel());
+  }
+
+  /** Ends the connection without a reason. */
+  cut(): void {
+    this.#peer.socket.terminate();
+  }
+
+  #isTooLate(): void {
+    this.close(CLOSE.policy, `no connect request within ${CONNECT_TIMEOUT_MS / 1000} s`);
+  }
+
+  #onClose(): void {
+    if (this.#state !== "closed") this.#release();
+  }
+
+  #release(): void {
+    this.#state = "closed";
+    this.#deadline.cancel();
+    this.#stopCounting();
+    this.#leave();
+    this.#bytes?.settle();
+    if (this.#caller !== undefined) this.#parts.shares.clients.give(this.#caller.id);
+    this.#gone.abort();
+    this.#early = [];
+  }
+
+  #count(bytes: number): void {
+    if (this.#bytes === undefined) this.#countBefore(bytes);
+    else if (!this.#bytes.came(bytes)) {
+      this.#peer.socket.pause();
+      this.close(CLOSE.tryAgain, "this token has too many bytes of unanswered requests", FLOOD_GRACE_MS);
+    }
+  }
+
+  #countBefore(bytes: number): void {
+    this.#bytesBefore += bytes;
+    // This piece's frame may have closed the connection already; then the peer's close frame is still read.
+    if (this.#bytesBefore <= MAX_PAYLOAD_BEFORE_CONNECT_BYTES || this.#isClosed()) return;
+    this.#peer.socket.pause();
+    this.close(
+      CLOSE.tooBig,
+      `more than ${MAX_PAYLOAD_BEFORE_CONNECT_BYTES} bytes before connect`,
+      FLOOD_GRACE_MS,
+    );
+  }
+
+  #send(frame: object): void {
+    this.#outlet.frame(JSON.stringify(frame));
+  }
+
+  #onMessage(data: RawData, isBinary: boolean): void {
+    if (this.#state === "closed") return;
+    this.#bytes?.settle();
+    if (isBinary) {
+      this.close(CLOSE.unsupported, "binary messages are not supported; send JSON as text");
+      return;
+    }
+    const text = data.toString();
+    // The socket itself has the general limit; a node's is lower.
+    if (this.#caller?.role === "node" && Buffer.byteLength(text) > MAX_PAYLOAD_OF_NODE_BYTES) {
+      this.close(CLOSE.tooBig, `a node's message has at most ${MAX_PAYLOAD_OF_NODE_BYTES} bytes`);
+      return;
+    }
+    const read = readFrame(text);
+    if ("bad" in read) {
+      this.#send(this.#failure(read.bad.id, read.bad.failure));
+      if (this.#state !== "ready") this.close(CLOSE.policy, "the first message must be a connect request");
+      return;
+    }
+    if (this.#state === "ready") {
+      this.#request(read.request, text.length);
+      return;
+    }
+    // Bounded by the bytes that a peer may send before it has connected.
+    if (this.#state === "connecting") {
+      this.#early.push(read.request);
+      return;
+    }
+    this.#state = "connecting";
+    // The client does not control how long the rest takes.
+    this.#deadline.cancel();
+    this.#parts.asked?.();
+    void this.#connect(read.request);
+  }
+
+  async #connect(request: RequestFrame): Promise<void> {
+    try {
+      const accepted = await this.#admit(request);
+      if (this.#isClosed()) return;
+      if (!accepted.ok) return this.#reject(request.id, accepted);
+      const { member, protocol, deviceToken } = accepted.value;
+      const { caller } = member;
+      const device = deviceToken === undefined ? {} : { deviceToken };
+      const auth = { ...device, role: caller.role, scopes: caller.scopes };
+      const hello: HelloOk = { type: "hello-ok", protocol, ...(await this.#parts.hello(member)), auth };
+      if (this.#isClosed()) return;
+      if (!this.#parts.shares.clients.take(caller.id)) return this.#reject(request.id, TOO_MANY_CLIENTS);
+      this.#caller = caller;
+      this.#bytes = new FrameBytes(this.#parts.shares.bytes, caller.id);
+      this.#state = "ready";
+      this.#send({ type: "res", id: request.id, ok: true, payload: hello });
+      this.#leave = this.#parts.join(member);
+      const early = this.#early.splice(0);
+      for (const waiting of early) this.#request(waiting, 0);
+    } catch (error) {
+      if (this.#isClosed()) return;
+      this.#reject(request.id, thrown(this.#parts.world, error, "connect"));
+    }
+  }
+
+  /** Reads the current state: it may have changed during an await. */
+  #isClosed(): boolean {
+    return this.#state === "closed";
+  }
+
+  #failure(id: string, failure: Failure): ResponseFrame {
+    return failureFrame(id, failure, this.#parts.world.redactor);
+  }
+
+  #reject(id: string, failure: Failure): void {
+    this.#send(this.#failure(id, failure));
+    const code = failure.details?.supported === undefined ? CLOSE.policy : CLOSE.protocol;
+    this.close(code, failure.error);
+  }
+
+  async #admit(
+    request: RequestFrame,
+  ): Promise<Result<{ member: Member; protocol: number; deviceToken: string | undefined }>> {
+    if (request.method !== "connect") {
+      return fail(
+        "invalid_argument",
+        `the first request must be "connect", got ${JSON.stringify(request.method)}`,
+      );
+    }
+    const checked = await checkConnect(request.params);
+    if (!checked.ok) return checked;
+    const params = checked.value;
+    const protocol = PROTOCOL_VERSIONS.findLast(
+      (one) => one >= params.minProtocol && one <= params.maxProtocol,
+    );
+    if (protocol === undefined) {
+      const asked = `${params.minProtocol} to ${params.maxProtocol}`;
+      const spoken = PROTOCOL_VERSIONS.join(" and ");
+      return fail(
+        "invalid_argument",
+        `this gateway supports protocol versions ${spoken}; the client requested ${asked}`,
+        {
+          details: { supported: PROTOCOL_VERSIONS, expectedProtocol: PROTOCOL_VERSIONS.at(-1) },
+        },
+      );
+    }
+    const { auth, role, scopes } = params;
+    const token = auth?.token ?? auth?.deviceToken ?? auth?.password;
+    const prove = () => verifyDevice(params, this.#nonce, this.#parts.world.clock.now());
+    const device = (): Result<string | undefined> => {
+      const proven = prove();
+      return proven.ok ? ok(signerOf(proven.value)) : proven;
+    };
+    const admitted = this.#parts.authority.admit(this.#peer.remote, { token, role, scopes, device });
+    if (!admitted.ok) return admitted;
+    const proof = prove();
+    if (!proof.ok) return proof;
+    const renew = () => this.#renew(admitted.value, params, proof.value);
+    // A node with a revoked token must not replace that node's connection.
+    const early = admitted.value.device === undefined ? undefined : await renew();
+    if (early?.ok === false) return early;
+    const node = await this.#nodeOf(admitted.value, params, proof.value);
+    if (!node.ok) return node;
+    const nodeId = node.value?.id;
+    const caller = { ...admitted.value, ...optional({ nodeId, deviceId: signerOf(proof.value) }) };
+    const given = early ?? (await renew());
+    if (!given.ok) return given;
+    const member: Member = {
+      connId: this.#connId,
+      caller,
+      params,
+      ...(node.value === undefined ? {} : { node: node.value }),
+      event: (encoded) => this.#outlet.event(encoded),
+      close: (code, reason) => this.close(code, reason),
+    };
+    return { ok: true, value: { member, protocol, deviceToken: given.value } };
+  }
+
+  /** Undefined: no device has signed the challenge. */
+  async #renew(
+    caller: Caller,
+    { client }: ConnectParams,
+    proof: DeviceProof | undefined,
+  ): Promise<Result<string | undefined>> {
+    if (proof === undefined) return ok(undefined);
+    return this.#parts.renewDeviceToken(caller, { deviceId: proof.id, client });
+  }
+
+  /** Undefined: it is not a node's connection. */
+  async #nodeOf(
+    caller: Caller,
+    params: ConnectParams,
+    proof: DeviceProof | undefined,
+  ): Promise<Result<NodeRow | undefined>> {
+    if (caller.role !== "node") return ok(undefined);
+    const at = { proof, remote: this.#peer.remote, connId: this.#connId };
+    return this.#parts.admitNode(caller, params, at);
+  }
+
+  /** `size`: the frame's length in characters. */
+  #request(request: RequestFrame, size: number): void {
+    const { id, method } = request;
+    if (method === "connect") {
+      this.#send(this.#failure(id, fail("invalid_argument", "this connection is already connected")));
+      return;
+    }
+    const place = this.#placeFor(size);
+    if (!place.ok) {
+      this.#send(this.#failure(id, place));
+      return;
+    }
+    const line = laneOf(method);
+    const begun = line === undefined ? this.#run(request) : this.#runInLine(line, request);
+    if (line !== undefined) this.#lines[line] = begun;
+    void begun.then((later) => later?.last).finally(place.value);
+  }
+
+  /** Takes capacity for one more request, until the returned function is called. */
+  #placeFor(size: number): Result<() => void> {
+    const { calls } = this.#parts.shares;
+    const who = this.#caller?.id ?? "";
+    const refused = (text: string): Failure =>
+      fail("rate_limited", text, { hint: "Wait for some of the answers." });
+    if (this.#pending >= PENDING_REQUESTS_MAX) {
+      return refused(`this connection has more than ${PENDING_REQUESTS_MAX} unanswered requests`);
+    }
+    if (!calls.take(who)) return refused("this token has too many unanswered requests");
+    const letGo = this.#bytes?.hold(size);
+    if (letGo === undefined) {
+      calls.give(who);
+      return refused("the unanswered requests of this token have too many bytes");
+    }
+    this.#pending++;
+    return ok(() => {
+      this.#pending--;
+      calls.give(who);
+      letGo();
+    });
+  }
+
+  async #runInLine(line: RequestLane, request: RequestFrame): Promise<{ last: Promise<void> } | undefined> {
+    await this.#lines[line];
+    // The embedded store answers without yielding to the event loop: others get a turn between two reads.
+    if (line === "read") await this.#parts.world.gather?.();
+    return this.#run(request);
+  }
+
+  /** Answers the request; the returned promise ends after the last answer. Never rejects. */
+  async #run(request: RequestFrame): Promise<{ last: Promise<void> } | undefined> {
+    const { id, method, params } = request;
+    const { world, call } = this.#parts;
+    if (this.#isClosed() || this.#caller === undefined) return undefined;
+    try {
+      const { result, later } = await call(this.#caller, method, params, this.#gone.signal);
+      this.#answer(id, result);
+      if (later === undefined) return undefined;
+      const last = later.then(
+        (second) => this.#answer(id, second),
+        (error: unknown) => this.#answer(id, thrown(world, error, method)),
+      );
+      return { last };
+    } catch (error) {
+      this.#answer(id, thrown(world, error, method));
+      return undefined;
+    }
+  }
+
+  #answer(id: string, result: Result<unknown>): void {
+    if (this.#isClosed()) return;
+    this.#send(result.ok ? { type: "res", id, ok: true, payload: result.value } : this.#failure(id, result));
+  }
+}

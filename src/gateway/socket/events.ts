@@ -1,0 +1,260 @@
+// Translates live events into the protocol's events.
+// E1: reply and announce turns give no `chat` events and no text, only their lifecycle.
+// Credential-like text is redacted (I14) before it is cut.
+// An event that names another session has a form without that name (I9).
+
+import type { NodePairRequested, NodePairResolved } from "../../contract/payloads/nodes.ts";
+import type {
+  AgentEvent,
+  ChatEvent,
+  ChatMessage,
+  CronEvent,
+  DeliveriesEvent,
+  EventName,
+  FlowData,
+  LifecycleData,
+  SessionsEvent,
+  ToolData,
+} from "../../contract/protocol.ts";
+import { optional } from "../../core/optional.ts";
+import { isQuietStep } from "../../core/rules/turn-rules.ts";
+import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
+import type { LiveEvent } from "../../core/shapes/event.ts";
+import { type Message, textOf } from "../../core/shapes/message.ts";
+import type { ModelRetry } from "../../core/shapes/model-retry.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import { type LiveTexts, textMarks } from "./live-texts.ts";
+import type { EventMarks } from "./outlet.ts";
+import type { RunTracks } from "./run-tracks.ts";
+
+/** An event of the protocol, and its session. */
+export interface OutEvent {
+  readonly event: EventName;
+  readonly sessionKey: string;
+  readonly payload:
+    | ChatEvent
+    | AgentEvent
+    | SessionsEvent
+    | DeliveriesEvent
+    | CronEvent
+    | NodePairRequested
+    | NodePairResolved;
+  /** The right that a subscriber needs: `deliveries` is operator.admin. Default `events`. */
+  readonly access?: "deliveries";
+  /** Another session that the payload names, and the event for subscribers who may not see that session. */
+  readonly other?: { readonly sessionKey: string; readonly withoutIt: AgentEvent };
+  readonly marks?: EventMarks;
+}
+
+type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
+type OfRun = { readonly runId: string; readonly sessionKey: string };
+
+/** Characters of a tool result in an event; the transcript has all of it. */
+const RESULT_MAX_CHARS = 16_000;
+const THOUGHT_MAX_CHARS = 16_000;
+const CHAT_STATES = { ok: "final", error: "error", timeout: "error", aborted: "aborted" } as const;
+const STOP_REASONS = { ok: "stop", error: "error", timeout: "timeout", aborted: "aborted" } as const;
+
+export interface TranslatorParts {
+  readonly redactor: Redactor;
+  readonly runs: RunTracks;
+  readonly texts: LiveTexts;
+}
+
+/** Translates the events of one gateway, in their order. */
+export class Translator {
+  readonly #runs: RunTracks;
+  readonly #redactor: Redactor;
+  readonly #texts: LiveTexts;
+
+  constructor({ redactor, runs, texts }: TranslatorParts) {
+    this.#redactor = redactor;
+    this.#runs = runs;
+    this.#texts = texts;
+  }
+
+  /** Live texts are handled by `LiveTexts`. */
+  translate(event: Exclude<LiveEvent, { kind: "text" }>): OutEvent[] {
+    switch (event.kind) {
+      case "run_started":
+        return this.#started(event);
+      case "retry": {
+        const { error, ...retry } = event.retry;
+        const data = { ...retry, error: this.#redactor.mask(error) };
+        return this.#agent(event, event.atMs, { stream: "retry", data });
+      }
+      case "tool":
+        if (event.phase === "start") this.#texts.complete(event.runId);
+        return this.#agent(event, event.atMs, { stream: "tool", data: toolData(event, this.#redactor) });
+      case "message":
+        return this.#note(event);
+      case "run_ended":
+        return this.#ended(event);
+      case "flow":
+        return this.#flow(event);
+      case "delivered":
+        return this.#delivered(event);
+      case "delivery":
+        // Subscribers of deliveries are notified of every change; programs have web hooks.
+        return [];
+      case "outbox":
+        return [deliveriesEvent(event)];
+      case "session":
+        return [sessionEvent(event)];
+      case "cron": {
+        const { jobId: id, sessionKey, change } = event;
+        return [{ event: "cron", sessionKey, payload: { id, key: sessionKey, change } }];
+      }
+      case "node":
+        return [nodeEvent(event)];
+    }
+  }
+
+  #agent(
+    { runId, sessionKey }: OfRun,
+    ts: number,
+    body: AgentBody,
+    marks: EventMarks = { follows: textMarks(runId) },
+  ): [OutEvent & { payload: AgentEvent }] {
+    const payload = { runId, sessionKey, seq: this.#runs.next(runId), ts, ...body } as AgentEvent;
+    return [{ event: "agent", sessionKey, payload, marks }];
+  }
+
+  #say(text: string, timestamp: number): ChatMessage {
+    return said(this.#redactor.mask(text), timestamp);
+  }
+
+  #flow(event: Of<"flow">): OutEvent[] {
+    const { sessionKey, from, to } = event;
+    const data = flowData(event, this.#redactor);
+    const [told] = this.#agent(event, event.atMs, { stream: "flow", data });
+    const other = from === sessionKey ? to : from;
+    if (other === sessionKey) return [told];
+    const hidden = { ...data, [from === sessionKey ? "to" : "from"]: NOT_VISIBLE };
+    const withoutIt = { ...told.payload, stream: "flow" as const, data: hidden };
+    return [{ ...told, other: { sessionKey: other, withoutIt } }];
+  }
+
+  #chat(
+    { runId, sessionKey }: OfRun,
+    body: Omit<ChatEvent, "runId" | "sessionKey" | "seq">,
+    marks: EventMarks = { follows: textMarks(runId) },
+  ): OutEvent[] {
+    const payload: ChatEvent = { runId, sessionKey, seq: this.#runs.next(runId), ...body };
+    return [{ event: "chat", sessionKey, payload, marks }];
+  }
+
+  #started(event: Of<"run_started">): OutEvent[] {
+    const { chainId, startedAt, flowStep } = event;
+    this.#runs.begin(event);
+    const data: LifecycleData = { phase: "start", chainId, startedAt, ...optional({ flowStep }) };
+    return this.#agent(event, startedAt, { stream: "lifecycle", data });
+  }
+
+  #ended(event: Of<"run_ended">): OutEvent[] {
+    const { runId, state, flowStep, chainId, startedAt, endedAt, code } = event;
+    // A run that never started and ended well only appended its input: nobody waits for its reply.
+    const appended = !this.#runs.has(runId) && state === "ok" && event.text === "";
+    const quiet = this.#runs.isQuiet(runId) || isQuietStep(flowStep);
+    const error = event.error === undefined ? undefined : this.#redactor.mask(event.error);
+    const masked = this.#texts.end(runId, event.sessionKey, quiet ? "" : event.text);
+    const phase = state === "ok" ? "end" : "error";
+    const facts = optional({ startedAt, flowStep, code, error });
+    const data: LifecycleData = { phase, chainId, state, endedAt, ...facts };
+    const marks = { settles: textMarks(runId) };
+    const lifecycle = this.#agent(event, endedAt, { stream: "lifecycle", data }, marks);
+    const body = {
+      state: CHAT_STATES[state],
+      // An empty reply is a final event without a message.
+      ...optional({ message: masked === "" ? undefined : said(masked, endedAt) }),
+      ...optional({ errorMessage: error, code }),
+      usage: event.usage,
+      stopReason: STOP_REASONS[state],
+    };
+    const chat = appended || quiet ? [] : this.#chat(event, body, marks);
+    this.#runs.end(runId);
+    return [...lifecycle, ...chat];
+  }
+
+  /** Translates a message outside of a turn: an operator's note, or the transcript row of a sent text. */
+  #note({ sessionKey, message, runId }: Of<"message">): OutEvent[] {
+    if (this.#runs.has(runId)) return this.#thought(runId, sessionKey, message);
+    if (message.role !== "assistant" || message.stopReason !== "injected") return [];
+    const text = textOf(message);
+    this.#runs.noteShown(sessionKey, text);
+    const body = { message: this.#say(text, message.timestamp), stopReason: "injected" };
+    return this.#chat({ runId: runId ?? message.id, sessionKey }, { state: "final", ...body });
+  }
+
+  #thought(runId: string | undefined, sessionKey: string, message: Message): OutEvent[] {
+    if (runId === undefined || message.role !== "assistant" || this.#runs.isQuiet(runId)) return [];
+    const thoughts = message.content.flatMap((block) => (block.type === "thinking" ? [block.thinking] : []));
+    const text = this.#redactor.beginning(thoughts.join("\n"), THOUGHT_MAX_CHARS).text;
+    return text.trim() === ""
+      ? []
+      : this.#agent({ runId, sessionKey }, message.timestamp, { stream: "thinking", data: { text } });
+  }
+
+  #delivered({ sessionKey, deliveryId, runId, text, atMs }: Of<"delivered">): OutEvent[] {
+    if (this.#runs.takeNote(sessionKey, text)) return [];
+    const body = { message: this.#say(text, atMs), stopReason: "delivered" };
+    return this.#chat({ runId: runId ?? deliveryId, sessionKey }, { state: "final", ...body });
+  }
+}
+
+/** Wraps a redacted text as a message. */
+function said(text: string, timestamp: number): ChatMessage {
+  return { role: "assistant", content: [{ type: "text", text }], timestamp };
+}
+
+type AgentBody =
+  | { readonly stream: "lifecycle"; readonly data: LifecycleData }
+  | { readonly stream: "thinking"; readonly data: { readonly text: string } }
+  | { readonly stream: "tool"; readonly data: ToolData }
+  | { readonly stream: "flow"; readonly data: FlowData }
+  | { readonly stream: "retry"; readonly data: ModelRetry };
+
+function toolData(event: Of<"tool">, redactor: Redactor): ToolData {
+  const { callId, name, isError, result } = event;
+  return {
+    phase: event.phase === "start" ? "start" : "result",
+    toolCallId: callId,
+    name,
+    ...(event.arguments === undefined ? {} : { args: redactor.json(event.arguments) }),
+    ...optional({ isError }),
+    ...(result === undefined ? {} : { result: redactor.beginning(result, RESULT_MAX_CHARS).text }),
+  };
+}
+
+function flowData(event: Of<"flow">, redactor: Redactor): FlowData {
+  const { flowId, step, from, to, turn, turnsMax, reason } = event;
+  // In a refused step `to` may be the call's argument: an agent's words.
+  const named = step === "refused" ? redactor.mask(to) : to;
+  const text = redactor.mask(event.text);
+  return { flowId, step, from, to: named, turn, turnsMax, text, ...optional({ reason }) };
+}
+
+function deliveriesEvent({ deliveryId: id, sessionKey, state }: Of<"outbox">): OutEvent {
+  const payload = { id, sessionKey, state };
+  const marks = { replaces: `delivery:${id}` };
+  return { event: "deliveries", sessionKey, payload, access: "deliveries", marks };
+}
+
+function nodeEvent(event: Of<"node">): OutEvent {
+  const { change, nodeId, sessionKey, name: displayName, platform, requestId, code, atMs: ts } = event;
+  // Requests are visible to administrators only.
+  const about = { sessionKey, access: "deliveries" } as const;
+  const asked = optional({ requestId });
+  if (change !== "requested") {
+    const payload = { ...asked, nodeId, displayName, decision: change, ts };
+    return { ...about, event: "node.pair.resolved", payload };
+  }
+  const payload = { ...asked, nodeId, displayName, platform, ...optional({ code }), ts };
+  return { ...about, event: "node.pair.requested", payload };
+}
+
+function sessionEvent({ sessionKey, change }: Of<"session">): OutEvent {
+  const base = { event: "sessions", sessionKey, payload: { key: sessionKey, change } } as const;
+  // Of several changes of state only the newest matters; the row has the current state.
+  return change === "state" ? { ...base, marks: { replaces: `state:${sessionKey}` } } : base;
+}

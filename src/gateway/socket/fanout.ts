@@ -1,0 +1,102 @@
+// Sends each live event to the connections that may see it, encoded once.
+// A connection gets events of the sessions that its token covers, and no others (I9); events of the outbox
+// need the right to read it. A node gets no session's events.
+// No send is awaited; the outlet handles a slow reader.
+
+import { type ConnectParams, TEXT_DELTAS } from "../../contract/protocol.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import type { Bus } from "../../engine/bus.ts";
+import type { Clock } from "../../world.ts";
+import type { Caller } from "../auth.ts";
+import { createGate } from "../gate.ts";
+import { type OutEvent, Translator } from "./events.ts";
+import { LiveTexts, type TextListener } from "./live-texts.ts";
+import { type EncodedEvent, encodeEvent } from "./outlet.ts";
+import { RunTracks } from "./run-tracks.ts";
+
+/** A connection as the fanout sees it. */
+export interface Listener {
+  readonly caller: Caller;
+  readonly params?: Pick<ConnectParams, "caps">;
+  event(event: EncodedEvent): void;
+}
+
+export interface Fanout {
+  /** Adds a connection; the returned function removes it. */
+  add(listener: Listener): () => void;
+  /** Sends ticks, presence or shutdown to every connection whose caller `to` admits. */
+  broadcast(event: EncodedEvent, to?: (caller: Caller) => boolean): void;
+  close(): void;
+}
+
+export interface FanoutParts {
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly redactor: Redactor;
+  readonly settings: Settings;
+  /** Other gateways share the store, and publish events of the same runs. */
+  readonly shared: boolean;
+}
+
+export function createFanout(parts: FanoutParts): Fanout {
+  const { bus, clock, redactor, settings, shared } = parts;
+  type Admits = (sessionKey: string) => boolean;
+  interface Subscriber extends TextListener {
+    readonly events: Admits;
+    readonly deliveries: Admits;
+  }
+  const listeners = new Map<Listener, Subscriber>();
+  const runs = new RunTracks(() => clock.now(), shared);
+  const texts = new LiveTexts({
+    ...{ clock, redactor, runs },
+    watching: (sessionKey) => [...listeners.values()].filter(({ events }) => events(sessionKey)),
+  });
+  const translator = new Translator({ redactor, runs, texts });
+
+  const tell = (out: OutEvent): void => {
+    const { event, sessionKey, payload, other, access = "events", marks } = out;
+    let whole: EncodedEvent | undefined;
+    let without: EncodedEvent | undefined;
+    for (const [listener, gates] of listeners) {
+      const admits = gates[access];
+      if (!admits(sessionKey)) continue;
+      if (other === undefined || admits(other.sessionKey)) {
+        whole ??= encodeEvent(event, payload, marks);
+        listener.event(whole);
+      } else {
+        without ??= encodeEvent(event, other.withoutIt, marks);
+        listener.event(without);
+      }
+    }
+  };
+  const unsubscribe = bus.subscribe((event) => {
+    if (event.kind === "text") texts.hear(event);
+    else for (const out of translator.translate(event)) tell(out);
+  });
+  return {
+    add(listener) {
+      const gate = (access: "events" | "deliveries") => createGate(settings, listener.caller, access);
+      const told: Subscriber = {
+        events: gate("events"),
+        deliveries: gate("deliveries"),
+        textDeltas: listener.params?.caps?.includes(TEXT_DELTAS) === true,
+        event: (event) => listener.event(event),
+      };
+      listeners.set(listener, told);
+      texts.greet(told, told.events);
+      return () => {
+        listeners.delete(listener);
+        texts.forget(told);
+      };
+    },
+    broadcast(event, to = () => true) {
+      for (const listener of listeners.keys()) if (to(listener.caller)) listener.event(event);
+    },
+    close() {
+      unsubscribe();
+      texts.close();
+      listeners.clear();
+    },
+  };
+}

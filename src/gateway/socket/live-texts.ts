@@ -1,0 +1,262 @@
+// Sends the text of running runs: only the new part to clients with `text-deltas`; the whole text so far, at
+// longer intervals, to all others.
+// A text is redacted once, in pieces (I14): at once while a client subscribes, else before so much has
+// accumulated that one step would take long.
+// A delta continues the client's last text, or begins a message; otherwise the whole text is sent.
+// A whole text is sent at most every 150 ms, and less often the longer it is; before a run does something
+// else, its complete text is sent.
+
+import type { AgentEvent, ChatEvent } from "../../contract/protocol.ts";
+import type { LiveEvent } from "../../core/shapes/event.ts";
+import type { MaskStream, Redactor } from "../../core/text/redact/redact.ts";
+import { grown, type TextDelta, withDelta } from "../../core/text/text-delta.ts";
+import type { Clock, Timer } from "../../world.ts";
+import { type EncodedEvent, encodeEvent } from "./outlet.ts";
+import type { RunTracks } from "./run-tracks.ts";
+
+/** Interval between two whole texts shorter than `WHOLE_TEXT_CHARS`. */
+const WHOLE_TEXT_INTERVAL_MS = 150;
+/** A text without subscribers is redacted when it has this many new characters. */
+const UNREAD_CHARS_MAX = 64 * 1024;
+/** From this length on the interval grows with the text. */
+const WHOLE_TEXT_CHARS = 16 * 1024;
+
+type TextEvent = Extract<LiveEvent, { kind: "text" }>;
+
+/** A client, as live texts see it. */
+export interface TextListener {
+  /** It requested deltas. */
+  readonly textDeltas: boolean;
+  event(event: EncodedEvent): void;
+}
+
+export interface LiveTextParts {
+  readonly clock: Clock;
+  readonly redactor: Redactor;
+  readonly runs: RunTracks;
+  /** Returns the clients that may see the session. */
+  watching(sessionKey: string): readonly TextListener[];
+}
+
+/** Returns the marks of a run's text so far: the assistant stream's and the chat's. */
+export function textMarks(runId: string): readonly [string, string] {
+  return [`text:${runId}`, `chat:${runId}`];
+}
+
+/** The text of one unfinished message. */
+class LiveText {
+  readonly part: string;
+  readonly runId: string;
+  readonly sessionKey: string;
+  /** As the model wrote it. */
+  raw = "";
+  /** The redacted text. */
+  masked = "";
+  /** When the whole text was last sent, by the monotonic clock. */
+  toldAt = Number.NEGATIVE_INFINITY;
+  /** The length of `masked` at that time. */
+  toldLength = 0;
+  timer: Timer | undefined;
+  /** Clients that have all of `masked`. */
+  readonly inStep = new Set<TextListener>();
+  /** It replaces a text that was sent: the run was resumed, or the model restarted its message. */
+  beginsAnew = false;
+  #stream: MaskStream;
+  /** Written but not redacted yet: nobody subscribed. */
+  #unread: string[] = [];
+  unreadChars = 0;
+
+  constructor({ part, runId, sessionKey }: TextEvent, redactor: Redactor) {
+    this.part = part;
+    this.runId = runId;
+    this.sessionKey = sessionKey;
+    this.#stream = redactor.stream();
+  }
+
+  /** Returns false if the delta does not continue the known text. */
+  add(delta: TextDelta, redactor: Redactor): boolean {
+    const after = withDelta(this.raw, delta);
+    if (after === undefined) return false;
+    if (delta.offset === this.raw.length) {
+      this.#unread.push(delta.text);
+      this.unreadChars += delta.text.length;
+    } else {
+      this.#stream = redactor.stream();
+      this.#unread = [after];
+      this.unreadChars = after.length;
+      this.masked = "";
+      this.toldLength = 0;
+      this.beginsAnew = true;
+      this.inStep.clear();
+    }
+    this.raw = after;
+    return true;
+  }
+
+  /** Redacts the new part; returns the text that can be shown. `last`: the text is complete. */
+  read(last: boolean): string {
+    const pieces = this.#unread;
+    this.#unread = [];
+    this.unreadChars = 0;
+    let fresh = pieces.length === 0 ? "" : this.#stream.push(pieces.join(""));
+    if (last) fresh += this.#stream.end();
+    this.masked = grown(this.masked, fresh);
+    return fresh;
+  }
+
+  get isRead(): boolean {
+    return this.masked !== "";
+  }
+}
+
+export class LiveTexts {
+  readonly #parts: LiveTextParts;
+  readonly #texts = new Map<string, LiveText>();
+
+  constructor(parts: LiveTextParts) {
+    this.#parts = parts;
+  }
+
+  hear(event: TextEvent): void {
+    const { runs, redactor, watching } = this.#parts;
+    if (runs.isQuiet(event.runId)) return;
+    const text = this.#textOf(event);
+    if (!text.add(event, redactor)) return;
+    const listeners = watching(text.sessionKey);
+    if (listeners.length > 0) this.#tellNew(text, listeners, text.read(false));
+    else if (text.unreadChars > UNREAD_CHARS_MAX) text.read(false);
+  }
+
+  /** Sends the complete text so far: the run continues with something else. */
+  complete(runId: string): void {
+    const text = this.#texts.get(runId);
+    if (text === undefined) return;
+    this.#texts.delete(runId);
+    const listeners = this.#parts.watching(text.sessionKey);
+    if (listeners.length > 0) {
+      this.#tellNew(text, listeners, text.read(true));
+      this.#tellWhole(text, listeners);
+    }
+    text.timer?.cancel();
+  }
+
+  /** Ends the run with this text. Returns it redacted, reusing finished work; empty without subscribers. */
+  end(runId: string, sessionKey: string, whole: string): string {
+    const text = this.#texts.get(runId);
+    this.#texts.delete(runId);
+    text?.timer?.cancel();
+    if (this.#parts.watching(sessionKey).length === 0) return "";
+    if (text?.isRead !== true || !whole.startsWith(text.raw)) return this.#parts.redactor.mask(whole);
+    const rest = whole.slice(text.raw.length);
+    text.add({ offset: text.raw.length, text: rest }, this.#parts.redactor);
+    text.read(true);
+    return text.masked;
+  }
+
+  /** Sends a new client the current texts; one without deltas gets them with the next change. */
+  greet(listener: TextListener, admits: (sessionKey: string) => boolean): void {
+    if (!listener.textDeltas) return;
+    for (const text of this.#texts.values()) {
+      if (!admits(text.sessionKey)) continue;
+      this.#tellNew(text, this.#parts.watching(text.sessionKey), text.read(false));
+    }
+  }
+
+  forget(listener: TextListener): void {
+    for (const text of this.#texts.values()) text.inStep.delete(listener);
+  }
+
+  close(): void {
+    for (const { timer } of this.#texts.values()) timer?.cancel();
+    this.#texts.clear();
+  }
+
+  #textOf(event: TextEvent): LiveText {
+    const known = this.#texts.get(event.runId);
+    if (known?.part === event.part) return known;
+    known?.timer?.cancel();
+    const text = new LiveText(event, this.#parts.redactor);
+    this.#texts.set(event.runId, text);
+    return text;
+  }
+
+  #tellNew(text: LiveText, listeners: readonly TextListener[], fresh: string): void {
+    const isFirst = fresh === text.masked && !text.beginsAnew;
+    let whole: EncodedEvent | undefined;
+    let delta: EncodedEvent | undefined;
+    for (const listener of listeners) {
+      if (!listener.textDeltas) continue;
+      if (isFirst || text.inStep.has(listener)) {
+        if (fresh === "") continue;
+        delta ??= this.#delta(text, fresh);
+        listener.event(delta);
+      } else if (text.masked !== "") {
+        whole ??= this.#chat(text);
+        listener.event(whole);
+      } else continue;
+      text.inStep.add(listener);
+    }
+    this.#tellWholeSoon(text, listeners);
+  }
+
+  #tellWholeSoon(text: LiveText, listeners: readonly TextListener[]): void {
+    if (text.timer !== undefined || text.masked.length === text.toldLength) return;
+    if (listeners.every(({ textDeltas }) => textDeltas)) return;
+    const { clock, watching } = this.#parts;
+    const interval = WHOLE_TEXT_INTERVAL_MS * Math.max(1, text.masked.length / WHOLE_TEXT_CHARS);
+    const waitMs = text.toldAt + interval - clock.monotonic();
+    if (waitMs <= 0) {
+      this.#tellWhole(text, listeners);
+      return;
+    }
+    text.timer = clock.at(clock.now() + waitMs, () => {
+      text.timer = undefined;
+      this.#tellWhole(text, watching(text.sessionKey));
+    });
+  }
+
+  #tellWhole(text: LiveText, listeners: readonly TextListener[]): void {
+    if (text.masked.length === text.toldLength) return;
+    text.toldLength = text.masked.length;
+    text.toldAt = this.#parts.clock.monotonic();
+    let encoded: readonly EncodedEvent[] | undefined;
+    for (const listener of listeners) {
+      if (listener.textDeltas) continue;
+      encoded ??= [this.#assistant(text), this.#chat(text)];
+      for (const event of encoded) listener.event(event);
+    }
+  }
+
+  #about({ runId, sessionKey }: LiveText) {
+    return { runId, sessionKey, seq: this.#parts.runs.next(runId) };
+  }
+
+  #assistant(text: LiveText): EncodedEvent {
+    const data = { text: text.masked };
+    const about = { ...this.#about(text), ts: this.#parts.clock.now() };
+    const payload: AgentEvent = { ...about, stream: "assistant", data };
+    const [mark] = textMarks(text.runId);
+    return encodeEvent("agent", payload, { replaces: mark });
+  }
+
+  #chat(text: LiveText): EncodedEvent {
+    const content = [{ type: "text" as const, text: text.masked }];
+    const message = { role: "assistant" as const, content, timestamp: this.#parts.clock.now() };
+    const payload: ChatEvent = { ...this.#about(text), state: "delta", message };
+    const [, mark] = textMarks(text.runId);
+    return encodeEvent("chat", payload, { replaces: mark });
+  }
+
+  #delta(text: LiveText, fresh: string): EncodedEvent {
+    const offset = text.masked.length - fresh.length;
+    const payload: ChatEvent = { ...this.#about(text), state: "delta", offset, delta: fresh };
+    const [, mark] = textMarks(text.runId);
+    let whole: EncodedEvent | undefined;
+    // For a reader that was behind, and has missed deltas.
+    const latest = (): EncodedEvent => {
+      whole ??= this.#chat(text);
+      return whole;
+    };
+    return encodeEvent("chat", payload, { replaces: mark, latest });
+  }
+}

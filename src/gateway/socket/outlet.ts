@@ -1,0 +1,144 @@
+// Sends to one socket: numbers events, coalesces them for a slow reader, and limits unsent bytes.
+// `seq` rises by one with each sent event, so a client sees a gap only if the connection broke.
+// Nothing waits here: a slow reader costs its own socket only.
+// Of events that replace each other only the newest is kept while the reader is behind.
+// The events of one run are sent in order, including those that were held back.
+// O5: the output of one step is sent in one piece, since each write costs a system call.
+// O6: a long event is encoded to bytes once for all readers.
+
+import type { WebSocket } from "ws";
+import { CLOSE, type EventName, type StateVersion } from "../../contract/protocol.ts";
+
+/** How an event relates to others that may be held back. */
+export interface EventMarks {
+  /** Events with the same mark replace each other: only the newest matters. */
+  readonly replaces?: string;
+  /** Of an event with only the new part: the one with the whole text, for a reader who has missed some. */
+  readonly latest?: () => EncodedEvent;
+  /** Marks of events that this one makes obsolete: they must not be sent after it. */
+  readonly settles?: readonly string[];
+  /** Marks of events that must be sent before this one. */
+  readonly follows?: readonly string[];
+}
+
+/** An event that is encoded once for all connections; each adds its own `seq`. */
+export interface EncodedEvent extends EventMarks {
+  /** The frame as JSON, without its closing brace. */
+  readonly head: string;
+  /** The head as bytes, if the event is long. */
+  readonly bytes?: () => Buffer;
+}
+
+/** Larger frames are sent separately. */
+const SMALL_CHARS = 16 * 1024;
+/** Bytes of one step that are collected before a write; less than any limit of unsent bytes. */
+const HOLDING_BYTES = 16 * 1024;
+
+/** Unsent bytes from which on replaceable events are held back. */
+const BEHIND_BYTES = 256 * 1024;
+
+export interface Outlet {
+  /** Sends a frame without `seq`: responses, and the challenge. */
+  frame(text: string): void;
+  event(event: EncodedEvent): void;
+}
+
+export interface OutletLimits {
+  /** Unsent bytes above which a slow reader is disconnected. */
+  readonly maxBufferedBytes: number;
+  /** Ends the connection and frees its memory. */
+  close(code: number, reason: string): void;
+  /** Buffers writes until the returned function is called. Absent: nothing is buffered. */
+  hold?: (() => () => void) | undefined;
+}
+
+export function encodeEvent(
+  event: EventName,
+  payload: unknown,
+  more: EventMarks & { stateVersion?: StateVersion } = {},
+): EncodedEvent {
+  const { stateVersion, ...marks } = more;
+  const version = stateVersion === undefined ? {} : { stateVersion };
+  const head = JSON.stringify({ type: "event", event, payload, ...version }).slice(0, -1);
+  if (head.length < SMALL_CHARS) return { head, ...marks };
+  let bytes: Buffer | undefined;
+  return {
+    head,
+    bytes: () => {
+      bytes ??= Buffer.from(head);
+      return bytes;
+    },
+    ...marks,
+  };
+}
+
+export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
+  let seq = 0;
+  const held = new Map<string, EncodedEvent>();
+
+  let letGo: (() => void) | undefined;
+  const sendHolding = (): void => {
+    const go = letGo;
+    letGo = undefined;
+    go?.();
+  };
+  const holdForStep = (): void => {
+    if (letGo !== undefined || limits.hold === undefined) return;
+    letGo = limits.hold();
+    // After everything that this step sends.
+    process.nextTick(sendHolding);
+  };
+  /** Whether this many characters can be written now. */
+  const mayWrite = (chars: number): boolean => {
+    if (socket.readyState !== socket.OPEN) return false;
+    // Bytes that are held here do not show that the reader is slow.
+    if (chars >= SMALL_CHARS || socket.bufferedAmount >= HOLDING_BYTES) sendHolding();
+    // Checked before the write, so that one large answer never disconnects an idle reader.
+    if (socket.bufferedAmount > limits.maxBufferedBytes) {
+      held.clear();
+      limits.close(CLOSE.tryAgain, "the client reads too slowly; reconnect and read the history");
+      return false;
+    }
+    if (chars < SMALL_CHARS) holdForStep();
+    return true;
+  };
+  const write = (text: string): void => {
+    if (mayWrite(text.length)) socket.send(text, release);
+  };
+  const number = ({ head, bytes }: EncodedEvent): void => {
+    const end = `,"seq":${++seq}}`;
+    if (bytes === undefined) write(`${head}${end}`);
+    else if (mayWrite(head.length)) {
+      // One message in two fragments: the first is the same for all.
+      socket.send(bytes(), { binary: false, fin: false });
+      socket.send(end, release);
+    }
+  };
+  const isBehind = (): boolean => socket.bufferedAmount >= BEHIND_BYTES;
+  const sendHeld = (marks: Iterable<string>): void => {
+    for (const mark of [...marks]) {
+      const event = held.get(mark);
+      if (event === undefined) continue;
+      held.delete(mark);
+      number(event.latest?.() ?? event);
+    }
+  };
+  const release = (): void => {
+    if (held.size > 0 && !isBehind()) sendHeld(held.keys());
+  };
+
+  return {
+    frame: write,
+    event(event) {
+      for (const mark of event.settles ?? []) held.delete(mark);
+      const hasMissed = event.replaces !== undefined && held.delete(event.replaces);
+      if (event.replaces !== undefined && isBehind()) {
+        held.set(event.replaces, event);
+        return;
+      }
+      release();
+      sendHeld(event.follows ?? []);
+      number((hasMissed ? event.latest?.() : undefined) ?? event);
+    },
+  };
+}

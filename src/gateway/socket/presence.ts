@@ -1,0 +1,80 @@
+// Owns presence: the list of connected clients.
+// Only callers whose token covers every session see others; all others see themselves.
+// Changes are sent at most once per interval, whatever their number, in bounded text.
+
+import type { PresenceEntry } from "../../contract/protocol.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import type { Timer, World } from "../../world.ts";
+import type { Member } from "./connection.ts";
+
+const TELL_EVERY_MS = 1_000;
+/** Listed entries, newest first; the others are only counted. */
+const ENTRIES_MAX = 100;
+/** Characters of a client's description of itself that others see. */
+const SHOWN_MAX_CHARS = 128;
+
+export interface Presence {
+  /** Counts the changes so far. */
+  version(): number;
+  count(): number;
+  add(member: Member): void;
+  remove(member: Member): void;
+  /** Returns the entries that `member` may see. */
+  seenBy(member: Member, seesAll: boolean): PresenceEntry[];
+  all(): PresenceEntry[];
+  close(): void;
+}
+
+function entryOf({ connId, params: { client } }: Member, ts: number, redactor: Redactor): PresenceEntry {
+  // Cut, so that no client's text fills the others' lists.
+  const shown = (text: string): string => redactor.beginning(text, SHOWN_MAX_CHARS).text;
+  return {
+    connId,
+    clientId: shown(client.id),
+    version: shown(client.version),
+    platform: shown(client.platform),
+    mode: shown(client.mode),
+    ts,
+    ...(client.displayName === undefined ? {} : { host: shown(client.displayName) }),
+    ...(client.instanceId === undefined ? {} : { instanceId: shown(client.instanceId) }),
+  };
+}
+
+export function createPresence(
+  { clock, redactor }: Pick<World, "clock" | "redactor">,
+  changed: () => void,
+): Presence {
+  const members = new Map<Member, PresenceEntry>();
+  let version = 0;
+  let toldAt = Number.NEGATIVE_INFINITY;
+  let timer: Timer | undefined;
+  const tell = (): void => {
+    timer = undefined;
+    toldAt = clock.now();
+    changed();
+  };
+  const note = (): void => {
+    version++;
+    const dueAt = toldAt + TELL_EVERY_MS;
+    if (timer === undefined) timer = clock.at(Math.max(dueAt, clock.now()), tell);
+  };
+  const newest = (): PresenceEntry[] => [...members.values()].reverse().slice(0, ENTRIES_MAX);
+  return {
+    version: () => version,
+    count: () => members.size,
+    add(member) {
+      members.set(member, entryOf(member, clock.now(), redactor));
+      note();
+    },
+    remove(member) {
+      if (members.delete(member)) note();
+    },
+    seenBy(member, seesAll) {
+      // Called while the member connects: it is listed, too.
+      const others = seesAll ? newest().filter(({ connId }) => connId !== member.connId) : [];
+      return [entryOf(member, clock.now(), redactor), ...others];
+    },
+    all: newest,
+    close: () => timer?.cancel(),
+  };
+}

@@ -1,0 +1,92 @@
+// Keeps the state of runs that the translation of events needs: their event numbers, and which runs stay
+// quiet.
+// RT1: numbers rise within a run, also over a restart of the gateway. Between gateways that share a store
+// they are taken from the database's clock, which all of them use.
+// Ended runs are kept for a while only.
+
+import { evictOldest } from "../../core/bounded.ts";
+import { isQuietStep } from "../../core/rules/turn-rules.ts";
+import type { FlowStep } from "../../core/shapes/run.ts";
+
+/** Ended runs that keep their numbers: a flow may still publish events of them. */
+const PAST_RUNS_MAX = 1_000;
+/** Shown notes whose delivery may still come. */
+const NOTES_MAX = 200;
+
+interface Track {
+  seq: number;
+  readonly flowStep: FlowStep | undefined;
+}
+
+interface RunStart {
+  readonly runId: string;
+  readonly startedAt?: number;
+  readonly flowStep?: FlowStep;
+}
+
+export class RunTracks {
+  readonly #now: () => number;
+  readonly #since: number;
+  readonly #live = new Map<string, Track>();
+  readonly #past = new Map<string, number>();
+  readonly #shown = new Set<string>();
+  /** Numbers are times: any process continues above the numbers of another one. */
+  readonly #byClock: boolean;
+
+  constructor(now: () => number, byClock: boolean) {
+    this.#now = now;
+    this.#byClock = byClock;
+    this.#since = now();
+  }
+
+  has(runId: string | undefined): boolean {
+    return runId !== undefined && this.#live.has(runId);
+  }
+
+  begin(run: RunStart): void {
+    if (this.#live.has(run.runId)) return;
+    // A run that began in an earlier process has used numbers; no run makes a thousand events a second.
+    const earlier = run.startedAt !== undefined && run.startedAt < this.#since;
+    const used = earlier ? this.#now() - (run.startedAt ?? 0) : 0;
+    // Its flow may have published events before it began.
+    const seq = Math.max(used, this.#past.get(run.runId) ?? 0);
+    this.#past.delete(run.runId);
+    this.#live.set(run.runId, { seq, flowStep: run.flowStep });
+  }
+
+  next(runId: string): number {
+    const live = this.#live.get(runId);
+    const least = this.#byClock ? Math.floor(this.#now()) : 0;
+    const seq = Math.max(least, (live?.seq ?? this.#past.get(runId) ?? 0) + 1);
+    if (live === undefined) this.#remember(runId, seq);
+    else live.seq = seq;
+    return seq;
+  }
+
+  end(runId: string): void {
+    // A run that ended while it was queued has numbers, too: its flow published events.
+    this.#remember(runId, this.#live.get(runId)?.seq ?? this.#past.get(runId) ?? 0);
+    this.#live.delete(runId);
+  }
+
+  isQuiet(runId: string): boolean {
+    return isQuietStep(this.#live.get(runId)?.flowStep);
+  }
+
+  /** Records a note that was shown when it was written. */
+  noteShown(sessionKey: string, text: string): void {
+    this.#shown.add(`${sessionKey}\n${text}`);
+    evictOldest(this.#shown, NOTES_MAX);
+  }
+
+  /** Whether this text was already shown as a note; called once, when it is delivered. */
+  takeNote(sessionKey: string, text: string): boolean {
+    return this.#shown.delete(`${sessionKey}\n${text}`);
+  }
+
+  #remember(runId: string, seq: number): void {
+    this.#past.delete(runId);
+    this.#past.set(runId, seq);
+    evictOldest(this.#past, PAST_RUNS_MAX);
+  }
+}

@@ -1,0 +1,46 @@
+// Limits the memory for bodies of unauthenticated senders: web hooks and platforms' calls, all together.
+// UP1: they are bounded in total and per address, and counted as they arrive: a slow sender reserves nothing.
+// A body is counted until its check has finished, in any way.
+
+import type { Context } from "hono";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { type Env, readBytes, remoteOf } from "../http/request.ts";
+import { Shares } from "../shares.ts";
+
+const MIB = 1024 * 1024;
+const BYTES = { ofOne: 48 * MIB, all: 64 * MIB };
+const RETRY_MS = 1_000;
+
+export interface UnprovenRoom {
+  /** Reads a body up to a limit, for `use`. A failure: it is too large, or there is no room. */
+  read<T>(
+    c: Context<Env>,
+    maxBytes: number,
+    use: (body: Uint8Array) => Promise<Result<T>>,
+  ): Promise<Result<T>>;
+}
+
+export function createUnprovenRoom(): UnprovenRoom {
+  const shares = new Shares(BYTES);
+  return {
+    async read(c, maxBytes, use) {
+      const from = remoteOf(c);
+      let held = 0;
+      const take = (bytes: number): Result<void> => {
+        if (!shares.take(from, bytes)) {
+          return fail("rate_limited", "too many unauthenticated requests at once; send it again", {
+            details: { retryAfterMs: RETRY_MS },
+          });
+        }
+        held += bytes;
+        return ok(undefined);
+      };
+      try {
+        const body = await readBytes(c, maxBytes, take);
+        return body.ok ? await use(body.value) : body;
+      } finally {
+        shares.give(from, held);
+      }
+    },
+  };
+}

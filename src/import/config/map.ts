@@ -1,0 +1,259 @@
+// Owns the mapping of the source's configuration to ours: agents, tools, sessions, channels, and the models
+// that they name. A setting without a counterpart is reported, never guessed. Values, and so secrets, appear
+// only in the result. The same source gives the same text.
+
+import type { Tree } from "../../config/source.ts";
+import { isObject } from "../../core/json.ts";
+import { countIn, fieldsOf, textIn, textsIn } from "../fields.ts";
+import { agentIdOf } from "../keys.ts";
+import { aliasesIn, mapModels, modelNameIn, secretIn } from "./models.ts";
+import { mapTools, takeFilter } from "./tools.ts";
+import { compact, leftIn, noteRest, putBack, take, takeTree } from "./tree.ts";
+
+export interface MappedConfig {
+  /** The configuration file. */
+  readonly file: Tree;
+  /** Manual steps, and settings that differ slightly. */
+  readonly notes: readonly string[];
+  /** Settings without a counterpart. */
+  readonly left: readonly string[];
+  /** Meaning of the source's session keys. */
+  readonly mainName: string;
+  readonly isGlobal: boolean;
+  readonly defaultAgentId: string;
+}
+
+interface Mapping {
+  readonly aliases: ReadonlyMap<string, string>;
+  /** All models that the configuration names. */
+  readonly models: Set<string>;
+  readonly notes: string[];
+  /** Unused settings of each agent, or of the defaults, by path. */
+  readonly leftOf: Map<string, Tree>;
+}
+
+/** Takes the model out of one section. */
+function takeModel(tree: Tree, where: string, mapping: Mapping): string | undefined {
+  const value = take(tree, "model");
+  const { primary: _, ...rest } = fieldsOf(value);
+  noteRest(rest, `${where}.model`, mapping.notes);
+  const name = modelNameIn(value, mapping.aliases);
+  if (name !== undefined) mapping.models.add(name);
+  return name;
+}
+
+const flagIn = (value: unknown): boolean | undefined => (typeof value === "boolean" ? value : undefined);
+
+function mapSandbox(tree: Tree): Tree {
+  const image = textIn(take(tree, "docker", "image"), 500);
+  const network = textIn(take(tree, "docker", "network"), 100);
+  return {
+    mode: textIn(take(tree, "mode"), 20),
+    sessionToolsVisibility: textIn(take(tree, "sessionToolsVisibility"), 20),
+    image,
+    network: network === undefined ? undefined : network !== "none",
+  };
+}
+
+function mapSubagents(tree: Tree, where: string, mapping: Mapping): Tree {
+  const allow = textsIn(take(tree, "allowAgents"));
+  return {
+    allowAgents:
+      allow.length === 0 ? undefined : allow.map((name) => (name === "*" ? name : (agentIdOf(name) ?? name))),
+    model: takeModel(tree, `${where}.subagents`, mapping),
+  };
+}
+
+function mapDefaults(defaults: Tree, mapping: Mapping): Tree {
+  const where = "agents.defaults";
+  take(defaults, "models");
+  const subagents = takeTree(defaults, "subagents");
+  const sandbox = takeTree(defaults, "sandbox");
+  const mapped = {
+    model: takeModel(defaults, where, mapping),
+    thinking: textIn(take(defaults, "thinkingDefault"), 20),
+    workspace: textIn(take(defaults, "workspace"), 2_000),
+    maxConcurrent: countIn(take(defaults, "maxConcurrent")),
+    subagents: {
+      ...mapSubagents(subagents, where, mapping),
+      maxConcurrent: countIn(take(subagents, "maxConcurrent")),
+      maxChildren: countIn(take(subagents, "maxChildrenPerAgent")),
+      maxSpawnDepth: countIn(take(subagents, "maxSpawnDepth")),
+      runTimeoutSeconds: countIn(take(subagents, "runTimeoutSeconds")),
+      archiveAfterMinutes: countIn(take(subagents, "archiveAfterMinutes")),
+    },
+    sandbox: mapSandbox(sandbox),
+  };
+  putBack(defaults, "subagents", subagents);
+  putBack(defaults, "sandbox", sandbox);
+  mapping.leftOf.set(where, defaults);
+  return mapped;
+}
+
+function mapAgent(agent: Tree, mapping: Mapping): Tree | undefined {
+  const id = agentIdOf(textIn(take(agent, "id"), 200) ?? "");
+  if (id === undefined) return undefined;
+  const where = `agents.list[${id}]`;
+  const tools = takeTree(agent, "tools");
+  const filter = takeFilter(tools, `${where}.tools`, mapping.notes);
+  putBack(agent, "tools", tools);
+  const sandbox = takeTree(agent, "sandbox");
+  const subagents = takeTree(agent, "subagents");
+  const mapped = {
+    id,
+    default: take(agent, "default") === true ? true : undefined,
+    name: textIn(take(agent, "name"), 200) ?? textIn(take(agent, "identity", "name"), 200),
+    model: takeModel(agent, where, mapping),
+    thinking: textIn(take(agent, "thinkingDefault"), 20),
+    workspace: textIn(take(agent, "workspace"), 2_000),
+    tools: filter,
+    sandbox: mapSandbox(sandbox),
+    subagents: mapSubagents(subagents, where, mapping),
+  };
+  putBack(agent, "sandbox", sandbox);
+  putBack(agent, "subagents", subagents);
+  return mapped;
+}
+
+function mapList(list: unknown, mapping: Mapping): Tree[] {
+  const mapped = new Map<string, Tree>();
+  for (const item of Array.isArray(list) ? list : []) {
+    const agent = { ...fieldsOf(item) };
+    const one = mapAgent(agent, mapping);
+    if (one === undefined || mapped.has(String(one.id))) {
+      mapping.notes.push("an agent without an id is skipped");
+      continue;
+    }
+    // The first agent marked as default wins.
+    if ([...mapped.values()].some((other) => other.default === true)) one.default = undefined;
+    mapped.set(String(one.id), one);
+    mapping.leftOf.set(`agents.list[${one.id}]`, agent);
+  }
+  return [...mapped.values()];
+}
+
+const DM_SCOPES: Readonly<Record<string, string>> = {
+  main: "main",
+  "per-peer": "per-peer",
+  "per-channel-peer": "per-peer",
+  "per-account-channel-peer": "per-peer",
+};
+
+function mapSendPolicy(policy: Tree, notes: string[]): Tree {
+  const rules = take(policy, "rules");
+  const mapped = (Array.isArray(rules) ? rules : []).flatMap((rule, index) => {
+    const { action, match } = fieldsOf(rule);
+    const { channel, provider, surface, chatType, keyPrefix, ...more } = fieldsOf(match);
+    if (Object.keys(more).length > 0) {
+      const where = `session.sendPolicy.rules[${index}]`;
+      const by = Object.keys(more).join(", ").slice(0, 80);
+      const left =
+        action === "deny" ? "the tools that it denied are allowed until you deny them" : "it is skipped";
+      notes.push(`${where} matches by ${by}, which Parley does not support: ${left}`);
+      return [];
+    }
+    const type = chatType === "channel" ? "room" : chatType;
+    return [{ match: { channel: channel ?? provider ?? surface, chatType: type, keyPrefix }, action }];
+  });
+  return { rules: mapped.length === 0 ? undefined : mapped, default: textIn(take(policy, "default"), 10) };
+}
+
+function mapSession(session: Tree, notes: string[]): Tree {
+  const policy = takeTree(session, "sendPolicy");
+  const dmScope = textIn(take(session, "dmScope"), 40);
+  const turns = countIn(take(session, "agentToAgent", "maxPingPongTurns"));
+  const bindings = takeTree(session, "threadBindings");
+  const mapped = {
+    scope: textIn(take(session, "scope"), 20),
+    mainKey: textIn(take(session, "mainKey"), 64)?.toLowerCase(),
+    dmScope: dmScope === undefined ? undefined : (DM_SCOPES[dmScope] ?? dmScope),
+    sendPolicy: mapSendPolicy(policy, notes),
+    agentToAgent: { maxPingPongTurns: turns === undefined ? undefined : Math.min(turns, 5) },
+    threadBindings: {
+      enabled: flagIn(take(bindings, "enabled")),
+      idleHours: countIn(take(bindings, "idleHours")),
+      maxAgeHours: countIn(take(bindings, "maxAgeHours")),
+    },
+  };
+  putBack(session, "sendPolicy", policy);
+  putBack(session, "threadBindings", bindings);
+  return mapped;
+}
+
+/** Maps bots that need only a token. */
+function mapChannels(tree: Tree, notes: string[]): Tree {
+  const channels = takeTree(tree, "channels");
+  const token = (name: string, key: string): Tree | undefined => {
+    const channel = takeTree(channels, name);
+    // Layout of versions without a section for channels.
+    const earlier = Object.keys(channel).length === 0 ? takeTree(tree, name) : channel;
+    if (Object.keys(earlier).length === 0) return undefined;
+    const secret = secretIn(take(earlier, key));
+    if (take(earlier, "enabled") === false) {
+      notes.push(`channels.${name} is disabled in the source and skipped`);
+      return undefined;
+    }
+    if (Object.keys(earlier).length > 0) {
+      const keys = Object.keys(earlier).slice(0, 12).join(", ").slice(0, 200);
+      notes.push(`channels.${name}: its access rules and other settings are not imported: ${keys}`);
+    }
+    return secret === undefined ? undefined : { [key]: secret };
+  };
+  const mapped = { telegram: token("telegram", "botToken"), discord: token("discord", "token") };
+  putBack(tree, "channels", channels);
+  return mapped;
+}
+
+/** Escapes `${…}`, which is a variable here but not in the source. */
+function escapeText(value: unknown): unknown {
+  if (typeof value === "string") {
+    return value.replace(/\$\$\{|\$\{(?![A-Z_][A-Z0-9_]*(?::-[^}]*)?\})/g, (found) =>
+      found === "${" ? "$${" : found,
+    );
+  }
+  if (Array.isArray(value)) return value.map(escapeText);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, escapeText(inner)]));
+}
+
+/** Maps the source's configuration to ours. */
+export function mapConfig(source: Tree): MappedConfig {
+  const rest = structuredClone(source);
+  const notes: string[] = [];
+  const agents = takeTree(rest, "agents");
+  // Layout of versions with only one agent.
+  const defaults = { ...takeTree(rest, "agent"), ...takeTree(agents, "defaults") };
+  const aliases = aliasesIn(defaults.models);
+  const models = new Set(Object.keys(fieldsOf(defaults.models)));
+  const mapping: Mapping = { aliases, models, notes, leftOf: new Map() };
+  const mappedDefaults = mapDefaults(defaults, mapping);
+  const list = mapList(take(agents, "list"), mapping);
+  putBack(rest, "agents", agents);
+  const tools = takeTree(rest, "tools");
+  const routing = take(rest, "routing", "agentToAgent");
+  if (isObject(routing) && tools.agentToAgent === undefined) tools.agentToAgent = routing;
+  const mappedTools = mapTools(tools, notes);
+  putBack(rest, "tools", tools);
+  const session = takeTree(rest, "session");
+  const mappedSession = mapSession(session, notes);
+  putBack(rest, "session", session);
+  const owners = textsIn(take(rest, "commands", "ownerAllowFrom"));
+  const file = {
+    models: mapModels(rest, models, notes),
+    agents: { defaults: mappedDefaults, list: list.length === 0 ? undefined : list },
+    session: mappedSession,
+    tools: mappedTools,
+    channels: mapChannels(rest, notes),
+    commands: { owners: owners.length === 0 ? undefined : owners },
+  };
+  for (const name of ["meta", "wizard", "update"]) take(rest, name);
+  const first = list.find((agent) => agent.default === true) ?? list[0];
+  return {
+    file: escapeText(compact(file)) as Tree,
+    notes: [...new Set(notes)].slice(0, 100),
+    left: leftIn(rest, mapping.leftOf),
+    mainName: mappedSession.mainKey === undefined ? "main" : String(mappedSession.mainKey),
+    isGlobal: mappedSession.scope === "global",
+    defaultAgentId: first === undefined ? "main" : String(first.id),
+  };
+}

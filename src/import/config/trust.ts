@@ -1,0 +1,137 @@
+// Finds settings of an imported configuration that give its author trust, and removes those that nobody
+// accepted. A trusted setting is written only after it is accepted by name; the report lists all of them. Of
+// values only the relevant part is shown: hosts, folders, owners, names of variables.
+
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, isAbsolute, join, relative, sep } from "node:path";
+import type { Path, Tree } from "../../config/source.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { fieldsOf, textIn, textsIn } from "../fields.ts";
+import { KEY_VARIABLES } from "./models.ts";
+import { drop } from "./tree.ts";
+
+export interface TrustedSetting {
+  /** Name for `--accept`. */
+  readonly name: string;
+  /** Effect of the setting. */
+  readonly text: string;
+}
+
+interface Found extends TrustedSetting {
+  readonly path: Path;
+}
+
+export const ACCEPT_ALL = "all";
+const VARIABLE = /(?<!\$)\$\{([A-Za-z_]\w*)/g;
+
+const variablesIn = (value: unknown): string[] =>
+  [...(JSON.stringify(value) ?? "").matchAll(VARIABLE)].map(([, name = ""]) => name);
+
+/** Returns host and port; a URL may hold a password. */
+function hostOf(address: string): string {
+  return URL.canParse(address) ? new URL(address).host : "an invalid address";
+}
+
+/** Returns settings that send variables of this machine's environment to a URL. */
+function addresses(file: Tree): Found[] {
+  return Object.entries(fieldsOf(fieldsOf(file.models).providers)).flatMap(([id, value]) => {
+    const { baseUrl, apiKey, headers } = fieldsOf(value);
+    const address = textIn(baseUrl, 2_000);
+    if (address === undefined) return [];
+    // A known provider takes its key from the environment if the file has none.
+    const own = apiKey === undefined && KEY_VARIABLES[id] !== undefined ? [KEY_VARIABLES[id]] : [];
+    const sent = [...new Set([...own, ...variablesIn([address, apiKey, headers])])].sort();
+    if (sent.length === 0) return [];
+    const text = `sends ${sent.join(", ")} of the gateway's environment to ${hostOf(address)}`;
+    return [{ name: `models.providers.${id}`, path: ["models", "providers", id], text }];
+  });
+}
+
+function owners(file: Tree): Found[] {
+  return textsIn(fieldsOf(file.commands).owners).map((owner, index) => ({
+    name: `commands.owners.${owner}`,
+    path: ["commands", "owners", index],
+    text: `lets ${owner} give every command`,
+  }));
+}
+
+/** Whether `folder` is inside `home`, with existing links resolved. */
+function isBelow(home: string, folder: string): boolean {
+  let at = folder;
+  while (!existsSync(at) && dirname(at) !== at) at = dirname(at);
+  const way = relative(
+    existsSync(home) ? realpathSync(home) : home,
+    join(realpathSync(at), relative(at, folder)),
+  );
+  return way !== "" && way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+function workspaces(file: Tree, home: string): Found[] {
+  const { defaults, list } = fieldsOf(file.agents);
+  const places: [string, Path, unknown][] = [["agents.defaults", ["agents", "defaults"], defaults]];
+  for (const [index, agent] of (Array.isArray(list) ? list : []).entries()) {
+    places.push([`agents.list.${fieldsOf(agent).id}`, ["agents", "list", index], agent]);
+  }
+  return places.flatMap(([name, path, agent]) => {
+    const workspace = textIn(fieldsOf(agent).workspace, 2_000);
+    if (workspace === undefined) return [];
+    const folder = workspace.replace(/^~(?=\/|$)/, home);
+    const isOwn = isAbsolute(folder) && !workspace.includes("${") && isBelow(home, folder);
+    if (isOwn) return [];
+    const text = `lets agents read and write ${workspace}, which is not a folder in your home`;
+    return [{ name: `${name}.workspace`, path: [...path, "workspace"], text }];
+  });
+}
+
+/** Returns every setting that needs acceptance. */
+function trustedIn(file: Tree, home: string): Found[] {
+  return [...addresses(file), ...owners(file), ...workspaces(file, home)];
+}
+
+export interface Judged {
+  readonly file: Tree;
+  readonly settings: readonly (TrustedSetting & { readonly accepted: boolean })[];
+}
+
+/** How to decide: by names, `all`, or a question to a person. */
+export interface Acceptance {
+  readonly names: readonly string[];
+  readonly ask?: ((setting: TrustedSetting) => Promise<Result<boolean>>) | undefined;
+}
+
+/** Returns the configuration without declined settings. */
+function without(file: Tree, declined: readonly Found[]): Tree {
+  const kept = structuredClone(file);
+  // From the end, so that list indexes stay valid.
+  for (const { path } of declined.toReversed()) drop(kept, path);
+  return kept;
+}
+
+/** Removes settings that are not accepted. */
+export async function judgeTrust(
+  file: Tree,
+  home: string,
+  { names, ask }: Acceptance,
+): Promise<Result<Judged>> {
+  const found = trustedIn(file, home);
+  const known = found.map(({ name }) => name);
+  const unknown = names.find((name) => name !== ACCEPT_ALL && !known.includes(name));
+  if (unknown !== undefined) {
+    const hint = known.length === 0 ? "Nothing in it needs acceptance." : `There are: ${known.join(", ")}.`;
+    return fail("invalid_argument", `nothing named ${JSON.stringify(unknown)} needs acceptance`, { hint });
+  }
+  const settings: (TrustedSetting & { accepted: boolean })[] = [];
+  for (const { name, text } of found) {
+    const isNamed = names.includes(ACCEPT_ALL) || names.includes(name);
+    const answer = isNamed ? ok(true) : ((await ask?.({ name, text })) ?? ok(false));
+    if (!answer.ok) return answer;
+    settings.push({ name, text, accepted: answer.value });
+  }
+  const declined = found.filter((_, at) => settings[at]?.accepted !== true);
+  return ok({ file: without(file, declined), settings });
+}
+
+/** Returns the configuration without any trusted setting. */
+export function withoutTrust(file: Tree, home: string): Tree {
+  return without(file, trustedIn(file, home));
+}

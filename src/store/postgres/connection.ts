@@ -1,0 +1,326 @@
+// Owns one connection to a PostgreSQL server: its settings, and the queries on it.
+// PC1: statements run in the order of the calls; those given together travel together and cost one round
+//      trip. Results are numbers, texts and null.
+// A lost connection, or one in an unknown state, is not used again.
+// Statements are planned with their values: a generic plan would miss the partial indexes, and be wrong for a
+// lane or a word with many rows.
+
+import { createHash } from "node:crypto";
+import type { CompiledQuery, QueryResult } from "kysely";
+import type { Client, ClientConfig, QueryResult as PgResult } from "pg";
+import type { World } from "../../world.ts";
+import { StoreConflict, StoreProblem } from "../problems.ts";
+import type { TransactionConnection } from "../transaction.ts";
+import type { PostgresAddress } from "./address.ts";
+import { asPostgresProblem } from "./problems.ts";
+
+/** Statements kept prepared on a connection; the least recently used one is evicted first. */
+const STATEMENTS_MAX = 256;
+/** Texts known to have run once; a statement is prepared at its second run. */
+const TEXTS_MAX = 2_000;
+/**
+ * How long the server's own limit may be overdue before a query is cancelled, and then before the connection
+ * is dropped.
+ */
+const OVERDUE_MS = 2_000;
+const KEEP_ALIVE_AFTER_MS = 10_000;
+/** Maximum wait for the server's answer when a connection is closed. */
+const END_TIMEOUT_MS = 1_000;
+
+/** 0: never. */
+export interface Timeouts {
+  /** How long the server may take to accept a connection. */
+  readonly connectMs: number;
+  /**
+   * The server ends a statement, a wait for a lock, or a session with an idle transaction after this time.
+   */
+  readonly statementMs: number;
+  readonly lockMs: number;
+  readonly idleInTransactionMs: number;
+}
+
+/** Parameters of every connection of a store. */
+export interface Connecting {
+  readonly Client: new (config: ClientConfig) => Client;
+  readonly address: PostgresAddress;
+  readonly timeouts: Timeouts;
+  readonly world: World;
+  readonly names: StatementNames;
+}
+
+/** 16, 20, 21, 23, 26, 700, 701, 1700: boolean, int8, int2, int4, oid, float4, float8, numeric. */
+const NUMBERS = new Set([20, 21, 23, 26, 700, 701, 1700]);
+const TYPES = {
+  getTypeParser: (type: number) => {
+    if (NUMBERS.has(type)) return Number;
+    return type === 16 ? (text: string) => text === "t" : (text: string) => text;
+  },
+} as unknown as NonNullable<ClientConfig["types"]>;
+
+/** PostgreSQL stores any text without U+0000. */
+function storable(value: unknown): unknown {
+  if (typeof value === "string") return value.includes("\0") ? value.replaceAll("\0", "\ufffd") : value;
+  return Array.isArray(value) ? value.map(storable) : value;
+}
+
+function configOf(connecting: Connecting): ClientConfig {
+  const { address, timeouts } = connecting;
+  const settings = {
+    search_path: address.schema,
+    plan_cache_mode: "force_custom_plan",
+    // Frequently used pages are in memory: an index scan costs hardly more than a sequential read.
+    random_page_cost: "1.1",
+    default_transaction_isolation: "read\\ committed",
+    statement_timeout: timeouts.statementMs,
+    lock_timeout: timeouts.lockMs,
+    idle_in_transaction_session_timeout: timeouts.idleInTransactionMs,
+    // A listening connection is idle for hours.
+    idle_session_timeout: 0,
+    // An accepted request is on disk, whatever the server's default is (I2).
+    synchronous_commit: "on",
+  };
+  return {
+    ...address.login,
+    application_name: "parley",
+    options: Object.entries(settings)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(" "),
+    ...(timeouts.statementMs === 0
+      ? {}
+      : { query_timeout: timeouts.statementMs + Math.min(OVERDUE_MS, timeouts.statementMs) }),
+    connectionTimeoutMillis: timeouts.connectMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
+    types: TYPES,
+  };
+}
+
+/** Names of prepared statements: a text gets one at its second run. */
+export class StatementNames {
+  readonly #known = new Map<string, string>();
+
+  nameOf(text: string): string | undefined {
+    const name = this.#known.get(text);
+    const [oldest] = this.#known.keys();
+    if (name === undefined && this.#known.size >= TEXTS_MAX && oldest !== undefined) {
+      this.#known.delete(oldest);
+    }
+    this.#known.delete(text);
+    this.#known.set(text, name ?? "");
+    if (name === undefined) return undefined;
+    if (name !== "") return name;
+    const made = createHash("sha256").update(text).digest("hex").slice(0, 16);
+    this.#known.set(text, made);
+    return made;
+  }
+}
+
+/** Connects a new client. Rejects with a `StoreProblem`. */
+export async function connectClient(connecting: Connecting, more: ClientConfig = {}): Promise<Client> {
+  const client = new connecting.Client({ ...configOf(connecting), ...more });
+  // An "error" event without a listener would end the process.
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    void client.end().catch(() => {});
+    throw asPostgresProblem(error, connecting.address, "unreachable");
+  }
+}
+
+/** Closes the connection, also if the server does not answer. */
+export async function endClient(client: Client, world: World): Promise<void> {
+  const { clock } = world;
+  const timer = clock.at(clock.now() + END_TIMEOUT_MS, () => client.connection.stream.destroy());
+  await client.end().catch(() => {});
+  timer.cancel();
+}
+
+export class PostgresConnection implements TransactionConnection {
+  /** When it was last returned to the pool, by the monotonic clock. */
+  idleSinceMs = 0;
+  readonly #client: Client;
+  readonly #connecting: Connecting;
+  readonly #onLost: (lost: PostgresConnection, reason: unknown) => void;
+  readonly #prepared = new Set<string>();
+  #inTransaction = false;
+  /** Tables have changed since the plans were made. */
+  #stale = false;
+  #lost: unknown;
+  /** A transaction's `begin` that the server has not confirmed yet. */
+  #beginning: Promise<void> | undefined;
+  /** A write waits for that confirmation, and so do all later statements. */
+  #isHeldBack = false;
+
+  private constructor(
+    client: Client,
+    connecting: Connecting,
+    onLost: (lost: PostgresConnection, reason: unknown) => void,
+  ) {
+    this.#client = client;
+    this.#connecting = connecting;
+    this.#onLost = onLost;
+  }
+
+  /** `onLost` runs once, with the reason, when the connection is lost, in use or not. */
+  static async open(
+    connecting: Connecting,
+    onLost: (lost: PostgresConnection, reason: unknown) => void,
+  ): Promise<PostgresConnection> {
+    const client = await connectClient(connecting, { pipeline: true });
+    const made = new PostgresConnection(client, connecting, onLost);
+    client.on("error", (error) => made.#lose(error));
+    client.on("end", () => made.#lose(new Error("Connection terminated")));
+    return made;
+  }
+
+  get usable(): boolean {
+    return this.#lost === undefined;
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const beginning = this.#beginning;
+    if (beginning !== undefined && (this.#isHeldBack || !isRead(query.sql))) {
+      // Without its transaction, a write would be permanent.
+      this.#isHeldBack = true;
+      await beginning;
+    }
+    const [result] = await Promise.all([this.#run(query.sql, query.parameters), beginning]);
+    const changes = /^(INSERT|UPDATE|DELETE|MERGE)$/.test(result.command);
+    const rows = result.rows as R[];
+    return changes ? { rows, numAffectedRows: BigInt(result.rowCount ?? 0) } : { rows };
+  }
+
+  // biome-ignore lint/correctness/useYield: streaming is not supported; the first call throws.
+  async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+    throw new Error("queries of the store are not streamed: read pages");
+  }
+
+  /** Sent with the first statement; a failure appears at the next one. */
+  async begin(): Promise<void> {
+    const beginning = this.#send("begin").then(() => {
+      this.#beginning = undefined;
+    });
+    beginning.catch(() => {});
+    this.#beginning = beginning;
+    this.#isHeldBack = false;
+    this.#inTransaction = true;
+  }
+
+  async commit(): Promise<void> {
+    await this.#beginning;
+    const { command } = await this.#send("commit");
+    this.#inTransaction = false;
+    if (command !== "COMMIT") {
+      throw new Error("the store rolled back this transaction after an earlier error in it");
+    }
+  }
+
+  /** Never fails: a connection that cannot roll back is dropped, and the server undoes the transaction. */
+  async rollback(): Promise<void> {
+    try {
+      await this.#send("rollback");
+      if (this.#stale) await this.#forgetPlans();
+      this.#inTransaction = false;
+      this.#beginning = undefined;
+    } catch (error) {
+      this.#lose(error);
+    }
+  }
+
+  async end(): Promise<void> {
+    this.#lost ??= new Error("the store is closed");
+    await endClient(this.#client, this.#connecting.world);
+  }
+
+  async #run(text: string, parameters: readonly unknown[]): Promise<PgResult> {
+    const values = parameters.map(storable);
+    try {
+      return await this.#query(text, values);
+    } catch (error) {
+      if (!isStalePlan(error)) throw this.#problemOf(error);
+      this.#stale = true;
+      if (this.#inTransaction) {
+        throw new StoreConflict("0A000", "a table was changed while this transaction ran");
+      }
+      await this.#forgetPlans();
+      return await this.#query(text, values).catch((again: unknown) => {
+        throw this.#problemOf(again);
+      });
+    }
+  }
+
+  async #query(text: string, values: unknown[]): Promise<PgResult> {
+    if (this.#lost !== undefined) throw this.#lost;
+    const name = this.#connecting.names.nameOf(text);
+    if (name === undefined) return await this.#client.query({ text, values });
+    this.#prepared.delete(name);
+    this.#prepared.add(name);
+    const [oldest] = this.#prepared;
+    if (this.#prepared.size > STATEMENTS_MAX && oldest !== undefined) {
+      // Sent with the following statement, without a round trip.
+      this.#client.connection.close({ type: "S", name: oldest }, true);
+      this.#forget(oldest);
+    }
+    return await this.#client.query({ name, text, values });
+  }
+
+  async #send(text: string): Promise<PgResult> {
+    if (this.#lost !== undefined) throw this.#problemOf(this.#lost);
+    try {
+      return await this.#client.query(text);
+    } catch (error) {
+      throw this.#problemOf(error);
+    }
+  }
+
+  async #forgetPlans(): Promise<void> {
+    await this.#send("deallocate all");
+    for (const name of [...this.#prepared]) this.#forget(name);
+    this.#stale = false;
+  }
+
+  #forget(name: string): void {
+    this.#prepared.delete(name);
+    // The driver's cache of statements that the server knows.
+    const { parsedStatements } = this.#client.connection as unknown as {
+      parsedStatements: Record<string, string>;
+    };
+    delete parsedStatements[name];
+  }
+
+  #problemOf(error: unknown): unknown {
+    const said = this.#lost ?? error;
+    const problem = asPostgresProblem(said, this.#connecting.address);
+    // In any other case, the next connection may reach a healthy server.
+    if (problem instanceof StoreProblem && problem.problem === "unreachable" && codeOf(said) !== TOO_SLOW) {
+      this.#lose(problem);
+    }
+    return problem;
+  }
+
+  #lose(reason: unknown): void {
+    if (this.#lost !== undefined) return;
+    this.#lost = asPostgresProblem(reason, this.#connecting.address, "unreachable");
+    this.#onLost(this, this.#lost);
+  }
+}
+
+/** Whether a statement changes no row: locking rows is harmless outside a transaction. */
+function isRead(text: string): boolean {
+  return /^\s*(select|with recursive)\s/i.test(text);
+}
+
+/** The server cancelled a statement: the connection is still usable. */
+const TOO_SLOW = "57014";
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error ? (error as { code?: unknown }).code : undefined;
+}
+
+function isStalePlan(error: unknown): boolean {
+  const code = codeOf(error);
+  const { routine } = error as { routine?: unknown };
+  return (code === "0A000" && routine === "RevalidateCachedQuery") || code === "26000";
+}

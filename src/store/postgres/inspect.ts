@@ -1,0 +1,233 @@
+// Inspects a PostgreSQL store from outside, for people: server, fitness, users. Creates, migrates and changes
+// nothing; leaves out facts that need more rights.
+
+import { Kysely } from "kysely";
+import type { Client } from "pg";
+import type { ProcessRow } from "../../core/shapes/process.ts";
+import type { World } from "../../world.ts";
+import { listProcesses } from "../queries/processes.ts";
+import { POSTGRES_MIGRATIONS } from "../schema/postgres-schema.ts";
+import type { Tables } from "../schema/tables.ts";
+import { type Tally, tallyOf } from "../transfer/tally.ts";
+import { type PostgresAddress, postgresAddress } from "./address.ts";
+import { type Connecting, connectClient, endClient, StatementNames } from "./connection.ts";
+import { look, refuseUnfit, schemaVersion, serverVersion } from "./migrate.ts";
+import { Outage, PostgresPool, postgresDialect } from "./pool.ts";
+import { CONNECTIONS_OF_PROCESS, TIMEOUTS } from "./postgres.ts";
+import { asPostgresProblem } from "./problems.ts";
+
+/** No time limit: counting the rows of a large store is slow. */
+const UNHURRIED = { ...TIMEOUTS, statementMs: 0 };
+
+export interface PostgresInspection {
+  /** Host, port, database and schema. */
+  readonly place: string;
+  /** For example `18.4`. */
+  readonly server: string;
+  readonly schema: {
+    readonly name: string;
+    /** Absent: a gateway's first start will create the schema. */
+    readonly version?: number;
+    /** The version that this program writes. */
+    readonly known: number;
+  };
+  /** Objects of the schema that differ from this program's schema, as `unknown trigger "x"`. */
+  readonly differences: readonly string[];
+  /** Rights that the user lacks and a gateway needs, as statements that an administrator can run. */
+  readonly missingRights: readonly string[];
+  /** This machine's clock minus the database's, within the accuracy of the round trip. */
+  readonly clockAheadMs: number;
+  readonly connections: {
+    /** Connections that the user can have in this database, shared with all others. */
+    readonly max: number;
+    /** Connections of programs other than gateways. */
+    readonly others: number;
+    /** Maximum number of connections of one gateway. */
+    readonly ofProcess: number;
+  };
+  /** Settings that can lose a committed transaction: `fsync = off`. */
+  readonly unsafe: readonly string[];
+  /** All known gateways, newest first; none without a schema. */
+  readonly processes: readonly ProcessRow[];
+  /** Set if `counted` was given. */
+  readonly holds?: { readonly tally: Tally; readonly bytes: number };
+}
+
+interface Facts {
+  readonly now: number;
+  readonly user: string;
+  readonly database: string;
+  readonly mayCreate: boolean;
+  readonly readOnly: boolean;
+  readonly max: number;
+  readonly others: number;
+  readonly fsync: string;
+  readonly synchronous: string;
+  readonly fullPages: string;
+}
+
+/** Facts that any user can read on a supported server. A limit of -1 means none. */
+const FACTS = `select
+    (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
+    quote_ident(current_user) as user,
+    quote_ident(current_database()) as database,
+    has_database_privilege(current_database(), 'create') as "mayCreate",
+    current_setting('default_transaction_read_only') = 'on' as "readOnly",
+    least(
+      current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true)::int, 0),
+      (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
+      (select nullif(datconnlimit, -1) from pg_database where datname = current_database())
+    ) as max,
+    (select count(*)::int from pg_stat_activity
+      where backend_type = 'client backend' and coalesce(application_name, '') <> 'parley') as others,
+    current_setting('fsync') as fsync,
+    current_setting('synchronous_commit') as synchronous,
+    current_setting('full_page_writes') as "fullPages"`;
+
+/** Tables without the rights that a gateway needs, and whether the user may add to the schema. */
+const SCHEMA_RIGHTS = `select
+    has_schema_privilege(n.oid, 'usage') and has_schema_privilege(n.oid, 'create') as "mayAdd",
+    (select count(*)::int from pg_class c where c.relnamespace = n.oid and c.relkind in ('r', 'p') and not (
+      has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
+      and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete'))) as closed,
+    (select min(quote_ident(pg_get_userbyid(c.relowner))) from pg_class c where c.relnamespace = n.oid
+      and c.relkind in ('r', 'p') and not pg_has_role(c.relowner, 'usage')) as owner,
+    (select coalesce(sum(pg_total_relation_size(c.oid)), 0)::float8 from pg_class c
+      where c.relnamespace = n.oid and c.relkind in ('r', 'p')) as bytes
+  from pg_namespace n where n.nspname = $1`;
+
+/** Objects that can change the effect of a statement, without those of extensions. */
+const ACTING_OBJECTS = `select 'trigger' as type, t.tgname as name from pg_trigger t
+    join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = $1 and not t.tgisinternal
+  union all select 'function', p.proname from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where n.nspname = $1
+      and not exists (select 1 from pg_depend d where d.objid = p.oid and d.deptype = 'e')
+  union all select 'rule', r.rulename from pg_rewrite r
+    join pg_class c on c.oid = r.ev_class join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = $1 and c.relkind in ('r', 'p')
+  union all select 'view', c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = $1 and c.relkind in ('v', 'm', 'f')
+      and not exists (select 1 from pg_depend d where d.objid = c.oid and d.deptype = 'e')
+  order by 1, 2`;
+
+/** The triggers and functions of this program's schema, as `trigger "x"`. */
+function ownActingObjects(): Set<string> {
+  const made = POSTGRES_MIGRATIONS.join("\n").matchAll(/\bcreate (trigger|function) (\w+)/g);
+  return new Set([...made].map(([, type, name]) => `${type} "${name}"`));
+}
+
+async function differencesIn(client: Client, schema: string): Promise<string[]> {
+  const own = ownActingObjects();
+  const { rows } = await client.query<{ type: string; name: string }>(ACTING_OBJECTS, [schema]);
+  return rows
+    .map(({ type, name }) => `${type} ${JSON.stringify(name)}`)
+    .filter((object) => !own.has(object))
+    .map((object) => `unknown ${object}`);
+}
+
+interface SchemaFacts {
+  readonly mayAdd: boolean;
+  readonly closed: number;
+  /** Owner of tables that the user is no member of. */
+  readonly owner: string | null;
+  readonly bytes: number;
+}
+
+function missingRights(facts: Facts, schema: string, inSchema: SchemaFacts | undefined): string[] {
+  const { user, database } = facts;
+  const missing: string[] = [];
+  if (facts.readOnly) missing.push(`alter role ${user} set default_transaction_read_only = off`);
+  if (inSchema === undefined) {
+    if (!facts.mayCreate) missing.push(`grant create on database ${database} to ${user}`);
+    return missing;
+  }
+  if (!inSchema.mayAdd) missing.push(`grant usage, create on schema "${schema}" to ${user}`);
+  if (inSchema.closed > 0) {
+    missing.push(`grant select, insert, update, delete on all tables in schema "${schema}" to ${user}`);
+  }
+  // Only the owner can alter the tables in an upgrade.
+  if (inSchema.owner !== null) missing.push(`grant ${inSchema.owner} to ${user}`);
+  return missing;
+}
+
+function unsafeSettings({ fsync, synchronous, fullPages }: Facts): string[] {
+  return [
+    ...(fsync === "off" ? ["fsync = off"] : []),
+    ...(synchronous === "off" ? ["synchronous_commit = off"] : []),
+    ...(fullPages === "off" ? ["full_page_writes = off"] : []),
+  ];
+}
+
+/** Reads the schema's content as a gateway does. */
+async function rowsOf(
+  connecting: Connecting,
+  counted: boolean,
+): Promise<{ processes: ProcessRow[]; tally?: Tally }> {
+  const pool = new PostgresPool(connecting, new Outage(connecting), 1);
+  const db = new Kysely<Tables>({ dialect: postgresDialect(pool) });
+  try {
+    const processes = await listProcesses(db, connecting.world.clock.now());
+    return { processes, ...(counted ? { tally: await tallyOf(db) } : {}) };
+  } finally {
+    await pool.close();
+  }
+}
+
+async function lookThrough(
+  client: Client,
+  connecting: Connecting,
+  address: PostgresAddress,
+  counted: boolean,
+): Promise<PostgresInspection> {
+  const { place, schema: name } = address;
+  const found = await look(client, name);
+  refuseUnfit(connecting, found);
+  const version = found.versioned ? await schemaVersion(client, name) : undefined;
+  const { clock } = connecting.world;
+  const before = clock.now();
+  const facts = (await client.query(FACTS)).rows[0] as Facts;
+  const after = clock.now();
+  const inSchema = (await client.query(SCHEMA_RIGHTS, [name])).rows[0] as SchemaFacts | undefined;
+  const missing = missingRights(facts, name, inSchema);
+  const known = POSTGRES_MIGRATIONS.length;
+  const readable = version !== undefined && version > 0 && version <= known + 1 && inSchema?.closed === 0;
+  const rows = readable ? await rowsOf(connecting, counted) : undefined;
+  return {
+    place,
+    server: serverVersion(found),
+    schema: { name, known, ...(version === undefined ? {} : { version }) },
+    differences: await differencesIn(client, name),
+    missingRights: missing,
+    clockAheadMs: Math.round((before + after) / 2 - facts.now),
+    connections: { max: facts.max, others: facts.others, ofProcess: CONNECTIONS_OF_PROCESS },
+    unsafe: unsafeSettings(facts),
+    processes: rows?.processes ?? [],
+    ...(rows?.tally === undefined ? {} : { holds: { tally: rows.tally, bytes: inSchema?.bytes ?? 0 } }),
+  };
+}
+
+/**
+ * Inspects the store. `counted`: also counts its rows. Rejects with a `StoreProblem` if there is no store and
+ * none can be made.
+ */
+export async function inspectPostgres(
+  url: string,
+  world: World,
+  { counted }: { counted: boolean },
+): Promise<PostgresInspection> {
+  const address = postgresAddress(url);
+  const { default: driver } = await import("pg");
+  const names = new StatementNames();
+  const connecting: Connecting = { Client: driver.Client, address, timeouts: UNHURRIED, world, names };
+  // An old server does not know all settings of our connections.
+  const client = await connectClient(connecting, { options: "" });
+  try {
+    return await lookThrough(client, connecting, address, counted);
+  } catch (error) {
+    throw asPostgresProblem(error, address);
+  } finally {
+    await endClient(client, world);
+  }
+}

@@ -1,0 +1,123 @@
+// Owns the store that many gateway processes share: one PostgreSQL database, with several connections.
+// An unfit server, database or schema is refused before anything is written to it.
+// A transaction is committed when its promise resolves. If the commit rejects with the problem `unreachable`,
+// its outcome is unknown: check it before you repeat the transaction.
+// Transactions and readers have separate connections, and so has the lease: none of them waits for another.
+
+import { Kysely } from "kysely";
+import type { World } from "../../world.ts";
+import { POSTGRES_MIGRATIONS } from "../schema/postgres-schema.ts";
+import type { Tables } from "../schema/tables.ts";
+import type { SharedStore, Store } from "../sql.ts";
+import { transactionsOn } from "../transaction.ts";
+import { postgresAddress } from "./address.ts";
+import { DatabaseClock } from "./clock.ts";
+import { type Connecting, StatementNames, type Timeouts } from "./connection.ts";
+import { migratePostgres } from "./migrate.ts";
+import { Outage, PostgresPool, postgresDialect } from "./pool.ts";
+import { Listener, Notifier, SideConnection } from "./transport.ts";
+
+export interface PostgresOptions {
+  /** `postgresql://user:password@host:port/database`; `?schema=name` selects a schema other than `parley`. */
+  readonly url: string;
+  readonly world: World;
+  /** Maximum number of concurrent transactions; further ones wait. Default 10. */
+  readonly writersMax?: number;
+  /** Connections for reading. Default 4. */
+  readonly readersMax?: number;
+  /** Default: 5 s to connect, 30 s per statement, 1 s per lock, 5 s idle in a transaction. */
+  readonly timeouts?: Partial<Timeouts>;
+  /** The schema's history. Default: this version's. */
+  readonly migrations?: readonly string[];
+  /** Neither creates nor migrates the schema, and refuses any other version. */
+  readonly asItIs?: boolean;
+}
+
+const WRITERS_MAX = 10;
+const READERS_MAX = 4;
+export const TIMEOUTS: Timeouts = {
+  connectMs: 5_000,
+  statementMs: 30_000,
+  lockMs: 1_000,
+  idleInTransactionMs: 5_000,
+};
+/** For the connection that renews the lease: if it hangs, there is time for another one. */
+const URGENT: Timeouts = { connectMs: 1_000, statementMs: 750, lockMs: 500, idleInTransactionMs: 1_000 };
+/**
+ * Maximum number of connections of a gateway: both kinds, the listener, the side connection and the lease.
+ */
+export const CONNECTIONS_OF_PROCESS = WRITERS_MAX + READERS_MAX + 3;
+/** Measurements of the database's clock at the start: the first one may be slow. */
+const FIRST_SAMPLES = 5;
+
+/**
+ * Opens the shared store, and creates or migrates it if necessary. Rejects with a `StoreProblem` if a person
+ * has to fix something.
+ */
+export async function openPostgres(options: PostgresOptions): Promise<Store> {
+  const { world } = options;
+  const address = postgresAddress(options.url);
+  // A gateway with an embedded store never loads the driver.
+  const { default: driver } = await import("pg");
+  const timeouts = { ...TIMEOUTS, ...options.timeouts };
+  const names = new StatementNames();
+  const connecting: Connecting = { Client: driver.Client, address, timeouts, world, names };
+  await migratePostgres(connecting, options.migrations ?? POSTGRES_MIGRATIONS, options.asItIs === true);
+  const outage = new Outage(connecting);
+  const writers = new PostgresPool(connecting, outage, options.writersMax ?? WRITERS_MAX);
+  const readers = new PostgresPool(connecting, outage, options.readersMax ?? READERS_MAX);
+  const soon = { ...connecting, timeouts: { ...URGENT, ...options.timeouts } };
+  const urgent = new PostgresPool(soon, outage, 1);
+  const { shared, close } = await openShared(connecting, outage);
+  return {
+    kind: "postgres",
+    db: new Kysely<Tables>({ dialect: postgresDialect(readers) }),
+    transaction: transactionsOn(writers, postgresDialect(writers)),
+    transcriptPath: () => undefined,
+    writtenTranscript: () => undefined,
+    shared: { ...shared, urgently: transactionsOn(urgent, postgresDialect(urgent)) },
+    close: async () => {
+      await Promise.all([writers.close(), readers.close(), urgent.close(), close()]);
+    },
+  };
+}
+
+async function openShared(
+  connecting: Connecting,
+  outage: Outage,
+): Promise<{ shared: Omit<SharedStore, "urgently">; close(): Promise<void> }> {
+  const { world } = connecting;
+  const sender = world.ids.uuid();
+  const side = new SideConnection(connecting, outage);
+  const notifier = new Notifier(side, connecting, sender);
+  const clock = new DatabaseClock(world.clock, async (onSent) => {
+    const text = "select extract(epoch from clock_timestamp())::float8 * 1000 as now";
+    const rows = await side.query(text, [], onSent);
+    return Number(rows[0]?.now);
+  });
+  const listeners = new Set<Listener>();
+  const close = async (): Promise<void> => {
+    await Promise.all([side.close(), ...[...listeners].map((listener) => listener.stop())]);
+  };
+  try {
+    for (let sample = 0; sample < FIRST_SAMPLES; sample += 1) await clock.sync();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  const shared: Omit<SharedStore, "urgently"> = {
+    now: () => clock.now(),
+    syncClock: () => clock.sync(),
+    notify: (texts) => notifier.notify(texts),
+    listen: async (onText, onGap) => {
+      const listener = new Listener({ connecting, outage, sender }, onText, onGap);
+      await listener.connect();
+      listeners.add(listener);
+      return async () => {
+        listeners.delete(listener);
+        await listener.stop();
+      };
+    },
+  };
+  return { shared, close };
+}

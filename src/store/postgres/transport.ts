@@ -1,0 +1,238 @@
+// The message transport between processes: short messages over the database, received by all other processes.
+// A message is a hint and may be lost. A listener is notified of a gap, and reads the rows again.
+// Messages use separate connections: no transaction waits for them or contains them. A process does not
+// receive its own messages.
+
+import type { Client, Notification } from "pg";
+import { TRANSPORT_MESSAGE_MAX_BYTES } from "../sql.ts";
+import { type Connecting, connectClient, endClient } from "./connection.ts";
+import type { Outage } from "./pool.ts";
+import { asPostgresProblem } from "./problems.ts";
+
+/** Messages per statement, and messages that may wait; further ones are dropped. */
+const BATCH_MAX = 256;
+const PENDING_MAX = 10_000;
+const QUERY_TIMEOUT_MS = 3_000;
+const RECONNECT_MIN_MS = 100;
+const RECONNECT_MAX_MS = 5_000;
+
+/** Returns the name of the PostgreSQL channel that the processes of one schema share. */
+function channelOf(schema: string): string {
+  return `parley:${schema}`;
+}
+
+/** A connection for short queries outside transactions, opened on first use. */
+export class SideConnection {
+  readonly #connecting: Connecting;
+  readonly #outage: Outage;
+  #client: Client | undefined;
+  #turn: Promise<unknown> = Promise.resolve();
+  #closed = false;
+
+  constructor(connecting: Connecting, outage: Outage) {
+    this.#connecting = connecting;
+    this.#outage = outage;
+  }
+
+  /**
+   * Runs a statement and returns its rows. `onSent` is called when it is sent: all earlier ones have been
+   * answered.
+   */
+  query(text: string, values: unknown[], onSent?: () => void): Promise<Record<string, unknown>[]> {
+    const answer = this.#turn.then(async () => {
+      try {
+        const client = await this.#connected();
+        onSent?.();
+        return (await client.query({ text, values })).rows as Record<string, unknown>[];
+      } catch (error) {
+        this.#drop();
+        throw asPostgresProblem(error, this.#connecting.address);
+      }
+    });
+    this.#turn = answer.catch(() => {});
+    return answer;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    if (this.#client !== undefined) await endClient(this.#client, this.#connecting.world);
+  }
+
+  async #connected(): Promise<Client> {
+    if (this.#closed) throw new Error("the store is closed");
+    if (this.#client !== undefined) return this.#client;
+    const client = await connectClient(this.#connecting, { query_timeout: QUERY_TIMEOUT_MS });
+    this.#outage.made();
+    client.on("error", (error) => {
+      if (!this.#closed) this.#outage.lost(error);
+      if (this.#client === client) this.#drop();
+    });
+    this.#client = client;
+    return client;
+  }
+
+  #drop(): void {
+    if (this.#client !== undefined) void endClient(this.#client, this.#connecting.world);
+    this.#client = undefined;
+  }
+}
+
+/** Sends messages in order, several in one statement if they arrive fast. */
+export class Notifier {
+  readonly #side: SideConnection;
+  readonly #connecting: Connecting;
+  readonly #sender: string;
+  #pending: string[] = [];
+  #sending: Promise<void> | undefined;
+  #count = 0;
+  /** Messages lost since the last one that was sent. */
+  #lostCount = 0;
+  #lostInAll = 0;
+  /** Why the last messages were lost. */
+  #lostFor: unknown;
+
+  constructor(side: SideConnection, connecting: Connecting, sender: string) {
+    this.#side = side;
+    this.#connecting = connecting;
+    this.#sender = sender;
+  }
+
+  /** Sends messages. Rejects if any is lost: the sender must then announce a gap. */
+  async notify(texts: readonly string[]): Promise<void> {
+    const lostBefore = this.#lostInAll;
+    const tooLong = texts.find((text) => Buffer.byteLength(text) > TRANSPORT_MESSAGE_MAX_BYTES);
+    if (tooLong !== undefined)
+      throw new Error(`a text of ${tooLong.length} characters is too long for a message`);
+    const room = PENDING_MAX - this.#pending.length;
+    if (texts.length > room) this.#lost(texts.length - room, new Error("too many wait to be sent"));
+    for (const text of texts.slice(0, Math.max(0, room))) {
+      // Numbered, because PostgreSQL merges equal messages of one statement.
+      this.#count += 1;
+      this.#pending.push(`${this.#sender}.${this.#count.toString(36)}:${text}`);
+    }
+    this.#sending ??= this.#send().finally(() => {
+      this.#sending = undefined;
+    });
+    await this.#sending;
+    if (this.#lostInAll !== lostBefore) throw this.#lostFor;
+  }
+
+  async #send(): Promise<void> {
+    const channel = channelOf(this.#connecting.address.schema);
+    while (this.#pending.length > 0) {
+      const batch = this.#pending.slice(0, BATCH_MAX);
+      this.#pending = this.#pending.slice(BATCH_MAX);
+      const text = "select pg_notify($1, one) from unnest($2::text[]) as one";
+      try {
+        await this.#side.query(text, [channel, batch]);
+        if (this.#lostCount > 0) {
+          this.#connecting.world.log.info(
+            { count: this.#lostCount },
+            "messages to other processes are delivered again",
+          );
+        }
+        this.#lostCount = 0;
+      } catch (error) {
+        this.#lost(batch.length, error);
+      }
+    }
+  }
+
+  /** Warns once: an outage loses many messages. */
+  #lost(count: number, reason: unknown): void {
+    if (this.#lostCount === 0) {
+      this.#connecting.world.log.warn({ err: reason, count }, "messages to other processes were lost");
+    }
+    this.#lostCount += count;
+    this.#lostInAll += count;
+    this.#lostFor = reason;
+  }
+}
+
+/** A connection that listens, and reconnects after a loss. */
+export class Listener {
+  readonly #connecting: Connecting;
+  readonly #outage: Outage;
+  readonly #sender: string;
+  readonly #onText: (text: string) => void;
+  readonly #onGap: () => void;
+  #client: Client | undefined;
+  #timer: { cancel(): void } | undefined;
+  #failures = 0;
+  #stopped = false;
+
+  constructor(
+    parts: { connecting: Connecting; outage: Outage; sender: string },
+    onText: (text: string) => void,
+    onGap: () => void,
+  ) {
+    this.#connecting = parts.connecting;
+    this.#outage = parts.outage;
+    this.#sender = parts.sender;
+    this.#onText = onText;
+    this.#onGap = onGap;
+  }
+
+  async connect(): Promise<void> {
+    const { address } = this.#connecting;
+    const client = await connectClient(this.#connecting);
+    const lose = (reason: unknown): void => {
+      if (this.#client !== client || this.#stopped) return;
+      this.#client = undefined;
+      this.#outage.lost(reason);
+      this.#again();
+    };
+    client.on("error", lose);
+    client.on("end", () => lose(new Error("Connection terminated")));
+    client.on("notification", (message) => this.#hear(message));
+    try {
+      await client.query(`listen "${channelOf(address.schema)}"`);
+    } catch (error) {
+      void endClient(client, this.#connecting.world);
+      throw asPostgresProblem(error, address, "unreachable");
+    }
+    if (this.#stopped) return await endClient(client, this.#connecting.world);
+    this.#client = client;
+    this.#failures = 0;
+    this.#outage.made();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    if (this.#client !== undefined) await endClient(this.#client, this.#connecting.world);
+    this.#client = undefined;
+  }
+
+  #again(): void {
+    const { clock, random, log } = this.#connecting.world;
+    const fullMs = Math.min(RECONNECT_MAX_MS, RECONNECT_MIN_MS * 2 ** Math.min(this.#failures, 10));
+    this.#failures += 1;
+    this.#timer = clock.at(clock.now() + fullMs * (0.5 + random() / 2), () => {
+      this.connect().then(
+        () => {
+          if (!this.#stopped) this.#call(this.#onGap);
+        },
+        (error: unknown) => {
+          log.debug({ err: error }, "still not listening to the other processes");
+          if (!this.#stopped) this.#again();
+        },
+      );
+    });
+  }
+
+  #hear({ payload = "" }: Notification): void {
+    const colon = payload.indexOf(":");
+    if (colon < 0 || payload.startsWith(`${this.#sender}.`)) return;
+    this.#call(() => this.#onText(payload.slice(colon + 1)));
+  }
+
+  /** An exception in a listener must not reach the connection. */
+  #call(listener: () => void): void {
+    try {
+      listener();
+    } catch (error) {
+      this.#connecting.world.log.error({ err: error }, "could not handle a message from another process");
+    }
+  }
+}

@@ -1,0 +1,159 @@
+// Reads one chain to show all of it: runs, flows, waits, refusals, deliveries, messages. Bounded: the newest
+// runs, and a limited number of bytes of their texts.
+
+import { sql } from "kysely";
+import type { Run } from "../../../core/shapes/run.ts";
+import type { Db } from "../../sql.ts";
+import { type Delivery, deliveriesOfRuns } from "../channels/deliveries.ts";
+import { toRun } from "../runs/runs.ts";
+import { type Wait, waitsOfCalls } from "../runs/waits.ts";
+import { CHAIN_HEAD, type ChainHead, toChainHead } from "./chain-lists.ts";
+import { type FlowOutline, flowsOfChain } from "./flows.ts";
+import { type Refusal, refusalsOf } from "./refusals.ts";
+
+/** The first and last message that a run wrote: its input, and its final words. */
+export interface RunMessages {
+  readonly input?: MessageRef;
+  readonly answer?: MessageRef;
+}
+interface MessageRef {
+  readonly id: string;
+  readonly sessionId: string;
+}
+
+/** A session of a chain, if it still exists. */
+export interface ChainSession {
+  readonly key: string;
+  readonly sessionId: string;
+  readonly label?: string;
+  readonly kind: string;
+}
+
+/** A chain with all that belongs to it, within the bounds: the newest. */
+export interface WholeChain {
+  readonly head?: ChainHead;
+  /** Oldest first. */
+  readonly runs: readonly Run[];
+  readonly flows: ReadonlyMap<string, FlowOutline>;
+  /** By the id of the waiting call. */
+  readonly waits: ReadonlyMap<string, Wait>;
+  readonly refusals: readonly Refusal[];
+  readonly deliveries: readonly Delivery[];
+  /** By run id. */
+  readonly messages: ReadonlyMap<string, RunMessages>;
+  /** By session key. */
+  readonly sessions: ReadonlyMap<string, ChainSession>;
+  readonly truncated: boolean;
+}
+
+async function runsOf(
+  db: Db,
+  chainId: string,
+  most: { stepsMax: number; bytesMax: number },
+): Promise<{ runs: Run[]; truncated: boolean }> {
+  const sizes = await db
+    .selectFrom("runs")
+    .select(["run_id", sql<number>`octet_length(input_json) + coalesce(octet_length(reply), 0)`.as("bytes")])
+    .where("chain_id", "=", chainId)
+    .orderBy("accepted_at", "desc")
+    .orderBy("lane_seq", "desc")
+    .limit(most.stepsMax + 1)
+    .execute();
+  let bytes = 0;
+  const ids: string[] = [];
+  for (const { run_id, bytes: size } of sizes.slice(0, most.stepsMax)) {
+    bytes += Number(size);
+    if (ids.length > 0 && bytes > most.bytesMax) break;
+    ids.push(run_id);
+  }
+  if (ids.length === 0) return { runs: [], truncated: false };
+  const rows = await db.selectFrom("runs").selectAll().where("run_id", "in", ids).execute();
+  const runs = rows.map(toRun).sort((a, b) => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq);
+  return { runs, truncated: sizes.length > ids.length };
+}
+
+async function messagesOf(db: Db, runIds: readonly string[]): Promise<Map<string, RunMessages>> {
+  const found = new Map<string, RunMessages>();
+  if (runIds.length === 0) return found;
+  const ends = await db
+    .selectFrom("messages")
+    .select((eb) => [
+      "run_id",
+      eb.fn.min("seq").as("first"),
+      sql<number | null>`max(case when role = 'assistant' then seq end)`.as("last"),
+    ])
+    .where("run_id", "in", runIds)
+    .where("role", "in", ["user", "assistant"])
+    .groupBy("run_id")
+    .execute();
+  const wanted = ends.flatMap(({ first, last }) => (last === null ? [first] : [first, last]));
+  if (wanted.length === 0) return found;
+  const rows = await db
+    .selectFrom("messages")
+    .select(["seq", "id", "session_id"])
+    .where("seq", "in", wanted)
+    .execute();
+  const refs = new Map(rows.map((row) => [row.seq, { id: row.id, sessionId: row.session_id }]));
+  for (const { run_id, first, last } of ends) {
+    const input = refs.get(first);
+    const answer = last === null ? undefined : refs.get(last);
+    const both = { ...(input === undefined ? {} : { input }), ...(answer === undefined ? {} : { answer }) };
+    found.set(run_id ?? "", both);
+  }
+  return found;
+}
+
+async function sessionsOf(db: Db, keys: readonly string[]): Promise<Map<string, ChainSession>> {
+  if (keys.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("sessions")
+    .select(["key", "session_id", "label", "display_name", "kind"])
+    .where("key", "in", keys)
+    .execute();
+  return new Map(
+    rows.map((row) => {
+      const label = row.label ?? row.display_name;
+      const named = label === null ? {} : { label };
+      return [row.key, { key: row.key, sessionId: row.session_id, kind: row.kind, ...named }];
+    }),
+  );
+}
+
+/** Reads one chain with all that belongs to it. */
+export async function readChain(
+  db: Db,
+  chainId: string,
+  most: { stepsMax: number; bytesMax: number },
+): Promise<WholeChain> {
+  const { stepsMax } = most;
+  const [head, { runs, truncated }, flows, refusals] = await Promise.all([
+    db.selectFrom("chains").select(CHAIN_HEAD).where("chain_id", "=", chainId).executeTakeFirst(),
+    runsOf(db, chainId, most),
+    flowsOfChain(db, chainId, stepsMax),
+    refusalsOf(db, chainId, stepsMax),
+  ]);
+  const runIds = runs.map((run) => run.runId);
+  const callIds = runs.flatMap((run) => run.callId ?? []);
+  const keys = new Set([
+    ...runs.map((run) => run.sessionKey),
+    ...flows.flatMap((flow) => [flow.requesterKey, flow.targetKey]),
+    ...refusals.flatMap((refusal) => [refusal.fromKey, refusal.toKey ?? []].flat()),
+  ]);
+  const [waits, deliveries, messages, sessions] = await Promise.all([
+    waitsOfCalls(db, callIds),
+    deliveriesOfRuns(db, runIds, stepsMax),
+    messagesOf(db, runIds),
+    sessionsOf(db, [...keys]),
+  ]);
+  return {
+    ...(head === undefined ? {} : { head: toChainHead(head) }),
+    runs,
+    flows: new Map(flows.map((flow) => [flow.flowId, flow])),
+    waits: new Map(waits.map((wait) => [wait.callId, wait])),
+    refusals,
+    deliveries,
+    messages,
+    sessions,
+    truncated: truncated || refusals.length === stepsMax,
+  };
+}

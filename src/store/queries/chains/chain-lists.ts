@@ -1,0 +1,313 @@
+// Reads chains for lists: recently active chains, their sessions, and the links between sessions. Bounded by
+// a time window and a page of chains.
+
+import { type ExpressionBuilder, sql } from "kysely";
+import type { Usage } from "../../../core/shapes/message.ts";
+import type { RunInput } from "../../../core/shapes/run.ts";
+import type { Tables } from "../../schema/tables.ts";
+import type { Db } from "../../sql.ts";
+import { ACTIVE } from "../runs/runs.ts";
+import { type Condition, patternCondition } from "../sessions/session-scope.ts";
+
+/** The row of a chain. */
+export interface ChainHead {
+  readonly chainId: string;
+  readonly rootSessionKey?: string;
+  readonly lastAt: number;
+  readonly runs: number;
+  readonly tokens: number;
+  /** USD. */
+  readonly cost: number;
+}
+
+/** A position in the list: the chain there. */
+export interface ChainPlace {
+  readonly lastAt: number;
+  readonly chainId: string;
+}
+
+interface ChainFilter {
+  /** Active at this time or later. */
+  readonly since: number;
+  /** 1: chains with a send or spawn between sessions, also a refused one; 0: the others. */
+  readonly crossed: 0 | 1;
+  /** This session takes part. */
+  readonly sessionKey?: string;
+  /** A session whose key matches one of these takes part. Absent: any session. */
+  readonly patterns?: readonly string[];
+  readonly before?: ChainPlace;
+  readonly limit: number;
+}
+
+export const CHAIN_HEAD = ["chain_id", "root_session_key", "last_at", "runs", "tokens", "cost"] as const;
+
+interface HeadRow {
+  readonly chain_id: string;
+  readonly root_session_key: string | null;
+  readonly last_at: number;
+  readonly runs: number;
+  readonly tokens: number;
+  readonly cost: number;
+}
+
+export function toChainHead(row: HeadRow): ChainHead {
+  return {
+    chainId: row.chain_id,
+    ...(row.root_session_key === null ? {} : { rootSessionKey: row.root_session_key }),
+    lastAt: row.last_at,
+    runs: row.runs,
+    tokens: row.tokens,
+    cost: row.cost,
+  };
+}
+
+function hasParty(eb: ExpressionBuilder<Tables, "chains">, sessionKey: string) {
+  const runs = eb
+    .selectFrom("runs")
+    .select("run_id")
+    .whereRef("runs.chain_id", "=", "chains.chain_id")
+    .where("runs.session_key", "=", sessionKey);
+  const flows = eb
+    .selectFrom("flows")
+    .select("flow_id")
+    .whereRef("flows.chain_id", "=", "chains.chain_id")
+    .where("flows.requester_key", "=", sessionKey);
+  return eb.or([eb.exists(runs), eb.exists(flows)]);
+}
+
+/** Matches chains that a session with a matching key began, runs in or spoke in. */
+function hasCovered(db: Db, patterns: readonly string[]): Condition {
+  const fits = (key: string): Condition => patternCondition(db, sql.ref(key), patterns);
+  return sql`(${fits("chains.root_session_key")}
+    or exists (select 1 from runs r where r.chain_id = chains.chain_id and ${fits("r.session_key")})
+    or exists (select 1 from flows f where f.chain_id = chains.chain_id and ${fits("f.requester_key")}))`;
+}
+
+/** Lists recently active chains, newest first. */
+export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead[]> {
+  const { since, crossed, sessionKey, patterns, before, limit } = filter;
+  let query = db
+    .selectFrom("chains")
+    .select(CHAIN_HEAD)
+    .where("crossed", "=", crossed)
+    .where("last_at", ">=", since);
+  if (before !== undefined) {
+    const place = sql<boolean>`(last_at, chain_id) < (${before.lastAt}, ${before.chainId})`;
+    query = query.where(place);
+  }
+  if (sessionKey !== undefined) query = query.where((eb) => hasParty(eb, sessionKey));
+  if (patterns !== undefined) query = query.where(hasCovered(db, patterns));
+  const rows = await query.orderBy("last_at", "desc").orderBy("chain_id", "desc").limit(limit).execute();
+  return rows.map(toChainHead);
+}
+
+/** Lists chains with unfinished runs that were last active before `until`: long silent work. */
+export async function chainsAtWork(
+  db: Db,
+  of: { until: number; kinds: readonly (0 | 1)[]; limit: number },
+): Promise<ChainHead[]> {
+  // By id, as these are few: the planner would rather scan all inactive chains.
+  const busy = await db
+    .selectFrom("runs")
+    .select("chain_id")
+    .distinct()
+    .where("state", "in", ACTIVE)
+    .limit(of.limit)
+    .execute();
+  const ids = busy.map((row) => row.chain_id);
+  if (ids.length === 0) return [];
+  const rows = await db
+    .selectFrom("chains")
+    .select([...CHAIN_HEAD, "crossed"])
+    .where("chain_id", "in", ids)
+    .execute();
+  const silent = rows.filter(
+    (row) => row.last_at < of.until && of.kinds.some((kind) => kind === row.crossed),
+  );
+  return silent.map(toChainHead).sort((a, b) => b.lastAt - a.lastAt);
+}
+
+/** Activity of one session in one chain. */
+export interface ChainShare {
+  readonly chainId: string;
+  readonly sessionKey: string;
+  /** Number of runs that were model turns. */
+  readonly turns: number;
+  readonly active: number;
+  readonly hopMax: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+}
+
+/** Conversations of one session with another in one chain, refused ones included. */
+export interface ChainLink {
+  readonly chainId: string;
+  readonly kind: "send" | "spawn" | "refused";
+  readonly from: string;
+  readonly to: string;
+  /** Number of conversations, jobs or refusals. */
+  readonly flows: number;
+  readonly open: number;
+  /** Number of runs in them. */
+  readonly steps: number;
+}
+
+export interface ChainFacts {
+  readonly shares: readonly ChainShare[];
+  readonly links: readonly ChainLink[];
+}
+
+async function sharesOf(db: Db, chainIds: readonly string[]): Promise<ChainShare[]> {
+  const active = sql<number>`count(*) filter (where state in (${sql.join(ACTIVE)}))`;
+  const rows = await db
+    .selectFrom("runs")
+    .select((eb) => [
+      "chain_id",
+      "session_key",
+      sql<number>`count(*) filter (where kind = 'turn')`.as("turns"),
+      active.as("active"),
+      eb.fn.max("hop").as("hop"),
+      eb.fn.min("accepted_at").as("first"),
+      eb.fn.max("accepted_at").as("accepted"),
+      eb.fn.max("ended_at").as("ended"),
+    ])
+    .where("chain_id", "in", chainIds)
+    .groupBy(["chain_id", "session_key"])
+    .execute();
+  return rows.map((row) => ({
+    chainId: row.chain_id,
+    sessionKey: row.session_key,
+    turns: Number(row.turns),
+    active: Number(row.active),
+    hopMax: row.hop,
+    firstAt: row.first,
+    lastAt: Math.max(row.accepted, row.ended ?? 0),
+  }));
+}
+
+async function flowLinksOf(db: Db, chainIds: readonly string[]): Promise<ChainLink[]> {
+  const rows = await db
+    .selectFrom("flows as f")
+    .leftJoin("runs as r", "r.flow_id", "f.flow_id")
+    .select([
+      "f.chain_id as chainId",
+      "f.kind as kind",
+      "f.requester_key as from",
+      "f.target_key as to",
+      sql<number>`count(distinct f.flow_id)`.as("flows"),
+      sql<number>`count(distinct case when f.state = 'open' then f.flow_id end)`.as("open"),
+      sql<number>`count(r.run_id)`.as("steps"),
+    ])
+    .where("f.chain_id", "in", chainIds)
+    .groupBy(["f.chain_id", "f.kind", "f.requester_key", "f.target_key"])
+    .execute();
+  return rows.map((row) => ({
+    ...row,
+    kind: row.kind as ChainLink["kind"],
+    flows: Number(row.flows),
+    open: Number(row.open),
+    steps: Number(row.steps),
+  }));
+}
+
+async function refusedLinksOf(db: Db, chainIds: readonly string[]): Promise<ChainLink[]> {
+  // A named target that is not a session key links nothing.
+  const to = sql<string>`coalesce(to_key, '')`;
+  const rows = await db
+    .selectFrom("refusals")
+    .select((eb) => ["chain_id", "from_key", to.as("to"), eb.fn.countAll<number>().as("n")])
+    .where("chain_id", "in", chainIds)
+    .groupBy(["chain_id", "from_key", to])
+    .execute();
+  return rows.map((row) => ({
+    chainId: row.chain_id,
+    kind: "refused" as const,
+    from: row.from_key,
+    to: row.to,
+    flows: Number(row.n),
+    open: 0,
+    steps: Number(row.n),
+  }));
+}
+
+/** The first input of a chain, and the session whose transcript holds it. */
+export interface ChainOpening {
+  readonly chainId: string;
+  readonly sessionKey: string;
+  /** Session that sent it, if any. */
+  readonly from?: string;
+  readonly text: string;
+}
+
+/** Longer first inputs are not read: a list does not show them. */
+const OPENING_BYTES_MAX = 32_000;
+
+/** Returns the first inputs of these chains, if their sessions still exist. */
+export async function openingsOf(db: Db, chainIds: readonly string[]): Promise<ChainOpening[]> {
+  if (chainIds.length === 0) return [];
+  const place = sql<number>`row_number() over (partition by chain_id order by accepted_at, lane_seq)`;
+  const inOrder = db
+    .selectFrom("runs")
+    .select(["run_id", place.as("place")])
+    .where("chain_id", "in", chainIds)
+    .as("o");
+  const rows = await db
+    .selectFrom(inOrder)
+    .innerJoin("runs as r", "r.run_id", "o.run_id")
+    .innerJoin("sessions as s", "s.key", "r.session_key")
+    .select(["r.chain_id as chainId", "r.session_key as sessionKey", "r.input_json as input"])
+    .where("o.place", "=", 1)
+    .where(sql<number>`octet_length(r.input_json)`, "<", OPENING_BYTES_MAX)
+    .execute();
+  return rows.map(({ chainId, sessionKey, input }) => {
+    const { text, provenance } = JSON.parse(input) as RunInput;
+    const from = provenance?.kind === "inter_session" ? { from: provenance.sourceSessionKey } : {};
+    return { chainId, sessionKey, text, ...from };
+  });
+}
+
+/** Returns the labels of these sessions, where they have one. */
+export async function labelsOf(db: Db, keys: readonly string[]): Promise<Map<string, string>> {
+  if (keys.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("sessions")
+    .select(["key", "label", "display_name"])
+    .where("key", "in", keys)
+    .execute();
+  return new Map(
+    rows.flatMap((row) => {
+      const name = row.label ?? row.display_name;
+      return name === null ? [] : [[row.key, name]];
+    }),
+  );
+}
+
+/** Returns the sessions of these chains and the links between them. */
+export async function factsOfChains(db: Db, chainIds: readonly string[]): Promise<ChainFacts> {
+  if (chainIds.length === 0) return { shares: [], links: [] };
+  const [shares, flows, refused] = await Promise.all([
+    sharesOf(db, chainIds),
+    flowLinksOf(db, chainIds),
+    refusedLinksOf(db, chainIds),
+  ]);
+  return { shares, links: [...flows, ...refused] };
+}
+
+/** Returns the usage of each run of these chains. */
+export async function usageOfChains(
+  db: Db,
+  chainIds: readonly string[],
+): Promise<{ chainId: string; sessionKey: string; usage: Usage }[]> {
+  if (chainIds.length === 0) return [];
+  const rows = await db
+    .selectFrom("runs")
+    .select(["chain_id", "session_key", "usage_json"])
+    .where("chain_id", "in", chainIds)
+    .where("usage_json", "is not", null)
+    .execute();
+  return rows.map((row) => ({
+    chainId: row.chain_id,
+    sessionKey: row.session_key,
+    usage: JSON.parse(row.usage_json ?? "") as Usage,
+  }));
+}

@@ -1,0 +1,283 @@
+// Owns the flow table: one row per conversation between two sessions, and per job of a sub-agent. A flow
+// changes only in a transaction that ends one of its runs, or that aborts, resets or deletes a party.
+
+import { type Selectable, sql } from "kysely";
+import type { JobOutcome } from "../../../core/rules/announcement.ts";
+import { held } from "../../locks.ts";
+import type { FlowTable } from "../../schema/tables.ts";
+import type { Db, Tx } from "../../sql.ts";
+import { answerJobWaits } from "../runs/job-waits.ts";
+
+export interface Flow {
+  readonly flowId: string;
+  /** `send`: a conversation. `spawn`: a sub-agent's job; the target is the child. */
+  readonly kind: "send" | "spawn";
+  readonly chainId: string;
+  readonly requesterKey: string;
+  /** The requester's transcript at the time of the request. */
+  readonly requesterSessionId: string;
+  readonly requesterRunId?: string;
+  readonly targetKey: string;
+  readonly open: boolean;
+  /** Maximum number of turns after round 1. */
+  readonly turnsMax: number;
+  readonly requestText: string;
+  readonly round1Reply?: string;
+  readonly latestReply?: string;
+  readonly createdAt: number;
+  readonly endedAt?: number;
+  readonly endReason?: string;
+  /** Outcome of a finished job. */
+  readonly outcome?: JobOutcome;
+}
+
+/** A flow without its texts. */
+export type FlowOutline = Omit<Flow, "requestText" | "round1Reply" | "latestReply" | "outcome">;
+
+/** A literal, as the states of runs (runs.ts), so that queries can use a partial index. */
+const OPEN = sql.lit("open");
+
+function toFlow(row: Selectable<FlowTable>): Flow {
+  return {
+    flowId: row.flow_id,
+    kind: row.kind as Flow["kind"],
+    chainId: row.chain_id,
+    requesterKey: row.requester_key,
+    requesterSessionId: row.requester_session_id,
+    ...(row.requester_run_id === null ? {} : { requesterRunId: row.requester_run_id }),
+    targetKey: row.target_key,
+    open: row.state === "open",
+    turnsMax: row.turns_max,
+    requestText: row.request_text,
+    ...(row.round1_reply === null ? {} : { round1Reply: row.round1_reply }),
+    ...(row.latest_reply === null ? {} : { latestReply: row.latest_reply }),
+    createdAt: row.created_at,
+    ...(row.ended_at === null ? {} : { endedAt: row.ended_at }),
+    ...(row.end_reason === null ? {} : { endReason: row.end_reason }),
+    ...(row.outcome_json === null ? {} : { outcome: JSON.parse(row.outcome_json) as JobOutcome }),
+  };
+}
+
+export async function insertFlow(tx: Tx, flow: Flow): Promise<void> {
+  await tx
+    .insertInto("flows")
+    .values({
+      flow_id: flow.flowId,
+      kind: flow.kind,
+      chain_id: flow.chainId,
+      requester_key: flow.requesterKey,
+      requester_session_id: flow.requesterSessionId,
+      requester_run_id: flow.requesterRunId ?? null,
+      target_key: flow.targetKey,
+      state: "open",
+      turns_max: flow.turnsMax,
+      request_text: flow.requestText,
+      round1_reply: null,
+      latest_reply: null,
+      created_at: flow.createdAt,
+      ended_at: null,
+      end_reason: null,
+    })
+    .execute();
+}
+
+export async function getFlow(db: Db, flowId: string): Promise<Flow | undefined> {
+  const row = await db.selectFrom("flows").selectAll().where("flow_id", "=", flowId).executeTakeFirst();
+  return row && toFlow(row);
+}
+
+/** Like `getFlow`, but locks the row until the transaction ends. */
+export async function holdFlow(tx: Tx, flowId: string): Promise<Flow | undefined> {
+  const query = tx.selectFrom("flows").selectAll().where("flow_id", "=", flowId);
+  const row = await held(tx, query).executeTakeFirst();
+  return row && toFlow(row);
+}
+
+export async function noteReply(tx: Tx, flowId: string, reply: string, round1: boolean): Promise<void> {
+  await tx
+    .updateTable("flows")
+    .set(round1 ? { round1_reply: reply, latest_reply: reply } : { latest_reply: reply })
+    .where("flow_id", "=", flowId)
+    .execute();
+}
+
+/** Ends an open flow; an ended flow keeps its first reason. */
+export async function endFlow(tx: Tx, flowId: string, reason: string, at: number): Promise<boolean> {
+  const done = await tx
+    .updateTable("flows")
+    .set({ state: "ended", end_reason: reason, ended_at: at })
+    .where("flow_id", "=", flowId)
+    .where("state", "=", "open")
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** Ends an open job with its outcome, and answers the runs that wait for it. */
+export async function endJob(
+  tx: Tx,
+  flowId: string,
+  end: { readonly reason: string; readonly outcome: JobOutcome; readonly at: number },
+): Promise<boolean> {
+  if (!(await endFlow(tx, flowId, end.reason, end.at))) return false;
+  const outcome_json = JSON.stringify(end.outcome);
+  await tx.updateTable("flows").set({ outcome_json }).where("flow_id", "=", flowId).execute();
+  await answerJobWaits(tx, flowId, end.at);
+  return true;
+}
+
+/** Returns the ids of ended flows among these. */
+export async function endedFlowsAmong(db: Db, flowIds: readonly string[]): Promise<string[]> {
+  if (flowIds.length === 0) return [];
+  const rows = await db
+    .selectFrom("flows")
+    .select("flow_id")
+    .where("flow_id", "in", flowIds)
+    .where("state", "=", "ended")
+    .execute();
+  return rows.map((row) => row.flow_id);
+}
+
+/** Returns the sub-agents with unfinished jobs from these sessions. */
+export async function openSpawnEdges(
+  db: Db,
+  requesterKeys: readonly string[],
+): Promise<{ from: string; to: string }[]> {
+  if (requesterKeys.length === 0) return [];
+  const rows = await db
+    .selectFrom("flows")
+    .select(["requester_key", "target_key"])
+    .where("requester_key", "in", requesterKeys)
+    .where("kind", "=", "spawn")
+    .where("state", "=", OPEN)
+    .execute();
+  return rows.map((row) => ({ from: row.requester_key, to: row.target_key }));
+}
+
+/** Returns the sub-agent jobs of a run, finished or not, oldest first. */
+export async function spawnsOfRun(db: Db, requesterRunId: string): Promise<Flow[]> {
+  const rows = await db
+    .selectFrom("flows")
+    .selectAll()
+    .where("requester_run_id", "=", requesterRunId)
+    .where("kind", "=", "spawn")
+    .orderBy("created_at")
+    .execute();
+  return rows.map(toFlow);
+}
+
+/**
+ * Returns the job of a sub-agent, also after its session was deleted: the first of its runs belongs to it.
+ */
+export async function jobOfChild(db: Db, targetKey: string): Promise<Flow | undefined> {
+  const row = await db
+    .selectFrom("runs")
+    .select("flow_id")
+    .where("session_key", "=", targetKey)
+    .orderBy("lane_seq")
+    .limit(1)
+    .executeTakeFirst();
+  return row === undefined || row.flow_id === null ? undefined : getFlow(db, row.flow_id);
+}
+
+/** Whether a session has sent to another one in this chain after this time. */
+export async function hasSentInChain(
+  db: Db,
+  sent: { chainId: string; requesterKey: string; targetKey: string; afterMs: number },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom("flows")
+    .select("flow_id")
+    .where("chain_id", "=", sent.chainId)
+    .where("requester_key", "=", sent.requesterKey)
+    .where("target_key", "=", sent.targetKey)
+    .where("kind", "=", "send")
+    .where("created_at", ">", sent.afterMs)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/**
+ * Returns the run that wrote a requester's oldest awaited message into the inbox of `targetKey`: one that a
+ * caller waits for at `now`.
+ */
+export async function awaitedMessage(
+  db: Db,
+  asked: { requesterKey: string; targetKey: string; now: number },
+): Promise<string | undefined> {
+  const row = await db
+    .selectFrom("flows")
+    .innerJoin("runs", "runs.flow_id", "flows.flow_id")
+    .innerJoin("waits", "waits.target_run_id", "runs.run_id")
+    .select("runs.run_id")
+    .where("flows.target_key", "=", asked.targetKey)
+    .where("flows.requester_key", "=", asked.requesterKey)
+    .where("flows.state", "=", OPEN)
+    .where("flows.kind", "=", "send")
+    .where("runs.kind", "=", "append")
+    .where("runs.state", "=", "ok")
+    .where("waits.state", "=", OPEN)
+    .where("waits.deadline_at", ">=", asked.now)
+    .orderBy("runs.lane_seq")
+    .limit(1)
+    .executeTakeFirst();
+  return row?.run_id;
+}
+
+const OUTLINE = [
+  ...(["flow_id", "kind", "chain_id", "requester_key", "requester_session_id", "requester_run_id"] as const),
+  ...(["target_key", "state", "turns_max", "created_at", "ended_at", "end_reason"] as const),
+] as const;
+
+const NO_TEXTS = { request_text: "", round1_reply: null, latest_reply: null, outcome_json: null };
+
+/** Returns the flows of a chain, newest first. */
+export async function flowsOfChain(db: Db, chainId: string, limit: number): Promise<FlowOutline[]> {
+  const rows = await db
+    .selectFrom("flows")
+    .select(OUTLINE)
+    .where("chain_id", "=", chainId)
+    .orderBy("created_at", "desc")
+    .limit(limit)
+    .execute();
+  return rows.map((row) => toFlow({ ...row, ...NO_TEXTS }));
+}
+
+/** Returns open flows that a run began. */
+export async function openFlowsOfRun(db: Db, requesterRunId: string): Promise<Flow[]> {
+  const rows = await db
+    .selectFrom("flows")
+    .selectAll()
+    .where("requester_run_id", "=", requesterRunId)
+    .where("state", "=", "open")
+    .execute();
+  return rows.map(toFlow);
+}
+
+/** Returns open flows with this session as a party, oldest first. */
+export async function openFlowsOf(db: Db, sessionKey: string): Promise<Flow[]> {
+  const rows = await db
+    .selectFrom("flows")
+    .selectAll()
+    .where("state", "=", "open")
+    .where((eb) => eb.or([eb("requester_key", "=", sessionKey), eb("target_key", "=", sessionKey)]))
+    .orderBy("created_at")
+    .execute();
+  return rows.map(toFlow);
+}
+
+/** Returns unfinished sub-agent jobs of a session, or of one of its runs. */
+export async function openSpawnsOf(
+  db: Db,
+  requester: { sessionKey: string; runId?: string },
+): Promise<Flow[]> {
+  let query = db
+    .selectFrom("flows")
+    .selectAll()
+    .where("requester_key", "=", requester.sessionKey)
+    .where("kind", "=", "spawn")
+    .where("state", "=", "open")
+    .orderBy("created_at");
+  if (requester.runId !== undefined) query = query.where("requester_run_id", "=", requester.runId);
+  return (await query.execute()).map(toFlow);
+}

@@ -1,0 +1,420 @@
+// Owns the outbox table: texts that must leave through a channel, events for web hooks, and their outcomes.
+// DL1: queued does not mean delivered: only an acknowledgement makes a row `sent` (I5).
+// DL2: an attempt is stored before it is made; an attempt that a crash interrupted is never silently
+//      repeated.
+// DL3: a route is delivered in order: a pending row blocks later rows of its route, a settled one does not.
+//      Events are ordered only within each session (`hook-due.ts`).
+
+import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
+import type { Route } from "../../../core/shapes/route.ts";
+import { heldIfFree } from "../../locks.ts";
+import type { DeliveryTable } from "../../schema/tables.ts";
+import type { Db, Tx } from "../../sql.ts";
+import { livingProcesses } from "../processes.ts";
+
+export type DeliveryState = "pending" | "sent" | "failed" | "skipped";
+type DeliveryKind = "announce" | "send" | "hook";
+/** Texts for people, or events for programs: the classes are delivered independently. */
+export type DeliveryClass = "texts" | "hooks";
+
+export interface Delivery {
+  readonly id: string;
+  /** Grows over the whole store. */
+  readonly seq: number;
+  readonly sessionKey: string;
+  readonly runId?: string;
+  readonly kind: DeliveryKind;
+  readonly route: Route;
+  readonly text: string;
+  readonly state: DeliveryState;
+  readonly code?: string;
+  readonly error?: string;
+  readonly attempts: number;
+  /** An attempt has begun and is not known to have ended. */
+  readonly attemptOpen: boolean;
+  /** Number of the text's parts that the channel has acknowledged; they are not sent again. */
+  readonly partsSent: number;
+  readonly nextAttemptAt: number;
+  readonly createdAt: number;
+  readonly settledAt?: number;
+  readonly dismissedAt?: number;
+}
+
+export interface NewDelivery {
+  readonly id: string;
+  readonly sessionKey: string;
+  readonly runId?: string;
+  readonly kind: DeliveryKind;
+  readonly route: Route;
+  readonly text: string;
+  /**
+   * `skipped`: forbidden by policy; `failed`: it has no recipient. Both are kept so that people can see them.
+   */
+  readonly state: "pending" | "skipped" | "failed";
+  readonly code?: string;
+  readonly error?: string;
+  readonly createdAt: number;
+}
+
+/** Outcome of an attempt. `retry`: nothing was sent, and the attempt may be repeated. */
+export type AttemptOutcome =
+  | { readonly kind: "sent" }
+  /** The channel has acknowledged one part; more parts follow. */
+  | { readonly kind: "part" }
+  | { readonly kind: "failed" | "skipped"; readonly code: string; readonly error: string }
+  | { readonly kind: "retry"; readonly error: string; readonly nextAttemptAt: number };
+
+/** Returns the same key for equal routes, regardless of the order of fields. */
+export function routeKeyOf(route: Route): string {
+  return JSON.stringify([route.channel, route.accountId ?? null, route.to, route.threadId ?? null]);
+}
+
+/** Returns the prefix of a channel's route keys. */
+export function channelPrefix(channel: string): string {
+  return `[${JSON.stringify(channel)},`;
+}
+
+function ofClass(of: DeliveryClass | undefined, kind: RawBuilder<unknown>): RawBuilder<SqlBool> {
+  if (of === undefined) return sql`true`;
+  return of === "hooks" ? sql`${kind} = 'hook'` : sql`${kind} <> 'hook'`;
+}
+
+function toDelivery(row: Selectable<DeliveryTable>): Delivery {
+  return {
+    id: row.id,
+    seq: row.seq,
+    sessionKey: row.session_key,
+    kind: row.kind as DeliveryKind,
+    route: JSON.parse(row.route_json) as Route,
+    text: row.text,
+    state: row.state as DeliveryState,
+    attempts: row.attempts,
+    attemptOpen: row.attempt_open === 1,
+    partsSent: row.parts_sent,
+    nextAttemptAt: row.next_attempt_at,
+    createdAt: row.created_at,
+    ...(row.run_id === null ? {} : { runId: row.run_id }),
+    ...(row.code === null ? {} : { code: row.code }),
+    ...(row.error === null ? {} : { error: row.error }),
+    ...(row.settled_at === null ? {} : { settledAt: row.settled_at }),
+    ...(row.dismissed_at === null ? {} : { dismissedAt: row.dismissed_at }),
+  };
+}
+
+/** Queues a text. A second call with the same id changes nothing. */
+export async function insertDelivery(tx: Tx, delivery: NewDelivery): Promise<void> {
+  await tx
+    .insertInto("deliveries")
+    .values({
+      id: delivery.id,
+      session_key: delivery.sessionKey,
+      run_id: delivery.runId ?? null,
+      kind: delivery.kind,
+      route_key: routeKeyOf(delivery.route),
+      route_json: JSON.stringify(delivery.route),
+      text: delivery.text,
+      state: delivery.state,
+      code: delivery.code ?? null,
+      error: delivery.error ?? null,
+      attempts: 0,
+      attempt_open: 0,
+      parts_sent: 0,
+      next_attempt_at: delivery.createdAt,
+      created_at: delivery.createdAt,
+      settled_at: delivery.state === "pending" ? null : delivery.createdAt,
+      dismissed_at: null,
+    })
+    .onConflict((conflict) => conflict.column("id").doNothing())
+    .execute();
+}
+
+export async function getDelivery(db: Db, id: string): Promise<Delivery | undefined> {
+  const row = await db.selectFrom("deliveries").selectAll().where("id", "=", id).executeTakeFirst();
+  return row === undefined ? undefined : toDelivery(row);
+}
+
+/** Returns the delivery state of each run's reply. Events for programs do not count. */
+export async function deliveryStates(
+  db: Db,
+  runIds: readonly string[],
+): Promise<ReadonlyMap<string, DeliveryState>> {
+  if (runIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("deliveries")
+    .select(["run_id", "state"])
+    .where("run_id", "in", runIds)
+    .where("kind", "<>", "hook")
+    .orderBy("seq")
+    .execute();
+  return new Map(
+    rows.flatMap((row) => (row.run_id === null ? [] : [[row.run_id, row.state as DeliveryState]])),
+  );
+}
+
+/** Adds the first pending row of each route. It skips from route to route, so a long queue costs nothing. */
+function withHeads(query: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`with recursive head (seq) as (
+      select first.seq
+        from (select seq from deliveries where state = 'pending' order by route_key, seq limit 1) as first
+      union all
+      select (
+        select later.seq from deliveries later
+        where later.state = 'pending'
+          and later.route_key > (select this.route_key from deliveries this where this.seq = head.seq)
+        order by later.route_key, later.seq limit 1
+      ) from head where head.seq is not null
+    ) ${query}`;
+}
+
+/**
+ * Returns rows that are due, first of their route, and without an open attempt. Oldest first. `of`: only this
+ * class.
+ */
+export async function dueDeliveries(
+  db: Db,
+  now: number,
+  limit: number,
+  of?: DeliveryClass,
+): Promise<Delivery[]> {
+  const query = withHeads(sql`select d.* from head cross join deliveries d
+    where d.seq = head.seq and d.attempt_open = 0 and d.next_attempt_at <= ${now}
+      and ${ofClass(of, sql`d.kind`)}
+    order by d.seq limit ${sql.lit(limit)}`);
+  const { rows } = await (query as RawBuilder<Selectable<DeliveryTable>>).execute(db);
+  return rows.map(toDelivery);
+}
+
+/** Returns the routes of a class with pending rows. */
+export async function pendingRoutes(db: Db, of: DeliveryClass): Promise<Route[]> {
+  const query = withHeads(sql`select d.route_json from head cross join deliveries d
+    where d.seq = head.seq and ${ofClass(of, sql`d.kind`)}`);
+  const { rows } = await (query as RawBuilder<{ route_json: string }>).execute(db);
+  return rows.map((row) => JSON.parse(row.route_json) as Route);
+}
+
+/** Reads these rows, in the order of their ids. */
+export async function readDeliveries(db: Db, ids: readonly string[]): Promise<Delivery[]> {
+  if (ids.length === 0) return [];
+  const rows = await db.selectFrom("deliveries").selectAll().where("id", "in", ids).orderBy("seq").execute();
+  return rows.map(toDelivery);
+}
+
+/** Returns when the next unblocked row is due; undefined: there is none. */
+export async function nextDueAt(db: Db, of?: DeliveryClass): Promise<number | undefined> {
+  const query = withHeads(sql`select min(d.next_attempt_at) as at from head cross join deliveries d
+    where d.seq = head.seq and d.attempt_open = 0 and ${ofClass(of, sql`d.kind`)}`);
+  const { rows } = await (query as RawBuilder<{ at: number | null }>).execute(db);
+  return rows[0]?.at ?? undefined;
+}
+
+/**
+ * Stores that `owner` begins an attempt with the parts after `partsSent`. Repeating the call changes nothing.
+ * False: another process made the attempt or settled the row; do not send.
+ */
+export async function beginAttempt(
+  tx: Tx,
+  delivery: Pick<Delivery, "id" | "partsSent">,
+  owner: string,
+): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable("deliveries")
+    .set({ attempt_open: 1, attempt_owner: owner, attempts: sql<number>`attempts + 1 - attempt_open` })
+    .where("id", "=", delivery.id)
+    .where("state", "=", sql.lit("pending"))
+    .where((eb) => eb.or([eb("attempt_open", "=", 0), eb("attempt_owner", "=", owner)]))
+    .where("parts_sent", "=", delivery.partsSent)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+function settled(outcome: Exclude<AttemptOutcome, { kind: "part" }>, at: number) {
+  switch (outcome.kind) {
+    case "sent":
+      return { state: "sent", code: null, error: null, settled_at: at };
+    case "retry":
+      return { error: outcome.error, next_attempt_at: outcome.nextAttemptAt };
+    case "failed":
+    case "skipped":
+      return { state: outcome.kind, code: outcome.code, error: outcome.error, settled_at: at };
+  }
+}
+
+/** Stores the outcome of the owner's open attempt. False: there was none, and nothing changed. */
+export async function endAttempt(
+  tx: Tx,
+  { id, owner }: { id: string; owner: string },
+  outcome: AttemptOutcome,
+  at: number,
+): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable("deliveries")
+    .set((eb) => ({
+      attempt_open: 0,
+      attempt_owner: null,
+      ...(outcome.kind === "part" ? { parts_sent: eb("parts_sent", "+", 1) } : settled(outcome, at)),
+    }))
+    .where("id", "=", id)
+    .where("attempt_open", "=", 1)
+    .where(sql<string>`coalesce(attempt_owner, '')`, "=", owner)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Selects the open attempts to settle. */
+export interface Recovery {
+  readonly at: number;
+  /** Whether the channel can recognise a repeated text. */
+  canRepeat(route: Route): boolean;
+  /** Only attempts of dead processes. Absent: all, because no other process exists. */
+  readonly from?: "the dead" | undefined;
+  /** Only this class. Default: all. */
+  readonly of?: DeliveryClass | undefined;
+  /**
+   * The calling process, and whether it currently makes the attempt of this row. Its other attempts are lost.
+   */
+  readonly own?: { readonly owner: string; isUnderWay(id: string): boolean };
+}
+
+/**
+ * Settles interrupted attempts. If the channel can recognise a repeated text, the row is due again; otherwise
+ * it fails as `ambiguous`, and a person decides. Returns the failed rows. Old versions stored no owner: such
+ * attempts count as interrupted.
+ */
+export async function recoverOpenAttempts(
+  tx: Tx,
+  { at, canRepeat, from, of, own }: Recovery,
+): Promise<Delivery[]> {
+  let query = tx
+    .selectFrom("deliveries")
+    .selectAll()
+    .where("attempt_open", "=", sql.lit(1))
+    .where(ofClass(of, sql.ref("kind")));
+  if (from !== undefined) {
+    const isDead = sql<SqlBool>`coalesce(attempt_owner, '') not in ${livingProcesses()}`;
+    query = query.where(sql<SqlBool>`(${isDead} or attempt_owner = ${own?.owner ?? ""})`);
+  }
+  const rows = await heldIfFree(tx, query.orderBy("seq")).execute();
+  const failed: Delivery[] = [];
+  for (const row of rows) {
+    // Check the rows that were read: an attempt that this process begins meanwhile is not among them.
+    if (row.attempt_owner === own?.owner && own.isUnderWay(row.id)) continue;
+    const delivery = toDelivery(row);
+    const owner = row.attempt_owner ?? "";
+    const error = "The gateway stopped during an attempt, so it is not known whether the text arrived.";
+    const repeat = canRepeat(delivery.route);
+    const outcome: AttemptOutcome = repeat
+      ? { kind: "retry", error, nextAttemptAt: at }
+      : { kind: "failed", code: "ambiguous", error };
+    await endAttempt(tx, { id: delivery.id, owner }, outcome, at);
+    if (!repeat) failed.push(delivery);
+  }
+  return failed;
+}
+
+/** Makes a failed, undismissed row pending again, at its old position. False: it is in another state. */
+export async function requeueDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable("deliveries")
+    .set({ state: "pending", code: null, error: null, attempts: 0, next_attempt_at: at, settled_at: null })
+    .where("id", "=", id)
+    .where("state", "=", "failed")
+    .where("dismissed_at", "is", null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Dismisses a failed row. False: it is in another state, or was dismissed before. */
+export async function dismissDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable("deliveries")
+    .set({ dismissed_at: at })
+    .where("id", "=", id)
+    .where("state", "=", "failed")
+    .where("dismissed_at", "is", null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+interface DeliveryFilter {
+  readonly state?: DeliveryState;
+  readonly sessionKey?: string;
+  /** `nextCursor` of the previous page; any other value finds nothing. */
+  readonly cursor?: string;
+  readonly limit: number;
+}
+
+/** Lists the outbox, newest first. */
+export async function listDeliveries(
+  db: Db,
+  filter: DeliveryFilter,
+): Promise<{ rows: Delivery[]; nextCursor?: string }> {
+  const before = filter.cursor === undefined ? undefined : Number(filter.cursor);
+  if (before !== undefined && !Number.isSafeInteger(before)) return { rows: [] };
+  let query = db.selectFrom("deliveries").selectAll();
+  if (filter.state !== undefined) query = query.where("state", "=", sql.lit(filter.state));
+  if (filter.sessionKey !== undefined) query = query.where("session_key", "=", filter.sessionKey);
+  if (before !== undefined) query = query.where("seq", "<", before);
+  const found = await query
+    .orderBy("seq", "desc")
+    .limit(filter.limit + 1)
+    .execute();
+  const rows = found.slice(0, filter.limit).map(toDelivery);
+  const last = rows[rows.length - 1];
+  return found.length > filter.limit && last !== undefined
+    ? { rows, nextCursor: String(last.seq) }
+    : { rows };
+}
+
+/** Returns texts for people that these runs caused, newest first. */
+export async function deliveriesOfRuns(
+  db: Db,
+  runIds: readonly string[],
+  limit: number,
+): Promise<Delivery[]> {
+  if (runIds.length === 0) return [];
+  const rows = await db
+    .selectFrom("deliveries")
+    .selectAll()
+    .where("run_id", "in", runIds)
+    .where("kind", "!=", sql.lit("hook"))
+    .orderBy("seq", "desc")
+    .limit(limit)
+    .execute();
+  return rows.map(toDelivery);
+}
+
+/** Counts pending texts, and failed ones that were not dismissed. */
+export async function countDeliveries(db: Db): Promise<{ pending: number; failed: number }> {
+  const count = (state: DeliveryState) =>
+    db
+      .selectFrom("deliveries")
+      .select((eb) => eb.fn.countAll<number>().as("n"))
+      .where("state", "=", sql.lit(state));
+  // Separate queries: pending rows may be many, and are counted in their index.
+  const pending = await count("pending").executeTakeFirstOrThrow();
+  const failed = await count("failed").where("dismissed_at", "is", null).executeTakeFirstOrThrow();
+  return { pending: Number(pending.n), failed: Number(failed.n) };
+}
+
+/** Whether a text of one of these runs is still pending. */
+export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Promise<boolean> {
+  if (runIds.length === 0) return false;
+  const row = await db
+    .selectFrom("deliveries")
+    .select("id")
+    .where("run_id", "in", runIds)
+    .where("state", "=", "pending")
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Deletes rows whose ids begin with `prefix` and that were settled before this time. */
+export async function forgetSettled(tx: Tx, prefix: string, beforeMs: number): Promise<void> {
+  await tx
+    .deleteFrom("deliveries")
+    .where("id", ">=", prefix)
+    .where("id", "<", `${prefix}~`)
+    .where("state", "<>", sql.lit("pending"))
+    .where("settled_at", "<", beforeMs)
+    .execute();
+}

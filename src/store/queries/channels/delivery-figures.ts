@@ -1,0 +1,90 @@
+// Computes outbox figures per channel account or hook: pending, failed, last success. Reads a bounded number
+// of rows: unsettled ones by their index, and only the newest settled ones.
+
+import { type RawBuilder, sql } from "kysely";
+import type { Db } from "../../sql.ts";
+
+/** Settled rows that are read to find the last success and the last failure. */
+const RECENT_MAX = 2_000;
+
+export interface DeliveryFigures {
+  readonly pending: number;
+  /** Without dismissed ones. */
+  readonly failed: number;
+  /** Pending after a failed attempt. */
+  readonly retrying: number;
+  /** The earliest next attempt of the retried rows. */
+  readonly nextAttemptAt?: number;
+  /** Error of a retried row, otherwise of the last failed one. */
+  readonly lastError?: string;
+  /** When a row last failed. */
+  readonly lastErrorAt?: number;
+  readonly lastSentAt?: number;
+}
+
+/** Returns the index of the prefix that a row's route key begins with; -1: none. */
+function wayOf(prefixes: readonly string[]): RawBuilder<number> {
+  const whens = prefixes.map((prefix, way) => {
+    const chars = sql.lit([...prefix].length);
+    return sql`when substr(route_key, 1, ${chars}) = ${prefix} then ${sql.lit(way)}`;
+  });
+  return whens.length === 0 ? sql`-1` : sql`case ${sql.join(whens, sql` `)} else -1 end`;
+}
+
+/** Limits a query to the newest or oldest rows of a state. */
+function some(state: "sent" | "failed" | "pending", order: "asc" | "desc"): RawBuilder<unknown> {
+  return sql`(select route_key, error, settled_at, seq from deliveries
+    where state = ${sql.lit(state)} order by seq ${sql.raw(order)} limit ${sql.lit(RECENT_MAX)}) as recent`;
+}
+
+interface Trouble {
+  readonly way: number;
+  readonly error: string;
+  readonly settled_at: number | null;
+}
+
+async function troubles(
+  db: Db,
+  way: RawBuilder<number>,
+  state: "failed" | "pending",
+  order: "asc" | "desc",
+): Promise<Map<number, Trouble>> {
+  const query = sql<Trouble>`select ${way} as way, error, settled_at from ${some(state, order)}
+    where error is not null order by seq ${sql.raw(order)}`;
+  const { rows } = await query.execute(db);
+  // The first row of each prefix counts: written last, it stays.
+  return new Map(rows.toReversed().map((row) => [Number(row.way), row]));
+}
+
+/**
+ * Returns the figures for each prefix of route keys, and at the end those of all rows without one of them.
+ */
+export async function deliveryFigures(db: Db, prefixes: readonly string[]): Promise<DeliveryFigures[]> {
+  const way = wayOf(prefixes);
+  const open = await sql<Record<"way" | "pending" | "failed" | "retrying" | "next_at", number>>`
+    select ${way} as way,
+      count(*) filter (where state = 'pending') as pending,
+      count(*) filter (where state = 'failed' and dismissed_at is null) as failed,
+      count(*) filter (where state = 'pending' and error is not null) as retrying,
+      min(next_attempt_at) filter (where state = 'pending' and error is not null) as next_at
+    from deliveries where state in ('pending', 'failed') group by way`.execute(db);
+  const sent = await sql<Record<"way" | "at", number>>`
+    select ${way} as way, max(settled_at) as at from ${some("sent", "desc")} group by way`.execute(db);
+  const failed = await troubles(db, way, "failed", "desc");
+  const retried = await troubles(db, way, "pending", "asc");
+  const counts = new Map(open.rows.map((row) => [Number(row.way), row]));
+  const sentAt = new Map(sent.rows.map((row) => [Number(row.way), Number(row.at)]));
+  return [...prefixes.keys(), -1].map((at) => {
+    const row = counts.get(at);
+    const trouble = retried.get(at) ?? failed.get(at);
+    return {
+      pending: Number(row?.pending ?? 0),
+      failed: Number(row?.failed ?? 0),
+      retrying: Number(row?.retrying ?? 0),
+      ...(row?.next_at == null ? {} : { nextAttemptAt: Number(row.next_at) }),
+      ...(trouble === undefined ? {} : { lastError: trouble.error }),
+      ...(trouble?.settled_at == null ? {} : { lastErrorAt: Number(trouble.settled_at) }),
+      ...(sentAt.has(at) ? { lastSentAt: sentAt.get(at) as number } : {}),
+    };
+  });
+}

@@ -1,0 +1,101 @@
+// Limits how many rows may wait for a program or a chat. For a program, one row records the events that were
+// dropped.
+
+import { sql } from "kysely";
+import type { Route } from "../../../core/shapes/route.ts";
+import { held } from "../../locks.ts";
+import type { Db, Tx } from "../../sql.ts";
+import { routeKeyOf } from "./deliveries.ts";
+
+/** Code of the row that records dropped events. */
+export const BACKLOG_FULL = "backlog_full";
+/** Maximum rows per sweep. */
+const FORGOTTEN_MAX = 5_000;
+
+/** Counts the waiting rows of a route, up to `max`. */
+export async function countWaiting(db: Db, route: Route, max: number): Promise<number> {
+  const waiting = db
+    .selectFrom("deliveries")
+    .select("seq")
+    .where("state", "=", sql.lit("pending"))
+    .where("route_key", "=", routeKeyOf(route))
+    .limit(max)
+    .as("waiting");
+  const row = await db
+    .selectFrom(waiting)
+    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .executeTakeFirstOrThrow();
+  return Number(row.n);
+}
+
+/** Counts dropped events of all programs, until an operator has settled their rows. */
+export async function countDropped(db: Db): Promise<number> {
+  const rows = await db
+    .selectFrom("deliveries")
+    .select("text")
+    .where("state", "=", "failed")
+    .where("code", "=", BACKLOG_FULL)
+    .where("dismissed_at", "is", null)
+    .execute();
+  return rows.reduce(
+    (sum, { text }) => sum + (JSON.parse(text) as { data: { events: number } }).data.events,
+    0,
+  );
+}
+
+/** Whether `max` or more rows wait in a route. */
+export async function isBacklogFull(db: Db, route: Route, max: number): Promise<boolean> {
+  const row = await db
+    .selectFrom("deliveries")
+    .select("id")
+    .where("state", "=", sql.lit("pending"))
+    .where("route_key", "=", routeKeyOf(route))
+    .orderBy("seq")
+    .offset(max - 1)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/**
+ * Returns the row that records a route's dropped events, until an operator has settled it. Locks it until the
+ * transaction ends: two transactions that count must see each other's number.
+ */
+export async function backlogRow(tx: Tx, route: Route): Promise<{ id: string; text: string } | undefined> {
+  const query = tx
+    .selectFrom("deliveries")
+    .select(["id", "text"])
+    .where("state", "=", "failed")
+    .where("code", "=", BACKLOG_FULL)
+    .where("route_key", "=", routeKeyOf(route))
+    .where("dismissed_at", "is", null)
+    .orderBy("seq", "desc")
+    .limit(1);
+  return await held(tx, query).executeTakeFirst();
+}
+
+/** Updates the count in that row. */
+export async function rewriteBacklogRow(
+  tx: Tx,
+  id: string,
+  row: { text: string; error: string },
+): Promise<void> {
+  await tx.updateTable("deliveries").set(row).where("id", "=", id).where("state", "=", "failed").execute();
+}
+
+/** Deletes events that were delivered before this time. */
+export async function forgetSentHooks(tx: Tx, before: number): Promise<void> {
+  await tx
+    .deleteFrom("deliveries")
+    .where("seq", "in", (eb) =>
+      eb
+        .selectFrom("deliveries")
+        .select("seq")
+        .where("state", "=", "sent")
+        .where("kind", "=", "hook")
+        .where("settled_at", "<", before)
+        .orderBy("seq")
+        .limit(FORGOTTEN_MAX),
+    )
+    .execute();
+}

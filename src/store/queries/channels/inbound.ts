@@ -1,0 +1,170 @@
+// Owns the table of incoming channel messages: each once, even if its platform sends it again, and those that
+// wait to become part of a run.
+// A message is one row: a second insert returns that it is known, also after a restart. Rows that are joined
+// to a run are locked, so that only one of two processes joins them.
+
+import { type Selectable, sql } from "kysely";
+import { held } from "../../locks.ts";
+import type { InboundTable } from "../../schema/channel-tables.ts";
+import type { Db, Tx } from "../../sql.ts";
+
+/** One version of one message. */
+export interface InboundId {
+  readonly channel: string;
+  readonly accountId: string;
+  readonly chatId: string;
+  readonly messageId: string;
+  /** Version of an edited message; empty: the original. */
+  readonly edit: string;
+}
+
+/**
+ * `pending` until it is part of a run. `refused`: too many were waiting. `ignored`: it contains nothing new.
+ */
+export type InboundState = "pending" | "done" | "refused" | "ignored";
+
+export interface InboundRow {
+  readonly seq: number;
+  readonly state: InboundState;
+  /** JSON. After it was settled: the text with which later edits are compared. */
+  readonly body: string;
+  readonly receivedAt: number;
+}
+
+interface NewInbound extends InboundId {
+  readonly burstKey: string;
+  readonly body: string;
+  readonly receivedAt: number;
+}
+
+/** Maximum rows per sweep. */
+const PRUNED_MAX = 5_000;
+const PENDING = sql.lit("pending");
+
+function toInbound(row: Selectable<InboundTable>): InboundRow {
+  const { seq, state, body_json: body, received_at: receivedAt } = row;
+  return { seq, state: state as InboundState, body, receivedAt };
+}
+
+function versionsOf(db: Db, id: Omit<InboundId, "edit">) {
+  return db
+    .selectFrom("inbound")
+    .selectAll()
+    .where("channel", "=", id.channel)
+    .where("account_id", "=", id.accountId)
+    .where("chat_id", "=", id.chatId)
+    .where("message_id", "=", id.messageId);
+}
+
+/** Stores a waiting message and returns its position; undefined: it is known, and nothing was written. */
+export async function insertInbound(tx: Tx, message: NewInbound): Promise<number | undefined> {
+  const row = await tx
+    .insertInto("inbound")
+    .values({
+      channel: message.channel,
+      account_id: message.accountId,
+      chat_id: message.chatId,
+      message_id: message.messageId,
+      edit: message.edit,
+      state: "pending",
+      burst_key: message.burstKey,
+      body_json: message.body,
+      run_id: null,
+      received_at: message.receivedAt,
+    })
+    .onConflict((conflict) =>
+      conflict.columns(["channel", "account_id", "chat_id", "message_id", "edit"]).doNothing(),
+    )
+    .returning("seq")
+    .executeTakeFirst();
+  return row?.seq;
+}
+
+/** Whether this version has arrived before. */
+export async function isKnown(db: Db, id: InboundId): Promise<boolean> {
+  return (await versionsOf(db, id).where("edit", "=", id.edit).executeTakeFirst()) !== undefined;
+}
+
+/** Returns the other versions of a message in order of arrival, locked until the transaction ends. */
+export async function otherVersions(tx: Tx, id: InboundId): Promise<(InboundRow & { edit: string })[]> {
+  const rows = await held(tx, versionsOf(tx, id).where("edit", "<>", id.edit).orderBy("seq")).execute();
+  return rows.map((row) => ({ ...toInbound(row), edit: row.edit }));
+}
+
+/** Messages that wait under one key. */
+interface Burst {
+  readonly count: number;
+  /** Total characters of their bodies. */
+  readonly chars: number;
+  /** When the first one arrived. */
+  readonly firstAt: number | undefined;
+}
+
+export async function burstOf(tx: Tx, burstKey: string): Promise<Burst> {
+  const row = await tx
+    .selectFrom("inbound")
+    .select((eb) => [
+      eb.fn.countAll<number>().as("n"),
+      eb.fn.min("received_at").as("first_at"),
+      sql<number>`coalesce(sum(length(body_json)), 0)`.as("chars"),
+    ])
+    .where("state", "=", PENDING)
+    .where("burst_key", "=", burstKey)
+    .executeTakeFirstOrThrow();
+  const firstAt = row.first_at as number | null;
+  return {
+    count: Number(row.n),
+    chars: Number(row.chars),
+    firstAt: firstAt === null ? undefined : Number(firstAt),
+  };
+}
+
+/** Returns the waiting messages of a key in order, locked until the transaction ends. */
+export async function pendingOf(tx: Tx, burstKey: string): Promise<InboundRow[]> {
+  const query = tx
+    .selectFrom("inbound")
+    .selectAll()
+    .where("state", "=", PENDING)
+    .where("burst_key", "=", burstKey)
+    .orderBy("seq");
+  return (await held(tx, query).execute()).map(toInbound);
+}
+
+/** Replaces the text of a waiting message. */
+export async function rewriteInbound(tx: Tx, seq: number, body: string): Promise<void> {
+  await tx.updateTable("inbound").set({ body_json: body }).where("seq", "=", seq).execute();
+}
+
+/** Settles a message; later edits are compared with its body. */
+export async function settleInbound(
+  tx: Tx,
+  seq: number,
+  settled: {
+    readonly state: Exclude<InboundState, "pending">;
+    readonly body: string;
+    readonly runId?: string;
+  },
+): Promise<void> {
+  const { state, body, runId } = settled;
+  await tx
+    .updateTable("inbound")
+    .set({ state, body_json: body, ...(runId === undefined ? {} : { run_id: runId }) })
+    .where("seq", "=", seq)
+    .execute();
+}
+
+/** Deletes settled messages that arrived before this time, a limited number per sweep. */
+export async function pruneInbound(tx: Tx, beforeMs: number): Promise<void> {
+  await tx
+    .deleteFrom("inbound")
+    .where("seq", "in", (eb) =>
+      eb
+        .selectFrom("inbound")
+        .select("seq")
+        .where("received_at", "<", beforeMs)
+        .where("state", "<>", PENDING)
+        .orderBy("received_at")
+        .limit(PRUNED_MAX),
+    )
+    .execute();
+}

@@ -1,0 +1,245 @@
+// Owns the tables of scheduled jobs and their turns.
+// The next due date is in the job's row and in the table of deadlines, written by one transaction.
+// CJ2: keeps the last turns of each job, up to a limit.
+
+import { type Insertable, type Selectable, sql } from "kysely";
+import type { Route } from "../../core/shapes/route.ts";
+import type { RunState } from "../../core/shapes/run.ts";
+import { type CronJob, type MissedPolicy, type Schedule, TURNS_KEPT } from "../../core/shapes/schedule.ts";
+import { held } from "../locks.ts";
+import type { CronJobTable } from "../schema/tables.ts";
+import { type Db, present, type Tx } from "../sql.ts";
+import { ACTIVE } from "./runs/runs.ts";
+
+/** Cause of a turn: its date, a catch-up for a missed date, or a manual start. */
+export type TurnCause = "schedule" | "late" | "manual";
+
+export interface NewTurn {
+  readonly jobId: string;
+  readonly cause: TurnCause;
+  /** Absent: started by hand. */
+  readonly dueAt?: number;
+  readonly firedAt: number;
+  /** Absent: the turn was skipped; `code` and `error` say why. */
+  readonly runId?: string;
+  readonly code?: string;
+  readonly error?: string;
+}
+
+/** A turn with the result of its run. */
+export interface Turn extends NewTurn {
+  readonly seq: number;
+  readonly state?: RunState;
+  readonly startedAt?: number;
+  readonly endedAt?: number;
+  readonly totalTokens?: number;
+}
+
+function toJob(row: Selectable<CronJobTable>): CronJob {
+  return {
+    id: row.id,
+    schedule: JSON.parse(row.schedule_json) as Schedule,
+    agentId: row.agent_id,
+    message: row.message,
+    enabled: row.enabled === 1,
+    missed: row.missed as MissedPolicy,
+    timeoutMs: row.timeout_ms,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    ...present("name", row.name),
+    ...present("deliver", row.deliver_json === null ? null : (JSON.parse(row.deliver_json) as Route)),
+    ...present("model", row.model),
+    ...present("thinking", row.thinking),
+    ...present("nextAt", row.next_at),
+    ...present("createdBy", row.created_by),
+  };
+}
+
+function toRow(job: CronJob): Insertable<CronJobTable> {
+  return {
+    id: job.id,
+    name: job.name ?? null,
+    agent_id: job.agentId,
+    enabled: Number(job.enabled),
+    schedule_json: JSON.stringify(job.schedule),
+    message: job.message,
+    deliver_json: job.deliver === undefined ? null : JSON.stringify(job.deliver),
+    model: job.model ?? null,
+    thinking: job.thinking ?? null,
+    timeout_ms: job.timeoutMs,
+    missed: job.missed,
+    next_at: job.nextAt ?? null,
+    created_at: job.createdAt,
+    updated_at: job.updatedAt,
+    created_by: job.createdBy ?? null,
+  };
+}
+
+/** Inserts or replaces a job. */
+export async function putJob(tx: Tx, job: CronJob): Promise<void> {
+  const { id: _, ...columns } = toRow(job);
+  await tx
+    .insertInto("cron_jobs")
+    .values(toRow(job))
+    .onConflict((conflict) => conflict.column("id").doUpdateSet(columns))
+    .execute();
+}
+
+export async function getJob(db: Db, id: string): Promise<CronJob | undefined> {
+  const row = await db.selectFrom("cron_jobs").selectAll().where("id", "=", id).executeTakeFirst();
+  return row && toJob(row);
+}
+
+/** Like `getJob`, but locks the row until the transaction ends. */
+export async function holdJob(tx: Tx, id: string): Promise<CronJob | undefined> {
+  const row = await held(tx, tx.selectFrom("cron_jobs").selectAll().where("id", "=", id)).executeTakeFirst();
+  return row && toJob(row);
+}
+
+/** Sets the next date; undefined: there is none, and the job is over. */
+export async function moveJob(tx: Tx, id: string, nextAt: number | undefined): Promise<void> {
+  const columns = { next_at: nextAt ?? null, enabled: Number(nextAt !== undefined) };
+  await tx.updateTable("cron_jobs").set(columns).where("id", "=", id).execute();
+}
+
+/** Deletes a job and its turns. Its session stays. */
+export async function deleteJob(tx: Tx, id: string): Promise<void> {
+  await tx.deleteFrom("cron_runs").where("job_id", "=", id).execute();
+  await tx.deleteFrom("cron_jobs").where("id", "=", id).execute();
+}
+
+export async function countJobs(db: Db): Promise<number> {
+  const row = await db
+    .selectFrom("cron_jobs")
+    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .executeTakeFirstOrThrow();
+  return Number(row.n);
+}
+
+/** Lists jobs in the order of creation, after `after`. */
+export async function listJobs(
+  db: Db,
+  page: { readonly limit: number; readonly after?: Pick<CronJob, "createdAt" | "id"> },
+): Promise<CronJob[]> {
+  const { limit, after } = page;
+  let query = db.selectFrom("cron_jobs").selectAll().orderBy("created_at").orderBy("id").limit(limit);
+  if (after !== undefined) {
+    query = query.where(sql<boolean>`(created_at, id) > (${after.createdAt}, ${after.id})`);
+  }
+  return (await query.execute()).map(toJob);
+}
+
+/** Returns the oldest jobs of agents that are not in the list. */
+export async function jobsOfOthers(db: Db, agentIds: readonly string[], limit: number): Promise<CronJob[]> {
+  const rows = await db
+    .selectFrom("cron_jobs")
+    .selectAll()
+    .where("agent_id", "not in", agentIds)
+    .orderBy("created_at")
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+  return rows.map(toJob);
+}
+
+/** Stores a turn, and deletes the oldest ones above the limit. */
+export async function insertTurn(tx: Tx, turn: NewTurn): Promise<void> {
+  await tx
+    .insertInto("cron_runs")
+    .values({
+      job_id: turn.jobId,
+      cause: turn.cause,
+      due_at: turn.dueAt ?? null,
+      fired_at: turn.firedAt,
+      run_id: turn.runId ?? null,
+      code: turn.code ?? null,
+      error: turn.error ?? null,
+    })
+    .execute();
+  const firstToGo = tx
+    .selectFrom("cron_runs")
+    .select("seq")
+    .where("job_id", "=", turn.jobId)
+    .orderBy("seq", "desc")
+    .offset(TURNS_KEPT)
+    .limit(1);
+  await tx.deleteFrom("cron_runs").where("job_id", "=", turn.jobId).where("seq", "<=", firstToGo).execute();
+}
+
+function turns(db: Db) {
+  return db
+    .selectFrom("cron_runs")
+    .leftJoin("runs", "runs.run_id", "cron_runs.run_id")
+    .select([
+      "cron_runs.seq as seq",
+      "cron_runs.job_id as jobId",
+      "cron_runs.cause as cause",
+      "cron_runs.due_at as dueAt",
+      "cron_runs.fired_at as firedAt",
+      "cron_runs.run_id as runId",
+      "cron_runs.code as code",
+      "cron_runs.error as error",
+      "runs.state as state",
+      "runs.started_at as startedAt",
+      "runs.ended_at as endedAt",
+      "runs.code as runCode",
+      "runs.error as runError",
+      "runs.usage_json as usage",
+    ]);
+}
+
+type TurnRow = Awaited<ReturnType<ReturnType<typeof turns>["execute"]>>[number];
+
+function toTurn(row: TurnRow): Turn {
+  const usage = row.usage === null ? null : (JSON.parse(row.usage) as { totalTokens: number });
+  return {
+    seq: row.seq,
+    jobId: row.jobId,
+    cause: row.cause as TurnCause,
+    firedAt: row.firedAt,
+    ...present("dueAt", row.dueAt),
+    ...present("runId", row.runId),
+    ...present("code", row.code ?? row.runCode),
+    ...present("error", row.error ?? row.runError),
+    ...present("state", row.state as RunState | null),
+    ...present("startedAt", row.startedAt),
+    ...present("endedAt", row.endedAt),
+    ...present("totalTokens", usage?.totalTokens ?? null),
+  };
+}
+
+/** Lists turns of one job, newest first. */
+export async function listTurns(db: Db, jobId: string, limit: number): Promise<Turn[]> {
+  const rows = await turns(db)
+    .where("cron_runs.job_id", "=", jobId)
+    .orderBy("cron_runs.seq", "desc")
+    .limit(limit)
+    .execute();
+  return rows.map(toTurn);
+}
+
+/** Returns the last turn of each of these jobs. */
+export async function lastTurns(db: Db, jobIds: readonly string[]): Promise<ReadonlyMap<string, Turn>> {
+  if (jobIds.length === 0) return new Map();
+  const last = db
+    .selectFrom("cron_jobs")
+    .where("cron_jobs.id", "in", jobIds)
+    .select(
+      sql<number>`(select max(turn.seq) from cron_runs turn where turn.job_id = cron_jobs.id)`.as("seq"),
+    );
+  const rows = await turns(db).where("cron_runs.seq", "in", last).execute();
+  return new Map(rows.map((row) => [row.jobId, toTurn(row)]));
+}
+
+/** Returns a run of this job that has not ended. */
+export async function unfinishedRunOf(db: Db, jobId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom("cron_runs")
+    .innerJoin("runs", "runs.run_id", "cron_runs.run_id")
+    .select("runs.run_id as runId")
+    .where("cron_runs.job_id", "=", jobId)
+    .where("runs.state", "in", ACTIVE)
+    .limit(1)
+    .executeTakeFirst();
+  return row?.runId;
+}

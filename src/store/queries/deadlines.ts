@@ -1,0 +1,95 @@
+// Owns the table of deadlines. Each is a row, so a restart loses none, and moving one is an update.
+
+import { sql } from "kysely";
+import { heldIfFree } from "../locks.ts";
+import type { Db, Tx } from "../sql.ts";
+
+export interface Deadline {
+  readonly kind: string;
+  readonly key: string;
+  /** ms since 1970. */
+  readonly dueAt: number;
+}
+
+/** Sets or moves a deadline. */
+export async function setDeadline(tx: Tx, deadline: Deadline): Promise<void> {
+  await tx
+    .insertInto("deadlines")
+    .values({ kind: deadline.kind, key: deadline.key, due_at: Math.round(deadline.dueAt) })
+    .onConflict((conflict) =>
+      conflict.columns(["kind", "key"]).doUpdateSet({ due_at: Math.round(deadline.dueAt) }),
+    )
+    .execute();
+}
+
+export async function dropDeadline(tx: Tx, kind: string, key: string): Promise<void> {
+  await tx.deleteFrom("deadlines").where("kind", "=", kind).where("key", "=", key).execute();
+}
+
+/** Returns due deadlines of these kinds, oldest first. */
+export async function dueDeadlines(
+  db: Db,
+  now: number,
+  limit: number,
+  kinds: readonly string[],
+): Promise<Deadline[]> {
+  if (kinds.length === 0) return [];
+  const rows = await db
+    .selectFrom("deadlines")
+    .selectAll()
+    .where("kind", "in", kinds)
+    .where("due_at", "<=", now)
+    .orderBy("due_at")
+    .limit(limit)
+    .execute();
+  return rows.map((row) => ({ kind: row.kind, key: row.key, dueAt: row.due_at }));
+}
+
+/**
+ * Takes a due deadline for this transaction. False: it was deleted, moved, or taken by another transaction.
+ */
+export async function takeDeadline(tx: Tx, deadline: Deadline): Promise<boolean> {
+  const query = tx
+    .selectFrom("deadlines")
+    .select("key")
+    .where("kind", "=", deadline.kind)
+    .where("key", "=", deadline.key)
+    .where("due_at", "=", deadline.dueAt);
+  return (await heldIfFree(tx, query).executeTakeFirst()) !== undefined;
+}
+
+/** Returns the next due date of these kinds. */
+export async function nextDeadlineAt(db: Db, kinds: readonly string[]): Promise<number | undefined> {
+  if (kinds.length === 0) return undefined;
+  const row = await db
+    .selectFrom("deadlines")
+    .select("due_at")
+    .where("kind", "in", kinds)
+    .orderBy("due_at")
+    .limit(1)
+    .executeTakeFirst();
+  return row?.due_at;
+}
+
+/** Whether a deadline of this kind has a key that begins with `first` and a space. */
+export async function hasDeadlineOf(db: Db, kind: string, first: string): Promise<boolean> {
+  const row = await db
+    .selectFrom("deadlines")
+    .select("key")
+    .where("kind", "=", kind)
+    .where("key", ">=", `${first} `)
+    .where("key", "<", `${first}!`)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Returns the keys of this kind whose rest, from character `at` on (the first is 1), equals `rest`. */
+export async function deadlineKeysWith(db: Db, kind: string, at: number, rest: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom("deadlines")
+    .select("key")
+    .where("kind", "=", kind)
+    .where(sql<string>`substr(key, ${sql.lit(at)})`, "=", rest)
+    .execute();
+  return rows.map(({ key }) => key);
+}

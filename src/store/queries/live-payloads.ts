@@ -1,0 +1,28 @@
+// Stores live events that are too large for a message between processes. Losing one is harmless.
+
+import type { Db, Tx } from "../sql.ts";
+
+const KEPT_MS = 60_000;
+
+/** Stores a payload for a short time. Returns its number. */
+export async function keepPayload(tx: Tx, body: string, at: number): Promise<number> {
+  const row = await tx
+    .insertInto("live_payloads")
+    .values({ body, created_at: Math.round(at) })
+    .returning("id")
+    .executeTakeFirstOrThrow();
+  return row.id;
+}
+
+export async function readPayload(db: Db, id: number): Promise<string | undefined> {
+  const row = await db.selectFrom("live_payloads").select("body").where("id", "=", id).executeTakeFirst();
+  return row?.body;
+}
+
+/** Deletes payloads that no process still needs. */
+export async function dropPayloads(tx: Tx, at: number): Promise<void> {
+  await tx
+    .deleteFrom("live_payloads")
+    .where("created_at", "<", Math.round(at) - KEPT_MS)
+    .execute();
+}

@@ -1,0 +1,110 @@
+// Owns the table of gateway processes that share a store, with the heartbeat of each.
+// PR1: a process is alive while it has a row. No clock decides: a row is deleted when its process leaves, or
+//      when another process has seen no new heartbeat for a whole lease (`declareDead`).
+// PR2: a heartbeat updates an existing row and never inserts one: a process without its row has lost all that
+//      it held, and has to join again. Its running runs are fenced by owner and attempt.
+
+import { type RawBuilder, sql } from "kysely";
+import type { ProcessFacts, ProcessRow } from "../../core/shapes/process.ts";
+import { type Db, kindOf, type Tx } from "../sql.ts";
+
+/** A process without a heartbeat for this long counts as dead. */
+export const LEASE_MS = 3_000;
+
+/** ms since 1970 by the database's clock; on a store without one, `nowMs`. */
+function databaseNow(db: Db, nowMs: number): RawBuilder<number> {
+  return kindOf(db) === "postgres"
+    ? sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
+    : sql<number>`${Math.round(nowMs)}`;
+}
+
+/** Returns a subquery for the ids of living processes. */
+export function livingProcesses(): RawBuilder<string> {
+  return sql<string>`(select process_id from processes)`;
+}
+
+/** Inserts the row of a process, or updates its heartbeat. */
+export async function joinProcesses(tx: Tx, facts: ProcessFacts, nowMs: number): Promise<void> {
+  const now = databaseNow(tx, nowMs);
+  const { processId, host, version } = facts;
+  await tx
+    .insertInto("processes")
+    .values({ process_id: processId, host, version, started_at: now, beat_at: now })
+    .onConflict((conflict) => conflict.column("process_id").doUpdateSet({ beat_at: now }))
+    .execute();
+}
+
+/** Updates the heartbeat of a process. False: its row is gone (PR2). */
+export async function beat(tx: Tx, processId: string, nowMs: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable("processes")
+    .set({ beat_at: databaseNow(tx, nowMs) })
+    .where("process_id", "=", processId)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** A process and its last heartbeat by the database's clock: only compare it with an earlier one. */
+export interface Beat {
+  readonly processId: string;
+  readonly beatAt: number;
+}
+
+/** Returns the last heartbeat of each process. */
+export async function beats(db: Db): Promise<Beat[]> {
+  const rows = await db.selectFrom("processes").select(["process_id", "beat_at"]).execute();
+  return rows.map((row) => ({ processId: row.process_id, beatAt: row.beat_at }));
+}
+
+/**
+ * Deletes the row of a process whose last heartbeat is still this one. False: it has sent another one, or
+ * left.
+ */
+export async function declareDead(tx: Tx, { processId, beatAt }: Beat): Promise<boolean> {
+  const { numDeletedRows } = await tx
+    .deleteFrom("processes")
+    .where("process_id", "=", processId)
+    .where("beat_at", "=", beatAt)
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
+}
+
+/** Whether a process has its row, so that it may claim runs. */
+export async function isAlive(db: Db, processId: string): Promise<boolean> {
+  const query = db.selectFrom("processes").select("process_id").where("process_id", "=", processId);
+  return (await query.executeTakeFirst()) !== undefined;
+}
+
+/** Deletes the row of a process that stops, and all that it holds. */
+export async function leave(tx: Tx, processId: string): Promise<void> {
+  await tx.deleteFrom("processes").where("process_id", "=", processId).execute();
+}
+
+/** Lists all known processes, newest first. `alive` uses the database's clock, for people only. */
+export async function listProcesses(db: Db, nowMs: number): Promise<ProcessRow[]> {
+  const { rows } = await sql<{
+    process_id: string;
+    host: string;
+    version: string;
+    started_at: number;
+    beat_at: number;
+    alive: number;
+  }>`select p.*,
+      case when beat_at > ${databaseNow(db, nowMs)} - ${sql.lit(LEASE_MS)} then 1 else 0 end as alive
+    from processes p order by started_at desc, process_id`.execute(db);
+  return rows.map((row) => ({
+    processId: row.process_id,
+    host: row.host,
+    version: row.version,
+    startedAt: row.started_at,
+    beatAt: row.beat_at,
+    alive: row.alive === 1,
+  }));
+}
+
+/**
+ * Counts the processes with a recent heartbeat by the database's clock, for a program outside the deployment.
+ */
+export async function countFresh(db: Db, nowMs: number): Promise<number> {
+  return (await listProcesses(db, nowMs)).filter((process) => process.alive).length;
+}

@@ -1,0 +1,311 @@
+// Owns claims of runs: who holds a run, what its owner may change, and how runs of dead processes return to
+// their queues.
+// CL1: each change by an owner names its owner and attempt; zero changed rows mean that the lane was lost
+//      (I1).
+// CL2: a requeued run keeps its position in the lane. The crash is counted if the run was executing, not if
+//      it was only waiting.
+
+import { sql } from "kysely";
+import type { Run } from "../../../core/shapes/run.ts";
+import { held, heldIfFree, holdFreeSessions } from "../../locks.ts";
+import { prepared } from "../../prepared.ts";
+import { type Db, kindOf, type Tx } from "../../sql.ts";
+import { livingProcesses } from "../processes.ts";
+import { type Fence, HOLDING, QUEUED, toRun } from "./runs.ts";
+
+type Lane = { readonly sessionKey: string };
+
+const ANY_QUEUED = prepared((db, { sessionKey }: Lane) =>
+  db
+    .selectFrom("runs")
+    .select("run_id")
+    .where("session_key", "=", sessionKey)
+    .where("state", "=", QUEUED)
+    .limit(1),
+);
+
+/** Whether a lane has a run that has not started. */
+export async function hasQueued(db: Db, sessionKey: string): Promise<boolean> {
+  return (await ANY_QUEUED(db, { sessionKey })).rows.length > 0;
+}
+
+/** Returns the next run of a lane; undefined: there is none, or the lane is held. */
+export async function nextInLane(db: Db, sessionKey: string): Promise<Run | undefined> {
+  const [row] = (await FIRST_OF_IDLE(db, { sessionKey })).rows;
+  return row && toRun(row);
+}
+
+// One statement: between two reads a run could return to the queue, and the one behind it would start (I3).
+// Separate queries per state: for three states at once the database would sort the result, at ten times the
+// cost.
+const FIRST_OF_IDLE = prepared((db, { sessionKey }: Lane) =>
+  db
+    .selectFrom("runs")
+    .selectAll()
+    .where("session_key", "=", sessionKey)
+    .where("state", "=", QUEUED)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom("runs as holding")
+            .select("holding.run_id")
+            .where("holding.session_key", "=", sessionKey)
+            .where("holding.state", "in", HOLDING),
+        ),
+      ),
+    )
+    .orderBy("lane_seq")
+    .limit(1),
+);
+
+const IN_QUEUE = prepared((db, { sessionKey }: Lane) =>
+  db
+    .selectFrom("runs")
+    .selectAll()
+    .where("session_key", "=", sessionKey)
+    .where("state", "=", QUEUED)
+    .orderBy("lane_seq"),
+);
+
+/** Returns the runs of a lane that have not started, in order, also if the lane is held. */
+export async function queuedIn(db: Db, sessionKey: string): Promise<Run[]> {
+  return (await IN_QUEUE(db, { sessionKey })).rows.map(toRun);
+}
+
+/** Marks a run that has not started as taken over by another one. */
+export async function noteTaken(tx: Tx, { runId, input }: Run): Promise<void> {
+  await tx
+    .updateTable("runs")
+    .set({ input_json: JSON.stringify(input) })
+    .where("run_id", "=", runId)
+    .where("state", "=", QUEUED)
+    .execute();
+}
+
+/**
+ * Returns a queued run in the state in which its owner executes it. Keeps the first start time, so that
+ * downtime counts towards the timeout.
+ */
+export function claimedBy(run: Run, owner: string, at: number): Run & { readonly owner: string } {
+  return { ...run, state: "running", owner, attempt: run.attempt + 1, startedAt: run.startedAt ?? at };
+}
+
+type ClaimValues = { readonly [K in "runId" | "owner"]: string } & {
+  readonly attempt: number;
+  readonly startedAt: number | null;
+  readonly pool: string | null;
+};
+
+const CLAIM = prepared((tx, { runId, owner, attempt, startedAt, pool }: ClaimValues) =>
+  tx
+    .updateTable("runs")
+    .set({ state: "running", owner, attempt, started_at: startedAt, pool })
+    .where("run_id", "=", runId),
+);
+
+/**
+ * Stores a claim (`claimedBy`). The caller holds the lane and has found the run queued. `pool`: the slots in
+ * which it executes.
+ */
+export async function claimRun(
+  tx: Tx,
+  { runId, owner, attempt, startedAt }: ReturnType<typeof claimedBy>,
+  pool: string | undefined,
+): Promise<void> {
+  await CLAIM(tx, { runId, owner, attempt, startedAt: startedAt ?? null, pool: pool ?? null });
+}
+
+/** Counts answered tool calls of a run. An answer with an unknown outcome does not count. */
+const ANSWERED = sql<number>`(select count(*) from messages where messages.run_id = runs.run_id
+  and role = 'toolResult' and entry_json not like '%outcome_unknown%')`;
+
+/** Column values of a run that returns to its queue; they record its progress. */
+const PARKED = {
+  owner: null,
+  crashes_in_row: sql<number>`case when ${ANSWERED} > calls_answered then 0 else crashes_in_row end`,
+  calls_answered: ANSWERED,
+};
+
+/** The same for a run whose process died. */
+const CRASHED = {
+  ...PARKED,
+  crashes: sql<number>`crashes + case when state = 'running' then 1 else 0 end`,
+  crashes_in_row: sql<number>`case when ${ANSWERED} > calls_answered then 0
+    when state = 'running' then crashes_in_row + 1 else crashes_in_row end`,
+};
+
+/** Moves a held run to running, waiting, or back to the queue (`queued`: keeps its position). */
+export async function moveHeld(tx: Tx, fence: Fence, to: "running" | "waiting" | "queued"): Promise<boolean> {
+  const done = await tx
+    .updateTable("runs")
+    .set({ state: to, resuming: 0, ...(to === "queued" ? PARKED : {}) })
+    .where("run_id", "=", fence.runId)
+    .where("owner", "=", fence.owner)
+    .where("attempt", "=", fence.attempt)
+    .where("state", "in", HOLDING)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** Locks a run that is about to end: its messages are read next. */
+export async function holdRun(tx: Tx, runId: string): Promise<void> {
+  if (kindOf(tx) === "sqlite") return;
+  await held(tx, tx.selectFrom("runs").select("run_id").where("run_id", "=", runId)).execute();
+}
+
+const HELD = prepared((tx, { runId, owner, attempt }: Fence) => {
+  const query = tx
+    .selectFrom("runs")
+    .select("state")
+    .where("run_id", "=", runId)
+    .where("owner", "=", owner)
+    .where("attempt", "=", attempt)
+    .where("state", "in", HOLDING);
+  return held(tx as Tx, query);
+});
+
+/** Whether the lane is still held: called in the transaction that writes for the run. */
+export async function isHeld(tx: Tx, fence: Fence): Promise<boolean> {
+  return (await heldState(tx, fence)) !== undefined;
+}
+
+/** Whether a held run executes or waits; undefined: this owner does not hold it in this attempt. */
+export async function heldState(tx: Tx, fence: Fence): Promise<string | undefined> {
+  return (await HELD(tx, fence)).rows[0]?.state;
+}
+
+/**
+ * Requeues held runs after a crash, each at the head of its lane. Returns them, those with the fewest crashes
+ * first. `of`: only runs of dead processes; skips rows that a dying transaction still locks, and lanes whose
+ * session is locked, until the next call.
+ */
+export async function requeueHeld(tx: Tx, of?: "the dead"): Promise<Run[]> {
+  let query = tx.selectFrom("runs").select(["run_id", "session_key"]).where("state", "in", HOLDING);
+  if (of !== undefined) query = query.where("owner", "not in", livingProcesses());
+  // Locks the session first, as a claim does, so that nobody reads the lane meanwhile.
+  const lanes = await holdFreeSessions(
+    tx,
+    (await query.execute()).map((row) => row.session_key),
+  );
+  if (lanes.length === 0) return [];
+  const inLanes = query.where("session_key", "in", lanes).orderBy("run_id");
+  const orphans = await heldIfFree(tx, inLanes).execute();
+  if (orphans.length === 0) return [];
+  const ids = orphans.map((row) => row.run_id);
+  const rows = await tx
+    .updateTable("runs")
+    .set({ state: "queued", resuming: 0, ...CRASHED })
+    .where("run_id", "in", ids)
+    .returningAll()
+    .execute();
+  return rows.map(toRun).sort((a, b) => a.crashes - b.crashes);
+}
+
+/** Whether a dead process still holds a run or a caller's wait. */
+export async function hasOrphans(db: Db): Promise<boolean> {
+  const living = livingProcesses();
+  const run = await db
+    .selectFrom("runs")
+    .select("run_id")
+    .where("state", "in", HOLDING)
+    .where("owner", "not in", living)
+    .limit(1)
+    .executeTakeFirst();
+  if (run !== undefined) return true;
+  const wait = await db
+    .selectFrom("waits")
+    .select("call_id")
+    .where("waiter_run_id", "=", sql.lit(""))
+    .where("state", "in", [sql.lit("open"), sql.lit("ready")])
+    .where(sql`coalesce(owner, '')`, "not in", living)
+    .limit(1)
+    .executeTakeFirst();
+  return wait !== undefined;
+}
+
+/** A held run as its row describes it. */
+export interface HeldRun extends Fence {
+  readonly sessionKey: string;
+  readonly chainId: string;
+}
+
+/** Returns the runs that a process holds, as fences. */
+export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .select(["run_id", "attempt", "session_key", "chain_id"])
+    .where("owner", "=", owner)
+    .where("state", "in", HOLDING)
+    .execute();
+  return rows.map((row) => ({
+    runId: row.run_id,
+    owner,
+    attempt: row.attempt,
+    sessionKey: row.session_key,
+    chainId: row.chain_id,
+  }));
+}
+
+/** Returns idle lanes with work: those with the fewest crashes first, then oldest work first. */
+export async function lanesWithWork(db: Db): Promise<string[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .select(["session_key", (eb) => eb.fn.min("accepted_at").as("oldest")])
+    .where("state", "=", QUEUED)
+    .groupBy("session_key")
+    .orderBy((eb) => eb.fn.max("crashes"))
+    .orderBy("oldest")
+    .execute();
+  return rows.map((row) => row.session_key);
+}
+
+/**
+ * Returns idle lanes with work in the order in which they get slots: agents take turns, beginning with those
+ * that hold the fewest slots; the lanes of one agent come oldest work first. Lanes with crashed runs come
+ * last. `appends`: only lanes with an append in their queue.
+ */
+export async function idleLanes(db: Db, wanted: { limit: number; appends: boolean }): Promise<string[]> {
+  let waiting = db
+    .selectFrom("runs as waiting")
+    .select([
+      "waiting.session_key",
+      "waiting.agent_id",
+      (eb) => eb.fn.min("waiting.accepted_at").as("oldest"),
+      (eb) => eb.fn.max("waiting.crashes").as("crashes"),
+    ])
+    .where("waiting.state", "=", QUEUED)
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom("runs as holding")
+            .select("holding.run_id")
+            .whereRef("holding.session_key", "=", "waiting.session_key")
+            .where("holding.state", "in", HOLDING),
+        ),
+      ),
+    );
+  if (wanted.appends) waiting = waiting.where("waiting.kind", "=", "append");
+  const held = db
+    .selectFrom("runs")
+    .select(["agent_id", (eb) => eb.fn.countAll<number>().as("slots")])
+    .where("state", "=", sql.lit("running"))
+    .groupBy("agent_id");
+  const rows = await db
+    .with("idle", () => waiting.groupBy(["waiting.session_key", "waiting.agent_id"]))
+    .with("held", () => held)
+    .selectFrom("idle")
+    .leftJoin("held", "held.agent_id", "idle.agent_id")
+    .select([
+      "idle.session_key",
+      "idle.oldest",
+      sql<number>`row_number() over (partition by idle.agent_id order by idle.oldest)
+        + coalesce(held.slots, 0)`.as("turn"),
+    ])
+    .orderBy("idle.crashes")
+    .orderBy("turn")
+    .orderBy("idle.oldest")
+    .limit(wanted.limit)
+    .execute();
+  return rows.map((row) => row.session_key);
+}

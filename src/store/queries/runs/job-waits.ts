@@ -1,0 +1,130 @@
+// Owns the table of waits for jobs of sub-agents: each run's waits, with deadlines and outcomes.
+// JW1: open rows of unfinished runs are edges of the wait graph (I7). They and their deadlines survive a
+//      crash.
+// JW2: the transaction that ends a job writes `answered`; `ended` means that the waiter gave up first.
+
+import { type Selectable, sql } from "kysely";
+import type { JobWaitTable } from "../../schema/tables.ts";
+import type { Db, Tx } from "../../sql.ts";
+
+/** A literal, as the states of runs (runs.ts), so that queries can use a partial index. */
+const OPEN = sql.lit("open");
+
+export interface JobWait {
+  readonly callId: string;
+  readonly flowId: string;
+  readonly waiterRunId: string;
+  readonly waiterSessionKey: string;
+  readonly targetSessionKey: string;
+  readonly state: "open" | "answered" | "ended";
+  readonly deadlineAt: number;
+}
+
+function toJobWait(row: Selectable<JobWaitTable>): JobWait {
+  return {
+    callId: row.call_id,
+    flowId: row.flow_id,
+    waiterRunId: row.waiter_run_id,
+    waiterSessionKey: row.waiter_session_key,
+    targetSessionKey: row.target_session_key,
+    state: row.state as JobWait["state"],
+    deadlineAt: row.deadline_at,
+  };
+}
+
+/** The end of a run writes nothing here, so that a run without such waits costs no statement. */
+const waiterIsUnfinished = sql<boolean>`exists (
+  select 1 from runs where runs.run_id = job_waits.waiter_run_id and runs.ended_at is null)`;
+
+export async function insertJobWait(tx: Tx, wait: JobWait): Promise<void> {
+  await tx
+    .insertInto("job_waits")
+    .values({
+      call_id: wait.callId,
+      flow_id: wait.flowId,
+      waiter_run_id: wait.waiterRunId,
+      waiter_session_key: wait.waiterSessionKey,
+      target_session_key: wait.targetSessionKey,
+      state: wait.state,
+      deadline_at: wait.deadlineAt,
+    })
+    .execute();
+}
+
+/** Returns the waits of a call, one row per job. Empty: it does not wait for jobs. */
+export async function jobWaitsOfCall(db: Db, callId: string): Promise<JobWait[]> {
+  const rows = await db
+    .selectFrom("job_waits")
+    .selectAll()
+    .where("call_id", "=", callId)
+    .orderBy("flow_id")
+    .execute();
+  return rows.map(toJobWait);
+}
+
+/** Returns the jobs whose outcome a wait of this run has returned. */
+export async function jobsAnsweredTo(db: Db, waiterRunId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom("job_waits")
+    .select("flow_id")
+    .where("waiter_run_id", "=", waiterRunId)
+    .where("state", "=", "answered")
+    .execute();
+  return rows.map((row) => row.flow_id);
+}
+
+/** Returns the sub-agents for whose jobs runs of `sessionKeys` wait at `now`. */
+export async function openJobEdges(
+  db: Db,
+  sessionKeys: readonly string[],
+  now: number,
+): Promise<{ from: string; to: string }[]> {
+  if (sessionKeys.length === 0) return [];
+  const rows = await db
+    .selectFrom("job_waits")
+    .select(["waiter_session_key", "target_session_key"])
+    .where("state", "=", OPEN)
+    .where("waiter_session_key", "in", sessionKeys)
+    .where("deadline_at", ">", now)
+    .where(waiterIsUnfinished)
+    .execute();
+  return rows.map((row) => ({ from: row.waiter_session_key, to: row.target_session_key }));
+}
+
+/** Marks the open waits for an ended job as answered, or as too late. */
+export async function answerJobWaits(tx: Tx, flowId: string, endedAt: number): Promise<void> {
+  await tx
+    .updateTable("job_waits")
+    .set((eb) => ({
+      state: eb
+        .case()
+        .when("deadline_at", ">=", endedAt)
+        .then(sql.lit("answered"))
+        .else(sql.lit("ended"))
+        .end(),
+    }))
+    .where("flow_id", "=", flowId)
+    .where("state", "=", OPEN)
+    .execute();
+}
+
+/** Ends a call's waits for unfinished jobs. */
+export async function giveUpJobWaits(tx: Tx, callId: string): Promise<void> {
+  await tx
+    .updateTable("job_waits")
+    .set({ state: "ended" })
+    .where("call_id", "=", callId)
+    .where("state", "=", OPEN)
+    .execute();
+}
+
+/** Counts the calls that wait for jobs. */
+export async function countOpenJobWaits(db: Db): Promise<number> {
+  const row = await db
+    .selectFrom("job_waits")
+    .select((eb) => eb.fn.count<number>("call_id").distinct().as("n"))
+    .where("state", "=", OPEN)
+    .where(waiterIsUnfinished)
+    .executeTakeFirstOrThrow();
+  return Number(row.n);
+}

@@ -1,0 +1,143 @@
+// Owns the usage ledger: the usage of each run. It outlives sessions and transcripts. Days are UTC: the same
+// for every process.
+
+import { type Insertable, type RawBuilder, sql } from "kysely";
+import type { Usage } from "../../../core/shapes/message.ts";
+import { isSubagentKey } from "../../../core/shapes/session-key.ts";
+import type { UsageGroup, UsageLine, UsageSum } from "../../../core/shapes/usage.ts";
+import { prepared } from "../../prepared.ts";
+import type { LedgerTable } from "../../schema/tables.ts";
+import type { Db, Tx } from "../../sql.ts";
+
+const DAY_MS = 86_400_000;
+/** Maximum number of parent links to follow: more than any spawn depth, and an end for a damaged chain. */
+const LINKS_MAX = 16;
+
+interface UsageRow {
+  readonly runId: string;
+  readonly sessionKey: string;
+  readonly agentId: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly usage: Usage;
+  /** ms since 1970. */
+  readonly at: number;
+}
+
+/** Returns the root of a session's spawn tree, as far as its parents still exist. */
+async function rootOf(tx: Tx, key: string): Promise<string> {
+  if (!isSubagentKey(key)) return key;
+  const { rows } = await sql<{ key: string }>`with recursive up (key, above, n) as (
+      select key, spawned_by, 0 from sessions where key = ${key}
+      union all
+      select s.key, s.spawned_by, up.n + 1 from up join sessions s on s.key = up.above
+        where up.n < ${sql.lit(LINKS_MAX)}
+    ) select key from up order by n desc limit 1`.execute(tx);
+  return rows[0]?.key ?? key;
+}
+
+const ADD = prepared((tx, row: Insertable<LedgerTable>) => tx.insertInto("ledger").values(row));
+
+export async function addUsageRow(tx: Tx, row: UsageRow): Promise<void> {
+  const { usage } = row;
+  await ADD(tx, {
+    run_id: row.runId,
+    session_key: row.sessionKey,
+    root_key: await rootOf(tx, row.sessionKey),
+    agent_id: row.agentId,
+    provider: row.provider,
+    model: row.model,
+    input: usage.input,
+    output: usage.output,
+    cache_read: usage.cacheRead,
+    cache_write: usage.cacheWrite,
+    total_tokens: usage.totalTokens,
+    cost: usage.cost.total,
+    at: row.at,
+  });
+}
+
+/**
+ * Returns a session's usage in all its transcripts; without a session, all usage (which reads the whole
+ * ledger).
+ */
+export async function usageOf(db: Db, of: { sessionKey?: string }): Promise<UsageSum> {
+  let query = db
+    .selectFrom("ledger")
+    .select(({ fn, lit }) => [
+      fn.coalesce(fn.sum<number>("input"), lit(0)).as("input"),
+      fn.coalesce(fn.sum<number>("output"), lit(0)).as("output"),
+      fn.coalesce(fn.sum<number>("cache_read"), lit(0)).as("cacheRead"),
+      fn.coalesce(fn.sum<number>("cache_write"), lit(0)).as("cacheWrite"),
+      fn.coalesce(fn.sum<number>("total_tokens"), lit(0)).as("totalTokens"),
+      fn.coalesce(fn.sum<number>("cost"), lit(0)).as("cost"),
+    ]);
+  if (of.sessionKey !== undefined) query = query.where("session_key", "=", of.sessionKey);
+  return await query.executeTakeFirstOrThrow();
+}
+
+/** Returns the start of the UTC day (ms since 1970). */
+export function dayStart(at: number): number {
+  return Math.floor(at / DAY_MS) * DAY_MS;
+}
+
+/** Returns an agent's usage since then. */
+export async function usageSince(
+  db: Db,
+  agentId: string,
+  since: number,
+): Promise<Pick<UsageSum, "totalTokens" | "cost">> {
+  const { rows } = await sql<Record<"tokens" | "cost", number>>`
+    select coalesce(sum(total_tokens), 0) as tokens, coalesce(sum(cost), 0) as cost
+    from ledger where agent_id = ${agentId} and at >= ${since}`.execute(db);
+  return { totalTokens: Number(rows[0]?.tokens ?? 0), cost: Number(rows[0]?.cost ?? 0) };
+}
+
+function columnOf(group: UsageGroup): RawBuilder<string | number> {
+  switch (group) {
+    case "agent":
+      return sql`agent_id`;
+    case "tree":
+      return sql`coalesce(root_key, session_key)`;
+    case "session":
+      return sql`session_key`;
+    case "model":
+      return sql`provider || '/' || model`;
+    case "day":
+      return sql`at - at % ${sql.lit(DAY_MS)}`;
+  }
+}
+
+interface UsageWanted {
+  readonly by: UsageGroup;
+  /** ms since 1970, inclusive. */
+  readonly since: number;
+  readonly agentId?: string | undefined;
+  /** Maximum number of lines: those with the highest cost; of days, the newest. */
+  readonly limit: number;
+}
+
+/** Returns the usage, one line per agent, session, model or day. */
+export async function usageBy(db: Db, wanted: UsageWanted): Promise<UsageLine[]> {
+  const { by, since, agentId, limit } = wanted;
+  const whose = agentId === undefined ? sql`true` : sql`agent_id = ${agentId}`;
+  const order = by === "day" ? sql`name desc` : sql`cost desc, tokens desc, name`;
+  type Row = Record<"input" | "output" | "reads" | "writes" | "tokens" | "cost" | "runs" | "last", number>;
+  const { rows } = await sql<Row & { name: string | number }>`
+    select ${columnOf(by)} as name, sum(input) as input, sum(output) as output, sum(cache_read) as reads,
+      sum(cache_write) as writes, sum(total_tokens) as tokens, sum(cost) as cost,
+      count(distinct run_id) as runs, max(at) as last
+    from ledger where at >= ${since} and ${whose}
+    group by 1 order by ${order} limit ${limit}`.execute(db);
+  return rows.map((row) => ({
+    name: by === "day" ? new Date(Number(row.name)).toISOString().slice(0, 10) : String(row.name),
+    runs: Number(row.runs),
+    input: Number(row.input),
+    output: Number(row.output),
+    cacheRead: Number(row.reads),
+    cacheWrite: Number(row.writes),
+    totalTokens: Number(row.tokens),
+    cost: Number(row.cost),
+    lastAt: Number(row.last),
+  }));
+}

@@ -1,0 +1,82 @@
+// Owns the amounts that unfinished runs have spent and reserved, and computes the use of a budget with them.
+// An amount counts while its run is unfinished; its end moves the real usage to the chain and the ledger in
+// the same transaction. A reservation counts while its run executes. So a crash leaks none.
+// Reading a budget and reserving are one step in the whole deployment (advisory lock `budgets`).
+
+import { sql } from "kysely";
+import type { Amount } from "../../../core/rules/budget.ts";
+import { takeAdvisoryLock } from "../../locks.ts";
+import type { Tx } from "../../sql.ts";
+import { together } from "../../transaction.ts";
+
+/** The use of a budget, and the reservations of other runs. */
+interface BudgetUse {
+  readonly used: Amount;
+  readonly reserved: Amount;
+}
+
+interface Asking {
+  readonly runId: string;
+  readonly chainId: string;
+  readonly agentId: string;
+  /** ms since 1970: start of the day of the agent's budget. */
+  readonly since: number;
+}
+
+type Sums = Record<"used_tokens" | "used_cost" | "reserved_tokens" | "reserved_cost", number>;
+
+const useOf = (row: Sums | undefined): BudgetUse => ({
+  used: { tokens: Number(row?.used_tokens ?? 0), cost: Number(row?.used_cost ?? 0) },
+  reserved: { tokens: Number(row?.reserved_tokens ?? 0), cost: Number(row?.reserved_cost ?? 0) },
+});
+
+/**
+ * Returns the use of the chain's and the agent's budgets without this run's own calls. No other run can
+ * reserve until the transaction ends. One statement, so that a run that ends meanwhile is counted exactly
+ * once.
+ */
+export async function budgetUse(tx: Tx, asking: Asking): Promise<{ chain: BudgetUse; agent: BudgetUse }> {
+  const { runId, chainId, agentId, since } = asking;
+  const query = sql<Sums & { whose: string }>`
+    with others as (
+      select chain_id, agent_id, spent_tokens, spent_cost,
+        case when state = 'running' then reserved_tokens else 0 end as reserved_tokens,
+        case when state = 'running' then reserved_cost else 0 end as reserved_cost
+      from runs where state in ('queued', 'running', 'waiting') and run_id <> ${runId}
+        and (chain_id = ${chainId} or agent_id = ${agentId})
+    )
+    select 'chain' as whose,
+      coalesce((select tokens from chains where chain_id = ${chainId}), 0)
+        + coalesce(sum(spent_tokens), 0) as used_tokens,
+      coalesce((select cost from chains where chain_id = ${chainId}), 0)
+        + coalesce(sum(spent_cost), 0) as used_cost,
+      coalesce(sum(reserved_tokens), 0) as reserved_tokens, coalesce(sum(reserved_cost), 0) as reserved_cost
+    from others where chain_id = ${chainId}
+    union all
+    select 'agent' as whose,
+      coalesce((select sum(total_tokens) from ledger where agent_id = ${agentId} and at >= ${since}), 0)
+        + coalesce(sum(spent_tokens), 0) as used_tokens,
+      coalesce((select sum(cost) from ledger where agent_id = ${agentId} and at >= ${since}), 0)
+        + coalesce(sum(spent_cost), 0) as used_cost,
+      coalesce(sum(reserved_tokens), 0) as reserved_tokens, coalesce(sum(reserved_cost), 0) as reserved_cost
+    from others where agent_id = ${agentId}`;
+  const [, { rows }] = await together(takeAdvisoryLock(tx, "budgets"), query.execute(tx));
+  const of = (whose: string): BudgetUse => useOf(rows.find((row) => row.whose === whose));
+  return { chain: of("chain"), agent: of("agent") };
+}
+
+const NOTHING: Amount = { tokens: 0, cost: 0 };
+
+/** Stores the amount that a held run has spent so far, and the limit of its next call. */
+export async function noteSpending(tx: Tx, runId: string, spent: Amount, reserved = NOTHING): Promise<void> {
+  await tx
+    .updateTable("runs")
+    .set({
+      spent_tokens: Math.ceil(spent.tokens),
+      spent_cost: spent.cost,
+      reserved_tokens: Math.ceil(reserved.tokens),
+      reserved_cost: reserved.cost,
+    })
+    .where("run_id", "=", runId)
+    .execute();
+}

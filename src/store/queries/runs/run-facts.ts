@@ -1,0 +1,84 @@
+// Reads facts about runs that a transcript lacks: outcome, usage, flow step. A page costs one query; inputs
+// are read only for waiting runs, without long ones.
+
+import { sql } from "kysely";
+import type { Usage } from "../../../core/shapes/message.ts";
+import type { FlowStep, RunFacts, RunInput, RunKind, RunState } from "../../../core/shapes/run.ts";
+import type { Db } from "../../sql.ts";
+import { ACTIVE } from "./runs.ts";
+
+/** Maximum number of returned runs at the head of a lane; the lane's count includes all. */
+const QUEUE_MAX = 20;
+/** Maximum bytes of an input that is shown while it waits. */
+const INPUT_BYTES_MAX = 64 * 1024;
+
+function factsQuery(db: Db) {
+  return db
+    .selectFrom("runs")
+    .leftJoin("flows", "flows.flow_id", "runs.flow_id")
+    .select([
+      ...(["runs.run_id", "runs.kind", "runs.state", "accepted_at", "started_at", "runs.ended_at"] as const),
+      ...(["model", "usage_json", "code", "error", "crashes", "runs.chain_id"] as const),
+      ...(["runs.flow_id", "flow_step", "flow_turn", "turns_max"] as const),
+    ]);
+}
+
+type FactsRow = Awaited<ReturnType<ReturnType<typeof factsQuery>["execute"]>>[number];
+
+function toFacts(row: FactsRow): RunFacts {
+  const { flow_id, flow_step, flow_turn, turns_max } = row;
+  return {
+    runId: row.run_id,
+    kind: row.kind as RunKind,
+    state: row.state as RunState,
+    acceptedAt: row.accepted_at,
+    ...(row.started_at === null ? {} : { startedAt: row.started_at }),
+    ...(row.ended_at === null ? {} : { endedAt: row.ended_at }),
+    ...(row.model === null ? {} : { model: row.model }),
+    ...(row.usage_json === null ? {} : { usage: JSON.parse(row.usage_json) as Usage }),
+    ...(row.code === null ? {} : { code: row.code }),
+    ...(row.error === null ? {} : { error: row.error }),
+    ...(row.crashes === 0 ? {} : { crashes: row.crashes }),
+    chainId: row.chain_id,
+    ...(flow_id === null || flow_step === null
+      ? {}
+      : {
+          flow: {
+            flowId: flow_id,
+            step: flow_step as FlowStep,
+            turn: flow_turn ?? 1,
+            ...(turns_max === null ? {} : { turnsMax: turns_max }),
+          },
+        }),
+  };
+}
+
+/** Returns the facts of these runs, unordered and without missing ones. */
+export async function factsOfRuns(db: Db, runIds: readonly string[]): Promise<RunFacts[]> {
+  if (runIds.length === 0) return [];
+  const rows = await factsQuery(db).where("runs.run_id", "in", runIds).execute();
+  return rows.map(toFacts);
+}
+
+export interface LaneFacts extends RunFacts {
+  /** The run's input; absent if it is long or the run has begun. */
+  readonly input?: RunInput;
+}
+
+/** Returns the first unfinished runs of a session, in lane order. */
+export async function factsOfLane(db: Db, sessionKey: string): Promise<LaneFacts[]> {
+  const rows = await factsQuery(db)
+    .select(
+      sql<string | null>`case when runs.state = 'queued' and octet_length(input_json) <= ${INPUT_BYTES_MAX}
+        then input_json end`.as("input"),
+    )
+    .where("session_key", "=", sessionKey)
+    .where("runs.state", "in", ACTIVE)
+    .orderBy("lane_seq")
+    .limit(QUEUE_MAX)
+    .execute();
+  return rows.map((row) => ({
+    ...toFacts(row),
+    ...(row.input === null ? {} : { input: JSON.parse(row.input) as RunInput }),
+  }));
+}

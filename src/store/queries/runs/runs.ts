@@ -1,0 +1,309 @@
+// Owns the run table: its rows, and how runs begin and end. claims.ts owns who holds one.
+// A unique index ensures that a lane has at most one holder, running or waiting (I1).
+// A transaction that ends a run locks its row first, and checks that it may (`isHeld`).
+// RS3: an ended row never changes.
+
+import { type Selectable, sql } from "kysely";
+import type { Code } from "../../../core/shapes/errors.ts";
+import { type Usage, ZERO_USAGE } from "../../../core/shapes/message.ts";
+import type { Route } from "../../../core/shapes/route.ts";
+import type {
+  FlowRef,
+  FlowStep,
+  Run,
+  RunEnd,
+  RunInput,
+  RunKind,
+  RunState,
+} from "../../../core/shapes/run.ts";
+import { prepared } from "../../prepared.ts";
+import type { RunTable } from "../../schema/tables.ts";
+import { type Db, present, type Tx } from "../../sql.ts";
+
+/**
+ * States as literals for queries: PostgreSQL uses a partial index of unfinished rows in a generic plan only
+ * if the state is not a parameter.
+ */
+export const QUEUED = sql.lit<RunState>("queued");
+/** States in which a run holds its lane. */
+export const HOLDING = [sql.lit<RunState>("running"), sql.lit<RunState>("waiting")];
+export const ACTIVE = [QUEUED, ...HOLDING];
+
+/** The owner of a lane: every commit of a run names it. */
+export interface Fence {
+  readonly runId: string;
+  readonly owner: string;
+  readonly attempt: number;
+}
+
+function flowOf(row: Selectable<RunTable>): { flow?: FlowRef } {
+  if (row.flow_id === null || row.flow_step === null) return {};
+  return { flow: { flowId: row.flow_id, step: row.flow_step as FlowStep, turn: row.flow_turn ?? 1 } };
+}
+
+/** Returns the run of a row. */
+export function toRun(row: Selectable<RunTable>): Run {
+  return {
+    runId: row.run_id,
+    sessionKey: row.session_key,
+    sessionId: row.session_id,
+    agentId: row.agent_id,
+    laneSeq: row.lane_seq,
+    kind: row.kind as RunKind,
+    state: row.state as RunState,
+    input: JSON.parse(row.input_json) as RunInput,
+    chainId: row.chain_id,
+    hop: row.hop,
+    attempt: row.attempt,
+    crashes: row.crashes,
+    crashesInRow: row.crashes_in_row,
+    acceptedAt: row.accepted_at,
+    timeoutMs: row.timeout_ms,
+    usage: row.usage_json === null ? ZERO_USAGE : (JSON.parse(row.usage_json) as Usage),
+    ...flowOf(row),
+    ...present("owner", row.owner),
+    ...present("startedAt", row.started_at),
+    ...present("endedAt", row.ended_at),
+    ...present("route", row.route_json === null ? null : (JSON.parse(row.route_json) as Route)),
+    ...present("parentRunId", row.parent_run_id),
+    ...present("askedBy", row.asked_by),
+    ...present("callId", row.call_id),
+    ...present("reply", row.reply),
+    ...present("code", row.code as Code | null),
+    ...present("error", row.error),
+    ...present("model", row.model),
+  };
+}
+
+/** Returns the columns of a run that has not started; all others are null or have their default. */
+function queuedColumns(run: Run) {
+  return {
+    run_id: run.runId,
+    session_key: run.sessionKey,
+    session_id: run.sessionId,
+    agent_id: run.agentId,
+    lane_seq: run.laneSeq,
+    kind: run.kind,
+    state: run.state,
+    input_json: JSON.stringify(run.input),
+    chain_id: run.chainId,
+    hop: run.hop,
+    attempt: run.attempt,
+    crashes: run.crashes,
+    accepted_at: run.acceptedAt,
+    timeout_ms: run.timeoutMs,
+    route_json: run.route === undefined ? null : JSON.stringify(run.route),
+    flow_id: run.flow?.flowId ?? null,
+    flow_step: run.flow?.step ?? null,
+    flow_turn: run.flow?.turn ?? null,
+    parent_run_id: run.parentRunId ?? null,
+    asked_by: run.askedBy ?? null,
+    call_id: run.callId ?? null,
+  };
+}
+
+const INSERT = prepared((tx, columns: ReturnType<typeof queuedColumns>) =>
+  tx.insertInto("runs").values(columns),
+);
+
+export async function insertRun(tx: Tx, run: Run): Promise<void> {
+  await INSERT(tx, queuedColumns(run));
+}
+
+const RUN = prepared((db, { runId }: { runId: string }) =>
+  db.selectFrom("runs").selectAll().where("run_id", "=", runId),
+);
+
+export async function getRun(db: Db, runId: string): Promise<Run | undefined> {
+  const [row] = (await RUN(db, { runId })).rows;
+  return row && toRun(row);
+}
+
+const RUN_OF_CALL = prepared((db, { callId }: { callId: string }) =>
+  db.selectFrom("runs").selectAll().where("call_id", "=", callId),
+);
+
+/** Returns the run that a tool call made, if any. */
+export async function getRunOfCall(db: Db, callId: string): Promise<Run | undefined> {
+  const [row] = (await RUN_OF_CALL(db, { callId })).rows;
+  return row && toRun(row);
+}
+
+/** Returns unfinished runs of a session, in lane order. */
+export async function activeRuns(db: Db, sessionKey: string): Promise<Run[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .selectAll()
+    .where("session_key", "=", sessionKey)
+    .where("state", "in", ACTIVE)
+    .orderBy("lane_seq")
+    .execute();
+  return rows.map(toRun);
+}
+
+/** Returns unfinished runs of a flow, in any session. */
+export async function activeRunsOfFlow(db: Db, flowId: string): Promise<Run[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .selectAll()
+    .where("flow_id", "=", flowId)
+    .where("state", "in", ACTIVE)
+    .execute();
+  return rows.map(toRun);
+}
+
+const LANE_COUNT = prepared((db, { sessionKey }: { sessionKey: string }) =>
+  db
+    .selectFrom("runs")
+    .select(["state", (eb) => eb.fn.countAll<number>().as("n")])
+    .where("session_key", "=", sessionKey)
+    .where("state", "in", ACTIVE)
+    .groupBy("state"),
+);
+
+/** Counts the unfinished runs of a lane, and those that have not started. */
+export async function countLane(db: Db, sessionKey: string): Promise<{ active: number; queued: number }> {
+  const { rows } = await LANE_COUNT(db, { sessionKey });
+  const count = (of: readonly { n: number }[]): number => of.reduce((sum, row) => sum + Number(row.n), 0);
+  return { active: count(rows), queued: count(rows.filter((row) => row.state === "queued")) };
+}
+
+/** Counts the unfinished runs of a lane ahead of this one. */
+export async function countAhead(db: Db, run: Run): Promise<number> {
+  const row = await db
+    .selectFrom("runs")
+    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .where("session_key", "=", run.sessionKey)
+    .where("state", "in", ACTIVE)
+    .where("lane_seq", "<", run.laneSeq)
+    .executeTakeFirstOrThrow();
+  return Number(row.n);
+}
+
+export async function countByState(db: Db): Promise<Record<"queued" | "running" | "waiting", number>> {
+  const rows = await db
+    .selectFrom("runs")
+    .select(["state", (eb) => eb.fn.countAll<number>().as("n")])
+    .where("state", "in", ACTIVE)
+    .groupBy("state")
+    .execute();
+  const counts = { queued: 0, running: 0, waiting: 0 };
+  for (const row of rows) counts[row.state as keyof typeof counts] = Number(row.n);
+  return counts;
+}
+
+/** Counts sessions with unfinished runs, and the runs of the fullest lane. */
+export async function laneFigures(db: Db): Promise<{ readonly busy: number; readonly longest: number }> {
+  const { busy, longest } = await db
+    .selectFrom((eb) =>
+      eb
+        .selectFrom("runs")
+        .select((of) => of.fn.countAll<number>().as("n"))
+        .where("state", "in", ACTIVE)
+        .groupBy("session_key")
+        .as("lane"),
+    )
+    .select((eb) => [eb.fn.countAll<number>().as("busy"), eb.fn.max<number | null>("n").as("longest")])
+    .executeTakeFirstOrThrow();
+  return { busy: Number(busy), longest: Number(longest ?? 0) };
+}
+
+export interface RunEndFacts {
+  readonly end: RunEnd;
+  readonly usage: Usage;
+  readonly model?: string;
+}
+
+function endColumns({ end, usage, model }: RunEndFacts) {
+  return {
+    state: end.state,
+    ended_at: end.endedAt,
+    reply: end.reply ?? null,
+    code: end.code ?? null,
+    error: end.error ?? null,
+    usage_json: JSON.stringify(usage),
+    model: model ?? null,
+  };
+}
+
+const END = prepared((tx, { runId, ...columns }: { runId: string } & ReturnType<typeof endColumns>) =>
+  tx.updateTable("runs").set(columns).where("run_id", "=", runId).where("state", "in", ACTIVE),
+);
+
+/** Ends an unfinished run. False: it had ended, and nothing changed. */
+export async function endRun(tx: Tx, runId: string, facts: RunEndFacts): Promise<boolean> {
+  return ((await END(tx, { runId, ...endColumns(facts) })).numAffectedRows ?? 0n) > 0n;
+}
+
+/** Ids per query. */
+const IDS_AT_ONCE = 256;
+
+/** Returns the ended runs among these. */
+export async function endedAmong(db: Db, runIds: readonly string[]): Promise<string[]> {
+  const ended: string[] = [];
+  for (let from = 0; from < runIds.length; from += IDS_AT_ONCE) {
+    const asked = runIds.slice(from, from + IDS_AT_ONCE);
+    // Padded to few sizes, so that few statements are prepared.
+    const size = 2 ** Math.ceil(Math.log2(asked.length));
+    const last = asked.at(-1) ?? "";
+    const rows = await db
+      .selectFrom("runs")
+      .select("run_id")
+      .where("run_id", "in", [...asked, ...Array<string>(size - asked.length).fill(last)])
+      .where("ended_at", "is not", null)
+      .execute();
+    ended.push(...rows.map((row) => row.run_id));
+  }
+  return ended;
+}
+
+/** Returns runs that ended at or after this time, oldest first. */
+export async function endedSince(db: Db, sinceMs: number, limit: number): Promise<Run[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .selectAll()
+    .where("ended_at", ">=", Math.round(sinceMs))
+    .orderBy("ended_at")
+    .limit(limit)
+    .execute();
+  return rows.map(toRun);
+}
+
+/** Turns a waiting turn into an append: its text is stored without running a model. */
+export async function makeAppend(tx: Tx, runId: string): Promise<void> {
+  await tx
+    .updateTable("runs")
+    .set({ kind: "append", flow_id: null, flow_step: null, flow_turn: null, route_json: null })
+    .where("run_id", "=", runId)
+    .where("state", "=", QUEUED)
+    .execute();
+}
+
+/** Returns every run of a flow, oldest first. */
+export async function runsOfFlow(db: Db, flowId: string): Promise<Run[]> {
+  const rows = await db
+    .selectFrom("runs")
+    .selectAll()
+    .where("flow_id", "=", flowId)
+    .orderBy("lane_seq")
+    .execute();
+  return rows.map(toRun);
+}
+
+export interface RunFilter {
+  readonly sessionKey: string;
+  readonly states?: readonly RunState[];
+  readonly limit: number;
+}
+
+/** Returns runs of a session, newest first. */
+export async function listRuns(db: Db, filter: RunFilter): Promise<Run[]> {
+  let query = db
+    .selectFrom("runs")
+    .selectAll()
+    .where("session_key", "=", filter.sessionKey)
+    .orderBy("lane_seq", "desc")
+    .limit(filter.limit);
+  if (filter.states !== undefined) query = query.where("state", "in", filter.states);
+  return (await query.execute()).map(toRun);
+}

@@ -1,0 +1,92 @@
+// Owns the slots of a whole deployment: the number of runs that execute at once in all processes. A run holds
+// a slot while its row is in the state `running`; nothing else counts slots. Counting and taking are one step
+// (advisory lock `slots`), so that no two processes take the last slot.
+
+import { sql } from "kysely";
+import { namesIn, type Pool, roomIn, type SlotLimits } from "../../../core/rules/pools.ts";
+import { takeAdvisoryLock } from "../../locks.ts";
+import type { Db, Tx } from "../../sql.ts";
+import { together } from "../../transaction.ts";
+import { heldState, moveHeld } from "./claims.ts";
+import type { Fence } from "./runs.ts";
+
+interface SlotUse {
+  running: number;
+  /** Waiting runs that need a slot to resume. */
+  resuming: number;
+}
+
+/** Counts used slots, and prevents other processes from taking one until this transaction ends. */
+async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
+  const counting = tx
+    .selectFrom("runs")
+    .select(["pool", "state", (eb) => eb.fn.countAll<number>().as("n")])
+    .where((eb) =>
+      eb.or([
+        eb("state", "=", sql.lit("running")),
+        eb.and([eb("state", "=", sql.lit("waiting")), eb("resuming", "=", sql.lit(1))]),
+      ]),
+    )
+    .groupBy(["pool", "state"]);
+  // Lock first, then count: otherwise the count could be outdated.
+  const [, rows] = await together(takeAdvisoryLock(tx, "slots"), counting.execute());
+  const use = new Map<string | null, SlotUse>();
+  for (const row of rows) {
+    const entry = use.get(row.pool) ?? { running: 0, resuming: 0 };
+    use.set(row.pool, entry);
+    entry[row.state === "running" ? "running" : "resuming"] += Number(row.n);
+  }
+  return use;
+}
+
+function room(
+  use: ReadonlyMap<string | null, SlotUse>,
+  pool: Pool,
+  limits: SlotLimits,
+  all: boolean,
+): number {
+  const count = (one: SlotUse): number => one.running + (all ? one.resuming : 0);
+  const counted = [...use].map(([of, one]) => ({ names: namesIn(of ?? undefined), taken: count(one) }));
+  return roomIn(pool, limits, (name) =>
+    counted
+      .filter(({ names }) => name === undefined || names.includes(name))
+      .reduce((sum, { taken }) => sum + taken, 0),
+  );
+}
+
+/** Whether the deployment has a slot for a new run. Resuming runs take precedence. */
+export async function mayStart(tx: Tx, pool: Pool, limits: SlotLimits): Promise<boolean> {
+  return room(await slotUse(tx), pool, limits, true) > 0;
+}
+
+/**
+ * Resumes a waiting run if the deployment has a slot for it; otherwise marks it as resuming. `lost`: the
+ * caller no longer holds it.
+ */
+export async function resumeHeld(
+  tx: Tx,
+  fence: Fence,
+  pool: Pool,
+  limits: SlotLimits,
+): Promise<"running" | "full" | "lost"> {
+  const state = await heldState(tx, fence);
+  if (state === undefined) return "lost";
+  // Granted before, but the answer was lost: counting it again would make it wait for itself.
+  if (state === "running") return "running";
+  if (room(await slotUse(tx), pool, limits, false) > 0) {
+    await moveHeld(tx, fence, "running");
+    return "running";
+  }
+  await tx.updateTable("runs").set({ resuming: 1 }).where("run_id", "=", fence.runId).execute();
+  return "full";
+}
+
+/** Counts the runs that execute in the whole deployment. */
+export async function countRunning(db: Db): Promise<number> {
+  const row = await db
+    .selectFrom("runs")
+    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .where("state", "=", sql.lit("running"))
+    .executeTakeFirstOrThrow();
+  return Number(row.n);
+}

@@ -1,0 +1,205 @@
+// Owns the wait table: each run's open and ended waits for other runs, with deadlines and outcomes.
+// WS1: open rows are the edges of the wait graph (I7). They and their deadlines survive a crash.
+// WS2: the transaction that ends the target writes `answered`; `ended` means that the waiter gave up first.
+//      Exactly one of them happens, so that an outcome is reported once.
+// WS3: a client does not survive a crash as a run does: its wait becomes `ready` when the target ends, and
+//      `answered` only when the outcome was written to the client's connection; otherwise it is `lost`, and
+//      the client's session is notified.
+
+import { type Selectable, sql } from "kysely";
+import { prepared } from "../../prepared.ts";
+import type { WaitTable } from "../../schema/tables.ts";
+import type { Db, Tx } from "../../sql.ts";
+import { livingProcesses } from "../processes.ts";
+
+/** A literal, as the states of runs (runs.ts), so that queries can use a partial index. */
+const OPEN = sql.lit("open");
+const READY = sql.lit("ready");
+const LOST = sql.lit("lost");
+
+export interface Wait {
+  readonly callId: string;
+  /** `""` for a caller that is no run: it adds an edge only if it is the client of an external session. */
+  readonly waiterRunId: string;
+  /**
+   * For a caller that is no run: the session of a client whose transport confirms written answers; otherwise
+   * `""`.
+   */
+  readonly waiterSessionKey: string;
+  readonly targetRunId: string;
+  readonly targetSessionKey: string;
+  readonly state: "open" | "ready" | "answered" | "ended" | "lost";
+  readonly deadlineAt: number;
+}
+
+function toWait(row: Selectable<WaitTable>): Wait {
+  return {
+    callId: row.call_id,
+    waiterRunId: row.waiter_run_id,
+    waiterSessionKey: row.waiter_session_key,
+    targetRunId: row.target_run_id,
+    targetSessionKey: row.target_session_key,
+    state: row.state as Wait["state"],
+    deadlineAt: row.deadline_at,
+  };
+}
+
+/** `owner`: the process in which a caller that is no run waits. */
+export async function insertWait(tx: Tx, wait: Wait, owner?: string): Promise<void> {
+  await tx
+    .insertInto("waits")
+    .values({
+      call_id: wait.callId,
+      waiter_run_id: wait.waiterRunId,
+      waiter_session_key: wait.waiterSessionKey,
+      target_run_id: wait.targetRunId,
+      target_session_key: wait.targetSessionKey,
+      state: wait.state,
+      deadline_at: wait.deadlineAt,
+      owner: owner ?? null,
+    })
+    .execute();
+}
+
+export async function getWait(db: Db, callId: string): Promise<Wait | undefined> {
+  const row = await db.selectFrom("waits").selectAll().where("call_id", "=", callId).executeTakeFirst();
+  return row && toWait(row);
+}
+
+/** Returns the waits of these calls, if they had any. */
+export async function waitsOfCalls(db: Db, callIds: readonly string[]): Promise<Wait[]> {
+  if (callIds.length === 0) return [];
+  const rows = await db.selectFrom("waits").selectAll().where("call_id", "in", callIds).execute();
+  return rows.map(toWait);
+}
+
+/** The client of an external session is blocked while it waits, like a run in its lane. */
+const WAITER_IS_HELD_UP = sql<boolean>`(waiter_run_id != '' or exists (
+  select 1 from sessions where sessions.key = waits.waiter_session_key and sessions.external = 1))`;
+
+/**
+ * Returns the sessions for which runs of `sessionKeys`, or their external clients, wait at `now`. A wait past
+ * its deadline blocks nobody.
+ */
+export async function openEdges(
+  db: Db,
+  sessionKeys: readonly string[],
+  now: number,
+): Promise<{ from: string; to: string }[]> {
+  const rows = await db
+    .selectFrom("waits")
+    .select(["waiter_session_key", "target_session_key"])
+    .where("state", "=", OPEN)
+    .where("waiter_session_key", "in", sessionKeys)
+    .where(WAITER_IS_HELD_UP)
+    .where("deadline_at", ">", now)
+    .execute();
+  return rows.map((row) => ({ from: row.waiter_session_key, to: row.target_session_key }));
+}
+
+const ANSWERED = prepared((tx, { targetRunId, endedAt }: { targetRunId: string; endedAt: number }) =>
+  tx
+    .updateTable("waits")
+    .set((eb) => ({
+      state: eb
+        .case()
+        .when("deadline_at", "<", endedAt)
+        .then(sql.lit("ended"))
+        .when(eb.and([eb("waiter_run_id", "=", ""), eb("waiter_session_key", "!=", "")]))
+        .then(READY)
+        .else(sql.lit("answered"))
+        .end(),
+    }))
+    .where("target_run_id", "=", targetRunId)
+    .where("state", "=", OPEN)
+    .returning("state"),
+);
+
+/** Marks the open waits for an ended run as answered, or as too late. True if a waiter gets the outcome. */
+export async function answerWaits(tx: Tx, targetRunId: string, endedAt: number): Promise<boolean> {
+  const { rows } = await ANSWERED(tx, { targetRunId, endedAt });
+  return rows.some((row) => row.state !== "ended");
+}
+
+/** Ends a wait that the waiter gave up. False: the target had ended first, and its outcome counts. */
+export async function giveUpWait(tx: Tx, callId: string): Promise<boolean> {
+  const done = await tx
+    .updateTable("waits")
+    .set({ state: "ended" })
+    .where("call_id", "=", callId)
+    .where("state", "=", OPEN)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+const GIVEN_UP = prepared((tx, { waiterRunId }: { waiterRunId: string }) =>
+  tx
+    .updateTable("waits")
+    .set({ state: "ended" })
+    .where("waiter_run_id", "=", waiterRunId)
+    .where("state", "=", OPEN),
+);
+
+/** Ends all waits of an ended run. */
+export async function giveUpWaitsOf(tx: Tx, waiterRunId: string): Promise<void> {
+  await GIVEN_UP(tx, { waiterRunId });
+}
+
+/** Records that the outcome was written to the waiting client's connection. */
+export async function confirmAnswer(tx: Tx, callId: string): Promise<void> {
+  await tx
+    .updateTable("waits")
+    .set({ state: "answered" })
+    .where("call_id", "=", callId)
+    .where("state", "=", READY)
+    .execute();
+}
+
+/**
+ * Ends waits of callers that are no runs. A `ready` one becomes `lost`: the client's session gets its
+ * outcome.
+ */
+const endCallerWaits = (tx: Tx) =>
+  tx
+    .updateTable("waits")
+    .set((eb) => ({ state: eb.case().when("state", "=", READY).then(LOST).else(sql.lit("ended")).end() }))
+    .where("state", "in", [OPEN, READY])
+    .returning("target_run_id");
+
+const targetsOf = (rows: readonly Pick<Selectable<WaitTable>, "target_run_id">[]): string[] =>
+  rows.map((row) => row.target_run_id);
+
+/**
+ * Ends the wait of a disconnected client, answered or not. Returns the run that it waited for; undefined: the
+ * wait was over.
+ */
+export async function loseAnswer(tx: Tx, callId: string): Promise<string | undefined> {
+  return targetsOf(await endCallerWaits(tx).where("call_id", "=", callId).execute())[0];
+}
+
+/**
+ * Ends waits of callers that are no runs and whose process has ended. `of`: only those of dead or unknown
+ * processes; absent: all, because no other process exists. Returns the awaited runs.
+ */
+export async function giveUpCallerWaits(tx: Tx, of?: "the dead"): Promise<string[]> {
+  const query = endCallerWaits(tx).where("waiter_run_id", "=", sql.lit(""));
+  if (of === undefined) return targetsOf(await query.execute());
+  const isDead = query.where(sql`coalesce(owner, '')`, "not in", livingProcesses());
+  return targetsOf(await isDead.execute());
+}
+
+/**
+ * Counts open waits of runs and of callers. It starts from the runs that can wait, which are few, because
+ * most waits are settled.
+ */
+export async function countOpenWaits(db: Db): Promise<number> {
+  const waiters = sql<string>`(select '' union all
+    select run_id from runs where state in ('running', 'waiting'))`;
+  const row = await db
+    .selectFrom("waits")
+    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .where("state", "=", sql.lit("open"))
+    .where("waiter_run_id", "in", waiters)
+    .executeTakeFirstOrThrow();
+  return Number(row.n);
+}

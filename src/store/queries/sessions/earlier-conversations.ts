@@ -1,0 +1,55 @@
+// Lists the conversations of a session before its resets.
+
+import { sql } from "kysely";
+import type { Db } from "../../sql.ts";
+
+/** A conversation that a reset has ended. */
+export interface EarlierConversation {
+  readonly sessionId: string;
+  readonly startedAt: number;
+  /** When its last message was written. */
+  readonly endedAt: number;
+  readonly messages: number;
+}
+
+/** Lists the conversations of a session before the current one, newest first, without empty ones. */
+export async function earlierConversations(
+  db: Db,
+  session: { readonly key: string; readonly sessionId: string },
+  limit: number,
+): Promise<EarlierConversation[]> {
+  const rows = await db
+    .selectFrom("session_ids")
+    .innerJoin("messages", "messages.session_id", "session_ids.session_id")
+    .select([
+      "session_ids.session_id as sessionId",
+      "session_ids.created_at as startedAt",
+      sql<number>`max(messages.created_at)`.as("endedAt"),
+      sql<number>`count(*)`.as("messages"),
+      sql<number>`max(messages.seq)`.as("lastSeq"),
+    ])
+    .where("session_ids.session_key", "=", session.key)
+    .where("session_ids.session_id", "!=", session.sessionId)
+    .where("messages.role", "!=", "compaction")
+    .groupBy(["session_ids.session_id", "session_ids.created_at"])
+    .orderBy("lastSeq", "desc")
+    .limit(limit)
+    .execute();
+  return rows.map(({ sessionId, startedAt, endedAt, messages }) => ({
+    sessionId,
+    startedAt,
+    endedAt: Number(endedAt),
+    messages: Number(messages),
+  }));
+}
+
+/** Whether a session ever had this transcript. */
+export async function hadTranscript(db: Db, key: string, sessionId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom("session_ids")
+    .select("session_id")
+    .where("session_key", "=", key)
+    .where("session_id", "=", sessionId)
+    .executeTakeFirst();
+  return row !== undefined;
+}

@@ -1,0 +1,117 @@
+// Narrows a query over sessions to a scope (the most that a viewer could reach). A condition admits every row
+// of the scope, maybe more: the visibility check decides each row afterwards (I9).
+
+import { type RawBuilder, type SqlBool, sql } from "kysely";
+import type { Scope } from "../../../core/rules/visibility.ts";
+import { type Db, kindOf } from "../../sql.ts";
+
+/** Sorts after every text with the same prefix. */
+export const LAST_SIGN = "\u{10ffff}";
+
+export type Condition = RawBuilder<SqlBool>;
+
+/** Escapes `text` for a LIKE pattern. */
+export function literalLike(text: string): string {
+  return text.replace(/[\\%_]/g, "\\$&");
+}
+
+/** Matches keys exactly as `matchesPattern` does, including case. */
+export function patternCondition(db: Db, key: RawBuilder<unknown>, patterns: readonly string[]): Condition {
+  const tests = patterns.map((pattern) => {
+    const pieces = pattern.split("*");
+    if (kindOf(db) === "sqlite") {
+      return sql`${key} glob ${pieces.map((piece) => piece.replace(/[?[]/g, "[$&]")).join("*")}`;
+    }
+    return sql`${key} like ${pieces.map(literalLike).join("%")} escape '\\'`;
+  });
+  return tests.length === 0 ? sql`1 = 0` : sql`(${sql.join(tests, sql` or `)})`;
+}
+
+/** The recursive table `down`: these sessions and, with `below`, everything they spawned. */
+function downFrom(roots: readonly string[], below: boolean): RawBuilder<unknown> {
+  const keys = sql.join(roots);
+  // A deleted root may still have children.
+  const steps = sql`union select c.row_id, c.key from sessions c where c.spawned_by in (${keys})
+      union select c.row_id, c.key from down join sessions c on c.spawned_by = down.key`;
+  return sql`with recursive down (row_id, key) as (
+      select root.row_id, root.key from sessions root where root.key in (${keys}) ${below ? steps : sql``}
+    )`;
+}
+
+/** Returns conditions on a row `s` of the session table that hold for the scope. */
+export function scopeConditions(db: Db, scope: Scope): Condition[] {
+  if (scope.all) return [];
+  const conditions: Condition[] = [];
+  const { self, agentIds, patterns } = scope;
+  if (agentIds !== "any") {
+    const ways: RawBuilder<unknown>[] = [];
+    if (self !== undefined) ways.push(sql`s.key = ${self}`);
+    if (scope.treeOf !== undefined) {
+      ways.push(sql`s.key in (${downFrom([scope.treeOf], true)} select key from down)`);
+    }
+    if (agentIds !== undefined && agentIds.length > 0) ways.push(sql`s.agent_id in (${sql.join(agentIds)})`);
+    conditions.push(ways.length === 0 ? sql`1 = 0` : sql`(${sql.join(ways, sql` or `)})`);
+  }
+  if (patterns !== undefined) conditions.push(patternCondition(db, sql`s.key`, patterns));
+  return conditions;
+}
+
+/**
+ * Matches a row `s` without a spawner, or without one in the scope. The index of roots covers the first case.
+ */
+export function rootCondition(db: Db, scope: Scope): Condition {
+  const root = sql<SqlBool>`(s.spawned_by is null or s.orphaned = 1)`;
+  if (scope.all || scope.patterns === undefined) return root;
+  return sql`(${root} or not ${patternCondition(db, sql`s.spawned_by`, scope.patterns)})`;
+}
+
+async function rowIds(db: Db, query: RawBuilder<{ row_id: number }>): Promise<number[]> {
+  return (await query.execute(db)).rows.map((row) => row.row_id);
+}
+
+function treeIds(self: string | undefined, treeKey: string | undefined, max: number) {
+  const roots = [self, treeKey].filter((key) => key !== undefined);
+  return sql<{
+    row_id: number;
+  }>`${downFrom(roots, treeKey !== undefined)} select row_id from down limit ${sql.lit(max)}`;
+}
+
+/** Returns the range of keys that can match a pattern; undefined if it begins with a star. */
+function prefixRange(pattern: string): { from: string; to: string } | undefined {
+  const star = pattern.indexOf("*");
+  if (star < 0) return { from: pattern, to: pattern };
+  return star === 0 ? undefined : { from: pattern.slice(0, star), to: pattern.slice(0, star) + LAST_SIGN };
+}
+
+/**
+ * Returns the row ids of sessions that are in the scope by tree or by key pattern, if at most `max` and found
+ * without reading the others; check `scopeConditions` afterwards. Undefined: read in order and filter.
+ */
+export async function fewInScope(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {
+  if (scope.all) return undefined;
+  if (scope.agentIds === undefined) {
+    if (scope.self === undefined && scope.treeOf === undefined) return [];
+    const ids = await rowIds(db, treeIds(scope.self, scope.treeOf, max + 1));
+    if (ids.length <= max) return ids;
+  }
+  const ranges = scope.patterns?.map(prefixRange);
+  if (ranges === undefined) return undefined;
+  const found = new Set<number>();
+  for (const range of ranges) {
+    if (range === undefined) return undefined;
+    const query = sql<{ row_id: number }>`select row_id from sessions
+      where key >= ${range.from} and key <= ${range.to} limit ${sql.lit(max + 1 - found.size)}`;
+    for (const id of await rowIds(db, query)) found.add(id);
+    if (found.size > max) return undefined;
+  }
+  return [...found];
+}
+
+/** Returns the row ids of the tree alone, for scopes that also contain whole agents. */
+export async function fewInTree(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {
+  if (scope.all) return [];
+  const { self, treeOf: treeKey } = scope;
+  if (self === undefined && treeKey === undefined) return [];
+  const ids = await rowIds(db, treeIds(self, treeKey, max + 1));
+  return ids.length <= max ? ids : undefined;
+}

@@ -1,0 +1,393 @@
+// Owns the session table: one row per session, and every transcript id that it ever had.
+// A patch changes only the fields that it names; a reset keeps settings and route.
+// A lane number is taken from the session's row, so that commit order is number order (I3).
+// `orphaned` says that the session's spawner does not exist: each insert or delete of a session updates it.
+// Lists are in session-lists.ts.
+
+import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
+import type { Route } from "../../../core/shapes/route.ts";
+import type { SendOverride, Session, SessionKind, SessionState } from "../../../core/shapes/session.ts";
+import type { SpawnFacts } from "../../../core/shapes/spawn.ts";
+import { held } from "../../locks.ts";
+import { prepared } from "../../prepared.ts";
+import type { SessionTable } from "../../schema/tables.ts";
+import type { Db, Tx } from "../../sql.ts";
+import { ACTIVE } from "../runs/runs.ts";
+
+/** Maximum number of spawners to follow: more than any spawn depth, and an end for a damaged chain. */
+const ANCESTORS_MAX = 64;
+
+type Clearable =
+  | "label"
+  | "displayName"
+  | "archivedAt"
+  | "model"
+  | "thinkingLevel"
+  | "verboseLevel"
+  | "sendPolicy"
+  | "lastRoute"
+  | "groupChannel";
+type Lasting = "updatedAt" | "systemSent" | "abortedLastRun";
+type Counter = "inputTokens" | "outputTokens" | "totalTokens" | "contextUsed" | "cost";
+
+/** Changes of a session. `null` removes a field; an absent field stays. */
+export type SessionPatch = {
+  readonly [K in Clearable]?: NonNullable<Session[K]> | null;
+} & { readonly [K in Lasting | Counter]?: Session[K] };
+
+function routeOf(row: Selectable<SessionTable>): Route | undefined {
+  if (row.last_channel === null || row.last_to === null) return undefined;
+  return {
+    channel: row.last_channel,
+    to: row.last_to,
+    ...(row.last_account_id === null ? {} : { accountId: row.last_account_id }),
+    ...(row.last_thread_id === null ? {} : { threadId: row.last_thread_id }),
+  };
+}
+
+/** Converts a row. Filled field by field, because lists read hundreds. */
+export function toSession(row: Selectable<SessionTable>): Session {
+  const session: { -readonly [K in keyof Session]: Session[K] } = {
+    key: row.key,
+    sessionId: row.session_id,
+    agentId: row.agent_id,
+    kind: row.kind as SessionKind,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    spawnDepth: row.spawn_depth,
+    external: row.external === 1,
+    systemSent: row.system_sent === 1,
+    abortedLastRun: row.aborted_last_run === 1,
+    inputTokens: row.input_tokens,
+    outputTokens: row.output_tokens,
+    totalTokens: row.total_tokens,
+    contextUsed: row.context_tokens,
+    cost: row.cost,
+  };
+  if (row.label !== null) session.label = row.label;
+  if (row.display_name !== null) session.displayName = row.display_name;
+  if (row.archived_at !== null) session.archivedAt = row.archived_at;
+  if (row.spawned_by !== null) session.spawnedBy = row.spawned_by;
+  if (row.model !== null) session.model = row.model;
+  if (row.thinking_level !== null) session.thinkingLevel = row.thinking_level;
+  if (row.verbose_level !== null) session.verboseLevel = row.verbose_level;
+  if (row.send_policy !== null) session.sendPolicy = row.send_policy as SendOverride;
+  const route = routeOf(row);
+  if (route !== undefined) session.lastRoute = route;
+  if (row.group_channel !== null) session.groupChannel = row.group_channel;
+  if (row.spawn_json !== null) session.spawn = JSON.parse(row.spawn_json) as SpawnFacts;
+  return session;
+}
+
+function routeColumns(route: Route | null | undefined) {
+  return {
+    last_channel: route?.channel ?? null,
+    last_to: route?.to ?? null,
+    last_account_id: route?.accountId ?? null,
+    last_thread_id: route?.threadId ?? null,
+  };
+}
+
+function toRow(session: Session): Insertable<SessionTable> {
+  return {
+    key: session.key,
+    session_id: session.sessionId,
+    agent_id: session.agentId,
+    kind: session.kind,
+    label: session.label ?? null,
+    display_name: session.displayName ?? null,
+    created_at: session.createdAt,
+    updated_at: session.updatedAt,
+    archived_at: session.archivedAt ?? null,
+    spawned_by: session.spawnedBy ?? null,
+    spawn_depth: session.spawnDepth,
+    external: session.external ? 1 : 0,
+    model: session.model ?? null,
+    thinking_level: session.thinkingLevel ?? null,
+    verbose_level: session.verboseLevel ?? null,
+    send_policy: session.sendPolicy ?? null,
+    system_sent: session.systemSent ? 1 : 0,
+    aborted_last_run: session.abortedLastRun ? 1 : 0,
+    input_tokens: session.inputTokens,
+    output_tokens: session.outputTokens,
+    total_tokens: session.totalTokens,
+    context_tokens: session.contextUsed,
+    cost: session.cost,
+    ...routeColumns(session.lastRoute),
+    group_channel: session.groupChannel ?? null,
+    spawn_json: session.spawn === undefined ? null : JSON.stringify(session.spawn),
+  };
+}
+
+/** 1 if the session does not exist. */
+function isGone(key: string): RawBuilder<number> {
+  return sql<number>`case when exists (select 1 from sessions where key = ${key}) then 0 else 1 end`;
+}
+
+/** Inserts a session and its first transcript id. An existing key is a bug of the caller: check first. */
+export async function insertSession(tx: Tx, session: Session): Promise<void> {
+  const { key, spawnedBy } = session;
+  await tx
+    .insertInto("sessions")
+    .values({ ...toRow(session), orphaned: spawnedBy === undefined ? 0 : isGone(spawnedBy) })
+    .execute();
+  // An earlier session with this key may have left children.
+  await tx
+    .updateTable("sessions")
+    .set({ orphaned: 0 })
+    .where("spawned_by", "=", key)
+    .where("orphaned", "=", 1)
+    .execute();
+  await rememberSessionId(tx, session.sessionId, session.key, session.createdAt);
+}
+
+async function rememberSessionId(tx: Tx, sessionId: string, key: string, at: number): Promise<void> {
+  await tx
+    .insertInto("session_ids")
+    .values({ session_id: sessionId, session_key: key, created_at: at })
+    .execute();
+}
+
+const SESSION = prepared((db, { key }: { key: string }) =>
+  db.selectFrom("sessions").selectAll().where("key", "=", key),
+);
+
+export async function getSession(db: Db, key: string): Promise<Session | undefined> {
+  const [row] = (await SESSION(db, { key })).rows;
+  return row === undefined ? undefined : toSession(row);
+}
+
+/** Like `getSession`, but locks the row until the transaction ends. */
+export async function holdSession(tx: Tx, key: string): Promise<Session | undefined> {
+  return (await holdLane(tx, key))?.session;
+}
+
+/** Returns the session that has or, before a reset, had this transcript, with its current transcript id. */
+export async function findSessionId(
+  db: Db,
+  sessionId: string,
+): Promise<{ key: string; currentSessionId: string } | undefined> {
+  return await db
+    .selectFrom("session_ids")
+    .innerJoin("sessions", "sessions.key", "session_ids.session_key")
+    .select(["sessions.key as key", "sessions.session_id as currentSessionId"])
+    .where("session_ids.session_id", "=", sessionId)
+    .executeTakeFirst();
+}
+
+function flag(value: boolean | undefined): number | undefined {
+  return value === undefined ? undefined : Number(value);
+}
+
+/** Applies a patch; ignores a session that does not exist. */
+export async function updateSession(tx: Tx, key: string, patch: SessionPatch): Promise<void> {
+  const columns: Updateable<SessionTable> = {
+    label: patch.label,
+    display_name: patch.displayName,
+    updated_at: patch.updatedAt,
+    archived_at: patch.archivedAt,
+    model: patch.model,
+    thinking_level: patch.thinkingLevel,
+    verbose_level: patch.verboseLevel,
+    send_policy: patch.sendPolicy,
+    system_sent: flag(patch.systemSent),
+    aborted_last_run: flag(patch.abortedLastRun),
+    input_tokens: patch.inputTokens,
+    output_tokens: patch.outputTokens,
+    total_tokens: patch.totalTokens,
+    context_tokens: patch.contextUsed,
+    cost: patch.cost,
+    group_channel: patch.groupChannel,
+    ...(patch.lastRoute === undefined ? {} : routeColumns(patch.lastRoute)),
+  };
+  if (Object.values(columns).every((value) => value === undefined)) return;
+  await tx.updateTable("sessions").set(columns).where("key", "=", key).execute();
+}
+
+/** Usage of a run, and the state in which it left its session. */
+interface SessionUsage {
+  readonly at: number;
+  readonly aborted: boolean;
+  readonly systemSent: boolean;
+  readonly input: number;
+  readonly output: number;
+  readonly total: number;
+  readonly contextUsed: number | undefined;
+  /** USD. */
+  readonly cost: number;
+}
+
+/** As `SessionUsage`; null leaves a column unchanged. */
+type UsageValues = Omit<SessionUsage, "aborted" | "systemSent" | "contextUsed"> & {
+  readonly [K in "sessionKey" | "sessionId"]: string;
+} & { readonly aborted: number; readonly systemSent: number | null; readonly contextUsed: number | null };
+
+const USAGE = prepared((tx, usage: UsageValues) =>
+  tx
+    .updateTable("sessions")
+    .set((eb) => ({
+      updated_at: usage.at,
+      aborted_last_run: usage.aborted,
+      input_tokens: eb("input_tokens", "+", usage.input),
+      output_tokens: eb("output_tokens", "+", usage.output),
+      total_tokens: eb("total_tokens", "+", usage.total),
+      cost: eb("cost", "+", usage.cost),
+      system_sent: sql<number>`coalesce(${usage.systemSent}, system_sent)`,
+      context_tokens: sql<number>`coalesce(${usage.contextUsed}, context_tokens)`,
+    }))
+    .where("key", "=", usage.sessionKey)
+    .where("session_id", "=", usage.sessionId),
+);
+
+/** Adds a run's usage to its session, unless the session has a new transcript. */
+export async function addSessionUsage(
+  tx: Tx,
+  { sessionKey, sessionId }: { sessionKey: string; sessionId: string },
+  usage: SessionUsage,
+): Promise<void> {
+  const { systemSent, contextUsed } = usage;
+  await USAGE(tx, {
+    ...usage,
+    sessionKey,
+    sessionId,
+    aborted: usage.aborted ? 1 : 0,
+    systemSent: systemSent ? 1 : null,
+    contextUsed: contextUsed ?? null,
+  });
+}
+
+const HELD_SESSION = prepared((tx, { key }: { key: string }) =>
+  held(tx as Tx, tx.selectFrom("sessions").selectAll().where("key", "=", key)),
+);
+
+/** Locks a session, and returns it with the next number in its lane, from 1. */
+export async function holdLane(
+  tx: Tx,
+  key: string,
+): Promise<{ readonly session: Session; readonly laneSeq: number } | undefined> {
+  const [row] = (await HELD_SESSION(tx, { key })).rows;
+  return row === undefined ? undefined : { session: toSession(row), laneSeq: row.next_lane_seq };
+}
+
+const LANE_PLACE = prepared((tx, { key, at }: { key: string; at: number }) =>
+  tx
+    .updateTable("sessions")
+    .set((eb) => ({ next_lane_seq: eb("next_lane_seq", "+", 1), updated_at: at }))
+    .where("key", "=", key),
+);
+
+/** Takes the next number of a locked lane; its session counts as used `at`. */
+export async function takeLanePlace(tx: Tx, key: string, at: number): Promise<void> {
+  await LANE_PLACE(tx, { key, at });
+}
+
+/**
+ * Resets a session: a new, empty transcript under the same key. Settings, label and route stay; counters
+ * start again.
+ */
+export async function replaceSessionId(tx: Tx, key: string, newSessionId: string, at: number): Promise<void> {
+  await tx
+    .updateTable("sessions")
+    .set({
+      session_id: newSessionId,
+      updated_at: at,
+      system_sent: 0,
+      aborted_last_run: 0,
+      input_tokens: 0,
+      output_tokens: 0,
+      total_tokens: 0,
+      context_tokens: 0,
+      cost: 0,
+    })
+    .where("key", "=", key)
+    .execute();
+  await rememberSessionId(tx, newSessionId, key, at);
+}
+
+/**
+ * Deletes a session's row and, with `transcripts`, all its messages. Runs, deliveries and usage stay as
+ * records. Returns the transcript ids whose JSONL copies to delete.
+ */
+export async function deleteSessionRows(
+  tx: Tx,
+  key: string,
+  what: { transcripts: boolean },
+): Promise<string[]> {
+  await tx.deleteFrom("sessions").where("key", "=", key).execute();
+  await tx.updateTable("sessions").set({ orphaned: 1 }).where("spawned_by", "=", key).execute();
+  if (!what.transcripts) return [];
+  const rows = await tx
+    .deleteFrom("session_ids")
+    .where("session_key", "=", key)
+    .returning("session_id")
+    .execute();
+  const ids = rows.map((row) => row.session_id);
+  for (const id of ids) await tx.deleteFrom("messages").where("session_id", "=", id).execute();
+  return ids;
+}
+
+/** Whether this store once had a transcript that is now deleted: the runs of a deleted session stay. */
+export async function wasDeleted(db: Db, key: string, sessionId: string): Promise<boolean> {
+  const run = await db
+    .selectFrom("runs")
+    .select("run_id")
+    .where("session_key", "=", key)
+    .where("session_id", "=", sessionId)
+    .limit(1)
+    .executeTakeFirst();
+  return run !== undefined;
+}
+
+/** Returns the spawner of a session, its spawner, and so on: nearest first. */
+export async function ancestorsOf(db: Db, key: string): Promise<string[]> {
+  const { rows } = await sql<{ key: string }>`
+    with recursive up (key, depth) as (
+      select spawned_by, 1 from sessions where key = ${key} and spawned_by is not null
+      union
+      select s.spawned_by, up.depth + 1 from up join sessions s on s.key = up.key
+        where s.spawned_by is not null and up.depth < ${sql.lit(ANCESTORS_MAX)}
+    )
+    select key from up order by depth`.execute(db);
+  return rows.map((row) => row.key);
+}
+
+/** Returns all sessions that a session spawned, at any depth, nearest generation first. */
+export async function descendantsOf(db: Db, key: string, limit: number): Promise<string[]> {
+  const { rows } = await sql<{ key: string }>`
+    with recursive down (key, depth) as (
+      select key, 1 from sessions where spawned_by = ${key}
+      union
+      select s.key, down.depth + 1 from down join sessions s on s.spawned_by = down.key
+        where down.depth < ${sql.lit(ANCESTORS_MAX)}
+    )
+    select key from down order by depth, key limit ${sql.lit(limit)}`.execute(db);
+  return rows.map((row) => row.key);
+}
+
+interface Activity {
+  readonly state: SessionState;
+  readonly queuedRuns: number;
+}
+
+/** Returns the activity of these sessions, with an entry for each key. */
+export async function activityOf(db: Db, keys: readonly string[]): Promise<Map<string, Activity>> {
+  const found = new Map<string, Activity>(keys.map((key) => [key, { state: "idle", queuedRuns: 0 }]));
+  if (keys.length === 0) return found;
+  const rows = await db
+    .selectFrom("runs")
+    .select(["session_key", "state", (eb) => eb.fn.countAll<number>().as("n")])
+    .where("session_key", "in", keys)
+    .where("state", "in", ACTIVE)
+    .groupBy(["session_key", "state"])
+    .execute();
+  for (const row of rows) {
+    const before = found.get(row.session_key) ?? { state: "idle", queuedRuns: 0 };
+    const queued = row.state === "queued";
+    const holds = before.state === "running" || before.state === "waiting";
+    found.set(row.session_key, {
+      state: queued && holds ? before.state : (row.state as SessionState),
+      queuedRuns: queued ? Number(row.n) : before.queuedRuns,
+    });
+  }
+  return found;
+}

@@ -1,0 +1,193 @@
+// Full-text search over transcripts: messages of people and models, newest first. It skips transcripts of
+// archived and deleted sessions, and marks hits from before a reset. A page reads a bounded number of
+// matches; its cursor continues from there.
+
+import { type RawBuilder, sql } from "kysely";
+import type { Scope } from "../../../core/rules/visibility.ts";
+import { textOf } from "../../../core/shapes/message.ts";
+import type { Redactor } from "../../../core/text/redact/redact.ts";
+import { type Db, kindOf } from "../../sql.ts";
+import { fewInScope, fewInTree, scopeConditions } from "../sessions/session-scope.ts";
+import { lexemeQuestion } from "./search-lexemes.ts";
+import { agentToken, excerptOf, matchText, PARTS_MAX, sessionToken, wordsOf } from "./search-text.ts";
+import { readMessage } from "./stored-entry.ts";
+
+/** Matches that one page reads to find those in scope. */
+const MATCHES_MAX = 5_000;
+/** Larger entries are read one by one. */
+const READ_AT_ONCE_BYTES = 256 * 1024;
+/** Sessions that a query names in the index; with more, matches are filtered afterwards. */
+const PLACES_MAX = 200;
+
+interface TranscriptQuestion {
+  readonly query: string;
+  /** The most that the viewer could reach. */
+  readonly scope: Scope;
+  readonly agentId?: string;
+  readonly sessionKey?: string;
+  readonly limit: number;
+  readonly redactor: Redactor;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string;
+}
+
+export interface SearchHit {
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly messageId: string;
+  readonly role: string;
+  readonly timestamp: number;
+  readonly excerpt: string;
+  /** The message is from before a reset. */
+  readonly earlier?: true;
+}
+
+interface SearchPage {
+  readonly hits: SearchHit[];
+  readonly nextCursor?: string;
+}
+
+interface HitRow {
+  readonly seq: number;
+  readonly id: string;
+  readonly session_key: string;
+  readonly session_id: string;
+  readonly current_id: string;
+  readonly role: string;
+  /** Null for a large entry, which is read separately. */
+  readonly entry_json: string | null;
+  readonly created_at: number;
+}
+
+/** Returns the index tokens of the sessions to search; undefined: search all. */
+async function placesOf(db: Db, asked: TranscriptQuestion): Promise<string[] | undefined> {
+  if (asked.sessionKey !== undefined) return [sessionToken(asked.sessionKey)];
+  if (asked.agentId !== undefined) return [agentToken(asked.agentId)];
+  const { scope } = asked;
+  if (scope.all) return undefined;
+  const agentIds = scope.agentIds ?? [];
+  if (agentIds === "any" || agentIds.length > PLACES_MAX)
+    return tokensOf(db, await fewInScope(db, scope, PLACES_MAX));
+  const near = await tokensOf(db, await fewInTree(db, scope, PLACES_MAX));
+  return near === undefined ? undefined : [...near, ...agentIds.map(agentToken)];
+}
+
+async function tokensOf(db: Db, rowIds: readonly number[] | undefined): Promise<string[] | undefined> {
+  if (rowIds === undefined || rowIds.length === 0) return rowIds === undefined ? undefined : [];
+  const rows = await db.selectFrom("sessions").select("key").where("row_id", "in", rowIds).execute();
+  return rows.map((row) => sessionToken(row.key));
+}
+
+/** A range of matches, newest first. */
+interface Slice {
+  readonly before: number | undefined;
+  readonly skip: number;
+  readonly limit: number;
+}
+
+type Matches = (slice: Slice) => RawBuilder<{ seq: number }>;
+
+/** A long text is indexed in parts, and each word is in one of them. */
+function embeddedMatches(
+  words: readonly string[],
+  places: readonly string[] | undefined,
+  { before, skip, limit }: Slice,
+): RawBuilder<{ seq: number }> {
+  const newest = sql`order by seq desc limit ${sql.lit(skip + limit)}`;
+  const older = (rows: number) => (before === undefined ? sql`` : sql`and rowid < ${before * rows}`);
+  const inParts = words.map(
+    (word) => sql`select distinct rowid / ${sql.lit(PARTS_MAX)} as seq from message_parts
+      where message_parts match ${matchText([word], places)} ${older(PARTS_MAX)}`,
+  );
+  return sql`select seq from (
+      select seq from (select rowid as seq from message_texts
+        where message_texts match ${matchText(words, places)} ${older(1)} ${newest})
+      union all
+      select seq from (select seq from (${sql.join(inParts, sql` intersect `)}) ${newest})
+    ) order by seq desc limit ${sql.lit(limit)} offset ${sql.lit(skip)}`;
+}
+
+/** Returns positions of matching messages on this database; undefined: nothing can match. */
+function matchesOf(
+  db: Db,
+  words: readonly string[],
+  places: readonly string[] | undefined,
+): Matches | undefined {
+  if (places !== undefined && places.length === 0) return undefined;
+  if (kindOf(db) === "sqlite") {
+    return (slice) => embeddedMatches(words, places, slice);
+  }
+  const question = lexemeQuestion(words, places);
+  if (question === undefined) return undefined;
+  const { whole, part, together } = question;
+  const allOf = sql.join(
+    together.map((phrase) => sql`bool_or(words @@ ${phrase}::tsquery)`),
+    sql` and `,
+  );
+  return ({ before, skip, limit }) => {
+    const older = before === undefined ? sql`` : sql`and seq < ${before}`;
+    const newest = sql`order by seq desc limit ${sql.lit(skip + limit)}`;
+    return sql`select seq from (
+        (select seq from message_texts where part = 0 and words @@ ${whole}::tsquery ${older} ${newest})
+        union all
+        (select seq from message_texts where part > 0 and words @@ ${part}::tsquery ${older}
+          group by seq having ${allOf} ${newest})
+      ) as match order by seq desc limit ${sql.lit(limit)} offset ${sql.lit(skip)}`;
+  };
+}
+
+/**
+ * Finds messages that contain all words, ignoring case; each word also matches longer words that begin with
+ * it. Frequent words are slow: use `Store.readWorker`. `signal`: the caller no longer waits.
+ */
+export async function searchTranscripts(
+  db: Db,
+  asked: TranscriptQuestion,
+  signal?: AbortSignal,
+): Promise<SearchPage> {
+  const words = wordsOf(asked.query);
+  const before = asked.cursor === undefined ? undefined : Number(asked.cursor);
+  if (words.length === 0 || (before !== undefined && !Number.isSafeInteger(before))) return { hits: [] };
+  const matches = matchesOf(db, words, await placesOf(db, asked));
+  if (matches === undefined) return { hits: [] };
+  const conditions = scopeConditions(db, asked.scope);
+  if (asked.sessionKey !== undefined) conditions.push(sql`s.key = ${asked.sessionKey}`);
+  if (asked.agentId !== undefined) conditions.push(sql`s.agent_id = ${asked.agentId}`);
+  const fits = conditions.length === 0 ? sql`` : sql`and ${sql.join(conditions, sql` and `)}`;
+  const { rows } = await sql<HitRow>`
+    select m.seq, m.id, m.session_key, m.session_id, s.session_id as current_id, m.role, m.created_at,
+      case when octet_length(m.entry_json) <= ${sql.lit(READ_AT_ONCE_BYTES)} then m.entry_json end
+        as entry_json
+    from (${matches({ before, skip: 0, limit: MATCHES_MAX })}) f
+    cross join messages m
+    cross join sessions s
+    where m.seq = f.seq and s.key = m.session_key and s.archived = 0 ${fits}
+    ${kindOf(db) === "sqlite" ? sql`` : sql`order by f.seq desc`}
+    limit ${asked.limit + 1}`.execute(db, { signal });
+  const hits: SearchHit[] = [];
+  for (const row of rows.slice(0, asked.limit)) hits.push(await hitOf(db, row, words, asked.redactor));
+  const last = rows[asked.limit - 1];
+  if (rows.length > asked.limit && last !== undefined) return { hits, nextCursor: String(last.seq) };
+  const cut = (await matches({ before, skip: MATCHES_MAX - 1, limit: 1 }).execute(db, { signal })).rows[0];
+  return cut === undefined ? { hits } : { hits, nextCursor: String(cut.seq) };
+}
+
+async function hitOf(db: Db, row: HitRow, words: readonly string[], redactor: Redactor): Promise<SearchHit> {
+  const text = textOf(readMessage({ ...row, entry_json: row.entry_json ?? (await largeEntry(db, row.seq)) }));
+  return {
+    sessionKey: row.session_key,
+    sessionId: row.session_id,
+    messageId: row.id,
+    role: row.role,
+    timestamp: row.created_at,
+    // Redacts before cutting: a piece of a credential no longer looks like one (I14).
+    excerpt: excerptOf(await redactor.whole(text), words),
+    ...(row.session_id === row.current_id ? {} : { earlier: true }),
+  };
+}
+
+/** Returns a large entry; empty if it was deleted meanwhile. */
+async function largeEntry(db: Db, seq: number): Promise<string> {
+  const row = await db.selectFrom("messages").select("entry_json").where("seq", "=", seq).executeTakeFirst();
+  return row?.entry_json ?? "";
+}

@@ -1,0 +1,105 @@
+// Owns the tables of paired devices, on both databases: part of the migrations, never edited once released.
+
+import { POSTGRES_TEXT as T } from "../sql.ts";
+
+/** On the embedded database. */
+export const NODES = `
+create table nodes (
+  id text primary key,
+  name text not null,
+  platform text not null,
+  version text not null,
+  public_key text not null,
+  caps_json text not null,
+  commands_json text not null,
+  agent_id text,
+  paired_at integer not null,
+  last_seen_at integer,
+  owner text,
+  conn_id text,
+  connected_at integer
+) strict, without rowid;
+
+create table node_requests (
+  node_id text primary key,
+  request_id text not null unique,
+  code text not null unique,
+  name text not null,
+  platform text not null,
+  version text not null,
+  public_key text not null,
+  caps_json text not null,
+  commands_json text not null,
+  remote text not null,
+  created_at integer not null
+) strict, without rowid;
+`;
+
+/** The same on PostgreSQL. */
+export const NODES_ON_POSTGRES = `
+create table nodes (
+  id ${T} primary key,
+  name ${T} not null,
+  platform ${T} not null,
+  version ${T} not null,
+  public_key ${T} not null,
+  caps_json ${T} not null,
+  commands_json ${T} not null,
+  agent_id ${T},
+  paired_at bigint not null,
+  last_seen_at bigint,
+  owner ${T},
+  conn_id ${T},
+  connected_at bigint
+);
+
+create table node_requests (
+  node_id ${T} primary key,
+  request_id ${T} not null unique,
+  code ${T} not null unique,
+  name ${T} not null,
+  platform ${T} not null,
+  version ${T} not null,
+  public_key ${T} not null,
+  caps_json ${T} not null,
+  commands_json ${T} not null,
+  remote ${T} not null,
+  created_at bigint not null
+);
+`;
+
+/** The token whose rights a paired device has. */
+export const NODE_CREATORS = "alter table nodes add column created_by text;";
+export const NODE_CREATORS_ON_POSTGRES = `alter table nodes add column created_by ${T};`;
+
+/** Devices with a token. */
+export const DEVICE_TOKENS = `
+create table device_tokens (
+  device_id text not null,
+  role text not null,
+  series text not null,
+  token_id text not null,
+  name text not null,
+  platform text not null,
+  created_at integer not null,
+  used_at integer not null,
+  expires_at integer not null,
+  primary key (device_id, role)
+) strict, without rowid;
+`;
+
+/** The same on PostgreSQL. */
+export const DEVICE_TOKENS_ON_POSTGRES = `
+create table device_tokens (
+  device_id ${T} not null,
+  role ${T} not null,
+  series ${T} not null,
+  token_id ${T} not null,
+  name ${T} not null,
+  platform ${T} not null,
+  created_at bigint not null,
+  used_at bigint not null,
+  expires_at bigint not null,
+  primary key (device_id, role)
+);
+`;

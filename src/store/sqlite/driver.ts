@@ -1,0 +1,191 @@
+// Connects the query builder to one `node:sqlite` connection: prepared statements and transactions.
+// D1: one connection is used by one transaction at a time (`sqlite/groups.ts`).
+// D2: no statement of a transaction runs after the database rolled it back by itself (full disk, I/O error).
+// D3: a statement's plan is made once. SQLite would plan again for each value of a limit, or of a column of a
+//     partial index, that is given as a parameter: such values are written into the text
+//     (tests/store/plans.test.ts).
+// D4: a long transaction yields to other work between two statements. The statements keep their order.
+
+import type { DatabaseSync } from "node:sqlite";
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type LimitNode,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  ValueNode,
+} from "kysely";
+import type { Pace, PaceOf } from "../../core/pace.ts";
+import { asStoreProblem } from "../problems.ts";
+import type { Store } from "../sql.ts";
+import { NO_TRANSACTIONS, transactionOpener } from "../transaction.ts";
+import { type GroupConnection, type GroupHooks, groupedTransactions } from "./groups.ts";
+import { Statements } from "./statements.ts";
+
+class SqliteConnection implements GroupConnection {
+  readonly #database: DatabaseSync;
+  readonly #file: string;
+  readonly #statements: Statements;
+  readonly #paceOf: PaceOf | undefined;
+  /** The pace of the current transaction. */
+  #pace: Pace | undefined;
+  #resting: Promise<void> | undefined;
+  #inTransaction = false;
+
+  /** `paceOf` returns the pace of a new transaction. Absent: transactions never yield. */
+  constructor(database: DatabaseSync, file: string, paceOf?: PaceOf) {
+    this.#database = database;
+    this.#file = file;
+    this.#statements = new Statements(database);
+    this.#paceOf = paceOf;
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    while (this.#resting !== undefined) await this.#resting;
+    // After its own pause a statement runs, even if another pause is due by then.
+    const rest = this.rest();
+    if (rest !== undefined) await rest;
+    try {
+      this.#refuseAfterSilentRollback();
+      const { rows, did } = this.#statements.run(query.sql, query.parameters);
+      if (did === undefined) return { rows: rows as R[] };
+      const { changes, lastInsertRowid } = did;
+      return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+    } catch (error) {
+      throw asStoreProblem(error, this.#file);
+    }
+  }
+
+  // biome-ignore lint/correctness/useYield: streaming is not supported; the first call throws.
+  async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+    throw new Error("queries of the embedded store are not streamed: read pages");
+  }
+
+  /** Yields to other work if that is due. Statements continue in the order in which they were called. */
+  rest(): Promise<void> | undefined {
+    this.#resting ??= this.#pace?.()?.then(() => {
+      this.#resting = undefined;
+    });
+    return this.#resting;
+  }
+
+  begin(): void {
+    this.#pace = this.#paceOf?.("with this step");
+    this.#control("begin immediate");
+    this.#inTransaction = true;
+  }
+
+  commit(): void {
+    this.#refuseAfterSilentRollback();
+    this.#control("commit");
+    this.#inTransaction = false;
+  }
+
+  rollback(): void {
+    this.#inTransaction = false;
+    if (!this.#database.isOpen || !this.#database.isTransaction) return;
+    try {
+      this.#control("rollback");
+    } catch {
+      // Must not fail. If the rollback failed, the next `begin` fails and reports it.
+    }
+  }
+
+  savepoint(): void {
+    this.#refuseAfterSilentRollback();
+    this.#control("savepoint part");
+  }
+
+  keepPart(): void {
+    this.#refuseAfterSilentRollback();
+    this.#control("release part");
+  }
+
+  undoPart(): void {
+    this.#refuseAfterSilentRollback();
+    this.#control("rollback to part");
+    this.#control("release part");
+  }
+
+  #control(text: string): void {
+    try {
+      this.#statements.prepared(text).statement.run();
+    } catch (error) {
+      throw asStoreProblem(error, this.#file);
+    }
+  }
+
+  #refuseAfterSilentRollback(): void {
+    if (this.#inTransaction && !this.#database.isTransaction) {
+      throw new Error(`the store ${this.#file} rolled back this transaction after an earlier error in it`);
+    }
+  }
+}
+
+/**
+ * Writes limits into the text: SQLite plans a query again each time a limit is bound as a parameter. A query
+ * has few different limits.
+ */
+class QueryCompiler extends SqliteQueryCompiler {
+  protected override visitLimit(node: LimitNode): void {
+    const { limit } = node;
+    if (ValueNode.is(limit) && Number.isSafeInteger(limit.value)) this.append(`limit ${limit.value}`);
+    else super.visitLimit(node);
+  }
+}
+
+/** Allows several queries at once without a lock: the connection itself keeps them in order. */
+class Adapter extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true;
+  }
+}
+
+/** Returns the query builder's dialect for reading through one connection. */
+export function dialectOf(connection: DatabaseConnection): Dialect {
+  return {
+    createAdapter: () => new Adapter(),
+    createDriver: () => ({
+      ...NO_TRANSACTIONS,
+      acquireConnection: async () => connection,
+      releaseConnection: async () => {},
+    }),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new QueryCompiler(),
+  };
+}
+
+/**
+ * Returns the query builder's dialect for reading committed rows. Each query is one step and never waits.
+ * `writer` is the connection that writes the same file. It also reads while it has no transaction open,
+ * because each of its commits empties the page cache of every other connection. Default: `reader` reads
+ * everything.
+ */
+export function sqliteDialect(reader: DatabaseSync, file: string, writer?: DatabaseSync): Dialect {
+  const cold = new SqliteConnection(reader, file);
+  if (writer === undefined) return dialectOf(cold);
+  const warm = new SqliteConnection(writer, file);
+  const isForWriter = ({ query }: CompiledQuery): boolean =>
+    query.kind === "SelectQueryNode" && writer.isOpen && !writer.isTransaction;
+  return dialectOf({
+    executeQuery: (query) => (isForWriter(query) ? warm : cold).executeQuery(query),
+    streamQuery: () => cold.streamQuery(),
+  });
+}
+
+/**
+ * Runs transactions on an open connection, one after the other. Transactions that are ready at once share a
+ * commit.
+ */
+export function sqliteTransactions(
+  database: DatabaseSync,
+  file: string,
+  around: GroupHooks & { readonly paceOf?: PaceOf | undefined } = {},
+): Store["transaction"] {
+  const connection = new SqliteConnection(database, file, around.paceOf);
+  const open = transactionOpener<SqliteConnection>(dialectOf(connection));
+  return groupedTransactions({ connection, open: () => open(connection), ...around });
+}

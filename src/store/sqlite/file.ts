@@ -1,0 +1,177 @@
+// Checks, reads and copies an embedded store's file from outside, also while another process has it open.
+// Checking and reading change nothing and see a single snapshot. A copy is one file without a log, and only
+// its owner may read it from its first byte on.
+
+import { type Stats, statSync, writeFileSync } from "node:fs";
+import { backup, DatabaseSync } from "node:sqlite";
+import { Kysely } from "kysely";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { APPLICATION_ID, SCHEMA_VERSION } from "../schema/sqlite-schema.ts";
+import type { Tables } from "../schema/tables.ts";
+import type { Db } from "../sql.ts";
+import { sqliteDialect } from "./driver.ts";
+import { type SchemaDifference, schemaDifferences, shownObject, unreadableTable } from "./schema.ts";
+import { distrust } from "./trust.ts";
+
+/** How long reading waits for a program that has locked the file. */
+const BUSY_TIMEOUT_MS = 5_000;
+/** Pages that are copied between two checks of the signal. */
+const COPY_PAGES = 1_000;
+/** SQLite result codes: not a database; pages contradict each other; locked by another program. */
+const NOT_A_DATABASE = 26;
+const CORRUPT = 11;
+const BUSY = 5;
+
+/** Bytes of a file; 0 if it does not exist. */
+export function sizeOf(file: string): number {
+  return statOf(file)?.size ?? 0;
+}
+
+/** Reads one snapshot of a file. */
+export async function withFile<T>(file: string, work: (db: Db) => Promise<T>): Promise<T> {
+  const database = openSnapshot(file);
+  try {
+    return await work(new Kysely<Tables>({ dialect: sqliteDialect(database, file) }));
+  } finally {
+    database.close();
+  }
+}
+
+function openSnapshot(file: string): DatabaseSync {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+  try {
+    distrust(database);
+    // The first read fixes the snapshot.
+    database.exec("begin");
+    database.prepare("select count(*) from sqlite_schema").get();
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** Returns a readable failure for a file that could not be read; undefined if the error is a bug. */
+export function fileFailure(error: unknown, file: string): Failure | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { errcode, code } = error as { errcode?: number; code?: string };
+  if (errcode !== undefined) {
+    const result = errcode & 0xff;
+    if (result === NOT_A_DATABASE) return fail("store_unavailable", `${file} is not a store of this program`);
+    if (result === CORRUPT) return damaged(file, error.message);
+    if (result === BUSY) {
+      return fail("store_unavailable", `${file} is locked by another program`, {
+        hint: "Close the program that has it open, then try again.",
+      });
+    }
+    return fail("store_unavailable", `${file} cannot be read or written: ${error.message}`);
+  }
+  if (code === undefined || !("syscall" in error)) return undefined;
+  return fail("store_unavailable", `${file} cannot be read or written: ${error.message}`);
+}
+
+function damaged(file: string, detail: string): Failure {
+  return fail("store_unavailable", `${file} is damaged: ${detail}`, {
+    hint: "Nothing was changed. Keep it, with any -wal and -shm beside it: an earlier backup may be whole.",
+  });
+}
+
+function statOf(file: string): Stats | undefined {
+  return statSync(file, { throwIfNoEntry: false });
+}
+
+/** A checked file of an embedded store. */
+export interface KnownFile {
+  readonly version: number;
+  /** Differences from this program's schema. They are never copied. */
+  readonly differences: readonly SchemaDifference[];
+}
+
+/** Endings of the files that SQLite opens with a database. */
+const BESIDE = ["", "-wal", "-shm", "-journal"];
+
+/** Refuses pipes and devices: opening one could block forever. */
+function refuseIrregular(file: string): Result<void> {
+  const found = statOf(file);
+  if (found === undefined) return fail("store_unavailable", `there is no file ${file}`);
+  if (found.isDirectory()) {
+    return fail("store_unavailable", `${file} is a directory`, { hint: "Name the file in it." });
+  }
+  const odd = BESIDE.map((ending) => `${file}${ending}`).find((name) => statOf(name)?.isFile() === false);
+  if (odd === undefined) return ok(undefined);
+  return fail("store_unavailable", `${odd} is not a regular file`, { hint: "Name a backup file." });
+}
+
+/** How much is read: the schema; every page; every page and every index entry. */
+interface Reading {
+  readonly whole: boolean | "pages";
+}
+
+/**
+ * Checks that a file is a store of this program; otherwise returns a failure that says what it is. `whole`:
+ * reads all of it and requires that it is sound.
+ */
+export function checkFile(file: string, what: Reading): Result<KnownFile> {
+  try {
+    const regular = refuseIrregular(file);
+    if (!regular.ok) return regular;
+    const database = openSnapshot(file);
+    try {
+      return checked(database, file, what);
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    const failure = fileFailure(error, file);
+    if (failure === undefined) throw error;
+    return failure;
+  }
+}
+
+function checked(database: DatabaseSync, file: string, { whole }: Reading): Result<KnownFile> {
+  const read = (name: string): unknown => Object.values(database.prepare(`pragma ${name}`).get() ?? {})[0];
+  const version = Number(read("user_version"));
+  if (read("application_id") !== APPLICATION_ID || version === 0) {
+    return fail("store_unavailable", `${file} is not a store of this program`);
+  }
+  if (version > SCHEMA_VERSION) {
+    const known = `schema version ${version}, known up to ${SCHEMA_VERSION}`;
+    return fail("store_unavailable", `${file} was written by a newer version of this program (${known})`, {
+      hint: "Use that version. Nothing was changed.",
+    });
+  }
+  const check = whole === "pages" ? "quick_check(1)" : "integrity_check(1)";
+  const soundness = whole === false ? "ok" : read(check);
+  if (soundness !== "ok") return damaged(file, String(soundness));
+  const differences = schemaDifferences(database, version);
+  const unreadable = whole === true ? unreadableTable(differences) : undefined;
+  if (unreadable === undefined) return ok({ version, differences });
+  const text = `${file} was altered: ${shownObject(unreadable)} is not a table of this program`;
+  return fail("store_unavailable", text, {
+    hint: "Use a backup that nobody changed. Nothing was copied.",
+  });
+}
+
+/** Copies a file to a new path, also while another process writes it. */
+export async function copyFile(from: string, to: string, signal: AbortSignal): Promise<void> {
+  writeFileSync(to, "", { flag: "wx", mode: 0o600 });
+  const source = openSnapshot(from);
+  try {
+    await backup(source, to, { rate: COPY_PAGES, progress: () => signal.throwIfAborted() });
+  } finally {
+    source.close();
+  }
+  signal.throwIfAborted();
+  packFile(to);
+}
+
+/** Merges the log of a closed database into its file. */
+export function packFile(file: string): void {
+  const database = new DatabaseSync(file);
+  try {
+    // The copy is in WAL mode, and even reading it would need a log beside it.
+    database.exec("pragma journal_mode = delete");
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,206 @@
+// Owns the JSONL copy of each transcript: `<store dir>/<sessionId>.jsonl`, a header line, then one entry per
+// line.
+// MI1: the table is authoritative: a copy is written after the commit, from the table and in its order, and
+//      repaired from it. Nothing reads a transcript from its copy.
+// MI2: a failed write is logged and retried at the next entry; no run fails because of it.
+// MI3: after a crash each copy that may be behind is found by a progress file: the position up to which all
+//      copies are complete. Copies are synced before it is written, so that it is valid after a power loss,
+//      too. A start always checks the newest sessions.
+// MI4: the copy of a deleted transcript is deleted; one that a crash left is deleted at the next start. An
+//      unknown copy stays: it may be all that is left of another database.
+// MI5: a copy that is ahead of the store is never cut: it is kept under another name, and logged.
+
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { sql } from "kysely";
+import type { Log } from "../../world.ts";
+import type { Db } from "../sql.ts";
+import { CopyWriter } from "./jsonl-copy-file.ts";
+
+/** File with the position up to which all copies are complete. */
+export const PROGRESS_FILE = "mirror.progress";
+/** Entries after which the progress file is written again: the most that a start after a crash reads. */
+const PROGRESS_STEP = 1_000;
+/** Number of newest sessions whose copies are checked when the gateway starts. */
+const CHECKED_AT_START = 200;
+
+export interface JsonlCopies {
+  /** Call it after entries of this session were committed, or the session was made. Returns at once. */
+  note(sessionId: string): void;
+  /** Resolves when all noted entries are written, or have failed and are logged. */
+  flush(): Promise<void>;
+  /** Removes the copy of a deleted transcript. */
+  remove(sessionId: string): Promise<void>;
+  /** Writes the remaining entries. */
+  close(): Promise<void>;
+}
+
+interface Parts {
+  readonly dir: string;
+  readonly log: Log;
+  readonly db: Db;
+}
+
+/** Opens the copies of a store directory and updates them in the background. */
+export function openJsonlCopies(parts: Parts): JsonlCopies {
+  return new CopyQueue(parts);
+}
+
+/** The queue of copies to write; one worker at a time writes them. */
+class CopyQueue implements JsonlCopies {
+  readonly #parts: Parts;
+  readonly #writer: CopyWriter;
+  readonly #noted = new Set<string>();
+  /** Sessions whose last write failed. */
+  readonly #behind = new Set<string>();
+  /** Written since the progress file. */
+  readonly #unsynced = new Set<string>();
+  #working: Promise<void> | undefined;
+  /** All copies are complete up to this position. */
+  #written = 0;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#writer = new CopyWriter(parts.dir, parts.db, (sessionId, keptAs) => {
+      const text = "a transcript copy holds messages that the store lacks; kept it under another name";
+      parts.log.warn({ sessionId, file: keptAs }, text);
+    });
+    this.#start(() => this.#takeStock());
+  }
+
+  note(sessionId: string): void {
+    this.#noted.add(sessionId);
+    const [late] = this.#behind;
+    if (late !== undefined) this.#noted.add(late);
+    if (this.#working === undefined) this.#start();
+  }
+
+  async flush(): Promise<void> {
+    while (this.#working !== undefined) await this.#working;
+  }
+
+  async remove(sessionId: string): Promise<void> {
+    this.#noted.delete(sessionId);
+    this.#behind.delete(sessionId);
+    this.#start(() =>
+      this.#writer.remove(sessionId).catch((error: unknown) => {
+        this.#warn(error, "could not remove a transcript copy", sessionId);
+      }),
+    );
+    await this.flush();
+  }
+
+  async close(): Promise<void> {
+    await this.flush();
+    // A commit whose answer was lost has called no `note`.
+    for (const sessionId of await lateSince(this.#parts.db, this.#written).catch(() => []))
+      this.note(sessionId);
+    await this.flush();
+    const upTo = await lastSeq(this.#parts.db).catch(() => 0);
+    if (this.#behind.size === 0 && upTo > this.#written) await this.#saveProgress(upTo);
+  }
+
+  #start(first?: () => Promise<void>): void {
+    const running: Promise<void> = (this.#working ?? Promise.resolve()).then(first).then(() => this.#work());
+    this.#working = running;
+    void running.finally(() => {
+      if (this.#working !== running) return;
+      this.#working = undefined;
+      // A session was noted after the work's last check and before this callback.
+      if (this.#noted.size > 0) this.#start();
+    });
+  }
+
+  async #work(): Promise<void> {
+    while (this.#noted.size > 0) {
+      const upTo = await lastSeq(this.#parts.db).catch(() => 0);
+      for (const sessionId of [...this.#noted]) {
+        this.#noted.delete(sessionId);
+        await this.#attempt(sessionId);
+      }
+      if (this.#behind.size === 0 && upTo - this.#written >= PROGRESS_STEP) await this.#saveProgress(upTo);
+    }
+  }
+
+  async #attempt(sessionId: string): Promise<void> {
+    this.#behind.delete(sessionId);
+    this.#unsynced.add(sessionId);
+    try {
+      await this.#writer.bringUpToDate(sessionId);
+    } catch (error) {
+      this.#behind.add(sessionId);
+      this.#writer.forget(sessionId);
+      this.#warn(error, "could not write a transcript copy", sessionId);
+    }
+  }
+
+  async #takeStock(): Promise<void> {
+    await this.#noteAll();
+    try {
+      await this.#writer.removeDeleted();
+    } catch (error) {
+      this.#warn(error, "could not look for copies of deleted transcripts");
+    }
+  }
+
+  async #noteAll(): Promise<void> {
+    const { dir, db } = this.#parts;
+    // Without a valid progress file, as at the first start, each copy counts as behind.
+    const text = await readFile(join(dir, PROGRESS_FILE), "utf8").catch(() => "");
+    const noted = /^\d{1,15}\n$/.test(text) ? Number(text) : 0;
+    try {
+      this.#written = noted <= (await lastSeq(db)) ? noted : 0;
+      for (const sessionId of await maybeBehind(db, this.#written)) this.#noted.add(sessionId);
+    } catch (error) {
+      this.#warn(error, "could not check the transcript copies");
+    }
+  }
+
+  async #saveProgress(seq: number): Promise<void> {
+    const file = join(this.#parts.dir, PROGRESS_FILE);
+    try {
+      for (const sessionId of this.#unsynced) {
+        await this.#writer.sync(sessionId);
+        this.#unsynced.delete(sessionId);
+      }
+      await writeFile(`${file}.new`, `${seq}\n`, { mode: 0o600, flush: true });
+      await rename(`${file}.new`, file);
+      this.#written = seq;
+    } catch (error) {
+      this.#warn(error, "could not write the progress of the transcript copies");
+    }
+  }
+
+  #warn(error: unknown, text: string, sessionId?: string): void {
+    const place = sessionId === undefined ? {} : { sessionId, file: this.#writer.fileOf(sessionId) };
+    this.#parts.log.warn({ err: error, ...place }, text);
+  }
+}
+
+async function lastSeq(db: Db): Promise<number> {
+  const row = await db
+    .selectFrom("messages")
+    .select("seq")
+    .orderBy("seq", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  return row?.seq ?? 0;
+}
+
+/** Returns sessions with entries after this position. */
+async function lateSince(db: Db, seq: number): Promise<string[]> {
+  const late = await db
+    .selectFrom("messages")
+    .select("session_id")
+    .distinct()
+    .where("seq", ">", seq)
+    .execute();
+  return late.map((row) => row.session_id);
+}
+
+async function maybeBehind(db: Db, writtenUpTo: number): Promise<string[]> {
+  const late = await lateSince(db, writtenUpTo);
+  const newest = await sql<{ session_id: string }>`select session_id from sessions
+    where archived = 0 order by updated_at desc, key desc limit ${CHECKED_AT_START}`.execute(db);
+  return [...new Set([...newest.rows.map((row) => row.session_id), ...late])];
+}

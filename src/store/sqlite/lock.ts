@@ -1,0 +1,51 @@
+// Owns the lock of one process on a store directory.
+// The operating system holds it on an open file, so it ends with the process. The note beside it (process,
+// start time) only informs.
+
+import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { asStoreProblem, StoreProblem } from "../problems.ts";
+
+const LOCK_FILE = "gateway.lock";
+const NOTE_FILE = "gateway.pid";
+const SQLITE_BUSY = 5;
+
+/** Returns the holder of the directory, according to the note. */
+function holder(noteFile: string): string {
+  try {
+    const pid = Number.parseInt(readFileSync(noteFile, "utf8"), 10);
+    if (Number.isNaN(pid)) return "another process (its note cannot be read)";
+    return `process ${pid}, since ${statSync(noteFile).mtime.toISOString()}`;
+  } catch {
+    return "another process (it is starting or stopping)";
+  }
+}
+
+/**
+ * Locks a store directory for this process; returns the function that unlocks it. Throws a `StoreProblem`
+ * that names the process if another gateway holds it.
+ */
+export function lockStore(dir: string): () => void {
+  const noteFile = join(dir, NOTE_FILE);
+  const lockFile = join(dir, LOCK_FILE);
+  let database: DatabaseSync | undefined;
+  try {
+    writeFileSync(lockFile, "", { flag: "a", mode: 0o600 });
+    database = new DatabaseSync(lockFile, { timeout: 0 });
+    // An open transaction on an empty database is an advisory lock that works on every platform.
+    database.exec("pragma journal_mode = memory; begin exclusive");
+    writeFileSync(noteFile, `${process.pid}\n`, { mode: 0o600 });
+  } catch (error) {
+    database?.close();
+    if ((error as { errcode?: number }).errcode === SQLITE_BUSY) {
+      throw new StoreProblem("in_use", dir, { detail: holder(noteFile) });
+    }
+    throw asStoreProblem(error, lockFile);
+  }
+  const held = database;
+  return () => {
+    rmSync(noteFile, { force: true });
+    held.close();
+  };
+}

@@ -1,0 +1,102 @@
+// Owns the high-water mark of an embedded store: a small file beside it that records the last state, so that
+// a start notices when the store has lost data.
+// The mark never claims more than the disk holds. It may claim less: it is written after commits.
+// It has two slots, written in turn, each in its own sector: a power loss damages at most the slot that was
+// being written.
+
+import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
+import { crc32 } from "node:zlib";
+import { isObject, jsonOf } from "../../core/json.ts";
+import type { LogPlace } from "./log.ts";
+
+/** Ending of the mark's file. Moving `parley.sqlite*` moves the mark, too. */
+export const MARK_ENDING = "-mark";
+
+export interface Mark {
+  /** `closed`: after a planned stop, with the whole log in the database. */
+  readonly state: "open" | "closed";
+  readonly durability: "full" | "normal";
+  /** The last number that each numbered table has used. Numbers are never reused. */
+  readonly rows: Readonly<Record<string, number>>;
+  /** The log that must exist unless the database holds its content. Absent: none is required. */
+  readonly log?: LogPlace;
+}
+
+const SLOT_BYTES = 512;
+const SLOTS = 2;
+
+/** Encodes a slot: checksum, then JSON with the number of this write. */
+function slotOf(mark: Mark, number: number): Buffer {
+  const text = JSON.stringify({ number, ...mark });
+  const slot = Buffer.alloc(SLOT_BYTES);
+  slot.write(`${crc32(text).toString(16).padStart(8, "0")} ${text}\n`);
+  return slot;
+}
+
+interface Numbered {
+  readonly number: number;
+  readonly mark: Mark;
+}
+
+function readSlot(bytes: Buffer): Numbered | undefined {
+  const [line = ""] = bytes.toString("utf8").split("\n", 1);
+  const text = line.slice(9);
+  if (line.slice(0, 8) !== crc32(text).toString(16).padStart(8, "0")) return undefined;
+  const value = jsonOf(text);
+  if (!isObject(value) || typeof value.number !== "number" || !isObject(value.rows)) return undefined;
+  const { number, ...mark } = value;
+  return { number, mark: mark as unknown as Mark };
+}
+
+function newest(bytes: Buffer): Numbered | undefined {
+  let found: Numbered | undefined;
+  for (let at = 0; at < SLOTS * SLOT_BYTES; at += SLOT_BYTES) {
+    const slot = readSlot(bytes.subarray(at, at + SLOT_BYTES));
+    if (slot !== undefined && slot.number > (found?.number ?? -1)) found = slot;
+  }
+  return found;
+}
+
+function bytesOf(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return Buffer.alloc(0);
+    throw error;
+  }
+}
+
+/** Reads the mark of a database file. "damaged": the mark exists but cannot be read. */
+export function readMark(file: string): Mark | "damaged" | undefined {
+  const bytes = bytesOf(`${file}${MARK_ENDING}`);
+  return newest(bytes)?.mark ?? (bytes.every((byte) => byte === 0) ? undefined : "damaged");
+}
+
+/** Whether the mark says that something was stored. */
+export function claimsAnything({ rows, log }: Mark): boolean {
+  return log !== undefined || Object.values(rows).some((seq) => seq > 0);
+}
+
+/** Writes the mark of one open database. */
+export class MarkWriter {
+  readonly #handle: number;
+  #number: number;
+
+  constructor(file: string) {
+    const name = `${file}${MARK_ENDING}`;
+    this.#number = newest(bytesOf(name))?.number ?? 0;
+    closeSync(openSync(name, "a", 0o600));
+    this.#handle = openSync(name, "r+");
+  }
+
+  /** `sync`: the mark is on disk when this returns. */
+  write(mark: Mark, { sync }: { sync: boolean }): void {
+    this.#number += 1;
+    writeSync(this.#handle, slotOf(mark, this.#number), 0, SLOT_BYTES, (this.#number % SLOTS) * SLOT_BYTES);
+    if (sync) fsyncSync(this.#handle);
+  }
+
+  close(): void {
+    closeSync(this.#handle);
+  }
+}

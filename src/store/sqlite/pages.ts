@@ -1,0 +1,110 @@
+// Checks an open embedded store for damaged pages, in a thread that lives only during the check. It checks
+// one table at a time and pauses for as long as the check of a table took, so that reads and writes do not
+// wait.
+
+import { CompiledQuery } from "kysely";
+import type { Clock, Timer } from "../../world/plain.ts";
+import type { Log } from "../../world.ts";
+import { StoreProblem } from "../problems.ts";
+import { ReadWorkerConnection } from "./read-connection.ts";
+import type { ReadWorkerOptions } from "./read-worker.ts";
+
+/** Delay after the start, so that the first requests are served before. */
+const FIRST_MS = 10 * 60_000;
+const EVERY_MS = 24 * 3_600_000;
+/** Each page is read once: a larger cache would save nothing, and its memory stays allocated. */
+const CACHE_KIB = 1_024;
+
+const TABLES = `select name from sqlite_schema where type = 'table' and sql not like 'create virtual%'
+  order by name`;
+
+interface PageCheckParts {
+  readonly start: ReadWorkerOptions;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class PageCheck {
+  readonly #parts: PageCheckParts;
+  readonly #stop = new AbortController();
+  #timer: Timer | undefined;
+  #underWay: Promise<void> | undefined;
+
+  constructor(parts: PageCheckParts) {
+    this.#parts = parts;
+    this.#plan(FIRST_MS);
+  }
+
+  /** Resolves when the check has closed the file. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#timer?.cancel();
+    await this.#underWay;
+  }
+
+  #plan(delayMs: number): void {
+    const { clock } = this.#parts;
+    this.#timer = clock.at(clock.now() + delayMs, () => {
+      this.#underWay = this.#check().then(() => {
+        if (!this.#stop.signal.aborted) this.#plan(EVERY_MS);
+      });
+    });
+  }
+
+  async #check(): Promise<void> {
+    const { start, log } = this.#parts;
+    const reads = new ReadWorkerConnection({ ...start, cacheKib: CACHE_KIB });
+    const ask = async (sql: string): Promise<string[]> => {
+      const { rows } = await reads.executeQuery<Record<string, unknown>>(CompiledQuery.raw(sql));
+      return rows.map((row) => String(Object.values(row)[0]));
+    };
+    try {
+      const damage = await this.#damageIn(ask);
+      if (damage.length === 0) return;
+      const text =
+        "the store has damaged pages: make a backup, stop the gateway and run parley store recover";
+      log.error({ file: start.file, damage }, text);
+    } catch (error) {
+      if (!this.#stop.signal.aborted)
+        log.warn({ err: error, file: start.file }, "could not check the store's pages");
+    } finally {
+      await reads.close();
+    }
+  }
+
+  /** Returns the first damage in each table. */
+  async #damageIn(ask: (sql: string) => Promise<string[]>): Promise<string[]> {
+    const { clock } = this.#parts;
+    const damage: string[] = [];
+    for (const table of await ask(TABLES)) {
+      if (this.#stop.signal.aborted) break;
+      const began = clock.monotonic();
+      const [found = "ok"] = await ask(`pragma quick_check("${table.replaceAll('"', '""')}")`).catch(
+        corruption,
+      );
+      if (found !== "ok") damage.push(`${table}: ${found}`);
+      await this.#rest(clock.monotonic() - began);
+    }
+    return damage;
+  }
+
+  #rest(ms: number): Promise<void> {
+    const { clock } = this.#parts;
+    const { signal } = this.#stop;
+    return new Promise((resolve) => {
+      const timer = clock.at(clock.now() + ms, resolve);
+      const leave = (): void => {
+        timer.cancel();
+        resolve();
+      };
+      if (signal.aborted) leave();
+      else signal.addEventListener("abort", leave, { once: true });
+    });
+  }
+}
+
+/** A damaged page can make the check itself fail. */
+function corruption(error: unknown): string[] {
+  if (error instanceof StoreProblem && error.problem === "corrupt") return [error.message];
+  throw error;
+}

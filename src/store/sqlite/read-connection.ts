@@ -1,0 +1,133 @@
+// Runs slow reads of the embedded store, such as a search in a million messages, in a read worker: a thread,
+// so that the event loop is not blocked.
+// SA1: the first request starts the thread: a gateway without requests does not pay for it.
+// SA2: runs one request at a time, in order; drops a waiting request whose caller has aborted. A running one
+//      is finished and its result discarded: SQLite has no way to interrupt it.
+// SA3: at most `WAITING_MAX` requests wait; further ones are refused at once.
+// SA4: if the thread dies, only its current request fails: the next one starts a new thread.
+
+import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
+import type { CompiledQuery, DatabaseConnection, QueryResult } from "kysely";
+import { asStoreProblem, StoreProblem } from "../problems.ts";
+import type { ReadRequest, ReadResponse, ReadWorkerOptions } from "./read-worker.ts";
+
+const WAITING_MAX = 256;
+/** Rows of a page are copied between threads: a small young generation keeps the garbage from growing old. */
+const YOUNG_GENERATION_MB = 8;
+
+interface PendingRead {
+  readonly question: NonNullable<ReadRequest>;
+  readonly resolve: (rows: Record<string, unknown>[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Path of the thread's file: beside this one, built or not. */
+function workerFile(): string {
+  const source = fileURLToPath(new URL("./read-worker.ts", import.meta.url));
+  return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
+}
+
+/** A connection whose queries run in the read worker. */
+export class ReadWorkerConnection implements DatabaseConnection {
+  readonly #start: ReadWorkerOptions;
+  #worker: Worker | undefined;
+  #underWay: PendingRead | undefined;
+  #waiting: PendingRead[] = [];
+  #closed = false;
+
+  constructor(start: ReadWorkerOptions) {
+    this.#start = start;
+  }
+
+  async executeQuery<R>(
+    { sql, parameters }: CompiledQuery,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<QueryResult<R>> {
+    const signal = options?.signal;
+    signal?.throwIfAborted();
+    if (this.#closed) throw new Error("the store is closed");
+    if (this.#waiting.length >= WAITING_MAX) {
+      const detail = `${WAITING_MAX} searches are waiting already`;
+      throw new StoreProblem("busy", this.#start.file, { detail });
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>[]>();
+    const asked: PendingRead = { question: { sql, parameters }, resolve, reject };
+    const leave = (): void => {
+      this.#waiting = this.#waiting.filter((one) => one !== asked);
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", leave, { once: true });
+    this.#waiting.push(asked);
+    this.#next();
+    try {
+      return { rows: (await promise) as R[] };
+    } finally {
+      signal?.removeEventListener("abort", leave);
+    }
+  }
+
+  // biome-ignore lint/correctness/useYield: streaming is not supported; the first call throws.
+  async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+    throw new Error("queries of the embedded store are not streamed: read pages");
+  }
+
+  /** Resolves when the thread has closed the file. Rejects waiting requests at once. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const worker = this.#worker;
+    for (const { reject } of this.#waiting.splice(0)) reject(new Error("the store is closed"));
+    if (worker === undefined) return;
+    const ended = new Promise((resolve) => worker.once("exit", resolve));
+    worker.ref();
+    worker.postMessage(undefined satisfies ReadRequest);
+    await ended;
+  }
+
+  #next(): void {
+    if (this.#underWay !== undefined) return;
+    const asked = this.#waiting.shift();
+    if (asked === undefined) {
+      this.#worker?.unref();
+      return;
+    }
+    this.#underWay = asked;
+    try {
+      this.#worker ??= this.#started();
+      this.#worker.ref();
+      this.#worker.postMessage(asked.question);
+    } catch (error) {
+      this.#settle(({ reject }) => reject(error));
+    }
+  }
+
+  #started(): Worker {
+    const worker = new Worker(workerFile(), {
+      workerData: this.#start,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+    });
+    worker.on("message", (answer: ReadResponse) => {
+      this.#settle(({ resolve, reject }) => {
+        if ("rows" in answer) return resolve(answer.rows);
+        const { message, ...codes } = answer.failure;
+        reject(asStoreProblem(Object.assign(new Error(message), codes), this.#start.file));
+      });
+    });
+    let cause: unknown = new Error("the read worker of the store ended unexpectedly");
+    worker.on("error", (error) => {
+      cause = error;
+    });
+    worker.on("exit", () => {
+      if (this.#worker === worker) this.#worker = undefined;
+      this.#settle(({ reject }) => reject(cause));
+    });
+    return worker;
+  }
+
+  #settle(how: (asked: PendingRead) => void): void {
+    const asked = this.#underWay;
+    this.#underWay = undefined;
+    if (asked !== undefined) how(asked);
+    this.#next();
+  }
+}

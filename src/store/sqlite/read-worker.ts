@@ -1,0 +1,61 @@
+// The read worker: a thread that runs slow reads of the embedded store (sqlite/read-connection.ts starts it).
+// It imports little, because a caller waits for its start.
+// AW1: it only reads, through its own connection, and each request sees the last committed state.
+
+import { DatabaseSync } from "node:sqlite";
+import { parentPort, workerData } from "node:worker_threads";
+import { Statements } from "./statements.ts";
+
+/** Options of the thread. */
+export interface ReadWorkerOptions {
+  readonly file: string;
+  readonly busyTimeoutMs: number;
+  readonly cacheKib: number;
+}
+
+/** One request at a time; `undefined` ends the thread. */
+export type ReadRequest = { readonly sql: string; readonly parameters: readonly unknown[] } | undefined;
+
+export type ReadResponse =
+  | { readonly rows: Record<string, unknown>[] }
+  | {
+      readonly failure: { readonly message: string; readonly code?: string; readonly errcode?: number };
+    };
+
+const { file, busyTimeoutMs, cacheKib } = workerData as ReadWorkerOptions;
+let database: DatabaseSync | undefined;
+let statements: Statements | undefined;
+
+function opened(): Statements {
+  database ??= new DatabaseSync(file, { timeout: busyTimeoutMs, enableForeignKeyConstraints: false });
+  if (statements === undefined) {
+    database.enableDefensive(true);
+    database.exec(`pragma trusted_schema = off; pragma query_only = on; pragma cache_size = -${cacheKib}`);
+    statements = new Statements(database);
+  }
+  return statements;
+}
+
+function answerTo({ sql, parameters }: NonNullable<ReadRequest>): ReadResponse {
+  try {
+    return { rows: opened().run(sql, parameters).rows };
+  } catch (error) {
+    const { message, code, errcode } = error as { message: string; code?: string; errcode?: number };
+    return {
+      failure: {
+        message,
+        ...(code === undefined ? {} : { code }),
+        ...(errcode === undefined ? {} : { errcode }),
+      },
+    };
+  }
+}
+
+parentPort?.on("message", (question: ReadRequest) => {
+  if (question === undefined) {
+    database?.close();
+    parentPort?.close();
+  } else {
+    parentPort?.postMessage(answerTo(question));
+  }
+});

@@ -1,0 +1,272 @@
+// Owns the embedded store: one database file that one process writes.
+// A file that is newer, damaged, foreign or not writable is refused before anything is written to it.
+// Rows of a transaction are on disk when its promise resolves (durability "full": also after a power loss).
+// Reads never wait for an open transaction; they see the last committed state. Slow reads run in the read
+// worker (sqlite/read-connection.ts).
+
+import { existsSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { Kysely } from "kysely";
+import { evictOldest } from "../../core/bounded.ts";
+import { createPaces } from "../../core/pace.ts";
+import { ensureFolder } from "../../world/folders.ts";
+import type { Clock } from "../../world/plain.ts";
+import type { Log } from "../../world.ts";
+import { asStoreProblem, StoreProblem } from "../problems.ts";
+import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "../schema/sqlite-schema.ts";
+import type { Tables } from "../schema/tables.ts";
+import type { Store } from "../sql.ts";
+import { refuseDamagedFile, sizeOf } from "./check.ts";
+import { dialectOf, sqliteDialect, sqliteTransactions } from "./driver.ts";
+import { CHECKPOINT_PAGES, StoreKeeper } from "./keeper.ts";
+import { lockStore } from "./lock.ts";
+import { holdsPage, LogView } from "./log.ts";
+import { lostSinceCopies, lostSinceMark, roundOf } from "./loss.ts";
+import { MarkWriter, readMark } from "./mark.ts";
+import { PageCheck } from "./pages.ts";
+import { ReadWorkerConnection } from "./read-connection.ts";
+import { distrust } from "./trust.ts";
+
+interface SqliteOptions {
+  /** Absolute path of the store directory; created, for its owner only, if it does not exist. */
+  readonly dir: string;
+  /**
+   * `full`: a commit survives a power loss. `normal`: it survives a crash of the process; a power loss may
+   * undo the last few.
+   */
+  readonly durability: "full" | "normal";
+  readonly log: Log;
+  /** Timers for work some time after a commit. Absent: see `StoreKeeper`. */
+  readonly clock?: Clock;
+  /** Lets pending callers begin their transactions, so that they share a commit. Default: no waiting. */
+  readonly gather?: () => Promise<void>;
+}
+
+/** File name of the database in the store directory. */
+export const STORE_FILE = "parley.sqlite";
+
+/** How long a statement waits for another program's lock. Short, because waiting blocks the process. */
+const BUSY_TIMEOUT_MS = 250;
+const CACHE_KIB = 16_384;
+/** Small, because the reader is used only while a transaction is open: otherwise the writer reads. */
+const READER_CACHE_KIB = 2_048;
+/** Length of the log at which a commit checkpoints it, if the keeper has not done so before. */
+const CHECKPOINT_AT_COMMIT_PAGES = 16_000;
+/** Maximum number of cached paths of existing JSONL copies. */
+const WRITTEN_KNOWN_MAX = 10_000;
+
+/**
+ * Opens one gateway's store, and creates or migrates it if necessary. Holds the directory's lock until
+ * `close`. Rejects with a `StoreProblem` if a person has to fix something.
+ */
+export async function openSqlite(options: SqliteOptions): Promise<Store> {
+  const { dir, log } = options;
+  const file = join(dir, STORE_FILE);
+  await makeDirectory(dir);
+  const unlock = lockStore(dir);
+  const view = new LogView(file);
+  let writer: DatabaseSync | undefined;
+  let look: Look | undefined;
+  try {
+    const isShort = refuseDamagedFile(dir, file);
+    writeFileSync(file, "", { flag: "a", mode: 0o600 });
+    look = lookBefore(options, { file, view, isShort });
+    if (look.mark === "damaged")
+      log.warn({ file }, "could not read the high-water mark; the store is used without it");
+    writer = openWriter(file);
+    const { version } = look;
+    const journal = writer.prepare("pragma journal_mode = wal").get();
+    if (journal?.journal_mode !== "wal") throw new StoreProblem("readonly", file);
+    writer.exec(`pragma synchronous = ${options.durability}; pragma cache_size = -${CACHE_KIB}`);
+    migrate(writer, version);
+    if (version > 0 && version !== SCHEMA_VERSION)
+      log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
+    const atCommit = options.clock === undefined ? CHECKPOINT_PAGES : CHECKPOINT_AT_COMMIT_PAGES;
+    // After the migrations: their sorts may not fit into memory.
+    writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${atCommit}`);
+    const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
+    distrust(reader);
+    reader.exec(`pragma query_only = on; pragma cache_size = -${READER_CACHE_KIB}`);
+    look.database.close();
+    const keeper = keeperOf(options, { file, reader, view, look });
+    return storeOf({ dir, file, writer, reader, unlock, keeper, options });
+  } catch (error) {
+    if (look?.database.isOpen) look.database.close();
+    writer?.close();
+    view.close();
+    unlock();
+    throw asStoreProblem(error, file);
+  }
+}
+
+/** Makes the checks of a start, and rejects like a start. Changes nothing. */
+export function compareAsStart(options: Pick<SqliteOptions, "dir" | "durability">): void {
+  const file = join(options.dir, STORE_FILE);
+  const unlock = lockStore(options.dir);
+  const view = new LogView(file);
+  try {
+    const isShort = refuseDamagedFile(options.dir, file);
+    // The start itself undoes an interrupted transaction.
+    if (sizeOf(file) === 0 || sizeOf(`${file}-journal`) > 0) return;
+    lookBefore(options, { file, view, isShort }).database.close();
+  } catch (error) {
+    throw asStoreProblem(error, file);
+  } finally {
+    view.close();
+    unlock();
+  }
+}
+
+function openWriter(file: string): DatabaseSync {
+  const writer = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
+  distrust(writer);
+  return writer;
+}
+
+/** The state of a store before anything was written to it. */
+interface Look {
+  /** Opened read-only. Closed last, so that the log is read only once. */
+  readonly database: DatabaseSync;
+  readonly version: number;
+  readonly mark: ReturnType<typeof readMark>;
+}
+
+/** Checks a file before it is opened for writing. Refuses one that has lost data. */
+function lookBefore(
+  { dir, durability }: Pick<SqliteOptions, "dir" | "durability">,
+  { file, view, isShort }: { file: string; view: LogView; isShort: boolean },
+): Look {
+  const mark = readMark(file);
+  const known = mark === "damaged" ? undefined : mark;
+  const hasPage = known?.log !== undefined && holdsPage(file, known.log);
+  // Opening a file with a journal undoes its interrupted transaction, which needs write access.
+  const readOnly = sizeOf(`${file}-journal`) === 0;
+  const database = new DatabaseSync(file, { readOnly, timeout: BUSY_TIMEOUT_MS });
+  try {
+    distrust(database);
+    const version = checkedVersion(database, file);
+    const isPlanned = known?.state === "closed";
+    const mayBeAhead = isPlanned || (known?.durability ?? durability) === "normal";
+    const lost =
+      (known === undefined ? undefined : lostSinceMark(known, { file, database, view, version, hasPage })) ??
+      (mayBeAhead ? undefined : lostSinceCopies({ database, version }, dir));
+    if (lost !== undefined) throw new StoreProblem("behind", file, { detail: lost });
+    if (isShort) refuseUnsound(database, file);
+    return { database, version, mark };
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** Refuses a short file whose end is not in its log. */
+function refuseUnsound(database: DatabaseSync, file: string): void {
+  const found = String(Object.values(database.prepare("pragma quick_check(1)").get() ?? {})[0]);
+  if (found !== "ok") throw new StoreProblem("corrupt", file, { detail: `its end is missing: ${found}` });
+}
+
+interface KeptFiles {
+  readonly file: string;
+  readonly reader: DatabaseSync;
+  readonly view: LogView;
+  readonly look: Look;
+}
+
+function keeperOf(
+  { durability, clock, log }: SqliteOptions,
+  { file, reader, view, look }: KeptFiles,
+): StoreKeeper {
+  const { mark, version } = look;
+  const known = mark === "damaged" ? undefined : mark;
+  // A mark that names a missing log may be all that a power loss leaves.
+  const isCurrent =
+    known?.durability === durability &&
+    version === SCHEMA_VERSION &&
+    (known.log === undefined || roundOf(known.log, view.index()) !== "unknown");
+  const parts = { file, reader, view, writer: new MarkWriter(file), durability, clock, log };
+  return new StoreKeeper(parts, { isCurrent });
+}
+
+async function makeDirectory(dir: string): Promise<void> {
+  try {
+    await ensureFolder(dir);
+    if (!statSync(dir).isDirectory()) throw new StoreProblem("not_a_directory", dir);
+  } catch (error) {
+    throw asStoreProblem(error, dir);
+  }
+}
+
+/** Returns the file's schema version; 0 for an empty file. Reads only. */
+function checkedVersion(database: DatabaseSync, file: string): number {
+  const read = (name: string): number => Number(database.prepare(`pragma ${name}`).get()?.[name]);
+  const version = read("user_version");
+  const tables = Number(database.prepare("select count(*) as n from sqlite_schema").get()?.n);
+  if (tables > 0 && read("application_id") !== APPLICATION_ID) {
+    throw new StoreProblem("corrupt", file, { detail: "it is a database of another program" });
+  }
+  if (version > SCHEMA_VERSION) {
+    throw new StoreProblem("newer", file, { detail: `version ${version}, known up to ${SCHEMA_VERSION}` });
+  }
+  return version;
+}
+
+interface Parts {
+  readonly dir: string;
+  readonly file: string;
+  readonly writer: DatabaseSync;
+  readonly reader: DatabaseSync;
+  readonly unlock: () => void;
+  readonly keeper: StoreKeeper;
+  readonly options: SqliteOptions;
+}
+
+function storeOf(parts: Parts): Store {
+  const db = new Kysely<Tables>({ dialect: sqliteDialect(parts.reader, parts.file, parts.writer) });
+  const { file } = parts;
+  const start = { file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: CACHE_KIB };
+  const readWorker = new ReadWorkerConnection(start);
+  const { clock, gather, log } = parts.options;
+  const pages = clock === undefined ? undefined : new PageCheck({ start, clock, log });
+  const transcriptPath = (sessionId: string): string => join(parts.dir, `${sessionId}.jsonl`);
+  let open = true;
+  return {
+    kind: "sqlite",
+    db,
+    readWorker: new Kysely<Tables>({ dialect: dialectOf(readWorker) }),
+    transaction: sqliteTransactions(parts.writer, parts.file, {
+      gather,
+      paceOf: clock === undefined ? undefined : createPaces({ clock, gather }),
+      committed: () => parts.keeper.committed(),
+    }),
+    transcriptPath,
+    writtenTranscript: writtenOf(transcriptPath),
+    close: async () => {
+      if (!open) return;
+      open = false;
+      const readWorkerEnded = Promise.all([readWorker.close(), pages?.close()]);
+      parts.keeper.closing();
+      parts.reader.close();
+      parts.writer.close();
+      await readWorkerEnded;
+      parts.keeper.closed();
+      parts.unlock();
+    },
+  };
+}
+
+/**
+ * Returns a function that finds existing copies. It caches the found ones: a list of sessions names hundreds.
+ */
+function writtenOf(pathOf: (sessionId: string) => string): Store["writtenTranscript"] {
+  const found = new Map<string, string>();
+  return (sessionId) => {
+    const known = found.get(sessionId);
+    if (known !== undefined) return known;
+    const path = pathOf(sessionId);
+    if (!existsSync(path)) return undefined;
+    found.set(sessionId, path);
+    evictOldest(found, WRITTEN_KNOWN_MAX);
+    return path;
+  };
+}

@@ -1,0 +1,156 @@
+// Copies all rows from one database to another, of the same or the other kind.
+// Every column is copied unchanged, except for numbers that the target generates; those keep their order.
+// State of running processes (who is alive, open listeners, live events) is not copied.
+// Memory holds at most one page: limited by rows and bytes, or a single larger row.
+// Written rows are counted: a table that would get fewer rows than the source has is an error.
+
+import { sql } from "kysely";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import type { Tables } from "../schema/tables.ts";
+import type { Db, Tx } from "../sql.ts";
+import { type Row, writeMessages } from "./copy-messages.ts";
+
+/** Maximum rows and bytes of one page. */
+const PAGE_ROWS = 256;
+const PAGE_BYTES = 4 * 1024 * 1024;
+/** Rows per statement: few sizes, so that the databases see few different texts. */
+const STATEMENT_ROWS = [128, 16, 1];
+
+type PassingTable = "processes" | "holdings" | "live_payloads";
+type CopiedTable = Exclude<keyof Tables, PassingTable>;
+
+interface Plan {
+  /** Columns with a unique order of the rows. */
+  readonly order: readonly string[];
+  /** Columns that may hold long texts. */
+  readonly long?: readonly string[];
+  /** Columns that the target generates. */
+  readonly made?: readonly string[];
+}
+
+/** The copied tables, in this order. */
+const PLANS: Readonly<Record<CopiedTable, Plan>> = {
+  sessions: { order: ["row_id"], long: ["spawn_json"], made: ["row_id", "archived"] },
+  session_ids: { order: ["session_id"] },
+  messages: { order: ["seq"], long: ["entry_json"], made: ["seq"] },
+  runs: { order: ["run_id"], long: ["input_json", "reply", "error"] },
+  waits: { order: ["call_id"] },
+  job_waits: { order: ["call_id", "flow_id"] },
+  flows: { order: ["flow_id"], long: ["request_text", "round1_reply", "latest_reply", "outcome_json"] },
+  chains: { order: ["chain_id"] },
+  refusals: { order: ["call_id"], long: ["error"] },
+  deadlines: { order: ["kind", "key"] },
+  deliveries: { order: ["seq"], long: ["text", "error"], made: ["seq"] },
+  ledger: { order: ["seq"], made: ["seq"] },
+  idempotency: { order: ["key"], long: ["answer_json"] },
+  cron_jobs: { order: ["id"], long: ["message"] },
+  cron_runs: { order: ["seq"], made: ["seq"] },
+  inbound: { order: ["seq"], long: ["body_json"], made: ["seq"] },
+  channel_peers: { order: ["channel", "account_id", "peer_id"] },
+  channel_cursors: { order: ["channel", "account_id", "name"] },
+  thread_bindings: { order: ["route_key"] },
+  nodes: { order: ["id"] },
+  node_requests: { order: ["node_id"] },
+  device_tokens: { order: ["device_id", "role"] },
+};
+
+/** All copied tables. */
+export const COPIED_TABLES = Object.keys(PLANS) as readonly CopiedTable[];
+
+const numberOf = async (db: Db, table: CopiedTable): Promise<number> =>
+  (await sql<{ n: number }>`select count(*) as n from ${sql.table(table)}`.execute(db)).rows[0]?.n ?? 0;
+
+function keyValuesOf({ order }: Plan, row: Row) {
+  return sql.join(order.map((name) => row[name] ?? null));
+}
+
+/** Returns the last row of the page after `last`; undefined: there is none. */
+async function endOfPage(db: Db, table: CopiedTable, last: Row | undefined): Promise<Row | undefined> {
+  const plan = PLANS[table];
+  const columns = sql.join(plan.order.map((name) => sql.ref(name)));
+  const sizes = (plan.long ?? []).map((name) => sql`coalesce(octet_length(${sql.ref(name)}), 0)`);
+  const size = sizes.length === 0 ? sql`0` : sql.join(sizes, sql` + `);
+  const behind = last === undefined ? sql`` : sql`where (${columns}) > (${keyValuesOf(plan, last)})`;
+  const { rows } = await sql<Row>`select ${columns}, ${size} as size from ${sql.table(table)} ${behind}
+    order by ${columns} limit ${sql.lit(PAGE_ROWS)}`.execute(db);
+  let bytes = 0;
+  const full = rows.findIndex((row) => {
+    bytes += Number(row.size);
+    return bytes > PAGE_BYTES;
+  });
+  return full === -1 ? rows.at(-1) : rows[Math.max(0, full - 1)];
+}
+
+async function pageUpTo(db: Db, table: CopiedTable, last: Row | undefined, end: Row): Promise<Row[]> {
+  const plan = PLANS[table];
+  const columns = sql.join(plan.order.map((name) => sql.ref(name)));
+  const behind = last === undefined ? sql`` : sql`and (${columns}) > (${keyValuesOf(plan, last)})`;
+  const query = sql<Row>`select * from ${sql.table(table)}
+    where (${columns}) <= (${keyValuesOf(plan, end)}) ${behind} order by ${columns}`;
+  return (await query.execute(db)).rows;
+}
+
+/** Splits rows into groups of the statement sizes. */
+function* statements(rows: readonly Row[]): Generator<readonly Row[]> {
+  let at = 0;
+  while (at < rows.length) {
+    const left = rows.length - at;
+    const size = STATEMENT_ROWS.find((most) => most <= left) ?? 1;
+    yield rows.slice(at, at + size);
+    at += size;
+  }
+}
+
+function without(row: Row, omitted: readonly string[]): Row {
+  return Object.fromEntries(Object.entries(row).filter(([name]) => !omitted.includes(name)));
+}
+
+async function write(tx: Tx, table: CopiedTable, rows: readonly Row[], redactor: Redactor): Promise<void> {
+  for (const some of statements(rows.map((row) => without(row, PLANS[table].made ?? [])))) {
+    if (table === "messages") await writeMessages(tx, some, redactor);
+    else
+      await tx
+        .insertInto(table)
+        .values(some as never)
+        .execute();
+  }
+}
+
+/** Options of a copy. */
+export interface CopyWatch {
+  /** Cancels the copy at the next page. */
+  readonly signal: AbortSignal;
+  /** Keeps secrets out of the copy's search index. */
+  readonly redactor: Redactor;
+  /** Called from time to time with the number of rows so far. */
+  copied?(rows: number): void;
+}
+
+async function copyTable(from: Db, to: Tx, table: CopiedTable, watch: Required<CopyWatch>): Promise<void> {
+  const before = await numberOf(to, table);
+  let last: Row | undefined;
+  for (;;) {
+    watch.signal.throwIfAborted();
+    const end = await endOfPage(from, table, last);
+    if (end === undefined) break;
+    const rows = await pageUpTo(from, table, last, end);
+    await write(to, table, rows, watch.redactor);
+    watch.copied(rows.length);
+    last = end;
+  }
+  const [wanted, got] = [await numberOf(from, table), (await numberOf(to, table)) - before];
+  if (wanted !== got) throw new Error(`${got} of ${wanted} rows of ${table} were copied`);
+}
+
+/**
+ * Copies all rows. `from` must not change meanwhile: a store without writers, or a snapshot transaction. If
+ * this rejects, the caller must roll back.
+ */
+export async function copyRows(from: Db, to: Tx, { signal, redactor, copied }: CopyWatch): Promise<void> {
+  let sum = 0;
+  const count = (rows: number): void => {
+    sum += rows;
+    copied?.(sum);
+  };
+  for (const table of COPIED_TABLES) await copyTable(from, to, table, { signal, redactor, copied: count });
+}

@@ -1,0 +1,51 @@
+// Decides whether a store counts as empty, so that another one may be copied into it. A gateway that only
+// started leaves sessions: untouched ones, without messages, runs or changes, do not count.
+
+import { sql } from "kysely";
+import { type Db, kindOf, type Tx } from "../sql.ts";
+import { COPIED_TABLES } from "./copy.ts";
+import type { Row } from "./copy-messages.ts";
+
+/** A start alone never makes more sessions than this. */
+const SESSIONS_MAX = 1_000;
+/** Columns that every session fills. */
+const OF_EVERY_SESSION = new Set([
+  ...["row_id", "key", "session_id", "agent_id", "kind", "created_at", "updated_at", "archived"],
+]);
+
+/** Returns the copied tables in this database: an older file lacks some. */
+async function tablesOf(db: Db): Promise<readonly string[]> {
+  if (kindOf(db) === "postgres") return COPIED_TABLES;
+  const { rows } = await sql<{ name: string }>`select name from sqlite_schema where type = 'table'`.execute(
+    db,
+  );
+  const names = new Set(rows.map(({ name }) => name));
+  return COPIED_TABLES.filter((table) => names.has(table));
+}
+
+/** Whether nothing was ever set in a session, and no run was accepted for it. */
+function isUntouched(row: Row): boolean {
+  return Object.entries(row).every(
+    ([name, value]) =>
+      OF_EVERY_SESSION.has(name) || (name === "next_lane_seq" ? value === 1 : value === null || value === 0),
+  );
+}
+
+/** Returns the tables with content; none: the store is empty. */
+export async function nonEmptyTables(db: Db): Promise<string[]> {
+  const held: string[] = [];
+  for (const table of await tablesOf(db)) {
+    if (table === "session_ids") continue;
+    const limit = table === "sessions" ? SESSIONS_MAX : 1;
+    const { rows } = await sql<Row>`select * from ${sql.table(table)} limit ${sql.lit(limit)}`.execute(db);
+    const isEmpty = table === "sessions" ? rows.length < limit && rows.every(isUntouched) : rows.length === 0;
+    if (!isEmpty) held.push(table);
+  }
+  return held;
+}
+
+/** Deletes the sessions of an otherwise empty store. */
+export async function clearSessions(tx: Tx): Promise<void> {
+  await tx.deleteFrom("sessions").execute();
+  await tx.deleteFrom("session_ids").execute();
+}

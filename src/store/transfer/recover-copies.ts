@@ -1,0 +1,196 @@
+// Restores messages from the JSONL copy of a transcript into a store that lacks them. Keeps the copy's order:
+// a transcript that lacks messages in its middle is written again. A deleted transcript stays deleted.
+
+import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { isObject, jsonOf } from "../../core/json.ts";
+import { NOT_YET_USED } from "../../core/shapes/session.ts";
+import { agentIdInKey, type KeyRules, kindOf } from "../../core/shapes/session-key.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import { insertSession, wasDeleted } from "../queries/sessions/sessions.ts";
+import type { Store, Tx } from "../sql.ts";
+import { type Row, writeMessages } from "./copy-messages.ts";
+
+/** Facts about a session that its copy lacks. */
+interface CopyRules {
+  readonly keys: KeyRules;
+  /** Tables that may have lost rows. */
+  readonly incomplete: readonly string[];
+}
+
+/** Entries per statement. */
+const BATCH_ENTRIES = 64;
+const READ_BYTES = 1024 * 1024;
+const NEWLINE = 0x0a;
+const ROLES: readonly unknown[] = ["user", "assistant", "toolResult"];
+
+interface CopyHeader {
+  readonly id: string;
+  readonly key: string;
+  readonly createdAt: number;
+}
+
+function copyHeaderOf(value: unknown): CopyHeader | undefined {
+  if (!isObject(value) || value.type !== "session") return undefined;
+  const { id, key, createdAt } = value;
+  const isWhole = typeof id === "string" && typeof key === "string" && typeof createdAt === "number";
+  return isWhole ? { id, key, createdAt } : undefined;
+}
+
+interface CopyLine {
+  readonly id: string;
+  readonly role: string;
+  readonly timestamp: number;
+  readonly text: string;
+}
+
+function copyLineOf(text: string): CopyLine | undefined {
+  const value = jsonOf(text);
+  if (!isObject(value) || typeof value.id !== "string" || typeof value.timestamp !== "number")
+    return undefined;
+  const { id, timestamp } = value;
+  if (value.type === "compaction") return { id, timestamp, text, role: "compaction" };
+  return ROLES.includes(value.role) ? { id, timestamp, text, role: String(value.role) } : undefined;
+}
+
+/** Yields the whole lines of a file. */
+function* linesIn(file: string): Generator<string> {
+  const handle = openSync(file, "r");
+  try {
+    const { size } = statSync(file);
+    let rest = Buffer.alloc(0);
+    for (let at = 0; at < size; at += READ_BYTES) {
+      const bytes = Buffer.alloc(Math.min(READ_BYTES, size - at));
+      rest = Buffer.concat([rest, bytes.subarray(0, readSync(handle, bytes, 0, bytes.length, at))]);
+      for (let end = rest.indexOf(NEWLINE); end >= 0; end = rest.indexOf(NEWLINE)) {
+        yield rest.toString("utf8", 0, end);
+        rest = rest.subarray(end + 1);
+      }
+    }
+  } finally {
+    closeSync(handle);
+  }
+}
+
+interface Brought {
+  readonly sessions: number;
+  readonly messages: number;
+  /** Number of unreadable lines. */
+  readonly unread: number;
+}
+
+/** Inserts the session of a copy if it is missing. Returns 1 if it was. */
+async function ensureSession(tx: Tx, { id, key, createdAt }: CopyHeader, keys: KeyRules): Promise<number> {
+  const current = await tx
+    .selectFrom("sessions")
+    .select(["session_id", "created_at"])
+    .where("key", "=", key)
+    .executeTakeFirst();
+  if (current === undefined) {
+    await tx.deleteFrom("session_ids").where("session_id", "=", id).execute();
+    await insertSession(tx, {
+      ...NOT_YET_USED,
+      ...{ key, sessionId: id, createdAt, updatedAt: createdAt, spawnDepth: 0, external: false },
+      agentId: agentIdInKey(key) ?? keys.defaultAgentId,
+      kind: kindOf(key, keys),
+    });
+    return 1;
+  }
+  const newest = await tx
+    .selectFrom("session_ids")
+    .select((eb) => eb.fn.max("created_at").as("at"))
+    .where("session_key", "=", key)
+    .executeTakeFirst();
+  await tx
+    .insertInto("session_ids")
+    .values({ session_id: id, session_key: key, created_at: createdAt })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  // The store has lost a reset.
+  if (createdAt > Number(newest?.at ?? 0)) {
+    await tx.updateTable("sessions").set({ session_id: id }).where("key", "=", key).execute();
+  }
+  return 0;
+}
+
+/**
+ * Writes a transcript again with the copy's messages in their positions. Keeps the run of each message that
+ * the store had.
+ */
+async function writeAnew(
+  tx: Tx,
+  head: CopyHeader,
+  lines: readonly CopyLine[],
+  redactor: Redactor,
+): Promise<void> {
+  const stored = await tx
+    .selectFrom("messages")
+    .select(["id", "session_id", "session_key", "run_id", "role", "entry_json", "created_at"])
+    .where("session_id", "=", head.id)
+    .orderBy("seq")
+    .execute();
+  const rows = new Map<string, Row>(stored.map((row) => [row.id, row]));
+  const inCopy = new Set(lines.map(({ id }) => id));
+  const whole = [
+    ...lines.map((line) => rows.get(line.id) ?? rowOf(head, line)),
+    ...stored.filter(({ id }) => !inCopy.has(id)),
+  ];
+  await tx.deleteFrom("messages").where("session_id", "=", head.id).execute();
+  for (let at = 0; at < whole.length; at += BATCH_ENTRIES) {
+    await writeMessages(tx, whole.slice(at, at + BATCH_ENTRIES), redactor);
+  }
+}
+
+function rowOf(
+  { id: session_id, key: session_key }: CopyHeader,
+  { id, role, timestamp, text }: CopyLine,
+): Row {
+  return { id, session_id, session_key, run_id: null, role, entry_json: text, created_at: timestamp };
+}
+
+/** Returns the ids of the lines that the store lacks. */
+async function missingOf(tx: Tx, lines: readonly CopyLine[]): Promise<Set<string>> {
+  const missing = new Set(lines.map(({ id }) => id));
+  for (let at = 0; at < lines.length; at += BATCH_ENTRIES) {
+    const ids = lines.slice(at, at + BATCH_ENTRIES).map(({ id }) => id);
+    const found = await tx.selectFrom("messages").select("id").where("id", "in", ids).execute();
+    for (const { id } of found) missing.delete(id);
+  }
+  return missing;
+}
+
+/** Restores messages that only the copy has, in one transaction. */
+export async function bringBack(
+  store: Store,
+  file: string,
+  redactor: Redactor,
+  { keys, incomplete }: CopyRules,
+): Promise<Brought> {
+  const [first = "", ...texts] = linesIn(file);
+  const head = copyHeaderOf(jsonOf(first));
+  if (head === undefined) return { sessions: 0, messages: 0, unread: texts.length + 1 };
+  const read = texts.map(copyLineOf);
+  const lines = read.filter((line) => line !== undefined);
+  const unread = texts.length - lines.length;
+  return store.transaction(async (tx): Promise<Brought> => {
+    const known = await tx
+      .selectFrom("session_ids")
+      .select("session_id")
+      .where("session_id", "=", head.id)
+      .executeTakeFirst();
+    const mayBeDeleted = known === undefined && !incomplete.includes("session_ids");
+    if (mayBeDeleted && (await wasDeleted(tx, head.key, head.id)))
+      return { sessions: 0, messages: 0, unread: 0 };
+    const missing = await missingOf(tx, lines);
+    const isNew = known === undefined || incomplete.includes("sessions");
+    const sessions = isNew ? await ensureSession(tx, head, keys) : 0;
+    if (missing.size === 0) return { sessions, messages: 0, unread };
+    await writeAnew(tx, head, lines, redactor);
+    const newest = Math.max(...lines.slice(-1).map(({ timestamp }) => timestamp));
+    await tx
+      .updateTable("sessions")
+      .set((eb) => ({ updated_at: eb.fn("max", ["updated_at", eb.val(newest)]) }))
+      .where("key", "=", head.key)
+      .execute();
+    return { sessions, messages: missing.size, unread };
+  });
+}

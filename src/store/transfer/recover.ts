@@ -1,0 +1,211 @@
+// Recovers an embedded store that is damaged or has lost data: builds a new store from the readable rows and
+// the JSONL copies of the transcripts.
+// No old file is changed or deleted: they move into a separate folder; the copies stay. All or nothing: until
+// the new store is complete, the old files stay where they were.
+
+import { copyFileSync, existsSync, linkSync, mkdtempSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { KeyRules } from "../../core/shapes/session-key.ts";
+import { SCHEMA_VERSION } from "../schema/sqlite-schema.ts";
+import type { Tx } from "../sql.ts";
+import { copiesIn, sizeOf } from "../sqlite/check.ts";
+import { packFile } from "../sqlite/file.ts";
+import { lockStore } from "../sqlite/lock.ts";
+import { MARK_ENDING } from "../sqlite/mark.ts";
+import { openSqlite, STORE_FILE } from "../sqlite/sqlite.ts";
+import { distrust } from "../sqlite/trust.ts";
+import { COPIED_TABLES } from "./copy.ts";
+import { type Row, writeMessages } from "./copy-messages.ts";
+import { bringBack } from "./recover-copies.ts";
+import { tallyOf } from "./tally.ts";
+import { giveStore, type Moved, type MoveJob, noStoreIn, told, withFolder, withStore } from "./transfer.ts";
+
+export interface Recovered extends Moved {
+  /** The folder with the old files. */
+  readonly kept: string;
+  /** Sessions and messages that existed only in the copies. */
+  readonly sessionsFromCopies: number;
+  readonly messagesFromCopies: number;
+  /** Tables with unreadable rows. */
+  readonly incomplete: readonly string[];
+  /** Number of unreadable lines of copies. */
+  readonly unreadLines: number;
+}
+
+/** Rows per statement. */
+const BATCH_ROWS = 128;
+
+type Writer = (rows: readonly Row[]) => Promise<void>;
+
+/** Reads a table's rows in one direction. Returns whether it reached the end. */
+async function readRows(source: DatabaseSync, query: string, write: Writer): Promise<boolean> {
+  let batch: Row[] = [];
+  let isWhole = true;
+  try {
+    for (const row of source.prepare(query).iterate()) {
+      batch.push(row as Row);
+      if (batch.length < BATCH_ROWS) continue;
+      await write(batch);
+      batch = [];
+    }
+  } catch (error) {
+    // A damaged page ends the read. Any other error is a bug.
+    if ((error as { errcode?: number }).errcode === undefined) throw error;
+    isWhole = false;
+  }
+  await write(batch);
+  return isWhole;
+}
+
+/** Writes the readable rows of a table: from its beginning, and from its end back to the damaged page. */
+async function salvageTable(
+  source: DatabaseSync,
+  tx: Tx,
+  table: (typeof COPIED_TABLES)[number],
+  { redactor }: MoveJob["world"],
+): Promise<boolean> {
+  const columns = source.prepare("select name, pk from pragma_table_xinfo(?) where hidden = 0").all(table);
+  if (columns.length === 0) return true;
+  const names = columns.map(({ name }) => `"${String(name)}"`).join(", ");
+  const keys = columns.filter(({ pk }) => Number(pk) > 0).map(({ name }) => `"${String(name)}"`);
+  const write: Writer = async (rows) => {
+    if (rows.length === 0) return;
+    if (table === "messages") {
+      const ids = rows.map(({ id }) => String(id));
+      const found = await tx.selectFrom("messages").select("id").where("id", "in", ids).execute();
+      const known = new Set(found.map(({ id }) => id));
+      const added = rows.filter(({ id }) => !known.has(String(id))).map(({ seq: _, ...row }) => row);
+      if (added.length > 0) await writeMessages(tx, added, redactor);
+      return;
+    }
+    for (const row of rows) {
+      await tx
+        .insertInto(table)
+        .values(row as never)
+        .onConflict((conflict) => conflict.doNothing())
+        .execute();
+    }
+  };
+  const order = keys.length === 0 ? ["rowid"] : keys;
+  const by = (way: string): string => order.map((key) => `${key} ${way}`).join(", ");
+  if (await readRows(source, `select ${names} from "${table}" order by ${by("asc")}`, write)) return true;
+  await readRows(source, `select ${names} from "${table}" order by ${by("desc")}`, write);
+  return false;
+}
+
+/** Opens a copy of the old files, or as much as SQLite accepts. Undefined: nothing is readable. */
+function openOld(file: string): DatabaseSync | undefined {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(file);
+    distrust(database);
+    const version = Number(database.prepare("pragma user_version").get()?.user_version);
+    if (version === SCHEMA_VERSION) return database;
+  } catch (error) {
+    if ((error as { errcode?: number }).errcode === undefined) throw error;
+  }
+  database?.close();
+  return undefined;
+}
+
+/** Copies the old files, so that SQLite may change the copy. */
+async function copyOld(dir: string, folder: string, { world }: MoveJob): Promise<DatabaseSync | undefined> {
+  const copy = join(folder, STORE_FILE);
+  for (const ending of ["", "-wal"]) {
+    const file = join(dir, `${STORE_FILE}${ending}`);
+    if (existsSync(file)) copyFileSync(file, `${copy}${ending}`);
+  }
+  if (sizeOf(copy) === 0) return undefined;
+  // An older version is migrated first, if possible.
+  const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
+  if (openOld(copy) === undefined) await withStore(open, async () => {}).catch(() => {});
+  return openOld(copy);
+}
+
+/** Moves the old files into a separate folder. Returns the folder. */
+function keepOld(dir: string): string {
+  const folder = mkdtempSync(join(dir, "damaged-"));
+  const old = (ending: string): string => join(dir, `${STORE_FILE}${ending}`);
+  const kept = (ending: string): string => join(folder, `${STORE_FILE}${ending}`);
+  // Until the new store is renamed into place, the old database keeps its name, too.
+  if (existsSync(old(""))) {
+    try {
+      linkSync(old(""), kept(""));
+    } catch {
+      copyFileSync(old(""), kept(""));
+    }
+  }
+  for (const ending of ["-wal", "-shm", MARK_ENDING]) {
+    if (existsSync(old(ending))) renameSync(old(ending), kept(ending));
+  }
+  return folder;
+}
+
+type Salvaged = Omit<Recovered, "kept" | "from" | "to">;
+
+async function rebuild(job: MoveJob, keys: KeyRules, folder: string, old: string): Promise<Salvaged> {
+  const { world, settings, signal } = job;
+  const source = await copyOld(settings.dir, old, job);
+  const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
+  try {
+    return await withStore(open, async (store) => {
+      const incomplete = await store.transaction(async (tx) => {
+        const damaged: string[] = [];
+        for (const table of source === undefined ? [] : COPIED_TABLES) {
+          signal.throwIfAborted();
+          if (!(await salvageTable(source as DatabaseSync, tx, table, world))) damaged.push(table);
+        }
+        return source === undefined && sizeOf(join(settings.dir, STORE_FILE)) > 0 ? COPIED_TABLES : damaged;
+      });
+      const found = { sessions: 0, messages: 0, unread: 0 };
+      for (const name of copiesIn(settings.dir)) {
+        signal.throwIfAborted();
+        const one = await bringBack(store, join(settings.dir, name), world.redactor, { keys, incomplete });
+        found.sessions += one.sessions;
+        found.messages += one.messages;
+        found.unread += one.unread;
+      }
+      return {
+        ...{ tally: await tallyOf(store.db), incomplete },
+        ...{
+          sessionsFromCopies: found.sessions,
+          messagesFromCopies: found.messages,
+          unreadLines: found.unread,
+        },
+      };
+    });
+  } finally {
+    source?.close();
+  }
+}
+
+/** Rebuilds the store of `settings.dir`. No gateway may run on it. */
+export function recoverStore(job: MoveJob, keys: KeyRules): Promise<Result<Recovered>> {
+  const { dir, postgresUrl } = job.settings;
+  return told<Recovered>(job, join(dir, STORE_FILE), "store.postgresUrl", async () => {
+    if (postgresUrl !== undefined) {
+      return fail("store_unavailable", "only the embedded store can be rebuilt", {
+        hint: "Restore the database with the tools of its server. Nothing was changed.",
+      });
+    }
+    if (!existsSync(dir)) return noStoreIn(dir);
+    const unlock = lockStore(dir);
+    try {
+      if (!existsSync(join(dir, STORE_FILE)) && copiesIn(dir).length === 0) return noStoreIn(dir);
+      return await withFolder(join(dir, "recovering"), async (folder) => {
+        const old = mkdtempSync(join(folder, "old-"));
+        const salvaged = await rebuild(job, keys, folder, old);
+        const made = join(folder, STORE_FILE);
+        packFile(made);
+        job.signal.throwIfAborted();
+        const kept = keepOld(dir);
+        giveStore(made, dir);
+        return ok({ from: dir, to: dir, kept, ...salvaged });
+      });
+    } finally {
+      unlock();
+    }
+  });
+}

@@ -1,0 +1,354 @@
+// Moves a whole store: from the embedded one to PostgreSQL, to a backup file, and back from it.
+// A backup is an embedded file, whichever store it is from, and can be restored into both kinds.
+// The source is only read, and not migrated. A move copies one snapshot of it.
+// All or nothing: a target that holds anything is refused, and a failure or crash leaves it empty. No file is
+// ever overwritten.
+// Only rows move, never a schema: a trigger or a view in the source is reported and left out.
+
+import { existsSync, linkSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { StoreSettings } from "../../core/shapes/settings/settings.ts";
+import { ensureFolder } from "../../world/folders.ts";
+import type { World } from "../../world.ts";
+import { postgresAddress } from "../postgres/address.ts";
+import { BULK_TIMEOUTS, beginBulkRead, beginBulkWrite, endBulkWrite } from "../postgres/bulk.ts";
+import { openPostgres } from "../postgres/postgres.ts";
+import { StoreConflict, StoreProblem } from "../problems.ts";
+import { countFresh } from "../queries/processes.ts";
+import { SCHEMA_VERSION } from "../schema/sqlite-schema.ts";
+import type { Db, Store, Tx } from "../sql.ts";
+import { copiesIn } from "../sqlite/check.ts";
+import {
+  checkFile,
+  copyFile,
+  fileFailure,
+  type KnownFile,
+  packFile,
+  sizeOf,
+  withFile,
+} from "../sqlite/file.ts";
+import { PROGRESS_FILE } from "../sqlite/jsonl-copies.ts";
+import { lockStore } from "../sqlite/lock.ts";
+import { MARK_ENDING } from "../sqlite/mark.ts";
+import { copyIntoOwnSchema, shownObject } from "../sqlite/schema.ts";
+import { openSqlite, STORE_FILE } from "../sqlite/sqlite.ts";
+import { type CopyWatch, copyRows } from "./copy.ts";
+import { clearSessions, nonEmptyTables } from "./empty-store.ts";
+import { type Tally, tallyOf } from "./tally.ts";
+
+export interface Moved {
+  /** Source and target for people, without secrets. */
+  readonly from: string;
+  readonly to: string;
+  readonly tally: Tally;
+  /** Size of the backup file. */
+  readonly bytes?: number;
+  /** Other objects in the source's schema, such as `trigger "x"`, that were left out. Absent: none. */
+  readonly leftOut?: readonly string[];
+}
+
+/** `signal` cancels the move and leaves nothing behind. */
+export interface MoveJob extends Omit<CopyWatch, "redactor"> {
+  readonly settings: StoreSettings;
+  readonly world: World;
+}
+
+/** SQLSTATE classes: invalid data, or over a limit of the program. */
+const UNFIT_ROW = /^(22|54)...$/;
+
+const otherVersion = (place: string) =>
+  fail("store_unavailable", `${place} has another version's schema`, {
+    hint: "Use the version that runs on it. Nothing was changed.",
+  });
+
+export const noStoreIn = (dir: string) =>
+  fail("store_unavailable", `there is no embedded store in ${dir}`, {
+    hint: "Check store.dir and --config: parley store shows where the state is.",
+  });
+
+/** A row that fits into the file but not into the database: its key is too long for an index. */
+function rowFailure(error: unknown): Failure | undefined {
+  const { code, message } = error as { code?: unknown; message?: string };
+  if (typeof code !== "string" || !UNFIT_ROW.test(code)) return undefined;
+  return fail("store_unavailable", `the database cannot store a row: ${message}`, {
+    hint: "Nothing was changed.",
+  });
+}
+
+/**
+ * Runs a move and turns problems that a person has to fix into failures. `named`: the setting or argument
+ * with the database's address.
+ */
+export async function told<T extends Moved>(
+  { signal }: MoveJob,
+  place: string,
+  named: string,
+  work: () => Promise<Result<T>>,
+): Promise<Result<T>> {
+  try {
+    return await work();
+  } catch (error) {
+    if (signal.aborted) return fail("store_unavailable", "stopped: nothing was written, nothing was changed");
+    if (error instanceof StoreProblem) {
+      const code = error.problem === "bad_address" ? "invalid_argument" : "store_unavailable";
+      return fail(code, error.message.replaceAll("store.postgresUrl", named));
+    }
+    if (error instanceof StoreConflict) {
+      return fail("store_unavailable", `the database was in use at that moment (${error.message})`, {
+        hint: "Nothing was changed. Try again; a gateway may be starting or stopping there.",
+      });
+    }
+    const failure = rowFailure(error) ?? fileFailure(error, place);
+    if (failure === undefined) throw error;
+    return failure;
+  }
+}
+
+export async function withStore<T>(
+  open: () => Promise<Store>,
+  work: (store: Store) => Promise<T>,
+): Promise<T> {
+  const store = await open();
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Makes a private folder for the time of a move, next to `beside`, where there is room for a store. */
+export async function withFolder<T>(beside: string, work: (folder: string) => Promise<T>): Promise<T> {
+  await ensureFolder(dirname(beside));
+  const folder = mkdtempSync(`${beside}-`);
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Rows read from a file, and other objects of its schema. */
+interface ReadOut {
+  readonly tally: Tally;
+  readonly leftOut?: readonly string[];
+}
+
+/** Reads the rows of an embedded file, as this version stores them. */
+async function withSource(
+  file: string,
+  { version, differences }: KnownFile,
+  { settings, world }: MoveJob,
+  work: (source: Db) => Promise<Result<Tally>>,
+): Promise<Result<ReadOut>> {
+  const read = await (version === SCHEMA_VERSION
+    ? withFile(file, work)
+    : // Only a copy is migrated.
+      withFolder(join(settings.dir, "moving"), async (folder) => {
+        copyIntoOwnSchema(file, join(folder, STORE_FILE), version);
+        const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
+        return withStore(open, (store) => work(store.db));
+      }));
+  if (!read.ok) return read;
+  const leftOut = differences.filter(({ kind }) => kind !== "missing").map(shownObject);
+  return ok({ tally: read.value, ...(leftOut.length === 0 ? {} : { leftOut }) });
+}
+
+function notEmpty(place: string, held: readonly string[], wayOut: string): Result<void> {
+  if (held.length === 0) return ok(undefined);
+  return fail("store_unavailable", `${place} is not empty: it has ${held.join(", ")}`, {
+    hint: `${wayOut}; nothing was changed.`,
+  });
+}
+
+async function refuseTaken(tx: Tx, place: string, nowMs: number): Promise<Result<void>> {
+  const living = await countFresh(tx, nowMs);
+  if (living > 0) {
+    const gateways = living === 1 ? "a running gateway" : `${living} running gateways`;
+    return fail("store_unavailable", `${place} is in use by ${gateways}`, {
+      hint: "Stop them first (parley store shows who they are). Nothing was changed.",
+    });
+  }
+  const wayOut = "Name an empty database, or another schema with ?schema=name";
+  return notEmpty(place, await nonEmptyTables(tx), wayOut);
+}
+
+/** Fills an empty PostgreSQL store in one transaction. */
+async function fillPostgres(source: Db, url: string, job: MoveJob): Promise<Result<Tally>> {
+  const { world } = job;
+  const { place } = postgresAddress(url);
+  const open = () => openPostgres({ url, world, timeouts: BULK_TIMEOUTS, writersMax: 1, readersMax: 1 });
+  return withStore(open, (target) =>
+    target.transaction(async (tx): Promise<Result<Tally>> => {
+      if (!(await beginBulkWrite(tx))) return otherVersion(place);
+      const free = await refuseTaken(tx, place, world.clock.now());
+      if (!free.ok) return free;
+      await clearSessions(tx);
+      await copyRows(source, tx, { ...job, redactor: world.redactor });
+      await endBulkWrite(tx);
+      return ok(await tallyOf(tx));
+    }),
+  );
+}
+
+/** Copies the embedded store of `settings.dir` to PostgreSQL, and leaves it unchanged. */
+export function migrateStore(job: MoveJob, url: string): Promise<Result<Moved>> {
+  const { dir } = job.settings;
+  const file = join(dir, STORE_FILE);
+  return told<Moved>(job, file, "--to", async () => {
+    const { place } = postgresAddress(url);
+    if (!existsSync(file)) return noStoreIn(dir);
+    const unlock = lockStore(dir);
+    try {
+      const known = checkFile(file, { whole: true });
+      if (!known.ok) return known;
+      const filled = await withSource(file, known.value, job, (source) => fillPostgres(source, url, job));
+      return filled.ok ? ok({ from: dir, to: place, ...filled.value }) : filled;
+    } finally {
+      unlock();
+    }
+  });
+}
+
+/** Writes a snapshot of the whole store to a new file. A gateway may be running. */
+export function backupStore(job: MoveJob, name: string): Promise<Result<Moved>> {
+  const file = resolve(name);
+  return told<Moved>(job, file, "store.postgresUrl", async () => {
+    if (existsSync(file)) {
+      const isFolder = statSync(file).isDirectory();
+      return fail("store_unavailable", `${file} already exists; a backup never overwrites a file`, {
+        hint: isFolder ? "It is a directory: name a file in it." : "Name another file, or move it away.",
+      });
+    }
+    const { postgresUrl: url, dir } = job.settings;
+    if (url === undefined && !existsSync(join(dir, STORE_FILE))) return noStoreIn(dir);
+    return withFolder(`${file}.unfinished`, async (folder) => {
+      const made = join(folder, STORE_FILE);
+      const from = await (url === undefined
+        ? copyEmbedded(job, made)
+        : readPostgres(job, url, folder).then((read) => {
+            if (read.ok) packFile(made);
+            return read;
+          }));
+      if (!from.ok) return from;
+      const sound = checkFile(made, { whole: true });
+      const source = url === undefined ? join(from.value, STORE_FILE) : from.value;
+      if (!sound.ok) return { ...sound, error: sound.error.replaceAll(made, source) };
+      const tally = await withFile(made, tallyOf);
+      const bytes = sizeOf(made);
+      job.signal.throwIfAborted();
+      giveName(made, file);
+      return ok({ from: from.value, to: file, tally, bytes });
+    });
+  });
+}
+
+/** Publishes the finished file under its name; fails if the name was taken meanwhile. */
+function giveName(made: string, file: string): void {
+  try {
+    linkSync(made, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") throw error;
+    // Not every file system supports links.
+    renameSync(made, file);
+  }
+}
+
+/** Copies the embedded store's file. */
+async function copyEmbedded({ settings, signal }: MoveJob, made: string): Promise<Result<string>> {
+  const file = join(settings.dir, STORE_FILE);
+  const known = checkFile(file, { whole: false });
+  if (!known.ok) return known;
+  await copyFile(file, made, signal);
+  return ok(settings.dir);
+}
+
+/** Copies a PostgreSQL store into an embedded store in `dir`. */
+async function readPostgres(job: MoveJob, url: string, dir: string): Promise<Result<string>> {
+  const { world } = job;
+  const { place } = postgresAddress(url);
+  const timeouts = BULK_TIMEOUTS;
+  const from = () => openPostgres({ url, world, asItIs: true, timeouts, writersMax: 1, readersMax: 1 });
+  const to = () => openSqlite({ dir, durability: "normal", log: world.log });
+  return withStore(from, (source) =>
+    withStore(to, (target) =>
+      source.transaction(async (moment): Promise<Result<string>> => {
+        if (!(await beginBulkRead(moment))) return otherVersion(place);
+        await target.transaction((tx) => copyRows(moment, tx, { ...job, redactor: job.world.redactor }));
+        return ok(place);
+      }),
+    ),
+  );
+}
+
+/** Fills an empty store from a backup file. No gateway may run on it. */
+export function restoreStore(job: MoveJob, name: string): Promise<Result<Moved>> {
+  const file = resolve(name);
+  return told<Moved>(job, file, "store.postgresUrl", async () => {
+    const { postgresUrl: url, dir } = job.settings;
+    const known = checkFile(file, { whole: true });
+    if (!known.ok) return known;
+    const to = url === undefined ? dir : postgresAddress(url).place;
+    const filled = await (url === undefined
+      ? placeFile(job, file, known.value)
+      : withSource(file, known.value, job, (source) => fillPostgres(source, url, job)));
+    return filled.ok ? ok({ from: file, to, ...filled.value }) : filled;
+  });
+}
+
+/** Fails if a directory already holds a store. */
+async function refuseHeld(dir: string): Promise<Result<void>> {
+  const file = join(dir, STORE_FILE);
+  if (sizeOf(file) === 0 && sizeOf(`${file}-wal`) === 0) return ok(undefined);
+  const wayOut = `Move ${STORE_FILE} away, with any -wal and -shm, or name another directory in store.dir`;
+  if (!checkFile(file, { whole: true }).ok) return notEmpty(dir, ["a store that cannot be read"], wayOut);
+  return notEmpty(dir, await withFile(file, nonEmptyTables), wayOut);
+}
+
+/** Moves a store that was made elsewhere into a directory. */
+export function giveStore(made: string, dir: string): void {
+  const to = join(dir, STORE_FILE);
+  // SQLite would take another file's log for this one's; the same goes for the mark.
+  for (const beside of ["-wal", "-shm", MARK_ENDING]) rmSync(`${to}${beside}`, { force: true });
+  // The next start then checks all JSONL copies.
+  rmSync(join(dir, PROGRESS_FILE), { force: true });
+  renameSync(made, to);
+}
+
+/** Moves existing copies into a separate folder: they may hold messages that the backup lacks. */
+function setCopiesAside(dir: string): void {
+  const names = copiesIn(dir);
+  if (names.length === 0) return;
+  const folder = mkdtempSync(join(dir, "copies-before-restore-"));
+  for (const name of names) renameSync(join(dir, name), join(folder, name));
+}
+
+/** Makes a store of the rows in a file, and moves it into the directory. */
+async function placeFile(job: MoveJob, from: string, known: KnownFile): Promise<Result<ReadOut>> {
+  const { world } = job;
+  const { dir } = job.settings;
+  await ensureFolder(dir);
+  const unlock = lockStore(dir);
+  try {
+    const free = await refuseHeld(dir);
+    if (!free.ok) return free;
+    return await withFolder(join(dir, "restoring"), async (folder) => {
+      const made = join(folder, STORE_FILE);
+      const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
+      const filled = await withSource(from, known, job, (source) =>
+        withStore(open, async (target) => {
+          await target.transaction((tx) => copyRows(source, tx, { ...job, redactor: world.redactor }));
+          return ok(await tallyOf(target.db));
+        }),
+      );
+      if (!filled.ok) return filled;
+      packFile(made);
+      job.signal.throwIfAborted();
+      setCopiesAside(dir);
+      giveStore(made, dir);
+      return filled;
+    });
+  } finally {
+    unlock();
+  }
+}

@@ -1,0 +1,337 @@
+// Implements read, write and edit of a workspace's files, in the gateway or contained (file-worker.ts).
+// workspace.ts decides which paths they may use. A result names everything that it leaves out, and how to get
+// it. A text is returned exactly as in the file, so that a part of it can be passed to `edit`.
+// F3: git's own files are never written (`.git`, the directory that it points to, hooks): an agent that may
+//     write files but run nothing could otherwise choose what the user's next git command runs.
+
+import { type FileHandle, realpath } from "node:fs/promises";
+import { relative } from "node:path";
+import { type Failure, fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { imageTypeOf } from "../../core/shapes/picture.ts";
+import { gitLayout } from "../../sandbox/git-layout.ts";
+import { isInside } from "../../world/folders.ts";
+import type { ToolContext, ToolResult } from "../tool.ts";
+import { fileFailure, openToRead, replaceFile, resolvePath, type WorkspacePath } from "./workspace.ts";
+
+export const READ_LINES_DEFAULT = 2_000;
+export const READ_TEXT_MAX_BYTES = 64 * 1024;
+/** Beyond this, lines are no longer counted: `totalLines` is left out. */
+const READ_COUNT_MAX_BYTES = 64 * 1024 * 1024;
+const READ_CHUNK_BYTES = 64 * 1024;
+export const IMAGE_MAX_BYTES = 3 * 1024 * 1024;
+const WRITE_MAX_BYTES = 10 * 1024 * 1024;
+const EDIT_MAX_BYTES = 10 * 1024 * 1024;
+
+/** The parts of a tool call that an operation needs. */
+export interface FileContext {
+  readonly agent: Pick<ToolContext["agent"], "workspace">;
+  readonly signal: AbortSignal;
+  readonly engine: Pick<ToolContext["engine"], "newId">;
+}
+
+const NEWLINE = 10;
+
+/** The requested lines as bytes, and facts about the rest of the file. */
+interface Window {
+  readonly bytes: Buffer;
+  readonly lines: number;
+  /** Lines in the file; undefined when it is too large to count. */
+  readonly totalLines: number | undefined;
+  /** True if the byte limit was reached before the line limit. */
+  readonly cutInBytes: boolean;
+  readonly binary: boolean;
+}
+
+/** Reads lines from `from` on in chunks, so that neither a large file nor a long line fills the memory. */
+async function readWindow(
+  handle: FileHandle,
+  from: number,
+  limit: number,
+  signal: AbortSignal,
+): Promise<Window> {
+  const chunk = Buffer.allocUnsafe(READ_CHUNK_BYTES);
+  const kept: Buffer[] = [];
+  let keptBytes = 0;
+  let line = 1;
+  let scanned = 0;
+  let last = NEWLINE;
+  let binary = false;
+  let counted = true;
+  for (;;) {
+    signal.throwIfAborted();
+    const { bytesRead } = await handle.read(chunk, 0, chunk.length, scanned);
+    if (bytesRead === 0) break;
+    if (scanned === 0) binary = chunk.subarray(0, Math.min(bytesRead, 8_192)).includes(0);
+    scanned += bytesRead;
+    last = chunk[bytesRead - 1] ?? NEWLINE;
+    const startsAt = line;
+    line += countNewlines(chunk.subarray(0, bytesRead));
+    const wanted = startsAt < from + limit && line >= from && keptBytes <= READ_TEXT_MAX_BYTES;
+    if (wanted) {
+      const piece = Buffer.from(linesOf(chunk.subarray(0, bytesRead), startsAt, from, limit));
+      kept.push(piece);
+      keptBytes += piece.length;
+    }
+    counted = scanned <= READ_COUNT_MAX_BYTES;
+    if (binary || (!counted && (line >= from + limit || keptBytes > READ_TEXT_MAX_BYTES))) break;
+  }
+  const { bytes, cutInBytes } = cutToBytes(Buffer.concat(kept));
+  const lines = countNewlines(bytes) + (bytes.length > 0 && bytes.at(-1) !== NEWLINE ? 1 : 0);
+  const totalLines = counted ? line - 1 + (last === NEWLINE ? 0 : 1) : undefined;
+  return { bytes, lines, totalLines, cutInBytes, binary: binary || bytes.includes(0) };
+}
+
+function countNewlines(bytes: Buffer): number {
+  let count = 0;
+  for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) count += 1;
+  return count;
+}
+
+/**
+ * Returns the part of a chunk that is in lines `from` to `from + limit - 1`. The chunk begins in line
+ * `startsAt`.
+ */
+function linesOf(chunk: Buffer, startsAt: number, from: number, limit: number): Buffer {
+  let start = startsAt >= from ? 0 : chunk.length;
+  let line = startsAt;
+  for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, at + 1)) {
+    line += 1;
+    if (line === from) start = at + 1;
+    if (line === from + limit) return chunk.subarray(Math.min(start, at + 1), at + 1);
+  }
+  return chunk.subarray(start);
+}
+
+/** Cuts after the last line that fits; if not even one fits, inside the line between characters. */
+function cutToBytes(bytes: Buffer): { bytes: Buffer; cutInBytes: boolean } {
+  if (bytes.length <= READ_TEXT_MAX_BYTES) return { bytes, cutInBytes: false };
+  const wholeLines = bytes.lastIndexOf(NEWLINE, READ_TEXT_MAX_BYTES - 1) + 1;
+  let end = wholeLines > 0 ? wholeLines : READ_TEXT_MAX_BYTES;
+  while (wholeLines === 0 && end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return { bytes: bytes.subarray(0, end), cutInBytes: true };
+}
+
+const decode = (bytes: Buffer, keepMark: boolean): string | undefined => {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: keepMark }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+};
+
+async function readPicture(
+  handle: FileHandle,
+  place: WorkspacePath,
+  size: number,
+): Promise<ToolResult | undefined> {
+  const head = Buffer.alloc(12);
+  await handle.read(head, 0, head.length, 0);
+  const mimeType = imageTypeOf(head);
+  if (mimeType === undefined) return undefined;
+  if (size > IMAGE_MAX_BYTES) {
+    const error = `${place.shown} is a picture of ${size} bytes; the limit is ${IMAGE_MAX_BYTES}`;
+    return toolFailure(fail("too_large", error, { hint: "Make it smaller first, with exec." }));
+  }
+  const bytes = Buffer.alloc(size);
+  const { bytesRead } = await handle.read(bytes, 0, size, 0);
+  const data = bytes.subarray(0, bytesRead).toString("base64");
+  const images = [{ type: "image", data, mimeType }];
+  return { status: "ok", path: place.shown, mimeType, bytes: bytesRead, images };
+}
+
+/** Reads a whole number of at least 1, or returns a failure. */
+function countFrom(value: unknown, name: string, unset: number): Result<number> {
+  if (value === undefined) return ok(unset);
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return ok(value);
+  return fail("invalid_argument", `${name} must be a whole number from 1, got ${String(value)}`);
+}
+
+async function read(ctx: FileContext, args: Record<string, unknown>): Promise<ToolResult> {
+  const from = countFrom(args.offset, "offset", 1);
+  if (!from.ok) return toolFailure(from);
+  const limit = countFrom(args.limit, "limit", READ_LINES_DEFAULT);
+  if (!limit.ok) return toolFailure(limit);
+  const place = await resolvePath(ctx.agent.workspace, String(args.path), { createFolders: false });
+  if (!place.ok) return toolFailure(place);
+  const handle = await openToRead(place.value);
+  if (!handle.ok) return toolFailure(handle);
+  try {
+    const { size } = await handle.value.stat();
+    const picture = await readPicture(handle.value, place.value, size);
+    if (picture !== undefined) return picture;
+    const lineLimit = Math.min(limit.value, READ_LINES_DEFAULT);
+    const window = await readWindow(handle.value, from.value, lineLimit, ctx.signal);
+    return showWindow(window, place.value, from.value, limit.value);
+  } catch (error) {
+    return ctx.signal.aborted
+      ? aborted(place.value.shown)
+      : toolFailure(fileFailure(error, place.value.shown));
+  } finally {
+    await handle.value.close();
+  }
+}
+
+const aborted = (shown: string): ToolResult =>
+  toolFailure(fail("run_aborted", `${shown}: the run was aborted`));
+
+function showWindow(window: Window, place: WorkspacePath, from: number, asked: number): ToolResult {
+  const { totalLines, lines } = window;
+  const text = window.binary ? undefined : decode(window.bytes, false);
+  if (text === undefined) {
+    const error = `${place.shown} is not UTF-8 text`;
+    return toolFailure(fail("file_problem", error, { hint: "Look at it with exec, e.g. file or xxd." }));
+  }
+  if (lines === 0 && from > 1) {
+    const length = totalLines === undefined ? "fewer" : totalLines;
+    const error = `offset ${from} is past the end: ${place.shown} has ${length} lines`;
+    return toolFailure(fail("invalid_argument", error));
+  }
+  const result: ToolResult = { status: "ok", path: place.shown, text, fromLine: from, lines };
+  if (totalLines !== undefined) result.totalLines = totalLines;
+  const toLine = from + lines - 1;
+  const inLine = window.cutInBytes && !window.bytes.includes(NEWLINE);
+  if (inLine) {
+    result.truncated = true;
+    const limit = `Line ${from} is longer than ${READ_TEXT_MAX_BYTES} bytes and was cut there`;
+    result.note = `${limit}; use exec to see the rest.`;
+  } else if (window.cutInBytes || (lines >= READ_LINES_DEFAULT && asked > lines && toLine !== totalLines)) {
+    result.truncated = true;
+    const reason = window.cutInBytes ? `${READ_TEXT_MAX_BYTES} bytes` : `${READ_LINES_DEFAULT} lines`;
+    result.note = `Cut after line ${toLine} (limit: ${reason}). Continue with offset ${toLine + 1}.`;
+  } else if (totalLines === undefined || toLine < totalLines) {
+    result.note = `More lines follow. Continue with offset ${toLine + 1}.`;
+  }
+  return result;
+}
+
+/** Returns a failure if a text argument can't be written unchanged. */
+function checkText(value: unknown, name: string): Failure | undefined {
+  const text = String(value);
+  if (!text.isWellFormed())
+    return fail("invalid_argument", `${name} holds half a character (a lone surrogate)`);
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= WRITE_MAX_BYTES) return undefined;
+  return fail("too_large", `${name} is ${bytes} bytes; the limit is ${WRITE_MAX_BYTES}`);
+}
+
+const isOfGit = (path: string): boolean => path.split(/[/\\]/).some((part) => part.toLowerCase() === ".git");
+
+/** Resolves a path for writing; refuses git's own files behind any link (F3). */
+async function pathToWrite(
+  ctx: FileContext,
+  path: string,
+  createFolders: boolean,
+): Promise<Result<WorkspacePath>> {
+  const { workspace } = ctx.agent;
+  const refused = fail(
+    "file_problem",
+    `${JSON.stringify(path)} is one of git's own files, which this tool does not write`,
+    {
+      hint: "Change it with git itself, through exec.",
+    },
+  );
+  if (isOfGit(path)) return refused;
+  const place = await resolvePath(workspace, path, { createFolders });
+  if (!place.ok) return place;
+  const root = await realpath(workspace);
+  const { places } = await gitLayout(root);
+  const { real } = place.value;
+  return isOfGit(relative(root, real)) || places.some((one) => isInside(one, real)) ? refused : place;
+}
+
+async function write(ctx: FileContext, args: Record<string, unknown>): Promise<ToolResult> {
+  const problem = checkText(args.content, "content");
+  if (problem !== undefined) return toolFailure(problem);
+  if (ctx.signal.aborted) return aborted(String(args.path));
+  const place = await pathToWrite(ctx, String(args.path), true);
+  if (!place.ok) return toolFailure(place);
+  const content = String(args.content);
+  const written = await replaceFile(place.value, content, ctx.engine.newId());
+  if (!written.ok) return toolFailure(written);
+  const created = place.value.found === "nothing";
+  return { status: "ok", path: place.value.shown, bytes: Buffer.byteLength(content), created };
+}
+
+async function readWhole(place: WorkspacePath): Promise<Result<string>> {
+  const handle = await openToRead(place);
+  if (!handle.ok) return handle;
+  try {
+    const { size } = await handle.value.stat();
+    if (size > EDIT_MAX_BYTES) {
+      return fail("too_large", `${place.shown} is ${size} bytes; edit takes up to ${EDIT_MAX_BYTES}`);
+    }
+    const bytes = await handle.value.readFile();
+    const text = bytes.includes(0) ? undefined : decode(bytes, true);
+    return text === undefined ? fail("file_problem", `${place.shown} is not UTF-8 text`) : ok(text);
+  } catch (error) {
+    return fileFailure(error, place.shown);
+  } finally {
+    await handle.value.close();
+  }
+}
+
+/** Returns the positions of `part` in `text`. Overlapping ones count: each would be a different edit. */
+function positionsOf(text: string, part: string): number[] {
+  const places: number[] = [];
+  for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + 1)) places.push(at);
+  return places;
+}
+
+const lineAt = (text: string, index: number): number => text.slice(0, index).split("\n").length;
+
+/** Replaces the only occurrence of `oldText`. */
+function replaceOnce(
+  text: string,
+  oldText: string,
+  newText: string,
+  shown: string,
+): Result<{ text: string; line: number }> {
+  const places = positionsOf(text, oldText);
+  const [at] = places;
+  if (at === undefined) {
+    const windows = text.includes("\r\n") && oldText.includes("\n") && !oldText.includes("\r\n");
+    if (windows) {
+      // The file has CRLF line ends, and a text with LF means those same lines.
+      return replaceOnce(text, oldText.replaceAll("\n", "\r\n"), newText.replaceAll(/\r?\n/g, "\r\n"), shown);
+    }
+    const hint = "Read the file and give oldText exactly as in the file, with spaces and line ends.";
+    return fail("invalid_argument", `oldText was found 0 times in ${shown}`, { hint });
+  }
+  if (places.length > 1) {
+    const lines = places.slice(0, 10).map((index) => lineAt(text, index));
+    const error = `oldText was found ${places.length} times in ${shown}, at lines ${lines.join(", ")}`;
+    return fail("invalid_argument", error, {
+      hint: "Include more of the surrounding text, so that it is found once.",
+    });
+  }
+  return ok({ text: text.slice(0, at) + newText + text.slice(at + oldText.length), line: lineAt(text, at) });
+}
+
+async function edit(ctx: FileContext, args: Record<string, unknown>): Promise<ToolResult> {
+  const [oldText, newText] = [String(args.oldText), String(args.newText)];
+  const problem = checkText(newText, "newText");
+  if (problem !== undefined) return toolFailure(problem);
+  if (oldText === "") {
+    return toolFailure(
+      fail("invalid_argument", "oldText must not be empty", { hint: "Use the write tool to create a file." }),
+    );
+  }
+  if (oldText === newText) {
+    return toolFailure(fail("invalid_argument", "oldText and newText are the same: nothing to do"));
+  }
+  const place = await pathToWrite(ctx, String(args.path), false);
+  if (!place.ok) return toolFailure(place);
+  const before = await readWhole(place.value);
+  if (!before.ok) return toolFailure(before);
+  const after = replaceOnce(before.value, oldText, newText, place.value.shown);
+  if (!after.ok) return toolFailure(after);
+  if (ctx.signal.aborted) return aborted(place.value.shown);
+  const written = await replaceFile(place.value, after.value.text, ctx.engine.newId());
+  if (!written.ok) return toolFailure(written);
+  return { status: "ok", path: place.value.shown, line: after.value.line };
+}
+
+/** The operations by tool name. */
+export const FILE_OPERATIONS = { read, write, edit } as const;
+
+export type FileOperation = keyof typeof FILE_OPERATIONS;

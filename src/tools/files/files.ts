@@ -1,0 +1,127 @@
+// The tools read, write and edit. file-operations.ts implements them; for a sandboxed session the same code
+// runs contained, through file-worker.ts. With a sandbox, no path of a call is resolved outside of it: a
+// hostile command that changes links and folders meanwhile can mislead only itself.
+
+import { fileURLToPath } from "node:url";
+import { fail, toolFailure } from "../../core/shapes/errors.ts";
+import type { Sandbox } from "../../sandbox/sandbox.ts";
+import { type Containable, sandboxOf } from "../containment.ts";
+import type { Tool, ToolContext, ToolResult } from "../tool.ts";
+import {
+  FILE_OPERATIONS,
+  type FileOperation,
+  READ_LINES_DEFAULT,
+  READ_TEXT_MAX_BYTES,
+} from "./file-operations.ts";
+
+const CONTAINED_MAX_MS = 60_000;
+/** Twice the largest answer (a picture in base64), so that no answer is ever cut. */
+const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
+
+type Context = Pick<ToolContext, "agent" | "signal"> &
+  Containable & {
+    readonly engine: Pick<ToolContext["engine"], "newId">;
+  };
+
+async function operate(
+  name: FileOperation,
+  ctx: Context,
+  args: Record<string, unknown>,
+): Promise<ToolResult> {
+  const sandbox = sandboxOf(ctx);
+  if (!sandbox.ok) return toolFailure(sandbox);
+  if (sandbox.value === undefined) return FILE_OPERATIONS[name](ctx, args);
+  return contained(sandbox.value, name, ctx, args);
+}
+
+/** Returns the path of the worker: beside this file, in source and in the build. */
+function workerFile(): string {
+  const source = fileURLToPath(new URL("./file-worker.ts", import.meta.url));
+  return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
+}
+
+async function contained(
+  sandbox: Sandbox,
+  name: FileOperation,
+  ctx: Context,
+  args: Record<string, unknown>,
+): Promise<ToolResult> {
+  if (ctx.signal.aborted)
+    return toolFailure(fail("run_aborted", "the run was aborted before the call started"));
+  const request = { name, args, workspace: ctx.agent.workspace, id: ctx.engine.newId() };
+  const end = await sandbox.run(
+    { kind: "script", file: workerFile(), input: JSON.stringify(request) },
+    { timeoutMs: CONTAINED_MAX_MS, outputMaxBytes: ANSWER_MAX_BYTES, signal: ctx.signal },
+  );
+  if (!end.ok) return toolFailure(end);
+  const { ending, exitCode, output, errors } = end.value;
+  if (ending === "aborted") return toolFailure(fail("run_aborted", "the run was aborted"));
+  if (ending === "ended" && exitCode === 0) return JSON.parse(output.read().text) as ToolResult;
+  const reason = ending === "ended" ? errors.trim() || `exit code ${exitCode}` : ending;
+  return toolFailure(fail("file_problem", `${name} was stopped in the sandbox: ${reason}`));
+}
+
+const text = (description: string) => ({ type: "string", description });
+const number = (description: string) => ({ type: "number", description });
+
+/** The tools read, write and edit. */
+export const fileTools: readonly Tool[] = [
+  {
+    spec: {
+      name: "read",
+      description:
+        "Read lines of a text file in your workspace, or view a small picture (PNG, JPEG, GIF, WebP). " +
+        `Returns up to ${READ_LINES_DEFAULT} lines and ${READ_TEXT_MAX_BYTES / 1024} KiB; notes cuts.`,
+      parameters: {
+        type: "object",
+        properties: {
+          path: text("Path of the file, relative to the workspace."),
+          offset: number("First line, from 1. Default 1."),
+          limit: number(`Number of lines. Default and maximum ${READ_LINES_DEFAULT}.`),
+        },
+        required: ["path"],
+      },
+      parallel: true,
+      idempotent: true,
+    },
+    execute: (ctx, args) => operate("read", ctx, args),
+  },
+  {
+    spec: {
+      name: "write",
+      description:
+        "Write a whole file in your workspace, replacing its content. Missing folders are created. " +
+        "To change a part, use edit.",
+      parameters: {
+        type: "object",
+        properties: {
+          path: text("Path of the file, relative to the workspace."),
+          content: text("The complete new text."),
+        },
+        required: ["path", "content"],
+      },
+      parallel: false,
+      idempotent: true,
+    },
+    execute: (ctx, args) => operate("write", ctx, args),
+  },
+  {
+    spec: {
+      name: "edit",
+      description:
+        "Replace one piece of text in a file in your workspace. The old text must occur exactly once.",
+      parameters: {
+        type: "object",
+        properties: {
+          path: text("Path of the file, relative to the workspace."),
+          oldText: text("The text to replace, exactly as in the file."),
+          newText: text("The replacement; empty removes the old text."),
+        },
+        required: ["path", "oldText", "newText"],
+      },
+      parallel: false,
+      idempotent: false,
+    },
+    execute: (ctx, args) => operate("edit", ctx, args),
+  },
+];

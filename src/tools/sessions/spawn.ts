@@ -1,0 +1,226 @@
+// The tool `sessions_spawn`: reads arguments and returns one result object. `core/spawn-policy` decides what
+// may be spawned, `flows/spawn` spawns it. Everything is checked before anything is written: a refused call
+// leaves no session and no file.
+
+import { contentsWereLeftOut } from "../../core/rules/attachment-rules.ts";
+import { resultDescription } from "../../core/rules/result-delivery.ts";
+import { decideSpawn, type SpawnCall, type ThreadSupport } from "../../core/rules/spawn-policy.ts";
+import { decideTool, filtersFor, withheldTools } from "../../core/rules/tool-policy.ts";
+import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { LABEL_CHARS_MAX, type Route } from "../../core/shapes/session.ts";
+import { isSubagentKey } from "../../core/shapes/session-key.ts";
+import { THINKING_LEVELS, thinkingNamed } from "../../core/shapes/settings/settings.ts";
+import { placeOfRun } from "../../flows/conversation/party.ts";
+import { bindingSettingsOf } from "../../flows/delivery/bindings.ts";
+import { type AttachmentPlan, planAttachments } from "../../flows/job/attachments.ts";
+import { type SpawnRequest, spawnedBefore, spawnSession } from "../../flows/job/spawn.ts";
+import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import { agentIdLimit, bodyLimit, formLimit, textLimit } from "../arguments.ts";
+import type { Tool, ToolContext } from "../tool.ts";
+
+const WAIT_TOOL = "subagents";
+const TASK_MAX_BYTES = 256 * 1024;
+const WORD_CHARS_MAX = 200;
+const PATH_CHARS_MAX = 1_000;
+
+const word = (description: string) => ({ type: "string", description });
+const choice = (words: readonly string[], description: string) => ({
+  ...word(description),
+  enum: words,
+});
+const wordLimit = textLimit(WORD_CHARS_MAX);
+
+function describe(results: string): string {
+  return (
+    "Start a sub-agent on a separate task and continue at once. Start several in one message to run them " +
+    `in parallel. ${results}`
+  );
+}
+
+const ANYBODY = { external: false, isSubagent: false };
+
+/** Returns true if a session has the tool that waits for sub-agents. */
+function mayWait({ chain, settings }: Pick<ToolContext, "chain" | "settings">): boolean {
+  return decideTool(WAIT_TOOL, filtersFor(chain, settings)).allowed;
+}
+
+export const sessionsSpawn: Tool = {
+  spec: {
+    name: "sessions_spawn",
+    description: describe(resultDescription(ANYBODY, { announce: "post", mayWait: true })),
+    parameters: {
+      type: "object",
+      properties: {
+        task: word("The complete task: the sub-agent knows nothing else of this conversation."),
+        label: word("A short name for the sub-agent."),
+        agentId: word("The agent to run as: see agents_list. Default: your own agent."),
+        model: word("<provider>/<model>. Default: the configured model of sub-agents."),
+        thinking: choice(THINKING_LEVELS, "Thinking level of its model. Default: its agent's level."),
+        runTimeoutSeconds: {
+          type: "number",
+          description: "Stops it this many seconds after its start. 0: never.",
+        },
+        thread: {
+          type: "boolean",
+          description: "Gives it a thread of your channel, where people can continue with it.",
+        },
+        mode: choice(["run", "session"], "One task with one result, or a session, which needs thread: true."),
+        cleanup: choice(
+          ["keep", "delete"],
+          "What to do with its session after the result was announced. Default: keep.",
+        ),
+        sandbox: choice(
+          ["inherit", "require"],
+          "require: the call is refused unless the sub-agent runs sandboxed. Default: inherit.",
+        ),
+        announce: choice(["post", "wake"], "What to do with the result. Default: as the description says."),
+        attachments: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: {
+              name: word("A plain file name."),
+              content: word("The file, as text or base64."),
+              encoding: choice(["utf8", "base64"], "Encoding of the content. Default: utf8."),
+              mimeType: word("Stored with the file."),
+            },
+            required: ["name", "content"],
+          },
+          description: "Files for its workspace.",
+        },
+        attachAs: {
+          type: "object",
+          properties: { mountPath: word("Preferred folder for the files; a hint.") },
+          description: "A hint, stored with the files.",
+        },
+      },
+      required: ["task"],
+    },
+    parallel: true,
+    idempotent: true,
+  },
+  describe({ chain, settings, external }) {
+    const requester = { external, isSubagent: isSubagentKey(chain[0].key) };
+    const { announce } = settings.subagents;
+    return describe(resultDescription(requester, { announce, mayWait: mayWait({ chain, settings }) }));
+  },
+  // Arguments that other programs send: an older name of runTimeoutSeconds, and the expected runtime.
+  accepts: {
+    timeoutSeconds: { type: "number" },
+    runtime: { type: "string", enum: ["subagent", "acp"] },
+  },
+  limits: {
+    task: bodyLimit(TASK_MAX_BYTES, "Put long material into attachments."),
+    label: formLimit(
+      LABEL_CHARS_MAX,
+      (label) =>
+        label === "" || /[\p{Cc}\p{Cs}\u2028\u2029]/u.test(label)
+          ? fail("invalid_argument", "label must be one line of text without control characters")
+          : undefined,
+      (label) => label.trim(),
+    ),
+    agentId: agentIdLimit,
+    model: wordLimit,
+    // An unknown level is refused with the rest of the spawn.
+    thinking: (value) => ok(typeof value === "string" ? (thinkingNamed(value) ?? value) : undefined),
+  },
+  // A call with attachments can't be repeated: the stored call no longer has their contents.
+  before: (ctx, _, { callId }) =>
+    spawnedBefore(ctx, { callId, requester: ctx.session, mayWait: mayWait(ctx) }),
+  async execute(ctx, args, call) {
+    const request = await plan(ctx, args, call.callId);
+    return request.ok ? spawnSession(ctx, request.value) : toolFailure(request);
+  },
+};
+
+function readAttachments(ctx: ToolContext, value: unknown): Result<AttachmentPlan | undefined> {
+  if (value === undefined) return ok(undefined);
+  if (contentsWereLeftOut(value)) {
+    return fail(
+      "invalid_argument",
+      "the gateway stopped before this call was accepted, and attachments are not kept",
+      {
+        hint: "Call sessions_spawn again with the contents.",
+      },
+    );
+  }
+  return planAttachments(value, ctx.settings.tools.sessionsSpawn.attachments);
+}
+
+function readMountPath(attachAs: unknown): Result<string | undefined> {
+  if (typeof attachAs !== "object" || attachAs === null) return ok(undefined);
+  const { mountPath, ...others } = attachAs as Record<string, unknown>;
+  const [other] = Object.keys(others);
+  if (other !== undefined) {
+    return fail(
+      "unknown_argument",
+      `attachAs has no ${JSON.stringify(other.slice(0, 40))}; it has: mountPath`,
+    );
+  }
+  if (mountPath === undefined) return ok(undefined);
+  if (typeof mountPath === "string" && mountPath.length <= PATH_CHARS_MAX && !/\p{Cc}/u.test(mountPath)) {
+    return ok(mountPath);
+  }
+  const most = `one line of at most ${PATH_CHARS_MAX} characters`;
+  return fail("invalid_argument", `attachAs.mountPath must be ${most}`);
+}
+
+function threadsAt({ threads, settings }: ToolContext, route: Route): ThreadSupport {
+  if (threads?.has(route.channel) !== true) return "none";
+  return bindingSettingsOf(settings, route)?.enabled === false ? "off" : "on";
+}
+
+/** Checks a call completely. Returns the spawn to make. */
+async function plan(
+  ctx: ToolContext,
+  args: Record<string, unknown>,
+  callId: string,
+): Promise<Result<SpawnRequest>> {
+  const { settings, session, chain } = ctx;
+  const { task = "", label } = args as Partial<Record<string, string>>;
+  const route = placeOfRun(session, ctx.run);
+  const open = await openSpawnsOf(ctx.db, { sessionKey: session.key });
+  const decided = decideSpawn(
+    {
+      // Schema and limits have checked names and values.
+      call: args as SpawnCall,
+      chain,
+      unfinishedChildren: open.length,
+      channel: route === undefined ? undefined : { id: route.channel, threads: threadsAt(ctx, route) },
+    },
+    settings,
+  );
+  if (!decided.ok) return decided;
+  const attachments = readAttachments(ctx, args.attachments);
+  if (!attachments.ok) return attachments;
+  if (attachments.value !== undefined && decided.value.agent.runtime !== undefined) {
+    const { id } = decided.value.agent;
+    return fail("spawn_denied", `agent "${id}" is an ACP agent: it takes no attachments`, {
+      hint: "Put the material into the task, or spawn an agent of the built-in runtime.",
+    });
+  }
+  const mountPath = readMountPath(args.attachAs);
+  if (!mountPath.ok) return mountPath;
+  const child = {
+    key: "",
+    agentId: decided.value.agent.id,
+    kind: "other" as const,
+    spawnDepth: decided.value.spawnDepth,
+    spawnedBy: session.key,
+    spawn: { sandboxed: decided.value.sandboxed },
+  };
+  return ok({
+    requester: session,
+    callId,
+    task,
+    plan: decided.value,
+    mayWait: mayWait(ctx),
+    withheldTools: withheldTools(ctx.toolNames, [child, ...chain], settings),
+    ...(route === undefined ? {} : { route }),
+    ...(ctx.run === undefined ? {} : { requesterRun: ctx.run }),
+    ...(ctx.wait === undefined ? {} : { wait: ctx.wait }),
+    ...(label === undefined ? {} : { label }),
+    ...(attachments.value === undefined ? {} : { attachments: attachments.value }),
+    ...(mountPath.value === undefined ? {} : { mountPath: mountPath.value }),
+  });
+}

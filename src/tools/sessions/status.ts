@@ -1,0 +1,152 @@
+// The tool `session_status`: state, usage and cost of one session or one run.
+
+import { openGate, resolveSession, shownKey, viewerScope } from "../../access/access.ts";
+import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
+import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
+import { modelOf, thinkingOf, windowOf } from "../../core/shapes/settings/settings.ts";
+import type { UsageSum } from "../../core/shapes/usage.ts";
+import { type Flow, openFlowsOf } from "../../store/queries/chains/flows.ts";
+import { bindingsOfSession } from "../../store/queries/channels/thread-bindings.ts";
+import { usageOf } from "../../store/queries/runs/ledger.ts";
+import { countAhead, getRun, listRuns } from "../../store/queries/runs/runs.ts";
+import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
+import { textLimit } from "../arguments.ts";
+import type { Tool, ToolContext, ToolResult } from "../tool.ts";
+
+const RUN_ID_CHARS_MAX = 200;
+/** Limit of unfinished runs in the answer; `queuedRuns` counts all. */
+const RUNS_SHOWN_MAX = 20;
+const FLOWS_SHOWN_MAX = 20;
+const ACTIVE = ["queued", "running", "waiting"] as const;
+
+export const sessionStatus: Tool = {
+  spec: {
+    name: "session_status",
+    description:
+      "Get the status of a session: state, model, usage and cost, waiting messages, open conversations. " +
+      "Default: your own session. With runId: the state or outcome of one run.",
+    parameters: {
+      type: "object",
+      properties: {
+        sessionKey: { type: "string", description: "Key or session id. Default: your own session." },
+        runId: {
+          type: "string",
+          description: "Instead of sessionKey: a run id, as returned by sessions_send.",
+        },
+      },
+    },
+    parallel: true,
+    idempotent: true,
+  },
+  limits: { sessionKey: textLimit(KEY_CHARS_MAX), runId: textLimit(RUN_ID_CHARS_MAX) },
+  async execute(ctx, args) {
+    const { sessionKey, runId } = args as Partial<Record<string, string>>;
+    if (runId !== undefined && sessionKey !== undefined) {
+      return toolFailure(fail("invalid_argument", "give sessionKey or runId, not both"));
+    }
+    if (runId !== undefined) {
+      const run = await visibleRun(ctx, runId);
+      return run.ok ? runStatus(ctx, run.value) : toolFailure(run);
+    }
+    const wanted = sessionKey ?? ctx.session.sessionId;
+    const found = await resolveSession(ctx, ctx.viewer, "status", { sessionKey: wanted });
+    return found.ok ? sessionReport(ctx, found.value) : toolFailure(found);
+  },
+};
+
+/** Returns a run if its session is visible. An invisible run is answered like a missing one. */
+async function visibleRun(ctx: ToolContext, runId: string): Promise<Result<Run>> {
+  const run = await getRun(ctx.db, runId);
+  const session = run && (await getSession(ctx.db, run.sessionKey));
+  const seen = session !== undefined && (await openGate(ctx, ctx.viewer).admits("status", session));
+  if (run !== undefined && seen) return ok(run);
+  const hint = "sessions_send gives run ids; session_status of a session names its unfinished runs.";
+  if (run === undefined && viewerScope(ctx, ctx.viewer).all)
+    return fail("run_not_found", `no run ${JSON.stringify(runId)}`, { hint });
+  return fail("not_visible", `no run ${JSON.stringify(runId)} is visible to you`, { hint });
+}
+
+async function runStatus(ctx: ToolContext, run: Run): Promise<ToolResult> {
+  const queuedBehind = run.state === "queued" ? { queuedBehind: await countAhead(ctx.db, run) } : {};
+  return {
+    runId: run.runId,
+    sessionKey: shownKey(ctx, ctx.viewer, run.sessionKey),
+    agentId: run.agentId,
+    state: run.state,
+    ...queuedBehind,
+    acceptedAt: run.acceptedAt,
+    ...(run.startedAt === undefined ? {} : { startedAt: run.startedAt }),
+    ...(run.endedAt === undefined ? {} : { endedAt: run.endedAt }),
+    ...(run.model === undefined ? {} : { model: run.model }),
+    ...(run.reply === undefined ? {} : { reply: await ctx.engine.redactor.whole(run.reply) }),
+    ...(run.code === undefined ? {} : { code: run.code }),
+    ...(run.error === undefined ? {} : { error: ctx.engine.redactor.mask(run.error) }),
+    ...(run.crashes === 0 ? {} : { crashes: run.crashes }),
+    ...(run.input.takenBy === undefined ? {} : { takenBy: run.input.takenBy }),
+    usage: tokensOf(run.usage),
+    cost: run.usage.cost.total,
+    chainId: run.chainId,
+    hop: run.hop,
+  };
+}
+
+async function sessionReport(ctx: ToolContext, session: Session): Promise<ToolResult> {
+  const { db } = ctx;
+  const activity = (await activityOf(db, [session.key])).get(session.key);
+  const unfinished = { sessionKey: session.key, states: ACTIVE, limit: RUNS_SHOWN_MAX };
+  const [runs, flows, sum, bindings] = await Promise.all([
+    listRuns(db, unfinished),
+    openFlowsOf(db, session.key),
+    usageOf(db, { sessionKey: session.key }),
+    bindingsOfSession(db, session.key),
+  ]);
+  return {
+    sessionKey: shownKey(ctx, ctx.viewer, session.key),
+    sessionId: session.sessionId,
+    agentId: session.agentId,
+    kind: session.kind,
+    state: activity?.state ?? "idle",
+    queuedRuns: activity?.queuedRuns ?? 0,
+    runs: runs.map(({ runId, state, acceptedAt }) => ({ runId, state, acceptedAt })),
+    model: modelOf(ctx.settings, session),
+    thinkingLevel: thinkingOf(ctx.settings, session),
+    contextTokens: windowOf(ctx.settings, modelOf(ctx.settings, session)),
+    contextUsed: session.contextUsed,
+    usage: tokensOf(sum),
+    cost: sum.cost,
+    openFlows: await shownFlows(ctx, flows),
+    ...(bindings.length === 0 ? {} : { boundTo: bindings.map(({ route }) => route) }),
+    updatedAt: session.updatedAt,
+    abortedLastRun: session.abortedLastRun,
+  };
+}
+
+function tokensOf(usage: Omit<UsageSum, "cost">): ToolResult {
+  const { input, output, cacheRead, cacheWrite, totalTokens } = usage;
+  return { input, output, cacheRead, cacheWrite, totalTokens };
+}
+
+/** Returns the open conversations of a session. A party that the viewer may not see is not named. */
+async function shownFlows(ctx: ToolContext, flows: readonly Flow[]): Promise<ToolResult[]> {
+  const gate = openGate(ctx, ctx.viewer);
+  const named = async (key: string): Promise<string> => {
+    const session = await getSession(ctx.db, key);
+    const seen = session !== undefined && (await gate.admits("status", session));
+    return seen ? shownKey(ctx, ctx.viewer, key) : NOT_VISIBLE;
+  };
+  const rows: ToolResult[] = [];
+  for (const flow of flows.slice(0, FLOWS_SHOWN_MAX)) {
+    const { flowId, turnsMax, createdAt } = flow;
+    rows.push({
+      flowId,
+      from: await named(flow.requesterKey),
+      to: await named(flow.targetKey),
+      turnsMax,
+      createdAt,
+    });
+  }
+  return rows;
+}

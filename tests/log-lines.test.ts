@@ -72,7 +72,7 @@ function* fieldsIn(text: string): Generator<string> {
 }
 
 test("every line of the source names its fields as docs/LOGS.md does", () => {
-  const rows = readFileSync(join(ROOT, "docs/LOGS.md"), "utf8").split("## What a line says")[1] ?? "";
+  const rows = readFileSync(join(ROOT, "docs/LOGS.md"), "utf8").split("## Fields")[1] ?? "";
   const known = new Set(
     [...rows.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, names = ""]) => names.match(/\w+/g) ?? []),
   );

@@ -122,7 +122,6 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
   "docs/WEBHOOKS.md js": hookProgram,
   "docs/ACP.md json": settingsOfOthers,
   "docs/MCP.md json": settingsOfOthers,
-  "docs/TOUR.md json": settingsOfOthers,
   "docs/PEERS.md json": settingsOfOthers,
   "docs/CONFIGURATION.md json": editorSettings,
   "docs/LOGS.md json": logLine,

@@ -272,8 +272,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   },
   "docs/USAGE.md": { config: (page) => ({ ...ownConfig(page) }) },
   "docs/SIMULATION.md": { gateway: "none" },
-  "docs/UPGRADING.md": { before: { "parley service install": services } },
-  "docs/OPERATIONS.md": { gateway: "none", before: { "parley service install": services } },
+  "docs/OPERATIONS.md": { before: { "parley service install": services } },
   "docs/WEBHOOKS.md": {
     config: async (page) => {
       const { url } = await startReceiver((_, response) => void response.writeHead(400).end());

@@ -3,6 +3,7 @@
 
 import { fileURLToPath } from "node:url";
 import type { GatewayClient } from "../src/contract/client/node.ts";
+import { optional } from "../src/core/optional.ts";
 import { type Ground, keyOf, onGround } from "./ground.ts";
 import { percentile, type Row, sample } from "./measure.ts";
 import { modelCall } from "./runs.ts";
@@ -91,7 +92,7 @@ async function rowsOf(ground: Ground): Promise<Row[]> {
     size: "one at a time, over WebSocket",
     unit: "ms",
     samples,
-    ...(target === undefined ? {} : { target }),
+    ...optional({ target }),
   });
   const above = waited.map((ms) => ms - call);
   return [

@@ -2,6 +2,7 @@
 // Prints a line for each round, and totals at the end. A seed repeats the choices of the load and of the
 // kills, not the times at which they hit the processes.
 
+import { optional } from "../src/core/optional.ts";
 import { crashStory, type StoryCounts } from "../tests/kit/crash-story.ts";
 import { orEnd, readNumber, typed } from "../tests/kit/typed.ts";
 import { FLEET_OPTIONS, FLEET_USAGE, fleetGround } from "./fleet-ground.ts";
@@ -54,7 +55,7 @@ for (let done = 0, story = 1; done < rounds; story += 1) {
     rounds: now,
     ground,
     processes,
-    ...(pauseMs === undefined ? {} : { pauseMs }),
+    ...optional({ pauseMs }),
     report: (line) => console.log(line),
   });
   add(totals, counts);

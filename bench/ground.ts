@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { connect, type GatewayClient } from "../src/contract/client/node.ts";
+import { optional } from "../src/core/optional.ts";
 import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
 
 const MODEL = fileURLToPath(new URL("./quick-model.ts", import.meta.url));
@@ -82,7 +83,7 @@ function configOf(options: Options, root: string, modelUrl: string): Record<stri
     session,
     agents: { defaults: { model: "one/quick", maxConcurrent }, list: agents },
     tools: { agentToAgent: { enabled: true, allow: ["*"] }, sessions: { visibility: "all" }, ...tools },
-    ...(options.hooks === undefined ? {} : { hooks: options.hooks }),
+    ...optional({ hooks: options.hooks }),
   };
 }
 

@@ -1,5 +1,6 @@
 // Reads the command line of `npm run bench`, and explains errors in it.
 
+import { optional } from "../src/core/optional.ts";
 import { readTyped, WrongUsage } from "../tests/kit/typed.ts";
 
 export const USAGE = `npm run bench -- [--only PART[,PART]] [--sizes N[,N]]
@@ -74,11 +75,7 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
     markdown,
     docs,
     ...(values.only === undefined ? {} : { only: partsOf(values.only, known) }),
-    ...(json === undefined ? {} : { json }),
-    ...(from === undefined ? {} : { from }),
-    ...(plots === undefined ? {} : { plots }),
-    ...(values.compare === undefined
-      ? {}
-      : { compare: { before: values.compare, ...(after === undefined ? {} : { after }) } }),
+    ...optional({ json, from, plots }),
+    ...(values.compare === undefined ? {} : { compare: { before: values.compare, ...optional({ after }) } }),
   };
 }

@@ -9,6 +9,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { optional } from "../src/core/optional.ts";
 import { addressOf, launch, TOKEN, writeHome } from "../tests/kit/fleet.ts";
 import { typed } from "../tests/kit/typed.ts";
 
@@ -176,7 +177,7 @@ interface Ground {
 function settle({ peer, home, url }: Ground, token: string | undefined): void {
   const file = join(home, peer.settings);
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const remote = { url, ...(token === undefined ? {} : { token }) };
+  const remote = { url, ...optional({ token }) };
   writeFileSync(file, JSON.stringify({ gateway: { mode: "remote", remote } }), { mode: 0o600 });
 }
 

@@ -3,6 +3,7 @@
 
 import { fileURLToPath } from "node:url";
 import type { GatewayClient } from "../src/contract/client/node.ts";
+import { optional } from "../src/core/optional.ts";
 import { type Ground, keyOf, onGround } from "./ground.ts";
 import { percentile, type Row, sample } from "./measure.ts";
 
@@ -110,7 +111,7 @@ async function atOnce(sessions: number, runs: number, target?: string): Promise<
         size,
         unit: "/s",
         samples: rounds.map(({ perSecond }) => perSecond),
-        ...(target === undefined ? {} : { target }),
+        ...optional({ target }),
       },
     ];
   });

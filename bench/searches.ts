@@ -2,6 +2,7 @@
 // event loop is blocked meanwhile. A pause is the longest gap between two ticks of a 1 ms timer during one
 // search: the delay for any other work in the process. It includes other load of the machine.
 
+import { optional } from "../src/core/optional.ts";
 import { insertSession } from "../src/store/queries/sessions/sessions.ts";
 import { withFilling } from "./engine-alone.ts";
 import { placeOf, sessionIdOf, sessionKeyOf } from "./filling.ts";
@@ -70,7 +71,7 @@ export async function searches({ sizes }: { readonly sizes: readonly number[] })
           const plot = `sessions_search, sees ${mode}`;
           rows.push({
             ...{ ...of, name: `${plot}: ${line}`, samples: await sampleFor(search) },
-            ...{ growth: { ...growth, plot }, ...(target === undefined ? {} : { target }) },
+            ...{ growth: { ...growth, plot }, ...optional({ target }) },
           });
           if (mode === "agent") continue;
           const pauses: number[] = [];

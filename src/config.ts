@@ -34,6 +34,7 @@ import {
 } from "./config/source.ts";
 import { tracesOf } from "./config/telemetry.ts";
 import { isObject } from "./core/json.ts";
+import { optional } from "./core/optional.ts";
 import { type Failure, fail, ok, type Result } from "./core/shapes/errors.ts";
 import {
   type Settings,
@@ -274,7 +275,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     gateway: {
       host,
       port,
-      ...(token === undefined ? {} : { token }),
+      ...optional({ token }),
       tokens,
       allowedOrigins,
       allowedHosts,
@@ -323,9 +324,7 @@ function sessionOf(file: ConfigFile): Settings["session"] {
       // An optional key that is unset is absent, not undefined.
       rules: sendPolicy.rules.map(({ match: { channel, chatType, keyPrefix }, action }) => ({
         match: {
-          ...(channel === undefined ? {} : { channel }),
-          ...(chatType === undefined ? {} : { chatType }),
-          ...(keyPrefix === undefined ? {} : { keyPrefix }),
+          ...optional({ channel, chatType, keyPrefix }),
         },
         action,
       })),
@@ -371,7 +370,7 @@ function tokensOf(
       const text = "must name at least one of operator.read, operator.write, operator.admin";
       problems.push({ path: [...path, "scopes"], text });
     }
-    return { token, role, scopes, ...(sessions === undefined ? {} : { sessions }) };
+    return { token, role, scopes, ...optional({ sessions }) };
   });
 }
 

@@ -7,6 +7,7 @@ import { runTurn, type TurnEnd } from "./agent/loop/loop.ts";
 import { buildSystemPrompt } from "./agent/loop/prompt.ts";
 import type { ToolEvent } from "./agent/loop/tool-calls.ts";
 import { type ModelPort, type ResolvedModel, resolveModel } from "./agent/model/model.ts";
+import { optional } from "./core/optional.ts";
 import type { Pace } from "./core/pace.ts";
 import { withoutContents } from "./core/rules/attachment-rules.ts";
 import { hasNetwork, isSandboxed, type SpawnChain } from "./core/rules/sandbox-policy.ts";
@@ -151,9 +152,7 @@ function promptOf(
       ({ server, why }) => `- ${outsidePrefix(server)}*: the MCP server "${server}" is not available: ${why}`,
     ),
     ...(timeZone === undefined ? {} : { today: { atMs: world.clock.now(), timeZone: timeZone() } }),
-    ...(agent.name === undefined ? {} : { agentName: agent.name }),
-    ...(agent.instructions === undefined ? {} : { instructions: agent.instructions }),
-    ...(more.context === undefined ? {} : { context: more.context }),
+    ...optional({ agentName: agent.name, instructions: agent.instructions, context: more.context }),
   });
 }
 
@@ -281,8 +280,7 @@ async function executeTurn(
   const outside = await parts.outside?.forSession(chain, signal);
   const nodes = await nodesIn(parts.nodes);
   const ctx: ToolContext = {
-    ...(outside === undefined ? {} : { outside }),
-    ...(sandbox.value === undefined ? {} : { sandbox: sandbox.value }),
+    ...optional({ outside, sandbox: sandbox.value }),
     ...{ session, agent, chain, nodes },
     ...toolPartsOf(parts),
     viewer: sessionViewer(chain, settings),

@@ -23,6 +23,7 @@ import type {
 import { runCli } from "./cli/run.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import { loadSettings, processEnvironment } from "./config.ts";
+import { optional } from "./core/optional.ts";
 import type { HostProgram, HostProgramEnd } from "./core/rules/node-exec.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import type { ChannelAccount } from "./core/shapes/settings/channels.ts";
@@ -53,7 +54,7 @@ function thisMachine(): Machine {
     hostName: hostname(),
     platform: process.platform,
     launcher: { node: process.execPath, script: join(TOP, "bin", "parley.js") },
-    ...(userId === undefined ? {} : { userId }),
+    ...optional({ userId }),
   };
 }
 
@@ -93,8 +94,8 @@ async function openGateway(
   const wanted = {
     env: parts.env,
     home: parts.home,
-    overrides: { ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) },
-    ...(configPath === undefined ? {} : { configPath }),
+    overrides: { ...optional({ port, host }) },
+    ...optional({ configPath }),
   };
   const loaded = loadSettings(wanted);
   if (!loaded.ok) return loaded;
@@ -112,7 +113,7 @@ async function openGateway(
     checkConfig: () => checkAgain(wanted, settings),
     environment: parts.env,
     stop: options.stop,
-    ...(parts.openDemo === undefined ? {} : { openDemo: parts.openDemo }),
+    ...optional({ openDemo: parts.openDemo }),
   });
   if (!app.ok) return app;
   const address = `${reachable(settings.gateway.host)}:${app.value.port}`;

@@ -3,6 +3,7 @@
 // gets the same answer as one that does not exist. Relations are read from the store only when the decision
 // needs them.
 
+import { optional } from "../core/optional.ts";
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
 import {
   type Access,
@@ -77,7 +78,7 @@ export function operatorViewer(
   scopes: readonly TokenScope[],
   patterns?: readonly string[],
 ): Extract<Viewer, { kind: "operator" }> {
-  return { kind: "operator", scopes, ...(patterns === undefined ? {} : { patterns }) };
+  return { kind: "operator", scopes, ...optional({ patterns }) };
 }
 
 /** Whether a viewer may send to an agent's main session. */
@@ -270,8 +271,7 @@ async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Re
       scope: viewerScope(ctx, viewer),
       label: wanted,
       limit: LABELLED_MAX,
-      ...(ofAgent === undefined ? {} : { agentId: ofAgent }),
-      ...(target.spawnedBy === undefined ? {} : { spawnedBy: target.spawnedBy }),
+      ...optional({ agentId: ofAgent, spawnedBy: target.spawnedBy }),
     });
     const admitted = await Promise.all(rows.map((row) => gate.admits(access, row)));
     return rows.filter((_, index) => admitted[index]);

@@ -2,6 +2,7 @@
 // TR1: a failed run and an undelivered text are warnings; success is logged at debug. Each process logs only
 //      its own runs.
 
+import { optional } from "../core/optional.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Store } from "../store/sql.ts";
@@ -13,11 +14,10 @@ function logEnd(log: Log, event: Of<"run_ended">): void {
   const { state, code, error, startedAt, endedAt, usage, flowStep } = event;
   const facts = {
     ...{ ...idsOf(event), state },
-    ...(flowStep === undefined ? {} : { flowStep }),
+    ...optional({ flowStep }),
     ...(startedAt === undefined ? {} : { ms: endedAt - startedAt }),
     tokens: usage.totalTokens,
-    ...(code === undefined ? {} : { code }),
-    ...(error === undefined ? {} : { why: error }),
+    ...optional({ code, why: error }),
   };
   if (state === "ok") log.debug(facts, "a run ended");
   else if (state === "aborted") log.info(facts, "a run was aborted");
@@ -27,7 +27,7 @@ function logEnd(log: Log, event: Of<"run_ended">): void {
 /** The event has no chain, so it is read from the run's row, if that still exists. */
 async function logDelivery(log: Log, { db }: Store, event: Of<"delivery">): Promise<void> {
   const { deliveryId, sessionKey, runId, channel, what, state, code, error } = event;
-  const facts = { deliveryId, ...(runId === undefined ? {} : { runId }), sessionKey, channel, what };
+  const facts = { deliveryId, ...optional({ runId }), sessionKey, channel, what };
   if (state === "sent") {
     log.debug(facts, "a text was delivered");
     return;
@@ -38,7 +38,7 @@ async function logDelivery(log: Log, { db }: Store, event: Of<"delivery">): Prom
     .where("run_id", "=", runId ?? "");
   const row = await run.executeTakeFirst().catch(() => undefined);
   const chain = row === undefined ? {} : { chainId: row.chain_id };
-  const why = { ...(code === undefined ? {} : { code }), ...(error === undefined ? {} : { why: error }) };
+  const why = { ...optional({ code, why: error }) };
   log.warn({ ...facts, ...chain, ...why }, "a text was not delivered; see parley deliveries");
 }
 
@@ -49,7 +49,7 @@ export function logRuns(engine: Engine, store: Store, world: World): void {
     if (!here) return;
     if (event.kind === "run_started") {
       const { queuedMs, flowStep } = event;
-      const facts = { ...(queuedMs === undefined ? {} : { queuedMs }), ...(flowStep && { flowStep }) };
+      const facts = { ...optional({ queuedMs }), ...(flowStep && { flowStep }) };
       log.debug({ ...idsOf(event), ...facts }, queuedMs === undefined ? "a run continues" : "a run started");
     } else if (event.kind === "run_ended") logEnd(log, event);
     else if (event.kind === "delivery") void logDelivery(channels, store, event);

@@ -7,6 +7,7 @@
 //      (I5).
 // OB4: retries back off from 1 s to 5 min for 24 h; then the row is `failed` and visible to operators.
 
+import { optional } from "../core/optional.ts";
 import type { Route } from "../core/shapes/session.ts";
 import { splitText } from "../core/text/text-split.ts";
 import { logRetry } from "../engine/run/until-stored.ts";
@@ -50,7 +51,7 @@ function tellOutcome(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): v
   unit.publish({
     ...{ kind: "delivery", deliveryId, sessionKey, what, state: outcome.kind, channel, to, atMs: unit.now },
     ...why,
-    ...(runId === undefined ? {} : { runId }),
+    ...optional({ runId }),
   });
 }
 
@@ -89,7 +90,7 @@ interface OutboxParts {
 
 /** Log fields of a delivery; its run leads to the chain. */
 function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
-  return { deliveryId: id, sessionKey, ...(runId === undefined ? {} : { runId }), channel: route.channel };
+  return { deliveryId: id, sessionKey, ...optional({ runId }), channel: route.channel };
 }
 
 export class OutboxWorker implements Outbox {

@@ -1,6 +1,7 @@
 // Owns the channel `webchat`: clients on our own socket. Its text is already in the transcript, so a delivery
 // is only the live event; a disconnected client reads the transcript later.
 
+import { optional } from "../core/optional.ts";
 import { WEBCHAT } from "../core/shapes/route.ts";
 import type { Bus } from "../engine/bus.ts";
 import type { Clock } from "../world.ts";
@@ -18,7 +19,7 @@ export function createWebchat(bus: Bus, clock: Clock): Channel {
         sessionKey: message.route.to,
         text,
         atMs: clock.now(),
-        ...(runId === undefined ? {} : { runId }),
+        ...optional({ runId }),
       });
       return { kind: "sent" };
     },

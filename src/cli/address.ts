@@ -6,6 +6,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { socketAddress, TOKEN_FILE } from "../contract/protocol.ts";
 import { isObject, jsonOf } from "../core/json.ts";
+import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { outgoingFetch } from "../world/outgoing.ts";
@@ -82,7 +83,7 @@ export async function findAddress(cli: Cli): Promise<Result<Address>> {
   const { loadSettings } = await import("../config.ts");
   const { config } = options;
   const { env, home } = parts;
-  const loaded = loadSettings({ env, home, ...(config === undefined ? {} : { configPath: config }) });
+  const loaded = loadSettings({ env, home, ...optional({ configPath: config }) });
   if (!loaded.ok) return loaded;
   const address = await addressOf(loaded.value.settings);
   return ok({ url: named?.value ?? address.url, token: given ?? address.token });

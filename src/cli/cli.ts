@@ -4,6 +4,7 @@
 //      lost.
 
 import { styleText } from "node:util";
+import { optional } from "../core/optional.ts";
 import { safeJson, safeText } from "../core/text/safe-text.ts";
 import { inCommands } from "./command-words.ts";
 import type { CliParts } from "./parts.ts";
@@ -66,7 +67,7 @@ export function createCli(parts: CliParts, options: GlobalOptions): Cli {
     style: (style, text) => (colours ? styleText(style, text, { validateStream: false }) : text),
     fail(trouble, exit = isGone(trouble) ? EXIT.unreachable : EXIT.failed) {
       const { code, error, hint, details } = inCommands(trouble);
-      const more = { ...(hint === undefined ? {} : { hint }), ...(details === undefined ? {} : { details }) };
+      const more = { ...optional({ hint, details }) };
       cli.document({ ok: false, error: { code, message: error, ...more } });
       if (!options.json) {
         cli.note(safeText(error));

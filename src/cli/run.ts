@@ -4,6 +4,7 @@
 
 import { MessageChannel } from "node:worker_threads";
 import { Command, CommanderError, Option } from "commander";
+import { optional } from "../core/optional.ts";
 import { EXPLAINED } from "../core/shapes/explanation.ts";
 import { closestKeys } from "../core/shapes/session-key.ts";
 import { USAGE_GROUPS } from "../core/shapes/usage.ts";
@@ -152,9 +153,7 @@ function globalOptions(program: Command): GlobalOptions {
   const { json, config, url, token } = program.opts<Partial<GlobalOptions>>();
   return {
     json: json === true,
-    ...(config === undefined ? {} : { config }),
-    ...(url === undefined ? {} : { url }),
-    ...(token === undefined ? {} : { token }),
+    ...optional({ config, url, token }),
   };
 }
 

@@ -1,5 +1,6 @@
 // Completes the agents of a configuration: the list or the one default agent, with defaults filled in.
 
+import { optional } from "../core/optional.ts";
 import type {
   AcpRuntime,
   AgentBudget,
@@ -40,20 +41,20 @@ export function agentsOf(
     const runtime = runtimeOf(agent, expand);
     return {
       id,
-      ...(agent.name === undefined ? {} : { name: agent.name }),
+      ...optional({ name: agent.name }),
       default: isDefault,
       model: runtime === undefined ? agent.model || defaults.model || firstModel : `acp/${id}`,
       fallbackModels: agent.fallbackModels ?? defaults.fallbackModels,
       thinking: agent.thinking ?? defaults.thinking,
       workspace: expand(agent.workspace ?? (isDefault ? defaults.workspace : `${defaults.workspace}-${id}`)),
-      ...(agent.instructions === undefined ? {} : { instructions: agent.instructions }),
+      ...optional({ instructions: agent.instructions }),
       tools: agent.tools,
       subagents: {
         allowAgents: allowAgents.map((name) => name.toLowerCase()),
         ...(subagentModel ? { model: subagentModel } : {}),
       },
       sandbox: sandboxOf(defaults.sandbox, agent.sandbox, isOurFolder(file, agent)),
-      ...(runtime === undefined ? {} : { runtime }),
+      ...optional({ runtime }),
       maxModelCalls: agent.maxModelCalls ?? defaults.maxModelCalls,
       maxAnswerBytes: agent.maxAnswerBytes ?? defaults.maxAnswerBytes,
       maxAnswerToolCalls: agent.maxAnswerToolCalls ?? defaults.maxAnswerToolCalls,

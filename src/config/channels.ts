@@ -1,5 +1,6 @@
 // Turns the channels of the file into complete accounts, or reports the missing keys.
 
+import { optional } from "../core/optional.ts";
 import {
   type AccountSettings,
   CHANNEL_IDS,
@@ -62,7 +63,7 @@ function groupsOf(
       {
         enabled: group.enabled,
         requireMention: group.requireMention ?? requireMention,
-        ...(group.allowFrom === undefined ? {} : { allowFrom: group.allowFrom }),
+        ...optional({ allowFrom: group.allowFrom }),
         ...(group.agentId === undefined ? {} : { agentId: group.agentId.trim().toLowerCase() }),
       },
     ]),

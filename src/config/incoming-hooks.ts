@@ -1,6 +1,7 @@
 // Completes the incoming web hooks of a configuration.
 // G3: every problem is reported with its path.
 
+import { optional } from "../core/optional.ts";
 import {
   type HookMapping,
   type HookProof,
@@ -109,13 +110,11 @@ function mappingOf(one: MappingInFile, tell: Tell): HookMapping {
     proof: proofOf(one, tell),
     events: match.events,
     message: messageOf(one, tell),
-    ...(name === undefined ? {} : { name }),
+    ...optional({ name }),
     ...(agentId === undefined ? {} : { agentId: agentId.toLowerCase() }),
-    ...(sessionKey === undefined ? {} : { sessionKey }),
+    ...optional({ sessionKey }),
     ...deliveryOf(one),
-    ...(model === undefined ? {} : { model }),
-    ...(thinking === undefined ? {} : { thinking }),
-    ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
+    ...optional({ model, thinking, timeoutSeconds }),
   };
 }
 

@@ -1,6 +1,7 @@
 // Completes the model providers: those of the file, else those with a key in the environment, and always the
 // built-in offline one. A few models are known, so that a key is enough to start.
 
+import { optional } from "../core/optional.ts";
 import { closestKeys } from "../core/shapes/session-key.ts";
 import {
   type ModelSettings,
@@ -104,7 +105,7 @@ function completeModel(
   const name = model.name ?? like?.name;
   return {
     id: model.id,
-    ...(name === undefined ? {} : { name }),
+    ...optional({ name }),
     contextWindow,
     maxOutputTokens: Math.min(maxOutputTokens, contextWindow),
     reasoning: model.reasoning ?? like?.reasoning ?? false,

@@ -10,6 +10,7 @@ import { PermissionDesk } from "../agent/acp/permission.ts";
 import { plainEnvironment } from "../agent/acp/process.ts";
 import { introduce } from "../agent/acp/prompt.ts";
 import type { TurnEnd } from "../agent/loop/loop.ts";
+import { optional } from "../core/optional.ts";
 import type { Entry } from "../core/shapes/message.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { displayKey } from "../core/shapes/session-key.ts";
@@ -95,10 +96,9 @@ export async function acpTurn(
         agentId: agent.id,
         sessionKey: displayKey(sessionKey, agent.id, keyRulesOf(parts.settings)),
         hasSessionTools: runtime.sessionTools,
-        ...(agent.name === undefined ? {} : { agentName: agent.name }),
-        ...(agent.instructions === undefined ? {} : { instructions: agent.instructions }),
+        ...optional({ agentName: agent.name, instructions: agent.instructions }),
       }),
-      ...(context === undefined ? {} : { context }),
+      ...optional({ context }),
       entries,
       attempt: run.attempt,
       contextTokens: session.contextUsed,

@@ -241,7 +241,7 @@ class Steps {
       hop,
       // Error text may name sessions outside of this chain.
       ...(seesAll ? { error: this.#excerpt(error) } : {}),
-      ...(whole === undefined ? {} : { cycle: whole }),
+      ...optional({ cycle: whole }),
       ...opens,
     };
   }

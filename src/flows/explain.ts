@@ -3,6 +3,7 @@
 // answer holds at this time; a temporary reason is marked.
 
 import { type AccessContext, openGate, sessionViewer, verdictOfKey } from "../access/access.ts";
+import { optional } from "../core/optional.ts";
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
 import { decideSpawn, spawnRule } from "../core/rules/spawn-policy.ts";
 import { decideTool, filtersFor } from "../core/rules/tool-policy.ts";
@@ -120,7 +121,7 @@ async function explainOne(context: ExplainContext, access: Explained): Promise<E
   const { rule, code, settings = [] } = refusing ?? masked(right);
   return {
     ...{ access, allowed: refusing === undefined, rule, settings, checks },
-    ...(code === undefined ? {} : { code }),
+    ...optional({ code }),
   };
 }
 

@@ -1,6 +1,7 @@
 // Publishes the live event of a flow's step for both parties, each under its own key, so that the gate
 // decides for each.
 
+import { optional } from "../core/optional.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";
 import type { Unit } from "../engine/unit.ts";
 import type { Flow } from "../store/queries/chains/flows.ts";
@@ -21,5 +22,5 @@ export function publishFlowEnd(
 ): void {
   const { runId, turn = 1, reason } = last;
   const ended = { flowId, runId, step: "ended", from: targetKey, to: requesterKey } as const;
-  publishFlow(unit, { ...ended, turn, turnsMax, text: "", ...(reason === undefined ? {} : { reason }) });
+  publishFlow(unit, { ...ended, turn, turnsMax, text: "", ...optional({ reason }) });
 }

@@ -3,6 +3,7 @@
 // RU2: a run that has lost its lane records nothing (I1); the same call is recorded once.
 
 import { keyRulesOf, resolveSession } from "../access/access.ts";
+import { optional } from "../core/optional.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import type { Code } from "../core/shapes/errors.ts";
 import type { Run } from "../core/shapes/run.ts";
@@ -67,7 +68,7 @@ async function meant(parts: RefusedParts, args: Arguments): Promise<Pick<Refusal
   if (named === undefined) return {};
   const target = {
     ...(sessionKey === undefined ? { label: named } : { sessionKey }),
-    ...(agentId === undefined ? {} : { agentId }),
+    ...optional({ agentId }),
   };
   const found = await resolveSession(parts, parts.viewer, "send", target);
   if (found.ok) return { named, toKey: found.value.key };

@@ -3,6 +3,7 @@
 // A problem of the store keeps its own message, since that says how to fix it.
 
 import type { ResponseFrame, WireError } from "../contract/protocol.ts";
+import { optional } from "../core/optional.ts";
 import { CODES, type Failure, fail } from "../core/shapes/errors.ts";
 import type { Redactor } from "../core/text/redact/redact.ts";
 import { StoreProblem } from "../store/problems.ts";
@@ -25,7 +26,7 @@ export function wireError(failure: Failure, redactor: Redactor): WireError {
   return {
     code: CODES[code].rpc,
     message: redactor.mask(text),
-    details: { ...facts, code, ...(hint === undefined ? {} : { hint }) },
+    details: { ...facts, code, ...optional({ hint }) },
     ...(RETRYABLE.has(code) ? { retryable: true } : {}),
     ...(typeof retryAfterMs === "number" ? { retryAfterMs } : {}),
   };

@@ -3,6 +3,7 @@
 // program inserted for the model is a notice.
 
 import { isObject } from "../core/json.ts";
+import { optional } from "../core/optional.ts";
 import type {
   AssistantMessage,
   ImageBlock,
@@ -50,7 +51,7 @@ export function entryPositionOf(value: unknown): EntryPosition {
   const parent = parentId === null ? null : textIn(parentId, ID_CHARS_MAX + 1);
   return {
     ...(own === undefined || own.length > ID_CHARS_MAX ? {} : { id: own }),
-    ...(parent === undefined ? {} : { parentId: parent }),
+    ...optional({ parentId: parent }),
   };
 }
 
@@ -76,7 +77,7 @@ export function readSourceEntry(value: unknown, origin: Provenance | undefined):
     case "compaction": {
       const summary = textIn(value.summary, SUMMARY_CHARS_MAX) ?? "";
       const firstKept = textIn(value.firstKeptEntryId, ID_CHARS_MAX);
-      return { kind: "compaction", summary, ...(firstKept === undefined ? {} : { firstKept }) };
+      return { kind: "compaction", summary, ...optional({ firstKept }) };
     }
   }
   if (typeof type === "string" && SILENT.has(type)) return { kind: "silent" };
@@ -128,8 +129,7 @@ function readUser(message: Fields, origin: Provenance | undefined): SourceEntry 
   return {
     kind: "user",
     content,
-    ...(from === undefined ? {} : { provenance: from }),
-    ...(senderName === undefined ? {} : { senderName }),
+    ...optional({ provenance: from, senderName }),
   };
 }
 
@@ -177,7 +177,7 @@ function readAssistant(message: Fields): SourceEntry {
       model: textIn(message.model, 200) ?? "unknown",
       usage: usageOf(message.usage),
       stopReason: textIn(message.stopReason, 40) ?? "stop",
-      ...(errorMessage === undefined ? {} : { errorMessage }),
+      ...optional({ errorMessage }),
     },
   };
 }
@@ -230,7 +230,7 @@ function readResult(message: Fields): SourceEntry {
       toolName: textIn(message.toolName, 200) ?? "unknown",
       content: contentOf(message.content),
       isError: isError === true,
-      ...(details === undefined ? {} : { details }),
+      ...optional({ details }),
     },
   };
 }

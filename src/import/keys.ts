@@ -3,6 +3,7 @@
 // it becomes the conversation's label. A session that an earlier version imported under another key keeps
 // that key.
 
+import { optional } from "../core/optional.ts";
 import {
   encodeOutsideId,
   formatKey,
@@ -80,7 +81,7 @@ export function canonicalSourceKey(text: string, hints: KeyHints, rules: KeyRule
   if (spelled !== undefined && key !== undefined) {
     const { text: _, formerText, ...account } = spelled;
     const formerKey = formerText === undefined ? undefined : canonical(formerText);
-    return { kind: "key", key, agentId, ...account, ...(formerKey === undefined ? {} : { formerKey }) };
+    return { kind: "key", key, agentId, ...account, ...optional({ formerKey }) };
   }
   const id = derivedUuid("conversation", agentId, source);
   const unnamed = formatKey({ form: "chat", agentId, id });

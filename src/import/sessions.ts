@@ -2,6 +2,7 @@
 // entries map to the same session, the newer one is imported and the other is reported.
 
 import type { FileHandle } from "node:fs/promises";
+import { optional } from "../core/optional.ts";
 import type { Entry, Provenance } from "../core/shapes/message.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { isSubagentKey, type KeyRules, kindOf, parseKey, routeOfKey } from "../core/shapes/session-key.ts";
@@ -82,7 +83,7 @@ async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<M
   for (const { agentId, folder, sessions } of stores) {
     for (const session of sessions) {
       const { sourceKey, channel } = session;
-      const hints = { agentId, ...job.keys, ...(channel === undefined ? {} : { channel }) };
+      const hints = { agentId, ...job.keys, ...optional({ channel }) };
       const verdict = await keyHere(sourceKey, hints, job);
       if (verdict.kind === "reserved") {
         job.remarks.note("sessions with a reserved name, skipped", sourceKey);
@@ -159,8 +160,7 @@ function sessionOf(
       ? parsed.value
       : undefined;
   const ofKey = routeOfKey(key);
-  const known =
-    ofKey === undefined ? session.route : { ...ofKey, ...(accountId === undefined ? {} : { accountId }) };
+  const known = ofKey === undefined ? session.route : { ...ofKey, ...optional({ accountId }) };
   const account = session.route?.accountId;
   const route =
     known === undefined || known.accountId !== undefined || account === undefined
@@ -191,16 +191,9 @@ function sessionOf(
     // The source's total is the size of the last context.
     contextUsed: session.totalTokens,
     cost: 0,
-    ...(label === undefined ? {} : { label }),
-    ...(displayName === undefined ? {} : { displayName }),
-    ...(archivedAt === undefined ? {} : { archivedAt }),
-    ...(family.spawnedBy === undefined ? {} : { spawnedBy: family.spawnedBy }),
+    ...optional({ label, displayName, archivedAt, spawnedBy: family.spawnedBy }),
     ...(hasModel ? { model } : {}),
-    ...(thinkingLevel === undefined ? {} : { thinkingLevel }),
-    ...(verboseLevel === undefined ? {} : { verboseLevel }),
-    ...(sendPolicy === undefined ? {} : { sendPolicy }),
-    ...(route === undefined ? {} : { lastRoute: route }),
-    ...(place === undefined ? {} : { groupChannel: place.channel }),
+    ...optional({ thinkingLevel, verboseLevel, sendPolicy, lastRoute: route, groupChannel: place?.channel }),
   };
 }
 
@@ -247,7 +240,7 @@ async function* entriesOf(
     const entry = readSourceEntry(value, origin);
     const name = plan.nameOf(line.number, entryPositionOf(value).id);
     const firstKept = plan.firstKept(line.number);
-    yield* pairing.next({ entry, name, at, ...(firstKept === undefined ? {} : { firstKept }) });
+    yield* pairing.next({ entry, name, at, ...optional({ firstKept }) });
   }
   yield* pairing.end();
 }
@@ -309,7 +302,7 @@ export async function importSessions(stores: readonly AgentStore[], job: Session
     if (job.signal.aborted) return;
     const { key } = placement;
     const spawnedBy = spawners.get(key);
-    const family = { depth: depths.get(key) ?? 0, ...(spawnedBy === undefined ? {} : { spawnedBy }) };
+    const family = { depth: depths.get(key) ?? 0, ...optional({ spawnedBy }) };
     const sessionId = await sessionIdHere(placement, job.store, taken);
     job.done(key, await importOne(placement, sessionId, family, job));
   }

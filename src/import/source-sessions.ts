@@ -94,7 +94,7 @@ function routeIn(entry: Fields): Route | undefined {
     channel,
     to: place,
     ...(accountId === undefined || accountId === "default" ? {} : { accountId }),
-    ...(threadId === undefined ? {} : { threadId }),
+    ...optional({ threadId }),
   };
 }
 

@@ -4,6 +4,7 @@
 // positions are kept in memory, not content.
 
 import type { FileHandle } from "node:fs/promises";
+import { optional } from "../core/optional.ts";
 import { entryPositionOf, readSourceEntry, timestampOf } from "./entries.ts";
 import { type FileLine, linesOf, parseForeign } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";
@@ -162,7 +163,7 @@ function planOf(
   }
   return {
     size,
-    ...(startedAt === undefined ? {} : { startedAt }),
+    ...optional({ startedAt }),
     includes: (line) => included.has(line),
     nameOf: (line, id) => {
       const first = id === undefined ? undefined : ids.get(id);

@@ -20,6 +20,7 @@
 import type { ChildProcess } from "node:child_process";
 import { release } from "node:os";
 import { join, relative } from "node:path";
+import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { killGroup } from "../world/programs.ts";
 import type { World } from "../world.ts";
@@ -183,7 +184,7 @@ function planOf(
     ...ground,
     network: needs.network,
     temporaryMb: temporaryMbOf(needs),
-    ...(cache === undefined ? {} : { cache }),
+    ...optional({ cache }),
     held,
   };
   const environment = containedEnvironment(workspace, limits.searchPath, cache);
@@ -228,7 +229,7 @@ async function uplinkFor({
 export function bubblewrapSandbox(ground: SandboxInputs): Sandbox {
   return {
     kind: "bubblewrap",
-    ...(ground.carrier === undefined ? {} : { carrier: ground.carrier }),
+    ...optional({ carrier: ground.carrier }),
     async run(program: Program, limits: RunLimits): Promise<Result<ContainedEnd>> {
       const guarded = await guardedRepository(ground.workspace, ground.needs);
       if (!guarded.ok) return guarded;

@@ -11,6 +11,7 @@ import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { ensureFolder } from "../world/folders.ts";
 import { SEARCH_PATH } from "../world/programs.ts";
@@ -251,7 +252,7 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
       named: workspace,
       real,
       disk,
-      ...(parts.peers === undefined ? {} : { peers: parts.peers }),
+      ...optional({ peers: parts.peers }),
       ...(await codeCache),
     });
     const wanted: Backend[] = needs.backend === "auto" ? ["bubblewrap", "docker"] : [needs.backend];

@@ -1,6 +1,7 @@
 // Describes a store for people: location, content, users. Changes nothing, and disturbs no running gateway.
 
 import { join } from "node:path";
+import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ProcessRow } from "../core/shapes/process.ts";
 import type { StoreSettings } from "../core/shapes/settings/settings.ts";
@@ -50,9 +51,9 @@ async function showPostgres(url: string, world: World): Promise<Result<StoreFact
   return ok({
     kind: "postgres",
     place,
-    schema: { known, ...(version === undefined ? {} : { version }) },
+    schema: { known, ...optional({ version }) },
     processes,
-    ...(holds === undefined ? {} : { holds }),
+    ...optional({ holds }),
   });
 }
 

@@ -9,6 +9,7 @@ import { type HrTime, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace 
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { AlwaysOnSampler, type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
+import { optional } from "../core/optional.ts";
 import type { TraceSettings } from "../core/shapes/settings/traces.ts";
 import { agentFor } from "../world/outgoing.ts";
 import type { Exporter } from "./queue.ts";
@@ -77,7 +78,7 @@ function spanMaker(settings: TraceSettings, facts: { version: string; instanceId
       const span = begin(one);
       if (one.failed !== undefined) {
         const { words } = one.failed;
-        span.setStatus({ code: SpanStatusCode.ERROR, ...(words === undefined ? {} : { message: words }) });
+        span.setStatus({ code: SpanStatusCode.ERROR, ...optional({ message: words }) });
       }
       span.end(timeOf(Math.max(one.startMs, one.endMs)));
     }

@@ -9,6 +9,7 @@
 import type { ToolEvent } from "../agent/loop/tool-calls.ts";
 import type { ModelOutcome, ModelPort, ModelRequest } from "../agent/model/model.ts";
 import { evictOldest } from "../core/bounded.ts";
+import { optional } from "../core/optional.ts";
 import { CODES } from "../core/shapes/errors.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";
 import type { Usage } from "../core/shapes/message.ts";
@@ -161,7 +162,7 @@ class OtelTraces implements Traces {
         open.delete(event.callId);
         const { isError, result = "" } = event;
         const code = isError === true ? failureCode(result) : undefined;
-        this.#tellTool(run, begun, { endMs: event.atMs, result, ...(code === undefined ? {} : { code }) });
+        this.#tellTool(run, begun, { endMs: event.atMs, result, ...optional({ code }) });
       },
       // Open calls were parked with their run; the attempt that continues it traces them.
       left: () => open.clear(),
@@ -273,13 +274,13 @@ class OtelTraces implements Traces {
     try {
       // The row of a session that is deleted at the run's end may be gone.
       const { runId, state, code, error, usage, endedAt } = event;
-      const facts = { state, usage, endedAt, ...(code === undefined ? {} : { code }) };
+      const facts = { state, usage, endedAt, ...optional({ code }) };
       const run = (await getRun(db, runId)) ?? (executed && ({ ...executed, ...facts } as Run));
       if (run === undefined || run.kind !== "turn") return;
       const parentSpanId = await parentSpanOf(db, run);
       this.#tell({
         ...{ traceId: traceIdOf(run.chainId), spanId: runSpanId(runId) },
-        ...(parentSpanId === undefined ? {} : { parentSpanId }),
+        ...optional({ parentSpanId }),
         ...{ name: `invoke_agent ${run.agentId}`, kind: "internal" },
         ...{ startMs: run.startedAt ?? run.acceptedAt, endMs: endedAt },
         attributes: this.#runFacts(run, state),

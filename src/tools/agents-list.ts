@@ -1,5 +1,6 @@
 // The tool `agents_list`: the agents whose sessions the calling session may start.
 
+import { optional } from "../core/optional.ts";
 import { containsSubagents } from "../core/rules/sandbox-policy.ts";
 import { spawnableAgents } from "../core/rules/spawn-policy.ts";
 import { type AgentSettings, modelOf } from "../core/shapes/settings/settings.ts";
@@ -27,7 +28,7 @@ export const agentsList: Tool = {
 function agentRow(ctx: ToolContext, agent: AgentSettings): ToolResult {
   return {
     id: agent.id,
-    ...(agent.name === undefined ? {} : { name: agent.name }),
+    ...optional({ name: agent.name }),
     model: modelOf(ctx.settings, { agentId: agent.id }),
     runtime: agent.runtime?.type ?? "builtin",
     // True if its sub-agents run contained.

@@ -6,6 +6,7 @@
 // ME3: if the people there have a session, the text is also appended to its transcript, so that its agent
 //      knows what they refer to.
 
+import { optional } from "../core/optional.ts";
 import { isSandboxed } from "../core/rules/sandbox-policy.ts";
 import { fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
 import { WEBCHAT } from "../core/shapes/route.ts";
@@ -31,8 +32,7 @@ function accepted({ id, route }: Pick<Delivery, "id" | "route">): ToolResult {
   const { channel, to, accountId, threadId } = route;
   return {
     ...{ status: "accepted", deliveryId: id, channel, to },
-    ...(accountId === undefined ? {} : { accountId }),
-    ...(threadId === undefined ? {} : { threadId }),
+    ...optional({ accountId, threadId }),
   };
 }
 
@@ -76,7 +76,7 @@ async function queue(
   if (!room.ok) return room;
   await insertDelivery(unit.tx, {
     ...{ id, sessionKey: session.key, kind: "send", route, text, state: "pending", createdAt: unit.now },
-    ...(run === undefined ? {} : { runId: run.runId }),
+    ...optional({ runId: run?.runId }),
   });
   publishOutbox(unit, { id, sessionKey: session.key }, "pending");
   unit.after(() => ctx.outbound?.deliveryQueued());

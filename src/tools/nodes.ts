@@ -3,6 +3,7 @@
 // TN1: a session has the tool only if a device is paired and nodes are on; a sandboxed session only with
 //      nodes.allowSandboxed, because a node is outside of every sandbox.
 
+import { optional } from "../core/optional.ts";
 import { NODES_TOOL } from "../core/rules/tool-policy.ts";
 import { fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
 import {
@@ -79,7 +80,7 @@ async function describe(ctx: ToolContext, door: NodeDoor, args: Args): Promise<T
     caps,
     notAllowed: commands.filter((command) => !allowed.includes(command)),
     sessionKey: nodeKey(node.id),
-    ...(lastSeenAt === undefined ? {} : { lastSeenAt }),
+    ...optional({ lastSeenAt }),
   };
 }
 
@@ -102,7 +103,7 @@ async function invoke(
   const asked = {
     nodeId: id,
     command,
-    ...(args.params === undefined ? {} : { params: args.params }),
+    ...optional({ params: args.params }),
     timeoutMs: seconds * SECOND_MS,
     idempotencyKey: `tool:${call.callId}`,
   };

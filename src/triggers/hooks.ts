@@ -156,9 +156,9 @@ async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Plac
     ...{ session, isNew, timeoutSeconds, route },
     input: {
       text: turn.message,
-      provenance: { kind: "hook", ...(source === undefined ? {} : { source }) },
+      provenance: { kind: "hook", ...optional({ source }) },
       context: hookContext({ name: turn.name ?? source, delivers: route !== undefined }),
-      ...(thinking === undefined ? {} : { thinking }),
+      ...optional({ thinking }),
     },
   });
 }

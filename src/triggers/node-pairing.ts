@@ -87,8 +87,7 @@ function tell(
     sessionKey: nodeKey(nodeId),
     name,
     platform,
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(code === undefined ? {} : { code }),
+    ...optional({ requestId, code }),
     atMs: unit.now,
   });
 }

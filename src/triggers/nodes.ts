@@ -5,6 +5,7 @@
 // NO2: a node's message never changes a session's route (I10) and has the provenance of a node (I11).
 
 import { keyRulesOf, operatorKey, operatorViewer } from "../access/access.ts";
+import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { type NodeRow, nodeContext, nodeKey } from "../core/shapes/node.ts";
 import { type Route, WEBCHAT } from "../core/shapes/route.ts";
@@ -99,7 +100,7 @@ async function accept(
       text: turn.message,
       provenance: { kind: "node", source: node.id },
       context: nodeContext({ name: node.name, spoken, delivers: route !== undefined }),
-      ...(thinking === undefined ? {} : { thinking }),
+      ...optional({ thinking }),
     },
   });
 }

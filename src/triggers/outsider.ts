@@ -5,6 +5,7 @@
 // One transaction writes the run and its new session (I2), after the send policy allowed it.
 
 import { verdictOfKey } from "../access/access.ts";
+import { optional } from "../core/optional.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Route } from "../core/shapes/route.ts";
@@ -74,7 +75,7 @@ export async function acceptTurn(
     sessionKey: session.key,
     input,
     ...(timeoutSeconds === 0 ? {} : { timeoutMs: Math.round(timeoutSeconds * 1_000) }),
-    ...(route === undefined ? {} : { route }),
+    ...optional({ route }),
   });
   return accepted.ok ? ok(accepted.value.run) : accepted;
 }

@@ -4,6 +4,7 @@
 // TU2: turns never pile up: a date that comes while a run of the job is unfinished is skipped.
 // TU3: dates missed while no gateway ran become one turn together, or none, as the job says.
 
+import { optional } from "../core/optional.ts";
 import { ok, type Result } from "../core/shapes/errors.ts";
 import type { Run } from "../core/shapes/run.ts";
 import { type CronJob, cronContext, cronKey } from "../core/shapes/schedule.ts";
@@ -62,7 +63,7 @@ export async function fire(
       text: job.message,
       provenance: { kind: "cron", source: job.id },
       context: cronContext(job),
-      ...(job.thinking === undefined ? {} : { thinking: job.thinking }),
+      ...optional({ thinking: job.thinking }),
     },
     ...(job.timeoutMs === 0 ? {} : { timeoutMs: job.timeoutMs }),
   });

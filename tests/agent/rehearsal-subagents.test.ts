@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
+import { optional } from "../../src/core/optional.ts";
 import { composeAnnouncement } from "../../src/core/rules/announcement.ts";
 import { subagentAnnounceContext, subagentContext } from "../../src/core/rules/turn-rules.ts";
 import type { Entry, UserMessage } from "../../src/core/shapes/message.ts";
@@ -72,7 +73,7 @@ async function turn(entries: Entry[], situation: Situation = {}) {
         sessionKey: "main",
         workspace: "/w",
         toolNames: tools,
-        ...(context === undefined ? {} : { context }),
+        ...optional({ context }),
       }),
     },
   });

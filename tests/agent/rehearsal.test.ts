@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { buildSystemPrompt } from "../../src/agent/loop/prompt.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import { readSentence } from "../../src/agent/offline/sentences.ts";
+import { optional } from "../../src/core/optional.ts";
 import { announceContext, HEADING, messageContext, replyContext } from "../../src/core/rules/turn-rules.ts";
 import type { ToolCallRequest } from "../../src/core/shapes/tool.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
@@ -56,7 +57,7 @@ async function say(sentence: string, situation: Situation = {}): Promise<Said> {
         sessionKey: "main",
         workspace: "/w",
         toolNames: tools,
-        ...(context === undefined ? {} : { context }),
+        ...optional({ context }),
       }),
     },
   });

@@ -8,6 +8,7 @@ import { meets, percentile, type Row, table } from "../../bench/measure.ts";
 import { readOptions } from "../../bench/options.ts";
 import { fileNameOf, plotsOf, svgOf } from "../../bench/plot.ts";
 import { filled, markdown, withNewer } from "../../bench/report.ts";
+import { optional } from "../../src/core/optional.ts";
 import { numbersFrom } from "../kit/dice.ts";
 import { readNumber, readTyped } from "../kit/typed.ts";
 
@@ -70,7 +71,7 @@ test("CM2: a comparison says what became worse, what is gone and what is new, an
 });
 
 const growing = (line: string, at: number, value: number, plot?: string): Row =>
-  row({ samples: [value], growth: { line, at, of: "sessions", ...(plot === undefined ? {} : { plot }) } });
+  row({ samples: [value], growth: { line, at, of: "sessions", ...optional({ plot }) } });
 const GROWN = [
   growing("<tree> & all", 1_000, 0.5, "lists"),
   growing("self", 1_000, 0.5, "lists"),

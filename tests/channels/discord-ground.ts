@@ -2,6 +2,7 @@
 
 import { expect } from "vitest";
 import { openDiscord } from "../../src/channels/discord/channel.ts";
+import { optional } from "../../src/core/optional.ts";
 import type { DiscordAccount } from "../../src/core/shapes/settings/channels.ts";
 import {
   type ChannelGround,
@@ -62,7 +63,7 @@ function platformOf(server: DiscordServer): Platform {
     async says({ chat, from, name, text, mention, quote, media }) {
       const author = {
         ...ADA,
-        ...(from === undefined ? {} : { id: from }),
+        ...optional({ id: from }),
         global_name: name ?? ADA.global_name,
       };
       newest = server.say({

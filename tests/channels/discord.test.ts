@@ -4,6 +4,7 @@
 import { describe, expect, test } from "vitest";
 import type { OutgoingMessage } from "../../src/channels/channel.ts";
 import { openDiscord } from "../../src/channels/discord/channel.ts";
+import { optional } from "../../src/core/optional.ts";
 import { channelContract, recordingHost } from "../contract/channel.ts";
 import {
   ADA,
@@ -25,7 +26,7 @@ channelContract("Discord", openDiscordGround);
 
 const route = (to: string, threadId?: string) => ({
   ...{ channel: "discord", to, accountId: "default" },
-  ...(threadId === undefined ? {} : { threadId }),
+  ...optional({ threadId }),
 });
 
 let made = 0;

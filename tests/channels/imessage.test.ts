@@ -5,6 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { openIMessage } from "../../src/channels/imessage/channel.ts";
+import { optional } from "../../src/core/optional.ts";
 import type { IMessageAccount } from "../../src/core/shapes/settings/channels.ts";
 import {
   channelContract,
@@ -67,7 +68,7 @@ function say({ chat, name, text, mention, quote, media }: Said, desk: ImsgDesk, 
   desk.add(
     row({
       ...(chat === "group" ? IN_GROUP : DIRECT),
-      ...(name === undefined ? {} : { sender_name: name }),
+      ...optional({ sender_name: name }),
       ...{ text: mention === true ? `@Parley ${text}` : text, attachments, ...answered },
     }),
   );

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { InboundMedia } from "../../src/channels/channel.ts";
+import { optional } from "../../src/core/optional.ts";
 import { fail } from "../../src/core/shapes/errors.ts";
 import type { ProviderSettings } from "../../src/core/shapes/settings/settings.ts";
 import { inboundFolder } from "../../src/flows/delivery/inbound-files.ts";
@@ -47,7 +48,7 @@ async function open(more: { world?: FakeWorld; sees?: boolean; mediaMaxBytes?: n
     plays: {},
     chat: fakeChannel(),
     choices: { channels: [account], agents: [agent], providers: [seer] },
-    ...(world === undefined ? {} : { world }),
+    ...optional({ world }),
   });
   return { app, workspace, receive: app.inbound.receive };
 }

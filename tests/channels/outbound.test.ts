@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Channel, DeliveryOutcome } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
+import { optional } from "../../src/core/optional.ts";
 import { createBus } from "../../src/engine/bus.ts";
 import { createCommit } from "../../src/engine/unit.ts";
 import {
@@ -37,7 +38,7 @@ async function open(
   const channel: Channel = {
     id: "pigeon",
     deduplicates: false,
-    ...(textMaxChars === undefined ? {} : { textMaxChars }),
+    ...optional({ textMaxChars }),
     async deliver({ deliveryId, text }) {
       attempts.push(deliveryId);
       counts.set(deliveryId, (counts.get(deliveryId) ?? 0) + 1);

@@ -3,6 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import { openSignal } from "../../src/channels/signal/channel.ts";
+import { optional } from "../../src/core/optional.ts";
 import {
   channelContract,
   type HostParts,
@@ -47,7 +48,7 @@ function spoil(trouble: Trouble, server: SignalServer): void {
   ];
   const error = (code: number, message: string, results?: object[]): SendTrouble => ({
     ...{ kind: "error", code, message },
-    ...(results === undefined ? {} : { results }),
+    ...optional({ results }),
   });
   const pause = { token: "a-challenge", retryAfterSeconds: trouble.kind === "limit" ? trouble.seconds : 0 };
   const troubles: Record<Trouble["kind"], SendTrouble> = {

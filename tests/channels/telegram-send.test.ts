@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import type { OutgoingMessage } from "../../src/channels/channel.ts";
 import { openTelegram } from "../../src/channels/telegram/channel.ts";
 import { telegramText } from "../../src/channels/telegram/text.ts";
+import { optional } from "../../src/core/optional.ts";
 import type { Route } from "../../src/core/shapes/session.ts";
 import { recordingHost } from "../contract/channel.ts";
 import { cleanup } from "../kit/engine.ts";
@@ -14,7 +15,7 @@ import { account, DIRECT, FORUM, GROUP, openGround, TOKEN, TOPIC } from "./teleg
 
 const to = (chat: number | string, threadId?: string): Route => ({
   ...{ channel: "telegram", to: String(chat) },
-  ...(threadId === undefined ? {} : { threadId }),
+  ...optional({ threadId }),
 });
 
 const outgoing = (route: Route, text: string): OutgoingMessage => ({

@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { DatabaseReport } from "../../src/cli/parts.ts";
+import { optional } from "../../src/core/optional.ts";
 import { homeWith } from "../kit/gateway-process.ts";
 import { freePort } from "../kit/loopback.ts";
 import { runSql } from "../kit/postgres.ts";
@@ -70,7 +71,7 @@ interface Case {
 }
 
 const schema = (version?: number) => ({
-  schema: { name: "p", known: 4, ...(version === undefined ? {} : { version }) },
+  schema: { name: "p", known: 4, ...optional({ version }) },
 });
 
 const CASES: readonly Case[] = [

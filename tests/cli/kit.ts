@@ -15,6 +15,7 @@ import type {
 import { runCli } from "../../src/cli/run.ts";
 import { checkAgain } from "../../src/config/check.ts";
 import { loadSettings } from "../../src/config.ts";
+import { optional } from "../../src/core/optional.ts";
 import { ok, type Result } from "../../src/core/shapes/errors.ts";
 import { importState } from "../../src/import/import.ts";
 import {
@@ -42,8 +43,8 @@ async function openGateway(
   const loaded = loadSettings({
     env,
     home,
-    overrides: { ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) },
-    ...(configPath === undefined ? {} : { configPath }),
+    overrides: { ...optional({ port, host }) },
+    ...optional({ configPath }),
   });
   if (!loaded.ok) return loaded;
   const { settings, warnings, path } = loaded.value;
@@ -52,8 +53,7 @@ async function openGateway(
     world: quietWorld(),
     version: "0.0.0",
     configPath: path,
-    checkConfig: () =>
-      checkAgain({ env, home, ...(configPath === undefined ? {} : { configPath }) }, settings),
+    checkConfig: () => checkAgain({ env, home, ...optional({ configPath }) }, settings),
     environment: env,
   });
   if (!app.ok) return app;

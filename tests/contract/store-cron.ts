@@ -1,6 +1,7 @@
 // Scheduled jobs and their turns, in every store.
 
 import { expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import { type CronJob, TURNS_KEPT } from "../../src/core/shapes/schedule.ts";
 import * as jobs from "../../src/store/queries/cron-jobs.ts";
@@ -63,7 +64,7 @@ export function cronContract(store: () => Store): void {
     const pages: string[] = [];
     let after: CronJob | undefined;
     do {
-      const [one] = await jobs.listJobs(store().db, { limit: 1, ...(after === undefined ? {} : { after }) });
+      const [one] = await jobs.listJobs(store().db, { limit: 1, ...optional({ after }) });
       after = one;
       if (one !== undefined) pages.push(one.id);
     } while (after !== undefined);

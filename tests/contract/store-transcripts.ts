@@ -3,6 +3,7 @@
 import * as fc from "fast-check";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import type { Scope } from "../../src/core/rules/visibility.ts";
 import { type Entry, type Message, textOf, ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import { insertFlow } from "../../src/store/queries/chains/flows.ts";
@@ -339,7 +340,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
       const seen: Message[] = [];
       let before: string | undefined;
       do {
-        const page = await history({ limit: 3, includeTools, ...(before === undefined ? {} : { before }) });
+        const page = await history({ limit: 3, includeTools, ...optional({ before }) });
         seen.unshift(...page.messages);
         before = page.nextBefore;
         if (before !== undefined) expect(before).toBe(page.messages[0]?.id);

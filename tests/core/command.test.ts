@@ -1,12 +1,13 @@
 // Recognition of commands in messages.
 
 import { expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import { COMMANDS, parseCommand } from "../../src/core/rules/command.ts";
 
 const parse = (text: string, more: { fromMenu?: boolean; called?: string } = {}) =>
   parseCommand(text, {
     isOurs: (name) => name === more.called,
-    ...(more.fromMenu === undefined ? {} : { fromMenu: more.fromMenu }),
+    ...optional({ fromMenu: more.fromMenu }),
   });
 
 test("CM1: a one-line command is recognised in any letter case and with its arguments", () => {

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import { decideSend } from "../../src/core/rules/send-policy.ts";
 import { decideTool, type PlacedFilter } from "../../src/core/rules/tool-policy.ts";
 import { chatTypeOf } from "../../src/core/shapes/session-key.ts";
@@ -18,9 +19,7 @@ const rule: fc.Arbitrary<SendRule> = fc
   .map(({ channel, chatType, keyPrefix, action }) => ({
     action,
     match: {
-      ...(channel === undefined ? {} : { channel }),
-      ...(chatType === undefined ? {} : { chatType }),
-      ...(keyPrefix === undefined ? {} : { keyPrefix }),
+      ...optional({ channel, chatType, keyPrefix }),
     },
   }));
 const policy: fc.Arbitrary<SendPolicySettings> = fc.record({

@@ -2,6 +2,7 @@
 // (I13).
 
 import { expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import {
   type ChainLink,
   containsSubagents,
@@ -30,7 +31,7 @@ function chainOf(agentIds: readonly [string, ...string[]], above?: string): Spaw
   const links = agentIds.map((agentId, index): ChainLink => {
     const spawnedBy = keys[index + 1] ?? above;
     const key = keys[index] ?? "";
-    return { key, agentId, kind: "other", spawnDepth: 0, ...(spawnedBy === undefined ? {} : { spawnedBy }) };
+    return { key, agentId, kind: "other", spawnDepth: 0, ...optional({ spawnedBy }) };
   });
   return links as unknown as SpawnChain;
 }

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import {
   announceContext,
   couldBecomeSkip,
@@ -19,7 +20,7 @@ type End = Parameters<typeof decideNext>[0]["end"];
 const said = (reply: string): End => ({ state: "ok", reply });
 const ended = (state: EndedRunState, code?: End["code"]): End => ({
   state,
-  ...(code === undefined ? {} : { code }),
+  ...optional({ code }),
 });
 
 /** Plays a flow where turn `n` ends as `ends[n - 1]`, by default with text. Returns the events in order. */

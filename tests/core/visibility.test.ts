@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import {
   type Access,
   type AccessRules,
@@ -387,7 +388,7 @@ test("a permission names the rule that gave it", () => {
   expect(rule(spawned, other, all)).toContain("; and the session that spawned it sees it too: ");
   const token = (patterns?: string[]): Viewer => ({
     ...{ kind: "operator", scopes: ["operator.read"] },
-    ...(patterns === undefined ? {} : { patterns }),
+    ...optional({ patterns }),
   });
   expect(rule(token(), other, CLOSED)).toBe("its operator token covers every session");
   expect(rule(token(["cron:*", "agent:*"]), other, CLOSED)).toBe(

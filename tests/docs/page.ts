@@ -2,6 +2,8 @@
 // PG1: a command is what a shell reads as one: lines that go on, quotes that are open and here-documents included.
 // PG2: what a reader sees of output stands in a ```text block directly behind the ```sh block that made it.
 
+import { optional } from "../../src/core/optional.ts";
+
 export interface Command {
   /** Without its comment. */
   readonly text: string;
@@ -100,7 +102,7 @@ export function readPage(text: string): Page {
       lines.slice(endsAt + 1, next.block.line - 1).every((line) => line.trim() === "");
     if (follows) used.add(at + 1);
     const shown = follows ? next.block.text.trimEnd().split("\n") : undefined;
-    steps.push({ commands: commandsOf(block), line: block.line, ...(shown === undefined ? {} : { shown }) });
+    steps.push({ commands: commandsOf(block), line: block.line, ...optional({ shown }) });
   }
   return { steps, stray, blocks: found.map(({ block }) => block) };
 }

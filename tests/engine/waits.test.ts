@@ -1,6 +1,7 @@
 // Runs that wait for runs of other sessions: without a slot, never in a cycle, across a crash.
 
 import { expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import type { Result } from "../../src/core/shapes/errors.ts";
 import type { Run } from "../../src/core/shapes/run.ts";
 import type { Engine } from "../../src/engine/engine.ts";
@@ -52,7 +53,7 @@ async function open(
 ) {
   let engine: Engine | undefined;
   const opened = await openTestEngine({
-    ...(dir === undefined ? {} : { dir }),
+    ...optional({ dir }),
     settings,
     start: false,
     async execute(handle) {

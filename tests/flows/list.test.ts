@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { mayAccess, operatorViewer, viewerScope } from "../../src/access/access.ts";
+import { optional } from "../../src/core/optional.ts";
 import type { Viewer } from "../../src/core/rules/visibility.ts";
 import { VISIBILITY_MODES } from "../../src/core/shapes/settings/settings.ts";
 import { listVisible } from "../../src/flows/session/list.ts";
@@ -43,7 +44,7 @@ async function listedKeys(
     const page = await listVisible(ctx, viewer, {
       limit,
       includeArchived,
-      ...(cursor === undefined ? {} : { cursor }),
+      ...optional({ cursor }),
     });
     expect(page.rows.length).toBeLessThanOrEqual(limit);
     keys.push(...page.rows.map((row) => row.session.key));

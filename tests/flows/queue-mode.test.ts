@@ -3,6 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { ModelRequest } from "../../src/agent/model/model.ts";
+import { optional } from "../../src/core/optional.ts";
 import type { LiveEvent } from "../../src/core/shapes/event.ts";
 import { isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
 import { isEnded, type Run } from "../../src/core/shapes/run.ts";
@@ -277,7 +278,7 @@ function scenario(mode: "steer" | "interrupt") {
     app = await openTurnApp({
       sessionKey: MAIN,
       dir,
-      ...(crash === undefined ? {} : { crash }),
+      ...optional({ crash }),
       async script(request) {
         const { said, results } = heard(request);
         // The platform sends unacknowledged messages again, and so does this.

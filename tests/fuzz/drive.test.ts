@@ -3,6 +3,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import { drive } from "./drive.ts";
 import { type FuzzTarget, must } from "./target.ts";
 
@@ -16,7 +17,7 @@ function planted(
     inputs: fc.nat(1_000),
     roundRuns: 200,
     ciRuns: 200,
-    open: () => ({ check, ...(close === undefined ? {} : { close }) }),
+    open: () => ({ check, ...optional({ close }) }),
   };
 }
 

@@ -2,6 +2,7 @@
 // empty folder, it also prints the coverage of each of our sources.
 
 import { takeCoverage } from "node:v8";
+import { optional } from "../../src/core/optional.ts";
 import { orEnd, readNumber, typed, WrongUsage } from "../kit/typed.ts";
 import { readCoverage } from "./coverage.ts";
 import { type Budget, drive, type Report } from "./drive.ts";
@@ -49,7 +50,7 @@ for (const target of targets) {
   const budget: Budget = {
     seed,
     enough: () => performance.now() >= untilMs,
-    ...(path === undefined ? {} : { path }),
+    ...optional({ path }),
   };
   const report = await drive(target, budget);
   process.stdout.write(`${line(report, (performance.now() - from) / 1_000)}\n`);

@@ -6,6 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { WebSocket } from "ws";
+import { optional } from "../../src/core/optional.ts";
 import type { HookMapping } from "../../src/core/shapes/incoming-hook.ts";
 import type { TokenScope } from "../../src/core/shapes/settings/settings.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
@@ -22,7 +23,7 @@ const token = (text: string, scopes: readonly TokenScope[], sessions?: readonly 
   token: text,
   role: "operator" as const,
   scopes,
-  ...(sessions === undefined ? {} : { sessions }),
+  ...optional({ sessions }),
 });
 
 /** Token with full rights to the sessions of the agent `main` only. */

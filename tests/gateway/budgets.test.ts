@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { ModelPort } from "../../src/agent/model/model.ts";
+import { optional } from "../../src/core/optional.ts";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { getChain } from "../../src/store/queries/chains/chains.ts";
@@ -39,7 +40,7 @@ function houseWith({ agentToAgent, budget, ...more }: Options): Promise<House> {
     maxRetries: 3,
   };
   const { session } = settingsWith();
-  const agent = agentSettings("main", { model: "paid/m", ...(budget === undefined ? {} : { budget }) });
+  const agent = agentSettings("main", { model: "paid/m", ...optional({ budget }) });
   return openHouse({
     ...more,
     choices: {

@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
+import { optional } from "../../src/core/optional.ts";
 import { JOBS_MAX } from "../../src/core/shapes/schedule.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { openHouse, TOKEN } from "./kit.ts";
@@ -246,7 +247,7 @@ test("pages the list; every job is in it once, for each caller", async () => {
   const names: string[] = [];
   let cursor: string | undefined;
   do {
-    const page = await client.request("cron.list", { limit: 3, ...(cursor === undefined ? {} : { cursor }) });
+    const page = await client.request("cron.list", { limit: 3, ...optional({ cursor }) });
     expect(page.count).toBeLessThanOrEqual(3);
     names.push(...page.jobs.map((job) => job.name ?? ""));
     cursor = page.nextCursor;

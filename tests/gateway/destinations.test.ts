@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import { GatewayError } from "../../src/contract/client/error.ts";
+import { optional } from "../../src/core/optional.ts";
 import type { HookMapping, IncomingHooks } from "../../src/core/shapes/incoming-hook.ts";
 import type { Route } from "../../src/core/shapes/route.ts";
 import type { SendRule } from "../../src/core/shapes/settings/settings.ts";
@@ -152,7 +153,7 @@ const DENY: readonly (readonly [string, SendRule["match"], string, string | unde
 
 test.each(DENY)("DE3: the send policy denies text to %s", async (_, match, to, threadId) => {
   const house = await open([{ match, action: "deny" }]);
-  const place = { channel: "telegram", to, ...(threadId === undefined ? {} : { threadId }) };
+  const place = { channel: "telegram", to, ...optional({ threadId }) };
   // Spoken by a session that may speak: the place decides.
   const named = { ...place, sessionKey: ROOM };
   const other = match.chatType === "room" || match.channel !== undefined ? { ...place } : named;

@@ -9,6 +9,7 @@ import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/contract/client/node.ts";
+import { optional } from "../../src/core/optional.ts";
 import { fail, ok } from "../../src/core/shapes/errors.ts";
 import { dailyBudgets, type Settings } from "../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
@@ -197,10 +198,10 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     sandboxFor: async () => ok(undefined),
     ...{ outside, nodes },
     pageDir: PAGE_DIR,
-    ...(options.openDemo === undefined ? {} : { openDemo: options.openDemo }),
+    ...optional({ openDemo: options.openDemo }),
     metrics,
     dropTranscript: async () => {},
-    ...(options.permissions === undefined ? {} : { permissions: options.permissions }),
+    ...optional({ permissions: options.permissions }),
     checkConfig: options.checkConfig,
   });
   let stopped = false;

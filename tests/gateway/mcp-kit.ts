@@ -7,6 +7,7 @@ import {
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import { optional } from "../../src/core/optional.ts";
 import { cleanup } from "../kit/engine.ts";
 import { type House, TOKEN } from "./kit.ts";
 
@@ -186,7 +187,7 @@ export async function askNew(
   const more = {
     "mcp-protocol-version": version,
     "mcp-method": method,
-    ...(name === undefined ? {} : { "mcp-name": name }),
+    ...optional({ "mcp-name": name }),
   };
   const init = signal === undefined ? { body } : { body, signal };
   return messageOf(await raw(house, { ...init, headers: { ...more, ...headers } }));

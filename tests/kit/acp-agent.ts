@@ -17,6 +17,7 @@ import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import * as acp from "@agentclientprotocol/sdk/unstable";
+import { optional } from "../../src/core/optional.ts";
 
 const SELF = fileURLToPath(import.meta.url);
 
@@ -86,7 +87,7 @@ class Agent {
     if (texts.some((text) => text.startsWith("The gateway was interrupted"))) log("interrupted");
     const { stopReason, usage } = { usage: undefined, ...(await this.#play(session, last, texts, client)) };
     if (ACP_STATE !== undefined) writeFileSync(join(ACP_STATE, sessionId), JSON.stringify(session));
-    return { stopReason, ...(usage === undefined ? {} : { usage }) };
+    return { stopReason, ...optional({ usage }) };
   }
 
   async #play(

@@ -2,6 +2,7 @@
 
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { optional } from "../../src/core/optional.ts";
 import type { AssistantMessage } from "../../src/core/shapes/message.ts";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import { isEnded, type Run } from "../../src/core/shapes/run.ts";
@@ -207,8 +208,7 @@ export async function openTestEngine(options: TestEngineOptions): Promise<TestEn
     settings: { ...LIMITS, ...options.settings },
     successors: options.successors ?? NO_SUCCESSORS,
     executor: { execute: options.execute },
-    ...(options.deadlineHandlers === undefined ? {} : { deadlineHandlers: options.deadlineHandlers }),
-    ...(options.poolOf === undefined ? {} : { poolOf: options.poolOf }),
+    ...optional({ deadlineHandlers: options.deadlineHandlers, poolOf: options.poolOf }),
   });
   if (options.start !== false) await engine.start();
   cleanup(() => engine.stop(0));

@@ -7,6 +7,7 @@ import type {
   InboundMessage,
   OutgoingMessage,
 } from "../../src/channels/channel.ts";
+import { optional } from "../../src/core/optional.ts";
 import { fail, ok } from "../../src/core/shapes/errors.ts";
 import type { Route } from "../../src/core/shapes/route.ts";
 import type { TelegramAccount } from "../../src/core/shapes/settings/channels.ts";
@@ -81,7 +82,7 @@ export function said(text: string, { chat, from = "7", name = "Ada", ...more }: 
       channel: "telegram",
       to: id,
       accountId: "default",
-      ...(thread === undefined ? {} : { threadId: thread.id }),
+      ...optional({ threadId: thread?.id }),
     },
     ...more,
   };

@@ -2,6 +2,7 @@
 // continues after a row, texts that leave; and faults on request.
 
 import { createServer, type Socket } from "node:net";
+import { optional } from "../../src/core/optional.ts";
 import { cleanup } from "./engine.ts";
 import { IMSG } from "./imsg.ts";
 import { listenHere } from "./loopback.ts";
@@ -167,7 +168,7 @@ function work(state: State, client: Client, line: string): void {
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
     const { code, message, data } = error;
-    say({ error: { code, message, ...(data === undefined ? {} : { data }) } });
+    say({ error: { code, message, ...optional({ data }) } });
   }
 }
 

@@ -1,6 +1,7 @@
 // Owns one form for the requests of four APIs, so that a script can look at any of them alike.
 
 import type { IncomingHttpHeaders } from "node:http";
+import { optional } from "../../src/core/optional.ts";
 import { HEADING } from "../../src/core/rules/turn-rules.ts";
 import type { ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 
@@ -54,9 +55,7 @@ export function normalise(
     api,
     model: String(body.model ?? /models\/([^:]+):/.exec(path)?.[1] ?? ""),
     system,
-    ...(step === undefined ? {} : { step }),
-    ...(agentId === undefined ? {} : { agentId }),
-    ...(sessionKey === undefined ? {} : { sessionKey }),
+    ...optional({ step, agentId, sessionKey }),
     messages,
     toolNames: toolNames(body),
     lastUserText: messages[lastUser]?.texts.at(-1) ?? "",

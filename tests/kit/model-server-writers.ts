@@ -1,5 +1,6 @@
 // Owns the four streaming formats, as their providers send them.
 
+import { optional } from "../../src/core/optional.ts";
 import type { ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 import type { ServedRequest } from "./model-server-requests.ts";
 import type { ServedUsage, SpokenStep, StopWord } from "./model-server-steps.ts";
@@ -283,9 +284,7 @@ function googleWriter(request: ServedRequest, send: Send): Writer {
           // Google sends arguments as JSON values, so broken ones can't occur: they arrive as a string.
           args = step.json;
         }
-        parts([
-          { functionCall: { name: step.name, args, ...(step.id === undefined ? {} : { id: step.id }) } },
-        ]);
+        parts([{ functionCall: { name: step.name, args, ...optional({ id: step.id }) } }]);
       }
     },
     end: () => {

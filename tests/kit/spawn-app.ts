@@ -5,6 +5,7 @@ import { sessionViewer } from "../../src/access/access.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { threadsOf } from "../../src/channels/threads.ts";
+import { optional } from "../../src/core/optional.ts";
 import type { LiveEvent } from "../../src/core/shapes/event.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import type { FlowStep, Run } from "../../src/core/shapes/run.ts";
@@ -185,7 +186,7 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
       if (outcome.kind === "sent") sent.push(message);
       return outcome;
     },
-    ...(openThread === undefined ? {} : { openThread }),
+    ...optional({ openThread }),
   });
   const own = [channelOf("webchat"), channelOf("discord", options.openThread)];
   const channels = new Map<string, Channel>(

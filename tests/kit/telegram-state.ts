@@ -1,5 +1,7 @@
 // Owns what the fake Bot API server knows: its bots, chats, files, and what was sent.
 
+import { optional } from "../../src/core/optional.ts";
+
 /** Any object of the Bot API. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into objects of every shape.
 export type Json = Record<string, any>;
@@ -68,5 +70,5 @@ export interface TelegramState {
 
 export const failed = (code: number, description: string, parameters?: Json): Answer => ({
   status: code,
-  body: { ok: false, error_code: code, description, ...(parameters === undefined ? {} : { parameters }) },
+  body: { ok: false, error_code: code, description, ...optional({ parameters }) },
 });

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import type { Result } from "../../src/core/shapes/errors.ts";
 import { createSandboxFinder, type SandboxFinder } from "../../src/sandbox/find.ts";
 import type { ContainedEnd, RunLimits, Sandbox, SandboxNeeds } from "../../src/sandbox/sandbox.ts";
@@ -26,7 +27,7 @@ export function finderWith(keepOut: readonly string[] = [], cacheDir?: string): 
   return createSandboxFinder({
     world: realWorld({ level: "silent" }),
     keepOut,
-    ...(cacheDir === undefined ? {} : { cacheDir }),
+    ...optional({ cacheDir }),
     environment: process.env,
   });
 }

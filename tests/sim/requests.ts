@@ -1,5 +1,6 @@
 // Requests of people and programs to a gateway, and the checks of its answers (I2, I4, I9, I12, I14).
 
+import { optional } from "../../src/core/optional.ts";
 import type { Result } from "../../src/core/shapes/errors.ts";
 import type { Dice } from "../kit/dice.ts";
 import { OWNER_TOKEN } from "./plan.ts";
@@ -52,7 +53,7 @@ function message(story: Story, luck: Dice): Request {
 async function stop(story: Story, luck: Dice): Promise<Request> {
   const sessionKey = busyKey(story, luck);
   const runId = luck.chance(0.6) ? await someRun(story, luck, sessionKey) : undefined;
-  const params = { sessionKey, ...(runId === undefined ? {} : { runId }), ...keyed(story, luck, 0.5) };
+  const params = { sessionKey, ...optional({ runId }), ...keyed(story, luck, 0.5) };
   return { method: "chat.abort", params };
 }
 

@@ -1,6 +1,7 @@
 // Command line of the simulation: `npm run sim -- --seeds 100000`. See docs/SIMULATION.md.
 
 import { availableParallelism } from "node:os";
+import { optional } from "../../src/core/optional.ts";
 import { orEnd, readNumber, typed } from "../kit/typed.ts";
 import { MUTANTS } from "./mutants.ts";
 import type { TellingLine } from "./telling-line.ts";
@@ -39,7 +40,7 @@ async function tellOne(seed: number, mutant: string | undefined): Promise<Tellin
   const hear = (line: TellingLine): void => {
     told = line;
   };
-  await tellAll({ from: seed, count: 1, trace: true, ...(mutant === undefined ? {} : { mutant }) }, hear);
+  await tellAll({ from: seed, count: 1, trace: true, ...optional({ mutant }) }, hear);
   for (const line of told?.trace ?? []) say(line);
   say(told?.wrong === undefined ? `seed ${seed}: nothing wrong` : `SEED ${seed}: ${told.wrong}`);
   say(`${told?.runs} runs, ${told?.moments} moments, mark ${told?.mark}`);
@@ -53,7 +54,7 @@ async function tellMany(from: number, count: number, mutant: string | undefined)
     const seconds = (performance.now() - begun) / 1_000;
     return `${stories} stories, ${runs} runs, ${(stories / seconds).toFixed(1)} stories a second`;
   };
-  const order = { from, count, workers: numbers.workers, ...(mutant === undefined ? {} : { mutant }) };
+  const order = { from, count, workers: numbers.workers, ...optional({ mutant }) };
   const wrong = await tellAll(order, (line) => {
     stories += 1;
     runs += line.runs;

@@ -3,6 +3,7 @@
 import { copyFileSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { optional } from "../../src/core/optional.ts";
 import { openSqlite, STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import type { Log } from "../../src/world.ts";
 import type { Database, NewDatabase, Row } from "./database.ts";
@@ -56,7 +57,7 @@ export function sqliteDatabases(templateDir: string): NewDatabase {
         // A second thread would answer at random times: here one thread reads everything.
         const { readWorker: _, ...store } = await openSqlite({
           ...{ dir, durability: "normal", log },
-          ...(gather === undefined ? {} : { gather }),
+          ...optional({ gather }),
         });
         // Closing undoes an open transaction before the call returns.
         return { store, kill: () => void store.close() };

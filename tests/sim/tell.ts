@@ -3,6 +3,7 @@
 
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { optional } from "../../src/core/optional.ts";
 import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { sessionRow } from "../core/rows.ts";
 import { Client } from "./client.ts";
@@ -148,7 +149,7 @@ class Teller {
       isFull: () => fullDisk && luck.chance(FULL_SHARE) && isUp(),
       losesAnswer: () =>
         lostAnswers && luck.chance(LOST_SHARE) && isUp() && this.story.time.now() < this.#calmAt,
-      ...(life.dieAt === undefined ? {} : { dieAt: life.dieAt }),
+      ...optional({ dieAt: life.dieAt }),
     };
   }
 

@@ -2,6 +2,7 @@
 // content for comparison.
 
 import { sql } from "kysely";
+import { optional } from "../../src/core/optional.ts";
 import type { Entry } from "../../src/core/shapes/message.ts";
 import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
@@ -209,7 +210,7 @@ export async function foundIn(db: Db): Promise<Record<string, readonly string[]>
         scope: { all: true },
         redactor: plainRedactor,
         limit: 1_000,
-        ...(agentId === undefined ? {} : { agentId }),
+        ...optional({ agentId }),
       };
       const { hits } = await searchTranscripts(db, asked);
       found[`${query} ${agentId ?? ""}`] = hits.map((hit) => hit.messageId);

@@ -3,6 +3,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import { ok } from "../../src/core/shapes/errors.ts";
 import { textOf, toolCallsOf } from "../../src/core/shapes/message.ts";
 import type { Run } from "../../src/core/shapes/run.ts";
@@ -124,7 +125,7 @@ async function live(dir: string, how: { dies: boolean; choices?: Choices }): Pro
 
 /** Dies in the middle of the call, lives again, and says what the call is answered with. */
 async function crashIn(dir: string, call: Call, later?: Choices, before?: Choices) {
-  const first = await live(dir, { dies: true, ...(before === undefined ? {} : { choices: before }) });
+  const first = await live(dir, { dies: true, ...optional({ choices: before }) });
   const accepted = await first.engine.accept({
     sessionKey: MAIN,
     runId: RUN,
@@ -134,7 +135,7 @@ async function crashIn(dir: string, call: Call, later?: Choices, before?: Choice
   await first.died;
   await first.engine.stop(0);
   await first.store.close();
-  const second = await live(dir, { dies: false, ...(later === undefined ? {} : { choices: later }) });
+  const second = await live(dir, { dies: false, ...optional({ choices: later }) });
   const run = await endOf(second.engine, RUN);
   expect(run).toMatchObject({ state: "ok", attempt: 2 });
   return { ...second, run, result: JSON.parse(run.reply ?? "") as Record<string, unknown> };

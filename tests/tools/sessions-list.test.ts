@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { beforeAll, expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import type { Viewer } from "../../src/core/rules/visibility.ts";
 import type { Message } from "../../src/core/shapes/message.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
@@ -150,7 +151,7 @@ test("a cursor continues where the page ended; each session comes once", async (
   const seen: unknown[] = [];
   let cursor: unknown;
   for (let page = 0; page < 20; page++) {
-    const result = await app.call(MAIN, LIST, { limit: 2, ...(cursor === undefined ? {} : { cursor }) });
+    const result = await app.call(MAIN, LIST, { limit: 2, ...optional({ cursor }) });
     seen.push(...keysOf(result));
     cursor = result.nextCursor;
     if (cursor === undefined) break;

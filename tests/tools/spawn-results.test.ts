@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sessionViewer } from "../../src/access/access.ts";
 import type { ModelPort } from "../../src/agent/model/model.ts";
+import { optional } from "../../src/core/optional.ts";
 import type { SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
@@ -238,7 +239,7 @@ test.each<[string, string, { call?: string; agents?: string; defaults?: string }
   ["else the defaults' for sub-agents", "local/defaults", { defaults: "local/defaults" }],
   ["else the target agent's own", "local/own", {}],
 ])("the model is %s: %s is answered, and it is what the child runs on", async (_, expected, given) => {
-  const subagents = { allowAgents: ["*"], ...(given.agents === undefined ? {} : { model: given.agents }) };
+  const subagents = { allowAgents: ["*"], ...optional({ model: given.agents }) };
   const settings: Settings = {
     ...settingsWith({
       agents: [
@@ -253,7 +254,7 @@ test.each<[string, string, { call?: string; agents?: string; defaults?: string }
   const session = await getSession(engine.store.db, MAIN);
   if (session === undefined) throw new Error("no main");
   const chain: SpawnChain = [session];
-  const args = { task: "x", agentId: "research", ...(given.call === undefined ? {} : { model: given.call }) };
+  const args = { task: "x", agentId: "research", ...optional({ model: given.call }) };
   const viewer = sessionViewer(chain, settings);
   const [agent] = settings.agents;
   if (agent === undefined) throw new Error("no agent");

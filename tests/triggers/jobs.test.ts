@@ -3,6 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import { operatorViewer } from "../../src/access/access.ts";
+import { optional } from "../../src/core/optional.ts";
 import { getJob, putJob } from "../../src/store/queries/cron-jobs.ts";
 import { nextDeadlineAt } from "../../src/store/queries/deadlines.ts";
 import { deleteSessionRows, updateSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -94,7 +95,7 @@ describe("I13: a job has the rights of the token that made it, as they are at ea
   const all = ["cron:*", "agent:main:*", "agent:research:*"];
   const by: JobCaller = { viewer: operatorViewer(scopes, all), id: tokenId(token) };
   const withToken = (app: FlowApp, sessions?: readonly string[]): JobContext => {
-    const one = { token, role: "operator", scopes, ...(sessions === undefined ? {} : { sessions }) } as const;
+    const one = { token, role: "operator", scopes, ...optional({ sessions }) } as const;
     const { settings } = app;
     const gateway = { ...settings.gateway, tokens: sessions === undefined ? [] : [one] };
     return { ...jobsOf(app), settings: { ...settings, gateway } };

@@ -2,6 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
@@ -184,7 +185,7 @@ describeInBrowser("a conversation", () => {
       const { page } = await visit(house.http, {
         token: TOKEN,
         at: at(MAIN),
-        ...(viewport === undefined ? {} : { viewport }),
+        ...optional({ viewport }),
       });
       await entry(page, "something new").waitFor();
       expect(await entry(page, "tomatoes").count()).toBe(0);

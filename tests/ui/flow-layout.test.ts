@@ -1,6 +1,7 @@
 // Where everything of the flow view's pictures stands, and how steps are said.
 
 import { expect, test } from "vitest";
+import { optional } from "../../src/core/optional.ts";
 import type { ChainRow, ChainStep } from "../../src/core/shapes/chain-step.ts";
 import { overviewOf } from "../../ui/src/flow/arcs.ts";
 import { layOut } from "../../ui/src/flow/layout.ts";
@@ -114,8 +115,7 @@ test("lays out any steps, at finite positions, in the order of time", () => {
         id: `s${at}`,
         kind: kinds[dice.below(kinds.length)] ?? "send",
         at: dice.below(100_000),
-        ...(from === undefined ? {} : { from }),
-        ...(to === undefined ? {} : { to }),
+        ...optional({ from, to }),
         ...(dice.below(2) === 0 ? {} : { endAt: 100_000 + dice.below(100_000), startedAt: 100_000 }),
       });
     });

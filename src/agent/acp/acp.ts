@@ -6,6 +6,7 @@
 // AC4: idle programs are kept for a while, up to a limit.
 
 import type { McpServer } from "@agentclientprotocol/sdk/unstable";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import {
   type Entry,
@@ -195,8 +196,7 @@ export class AcpAgents {
       introduction: args.introduction,
       mayHaveBegun: args.attempt > 1 || seat.lastRunId === runId,
       takesImages: connection.takesImages,
-      ...(seat.knownUpTo === undefined ? {} : { knownUpTo: seat.knownUpTo }),
-      ...(args.context === undefined ? {} : { context: args.context }),
+      ...optional({ knownUpTo: seat.knownUpTo, context: args.context }),
     });
     seat.lastRunId = runId;
     const answered = connection.prompt(prompt, turn, args.ask);

@@ -4,6 +4,7 @@
 //      offers no option to deny.
 
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk/unstable";
+import { optional } from "../../core/optional.ts";
 import type { PermissionQuestion } from "../../core/shapes/permission.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Log, World } from "../../world.ts";
@@ -50,7 +51,7 @@ export class PermissionDesk {
       rawInput == null ? {} : { detail: shown(redactor, JSON.stringify(rawInput), DETAIL_MAX_CHARS) };
     const question: PermissionQuestion = {
       ...{ id: ids.uuid(), ...rest, title: shown(redactor, title, TITLE_MAX_CHARS) },
-      ...(kind === undefined ? {} : { kind }),
+      ...optional({ kind }),
       ...{ ...detail, askedAt, expiresAt: askedAt + askMs },
     };
     const { promise, resolve } = Promise.withResolvers<Decision>();

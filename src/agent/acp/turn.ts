@@ -12,6 +12,7 @@ import type {
   ToolCallContent,
   ToolCallUpdate,
 } from "@agentclientprotocol/sdk/unstable";
+import { optional } from "../../core/optional.ts";
 import {
   type AssistantMessage,
   type Entry,
@@ -330,7 +331,7 @@ export class AcpTurn {
     const message: AssistantMessage = {
       ...{ id: segment.id, role: "assistant", content: withoutHidden(content), timestamp: world.clock.now() },
       ...{ api: ACP_API, provider: ACP_API, model: agentId, usage, stopReason },
-      ...(errorMessage === undefined ? {} : { errorMessage }),
+      ...optional({ errorMessage }),
     };
     const text = textOf(message);
     if (text.trim() !== "") this.#lastText = text;

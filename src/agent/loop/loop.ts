@@ -7,6 +7,7 @@
 //     next model call.
 // A throw of `append`, `callTool` or `steered` (the run was lost, or a bug) is not caught here.
 
+import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
 import {
   type AssistantMessage,
@@ -246,14 +247,14 @@ function failed(progress: Progress, error: string, code: FailureCode | "run_fail
     kind: "error",
     code,
     error,
-    ...(text === undefined ? {} : { text }),
+    ...optional({ text }),
     usage,
     contextTokens,
   };
 }
 
 function aborted(progress: Progress, partial?: WrittenMessage): TurnEnd {
-  return { kind: "aborted", usage: progress.usage, ...(partial === undefined ? {} : { partial }) };
+  return { kind: "aborted", usage: progress.usage, ...optional({ partial }) };
 }
 
 /** Gives the message an id, and every tool call an id that is unique in the message. */

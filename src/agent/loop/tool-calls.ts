@@ -9,6 +9,7 @@
 // K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered without running;
 //     the answer has the form of a tool's failure.
 
+import { optional } from "../../core/optional.ts";
 import { type Failure, fail, toolFailure } from "../../core/shapes/errors.ts";
 import {
   type AssistantMessage,
@@ -207,7 +208,7 @@ function resultMessage(
     toolName: call.name,
     content: [{ type: "text", text: outcome.text }, ...(outcome.images ?? [])],
     isError: outcome.isError,
-    ...(outcome.details === undefined ? {} : { details: outcome.details }),
+    ...optional({ details: outcome.details }),
     timestamp: world.clock.now(),
   };
 }

@@ -4,6 +4,7 @@
 // is marked.
 
 import { isObject, jsonOf } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { type AssistantMessage, type Usage, ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { ModelSettings } from "../../core/shapes/settings/settings.ts";
 import { grown, type TextDelta } from "../../core/text/text-delta.ts";
@@ -126,15 +127,14 @@ function passed(what: string, setting: string): string {
 function blockOf(part: Part): AssistantMessage["content"][number] {
   if (part.type === "text") {
     const { text, textSignature } = part;
-    return { type: "text", text, ...(textSignature === undefined ? {} : { textSignature }) };
+    return { type: "text", text, ...optional({ textSignature }) };
   }
   if (part.type === "thinking") {
     const { thinking, thinkingSignature, redacted } = part;
     return {
       type: "thinking",
       thinking,
-      ...(thinkingSignature === undefined ? {} : { thinkingSignature }),
-      ...(redacted === undefined ? {} : { redacted }),
+      ...optional({ thinkingSignature, redacted }),
     };
   }
   const { id, name, thoughtSignature } = part;
@@ -143,7 +143,7 @@ function blockOf(part: Part): AssistantMessage["content"][number] {
     id,
     name,
     arguments: argumentsOf(part),
-    ...(thoughtSignature === undefined ? {} : { thoughtSignature }),
+    ...optional({ thoughtSignature }),
   };
 }
 

@@ -5,6 +5,7 @@ import {
   adjustMaxTokensForThinking,
   clampMaxTokensToContext,
 } from "@earendil-works/pi-ai/api/simple-options";
+import { optional } from "../../core/optional.ts";
 import { AnthropicReader } from "./anthropic-reader.ts";
 import type { AnthropicCompat } from "./provider-shapes.ts";
 import { type Format, keyFor } from "./wire.ts";
@@ -33,7 +34,7 @@ export const anthropicFormat: Format = async (own, request, answer) => {
     path: "/v1/messages?beta=true",
     headers: {
       "anthropic-version": VERSION,
-      ...(key === undefined ? {} : { "x-api-key": key }),
+      ...optional({ "x-api-key": key }),
       ...(betas.length === 0 ? {} : { "anthropic-beta": betas.join(",") }),
     },
     body: {

@@ -4,6 +4,7 @@
 import type { Message as PiMessage } from "@earendil-works/pi-ai";
 import { shortHash } from "@earendil-works/pi-ai/utils/hash";
 import { fieldsOf, isObject, jsonOf } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { type Answer, amount, type CallPart, priced, type TextPart, type ThinkingPart } from "./answer.ts";
 import { addDetails, keptDetails } from "./openai-reasoning.ts";
 import type { ServerEvent } from "./sse.ts";
@@ -129,7 +130,7 @@ function sentAnswer(content: Extract<PiMessage, { role: "assistant" }>["content"
       content: texts.length === 0 ? null : texts.join(""),
       ...(isReasoningField(field) ? { [field]: written.map(({ thinking }) => thinking).join("\n") } : {}),
       ...(calls.length === 0 ? {} : { tool_calls: calls.map(sentCall) }),
-      ...(details === undefined ? {} : { reasoning_details: details }),
+      ...optional({ reasoning_details: details }),
     },
   ];
 }

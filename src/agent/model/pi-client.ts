@@ -3,6 +3,7 @@
 
 import { lazyApi } from "@earendil-works/pi-ai/api/lazy";
 import { once } from "../../core/once.ts";
+import { optional } from "../../core/optional.ts";
 import type { ProviderApi } from "../../core/shapes/settings/settings.ts";
 import { FLAT_EVERY_CHARS, flat } from "../../core/text/text-delta.ts";
 import { outgoingFetch, withFetch } from "../../world/outgoing.ts";
@@ -57,7 +58,7 @@ async function open(call: Call) {
   const apiKey = keyFor(isGoogle ? { ...provider, headers: {} } : provider);
   const stream = () =>
     STREAMS[provider.api].streamSimple(known, messages, {
-      ...(apiKey === undefined ? {} : { apiKey }),
+      ...optional({ apiKey }),
       // If these carry the key, the clients expect them here and not in the model.
       headers: { ...provider.headers },
       signal,

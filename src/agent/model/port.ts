@@ -2,6 +2,7 @@
 // are bounded (retry.ts), and never follow text that was shown.
 
 import { once } from "../../core/once.ts";
+import { optional } from "../../core/optional.ts";
 import type { World } from "../../world.ts";
 import { sleep } from "../loop/abort.ts";
 import { withoutHiddenText } from "../loop/hidden-answer.ts";
@@ -26,7 +27,7 @@ export function openModelPort(world: World, called: (call: ModelCall) => void = 
           : await callProvider({ ...world, log }, model, request, onText, signal);
       const ms = world.clock.monotonic() - begun;
       const usage = usageOf(outcome);
-      called({ ref: model.ref, outcome: outcome.kind, ms, ...(usage === undefined ? {} : { usage }) });
+      called({ ref: model.ref, outcome: outcome.kind, ms, ...optional({ usage }) });
       return outcome;
     },
   });
@@ -55,7 +56,7 @@ async function callProvider(
       case "overflow":
         return { kind: "overflow", error: failure.error };
       case "final":
-        return { kind: "failed", error: verdict.error, ...(partial === undefined ? {} : { partial }) };
+        return { kind: "failed", error: verdict.error, ...optional({ partial }) };
       case "retry":
         world.log.warn(
           { model: model.ref, tries, retryInMs: verdict.afterMs, why: failure.error },

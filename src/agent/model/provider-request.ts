@@ -5,6 +5,7 @@
 import { isContextOverflow } from "@earendil-works/pi-ai/utils/overflow";
 import { isRetryableAssistantError } from "@earendil-works/pi-ai/utils/retry";
 import { isObject, jsonOf } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
 import type { World } from "../../world.ts";
 import { untilAborted } from "../loop/abort.ts";
@@ -61,7 +62,7 @@ export async function requestOnce(
     const call = { world, model, request, answer, seen, signal: watch, heard };
     const failure = await untilAborted(client(call), watch).then(() => undefined, expected);
     const partial = partialOf(asked);
-    if (signal.aborted) return { kind: "aborted", ...(partial === undefined ? {} : { partial }) };
+    if (signal.aborted) return { kind: "aborted", ...optional({ partial }) };
     const passed = answer.over();
     if (passed !== undefined) return tooLarge(passed, partial);
     if (failure !== undefined) return failed(asked, failure.message, partial);
@@ -161,14 +162,13 @@ function failed(
   const failure: RequestFailure = {
     error,
     raw: text,
-    ...(status === undefined ? {} : { status }),
-    ...(seen.headers === undefined ? {} : { headers: seen.headers }),
+    ...optional({ status, headers: seen.headers }),
     begun: answer.begun,
     overflow: isContextOverflow(judged, model.settings.contextWindow),
     passing: isRetryableAssistantError({ ...judged, stopReason: "error" }),
   };
   const named = partial === undefined ? undefined : { ...partial, stopReason: "error", errorMessage: error };
-  return { kind: "failed", failure, ...(named === undefined ? {} : { partial: named }) };
+  return { kind: "failed", failure, ...optional({ partial: named }) };
 }
 
 /** Returns an error as a sentence: the provider's message without the JSON around it. */

@@ -12,6 +12,7 @@ import type {
   TranscriptContext,
 } from "@earendil-works/pi-ai";
 import { normalizeContext } from "@earendil-works/pi-ai/utils/transcript";
+import { optional } from "../../core/optional.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import type { ProviderApi } from "../../core/shapes/settings/settings.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
@@ -53,8 +54,7 @@ async function lookUp(api: ProviderApi, id: string): Promise<Known> {
   if (found === undefined) return {};
   const { compat, thinkingLevelMap } = found;
   return {
-    ...(compat === undefined ? {} : { compat }),
-    ...(thinkingLevelMap === undefined ? {} : { thinkingLevelMap }),
+    ...optional({ compat, thinkingLevelMap }),
   };
 }
 

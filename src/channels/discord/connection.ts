@@ -6,6 +6,7 @@
 // DC3: nothing is left behind: no socket, no timer, no heartbeat of the library.
 
 import type { SessionInfo, WebSocketShard } from "@discordjs/ws";
+import { optional } from "../../core/optional.ts";
 import type { Timer, World } from "../../world.ts";
 import { type Fields, objectOf, textOf } from "../fields.ts";
 import { numberOf } from "./fields.ts";
@@ -197,7 +198,7 @@ export async function holdConnection(parts: ConnectionParts, signal: AbortSignal
   });
   // The close code says why.
   shard.on("error", () => {});
-  shard.on("closed", (code) => end({ kind: "closed", code, ...(words === undefined ? {} : { words }) }));
+  shard.on("closed", (code) => end({ kind: "closed", code, ...optional({ words }) }));
   shard.on("dispatch", ({ t, d, s }) => {
     if (ending === undefined) parts.event(t, objectOf(d) ?? {}, s);
   });

@@ -62,8 +62,7 @@ async function spotOf(
       const chat: InboundMessage["chat"] = {
         type: "channel",
         id: parentId ?? id,
-        ...optional({ name: roomName }),
-        ...optional({ alsoKnownAs: guildId === undefined ? undefined : [guildId] }),
+        ...optional({ name: roomName, alsoKnownAs: guildId === undefined ? undefined : [guildId] }),
       };
       if (parentId === undefined) return { chat, replyTo: route(id) };
       const thread = { kind: "thread" as const, id, ...optional({ name }) };

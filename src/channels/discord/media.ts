@@ -2,6 +2,7 @@
 // DM1: files are read only from Discord's own hosts or the configured one. The token is not sent, no
 //      redirect is followed, and the size is bounded.
 
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Clock } from "../../world.ts";
 import type { InboundMedia } from "../channel.ts";
@@ -63,8 +64,7 @@ export function mediaOf(message: Fields, source: Source): InboundMedia[] {
     const address = allowed(textOf(file.url) ?? "", source.restUrl);
     return {
       kind: kindOf(mimeType ?? "", isVoice),
-      ...(name === undefined ? {} : { name }),
-      ...(mimeType === undefined ? {} : { mimeType }),
+      ...optional({ name, mimeType }),
       ...(bytes === undefined || bytes < 0 ? {} : { bytes }),
       async load(maxBytes, signal) {
         if (address === undefined) return fail("file_problem", "the file is not on one of Discord's hosts");

@@ -6,6 +6,7 @@
 
 import { createHash } from "node:crypto";
 import { evictOldest } from "../../core/bounded.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/route.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
@@ -39,7 +40,7 @@ function nonceOf({ deliveryId, part }: OutgoingMessage): string {
 function outcomeOf({ kind, message: error, afterMs }: DiscordProblem): DeliveryOutcome {
   switch (kind) {
     case "limit":
-      return { kind: "retry", error, ...(afterMs === undefined ? {} : { afterMs }) };
+      return { kind: "retry", error, ...optional({ afterMs }) };
     // Not done; the retry succeeds when the token is corrected or Discord is available.
     case "token":
     case "away":

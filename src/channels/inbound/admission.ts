@@ -4,6 +4,7 @@
 
 import { createHash } from "node:crypto";
 import { evictOldest } from "../../core/bounded.ts";
+import { optional } from "../../core/optional.ts";
 import type { CommandCall } from "../../core/rules/command.ts";
 import { decideInbound, type InboundQuestion, type InboundVerdict } from "../../core/rules/inbound-policy.ts";
 import { accountOf, type ChannelAccount } from "../../core/shapes/settings/channels.ts";
@@ -94,18 +95,18 @@ function chatContextOf(
     agentId: (agent ?? defaultAgent(settings)).id,
     chat: {
       ...{ type, id },
-      ...(name === undefined ? {} : { name }),
+      ...optional({ name }),
       ...(thread === undefined
         ? {}
         : {
             thread: {
               kind: thread.kind,
               id: thread.id,
-              ...(threadName === undefined ? {} : { name: threadName }),
+              ...optional({ name: threadName }),
             },
           }),
     },
-    ...(peerName === undefined ? {} : { peerName }),
+    ...optional({ peerName }),
   };
 }
 
@@ -163,7 +164,7 @@ async function judge(
     await engine.commit((unit) =>
       askToPair(parts, unit, {
         ...{ channel, accountId, peerId: sender.id, route: message.replyTo },
-        ...(name === undefined ? {} : { name }),
+        ...optional({ name }),
       }),
     );
   }

@@ -7,6 +7,7 @@
 // SG4: an attachment is fetched by the daemon's id, with a bounded size.
 
 import { fieldsOf, jsonOf } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { SignalAccount } from "../../core/shapes/settings/channels.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
@@ -66,11 +67,7 @@ async function ownIds(
   signal?: AbortSignal,
 ): Promise<Set<string>> {
   const { number, url } = settings;
-  const answer = await daemon.call(
-    "listAccounts",
-    {},
-    { ...ASK_LIMITS, ...(signal === undefined ? {} : { signal }) },
-  );
+  const answer = await daemon.call("listAccounts", {}, { ...ASK_LIMITS, ...optional({ signal }) });
   if (answer.kind === "error" && answer.code === METHOD_NOT_FOUND) return new Set([number]);
   if (answer.kind !== "result") throw new ListenProblem(whyNot(answer, url));
   const own = objectsOf(answer.value, ACCOUNTS_MAX).find(
@@ -120,7 +117,7 @@ class Listener {
     const last = await host.cursor(accountId, CURSOR);
     const headers = {
       accept: "text/event-stream",
-      ...(last === undefined ? {} : { "last-event-id": last }),
+      ...optional({ "last-event-id": last }),
     };
     const path = `/api/v1/events?account=${encodeURIComponent(number)}`;
     const opened = await daemon.open(path, headers, { headMs: HEAD_MS, signal });
@@ -169,7 +166,7 @@ class Listener {
       host.world.log.warn({ account: accountName(ID, accountId) }, `a message was skipped: ${read.why}`);
     }
     if (read.kind !== "message") return;
-    await this.#store({ message: read.message, ...(id === undefined ? {} : { id }) }, signal);
+    await this.#store({ message: read.message, ...optional({ id }) }, signal);
   }
 
   /** Stores a message, or keeps it for the next attempt and throws. */

@@ -5,6 +5,7 @@
 // SE3: a stream that is silent for longer than the heartbeat interval is broken.
 
 import type { IncomingMessage } from "node:http";
+import { optional } from "../../core/optional.ts";
 import type { Clock } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
 
@@ -67,7 +68,7 @@ class EventReader {
     this.#isTooLong = false;
     if (isTooLong) this.#onTooLong();
     if (isTooLong || data === "") return undefined;
-    return { data, ...(this.#id === undefined ? {} : { id: this.#id }) };
+    return { data, ...optional({ id: this.#id }) };
   }
 }
 

@@ -5,6 +5,7 @@
 //      way again.
 
 import { fieldsOf } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { numberOf } from "./fields.ts";
 import { type Reading, readUpdate, type TelegramAccountContext } from "./update.ts";
 
@@ -58,7 +59,7 @@ function join(one: MessageReading, other: MessageReading): MessageReading {
       ...one.message,
       text: texts.join("\n"),
       mentioned: one.message.mentioned || other.message.mentioned,
-      ...(quoted === undefined ? {} : { quoted }),
+      ...optional({ quoted }),
     },
   };
 }

@@ -146,7 +146,7 @@ function refusalOf(error: GrammyError, clean: (text: string) => string): Refusal
     code: error.error_code,
     why: clean(error.description),
     ...(seconds === undefined || seconds < 0 ? {} : { afterMs: seconds * 1_000 }),
-    ...(movedTo === undefined ? {} : { movedTo }),
+    ...optional({ movedTo }),
   };
 }
 

@@ -2,6 +2,7 @@
 // TX1: entities are within the text, and none is inside code.
 // TX2: a text that would be too long or empty without its markup is sent as it was written.
 
+import { optional } from "../../core/optional.ts";
 import { type Mark, type MarkedText, readMarkdown, spelledOut } from "../markdown.ts";
 
 /** Limit for one message, in UTF-16 units. */
@@ -34,7 +35,7 @@ const SIMPLE: Readonly<Record<Exclude<Mark["kind"], "pre" | "link">, Simple>> = 
 function entityOf({ kind, from, to, href = "", language }: Mark): Entity {
   const place = { offset: from, length: to - from };
   if (kind === "link") return { ...place, type: "text_link", url: href };
-  if (kind === "pre") return { ...place, type: "pre", ...(language === undefined ? {} : { language }) };
+  if (kind === "pre") return { ...place, type: "pre", ...optional({ language }) };
   return { ...place, type: SIMPLE[kind] };
 }
 

@@ -11,6 +11,7 @@ import type {
 } from "@agentclientprotocol/sdk";
 import { GatewayError } from "../../contract/client/node.ts";
 import type { AgentEvent, ChatEvent } from "../../contract/protocol.ts";
+import { optional } from "../../core/optional.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import type { Cli } from "../cli.ts";
 import type { Link, Reply } from "../gateway-link.ts";
@@ -140,7 +141,7 @@ export class AcpServer {
     const made = await this.#link.call<{ key: string }>("sessions.create", {
       client: "acp",
       idempotencyKey: this.#cli.parts.world.ids.orderedUuid(),
-      ...(agent === undefined ? {} : { agentId: agent }),
+      ...optional({ agentId: agent }),
       ...(this.#label ? { label: this.#label } : {}),
     });
     return this.#value(made).key;

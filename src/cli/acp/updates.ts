@@ -4,6 +4,7 @@
 
 import type { ContentBlock, SessionUpdate, ToolKind } from "@agentclientprotocol/sdk";
 import type { ToolData } from "../../contract/protocol.ts";
+import { optional } from "../../core/optional.ts";
 import type { ImageBlock, Message, TextBlock } from "../../core/shapes/message.ts";
 
 /** Sends an update to the editor, in order. */
@@ -37,7 +38,7 @@ function callOf(toolCallId: string, name: string, args: unknown): SessionUpdate 
   const kind = KINDS.get(name) ?? "other";
   return {
     ...{ sessionUpdate: "tool_call", toolCallId, title: titleOf(name, args), kind, status: "in_progress" },
-    ...(args === undefined ? {} : { rawInput: args }),
+    ...optional({ rawInput: args }),
   };
 }
 

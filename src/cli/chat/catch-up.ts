@@ -1,6 +1,7 @@
 // Reads the messages of a transcript that are new since the last read.
 // Each message is returned once, in order; a gap is reported if too many were missed.
 
+import { optional } from "../../core/optional.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import type { Link, Reply } from "../gateway-link.ts";
 
@@ -73,7 +74,7 @@ export class TranscriptReader {
     return this.#link.call<HistoryPage>("chat.history", {
       sessionKey: this.#sessionKey,
       limit: Math.max(1, limit),
-      ...(before === undefined ? {} : { before }),
+      ...optional({ before }),
     });
   }
 }

@@ -4,6 +4,7 @@
 // After each run and each reconnect, new messages of the transcript are read: it is complete, events are not.
 
 import type { AgentEvent, ChatEvent } from "../../contract/protocol.ts";
+import { optional } from "../../core/optional.ts";
 import { COMMANDS, parseCommand } from "../../core/rules/command.ts";
 import type { Message, Provenance } from "../../core/shapes/message.ts";
 import { retryWords } from "../../core/shapes/model-retry.ts";
@@ -102,7 +103,7 @@ class Conversation {
       for (const stop of [...off, this.#off]) stop();
       this.#terminal.close();
     }
-    return { messages: this.#messages, ...(this.#trouble === undefined ? {} : { trouble: this.#trouble }) };
+    return { messages: this.#messages, ...optional({ trouble: this.#trouble }) };
   }
 
   async #begin(fresh: boolean): Promise<void> {

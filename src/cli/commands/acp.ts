@@ -3,6 +3,7 @@
 // If no gateway is running, this process runs one until the editor disconnects.
 
 import { Readable, Writable } from "node:stream";
+import { optional } from "../../core/optional.ts";
 import type { AcpOptions } from "../acp/server.ts";
 import { findAddress } from "../address.ts";
 import { type Cli, createCli, EXIT } from "../cli.ts";
@@ -65,7 +66,7 @@ export async function runAcp(given: Cli, _args: readonly string[], options: AcpO
   if (!mayEmbed) return cli.fail(attached);
   const opened = await cli.parts.openGateway({
     quiet: true,
-    ...(config === undefined ? {} : { configPath: config }),
+    ...optional({ configPath: config }),
   });
   if (!opened.ok) return cli.fail(opened);
   const gateway = opened.value;

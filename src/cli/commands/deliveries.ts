@@ -1,5 +1,6 @@
 // Implements `parley deliveries`: lists, retries and dismisses deliveries of the outbox.
 
+import { optional } from "../../core/optional.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
@@ -49,7 +50,7 @@ export async function listDeliveries(
   return withLink(cli, async (link) => {
     const page = await link.call<{ deliveries: readonly DeliveryRow[] }>("deliveries.list", {
       limit,
-      ...(state === undefined ? {} : { state }),
+      ...optional({ state }),
     });
     if (!page.ok) return cli.fail(page);
     const nowMs = cli.parts.world.clock.now();

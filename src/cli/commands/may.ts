@@ -1,5 +1,6 @@
 // Implements `parley may`: explains whether one session may access another, and which rule decides.
 
+import { optional } from "../../core/optional.ts";
 import type { Explanation } from "../../core/shapes/explanation.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
@@ -49,7 +50,7 @@ export async function explainAccess(
   options: { readonly access?: string },
 ): Promise<number> {
   return withLink(cli, async (link) => {
-    const params = { viewer, target, ...(options.access === undefined ? {} : { access: options.access }) };
+    const params = { viewer, target, ...optional({ access: options.access }) };
     const answer = await link.call<Explained>("access.explain", params);
     if (!answer.ok) return cli.fail(answer);
     lines(cli, answer.value);

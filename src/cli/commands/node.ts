@@ -2,6 +2,7 @@
 // Names and answers of nodes are escaped, so that they cannot move the cursor or hide text.
 
 import { join } from "node:path";
+import { optional } from "../../core/optional.ts";
 import { execPatternProblem } from "../../core/rules/node-exec.ts";
 import { nodesNamed } from "../../core/shapes/node.ts";
 import { safeJson, safeLine } from "../../core/text/safe-text.ts";
@@ -197,7 +198,7 @@ export async function invokeNode(
   return withNode(cli, wanted, async (link, { nodeId }) => {
     const answer = await link.call<{ payload: unknown }>("node.invoke", {
       ...{ nodeId, command, timeoutMs: Math.round(options.timeout * 1_000) },
-      ...(params === undefined ? {} : { params }),
+      ...optional({ params }),
       idempotencyKey: options.key ?? cli.parts.world.ids.orderedUuid(),
     });
     if (!answer.ok) return cli.fail(answer);
@@ -215,8 +216,7 @@ export async function approveNode(
   return withLink(cli, async (link) => {
     const { name, agent } = options;
     const more = {
-      ...(name === undefined ? {} : { name }),
-      ...(agent === undefined ? {} : { agentId: agent }),
+      ...optional({ name, agentId: agent }),
     };
     const paired = await link.call<{ node: NodeRow }>("node.pair.approve", { code, ...more });
     if (!paired.ok) return cli.fail(paired);

@@ -5,6 +5,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { optional } from "../../core/optional.ts";
 import { fail, type Result } from "../../core/shapes/errors.ts";
 import type { CliParts, RunningGateway } from "../parts.ts";
 
@@ -38,7 +39,7 @@ function configText(dir: string, token: string, { tools, model }: DemoGatewayOpt
     gateway: { port: 0, auth: { token } },
     store: { dir: join(dir, "state"), postgresUrl: null },
     agents: {
-      defaults: { workspace: join(dir, "workspace"), ...(model === undefined ? {} : { model }) },
+      defaults: { workspace: join(dir, "workspace"), ...optional({ model }) },
       list: AGENTS.map((id) => ({ id, instructions: INSTRUCTIONS })),
     },
     tools,

@@ -3,6 +3,7 @@
 // one at the configured address, so that the next `parley mcp` finds it.
 // A client of a running gateway never starts its own later: a restarting gateway must find its store free.
 
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { pause } from "../../world/pause.ts";
@@ -72,7 +73,7 @@ export class UpstreamFinder {
     const { config } = this.#cli.options;
     const opened = await this.#cli.parts.openGateway({
       quiet: true,
-      ...(config === undefined ? {} : { configPath: config }),
+      ...optional({ configPath: config }),
     });
     if (!opened.ok) return opened;
     this.#own = opened.value;

@@ -5,6 +5,7 @@
 // A listener that throws does not affect the others.
 // CL4: pending requests and buffered events are bounded.
 
+import { optional } from "../../core/optional.ts";
 import type { Timer } from "../../world.ts";
 import { idempotencyOf } from "../idempotency.ts";
 import type { MethodName } from "../params.ts";
@@ -226,7 +227,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   }
 
   #send(id: string, { method, params }: Pending): void {
-    this.#socket.send({ type: "req", id, method, ...(params === undefined ? {} : { params }) });
+    this.#socket.send({ type: "req", id, method, ...optional({ params }) });
   }
 
   /** Sends a request again, over a new connection. */

@@ -5,6 +5,7 @@
 // For the same reason a numeric entry of an allow list is an id and matches no user name.
 // IP3: a blocked person gets no answer anywhere, unless it is an owner.
 
+import { optional } from "../optional.ts";
 import type { AccountSettings, GroupSettings } from "../shapes/settings/channels.ts";
 
 /** Pairing status of a person who writes directly. */
@@ -129,7 +130,7 @@ function decideGroup(account: AccountSettings, question: InboundQuestion, owner:
     return ignore("the agent is not mentioned");
   }
   const agentId = group?.agentId;
-  return { kind: "admit", isOwner: owner, ...(agentId === undefined ? {} : { agentId }) };
+  return { kind: "admit", isOwner: owner, ...optional({ agentId }) };
 }
 
 /** Decides whether a message gets an answer. Without `peer` the sender counts as unknown. */

@@ -1,6 +1,7 @@
 // Decides whether a session may spawn a sub-agent, and determines its agent, model, depth and sandbox.
 // SPN1: each refusal is one check with its own sentence, and names the setting that would allow it.
 
+import { optional } from "../optional.ts";
 import { type Failure, fail, ok, type Result } from "../shapes/errors.ts";
 import { closestKeys, isAgentId } from "../shapes/session-key.ts";
 import {
@@ -304,7 +305,7 @@ export function decideSpawn(question: SpawnQuestion, settings: Settings): Result
   return ok({
     agent: agent.value,
     model: model.value,
-    ...(thinking.value === undefined ? {} : { thinking: thinking.value }),
+    ...optional({ thinking: thinking.value }),
     runTimeoutSeconds: timeout.value,
     thread: call.thread ?? false,
     mode: mode.value,

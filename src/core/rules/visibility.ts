@@ -8,6 +8,7 @@
 // V4: a sub-agent sees its own tree, and otherwise only what both it and its requester see (I13). If the
 // requester was deleted, it sees only its own tree.
 
+import { optional } from "../optional.ts";
 import { agentIdInKey } from "../shapes/session-key.ts";
 import {
   type AgentToAgentSettings,
@@ -43,7 +44,7 @@ export function identityOf(chain: SpawnChain, settings: Settings): SessionIdenti
     agentId,
     sandboxed: isSandboxed(chain, settings),
     sandboxClamp: agentOf(settings, chain[0]).sandbox.sessionToolsVisibility,
-    ...(requester === undefined ? {} : { requester }),
+    ...optional({ requester }),
   };
 }
 

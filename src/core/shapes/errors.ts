@@ -2,6 +2,8 @@
 // E1: a failure is a value; only a bug throws.
 // E2: a code has the same meaning for every caller.
 
+import { optional } from "../optional.ts";
+
 export type RpcCode =
   | "INVALID_REQUEST"
   | "UNAUTHORIZED"
@@ -218,5 +220,5 @@ function withoutListed(details: Failure["details"] = {}, words: string): Record<
 export function toolFailure(failure: Failure): Record<string, unknown> {
   const { code, error, hint, details } = failure;
   const facts = withoutListed(details, `${error} ${hint ?? ""}`);
-  return { ...facts, status: CODES[code].tool, code, error, ...(hint === undefined ? {} : { hint }) };
+  return { ...facts, status: CODES[code].tool, code, error, ...optional({ hint }) };
 }

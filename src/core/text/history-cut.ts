@@ -4,6 +4,7 @@
 // H3: a message is redacted only when it is needed, and no more of its texts is read than can be kept (I14).
 // H4: other work can run between two messages and between two pieces of a long text.
 
+import { optional } from "../optional.ts";
 import type { Pace } from "../pace.ts";
 import type { Message } from "../shapes/message.ts";
 import { type Beginning, LONG_CHARS, type Redactor } from "./redact/redact.ts";
@@ -74,7 +75,7 @@ function shrink(message: Message, maxBytes: number, maxTextChars: number): Messa
     if (message.role === "user") {
       // Without its provenance the message would look like a person's (I11).
       const { id, timestamp, provenance } = message;
-      return { id, role: "user", content, timestamp, ...(provenance === undefined ? {} : { provenance }) };
+      return { id, role: "user", content, timestamp, ...optional({ provenance }) };
     }
     if (message.role === "assistant") {
       const { errorMessage: _, ...rest } = message;

@@ -5,6 +5,7 @@
 // IT3: long texts are shortened with a note; the work is linear in the text.
 // IT4: text that imitates a line of the runtime, for example a speaker, becomes a quotation.
 
+import { optional } from "../optional.ts";
 import { quoteRuntimeLabels } from "./look-alike.ts";
 import { quoteLines } from "./safe-text.ts";
 
@@ -78,7 +79,7 @@ export interface Quoted {
 export function cutQuoted({ text, senderName }: Quoted): Quoted {
   const name = cleanName(senderName);
   const kept = text.slice(0, QUOTED_CHARS_MAX * 4).toWellFormed();
-  return { text: kept, ...(name === undefined ? {} : { senderName: name }) };
+  return { text: kept, ...optional({ senderName: name }) };
 }
 
 function quotation({ text, senderName }: Quoted): string {

@@ -5,6 +5,7 @@
 // L2: runs of a lane start in lane order (I3); an append never takes a slot.
 // L4: an end that the store refused is retried until it is stored.
 
+import { optional } from "../../core/optional.ts";
 import { cautionFor } from "../../core/rules/crash-policy.ts";
 import { FairQueue, type WaitingLane } from "../../core/rules/fair-queue.ts";
 import type { Pool } from "../../core/rules/pools.ts";
@@ -482,7 +483,7 @@ export class Lanes {
   }
 
   #holdParties(unit: Unit, { sessionKey, flow }: Run): Promise<void> {
-    return holdForEnd(unit.tx, { sessionKey, ...(flow === undefined ? {} : { flowId: flow.flowId }) });
+    return holdForEnd(unit.tx, { sessionKey, ...optional({ flowId: flow?.flowId }) });
   }
 
   #later(action: () => void): void {

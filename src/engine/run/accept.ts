@@ -5,10 +5,11 @@
 // id made of owner and key, so a caller never receives a run that another owner began.
 
 import { createHash } from "node:crypto";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { optional } from "../../core/optional.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { FlowRef, Run, RunInput, RunKind } from "../../core/shapes/run.ts";
-import type { Route } from "../../core/shapes/session.ts";
+import type { Route, Session } from "../../core/shapes/session.ts";
 import { type Chain, countChainRun, holdChain } from "../../store/queries/chains/chains.ts";
 import { countAhead, countLane, getRun, getRunOfCall, insertRun } from "../../store/queries/runs/runs.ts";
 import { holdLane, takeLanePlace } from "../../store/queries/sessions/sessions.ts";
@@ -149,6 +150,24 @@ async function chainAllows(
   return withinBudget(used, limits);
 }
 
+/** Returns the failure if the session takes no further run. */
+function refusedBy(
+  session: Session,
+  queued: number,
+  { successor }: AcceptRequest,
+  { queueMax }: AcceptLimits,
+): Failure | undefined {
+  if (session.archivedAt !== undefined) {
+    return fail("session_archived", `session "${session.key}" is archived and read-only`, {
+      hint: "An operator can restore it.",
+    });
+  }
+  if (successor === true || queued < queueMax) return undefined;
+  return fail("queue_full", `session "${session.key}" has ${queueMax} messages waiting (session.queueMax)`, {
+    hint: "Wait until some of them have finished, then send again.",
+  });
+}
+
 /** Accepts a run in a transaction. A failure undoes the whole transaction. */
 export async function acceptIn(
   unit: Unit,
@@ -166,20 +185,8 @@ export async function acceptIn(
   }
   if (lane === undefined) return fail("session_not_found", `there is no session "${request.sessionKey}"`);
   const { session, laneSeq } = lane;
-  if (session.archivedAt !== undefined) {
-    return fail("session_archived", `session "${session.key}" is archived and read-only`, {
-      hint: "An operator can restore it.",
-    });
-  }
-  if (request.successor !== true && load.queued >= limits.queueMax) {
-    return fail(
-      "queue_full",
-      `session "${session.key}" has ${limits.queueMax} messages waiting (session.queueMax)`,
-      {
-        hint: "Wait until some of them have finished, then send again.",
-      },
-    );
-  }
+  const refused = refusedBy(session, load.queued, request, limits);
+  if (refused !== undefined) return refused;
   const chain = request.chain ?? { chainId: unit.newOrderedId(), hop: 0 };
   // An external session has no model. The message goes to its inbox, between runs.
   const kind = session.external ? "append" : (request.kind ?? "turn");
@@ -204,11 +211,13 @@ export async function acceptIn(
     acceptedAt: unit.now,
     timeoutMs: Math.round(request.timeoutMs ?? 0),
     usage: ZERO_USAGE,
-    ...(request.route === undefined ? {} : { route: request.route }),
-    ...(request.flow === undefined ? {} : { flow: request.flow }),
-    ...(request.parentRunId === undefined ? {} : { parentRunId: request.parentRunId }),
-    ...(request.askedBy === undefined ? {} : { askedBy: request.askedBy }),
-    ...(request.callId === undefined ? {} : { callId: request.callId }),
+    ...optional({
+      route: request.route,
+      flow: request.flow,
+      parentRunId: request.parentRunId,
+      askedBy: request.askedBy,
+      callId: request.callId,
+    }),
   };
   await together(
     takeLanePlace(tx, session.key, unit.now),

@@ -1,5 +1,6 @@
 // Begins a run: checks that it may start, writes its input to the transcript once, and publishes its start.
 
+import { optional } from "../../core/optional.ts";
 import { cautionFor, crashedTooOften } from "../../core/rules/crash-policy.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { Entry, UserMessage } from "../../core/shapes/message.ts";
@@ -23,8 +24,7 @@ export function inputMessage(unit: Unit, { input }: Run): UserMessage {
     role: "user",
     content: [{ type: "text", text: input.text }, ...(input.images ?? [])],
     timestamp: unit.now,
-    ...(input.provenance === undefined ? {} : { provenance: input.provenance }),
-    ...(input.senderName === undefined ? {} : { senderName: input.senderName }),
+    ...optional({ provenance: input.provenance, senderName: input.senderName }),
   };
 }
 

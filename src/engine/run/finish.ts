@@ -2,6 +2,7 @@
 // the usage, and all successors (`Successors`) (I4).
 // F2: an ended run leaves a valid transcript: every tool call has exactly one result.
 
+import { optional } from "../../core/optional.ts";
 import { isQuietStep, isSilent } from "../../core/rules/turn-rules.ts";
 import type { Code, Result } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
@@ -241,11 +242,9 @@ export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
     text: visibleText(run, run.reply ?? ""),
     usage: run.usage,
     endedAt: run.endedAt ?? run.acceptedAt,
-    ...(run.code === undefined ? {} : { code: run.code }),
-    ...(run.error === undefined ? {} : { error: run.error }),
-    ...(run.startedAt === undefined ? {} : { startedAt: run.startedAt }),
+    ...optional({ code: run.code, error: run.error, startedAt: run.startedAt }),
     ...(run.flow === undefined ? {} : { flowStep: run.flow.step }),
-    ...(run.input.takenBy === undefined ? {} : { takenBy: run.input.takenBy }),
+    ...optional({ takenBy: run.input.takenBy }),
   };
 }
 
@@ -308,9 +307,7 @@ export async function endInUnit(
   const end: RunEnd = {
     state: facts.state,
     endedAt: unit.now,
-    ...(facts.reply === undefined ? {} : { reply: facts.reply }),
-    ...(facts.code === undefined ? {} : { code: facts.code }),
-    ...(facts.error === undefined ? {} : { error: facts.error }),
+    ...optional({ reply: facts.reply, code: facts.code, error: facts.error }),
   };
   const isWhole = writeFinal !== undefined && sayAll(facts);
   if (!isWhole) await writeFinal?.();
@@ -318,7 +315,7 @@ export async function endInUnit(
   const told = usageOf(messages);
   const spent = { usage: facts.usage ?? told.usage, model: facts.model ?? told.model };
   const { usage, model } = spent;
-  const row = { end, usage, ...(model === undefined ? {} : { model }) };
+  const row = { end, usage, ...optional({ model }) };
   const unfinished = unfinishedOf(facts, messages);
   let answered: boolean;
   if (isWhole) {

@@ -2,6 +2,7 @@
 // announces. Send, reply-back and announce all use it.
 
 import { keyRulesOf } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import { decideSend, type SendVerdict } from "../../core/rules/send-policy.ts";
 import type { Party } from "../../core/rules/turn-rules.ts";
 import type { Provenance } from "../../core/shapes/message.ts";
@@ -21,7 +22,7 @@ export function partyOf(settings: Settings, session: Session, reader: Session): 
   return {
     key: displayKey(session.key, reader.agentId, keyRulesOf(settings)),
     channel: channelOf(session),
-    ...(session.label === undefined ? {} : { label: session.label }),
+    ...optional({ label: session.label }),
   };
 }
 

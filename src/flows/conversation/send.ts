@@ -4,6 +4,7 @@
 // crash, finds its run and its deadline again (I4).
 
 import { keyRulesOf } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import { isSilent, messageContext } from "../../core/rules/turn-rules.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
@@ -127,7 +128,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     rootSessionKey: requester.key,
     flow: { flowId, step: "round1", turn: 1 },
     callId: request.callId,
-    ...(requesterRun === undefined ? {} : { parentRunId: requesterRun.runId }),
+    ...optional({ parentRunId: requesterRun?.runId }),
     // The waiting caller gets the text as its reply, so no run of its session begins with it.
     ...(answered === undefined ? {} : { kind: "append", successor: true }),
   });
@@ -143,7 +144,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     turnsMax,
     requestText: text,
     createdAt: unit.now,
-    ...(requesterRun === undefined ? {} : { requesterRunId: requesterRun.runId }),
+    ...optional({ requesterRunId: requesterRun?.runId }),
   };
   await insertFlow(unit.tx, flow);
   if (request.timeoutSeconds > 0 && answered === undefined) {

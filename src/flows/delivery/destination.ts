@@ -7,6 +7,7 @@
 // DE4: `last` is the place where the people of a session were last, at the time of the delivery.
 
 import { type AccessContext, openGate, resolveSession } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import { idIn, plainId } from "../../core/rules/inbound-policy.ts";
 import { decideSend, type SendVerdict } from "../../core/rules/send-policy.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
@@ -226,7 +227,7 @@ export async function resolvePlace(
   return ok({
     channel,
     to: found.value.key,
-    ...(accountId === undefined ? {} : { accountId }),
+    ...optional({ accountId }),
     ...(threadId === undefined ? {} : { threadId: String(threadId) }),
   });
 }

@@ -4,6 +4,7 @@
 //     nor a person who writes command after command fills the outbox. Answers of runs, bounded by the lanes,
 //     are always accepted.
 
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
@@ -66,7 +67,7 @@ export async function queueDelivery(
     ...{ id, sessionKey: session.key, kind, route, text },
     state: verdict.allowed ? "pending" : "skipped",
     createdAt: unit.now,
-    ...(runId === undefined ? {} : { runId }),
+    ...optional({ runId }),
     ...(verdict.allowed ? {} : { code: "send_denied" as const, error: verdict.error }),
   });
   if (verdict.allowed) unit.after(() => ports.outbound.deliveryQueued());

@@ -8,6 +8,7 @@
 
 import { createHash } from "node:crypto";
 import { keyRulesOf } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/route.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
@@ -106,7 +107,7 @@ export async function askToPair(
     ...{ channel, accountId, peerId, state: "pending", code, route },
     askedAt: isOpen ? known.askedAt : now,
     toldAt: now,
-    ...(name === undefined ? {} : { name }),
+    ...optional({ name }),
   });
   const sessionKey = filedUnder(parts.settings, stranger);
   await queueNote(parts, unit, { sessionKey, route, text: askedWords(code), about: "pairing" });

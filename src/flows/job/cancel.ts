@@ -2,6 +2,7 @@
 // announced, since the canceller knows. The jobs below it are cancelled, too.
 // CN1: a message that another session has accepted is still processed; only its successors are cancelled.
 
+import { optional } from "../../core/optional.ts";
 import type { AbortReason, Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdForAbort } from "../../store/locks.ts";
@@ -42,7 +43,7 @@ export async function cancelJob(
   if (!(await endJob(unit.tx, job.flowId, { reason: "cancelled", outcome, at: unit.now }))) return [];
   const { runIds } = await acceptor.abortIn(unit, {
     sessionKey: job.targetKey,
-    ...(reason === undefined ? {} : { reason }),
+    ...optional({ reason }),
   });
   const child = await getSession(unit.tx, job.targetKey);
   if (child !== undefined) await planChildCleanup(acceptor, unit, child);

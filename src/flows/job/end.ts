@@ -3,6 +3,7 @@
 // if the requester is gone: posted, appended, or as a failed delivery for operators.
 // JB1: a job ends when the child has no unfinished run and no unfinished children of its own.
 
+import { optional } from "../../core/optional.ts";
 import {
   type AnnouncementFacts,
   announcedFacts,
@@ -238,7 +239,7 @@ export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Un
     await queueDelivery(parts, unit, { ...told, isAnswer: true });
   }
   if (overLimit) {
-    const input = { text, ...(provenance === undefined ? {} : { provenance }) };
+    const input = { text, ...optional({ provenance }) };
     await acceptor.acceptIn(unit, { sessionKey, kind: "append", input, successor: true });
   } else if (route === undefined && code !== "run_aborted") {
     await keepForOperators(unit, { sessionKey, runId, requesterKey: sessionKey, text, code });
@@ -284,7 +285,7 @@ async function settle(
     status: waited ? "aborted" : statusOf(last),
     result,
     stats: await statsOf(context, runs),
-    ...(notes === undefined ? {} : { notes }),
+    ...optional({ notes }),
   };
   const facts = words === undefined ? own : announcedFacts(words, own);
   const reason = isQuiet ? "silent" : "announced";

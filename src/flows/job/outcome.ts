@@ -1,6 +1,7 @@
 // Owns the outcome of a sub-agent's job: the status of its last run, its result as text, its cost. The status
 // comes from the run. The text is the child's, also what it had written when it was stopped (I12).
 
+import { optional } from "../../core/optional.ts";
 import type { AnnouncedStatus, AnnouncementStats } from "../../core/rules/announcement.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
@@ -63,6 +64,6 @@ export async function statsOf(job: Job, runs: readonly Run[]): Promise<Announcem
     ...(usage.cost > 0 ? { costUsd: usage.cost } : {}),
     sessionKey: child.key,
     sessionId: child.sessionId,
-    ...(path === undefined ? {} : { transcriptPath: path }),
+    ...optional({ transcriptPath: path }),
   };
 }

@@ -4,6 +4,7 @@
 // before it, too, and stays unbound if the transaction fails. The same tool call, repeated after a crash,
 // finds its child again and never makes a second one (I4).
 
+import { optional } from "../../core/optional.ts";
 import { type ResultRequester, resultDelivery, resultNote } from "../../core/rules/result-delivery.ts";
 import { checkChildren, type SpawnPlan } from "../../core/rules/spawn-policy.ts";
 import { maySpawnAt } from "../../core/rules/tool-policy.ts";
@@ -99,8 +100,7 @@ function receiptOf(
       mayWait,
     }),
     ...(withheldTools.length === 0 ? {} : { withheldTools }),
-    ...(thread === undefined ? {} : { thread }),
-    ...(attachments === undefined ? {} : { attachments }),
+    ...optional({ thread, attachments }),
   };
 }
 
@@ -125,9 +125,7 @@ function childOf(
     external: false,
     model: plan.model,
     ...NOT_YET_USED,
-    ...(request.label === undefined ? {} : { label: request.label }),
-    ...(plan.thinking === undefined ? {} : { thinkingLevel: plan.thinking }),
-    ...(thread === undefined ? {} : { lastRoute: thread.route }),
+    ...optional({ label: request.label, thinkingLevel: plan.thinking, lastRoute: thread?.route }),
     spawn: {
       flowId: ids.flowId,
       runId,
@@ -138,12 +136,11 @@ function childOf(
       mode: plan.mode,
       archiveAfterMinutes: plan.archiveAfterMinutes,
       sandboxed: plan.sandboxed,
-      ...(route === undefined ? {} : { route }),
-      ...(thread === undefined ? {} : { thread: thread.route }),
+      ...optional({ route, thread: thread?.route }),
       ...(attachments === undefined
         ? {}
         : { attachments, retainAttachments: tools.sessionsSpawn.attachments.retainOnSessionKeep }),
-      ...(request.mountPath === undefined ? {} : { mountPath: request.mountPath }),
+      ...optional({ mountPath: request.mountPath }),
     },
   };
 }
@@ -212,8 +209,7 @@ async function enqueue(
     callId: request.callId,
     // Rounded up, so that a short limit never becomes none.
     timeoutMs: Math.ceil(request.plan.runTimeoutSeconds * 1000),
-    ...(requesterRun === undefined ? {} : { parentRunId: requesterRun.runId }),
-    ...(thread === undefined ? {} : { route: thread.route }),
+    ...optional({ parentRunId: requesterRun?.runId, route: thread?.route }),
   });
   if (!accepted.ok) return accepted;
   await insertFlow(unit.tx, {
@@ -227,7 +223,7 @@ async function enqueue(
     turnsMax: 0,
     requestText: request.task,
     createdAt: unit.now,
-    ...(requesterRun === undefined ? {} : { requesterRunId: requesterRun.runId }),
+    ...optional({ requesterRunId: requesterRun?.runId }),
   });
   const said = { to: child.key, text: request.task };
   const noted = await noteSaid(engine, unit, requester, said);
@@ -329,8 +325,7 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
   }
   const made: Made = {
     runId,
-    ...(receipt === undefined ? {} : { attachments: receipt }),
-    ...(thread === undefined ? {} : { thread: thread.value }),
+    ...optional({ attachments: receipt, thread: thread?.value }),
   };
   try {
     const spawned = await engine.commit((unit) => enqueue(parts, request, unit, made));

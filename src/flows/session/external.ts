@@ -5,6 +5,7 @@
 // answers automatically (I8).
 
 import { chosenAgent, openGate } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import { hasScope, type Viewer } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -82,7 +83,7 @@ export async function openExternal(
     return unnamed ? ok(await nameIt(parts, known, label)) : found;
   }
   return engine.commit(async (unit): Promise<Result<Session>> => {
-    const facts = { key, agentId, external: true, ...(label === undefined ? {} : { label }) };
+    const facts = { key, agentId, external: true, ...optional({ label }) };
     // Two first requests of a client may arrive at once.
     const session = (await getSession(unit.tx, key)) ?? newSession(parts, unit, facts);
     const found = await admitted(session);

@@ -94,7 +94,7 @@ export function newSession(
     spawnDepth: 0,
     external: wanted.external ?? false,
     ...NOT_YET_USED,
-    ...(wanted.label === undefined ? {} : { label: wanted.label }),
+    ...optional({ label: wanted.label }),
   };
 }
 

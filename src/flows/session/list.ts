@@ -3,6 +3,7 @@
 // plus those for relations that the gate must follow.
 
 import { type AccessContext, openGate, viewerScope } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import type { Session, SessionState } from "../../core/shapes/session.ts";
 import { childCounts, listSessions, type SessionFilter } from "../../store/queries/sessions/session-lists.ts";
@@ -43,7 +44,7 @@ export async function listVisible(
       ...filter,
       scope,
       limit,
-      ...(cursor === undefined ? {} : { cursor }),
+      ...optional({ cursor }),
     });
     for (const row of found.rows) if (await gate.admits("list", row)) seen.push(row);
     cursor = found.nextCursor;
@@ -58,7 +59,7 @@ export async function listVisible(
     session,
     ...(activity.get(session.key) ?? { state: "idle" as const, queuedRuns: 0 }),
   }));
-  return { rows, ...(cursor === undefined ? {} : { nextCursor: cursor }) };
+  return { rows, ...optional({ nextCursor: cursor }) };
 }
 
 /** Returns, for each session, how many visible sessions it spawned. Zero is left out. */

@@ -11,6 +11,7 @@ import {
   operatorKey,
   resolveSession,
 } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
@@ -106,7 +107,7 @@ export async function openSession(
   const free = found.code === "session_not_found" ? freeName(ctx.settings, viewer, text) : undefined;
   if (free === undefined) return found;
   const ids = { newId: () => ctx.engine.newId(), now: ctx.engine.now() };
-  const session = newSession(ctx, ids, { ...free, ...(label === undefined ? {} : { label }) });
+  const session = newSession(ctx, ids, { ...free, ...optional({ label }) });
   const verdict = await openGate(access, viewer).decide("send", session);
   return verdict.allowed ? ok(openingOf(session, false)) : fail(verdict.code, verdict.error);
 }

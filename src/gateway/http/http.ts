@@ -7,6 +7,7 @@
 import { type Context, Hono } from "hono";
 import { isObject } from "../../core/json.ts";
 import { once } from "../../core/once.ts";
+import { optional } from "../../core/optional.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { thrown } from "../answer.ts";
 import type { Authority } from "../auth.ts";
@@ -53,7 +54,7 @@ function invokeParams(body: unknown): Result<object> {
     return fail("unknown_argument", `unknown field ${JSON.stringify(strange.slice(0, 60))}`, { hint: takes });
   }
   if (args !== undefined && !isObject(args)) return fail("invalid_argument", "args must be an object");
-  return ok({ name: tool, ...(args === undefined ? {} : { arguments: args }), ...rest });
+  return ok({ name: tool, ...optional({ arguments: args }), ...rest });
 }
 
 /** `{tool, args, sessionKey?}` -> `{ok, result}`: `ok` is false when the tool's own result is an error. */

@@ -5,6 +5,7 @@
 // rights of that session within its token's.
 
 import { type AccessContext, operatorViewer, resolveSession } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { identityOf, type Viewer } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -144,7 +145,7 @@ export async function identify(
   const { clientName } = wishes;
   const opened = await openExternal(deps, token, {
     ...name.value,
-    ...(clientName === undefined ? {} : { name: clientName }),
+    ...optional({ name: clientName }),
   });
   if (!opened.ok && opened.code === "not_visible") {
     const hint = "Use a handle (x-parley-handle) whose session the token's patterns cover.";

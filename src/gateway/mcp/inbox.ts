@@ -4,6 +4,7 @@
 // A notification has no content; each listener gets at most one per `NEWS_EVERY_MS`.
 
 import { shownKey } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
@@ -120,8 +121,7 @@ export async function inboxOf(deps: GatewayDeps, client: McpClient, args: unknow
     sessionKey,
     count: messages.length,
     messages,
-    ...(nextAfter === undefined ? {} : { nextAfter }),
-    ...(nextBefore === undefined ? {} : { nextBefore }),
+    ...optional({ nextAfter, nextBefore }),
     more: page.value.newer || (isCut && forward),
   };
 }

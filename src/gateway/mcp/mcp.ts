@@ -15,6 +15,7 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Context } from "hono";
 import { fieldsOf, isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { CODES, type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { thrown, wireError } from "../answer.ts";
@@ -93,8 +94,7 @@ function bodyOf(json: unknown): Result<Body> {
     json,
     messages,
     modern: messages.some((message) => PROTOCOL_VERSION_META_KEY in metaOf(message)),
-    ...(id === undefined ? {} : { id }),
-    ...(clientName === undefined ? {} : { clientName }),
+    ...optional({ id, clientName }),
   });
 }
 
@@ -106,11 +106,7 @@ function wishesOf(request: Request, clientName: string | undefined): McpWishes {
   const [handle, agentId, sessionKey] = [said("handle"), said("agent"), said("session")];
   const known = request.headers.get(SESSION_HEADER) ?? undefined;
   return {
-    ...(handle === undefined ? {} : { handle }),
-    ...(agentId === undefined ? {} : { agentId }),
-    ...(sessionKey === undefined ? {} : { sessionKey }),
-    ...(known === undefined ? {} : { connectionId: known }),
-    ...(clientName === undefined ? {} : { clientName }),
+    ...optional({ handle, agentId, sessionKey, connectionId: known, clientName }),
   };
 }
 

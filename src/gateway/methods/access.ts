@@ -2,6 +2,7 @@
 // The token must cover both sessions; the answer names no session that it does not cover (I9).
 
 import { accessRulesOf, operatorKey, sessionViewer, visibilityOf } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { EXPLAINED } from "../../core/shapes/explanation.ts";
@@ -33,7 +34,7 @@ function facts({ key, session }: Named) {
   return {
     key,
     exists: session !== undefined,
-    ...(agentId === undefined ? {} : { agentId }),
+    ...optional({ agentId }),
     ...(session?.archivedAt === undefined ? {} : { archived: true as const }),
   };
 }

@@ -5,6 +5,7 @@ import { chosenAgent, keyRulesOf, resolveSession } from "../../access/access.ts"
 import type { ParamsOf } from "../../contract/params.ts";
 import type { PayloadOf, WaitAnswer } from "../../contract/payloads.ts";
 import { WAIT_DEFAULT_MS } from "../../contract/protocol.ts";
+import { optional } from "../../core/optional.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { LAST, WEBCHAT } from "../../core/shapes/route.ts";
@@ -54,7 +55,7 @@ async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Re
       `session ${session.key} belongs to agent "${session.agentId}", not to the agentId given`,
     );
   }
-  if (label !== undefined) return resolve({ label, ...(agentId === undefined ? {} : { agentId }) });
+  if (label !== undefined) return resolve({ label, ...optional({ agentId }) });
   if (agentId === undefined) return resolve({ sessionKey: "main" });
   const { settings } = ctx.deps;
   const chosen = chosenAgent(settings, agentId);
@@ -113,7 +114,7 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
     ...thinking.value,
     ...place.value,
     ...runTimeout(timeout === undefined ? undefined : timeout * 1000),
-    ...(extraSystemPrompt === undefined ? {} : { extraContext: extraSystemPrompt }),
+    ...optional({ extraContext: extraSystemPrompt }),
     remember: async (unit, { run, fresh }) => {
       if (fresh) await ctx.remember(unit, answer(run));
     },
@@ -129,7 +130,7 @@ async function summaryOf(run: Run, redactor: Redactor): Promise<Record<string, u
   const { modelProvider: provider, model } = splitModel(run.model ?? "");
   const result = {
     payloads: text === undefined ? [] : [{ text }],
-    ...(text === undefined ? {} : { text }),
+    ...optional({ text }),
     meta: {
       durationMs: (endedAt ?? 0) - (startedAt ?? endedAt ?? 0),
       agentMeta: { sessionId: run.sessionId, provider, model, usage },
@@ -141,7 +142,7 @@ async function summaryOf(run: Run, redactor: Redactor): Promise<Record<string, u
     status: "error",
     summary: redactor.mask(run.error ?? `the run ended: ${state}`),
     runStatus: state,
-    ...(run.code === undefined ? {} : { code: run.code }),
+    ...optional({ code: run.code }),
     result,
   };
 }
@@ -187,7 +188,7 @@ function waitAnswer(run: Run, redactor: Redactor): WaitAnswer {
   if (state === "ok") return { ...base, status: "ok" };
   const error = redactor.mask(run.error ?? `the run ended: ${state}`);
   const code = endCodeOf(run);
-  return { ...base, status: "error", error, ...(code === undefined ? {} : { code }) };
+  return { ...base, status: "error", error, ...optional({ code }) };
 }
 
 async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<Result<WaitAnswer>> {

@@ -5,6 +5,7 @@
 import { operatorKey } from "../../access/access.ts";
 import type { ParamsOf } from "../../contract/params.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
+import { optional } from "../../core/optional.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import type { ChainRow, ChainStep, ChainTalk } from "../../core/shapes/chain-step.ts";
 import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -57,8 +58,7 @@ function limitsOf(ctx: CallContext): ChainRow["limits"] {
   return {
     runsMax: maxChainRuns,
     hopsMax: maxHops,
-    ...(maxChainTokens === undefined ? {} : { tokensMax: maxChainTokens }),
-    ...(maxChainCost === undefined ? {} : { costMax: maxChainCost }),
+    ...optional({ tokensMax: maxChainTokens, costMax: maxChainCost }),
   };
 }
 
@@ -230,7 +230,7 @@ async function list(
   const { patterns } = ctx.caller;
   // Filtered in the query: a cursor must not point to a chain that the caller does not see.
   const covered = patterns === undefined ? {} : { patterns };
-  const wanted = { since, kinds, ...covered, ...(key === undefined ? {} : { sessionKey: key.value }) };
+  const wanted = { since, kinds, ...covered, ...optional({ sessionKey: key?.value }) };
   const chains: ChainRow[] = [];
   let before = place.value;
   let more = true;

@@ -8,6 +8,7 @@ import { type AccountStatus, accountName } from "../../channels/accounts.ts";
 import type { ParamsOf } from "../../contract/params.ts";
 import type { ChannelPayloads, ChannelRow, PeerRow } from "../../contract/payloads/channels.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import { agentIdInKey } from "../../core/shapes/session-key.ts";
@@ -36,7 +37,7 @@ function figuresOf(figures: DeliveryFigures | undefined, redactor: Redactor): Pa
   const { retrying: _, nextAttemptAt, lastError, ...rest } = figures;
   return {
     ...rest,
-    ...(nextAttemptAt === undefined ? {} : { backoffUntil: nextAttemptAt }),
+    ...optional({ backoffUntil: nextAttemptAt }),
     ...(lastError === undefined ? {} : { lastError: redactor.mask(lastError) }),
   };
 }
@@ -68,7 +69,7 @@ function accountRow(
     state: STATES[state],
     ...(state === "ready" ? { connectedSince: since } : {}),
     ...(error === undefined ? {} : { lastError: redactor.mask(error), lastErrorAt: since }),
-    ...(retryAt === undefined ? {} : { backoffUntil: retryAt }),
+    ...optional({ backoffUntil: retryAt }),
   };
 }
 

@@ -3,6 +3,7 @@
 import { resolveSession } from "../../access/access.ts";
 import type { ParamsOf } from "../../contract/params.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -73,7 +74,7 @@ async function abort(
   const { sessionKey, runId } = params;
   const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
   if (!found.ok) return found;
-  const request = { sessionKey: found.value.key, ...(runId === undefined ? {} : { runId }) };
+  const request = { sessionKey: found.value.key, ...optional({ runId }) };
   const { engine } = ctx.deps;
   return engine.commit(async (unit) => {
     const { aborted, runIds } = await engine.abortIn(unit, request);
@@ -93,7 +94,7 @@ async function inject(
   const answer = ({ runId, sessionKey }: Run) => ({ ok: true, runId, sessionKey }) as const;
   const injected = await injectMessage(ctx.deps, found.value, {
     message,
-    ...(label === undefined ? {} : { label }),
+    ...optional({ label }),
     ...(idempotencyKey === undefined ? {} : { runId: idempotencyKey, askedBy: keyOwnerOf(ctx.caller) }),
     also: (unit, run) => ctx.remember(unit, answer(run)),
   });

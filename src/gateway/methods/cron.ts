@@ -5,6 +5,7 @@
 import type { ParamsOf } from "../../contract/params.ts";
 import type { CronJobRow, CronPayloads, CronTurnRow } from "../../contract/payloads/cron.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
+import { optional } from "../../core/optional.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { LAST, type Route, WEBCHAT } from "../../core/shapes/route.ts";
@@ -32,15 +33,11 @@ function turnRow(turn: Turn, states: States, redactor: Redactor): CronTurnRow {
     cause,
     firedAtMs: firedAt,
     status: turn.state ?? "skipped",
-    ...(dueAt === undefined ? {} : { dueAtMs: dueAt }),
-    ...(code === undefined ? {} : { code }),
+    ...optional({ dueAtMs: dueAt, code }),
     ...(error === undefined ? {} : { error: redactor.mask(error) }),
-    ...(runId === undefined ? {} : { runId }),
-    ...(startedAt === undefined ? {} : { startedAtMs: startedAt }),
-    ...(endedAt === undefined ? {} : { endedAtMs: endedAt }),
+    ...optional({ runId, startedAtMs: startedAt, endedAtMs: endedAt }),
     ...(startedAt === undefined || endedAt === undefined ? {} : { durationMs: endedAt - startedAt }),
-    ...(totalTokens === undefined ? {} : { totalTokens }),
-    ...(delivery === undefined ? {} : { delivery }),
+    ...optional({ totalTokens, delivery }),
   };
 }
 
@@ -68,14 +65,12 @@ function jobRow(job: CronJob, last: CronTurnRow | undefined, reader: JobReader):
     createdAtMs: job.createdAt,
     updatedAtMs: job.updatedAt,
     state: {
-      ...(nextAt === undefined ? {} : { nextRunAtMs: nextAt }),
-      ...(last === undefined ? {} : { last }),
+      ...optional({ nextRunAtMs: nextAt, last }),
     },
     ...(findAgent(settings, job.agentId) === undefined ? { problem: notConfigured(job.agentId) } : {}),
     ...(name === undefined ? {} : { name: redactor.mask(name) }),
     ...(deliver === undefined ? {} : { deliver: covered ? deliver : { ...deliver, to: NOT_VISIBLE } }),
-    ...(model === undefined ? {} : { model }),
-    ...(thinking === undefined ? {} : { thinking }),
+    ...optional({ model, thinking }),
     ...(timeoutMs === 0 ? {} : { timeoutSeconds: timeoutMs / 1_000 }),
   };
 }
@@ -121,7 +116,7 @@ async function list(
   let more = true;
   // Jobs are few enough to read all of them.
   while (more && shown.length < limit) {
-    const found = await listJobs(ctx.access.db, { limit, ...(after === undefined ? {} : { after }) });
+    const found = await listJobs(ctx.access.db, { limit, ...optional({ after }) });
     more = found.length === limit;
     for (const job of found) {
       if (shown.length === limit) {

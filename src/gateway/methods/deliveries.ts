@@ -5,6 +5,7 @@
 import { operatorKey } from "../../access/access.ts";
 import type { ParamsOf } from "../../contract/params.ts";
 import type { DeliveryRow, PayloadOf } from "../../contract/payloads.ts";
+import { optional } from "../../core/optional.ts";
 import { visibleErrorText, visibleRoute } from "../../core/shapes/chain-step.ts";
 import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
@@ -73,8 +74,7 @@ async function list(
     const found = await listDeliveries(ctx.access.db, {
       limit: limit - shown.length,
       ...(state === undefined ? {} : { state: state as DeliveryState }),
-      ...(sessionKey === undefined ? {} : { sessionKey }),
-      ...(cursor === undefined ? {} : { cursor }),
+      ...optional({ sessionKey, cursor }),
     });
     for (const delivery of found.rows) {
       if (!covered(delivery.sessionKey)) continue;
@@ -88,7 +88,7 @@ async function list(
     deliveries: shown.map((one) =>
       row(one, { redactor: ctx.deps.world.redactor, covers: covered }, params.maxChars),
     ),
-    ...(cursor === undefined ? {} : { nextCursor: cursor }),
+    ...optional({ nextCursor: cursor }),
   });
 }
 

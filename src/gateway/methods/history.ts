@@ -6,6 +6,7 @@
 import { resolveSession } from "../../access/access.ts";
 import type { ParamsOf } from "../../contract/params.ts";
 import type { HistoryNow, PayloadOf, QueuedRun, RunRow } from "../../contract/payloads.ts";
+import { optional } from "../../core/optional.ts";
 import { hasScope, NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Message, Provenance } from "../../core/shapes/message.ts";
@@ -52,8 +53,7 @@ async function fitted(
   return {
     messages,
     runIds: page.runIds,
-    ...(nextBefore === undefined ? {} : { nextBefore }),
-    ...(nextAfter === undefined ? {} : { nextAfter }),
+    ...optional({ nextBefore, nextAfter }),
   };
 }
 
@@ -85,8 +85,7 @@ async function readAround(
   return ok({
     messages: [...older.value.messages, ...newer.value.messages],
     runIds: new Map([...older.value.runIds, ...newer.value.runIds]),
-    ...(nextBefore === undefined ? {} : { nextBefore }),
-    ...(nextAfter === undefined ? {} : { nextAfter }),
+    ...optional({ nextBefore, nextAfter }),
   });
 }
 
@@ -99,8 +98,7 @@ async function readPage(ctx: CallContext, sessionId: string, params: Params): Pr
   return readFitted(ctx, {
     sessionId,
     limit,
-    ...(before === undefined ? {} : { before }),
-    ...(after === undefined ? {} : { after }),
+    ...optional({ before, after }),
   });
 }
 
@@ -223,8 +221,7 @@ async function history(ctx: CallContext, params: Params): Promise<Result<Payload
     sessionId: session.sessionId,
     messages,
     thinkingLevel: thinkingOf(ctx.deps.settings, session),
-    ...(nextBefore === undefined ? {} : { nextBefore }),
-    ...(nextAfter === undefined ? {} : { nextAfter }),
+    ...optional({ nextBefore, nextAfter }),
     ...(params.includeRuns === true ? await readRuns(ctx, session, page, params.after) : {}),
   });
 }

@@ -161,7 +161,7 @@ async function invoke(
   const call = {
     nodeId: id.value,
     command,
-    ...(params.params === undefined ? {} : { params: params.params }),
+    ...optional({ params: params.params }),
     timeoutMs: Math.min(timeoutMs, NODE_TIMEOUT_MAX_MS),
     // Keys of two callers are different for the node, too.
     idempotencyKey: `${keyOwnerOf(ctx.caller)}:${idempotencyKey}`,

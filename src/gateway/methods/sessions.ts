@@ -67,12 +67,7 @@ function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilt
     ...(kinds === undefined ? {} : { kinds: kinds as ListFilter["kinds"] & object }),
     ...(agentId === undefined ? {} : { agentId: agentId.trim().toLowerCase() }),
     ...(search === undefined || search.trim() === "" ? {} : { search: search.trim() }),
-    ...(label === undefined ? {} : { label }),
-    ...(spawnedBy === undefined ? {} : { spawnedBy }),
-    ...(roots === undefined ? {} : { roots }),
-    ...(keys === undefined ? {} : { keys }),
-    ...(includeArchived === undefined ? {} : { includeArchived }),
-    ...(cursor === undefined ? {} : { cursor }),
+    ...optional({ label, spawnedBy, roots, keys, includeArchived, cursor }),
     ...(activeMinutes === undefined
       ? {}
       : { activeSinceMs: Math.max(0, world.clock.now() - activeMinutes * MINUTE_MS) }),
@@ -124,7 +119,7 @@ async function childrenOf(
   const keys = rows.map((row) => row.session.key);
   return visibleChildren(ctx.access, ctx.viewer, {
     keys,
-    ...(includeArchived === undefined ? {} : { includeArchived }),
+    ...optional({ includeArchived }),
   });
 }
 
@@ -154,7 +149,7 @@ async function list(
     const waitingOn = waits.get(key);
     sessions.push({
       ...listedRow(ctx.deps, row, sees),
-      ...(waitingOn === undefined ? {} : { waitingOn }),
+      ...optional({ waitingOn }),
       ...(children === undefined ? {} : { children: children.get(key) ?? 0 }),
       ...(await textsOf(ctx, params, row)),
     });
@@ -165,7 +160,7 @@ async function list(
     count: sessions.length,
     defaults: listDefaults(ctx),
     sessions,
-    ...(page.nextCursor === undefined ? {} : { nextCursor: page.nextCursor }),
+    ...optional({ nextCursor: page.nextCursor }),
   });
 }
 
@@ -183,8 +178,7 @@ async function resolve(
   if (spawnedBy !== undefined && !sees(spawnedBy)) return strange;
   const sessionKey = key ?? sessionId;
   const found = await resolveSession(ctx.access, ctx.viewer, "list", {
-    ...(sessionKey === undefined ? {} : { sessionKey }),
-    ...(label === undefined ? {} : { label }),
+    ...optional({ sessionKey, label }),
     ...(agentId === undefined || label === undefined ? {} : { agentId }),
     ...(spawnedBy === undefined || label === undefined ? {} : { spawnedBy }),
   });
@@ -218,7 +212,7 @@ async function earlier(
   for (const row of await earlierConversations(db, found.value, Math.min(limit, EARLIER_LIMIT_MAX))) {
     const first = await firstUserText(db, row.sessionId);
     const title = first === undefined ? undefined : line(ctx.deps.world.redactor, first, TITLE_MAX_CHARS);
-    conversations.push({ ...row, ...(title === undefined ? {} : { title }) });
+    conversations.push({ ...row, ...optional({ title }) });
   }
   return ok({ key: found.value.key, sessionId: found.value.sessionId, conversations });
 }
@@ -305,7 +299,7 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS> = {
       const answer = (gone: string) => ({ ok: true, key: gone, deleted: true }) as const;
       return change(ctx, key, async (session) => {
         const deleted = await deleteSession(ctx.deps, session, {
-          ...(deleteTranscript === undefined ? {} : { deleteTranscript }),
+          ...optional({ deleteTranscript }),
           also: (unit, gone) => ctx.remember(unit, answer(gone)),
         });
         return deleted.ok ? ok(answer(deleted.value.key)) : deleted;

@@ -4,6 +4,7 @@
 import { accountName } from "../../channels/accounts.ts";
 import type { Health } from "../../contract/payloads.ts";
 import { PROTOCOL_VERSIONS } from "../../contract/protocol.ts";
+import { optional } from "../../core/optional.ts";
 import { ok } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import { defaultAgent } from "../../core/shapes/settings/settings.ts";
@@ -146,7 +147,7 @@ export const systemMethods: Methods<"health" | "status" | "agents.list" | "model
     async handle({ deps: { settings }, caller }) {
       const agents = agentsFor(settings, caller).map(({ id, name, default: isDefault, model }) => ({
         id,
-        ...(name === undefined ? {} : { name }),
+        ...optional({ name }),
         default: isDefault,
         model,
       }));

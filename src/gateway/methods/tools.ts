@@ -5,6 +5,7 @@
 
 import { resolveSession } from "../../access/access.ts";
 import { threadsOf } from "../../channels/threads.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import { agentOf, findAgent, notConfigured } from "../../core/shapes/settings/settings.ts";
 import { spawnChainOf } from "../../flows/job/spawn-chain.ts";
@@ -48,8 +49,7 @@ async function invoke(
   if (!sandbox.ok) return sandbox;
   const outside = await ctx.deps.outside?.forSession(chain, ctx.signal, call.name);
   const tool = {
-    ...(outside === undefined ? {} : { outside }),
-    ...(sandbox.value === undefined ? {} : { sandbox: sandbox.value }),
+    ...optional({ outside, sandbox: sandbox.value }),
     settings,
     db: ctx.access.db,
     engine: ctx.deps.engine,

@@ -5,6 +5,7 @@
 // nobody can retrieve it. Any other run continues.
 
 import type { Context } from "hono";
+import { optional } from "../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -75,7 +76,7 @@ function listModels(c: Context<Env>, deps: GatewayDeps): Response {
     object: "model",
     created: 0,
     owned_by: "parley",
-    ...(name === undefined ? {} : { name }),
+    ...optional({ name }),
   }));
   const wanted = /^\/v1\/models\/(.+)$/.exec(c.req.path)?.[1];
   if (wanted === undefined) return c.json({ object: "list", data: all });
@@ -114,8 +115,7 @@ async function readHttpRequest(
   return ok({
     request: request.value,
     agentId: agentId.value,
-    ...(sessionKey === undefined ? {} : { sessionKey }),
-    ...(key.value === undefined ? {} : { idempotencyKey: key.value }),
+    ...optional({ sessionKey, idempotencyKey: key.value }),
   });
 }
 
@@ -169,9 +169,7 @@ async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Foll
     before: (unit) => opening.value.before(unit),
     text,
     images,
-    ...(senderName === undefined ? {} : { senderName }),
-    ...(thinking === undefined ? {} : { thinking }),
-    ...(instructions === undefined ? {} : { extraContext: instructions }),
+    ...optional({ senderName, thinking, extraContext: instructions }),
     remember: (unit, { run }) => ctx.remember(unit, followedOf(run)),
   });
   return accepted.ok ? ok(followedOf(accepted.value.run)) : accepted;

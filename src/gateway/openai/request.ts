@@ -5,6 +5,7 @@
 
 import { MESSAGE_MAX_CHARS } from "../../contract/params/shapes.ts";
 import { isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
@@ -142,13 +143,13 @@ function inputOf(
   }
   if (!text.isWellFormed()) return wrong(param, "contains an unpaired surrogate");
   const name = turns.at(-1)?.name;
-  return ok({ text, images, ...(name === undefined ? {} : { senderName: name }) });
+  return ok({ text, images, ...optional({ senderName: name }) });
 }
 
 function seedOf(turns: readonly Turn[]): SeedMessage[] {
   return turns.flatMap(({ role, text, images, name }) => {
     if (role === "system" || (text.trim() === "" && images.length === 0)) return [];
-    return [{ role, text: text.toWellFormed(), images, ...(name === undefined ? {} : { senderName: name }) }];
+    return [{ role, text: text.toWellFormed(), images, ...optional({ senderName: name }) }];
   });
 }
 
@@ -167,7 +168,7 @@ function common(body: Body) {
   if (!usage.ok) return usage;
   return ok({
     model: model.value,
-    ...(user.value === undefined ? {} : { user: user.value }),
+    ...optional({ user: user.value }),
     stream: stream.value,
     includeUsage: usage.value,
   });

@@ -1,6 +1,7 @@
 // Builds the bodies of responses: the answer, and the events of a stream. Pure.
 // The events of a stream are numbered without gaps, and their pieces add up to the text in the last one.
 
+import { optional } from "../../core/optional.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { openAiError } from "./errors.ts";
 import { type AgentRequest, modelName, RESPONSE_PREFIX } from "./request.ts";
@@ -58,7 +59,7 @@ function responseOf(followed: Followed, request: AgentRequest, status: Status, m
     top_p: null,
     truncation: "disabled",
     usage: null,
-    ...(user === undefined ? {} : { user }),
+    ...optional({ user }),
     metadata: metadata ?? {},
     ...more,
   };

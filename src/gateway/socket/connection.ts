@@ -351,7 +351,7 @@ export class Connection {
       connId: this.#connId,
       caller,
       params,
-      ...(node.value === undefined ? {} : { node: node.value }),
+      ...optional({ node: node.value }),
       event: (encoded) => this.#outlet.event(encoded),
       close: (code, reason) => this.close(code, reason),
     };

@@ -166,8 +166,7 @@ export class Translator {
     const body = {
       state: CHAT_STATES[state],
       // An empty reply is a final event without a message.
-      ...optional({ message: masked === "" ? undefined : said(masked, endedAt) }),
-      ...optional({ errorMessage: error, code }),
+      ...optional({ message: masked === "" ? undefined : said(masked, endedAt), errorMessage: error, code }),
       usage: event.usage,
       stopReason: STOP_REASONS[state],
     };

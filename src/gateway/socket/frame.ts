@@ -3,6 +3,7 @@
 
 import type { RequestFrame } from "../../contract/protocol.ts";
 import { isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 
 const ID_MAX_CHARS = 200;
@@ -46,5 +47,5 @@ export function readFrame(text: string): { request: RequestFrame } | { bad: BadF
     return bad(`method must be a string of 1 to ${METHOD_MAX_CHARS} characters`);
   }
   const params = own("params");
-  return { request: { type: "req", id, method, ...(params === undefined ? {} : { params }) } };
+  return { request: { type: "req", id, method, ...optional({ params }) } };
 }

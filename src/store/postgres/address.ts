@@ -4,6 +4,7 @@
 
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
+import { optional } from "../../core/optional.ts";
 import { StoreProblem } from "../problems.ts";
 
 const DEFAULT_SCHEMA = "parley";
@@ -95,9 +96,7 @@ function tlsOf(url: URL): boolean | ConnectionOptions {
   if (mode === "disable" || (mode === null && given === undefined)) return false;
   return {
     ...(mode === "no-verify" ? { rejectUnauthorized: false } : {}),
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
+    ...optional({ ca, cert, key }),
   };
 }
 

@@ -3,6 +3,7 @@
 
 import { Kysely } from "kysely";
 import type { Client } from "pg";
+import { optional } from "../../core/optional.ts";
 import type { ProcessRow } from "../../core/shapes/process.ts";
 import type { World } from "../../world.ts";
 import { listProcesses } from "../queries/processes.ts";
@@ -197,7 +198,7 @@ async function lookThrough(
   return {
     place,
     server: serverVersion(found),
-    schema: { name, known, ...(version === undefined ? {} : { version }) },
+    schema: { name, known, ...optional({ version }) },
     differences: await differencesIn(client, name),
     missingRights: missing,
     clockAheadMs: Math.round((before + after) / 2 - facts.now),

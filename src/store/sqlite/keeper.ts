@@ -4,6 +4,7 @@
 
 import { statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
+import { optional } from "../../core/optional.ts";
 import type { Clock, Timer } from "../../world/plain.ts";
 import type { Log } from "../../world.ts";
 import type { LogView } from "./log.ts";
@@ -96,7 +97,7 @@ export class StoreKeeper {
     this.#tried(() => {
       const log = durability === "full" ? view.place() : undefined;
       const rows = durability === "full" ? numbersGiven(reader) : {};
-      this.#write({ state: "open", rows, ...(log === undefined ? {} : { log }) }, sync);
+      this.#write({ state: "open", rows, ...optional({ log }) }, sync);
     }, "could not write the high-water mark");
   }
 

@@ -4,6 +4,7 @@
 
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
+import { optional } from "../../core/optional.ts";
 import { Statements } from "./statements.ts";
 
 /** Options of the thread. */
@@ -44,8 +45,7 @@ function answerTo({ sql, parameters }: NonNullable<ReadRequest>): ReadResponse {
     return {
       failure: {
         message,
-        ...(code === undefined ? {} : { code }),
-        ...(errcode === undefined ? {} : { errcode }),
+        ...optional({ code, errcode }),
       },
     };
   }

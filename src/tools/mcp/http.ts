@@ -11,6 +11,7 @@ import type {
   TransportSendOptions,
 } from "@modelcontextprotocol/client";
 import { isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { outgoingFetch } from "../../world/outgoing.ts";
 import { pause } from "../../world/pause.ts";
 import { BROKEN, errorAnswer, MESSAGE_MAX_BYTES, putAside } from "./frames.ts";
@@ -129,7 +130,7 @@ class HttpLink implements Link {
     };
     try {
       await this.#inner.send(message, {
-        ...(headers === undefined ? {} : { headers }),
+        ...optional({ headers }),
         requestSignal: gone,
         onRequestStreamEnd: broke,
       });

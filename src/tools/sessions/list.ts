@@ -86,7 +86,7 @@ export const sessionsList: Tool = {
     return {
       count: sessions.length,
       sessions,
-      ...(nextCursor === undefined ? {} : { nextCursor }),
+      ...optional({ nextCursor }),
       visibility: visibilityOf(ctx, ctx.viewer),
       ...(cut ? { messagesTruncated: true } : {}),
     };
@@ -115,12 +115,11 @@ function routeFields(session: Session): ToolResult {
   return {
     lastChannel: channel,
     lastTo: to,
-    ...(accountId === undefined ? {} : { lastAccountId: accountId }),
+    ...optional({ lastAccountId: accountId }),
     deliveryContext: {
       channel,
       to,
-      ...(accountId === undefined ? {} : { accountId }),
-      ...(threadId === undefined ? {} : { threadId }),
+      ...optional({ accountId, threadId }),
     },
   };
 }

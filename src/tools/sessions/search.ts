@@ -3,6 +3,7 @@
 // worker reads the index, and stops when the caller stops waiting.
 
 import { openGate, resolveSession, shownKey, viewerScope } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import { badCursor, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
@@ -58,8 +59,7 @@ export const sessionsSearch: Tool = {
       scope: viewerScope(ctx, ctx.viewer),
       limit: args.limit as number,
       redactor: ctx.engine.redactor,
-      ...(cursor === undefined ? {} : { cursor }),
-      ...(agentId === undefined ? {} : { agentId }),
+      ...optional({ cursor, agentId }),
       ...(only.value === undefined ? {} : { sessionKey: only.value.key }),
     };
     const page = await searchTranscripts(ctx.engine.store.readWorker ?? ctx.db, question, ctx.signal);
@@ -67,7 +67,7 @@ export const sessionsSearch: Tool = {
     return {
       count: hits.length,
       hits,
-      ...(page.nextCursor === undefined ? {} : { nextCursor: page.nextCursor }),
+      ...optional({ nextCursor: page.nextCursor }),
     };
   },
 };

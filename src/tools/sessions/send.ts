@@ -1,6 +1,7 @@
 // The tool `sessions_send`: reads arguments and returns one result object. `flows/send` implements the send.
 
 import { resolveSession, type SessionTarget } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import { LABEL_CHARS_MAX } from "../../core/shapes/session.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
@@ -57,9 +58,7 @@ export const sessionsSend: Tool = {
   async execute(ctx, args, call) {
     const { sessionKey, label, agentId, message } = args as Partial<Record<string, string>>;
     const target: SessionTarget = {
-      ...(sessionKey === undefined ? {} : { sessionKey }),
-      ...(label === undefined ? {} : { label }),
-      ...(agentId === undefined ? {} : { agentId }),
+      ...optional({ sessionKey, label, agentId }),
     };
     const found = await resolveSession(ctx, ctx.viewer, "send", target);
     if (!found.ok) return toolFailure(found);
@@ -67,7 +66,7 @@ export const sessionsSend: Tool = {
       ...requestOf(ctx, call, args),
       target: found.value,
       text: message ?? "",
-      ...(ctx.run === undefined ? {} : { requesterRun: ctx.run }),
+      ...optional({ requesterRun: ctx.run }),
       ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),
     });
   },
@@ -80,7 +79,7 @@ function requestOf(ctx: ToolContext, call: ToolCallRequest, args: Readonly<Recor
     timeoutSeconds: args.timeoutSeconds as number,
     callId: call.callId,
     signal: ctx.signal,
-    ...(ctx.wait === undefined ? {} : { wait: ctx.wait }),
+    ...optional({ wait: ctx.wait }),
   };
 }
 

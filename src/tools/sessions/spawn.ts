@@ -2,6 +2,7 @@
 // may be spawned, `flows/spawn` spawns it. Everything is checked before anything is written: a refused call
 // leaves no session and no file.
 
+import { optional } from "../../core/optional.ts";
 import { contentsWereLeftOut } from "../../core/rules/attachment-rules.ts";
 import { resultDescription } from "../../core/rules/result-delivery.ts";
 import { decideSpawn, type SpawnCall, type ThreadSupport } from "../../core/rules/spawn-policy.ts";
@@ -216,11 +217,13 @@ async function plan(
     plan: decided.value,
     mayWait: mayWait(ctx),
     withheldTools: withheldTools(ctx.toolNames, [child, ...chain], settings),
-    ...(route === undefined ? {} : { route }),
-    ...(ctx.run === undefined ? {} : { requesterRun: ctx.run }),
-    ...(ctx.wait === undefined ? {} : { wait: ctx.wait }),
-    ...(label === undefined ? {} : { label }),
-    ...(attachments.value === undefined ? {} : { attachments: attachments.value }),
-    ...(mountPath.value === undefined ? {} : { mountPath: mountPath.value }),
+    ...optional({
+      route,
+      requesterRun: ctx.run,
+      wait: ctx.wait,
+      label,
+      attachments: attachments.value,
+      mountPath: mountPath.value,
+    }),
   });
 }

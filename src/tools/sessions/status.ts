@@ -1,6 +1,7 @@
 // The tool `session_status`: state, usage and cost of one session or one run.
 
 import { openGate, resolveSession, shownKey, viewerScope } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -78,14 +79,12 @@ async function runStatus(ctx: ToolContext, run: Run): Promise<ToolResult> {
     state: run.state,
     ...queuedBehind,
     acceptedAt: run.acceptedAt,
-    ...(run.startedAt === undefined ? {} : { startedAt: run.startedAt }),
-    ...(run.endedAt === undefined ? {} : { endedAt: run.endedAt }),
-    ...(run.model === undefined ? {} : { model: run.model }),
+    ...optional({ startedAt: run.startedAt, endedAt: run.endedAt, model: run.model }),
     ...(run.reply === undefined ? {} : { reply: await ctx.engine.redactor.whole(run.reply) }),
-    ...(run.code === undefined ? {} : { code: run.code }),
+    ...optional({ code: run.code }),
     ...(run.error === undefined ? {} : { error: ctx.engine.redactor.mask(run.error) }),
     ...(run.crashes === 0 ? {} : { crashes: run.crashes }),
-    ...(run.input.takenBy === undefined ? {} : { takenBy: run.input.takenBy }),
+    ...optional({ takenBy: run.input.takenBy }),
     usage: tokensOf(run.usage),
     cost: run.usage.cost.total,
     chainId: run.chainId,

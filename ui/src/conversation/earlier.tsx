@@ -1,6 +1,7 @@
 // Shows the conversations of a session before its resets: a list, and each conversation, read-only.
 
 import { useState } from "preact/hooks";
+import { optional } from "../../../src/core/optional.ts";
 import { ask } from "../gateway.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Failed } from "../parts/failure.tsx";
@@ -39,7 +40,7 @@ function Transcript(props: { sessionKey: string; sessionId: string; agentId: str
   const { value, problem } = useReading(`${sessionId} ${before}`, () =>
     ask("chat.history", {
       ...{ sessionKey, sessionId, limit: PAGE_MESSAGES, includeRuns: true },
-      ...(before === undefined ? {} : { before }),
+      ...optional({ before }),
     }),
   );
   if (value === undefined) return problem === undefined ? <p>Loading…</p> : <Failed problem={problem} />;

@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import { TOKEN_FILE } from "../../../contract/protocol.ts";
+import { optional } from "../../../core/optional.ts";
 import { storeName } from "../../../core/shapes/settings/settings.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { releaseIdleMemory, thisMachine } from "../../../world/idle-memory.ts";
@@ -96,9 +97,7 @@ export async function runGateway(cli: Cli, _args: readonly string[], options: St
   try {
     const opened = await cli.parts.openGateway({
       stop: starting.signal,
-      ...(config === undefined ? {} : { configPath: config }),
-      ...(options.port === undefined ? {} : { port: options.port }),
-      ...(options.host === undefined ? {} : { host: options.host }),
+      ...optional({ configPath: config, port: options.port, host: options.host }),
     });
     // The signal cancels only a start that waits for the database.
     if (!opened.ok) return starting.signal.aborted ? EXIT.done : cli.fail(opened);

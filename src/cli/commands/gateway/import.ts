@@ -3,6 +3,7 @@
 // its effect.
 
 import { resolve } from "node:path";
+import { optional } from "../../../core/optional.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { openPrompter } from "../../channels/prompter.ts";
 import { type Cli, EXIT } from "../../cli.ts";
@@ -100,7 +101,7 @@ export async function runImport(
         if (parts.isTTY && sessions % PROGRESS_SESSIONS === 0)
           cli.note(`${count(sessions, "session")} so far`);
       },
-      ...(options.config === undefined ? {} : { configPath: options.config }),
+      ...optional({ configPath: options.config }),
     });
     if (!facts.ok) return cli.fail(facts);
     const { from, to, interrupted } = facts.value;

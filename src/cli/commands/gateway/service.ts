@@ -7,6 +7,7 @@
 import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { othersReach } from "../../../config/file-mode.ts";
+import { optional } from "../../../core/optional.ts";
 import type { HostProgramEnd } from "../../../core/rules/node-exec.ts";
 import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { safeLine, safeText } from "../../../core/text/safe-text.ts";
@@ -289,6 +290,6 @@ export async function serviceStatus(cli: Cli): Promise<number> {
       "The service file is outdated (Parley was moved or upgraded). Update it: parley service install",
     );
   cli.line(`Log: ${safeLine(logs)}`);
-  cli.document({ ok: true, manager, file, running, enabled, current, ...(pid === undefined ? {} : { pid }) });
+  cli.document({ ok: true, manager, file, running, enabled, current, ...optional({ pid }) });
   return running ? EXIT.done : EXIT.failed;
 }

@@ -2,6 +2,7 @@
 // Each command says what to do next. Addresses are printed without user and password.
 
 import { loadSettings } from "../../../config.ts";
+import { optional } from "../../../core/optional.ts";
 import type { Result } from "../../../core/shapes/errors.ts";
 import { defaultAgent, type Settings, type StoreSettings } from "../../../core/shapes/settings/settings.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
@@ -88,7 +89,7 @@ export async function showStore(cli: Cli): Promise<number> {
     ok: true,
     ...rest,
     ...holds?.tally,
-    ...(holds === undefined ? {} : { bytes: holds.bytes }),
+    ...optional({ bytes: holds?.bytes }),
   });
   return EXIT.done;
 }

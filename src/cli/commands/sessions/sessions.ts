@@ -1,5 +1,6 @@
 // Implements `parley sessions`: lists and shows sessions, prints their transcripts, resets one.
 
+import { optional } from "../../../core/optional.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { type Link, type Reply, withLink } from "../../gateway-link.ts";
@@ -77,8 +78,7 @@ export async function listSessions(
   return withLink(cli, async (link) => {
     const page = await readRows(link, {
       limit,
-      ...(agent === undefined ? {} : { agentId: agent }),
-      ...(search === undefined ? {} : { search }),
+      ...optional({ agentId: agent, search }),
       ...(archived === true ? { includeArchived: true } : {}),
     });
     if (!page.ok) return cli.fail(page);
@@ -146,7 +146,7 @@ async function findRow(link: Link, name: string): Promise<Reply<SessionRow>> {
     const params = { search: key, limit: 1000, includeArchived: true, includeGlobal: true };
     const page: Reply<SessionPage> = await link.call<SessionPage>("sessions.list", {
       ...params,
-      ...(cursor === undefined ? {} : { cursor }),
+      ...optional({ cursor }),
     });
     if (!page.ok) return page;
     const row = page.value.sessions.find((session) => session.key === key);

@@ -1,6 +1,7 @@
 // Implements `parley sessions tree`: shows which session spawned which.
 // Each session is shown once: below the session that spawned it, or at the top if that one is not listed.
 
+import { optional } from "../../../core/optional.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { type Link, type Reply, withLink } from "../../gateway-link.ts";
@@ -44,7 +45,7 @@ async function readAll(
       limit: PAGE_SESSIONS,
       includeGlobal: true,
       ...(includeArchived ? { includeArchived } : {}),
-      ...(cursor === undefined ? {} : { cursor }),
+      ...optional({ cursor }),
     });
     if (!page.ok) return page;
     rows.push(...page.value.sessions);

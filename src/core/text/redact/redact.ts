@@ -7,6 +7,7 @@
 // RD6: `whole` and `start` return the same text as `mask`, but process long texts in pieces and let other
 // work run in between.
 
+import { optional } from "../../optional.ts";
 import type { Pace, PaceOf } from "../../pace.ts";
 import type { Message } from "../../shapes/message.ts";
 import { grown } from "../text-delta.ts";
@@ -188,7 +189,7 @@ function redactBlock(block: Block, hide: Hide): Block {
       return {
         type: "thinking",
         thinking: hide(block.thinking),
-        ...(block.redacted === undefined ? {} : { redacted: block.redacted }),
+        ...optional({ redacted: block.redacted }),
       };
     case "image":
       return {

@@ -2,6 +2,7 @@
 // runs, and a limited number of bytes of their texts.
 
 import { sql } from "kysely";
+import { optional } from "../../../core/optional.ts";
 import type { Run } from "../../../core/shapes/run.ts";
 import type { Db } from "../../sql.ts";
 import { type Delivery, deliveriesOfRuns } from "../channels/deliveries.ts";
@@ -97,7 +98,7 @@ async function messagesOf(db: Db, runIds: readonly string[]): Promise<Map<string
   for (const { run_id, first, last } of ends) {
     const input = refs.get(first);
     const answer = last === null ? undefined : refs.get(last);
-    const both = { ...(input === undefined ? {} : { input }), ...(answer === undefined ? {} : { answer }) };
+    const both = { ...optional({ input, answer }) };
     found.set(run_id ?? "", both);
   }
   return found;

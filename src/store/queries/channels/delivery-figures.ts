@@ -2,6 +2,7 @@
 // of rows: unsettled ones by their index, and only the newest settled ones.
 
 import { type RawBuilder, sql } from "kysely";
+import { optional } from "../../../core/optional.ts";
 import type { Db } from "../../sql.ts";
 
 /** Settled rows that are read to find the last success and the last failure. */
@@ -82,7 +83,7 @@ export async function deliveryFigures(db: Db, prefixes: readonly string[]): Prom
       failed: Number(row?.failed ?? 0),
       retrying: Number(row?.retrying ?? 0),
       ...(row?.next_at == null ? {} : { nextAttemptAt: Number(row.next_at) }),
-      ...(trouble === undefined ? {} : { lastError: trouble.error }),
+      ...optional({ lastError: trouble?.error }),
       ...(trouble?.settled_at == null ? {} : { lastErrorAt: Number(trouble.settled_at) }),
       ...(sentAt.has(at) ? { lastSentAt: sentAt.get(at) as number } : {}),
     };

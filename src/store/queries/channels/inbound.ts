@@ -4,6 +4,7 @@
 // to a run are locked, so that only one of two processes joins them.
 
 import { type Selectable, sql } from "kysely";
+import { optional } from "../../../core/optional.ts";
 import { held } from "../../locks.ts";
 import type { InboundTable } from "../../schema/channel-tables.ts";
 import type { Db, Tx } from "../../sql.ts";
@@ -148,7 +149,7 @@ export async function settleInbound(
   const { state, body, runId } = settled;
   await tx
     .updateTable("inbound")
-    .set({ state, body_json: body, ...(runId === undefined ? {} : { run_id: runId }) })
+    .set({ state, body_json: body, ...optional({ run_id: runId }) })
     .where("seq", "=", seq)
     .execute();
 }

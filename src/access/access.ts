@@ -22,7 +22,6 @@ import type { Session } from "../core/shapes/session.ts";
 import {
   agentIdInKey,
   canonicalKey,
-  closestKeys,
   displayKey,
   isAgentId,
   isReservedKey,
@@ -36,6 +35,7 @@ import {
   type TokenScope,
   type VisibilityMode,
 } from "../core/shapes/settings/settings.ts";
+import { nearestNames } from "../core/text/nearest.ts";
 import { listSessions } from "../store/queries/sessions/session-lists.ts";
 import { ancestorsOf, findSessionId, getSession } from "../store/queries/sessions/sessions.ts";
 import type { Db } from "../store/sql.ts";
@@ -343,6 +343,6 @@ async function suggestKeys(lookup: SessionLookup): Promise<string[]> {
     keyOfName.set(shown, shown);
     if (row.label !== undefined && !keyOfName.has(row.label)) keyOfName.set(row.label, shown);
   }
-  const names = closestKeys(wanted.slice(0, KEY_CHARS_MAX), [...keyOfName.keys()], SUGGESTED_MAX);
+  const names = nearestNames(wanted.slice(0, KEY_CHARS_MAX), [...keyOfName.keys()], SUGGESTED_MAX);
   return [...new Set(names.flatMap((name) => keyOfName.get(name) ?? []))];
 }

@@ -6,8 +6,8 @@ import { MessageChannel } from "node:worker_threads";
 import { Command, CommanderError, Option } from "commander";
 import { optional } from "../core/optional.ts";
 import { EXPLAINED } from "../core/shapes/explanation.ts";
-import { closestKeys } from "../core/shapes/session-key.ts";
 import { USAGE_GROUPS } from "../core/shapes/usage.ts";
+import { nearestNames } from "../core/text/nearest.ts";
 import { createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import {
   type Action,
@@ -174,7 +174,7 @@ function defaultAction(program: Command, action: Action): Action {
       named.outputHelp();
       return EXIT.done;
     }
-    const [nearest] = closestKeys(
+    const [nearest] = nearestNames(
       word,
       program.commands.map((command) => command.name()),
       1,

@@ -3,7 +3,7 @@
 
 import type { z } from "zod";
 import { isObject } from "../core/json.ts";
-import { closestKeys } from "../core/shapes/session-key.ts";
+import { nearestNames } from "../core/text/nearest.ts";
 import { Redactor } from "../core/text/redact/redact.ts";
 import { isSecretPath } from "./describe.ts";
 import { configJsonSchema } from "./schema/schema.ts";
@@ -54,7 +54,7 @@ function unknownKey(path: Path, key: string): Problem {
   if (elsewhere.length > 0) {
     return { path: [...path, key], text: `unknown key here; ${key} belongs at ${elsewhere.join(" or ")}` };
   }
-  const [nearest] = closestKeys(key, valid, 1);
+  const [nearest] = nearestNames(key, valid, 1);
   const hint =
     nearest === undefined ? "none is valid here" : `the nearest valid key is ${showPath([...path, nearest])}`;
   return { path: [...path, key], text: `unknown key; ${hint}` };

@@ -2,7 +2,6 @@
 // built-in offline one. A few models are known, so that a key is enough to start.
 
 import { optional } from "../core/optional.ts";
-import { closestKeys } from "../core/shapes/session-key.ts";
 import {
   type ModelSettings,
   modelNames,
@@ -12,6 +11,7 @@ import {
   type ProviderApi,
   type ProviderSettings,
 } from "../core/shapes/settings/settings.ts";
+import { nearestNames } from "../core/text/nearest.ts";
 import type { ProviderInFile } from "./schema/schema.ts";
 import { type Env, type Path, type Problem, showPath } from "./source.ts";
 
@@ -181,7 +181,7 @@ export function checkModel(
     problems.push({ path, text: `"${model}" is a model of several providers: write ${meant.join(" or ")}` });
     return;
   }
-  const nearest = closestKeys(model, names, LISTED_MAX);
+  const nearest = nearestNames(model, names, LISTED_MAX);
   const more = names.length - nearest.length;
   const valid = `${nearest.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
   const variables = [...KNOWN.values()].map(({ keyVariable }) => keyVariable).join(", ");

@@ -15,6 +15,7 @@ import { isMethod, METHODS, type MethodName } from "../contract/params.ts";
 import { hasScope } from "../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { TokenScope } from "../core/shapes/settings/settings.ts";
+import { nearestName } from "../core/text/nearest.ts";
 import { untilStored } from "../engine/run/until-stored.ts";
 import type { Unit } from "../engine/unit.ts";
 import { isInDoubt, StoreProblem } from "../store/problems.ts";
@@ -27,7 +28,6 @@ import {
   settleKey,
 } from "../store/queries/idempotency.ts";
 import { isAlive } from "../store/queries/processes.ts";
-import { nearestName } from "../tools/arguments.ts";
 import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
 import { type Caller, keyOwnerOf } from "./auth.ts";

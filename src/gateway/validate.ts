@@ -10,7 +10,7 @@ import { CONNECT, METHODS, type MethodName, type ParamsOf } from "../contract/pa
 import type { ConnectParams } from "../contract/protocol.ts";
 import { isObject } from "../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
-import { nearestName } from "../tools/arguments.ts";
+import { nearestName } from "../core/text/nearest.ts";
 
 /** Levels of arrays and objects in the params of a request. */
 const DEPTH_MAX = 64;

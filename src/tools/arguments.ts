@@ -8,6 +8,7 @@ import { isObject } from "../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import { isAgentId } from "../core/shapes/session-key.ts";
 import type { JsonSchema } from "../core/shapes/tool.ts";
+import { nearestName } from "../core/text/nearest.ts";
 
 /** The problems of one call; `hints` say how to fix them. */
 interface Problems {
@@ -47,38 +48,6 @@ function described(value: unknown): string {
   if (typeof value === "object") return "an object";
   if (typeof value === "undefined") return "nothing";
   return `a ${typeof value}`;
-}
-
-/** Returns the edit distance of two texts. */
-function distance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
-  for (const [line, char] of [...from].entries()) {
-    const next = [line + 1];
-    for (let column = 1; column <= to.length; column++) {
-      const swap = (row[column - 1] ?? 0) + (char === to[column - 1] ? 0 : 1);
-      next.push(Math.min(swap, (row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[to.length] ?? 0;
-}
-
-/** Returns the valid name closest to a mistyped one. Undefined: none is close. */
-export function nearestName(wanted: string, valid: readonly string[]): string | undefined {
-  if (wanted.length > NAME_SHOWN_MAX_CHARS) return undefined;
-  const plain = (text: string): string => text.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
-  const target = plain(wanted);
-  if (target === "") return undefined;
-  const [best] = valid
-    .map((name) => ({ name, far: nearness(target, plain(name)) }))
-    .sort((a, b) => a.far - b.far);
-  return best !== undefined && best.far <= Math.max(2, Math.ceil(target.length / 3)) ? best.name : undefined;
-}
-
-/** One name inside the other counts as close: `key` means `sessionKey`. */
-function nearness(wanted: string, valid: string): number {
-  const inside = wanted.length > 2 && (valid.includes(wanted) || wanted.includes(valid));
-  return inside ? 1 : distance(wanted, valid);
 }
 
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;

@@ -7,7 +7,7 @@
 import type { Cron } from "croner";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { DATE_MAX_MS, EVERY_MAX_MS, EVERY_MIN_MS, type Schedule } from "../core/shapes/schedule.ts";
-import { closestKeys } from "../core/shapes/session-key.ts";
+import { nearestNames } from "../core/text/nearest.ts";
 
 /** A requested schedule, not validated. */
 export interface RequestedSchedule {
@@ -51,7 +51,7 @@ function zoneOf(wanted: string): Result<string> {
     // Keeps the requested name: the library may return an older one (Katmandu for Kathmandu).
     return ok(known.toLowerCase() === wanted.toLowerCase() ? known : wanted);
   } catch {
-    const near = closestKeys(wanted, Intl.supportedValuesOf("timeZone"), 3);
+    const near = nearestNames(wanted, Intl.supportedValuesOf("timeZone"), 3);
     return fail("invalid_argument", `schedule.tz: there is no time zone ${shown(wanted)}`, {
       hint: `Names are like Europe/Berlin, America/New_York or UTC. Closest: ${near.join(", ")}.`,
     });

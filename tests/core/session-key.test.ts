@@ -5,7 +5,6 @@ import {
   canonicalKey,
   channelOf,
   chatTypeOf,
-  closestKeys,
   displayKey,
   encodeOutsideId,
   formatKey,
@@ -443,15 +442,6 @@ test("only global and unknown are reserved", () => {
     false,
     false,
   ]);
-});
-
-test("the closest keys come first: typos, other case, a part of the key", () => {
-  const keys = ["agent:ops:main", "agent:research:main", "agent:research:telegram:group:-100", "cron:daily"];
-  expect(closestKeys("agent:reserch:main", keys, 2)[0]).toBe("agent:research:main");
-  expect(closestKeys("DAILY", keys, 1)).toEqual(["cron:daily"]);
-  expect(closestKeys("telegram", keys, 1)).toEqual(["agent:research:telegram:group:-100"]);
-  expect(closestKeys("x", keys, 10)).toHaveLength(4);
-  expect(closestKeys("", keys, 0)).toEqual([]);
 });
 
 test("K2: no invisible character appears unescaped in a key", () => {

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { fail, toolFailure } from "../../src/core/shapes/errors.ts";
-import { nearestName, readArguments } from "../../src/tools/arguments.ts";
+import { readArguments } from "../../src/tools/arguments.ts";
 import { describeTools } from "../../src/tools/catalog.ts";
 import { type App, MAIN_CHAIN, openApp, settingsWith } from "./app.ts";
 
@@ -264,18 +264,6 @@ test("counts a flood of unknown arguments, and computes suggestions only for the
   const result = readArguments({ type: "object", properties: Object.fromEntries(names) }, args);
   expect(result).toMatchObject({ ok: false, code: "unknown_argument" });
   expect(result.ok ? "" : result.error).toContain("and 299992 more");
-});
-
-test("a mistyped argument is answered with the nearest valid name", () => {
-  const names = ["sessionKey", "label", "agentId", "message", "timeoutSeconds"];
-  expect(nearestName("session_key", names)).toBe("sessionKey");
-  expect(nearestName("sesionKey", names)).toBe("sessionKey");
-  expect(nearestName("key", names)).toBe("sessionKey");
-  expect(nearestName("timeout", names)).toBe("timeoutSeconds");
-  expect(nearestName("masage", names)).toBe("message");
-  expect(nearestName("temperature", names)).toBeUndefined();
-  expect(nearestName("", names)).toBeUndefined();
-  expect(nearestName("x".repeat(100_000), names)).toBeUndefined();
 });
 
 test("nested arguments are checked with their path", () => {

@@ -1,6 +1,6 @@
 // Implements `parley cron`: adds, lists, changes, runs and removes scheduled jobs.
 
-import { closestKeys } from "../../core/shapes/session-key.ts";
+import { nearestNames } from "../../core/text/nearest.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { readDate, readDuration } from "../durations.ts";
@@ -151,7 +151,7 @@ async function jobIn(link: Link, word: string): Promise<Reply<string>> {
     return { ok: false, code: "INVALID_REQUEST", error };
   }
   const names = jobs.flatMap(({ name }) => name ?? []);
-  const nearest = closestKeys(word, names, 1).map((name) => ` Did you mean ${JSON.stringify(name)}?`);
+  const nearest = nearestNames(word, names, 1).map((name) => ` Did you mean ${JSON.stringify(name)}?`);
   const hint = "List ids and names: parley cron list";
   return {
     ok: false,

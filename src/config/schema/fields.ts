@@ -1,7 +1,7 @@
 // Value types of the configuration file's keys.
 
 import { z } from "zod";
-import { closestKeys } from "../../core/shapes/session-key.ts";
+import { nearestNames } from "../../core/text/nearest.ts";
 
 export const text = z.string().min(1);
 export const texts = z.array(text);
@@ -31,7 +31,7 @@ export const toolFilter = z
 /** Describes the problem of an agent name. undefined: it is valid. */
 export function agentProblem(name: string, ids: readonly string[]): string | undefined {
   if (ids.includes(name.toLowerCase())) return undefined;
-  const [nearest] = closestKeys(name, ids, 1);
+  const [nearest] = nearestNames(name, ids, 1);
   return `there is no agent ${JSON.stringify(name)}; the nearest is ${nearest}`;
 }
 

@@ -3,7 +3,7 @@
 
 import { optional } from "../optional.ts";
 import { type Failure, fail, ok, type Result } from "../shapes/errors.ts";
-import { closestKeys, isAgentId } from "../shapes/session-key.ts";
+import { isAgentId } from "../shapes/session-key.ts";
 import {
   type AgentSettings,
   agentOf,
@@ -16,6 +16,7 @@ import {
   thinkingNamed,
 } from "../shapes/settings/settings.ts";
 import type { SpawnFacts } from "../shapes/spawn.ts";
+import { nearestNames } from "../text/nearest.ts";
 import { containsSubagents, isSandboxed, type SpawnChain } from "./sandbox-policy.ts";
 import { maySpawnAt } from "./tool-policy.ts";
 
@@ -153,7 +154,7 @@ function readModel(model: string, settings: Settings): Result<string> {
     const error = `${quoted(model)} is a model of several providers: write ${validModels.join(" or ")}`;
     return fail("invalid_model", error, { details: { validModels } });
   }
-  const validModels = closestKeys(model, names, LISTED_MAX);
+  const validModels = nearestNames(model, names, LISTED_MAX);
   const more = names.length > validModels.length ? ` and ${names.length - validModels.length} more` : "";
   const error = `there is no model ${quoted(model)}; valid: ${validModels.join(", ")}${more}`;
   return fail("invalid_model", error, { hint: "Write it as <provider>/<model>.", details: { validModels } });

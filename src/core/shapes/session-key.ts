@@ -397,39 +397,3 @@ export function chatTypeOf(key: string): readonly ChatType[] {
       return [];
   }
 }
-
-function pairsOf(text: string): Map<string, number> {
-  const lower = ` ${text.toLowerCase().slice(0, KEY_CHARS_MAX)} `;
-  const pairs = new Map<string, number>();
-  for (let at = 0; at + 1 < lower.length; at += 1) {
-    const pair = lower.slice(at, at + 2);
-    pairs.set(pair, (pairs.get(pair) ?? 0) + 1);
-  }
-  return pairs;
-}
-
-/** Returns the share of common letter pairs, 0–1. Linear, and tolerates typos anywhere. */
-function likeness(a: Map<string, number>, b: Map<string, number>): number {
-  let common = 0;
-  let total = 0;
-  for (const count of b.values()) total += count;
-  for (const [pair, count] of a) {
-    common += Math.min(count, b.get(pair) ?? 0);
-    total += count;
-  }
-  return (2 * common) / total;
-}
-
-/** Returns the `max` keys most similar to `wanted`, best first. Callers must pass visible keys only. */
-export function closestKeys(wanted: string, keys: readonly string[], max: number): string[] {
-  const pairs = pairsOf(wanted);
-  const needle = wanted.trim().toLowerCase();
-  return keys
-    .map((key) => {
-      const holdsIt = needle.length >= 3 && key.toLowerCase().includes(needle);
-      return { key, score: likeness(pairs, pairsOf(key)) + (holdsIt ? 1 : 0) };
-    })
-    .sort((a, b) => b.score - a.score || (a.key < b.key ? -1 : 1))
-    .slice(0, Math.max(0, max))
-    .map(({ key }) => key);
-}

@@ -1,0 +1,53 @@
+// Suggests the valid names that a mistyped one probably means.
+
+/** Longer texts are compared by their start. */
+const CHARS_MAX = 512;
+/** Likeness from which a name is worth suggesting: two letters swapped in a word of four. */
+const LIKE_MIN = 0.4;
+
+function pairsOf(text: string): Map<string, number> {
+  const lower = ` ${text.slice(0, CHARS_MAX).toLowerCase()} `;
+  const pairs = new Map<string, number>();
+  for (let at = 0; at + 1 < lower.length; at += 1) {
+    const pair = lower.slice(at, at + 2);
+    pairs.set(pair, (pairs.get(pair) ?? 0) + 1);
+  }
+  return pairs;
+}
+
+/** Returns the share of common letter pairs, 0–1. Linear, and tolerates typos anywhere. */
+function likeness(a: Map<string, number>, b: Map<string, number>): number {
+  let common = 0;
+  let total = 0;
+  for (const count of b.values()) total += count;
+  for (const [pair, count] of a) {
+    common += Math.min(count, b.get(pair) ?? 0);
+    total += count;
+  }
+  return (2 * common) / total;
+}
+
+/** Returns all names with their scores, best first. A name that contains `wanted` comes before all others. */
+function ranked(wanted: string, names: readonly string[]): { name: string; score: number }[] {
+  const pairs = pairsOf(wanted);
+  const needle = wanted.trim().toLowerCase();
+  return names
+    .map((name) => {
+      const holdsIt = needle.length >= 3 && name.toLowerCase().includes(needle);
+      return { name, score: likeness(pairs, pairsOf(name)) + (holdsIt ? 1 : 0) };
+    })
+    .sort((a, b) => b.score - a.score || (a.name < b.name ? -1 : 1));
+}
+
+/** Returns the `max` names most similar to `wanted`, best first. Callers must pass visible names only. */
+export function nearestNames(wanted: string, names: readonly string[], max: number): string[] {
+  return ranked(wanted, names)
+    .slice(0, Math.max(0, max))
+    .map(({ name }) => name);
+}
+
+/** Returns the valid name closest to a mistyped one. Undefined: none is close. */
+export function nearestName(wanted: string, valid: readonly string[]): string | undefined {
+  const [best] = ranked(wanted, valid);
+  return best !== undefined && best.score >= LIKE_MIN ? best.name : undefined;
+}

@@ -31,28 +31,43 @@ import { isAlive } from "../store/queries/processes.ts";
 import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
 import { type Caller, keyOwnerOf } from "./auth.ts";
-import type { CallContext, GatewayDeps, GatewayState, Method } from "./call.ts";
+import type { BasicDeps, CallContext, Method, SendingDeps } from "./call.ts";
 import { coversAgent } from "./covered.ts";
 import { accessMethods } from "./methods/access.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { chainMethods } from "./methods/chains.ts";
-import { channelMethods } from "./methods/channels.ts";
+import { type ChannelDeps, channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
-import { cronMethods } from "./methods/cron.ts";
+import type { CommandDeps } from "./methods/commands.ts";
+import { type CronDeps, cronMethods } from "./methods/cron.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
-import { demoMethods } from "./methods/demo.ts";
-import { deviceMethods } from "./methods/devices.ts";
+import { type DemoDeps, demoMethods } from "./methods/demo.ts";
+import { type DeviceDeps, deviceMethods } from "./methods/devices.ts";
 import { historyMethods } from "./methods/history.ts";
-import { nodeMethods } from "./methods/nodes.ts";
-import { operationMethods } from "./methods/operations.ts";
-import { permissionMethods } from "./methods/permissions.ts";
-import { sessionMethods } from "./methods/sessions.ts";
-import { systemMethods } from "./methods/system.ts";
-import { toolMethods } from "./methods/tools.ts";
+import { type NodeDeps, nodeMethods } from "./methods/nodes.ts";
+import { type OperationDeps, operationMethods } from "./methods/operations.ts";
+import { type PermissionDeps, permissionMethods } from "./methods/permissions.ts";
+import { type SessionDeps, sessionMethods } from "./methods/sessions.ts";
+import { type SystemDeps, systemMethods } from "./methods/system.ts";
+import { type ToolDeps, toolMethods } from "./methods/tools.ts";
 import type { Answer } from "./socket/connection.ts";
 import { checkParams } from "./validate.ts";
 
-const HANDLERS: { readonly [M in MethodName]: Method<M> } = {
+/** Dependencies of all methods together. */
+export type MethodDeps = ChannelDeps &
+  CommandDeps &
+  CronDeps &
+  DemoDeps &
+  DeviceDeps &
+  NodeDeps &
+  OperationDeps &
+  PermissionDeps &
+  SendingDeps &
+  SessionDeps &
+  SystemDeps &
+  ToolDeps;
+
+const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
   ...systemMethods,
   ...sessionMethods,
   ...chatMethods,
@@ -152,7 +167,7 @@ interface UnderWay {
 
 type Work = () => Promise<Result<unknown>>;
 /** The context of a call, without the use of its idempotency key. */
-type BaseContext = Omit<CallContext, "remember" | "reserve">;
+type BaseContext = Omit<CallContext<MethodDeps>, "remember" | "reserve">;
 
 /** Stores nothing: there is no key. */
 const NO_KEY = { remember: async () => {}, reserve: async () => {} };
@@ -182,7 +197,7 @@ const CONFLICT = fail("idempotency_conflict", "this idempotencyKey was used for 
 
 /** Returns the answer of a key, once no living process works on it; undefined: there is none. */
 async function settledAnswer(
-  { engine, world }: Pick<GatewayDeps, "engine" | "world">,
+  { engine, world }: Pick<BasicDeps, "engine" | "world">,
   keyed: KeyedCall,
   signal: AbortSignal,
 ): Promise<Result<unknown> | undefined> {
@@ -203,7 +218,7 @@ async function settledAnswer(
 
 /** Does the work of a keyed call once: a retry, at once or later, gets the stored answer. */
 function createOnce(
-  deps: Pick<GatewayDeps, "engine" | "world">,
+  deps: Pick<BasicDeps, "engine" | "world">,
   signal: AbortSignal,
 ): (keyed: KeyedCall, work: Work) => Promise<Result<unknown>> {
   const underWay = new Map<string, UnderWay>();
@@ -253,7 +268,7 @@ function underKey<T>(
   once: ReturnType<typeof createOnce>,
   base: BaseContext,
   keyed: KeyedCall,
-  handle: (ctx: CallContext) => Promise<Result<T>>,
+  handle: (ctx: CallContext<MethodDeps>) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const { engine, world } = base.deps;
   const kept: { remembered: boolean; ifLost?: { readonly answer: unknown } } = { remembered: false };
@@ -299,7 +314,7 @@ function underKey<T>(
 function withoutKey<T>(
   base: BaseContext,
   own: KeyedCall,
-  handle: (ctx: CallContext) => Promise<Result<T>>,
+  handle: (ctx: CallContext<MethodDeps>) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const { world, engine } = base.deps;
   const remember = async (unit: Unit, answer: unknown): Promise<void> => {
@@ -320,7 +335,7 @@ function withoutKey<T>(
   });
 }
 
-export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispatcher {
+export function createDispatcher(deps: MethodDeps): Dispatcher {
   const { engine, settings } = deps;
   const access = { db: engine.store.db, settings };
   const stop = new AbortController();
@@ -328,7 +343,7 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
 
   const contextOf = (caller: Caller, signal: AbortSignal): BaseContext => {
     const viewer = operatorViewer(caller.scopes, caller.patterns);
-    return { deps, state, caller, viewer, access, signal, callId: `operator:${deps.world.ids.uuid()}` };
+    return { deps, caller, viewer, access, signal, callId: `operator:${deps.world.ids.uuid()}` };
   };
 
   const outliving = (base: BaseContext, keyed: KeyedCall) => ({
@@ -339,7 +354,7 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
   const runKeyed = <T>(
     base: BaseContext,
     keyed: KeyedCall,
-    handle: (ctx: CallContext) => Promise<Result<T>>,
+    handle: (ctx: CallContext<MethodDeps>) => Promise<Result<T>>,
   ): Promise<Result<T>> => underKey(once, outliving(base, keyed), keyed, handle);
 
   const run = async <M extends MethodName>(
@@ -350,7 +365,7 @@ export function createDispatcher(deps: GatewayDeps, state: GatewayState): Dispat
   ): Promise<Answer> => {
     const params = checkAgent(caller, await checkParams(name, given));
     if (!params.ok) return { result: params };
-    const method: Method<M> = HANDLERS[name];
+    const method: Method<M, MethodDeps> = HANDLERS[name];
     const base = contextOf(caller, signal);
     const keyed = method.repeats?.(params.value) === true ? undefined : keyedCall(caller, name, params.value);
     if (keyed !== undefined) {

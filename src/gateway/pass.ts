@@ -38,7 +38,10 @@ export function viewerAs(caller: Caller, token: Viewer, chain: SpawnChain, setti
 }
 
 /** Returns the run of a call with a pass; undefined: the caller uses no pass. */
-export function runOfPass(passes: Passes | undefined, caller: Caller): Result<ActiveRun | undefined> {
+export function runOfPass(
+  passes: Pick<Passes, "runOf"> | undefined,
+  caller: Caller,
+): Result<ActiveRun | undefined> {
   if (caller.actsAs === undefined) return ok(undefined);
   const run = passes?.runOf(caller.actsAs);
   if (run !== undefined) return ok(run);

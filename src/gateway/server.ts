@@ -14,20 +14,22 @@ import { type Failure, fail } from "../core/shapes/errors.ts";
 import { mainKeyOf } from "../core/shapes/session-key.ts";
 import { defaultAgent, type TokenSettings } from "../core/shapes/settings/settings.ts";
 import { pruneAnswers } from "../store/queries/idempotency.ts";
+import type { Passes } from "../tools/passes.ts";
 import { plainHttp } from "../world/http.ts";
 import type { Timer } from "../world.ts";
 import { type Caller, createAuthority } from "./auth.ts";
-import type { GatewayDeps, GatewayState } from "./call.ts";
 import { seesEverything } from "./covered.ts";
-import { DEMO_PATH, Demo } from "./demo.ts";
+import { DEMO_PATH, Demo, type OpenDemo } from "./demo.ts";
 import { renewDeviceToken } from "./device-tokens.ts";
-import { createDispatcher, type Dispatcher } from "./dispatch.ts";
+import { createDispatcher, type Dispatcher, type MethodDeps } from "./dispatch.ts";
 import { featuresFor, maxPayloadFor } from "./features.ts";
 import { checkHeaders } from "./http/host.ts";
+import type { HttpDeps } from "./http/http.ts";
 import { createListener } from "./http/listener.ts";
 import { health, readGauges } from "./methods/system.ts";
 import { History } from "./metrics/history.ts";
-import type { GaugeReadings } from "./metrics/metrics.ts";
+import type { GaugeReadings, Metrics } from "./metrics/metrics.ts";
+import type { NodeHub } from "./nodes/nodes.ts";
 import { CONNECTIONS_MAX, createShares, SOCKETS_MAX } from "./shares.ts";
 import { Connection, type ConnectionParts, type Member } from "./socket/connection.ts";
 import { createFanout, type Fanout } from "./socket/fanout.ts";
@@ -57,6 +59,37 @@ const ANSWERS_KEPT_MS = 7 * 86_400_000;
 /** How long a planned stop waits for clients to close. */
 const CLOSE_WAIT_MS = 500;
 
+/** One TCP connection, seen from the gateway. */
+interface PeerOf {
+  readonly localPort: number;
+  readonly remotePort: number;
+  readonly remoteAddress: string;
+}
+
+/** Dependencies of the port itself. */
+interface ServerDeps {
+  readonly configPath?: string;
+  /** This machine's name for clients. Default: the address that the gateway listens on. */
+  readonly hostName?: string;
+  /** Passes of programs that work for a session. Absent: there are none. */
+  readonly passes?: Pick<Passes, "sessionOf">;
+  /** Opens a demo. Absent: demos are unavailable. */
+  readonly openDemo?: OpenDemo;
+  /**
+   * Whether to close a connection that comes from inside a sandbox; returns false at once when none could.
+   */
+  refusesPeer?(peer: PeerOf): Promise<boolean> | false;
+  /** Connected devices. Absent: nodes.enabled is false. */
+  readonly nodes?: NodeHub | undefined;
+  readonly metrics: Metrics;
+}
+
+/** Dependencies of methods that the server itself provides. */
+type OwnParts = "startedAt" | "connected" | "demo" | "history" | "endDevice";
+
+/** Everything that the composition root gives the gateway. */
+export type GatewayDeps = Omit<MethodDeps, OwnParts> & HttpDeps & ServerDeps;
+
 export interface Gateway {
   readonly port: number;
   /** Announces a stop and refuses new clients; connected ones are still answered. */
@@ -74,7 +107,7 @@ class GatewayServer implements Gateway {
   readonly #dispatcher: Dispatcher;
   readonly #demo: Demo | undefined;
   readonly #presence: Presence;
-  readonly #state: GatewayState;
+  readonly #methodDeps: MethodDeps;
   readonly #parts: ConnectionParts;
   readonly #history: History;
   readonly #shares = createShares();
@@ -111,7 +144,8 @@ class GatewayServer implements Gateway {
     const readings = (): Promise<GaugeReadings> => readGauges(deps, this.#presence.count());
     this.#unfollow = deps.metrics.follow(engine.bus);
     this.#history = new History(world, deps.metrics, readings);
-    this.#state = {
+    this.#methodDeps = {
+      ...deps,
       startedAt: clock.now(),
       connected: () => this.#presence.count(),
       history: this.#history,
@@ -122,7 +156,7 @@ class GatewayServer implements Gateway {
     const authority = createAuthority(clock, [main, ...settings.gateway.tokens], (token) =>
       this.#deps.passes?.sessionOf(token),
     );
-    const dispatcher = createDispatcher(deps, this.#state);
+    const dispatcher = createDispatcher(this.#methodDeps);
     this.#dispatcher = dispatcher;
     const listener = createListener({
       ...{ deps, authority, dispatcher, readings },
@@ -370,9 +404,9 @@ class GatewayServer implements Gateway {
       features: featuresFor(member.caller),
       snapshot: {
         presence: this.#presence.seenBy(member, all),
-        health: await health(this.#deps, this.#state, member.caller),
+        health: await health(this.#methodDeps, member.caller),
         stateVersion: this.#stateVersion(),
-        uptimeMs: this.#deps.world.clock.now() - this.#state.startedAt,
+        uptimeMs: this.#deps.world.clock.now() - this.#methodDeps.startedAt,
         ...(all && configPath !== undefined ? { configPath } : {}),
         ...(all ? { stateDir: settings.store.dir } : {}),
         sessionDefaults: {
@@ -430,7 +464,7 @@ class GatewayServer implements Gateway {
   async #tellHealth(): Promise<void> {
     const anybody: Caller = { id: "", role: "operator", scopes: ["operator.read"] };
     try {
-      const payload = await health(this.#deps, this.#state, anybody);
+      const payload = await health(this.#methodDeps, anybody);
       const stateVersion = this.#stateVersion();
       this.#fanout.broadcast(
         encodeEvent("health", payload, { stateVersion, replaces: "health" }),

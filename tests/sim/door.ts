@@ -2,8 +2,7 @@
 
 import { fullModelName } from "../../src/agent/model/model.ts";
 import { createAuthority } from "../../src/gateway/auth.ts";
-import type { GatewayDeps, GatewayState } from "../../src/gateway/call.ts";
-import { createDispatcher } from "../../src/gateway/dispatch.ts";
+import { createDispatcher, type MethodDeps } from "../../src/gateway/dispatch.ts";
 import { History } from "../../src/gateway/metrics/history.ts";
 import { Metrics } from "../../src/gateway/metrics/metrics.ts";
 import { createFanout } from "../../src/gateway/socket/fanout.ts";
@@ -18,26 +17,27 @@ const NO_MACHINE = {
   stop: () => {},
 };
 
-export function openDoor(given: Pick<GatewayDeps, Given>) {
+export function openDoor(given: Pick<MethodDeps, Given>) {
   const { settings, world, engine } = given;
   const { clock, redactor } = world;
   const metrics = new Metrics({ clock, redactor, process: NO_MACHINE, version: "story", servers: [] });
   const history = new History(world, metrics, async () => ({ connections: 0 }));
-  const state: GatewayState = { startedAt: clock.now(), connected: () => 0, history };
-  const deps: GatewayDeps = {
+  const deps: MethodDeps = {
     ...given,
     metrics,
+    history,
+    startedAt: clock.now(),
+    connected: () => 0,
     channels: new Map(),
     version: "story",
     timeZone: () => "UTC",
-    token: OWNER_TOKEN,
     models: () => [],
     checkModel: (name) => fullModelName(settings.providers, name),
   };
   const owner = { token: OWNER_TOKEN, role: "operator", scopes: ["operator.admin"] } as const;
   return {
     authority: createAuthority(clock, [owner, ...settings.gateway.tokens]),
-    dispatcher: createDispatcher(deps, state),
+    dispatcher: createDispatcher(deps),
     fanout: createFanout({
       bus: engine.bus,
       clock,

@@ -15,9 +15,9 @@ import type { Run } from "../../core/shapes/run.ts";
 import type { TokenScope } from "../../core/shapes/settings/settings.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { recallAnswer, rememberAnswer } from "../../store/queries/idempotency.ts";
-import { acceptHook, acceptWake, type HookTurn } from "../../triggers/hooks.ts";
+import { acceptHook, acceptWake, type HookContext, type HookTurn } from "../../triggers/hooks.ts";
 import type { Caller } from "../auth.ts";
-import type { CallContext, GatewayDeps } from "../call.ts";
+import type { BasicDeps, CallContext } from "../call.ts";
 import type { Dispatcher } from "../dispatch.ts";
 import { bearer, type Door, type Env, nothingHere, readBytes, refuse, remoteOf } from "../http/request.ts";
 import type { UnprovenRoom } from "../socket/unproven.ts";
@@ -30,8 +30,13 @@ const PATH = /^\/hooks\/([a-z0-9][a-z0-9_-]{0,63})$/;
 const TOKEN_PARAM = /token|secret|key|auth|password/i;
 const SCOPES: readonly TokenScope[] = ["operator.write", "operator.read"];
 
+export interface HookDeps extends BasicDeps, HookContext {
+  /** The token with all rights. */
+  readonly token: string;
+}
+
 interface DoorParts {
-  readonly deps: GatewayDeps;
+  readonly deps: HookDeps;
   readonly dispatcher: Dispatcher;
   readonly unproven: UnprovenRoom;
 }
@@ -79,7 +84,7 @@ function checkForm(c: Context<Env>): Failure | undefined {
 }
 
 class HookDoor {
-  readonly #deps: GatewayDeps;
+  readonly #deps: HookDeps;
   readonly #dispatcher: Dispatcher;
   readonly #guard: ReturnType<typeof createHookGuard>;
   readonly #unproven: UnprovenRoom;

@@ -12,8 +12,9 @@ import { accountName } from "../../channels/accounts.ts";
 import type { Channel, PlatformAnswer, PlatformCall } from "../../channels/channel.ts";
 import { CODES, ok, type Result } from "../../core/shapes/errors.ts";
 import type { World } from "../../world.ts";
-import type { GatewayDeps } from "../call.ts";
+import type { BasicDeps } from "../call.ts";
 import type { Door, Env } from "../http/request.ts";
+import type { ChannelDeps } from "../methods/channels.ts";
 import type { UnprovenRoom } from "../socket/unproven.ts";
 
 /** Bytes of a body: the largest that a platform sends. */
@@ -23,7 +24,7 @@ const TELL_EVERY_MS = 60_000;
 const RETRY_SECONDS = 30;
 
 interface DoorParts {
-  readonly deps: GatewayDeps;
+  readonly deps: Pick<BasicDeps, "engine" | "world"> & Pick<ChannelDeps, "channels">;
   readonly unproven: UnprovenRoom;
 }
 

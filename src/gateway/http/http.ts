@@ -11,10 +11,12 @@ import { optional } from "../../core/optional.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { thrown } from "../answer.ts";
 import type { Authority } from "../auth.ts";
-import type { GatewayDeps } from "../call.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
+import type { HookDeps } from "../hooks/hooks.ts";
+import type { McpDeps } from "../mcp/calls.ts";
+import type { ChannelDeps } from "../methods/channels.ts";
 import { needEverySession } from "../methods/operations.ts";
-import type { GaugeReadings } from "../metrics/metrics.ts";
+import type { GaugeReadings, Metrics } from "../metrics/metrics.ts";
 import { createPage } from "../page/page.ts";
 import type { GatewayShares } from "../shares.ts";
 import { createUnprovenRoom } from "../socket/unproven.ts";
@@ -30,8 +32,17 @@ const PATHS =
 /** Fields of a tool call's body beside `tool` and `args`. */
 const BODY_FIELDS = ["sessionKey", "idempotencyKey"];
 
+/** Dependencies of all routes together. */
+export type HttpDeps = HookDeps &
+  McpDeps &
+  Pick<ChannelDeps, "channels"> & {
+    readonly metrics: Pick<Metrics, "text">;
+    /** The folder that the web page was built into. Absent: no page is served. */
+    readonly pageDir?: string;
+  };
+
 export interface HttpParts {
-  readonly deps: GatewayDeps;
+  readonly deps: HttpDeps;
   readonly authority: Authority;
   readonly dispatcher: Dispatcher;
   readonly shares: GatewayShares;

@@ -13,8 +13,9 @@ import type { ToolSpec } from "../../core/shapes/tool.ts";
 import { describeTools, toolNames } from "../../tools/catalog.ts";
 import type { ToolContext, ToolResult } from "../../tools/tool.ts";
 import { thrown } from "../answer.ts";
-import type { GatewayDeps } from "../call.ts";
+import type { SendingDeps } from "../call.ts";
 import { createGate } from "../gate.ts";
+import type { ToolDeps } from "../methods/tools.ts";
 import { callInRun, runOfPass } from "../pass.ts";
 import type { McpClient } from "./client.ts";
 import { INBOX_TOOL, inboxOf } from "./inbox.ts";
@@ -26,6 +27,10 @@ export interface ToolCall {
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
+export interface McpDeps extends SendingDeps, Pick<ToolDeps, "metrics" | "passes"> {
+  readonly version: string;
+}
+
 type Described = Pick<ToolSpec, "name" | "description" | "parameters">;
 
 function inThisDoor(name: string): boolean {
@@ -33,7 +38,7 @@ function inThisDoor(name: string): boolean {
 }
 
 /** Returns the tools that the client's session has here. */
-export function toolsOf({ settings }: GatewayDeps, client: McpClient): Described[] {
+export function toolsOf({ settings }: Pick<McpDeps, "settings">, client: McpClient): Described[] {
   const allowed = describeTools({ settings, chain: client.chain, external: client.session.external }).filter(
     (tool) => tool.allowed && inThisDoor(tool.name),
   );
@@ -47,7 +52,7 @@ function accessOf({ name, arguments: args }: ToolCall): Access {
 }
 
 /** Checks whether the token permits this call. */
-async function admit(deps: GatewayDeps, client: McpClient, call: ToolCall): Promise<Result<void>> {
+async function admit(deps: McpDeps, client: McpClient, call: ToolCall): Promise<Result<void>> {
   const { settings, engine, world } = deps;
   const { viewer, session, caller } = client;
   const access = accessOf(call);
@@ -66,7 +71,7 @@ async function admit(deps: GatewayDeps, client: McpClient, call: ToolCall): Prom
   });
 }
 
-function contextOf(deps: GatewayDeps, client: McpClient, signal: AbortSignal): ToolContext {
+function contextOf(deps: McpDeps, client: McpClient, signal: AbortSignal): ToolContext {
   const { settings, engine } = deps;
   const { viewer, session, agent, chain } = client;
   return {
@@ -87,7 +92,7 @@ function contextOf(deps: GatewayDeps, client: McpClient, signal: AbortSignal): T
 
 /** Executes a call and returns its result object, errors included. Throws only when `signal` was aborted. */
 export async function callAs(
-  deps: GatewayDeps,
+  deps: McpDeps,
   client: McpClient,
   call: ToolCall,
   signal: AbortSignal,

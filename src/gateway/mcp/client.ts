@@ -20,7 +20,7 @@ import {
 import { spawnChainOf } from "../../flows/job/spawn-chain.ts";
 import { openExternal } from "../../flows/session/external.ts";
 import type { Caller } from "../auth.ts";
-import type { GatewayDeps } from "../call.ts";
+import type { BasicDeps } from "../call.ts";
 import { sessionOfPass, viewerAs } from "../pass.ts";
 
 const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
@@ -70,7 +70,7 @@ interface Name {
   readonly handle: string;
 }
 
-function nameOf(deps: GatewayDeps, wishes: McpWishes): Result<Name> {
+function nameOf(deps: BasicDeps, wishes: McpWishes): Result<Name> {
   const { handle, agentId, connectionId, clientName } = wishes;
   if (handle !== undefined && !HANDLE.test(handle)) {
     const shown = JSON.stringify(handle.slice(0, 80));
@@ -91,7 +91,7 @@ export function connectionId(client: McpClient, uuid: string): string | undefine
 }
 
 /** Returns the client as another session, with that session's rights within the token's. */
-async function actAs(deps: GatewayDeps, caller: Caller, sessionKey: string): Promise<Result<McpClient>> {
+async function actAs(deps: BasicDeps, caller: Caller, sessionKey: string): Promise<Result<McpClient>> {
   const { settings, engine } = deps;
   const access: AccessContext = { db: engine.store.db, settings };
   const token = operatorViewer(caller.scopes, caller.patterns);
@@ -107,7 +107,7 @@ async function actAs(deps: GatewayDeps, caller: Caller, sessionKey: string): Pro
 
 /** Returns the client of a program that works for a session: it has exactly that session's rights. */
 async function withPass(
-  deps: GatewayDeps,
+  deps: BasicDeps,
   caller: Caller,
   actsAs: string,
   sessionKey: string | undefined,
@@ -124,7 +124,7 @@ async function withPass(
 
 /** Returns the client behind a request. Its first request creates its session. */
 export async function identify(
-  deps: GatewayDeps,
+  deps: BasicDeps,
   caller: Caller,
   wishes: McpWishes,
 ): Promise<Result<McpClient>> {

@@ -13,7 +13,7 @@ import { readInbox } from "../../store/queries/sessions/inbox.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { countLimit, readArguments, textLimit } from "../../tools/arguments.ts";
 import type { ToolResult } from "../../tools/tool.ts";
-import type { GatewayDeps } from "../call.ts";
+import type { BasicDeps } from "../call.ts";
 import type { McpClient } from "./client.ts";
 
 const MESSAGE_ID_CHARS_MAX = 200;
@@ -44,7 +44,7 @@ export const INBOX_TOOL: ToolSpec = {
 };
 
 /** Returns one message in the client's form. */
-async function rowOf({ settings, engine, world }: GatewayDeps, client: McpClient, message: Message) {
+async function rowOf({ settings, engine, world }: BasicDeps, client: McpClient, message: Message) {
   const { maxTextChars, maxBytes } = settings.tools.history;
   const access = { db: engine.store.db, settings };
   const {
@@ -95,7 +95,7 @@ function within<T>(rows: readonly T[], maxBytes: number, fromEnd: boolean): T[] 
 }
 
 /** Returns the messages that wait for the client. */
-export async function inboxOf(deps: GatewayDeps, client: McpClient, args: unknown): Promise<ToolResult> {
+export async function inboxOf(deps: BasicDeps, client: McpClient, args: unknown): Promise<ToolResult> {
   const { settings, engine } = deps;
   const wanted = wantedOf(args);
   if (!wanted.ok) return toolFailure(wanted);
@@ -128,7 +128,7 @@ export async function inboxOf(deps: GatewayDeps, client: McpClient, args: unknow
 
 /** Calls `tell` when others write into the client's session. Returns a function that stops it. */
 export function onInbox(
-  { engine, world }: Pick<GatewayDeps, "engine" | "world">,
+  { engine, world }: Pick<BasicDeps, "engine" | "world">,
   client: McpClient,
   tell: () => void,
 ): () => void {

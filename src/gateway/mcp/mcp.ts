@@ -20,8 +20,8 @@ import { CODES, type Failure, fail, ok, type Result } from "../../core/shapes/er
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { thrown, wireError } from "../answer.ts";
 import type { Caller } from "../auth.ts";
-import type { GatewayDeps } from "../call.ts";
 import { type Door, type Env, readBody } from "../http/request.ts";
+import type { McpDeps } from "./calls.ts";
 import { connectionId, identify, type McpClient, type McpWishes } from "./client.ts";
 import { INBOX_URI, onInbox } from "./inbox.ts";
 import { buildServer } from "./server.ts";
@@ -124,7 +124,7 @@ function withoutBody(request: Request, signals: readonly AbortSignal[]): Request
 }
 
 /** Publishes changes of the client's inbox to the stream of a newer revision. */
-function inboxBus(deps: GatewayDeps, client: McpClient): ServerEventBus {
+function inboxBus(deps: McpDeps, client: McpClient): ServerEventBus {
   return {
     publish: () => {},
     subscribe: (listener) =>
@@ -133,11 +133,11 @@ function inboxBus(deps: GatewayDeps, client: McpClient): ServerEventBus {
 }
 
 class McpDoor {
-  readonly #deps: GatewayDeps;
+  readonly #deps: McpDeps;
   readonly #stop: AbortSignal;
   readonly #exchanges: Exchanges;
 
-  constructor(deps: GatewayDeps, stop: AbortSignal) {
+  constructor(deps: McpDeps, stop: AbortSignal) {
     this.#deps = deps;
     this.#stop = stop;
     this.#exchanges = new Exchanges(deps.world.clock);
@@ -275,7 +275,7 @@ class McpDoor {
 }
 
 /** Creates the handler of /mcp. */
-export function createMcpDoor(deps: GatewayDeps, stop: AbortSignal): Door {
+export function createMcpDoor(deps: McpDeps, stop: AbortSignal): Door {
   const door = new McpDoor(deps, stop);
   return (c) => door.answer(c);
 }

@@ -17,8 +17,7 @@ import { fieldsOf, isObject } from "../../core/json.ts";
 import { fail, toolFailure } from "../../core/shapes/errors.ts";
 import { sentSoFar } from "../../flows/conversation/send.ts";
 import type { ToolResult } from "../../tools/tool.ts";
-import type { GatewayDeps } from "../call.ts";
-import { callAs, type ToolCall, toolsOf } from "./calls.ts";
+import { callAs, type McpDeps, type ToolCall, toolsOf } from "./calls.ts";
 import type { McpClient } from "./client.ts";
 import { INBOX_URI, inboxOf } from "./inbox.ts";
 import { cancelTask, readTask, sendAsTask, TASKS_EXTENSION, type TaskParts, withProgress } from "./tasks.ts";
@@ -44,7 +43,7 @@ const ANY_PARAMS: StandardSchemaV1<unknown, Params> = {
   },
 };
 
-function instructionsFor(deps: GatewayDeps, client: McpClient): string {
+function instructionsFor(deps: McpDeps, client: McpClient): string {
   const key = shownKey(
     { db: deps.engine.store.db, settings: deps.settings },
     client.viewer,
@@ -75,7 +74,7 @@ function takesTasks(ctx: ServerContext): boolean {
   return isObject(extensions) && TASKS_EXTENSION in extensions;
 }
 
-function readCall(deps: GatewayDeps, params: unknown): ToolCall {
+function readCall(deps: McpDeps, params: unknown): ToolCall {
   const { name, arguments: args = {} } = fieldsOf(params);
   if (typeof name !== "string" || name === "")
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, "tools/call needs the name of a tool");
@@ -237,7 +236,7 @@ function addTasks(server: Server, exchange: Exchange): void {
 }
 
 /** Creates a server for one client. */
-export function buildServer(deps: GatewayDeps, client: McpClient, ends: Ends): Server {
+export function buildServer(deps: McpDeps, client: McpClient, ends: Ends): Server {
   const exchange: Exchange = { deps, client, ...ends, tell: told };
   const server = new Server(
     { name: "parley", title: "Parley", version: deps.version },

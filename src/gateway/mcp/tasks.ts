@@ -8,8 +8,7 @@ import { isEnded, type Run } from "../../core/shapes/run.ts";
 import { type SentSoFar, sentSoFar, stopWaiting } from "../../flows/conversation/send.ts";
 import type { ToolResult } from "../../tools/tool.ts";
 import { pause } from "../../world/pause.ts";
-import type { GatewayDeps } from "../call.ts";
-import { callAs, type ToolCall } from "./calls.ts";
+import { callAs, type McpDeps, type ToolCall } from "./calls.ts";
 import type { McpClient } from "./client.ts";
 
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
@@ -51,7 +50,7 @@ function stateText(run: Run): string {
 }
 
 export interface TaskParts {
-  readonly deps: GatewayDeps;
+  readonly deps: McpDeps;
   readonly client: McpClient;
   readonly tell: Tell;
 }

@@ -27,7 +27,7 @@ import { sendText } from "../../flows/delivery/outbox.ts";
 import { type Opening, openingOf, openSession } from "../../flows/session/open.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { keyOwnerOf } from "../auth.ts";
-import { type CallContext, type Methods, onlyFresh } from "../call.ts";
+import { type CallContext, type Methods, onlyFresh, type SendingDeps } from "../call.ts";
 import { createGate } from "../gate.ts";
 import { readImages } from "./attachments.ts";
 import { checkThinking, runTimeout } from "./chat.ts";
@@ -239,7 +239,10 @@ async function targetOfSend(
   return session.ok ? ok({ route: route.value, session: session.value }) : session;
 }
 
-async function send(ctx: CallContext, params: ParamsOf<"send">): Promise<Result<PayloadOf<"send">>> {
+async function send(
+  ctx: CallContext<SendingDeps>,
+  params: ParamsOf<"send">,
+): Promise<Result<PayloadOf<"send">>> {
   const { message } = params;
   if (message.trim() === "") return fail("invalid_argument", "message must not be empty");
   const target = await targetOfSend(ctx, params);
@@ -260,7 +263,7 @@ async function send(ctx: CallContext, params: ParamsOf<"send">): Promise<Result<
   return sent.ok ? ok(answer(sent.value.id)) : sent;
 }
 
-export const agentMethods: Methods<"agent" | "agent.wait" | "send"> = {
+export const agentMethods: Methods<"agent" | "agent.wait" | "send", SendingDeps> = {
   agent: { handle: start, follow: followRun },
   "agent.wait": { handle: wait },
   send: { handle: send },

@@ -5,6 +5,7 @@
 
 import { resolveSession } from "../../access/access.ts";
 import { type AccountStatus, accountName } from "../../channels/accounts.ts";
+import type { Channel } from "../../channels/channel.ts";
 import type { ParamsOf } from "../../contract/params.ts";
 import type { ChannelPayloads, ChannelRow, PeerRow } from "../../contract/payloads/channels.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
@@ -22,11 +23,22 @@ import type { ChannelPeer } from "../../store/queries/channels/channel-peers.ts"
 import { channelPrefix, routeKeyOf } from "../../store/queries/channels/deliveries.ts";
 import { type DeliveryFigures, deliveryFigures } from "../../store/queries/channels/delivery-figures.ts";
 import { listBindings } from "../../store/queries/channels/thread-bindings.ts";
-import type { OutsideServerStatus } from "../../tools/tool.ts";
-import type { CallContext, GatewayDeps, Methods } from "../call.ts";
+import type { OutsideServerStatus, OutsideTools } from "../../tools/tool.ts";
+import type { CallContext, Methods, SendingDeps } from "../call.ts";
 import { seesEverything } from "../covered.ts";
 import { createGate } from "../gate.ts";
 import { needEverySession } from "./operations.ts";
+
+export interface ChannelDeps extends SendingDeps {
+  /** Channels by id. */
+  readonly channels: ReadonlyMap<string, Channel>;
+  /** Returns the status of the channel accounts in this process. Absent: there are none. */
+  channelStatuses?(): readonly AccountStatus[];
+  /** MCP servers. Absent: there are none. */
+  readonly outside?: Pick<OutsideTools, "statuses"> | undefined;
+  /** Returns the sessions for which a program of an ACP agent is running. Absent: there are none. */
+  programs?(): readonly string[];
+}
 
 /** Bindings in one answer. */
 const BINDINGS_MAX = 1_000;
@@ -76,7 +88,7 @@ function accountRow(
 /**
  * Returns the paths of the outbox: webchat, each account, each hook, and those that are no longer configured.
  */
-async function outboxRows(deps: GatewayDeps, all: boolean): Promise<ChannelRow[]> {
+async function outboxRows(deps: ChannelDeps, all: boolean): Promise<ChannelRow[]> {
   const { settings, engine } = deps;
   const { redactor } = deps.world;
   const hooks = settings.outgoingHooks;
@@ -124,7 +136,7 @@ function serverRow(
   return { ...base, ...more, ...(lastError === undefined ? {} : { lastError: redactor.mask(lastError) }) };
 }
 
-function programRows({ settings, programs }: GatewayDeps, all: boolean): ChannelRow[] {
+function programRows({ settings, programs }: ChannelDeps, all: boolean): ChannelRow[] {
   const running = (programs?.() ?? []).map(agentIdInKey);
   return settings.agents
     .filter(({ runtime }) => runtime !== undefined)
@@ -137,7 +149,7 @@ function programRows({ settings, programs }: GatewayDeps, all: boolean): Channel
 }
 
 async function test(
-  { deps }: CallContext,
+  { deps }: CallContext<ChannelDeps>,
   { channel: id, accountId }: ParamsOf<"channels.test">,
 ): Promise<Result<PayloadOf<"channels.test">>> {
   const accounts = deps.settings.channels.filter(({ channel }) => channel === id);
@@ -178,7 +190,7 @@ async function decide(
 }
 
 async function unbindSession(
-  ctx: CallContext,
+  ctx: CallContext<ChannelDeps>,
   { sessionKey }: ParamsOf<"bindings.unbind">,
 ): Promise<Result<PayloadOf<"bindings.unbind">>> {
   const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
@@ -194,9 +206,9 @@ async function unbindSession(
   });
 }
 
-export const channelMethods: Methods<keyof ChannelPayloads> = {
+export const channelMethods: Methods<keyof ChannelPayloads, ChannelDeps> = {
   "channels.status": {
-    async handle({ deps, caller }: CallContext) {
+    async handle({ deps, caller }) {
       const all = seesEverything(caller);
       const servers = (deps.outside?.statuses() ?? []).map((one) => serverRow(one, deps.world.redactor));
       return ok({ channels: [...(await outboxRows(deps, all)), ...servers, ...programRows(deps, all)] });

@@ -14,7 +14,7 @@ import { openSession } from "../../flows/session/open.ts";
 import { keyOwnerOf } from "../auth.ts";
 import { type CallContext, type Methods, onlyFresh } from "../call.ts";
 import { readImages } from "./attachments.ts";
-import { answerCommand, commandOf } from "./commands.ts";
+import { answerCommand, type CommandDeps, commandOf } from "./commands.ts";
 
 /** A longer timeout of a run is cut to this. */
 const TIMEOUT_MAX_MS = 7 * 86_400_000;
@@ -32,7 +32,7 @@ export function checkThinking(thinking: string | undefined): Result<{ thinking?:
 }
 
 async function send(
-  ctx: CallContext,
+  ctx: CallContext<CommandDeps>,
   params: ParamsOf<"chat.send">,
 ): Promise<Result<PayloadOf<"chat.send">>> {
   const { sessionKey, message, attachments, timeoutMs, idempotencyKey } = params;
@@ -102,7 +102,7 @@ async function inject(
   return begun.ok ? ok(answer(begun.value.run)) : begun;
 }
 
-export const chatMethods: Methods<"chat.send" | "chat.abort" | "chat.inject"> = {
+export const chatMethods: Methods<"chat.send" | "chat.abort" | "chat.inject", CommandDeps> = {
   "chat.send": { handle: send },
   "chat.abort": { handle: abort },
   "chat.inject": { handle: inject },

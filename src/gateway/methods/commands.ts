@@ -7,6 +7,7 @@
 // Only an operator's own messages are commands: a caller that acts as a session talks to an agent.
 // CD4: a command needs the rights of the method that does the same.
 
+import type { CommandParts } from "../../channels/commands/context.ts";
 import { performCommand } from "../../channels/commands.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { type CommandCall, type CommandName, findCommand, parseCommand } from "../../core/rules/command.ts";
@@ -16,8 +17,10 @@ import { WEBCHAT } from "../../core/shapes/route.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Opening } from "../../flows/session/open.ts";
 import { keyOwnerOf } from "../auth.ts";
-import { type CallContext, onlyFresh } from "../call.ts";
+import { type BasicDeps, type CallContext, onlyFresh } from "../call.ts";
 import { needEverySession } from "./operations.ts";
+
+export type CommandDeps = BasicDeps & CommandParts;
 
 /** Commands whose method needs operator.admin, besides those for owners. */
 const FOR_ADMINS: readonly CommandName[] = ["new", "reset"];
@@ -41,7 +44,7 @@ export function commandOf({ viewer }: CallContext, message: string): CommandCall
 
 /** Runs the command and accepts its answer as the run of this key. */
 export async function answerCommand(
-  ctx: CallContext,
+  ctx: CallContext<CommandDeps>,
   { session, before }: Opening,
   call: CommandCall & { readonly runId: string },
 ): Promise<Result<PayloadOf<"chat.send">>> {

@@ -15,9 +15,18 @@ import type { Redactor } from "../../core/text/redact/redact.ts";
 import { type NamedPlace, resolvePlace } from "../../flows/delivery/destination.ts";
 import { deliveryStates } from "../../store/queries/channels/deliveries.ts";
 import { getJob, lastTurns, listJobs, listTurns, type Turn } from "../../store/queries/cron-jobs.ts";
-import { addJob, previewSchedule, removeJob, runJob, updateJob } from "../../triggers/jobs.ts";
-import type { CallContext, Methods } from "../call.ts";
+import {
+  addJob,
+  type JobContext,
+  previewSchedule,
+  removeJob,
+  runJob,
+  updateJob,
+} from "../../triggers/jobs.ts";
+import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
+
+export type CronDeps = BasicDeps & JobContext;
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 100;
@@ -101,7 +110,7 @@ function noteOf({ deps }: CallContext): { note?: string } {
 }
 
 async function list(
-  ctx: CallContext,
+  ctx: CallContext<CronDeps>,
   params: ParamsOf<"cron.list">,
 ): Promise<Result<PayloadOf<"cron.list">>> {
   const { cursor, agentId } = params;
@@ -195,7 +204,7 @@ function answerOf(ctx: CallContext, job: CronJob) {
 
 const callerOf = ({ viewer, caller }: CallContext) => ({ viewer, id: caller.id });
 
-export const cronMethods: Methods<keyof CronPayloads> = {
+export const cronMethods: Methods<keyof CronPayloads, CronDeps> = {
   "cron.list": { handle: list },
   "cron.runs": { handle: runs },
   "cron.preview": {

@@ -19,7 +19,7 @@ import {
   listDeliveries,
   requeueDelivery,
 } from "../../store/queries/channels/deliveries.ts";
-import type { CallContext, Methods } from "../call.ts";
+import type { CallContext, Methods, SendingDeps } from "../call.ts";
 import { createGate } from "../gate.ts";
 
 type SettledDelivery = PayloadOf<"deliveries.retry">;
@@ -123,7 +123,10 @@ async function settle(
   });
 }
 
-export const deliveryMethods: Methods<"deliveries.list" | "deliveries.retry" | "deliveries.dismiss"> = {
+export const deliveryMethods: Methods<
+  "deliveries.list" | "deliveries.retry" | "deliveries.dismiss",
+  SendingDeps
+> = {
   "deliveries.list": { handle: list },
   "deliveries.retry": {
     handle: (ctx, { id }) =>

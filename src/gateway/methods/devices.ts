@@ -4,10 +4,16 @@
 import type { DevicePayloads } from "../../contract/payloads/devices.ts";
 import { fail, ok } from "../../core/shapes/errors.ts";
 import { deleteDeviceTokens, listDeviceTokens } from "../../store/queries/device-tokens.ts";
-import type { Methods } from "../call.ts";
+import type { Caller } from "../auth.ts";
+import type { BasicDeps, Methods } from "../call.ts";
 import { needEverySession } from "./operations.ts";
 
-export const deviceMethods: Methods<keyof DevicePayloads> = {
+export interface DeviceDeps extends BasicDeps {
+  /** Closes the connections that this device's tokens opened. Without `role`: of every role. */
+  endDevice?(deviceId: string, role?: Caller["role"]): void;
+}
+
+export const deviceMethods: Methods<keyof DevicePayloads, DeviceDeps> = {
   "device.token.list": {
     async handle({ caller, deps }) {
       const may = needEverySession(caller, "device.token.list");
@@ -35,7 +41,7 @@ export const deviceMethods: Methods<keyof DevicePayloads> = {
             hint: "device.token.list, or parley devices, shows those that have one.",
           });
         }
-        unit.after(() => ctx.state.endDevice?.(deviceId, role));
+        unit.after(() => ctx.deps.endDevice?.(deviceId, role));
         const answer = { ok: true, deviceId, revokedAtMs: unit.now } as const;
         await ctx.remember(unit, answer);
         return ok(answer);

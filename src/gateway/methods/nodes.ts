@@ -21,6 +21,7 @@ import {
 } from "../../core/shapes/node.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
+import type { ChoiceRules } from "../../triggers/choices.ts";
 import {
   approveDevice,
   noNode,
@@ -31,18 +32,23 @@ import {
 } from "../../triggers/node-pairing.ts";
 import { acceptNodeTurn, type NodeTurn } from "../../triggers/nodes.ts";
 import { keyOwnerOf } from "../auth.ts";
-import type { CallContext, Methods } from "../call.ts";
+import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 import type { NodeHub } from "../nodes/nodes.ts";
 import { isTooDeep } from "../validate.ts";
+
+export interface NodeDeps extends BasicDeps, ChoiceRules {
+  /** Connected devices. Absent: nodes.enabled is false. */
+  readonly nodes?: NodeHub | undefined;
+}
 
 /** Characters of an event's payload. */
 const EVENT_MAX_CHARS = 512 * 1024;
 
 /** Wraps a method that exists only if nodes are enabled. */
 function whereNodesAre<P, T>(
-  handle: (ctx: CallContext, params: P, hub: NodeHub) => Promise<Result<T>>,
-): { handle(ctx: CallContext, params: P): Promise<Result<T>> } {
+  handle: (ctx: CallContext<NodeDeps>, params: P, hub: NodeHub) => Promise<Result<T>>,
+): { handle(ctx: CallContext<NodeDeps>, params: P): Promise<Result<T>> } {
   return {
     async handle(ctx, params) {
       const { nodes } = ctx.deps;
@@ -219,7 +225,7 @@ function turnOf(event: string, payload: Record<string, unknown>): Result<TurnFie
 }
 
 async function event(
-  ctx: CallContext,
+  ctx: CallContext<NodeDeps>,
   params: ParamsOf<"node.event">,
   hub: NodeHub,
 ): Promise<Result<PayloadOf<"node.event">>> {
@@ -243,7 +249,7 @@ async function event(
   return run.ok ? ok(answer(run.value)) : run;
 }
 
-export const nodeMethods: Methods<keyof NodePayloads> = {
+export const nodeMethods: Methods<keyof NodePayloads, NodeDeps> = {
   "node.pair.list": whereNodesAre(async (ctx, _, hub) => {
     const covers = covering(ctx, "list");
     const pending = (await openRequests(ctx.deps))

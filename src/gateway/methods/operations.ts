@@ -4,6 +4,7 @@
 
 import type { ParamsOf } from "../../contract/params.ts";
 import {
+  type ConfigCheck,
   LOG_LEVELS,
   type LogLine,
   type LogPage,
@@ -15,8 +16,16 @@ import type { Redactor } from "../../core/text/redact/redact.ts";
 import { dayStart, usageBy, usageSince } from "../../store/queries/runs/ledger.ts";
 import type { LogTailLine } from "../../world/log-tail.ts";
 import type { Caller } from "../auth.ts";
-import type { CallContext, Methods } from "../call.ts";
+import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import { seesEverything } from "../covered.ts";
+import type { History } from "../metrics/history.ts";
+
+export interface OperationDeps extends BasicDeps {
+  /** Metrics of the last hour. */
+  readonly history: Pick<History, "after">;
+  /** Reads the configuration file again. Absent: there is no file. */
+  readonly checkConfig?: (() => ConfigCheck) | undefined;
+}
 
 const DAY_MS = 86_400_000;
 const USAGE_DAYS = 30;
@@ -116,7 +125,10 @@ async function usage(ctx: CallContext, params: ParamsOf<"usage">): Promise<Usage
   return { by, since, lines: found.slice(0, limit), truncated: found.length > limit, budgets };
 }
 
-export const operationMethods: Methods<"metrics.history" | "usage" | "logs.tail" | "config.check"> = {
+export const operationMethods: Methods<
+  "metrics.history" | "usage" | "logs.tail" | "config.check",
+  OperationDeps
+> = {
   usage: {
     async handle(ctx, params) {
       const allowed = needEverySession(ctx.caller, "usage");
@@ -126,7 +138,7 @@ export const operationMethods: Methods<"metrics.history" | "usage" | "logs.tail"
   "metrics.history": {
     async handle(ctx, { since }) {
       const allowed = needEverySession(ctx.caller, "metrics.history");
-      return allowed.ok ? ok(ctx.state.history.after(since ?? 0)) : allowed;
+      return allowed.ok ? ok(ctx.deps.history.after(since ?? 0)) : allowed;
     },
   },
   "logs.tail": {

@@ -3,15 +3,26 @@
 
 import { fail, ok } from "../../core/shapes/errors.ts";
 import type { PermissionQuestion } from "../../core/shapes/permission.ts";
-import type { CallContext, Methods } from "../call.ts";
+import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 
-function open(ctx: CallContext, access: "status" | "send"): PermissionQuestion[] {
+interface Permissions {
+  list(): readonly PermissionQuestion[];
+  /** False: no such request is pending. */
+  answer(id: string, decision: "allow" | "deny"): boolean;
+}
+
+export interface PermissionDeps extends BasicDeps {
+  /** Pending permission requests of agents to operators. Absent: agents ask for none. */
+  readonly permissions?: Permissions;
+}
+
+function open(ctx: CallContext<PermissionDeps>, access: "status" | "send"): PermissionQuestion[] {
   const sees = createGate(ctx.deps.settings, ctx.caller, access);
   return (ctx.deps.permissions?.list() ?? []).filter((question) => sees(question.sessionKey));
 }
 
-export const permissionMethods: Methods<"permissions.list" | "permissions.answer"> = {
+export const permissionMethods: Methods<"permissions.list" | "permissions.answer", PermissionDeps> = {
   "permissions.list": {
     async handle(ctx) {
       return ok({ permissions: open(ctx, "status") });

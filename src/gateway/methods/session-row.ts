@@ -5,7 +5,7 @@ import type { Session } from "../../core/shapes/session.ts";
 import { channelOf } from "../../core/shapes/session-key.ts";
 import { modelOf, windowOf } from "../../core/shapes/settings/settings.ts";
 import type { ListedSession } from "../../flows/session/list.ts";
-import type { GatewayDeps } from "../call.ts";
+import type { BasicDeps } from "../call.ts";
 
 /** Splits `<provider>/<model>`; the model's own name may contain slashes. */
 export function splitModel(model: string): { modelProvider: string; model: string } {
@@ -14,7 +14,7 @@ export function splitModel(model: string): { modelProvider: string; model: strin
 }
 
 /** Dependencies of a row. */
-type RowParts = Pick<GatewayDeps, "settings" | "world">;
+type RowParts = Pick<BasicDeps, "settings" | "world">;
 
 function wireKind(session: Session): "direct" | "group" | "global" {
   if (session.key === "global") return "global";

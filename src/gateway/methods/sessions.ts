@@ -12,7 +12,13 @@ import type { Session } from "../../core/shapes/session.ts";
 import { defaultAgent } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { createSession, deleteSession, patchSession, resetSession } from "../../flows/session/lifecycle.ts";
+import {
+  createSession,
+  deleteSession,
+  type LifecycleContext,
+  patchSession,
+  resetSession,
+} from "../../flows/session/lifecycle.ts";
 import {
   type ListedSession,
   type ListFilter,
@@ -25,10 +31,13 @@ import { openEdges } from "../../store/queries/runs/waits.ts";
 import { earlierConversations } from "../../store/queries/sessions/earlier-conversations.ts";
 import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
 import { firstUserText, lastMessages } from "../../store/queries/transcripts/transcripts.ts";
-import type { CallContext, Methods } from "../call.ts";
+import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import { storePathFor } from "../covered.ts";
 import { createGate } from "../gate.ts";
 import { listedRow, sessionRow, splitModel } from "./session-row.ts";
+import type { SystemDeps } from "./system.ts";
+
+export type SessionDeps = BasicDeps & LifecycleContext & Pick<SystemDeps, "models">;
 
 const LIST_LIMIT_DEFAULT = 200;
 const LIST_LIMIT_MAX = 1000;
@@ -123,14 +132,14 @@ async function childrenOf(
   });
 }
 
-function listDefaults(ctx: CallContext) {
+function listDefaults(ctx: CallContext<SessionDeps>) {
   const { model } = defaultAgent(ctx.deps.settings);
   const row = ctx.deps.models().find((one) => `${one.provider}/${one.id}` === model);
   return { ...splitModel(model), contextTokens: row?.contextWindow ?? null };
 }
 
 async function list(
-  ctx: CallContext,
+  ctx: CallContext<SessionDeps>,
   params: ParamsOf<"sessions.list">,
 ): Promise<Result<PayloadOf<"sessions.list">>> {
   if (params.cursor !== undefined && !isSessionCursor(params.cursor)) {
@@ -232,7 +241,7 @@ function shownRow(ctx: CallContext, session: Session) {
   return sessionRow(ctx.deps, session, createGate(ctx.deps.settings, ctx.caller, "list"));
 }
 
-export const sessionMethods: Methods<keyof typeof SESSION_METHODS> = {
+export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> = {
   "sessions.list": { handle: list },
   "sessions.resolve": { handle: resolve },
   "sessions.create": {

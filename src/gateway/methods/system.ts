@@ -2,7 +2,7 @@
 // Counts of work are returned only to callers whose token covers every session (I9).
 
 import { accountName } from "../../channels/accounts.ts";
-import type { Health } from "../../contract/payloads.ts";
+import type { Health, ModelRow } from "../../contract/payloads.ts";
 import { PROTOCOL_VERSIONS } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";
 import { ok } from "../../core/shapes/errors.ts";
@@ -15,12 +15,30 @@ import { countOpenJobWaits } from "../../store/queries/runs/job-waits.ts";
 import { laneFigures } from "../../store/queries/runs/runs.ts";
 import { countOpenWaits } from "../../store/queries/runs/waits.ts";
 import type { Caller } from "../auth.ts";
-import type { CallContext, GatewayDeps, GatewayState, Methods } from "../call.ts";
+import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import { agentsFor, seesEverything } from "../covered.ts";
+import type { Demo } from "../demo.ts";
 import type { GaugeReadings } from "../metrics/metrics.ts";
+import type { ChannelDeps } from "./channels.ts";
+import type { OperationDeps } from "./operations.ts";
+
+type HealthDeps = BasicDeps &
+  Pick<ChannelDeps, "channelStatuses"> & {
+    readonly version: string;
+    readonly startedAt: number;
+  };
+
+export type SystemDeps = HealthDeps &
+  Pick<OperationDeps, "checkConfig"> & {
+    models(): readonly ModelRow[];
+    /** Returns the number of connections that have completed `connect`. */
+    connected(): number;
+    /** Absent: demos are unavailable. */
+    readonly demo?: Pick<Demo, "running">;
+  };
 
 /** Whether the store answers. */
-export async function storeAnswers(deps: GatewayDeps): Promise<boolean> {
+export async function storeAnswers(deps: BasicDeps): Promise<boolean> {
   try {
     await deps.engine.store.db.selectFrom("sessions").select("key").limit(1).execute();
     return true;
@@ -30,7 +48,7 @@ export async function storeAnswers(deps: GatewayDeps): Promise<boolean> {
   }
 }
 
-async function workOf(deps: GatewayDeps) {
+async function workOf(deps: BasicDeps) {
   const { db } = deps.engine.store;
   const [lanes, deliveries, dropped] = await Promise.all([
     deps.engine.load(),
@@ -40,13 +58,13 @@ async function workOf(deps: GatewayDeps) {
   return { lanes, deliveries: { ...deliveries, ...(dropped === 0 ? {} : { dropped }) } };
 }
 
-async function openWaitsOf({ engine: { store } }: GatewayDeps): Promise<number> {
+async function openWaitsOf({ engine: { store } }: BasicDeps): Promise<number> {
   const [runs, jobs] = await Promise.all([countOpenWaits(store.db), countOpenJobWaits(store.db)]);
   return runs + jobs;
 }
 
 /** Reads the inputs of the metrics. If the store does not answer, its part is left out. */
-export async function readGauges(deps: GatewayDeps, connections: number): Promise<GaugeReadings> {
+export async function readGauges(deps: BasicDeps, connections: number): Promise<GaugeReadings> {
   try {
     const [{ lanes: load, deliveries }, openWaits, lanes] = await Promise.all([
       workOf(deps),
@@ -61,7 +79,7 @@ export async function readGauges(deps: GatewayDeps, connections: number): Promis
 }
 
 /** A channel works if one of its accounts does. */
-function channelHealth({ settings, channelStatuses }: GatewayDeps): Health["channels"] {
+function channelHealth({ settings, channelStatuses }: HealthDeps): Health["channels"] {
   const states = channelStatuses?.() ?? [];
   const accounts = settings.channels.map(({ channel, accountId }) => {
     const own = states.find(({ account }) => account === accountName(channel, accountId));
@@ -75,7 +93,7 @@ function channelHealth({ settings, channelStatuses }: GatewayDeps): Health["chan
   return { [WEBCHAT]: { ok: true, configured: true }, ...Object.fromEntries(rows) };
 }
 
-export async function health(deps: GatewayDeps, state: GatewayState, caller: Caller): Promise<Health> {
+export async function health(deps: HealthDeps, caller: Caller): Promise<Health> {
   const { settings, world, version } = deps;
   const ts = world.clock.now();
   const begun = world.clock.monotonic();
@@ -85,7 +103,7 @@ export async function health(deps: GatewayDeps, state: GatewayState, caller: Cal
     ok: storeOk && accepting,
     ts,
     version,
-    uptimeMs: ts - state.startedAt,
+    uptimeMs: ts - deps.startedAt,
     store: { kind: deps.engine.store.kind, ok: storeOk },
     accepting,
     // The protocol's clients show a channel by `configured` and `linked`.
@@ -97,48 +115,47 @@ export async function health(deps: GatewayDeps, state: GatewayState, caller: Cal
 }
 
 /** Returns the gateways that share the store; nothing if this is the only one. */
-async function processesOf({ engine, world }: GatewayDeps) {
+async function processesOf({ engine, world }: BasicDeps) {
   const { store } = engine;
   if (store.shared === undefined) return {};
   return { processId: engine.processId, processes: await listProcesses(store.db, world.clock.now()) };
 }
 
 /** Whether no session has any message yet. */
-async function isUnused({ engine }: GatewayDeps): Promise<boolean> {
+async function isUnused({ engine }: BasicDeps): Promise<boolean> {
   const said = await engine.store.db.selectFrom("messages").select("id").limit(1).executeTakeFirst();
   return said === undefined;
 }
 
 /** Compares the configuration file with the running settings. Returns nothing if there is no file. */
-function configOf({ checkConfig }: GatewayDeps) {
+function configOf({ checkConfig }: SystemDeps) {
   if (checkConfig === undefined) return {};
   const { ok, differs, changed } = checkConfig();
   return { config: { ok, differs, changed } };
 }
 
-async function status(ctx: CallContext) {
-  const { deps, state, caller } = ctx;
+async function status({ deps, caller }: CallContext<SystemDeps>) {
   const all = seesEverything(caller)
     ? {
-        connections: state.connected(),
+        connections: deps.connected(),
         unused: await isUnused(deps),
         ...configOf(deps),
         ...(await processesOf(deps)),
       }
     : {};
   return {
-    ...(await health(deps, state, caller)),
+    ...(await health(deps, caller)),
     ...all,
-    ...(state.demo === undefined ? {} : { demo: { running: state.demo.running } }),
+    ...(deps.demo === undefined ? {} : { demo: { running: deps.demo.running } }),
     protocol: PROTOCOL_VERSIONS,
     agents: agentsFor(deps.settings, caller).length,
     models: deps.models().length,
   };
 }
 
-export const systemMethods: Methods<"health" | "status" | "agents.list" | "models.list"> = {
+export const systemMethods: Methods<"health" | "status" | "agents.list" | "models.list", SystemDeps> = {
   health: {
-    handle: async (ctx) => ok(await health(ctx.deps, ctx.state, ctx.caller)),
+    handle: async (ctx) => ok(await health(ctx.deps, ctx.caller)),
   },
   status: {
     handle: async (ctx) => ok(await status(ctx)),

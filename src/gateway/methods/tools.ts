@@ -6,13 +6,32 @@
 import { resolveSession } from "../../access/access.ts";
 import { threadsOf } from "../../channels/threads.ts";
 import { optional } from "../../core/optional.ts";
+import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import { agentOf, findAgent, notConfigured } from "../../core/shapes/settings/settings.ts";
 import { spawnChainOf } from "../../flows/job/spawn-chain.ts";
 import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
-import { nodesIn } from "../../tools/nodes.ts";
-import type { CallContext, Methods } from "../call.ts";
+import { type NodeSource, nodesIn } from "../../tools/nodes.ts";
+import type { Passes } from "../../tools/passes.ts";
+import type { OutsideTools, ToolContext } from "../../tools/tool.ts";
+import type { CallContext, Methods, SendingDeps } from "../call.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 import { callInRun, runOfPass, sessionOfPass, viewerAs } from "../pass.ts";
+import type { ChannelDeps } from "./channels.ts";
+
+export interface ToolDeps extends SendingDeps, Pick<ChannelDeps, "channels"> {
+  /**
+   * Returns the sandbox of a session's tools: undefined without one; a failure if no backend can isolate it.
+   */
+  sandboxFor(chain: SpawnChain): Promise<Result<ToolContext["sandbox"]>>;
+  /** Tools of MCP servers. Absent: there are none. */
+  readonly outside?: OutsideTools | undefined;
+  /** Passes of programs that work for a session. Absent: there are none. */
+  readonly passes?: Pick<Passes, "runOf">;
+  /** Paired devices. Absent: nodes.enabled is false. */
+  readonly nodes?: NodeSource | undefined;
+  readonly metrics: Pick<Metrics, "toolAnswered">;
+}
 
 const OUTCOME_UNKNOWN = fail(
   "outcome_unknown",
@@ -22,7 +41,7 @@ const OUTCOME_UNKNOWN = fail(
   },
 );
 
-async function actor(ctx: CallContext, sessionKey: string | undefined, access: "list" | "send") {
+async function actor(ctx: CallContext<ToolDeps>, sessionKey: string | undefined, access: "list" | "send") {
   const { actsAs } = ctx.caller;
   const found =
     actsAs === undefined
@@ -36,7 +55,7 @@ async function actor(ctx: CallContext, sessionKey: string | undefined, access: "
 
 /** Calls the tool; returns its result as that session would get it. */
 async function invoke(
-  ctx: CallContext,
+  ctx: CallContext<ToolDeps>,
   call: { name: string; args: Record<string, unknown>; sessionKey?: string | undefined },
 ): Promise<Result<Record<string, unknown>>> {
   const found = await actor(ctx, call.sessionKey, "send");
@@ -77,7 +96,7 @@ async function invoke(
   }
 }
 
-export const toolMethods: Methods<"tools.catalog" | "tools.invoke"> = {
+export const toolMethods: Methods<"tools.catalog" | "tools.invoke", ToolDeps> = {
   "tools.catalog": {
     async handle(ctx, { sessionKey }) {
       const found = await actor(ctx, sessionKey, "list");

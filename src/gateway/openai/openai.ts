@@ -18,7 +18,7 @@ import { type Opening, openSession } from "../../flows/session/open.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import { thrown } from "../answer.ts";
 import type { Caller } from "../auth.ts";
-import type { CallContext, GatewayDeps } from "../call.ts";
+import type { BasicDeps, CallContext } from "../call.ts";
 import { agentsFor } from "../covered.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
 import { checkedKey, type Door, type Env, readBody, refuse } from "../http/request.ts";
@@ -38,7 +38,7 @@ const SESSION_HEADER = "x-parley-session-key";
 const ROUTES = "GET /v1/models, POST /v1/chat/completions, POST /v1/responses";
 
 interface DoorParts {
-  readonly deps: GatewayDeps;
+  readonly deps: BasicDeps;
   readonly dispatcher: Dispatcher;
 }
 
@@ -51,7 +51,7 @@ interface ReadRequest {
   readonly idempotencyKey?: string;
 }
 
-function agentIds({ settings }: GatewayDeps, caller: Caller): string[] {
+function agentIds({ settings }: BasicDeps, caller: Caller): string[] {
   return agentsFor(settings, caller).map((agent) => agent.id);
 }
 
@@ -70,7 +70,7 @@ function notFound(c: Context<Env>): Response {
   );
 }
 
-function listModels(c: Context<Env>, deps: GatewayDeps): Response {
+function listModels(c: Context<Env>, deps: BasicDeps): Response {
   const all = agentsFor(deps.settings, c.get("caller")).map(({ id, name }) => ({
     id: modelName(id),
     object: "model",
@@ -97,7 +97,7 @@ function decoded(text: string): string {
 async function readHttpRequest(
   c: Context<Env>,
   api: OpenAiApi,
-  deps: GatewayDeps,
+  deps: BasicDeps,
 ): Promise<Result<ReadRequest>> {
   const sessionKey = c.req.header(SESSION_HEADER)?.trim();
   if (sessionKey === "") return fail("invalid_argument", `the header ${SESSION_HEADER} must not be empty`);
@@ -182,7 +182,7 @@ function isCutShort(messages: readonly Message[]): boolean {
 }
 
 class OpenAiDoor {
-  readonly #deps: GatewayDeps;
+  readonly #deps: BasicDeps;
   readonly #dispatcher: Dispatcher;
   readonly #feed: RunFeed;
   /** Announced sizes of the bodies in memory. */

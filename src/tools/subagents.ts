@@ -2,11 +2,20 @@
 // sub-agent of another session is answered like a missing one.
 
 import { mayAccess } from "../access/access.ts";
+import { optional } from "../core/optional.ts";
+import type { AnnouncedStatus } from "../core/rules/announcement.ts";
 import { type Failure, fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { KEY_CHARS_MAX } from "../core/shapes/session-key.ts";
 import { cancelJob } from "../flows/job/cancel.ts";
-import { unreturnedJobs, waitedBefore, waitForJobs } from "../flows/job/wait.ts";
+import {
+  type AwaitedJob,
+  type FinishedJob,
+  type JobsWaited,
+  unreturnedJobs,
+  waitedBefore,
+  waitForJobs,
+} from "../flows/job/wait.ts";
 import { listVisible } from "../flows/session/list.ts";
 import { type Flow, getFlow, jobOfChild, openSpawnsOf } from "../store/queries/chains/flows.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
@@ -21,6 +30,10 @@ const TASK_SHOWN_CHARS = 200;
 /** Limit of jobs in one wait. */
 const WAITED_MAX = 200;
 const WAIT_DEFAULT_SECONDS = 300;
+/** Maximum number of characters of all results in one answer. */
+const RESULTS_CHARS_MAX = 400_000;
+const STILL_AT_WORK =
+  "They go on: do not start them again. Wait again, or go on; each result is announced when it is there.";
 
 export const subagents: Tool = {
   spec: {
@@ -59,7 +72,9 @@ export const subagents: Tool = {
     timeoutSeconds: (value) => readTimeout(value, WAIT_DEFAULT_SECONDS),
   },
   async before(ctx, args, call) {
-    return args.action === "wait" ? waitedBefore(ctx, waitingCall(ctx, args, call.callId)) : undefined;
+    if (args.action !== "wait") return undefined;
+    const before = await waitedBefore(ctx, waitingCall(ctx, args, call.callId));
+    return before && waitResult(ctx, before);
   },
   async execute(ctx, args, call) {
     if (args.action === "cancel") return cancelChildren(ctx, args);
@@ -110,11 +125,65 @@ async function waitForChildren(
 ): Promise<ToolResult> {
   const jobs = await jobsToWaitFor(ctx, args);
   if (!jobs.ok) return toolFailure(jobs);
-  return waitForJobs(ctx, {
+  if (jobs.value.length === 0) {
+    return { status: "ok", results: [], unfinished: [], note: "You have no unfinished sub-agents." };
+  }
+  const waited = await waitForJobs(ctx, {
     ...waitingCall(ctx, args, callId),
     jobs: jobs.value,
     timeoutSeconds: args.timeoutSeconds as number,
   });
+  return waited.ok ? waitResult(ctx, waited.value) : toolFailure(waited);
+}
+
+/** A sub-agent whose job is not finished. */
+type AwaitedRow = { readonly sessionKey: string; readonly label?: string };
+
+type FinishedRow = AwaitedRow & {
+  readonly status: AnnouncedStatus;
+  readonly result: string;
+  readonly notes?: string;
+};
+
+/** The result of `action: "wait"`. */
+type WaitResult = { readonly results: readonly FinishedRow[]; readonly unfinished: readonly AwaitedRow[] } & (
+  | { readonly status: "ok"; readonly note?: string }
+  | { readonly status: "timeout"; readonly error: string }
+);
+
+/** Writes the end of a wait as the result that its caller reads. */
+function waitResult(ctx: ToolContext, { kind, finished, unfinished: open }: JobsWaited): WaitResult {
+  const charsMax = Math.floor(RESULTS_CHARS_MAX / Math.max(1, finished.length));
+  const results = finished.map((job) => finishedRow(ctx, job, charsMax));
+  const unfinished = open.map((job) => awaitedRow(ctx, job));
+  switch (kind) {
+    case "over":
+      return { status: "ok", results, unfinished };
+    case "timeout": {
+      const error = `waiting ended before ${open.length} of them had finished. ${STILL_AT_WORK}`;
+      return { status: "timeout", error, results, unfinished };
+    }
+  }
+}
+
+function awaitedRow({ engine }: ToolContext, { childKey: sessionKey, label }: AwaitedJob): AwaitedRow {
+  return { sessionKey, ...optional({ label: label && engine.redactor.mask(label) }) };
+}
+
+function finishedRow(ctx: ToolContext, job: FinishedJob, charsMax: number): FinishedRow {
+  const { status, result, notes } = job.outcome;
+  const cut = (text: string): string => {
+    const { text: kept, whole } = ctx.engine.redactor.beginning(text, charsMax);
+    if (whole) return kept;
+    const more = text.length - kept.length;
+    return `${kept}\n(${more} more characters are in sessions_history of ${job.childKey}.)`;
+  };
+  return {
+    ...awaitedRow(ctx, job),
+    status,
+    result: cut(result),
+    ...optional({ notes: notes === undefined ? undefined : cut(notes) }),
+  };
 }
 
 async function children(ctx: ToolContext) {

@@ -2,11 +2,12 @@
 
 import { describe, expect, test } from "vitest";
 import { isEnded } from "../../src/core/shapes/run.ts";
-import { sendToSession, sentSoFar } from "../../src/flows/conversation/send.ts";
+import { sentSoFar } from "../../src/flows/conversation/send.ts";
 import { openExternal } from "../../src/flows/session/external.ts";
 import { resetSession } from "../../src/flows/session/lifecycle.ts";
+import { sendResult } from "../../src/tools/sessions/send.ts";
 import { type CrashPoint, cleanup, crashAtEach, diesAtWork, endOf, temporaryFolder } from "../kit/engine.ts";
-import { type FlowApp, type FlowAppOptions, openFlowApp, type Play } from "../kit/flow-app.ts";
+import { type FlowApp, type FlowAppOptions, openFlowApp, type Play, sendAs } from "../kit/flow-app.ts";
 import { openPostgresStore } from "../kit/postgres.ts";
 import { MAIN, RESEARCH } from "./asking.ts";
 
@@ -142,7 +143,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     const [requester, target] = [await app.session(DESK), await app.session(MAIN)];
     const { signal } = new AbortController();
     const call = { callId: "call-1", text: "go", timeoutSeconds: 600, signal, confirmsAnswers: true };
-    const { reply } = (await sendToSession(app, { requester, target, ...call })) as { reply: string };
+    const { reply } = (await sendAs(app, { requester, target, ...call })) as { reply: string };
     expect(JSON.parse(JSON.parse(reply).reply)).toMatchObject({
       code: "wait_cycle",
       cycle: [RESEARCH, DESK, MAIN, RESEARCH],
@@ -162,7 +163,7 @@ describe.each(["embedded", "PostgreSQL"])("a message for an external session, %s
     const [requester, target] = [await app.session(DESK), await app.session(MAIN)];
     const { signal } = new AbortController();
     const call = { callId: "call-1", text: "why?", timeoutSeconds: 600, signal, confirmsAnswers: true };
-    expect(await sendToSession(app, { requester, target, ...call })).toMatchObject({
+    expect(await sendAs(app, { requester, target, ...call })).toMatchObject({
       code: "wait_cycle",
       cycle: [DESK, MAIN, RESEARCH, DESK],
     });
@@ -265,7 +266,7 @@ test("an answer that its client missed comes to the client's inbox as a notice, 
   const requester = opened.value;
   const { signal } = new AbortController();
   const call = { callId: "call-1", text: "which port?", timeoutSeconds: 600, signal, confirmsAnswers: true };
-  const waiting = sendToSession(app, { requester, target: await app.session(DESK), ...call });
+  const waiting = sendAs(app, { requester, target: await app.session(DESK), ...call });
   await inInbox(app, "which port?");
   await app.send(DESK, requester.key, "port 80", 0);
   expect(await waiting).toMatchObject({ status: "ok", reply: "port 80" });
@@ -290,7 +291,7 @@ test("a caller that goes away, or dies with its gateway, leaves no open conversa
   const [requester, target] = [await first.session(RESEARCH), await first.session(DESK)];
   const gone = new AbortController();
   const call = { requester, target, text: "one?", timeoutSeconds: 600, signal: gone.signal };
-  const left = sendToSession(first, { ...call, callId: "call-1" });
+  const left = sendAs(first, { ...call, callId: "call-1" });
   await inInbox(first, "one?");
   gone.abort(new Error("gone"));
   await expect(left).rejects.toThrow("gone");
@@ -309,15 +310,17 @@ test("a task for a waiting message is `working` until the answer, which becomes 
   const [requester, target] = [await app.session(RESEARCH), await app.session(DESK)];
   const { signal } = new AbortController();
   const call = { requester, target, text: "which port?", timeoutSeconds: 600, signal };
-  const waiting = sendToSession(app, { ...call, callId: "call-1" });
+  const waiting = sendAs(app, { ...call, callId: "call-1" });
   await inInbox(app, "which port?");
   const asked = await sentSoFar(app, { requester, callId: "call-1" });
   expect(asked).toMatchObject({ run: { sessionKey: DESK, state: "ok" } });
-  expect(asked).not.toHaveProperty("result");
+  expect(asked).not.toHaveProperty("outcome");
   await app.send(DESK, RESEARCH, "port 80", 0);
   await waiting;
-  expect(await sentSoFar(app, { requester, callId: "call-1" })).toMatchObject({
-    result: { status: "ok", reply: "port 80" },
+  const told = await sentSoFar(app, { requester, callId: "call-1" });
+  expect(told?.outcome && sendResult(app.settings, requester, told.outcome)).toMatchObject({
+    status: "ok",
+    reply: "port 80",
   });
 });
 

@@ -2,9 +2,9 @@
 // answer in its inbox, once.
 
 import { expect, test } from "vitest";
-import { sendToSession } from "../../src/flows/conversation/send.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { temporaryFolder } from "../kit/engine.ts";
+import { sendAs } from "../kit/flow-app.ts";
 import { type House, openHouse, quiet } from "./kit.ts";
 import { type Answer, heldModel, openPeer, type Peer, SPEAKERS } from "./mcp-kit.ts";
 
@@ -59,7 +59,7 @@ async function answered(house: House): Promise<string> {
   const requester = await getSession(db, "agent:main:mcp:waiting");
   const target = await getSession(db, "agent:main:main");
   if (requester === undefined || target === undefined) throw new Error("a session is missing");
-  const result = await sendToSession(house, {
+  const result = await sendAs(house, {
     ...{ requester, target, callId: "call-1", text: "work", timeoutSeconds: 60 },
     ...{ signal: new AbortController().signal, confirmsAnswers: true },
   });

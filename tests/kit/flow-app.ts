@@ -4,7 +4,7 @@
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import { type Inbound, openInbound } from "../../src/channels/inbound.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
-import { ok } from "../../src/core/shapes/errors.ts";
+import { ok, toolFailure } from "../../src/core/shapes/errors.ts";
 import type { LiveEvent } from "../../src/core/shapes/event.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import type { FlowStep, Run } from "../../src/core/shapes/run.ts";
@@ -15,7 +15,7 @@ import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
 import { LostLane } from "../../src/engine/run/transcript-writer.ts";
 import type { Unit } from "../../src/engine/unit.ts";
-import { sendToSession, sentBefore } from "../../src/flows/conversation/send.ts";
+import { type SendRequest, sendToSession, sentBefore } from "../../src/flows/conversation/send.ts";
 import {
   createFilesCleanup,
   INBOUND_DEADLINE,
@@ -29,6 +29,7 @@ import { StoreProblem } from "../../src/store/problems.ts";
 import { getSession, updateSession } from "../../src/store/queries/sessions/sessions.ts";
 import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
+import { sendResult } from "../../src/tools/sessions/send.ts";
 import { withReplies } from "../../src/triggers/replies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
 import type { World } from "../../src/world.ts";
@@ -122,6 +123,15 @@ function refusingStore(store: Store, refuses: () => boolean): Store {
   };
 }
 
+/** Sends a message, and returns the result that a tool call of the sender would get. */
+export async function sendAs(
+  parts: { readonly engine: Engine; readonly settings: Settings },
+  request: SendRequest,
+): Promise<Record<string, unknown>> {
+  const sent = await sendToSession(parts, request);
+  return sent.ok ? sendResult(parts.settings, request.requester, sent.value) : toolFailure(sent);
+}
+
 function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor {
   return {
     handle,
@@ -143,7 +153,9 @@ function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor 
           wait: handle.wait,
         };
         const before = await sentBefore({ engine, settings }, request);
-        return before ?? sendToSession({ engine, settings }, request);
+        return before === undefined
+          ? sendAs({ engine, settings }, request)
+          : sendResult(settings, requester, before);
       }),
   };
 }
@@ -291,7 +303,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
       const [requester, target] = [await sessionOf(requesterKey), await sessionOf(targetKey)];
       const callId = world.ids.uuid();
       const signal = new AbortController().signal;
-      return sendToSession({ engine, settings }, { requester, target, callId, text, timeoutSeconds, signal });
+      return sendAs({ engine, settings }, { requester, target, callId, text, timeoutSeconds, signal });
     },
     commits: crashing.commits,
     isQuiet: () => isQuiet(store.db),

@@ -1,6 +1,7 @@
 // Decides who gets the result of a sub-agent, and writes the sentences that describe it to models.
 // Tool description, note and context use the same decision, so that they describe the real behaviour.
 
+import type { Session } from "../shapes/session.ts";
 import type { SpawnFacts } from "../shapes/spawn.ts";
 
 /**
@@ -13,6 +14,11 @@ export interface ResultRequester {
   /** A client without one of our models. */
   readonly external: boolean;
   readonly isSubagent: boolean;
+}
+
+/** Returns the facts about a requester on which the way of a result depends. */
+export function resultRequester({ external, spawn }: Pick<Session, "external" | "spawn">): ResultRequester {
+  return { external, isSubagent: spawn !== undefined };
 }
 
 export function resultDelivery(

@@ -3,13 +3,11 @@
 // external session's message into its own transcript (external.ts). The same tool call, repeated after a
 // crash, finds its run and its deadline again (I4).
 
-import { keyRulesOf } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
 import { isSilent, messageContext } from "../../core/rules/turn-rules.ts";
-import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
-import { displayKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RunWait, WaitRequest } from "../../engine/lanes/waits.ts";
@@ -48,10 +46,38 @@ interface SendParts {
   readonly settings: Settings;
 }
 
-type SendResult = Record<string, unknown>;
+/** Follows the reply: the announcement of the target's agent, or an answer from its inbox. */
+export type FollowUp = "announcement" | "inbox_answer" | "none";
+
+/** The outcome of an accepted send for its sender. `run` handles the message in the target session. */
+export type SendOutcome =
+  /** The sender does not wait. */
+  | { readonly kind: "accepted"; readonly run: Run; readonly followUp: FollowUp }
+  /** The text was the reply that the target waited for. The target has it and does not reply to it. */
+  | { readonly kind: "answered_waiter"; readonly run: Run }
+  /** The redacted reply. Empty: the target chose silence. */
+  | { readonly kind: "replied"; readonly run: Run; readonly reply: string; readonly followUp: FollowUp }
+  /** The run failed, or the conversation ended before a reply. */
+  | { readonly kind: "failed"; readonly run: Run; readonly code: Code; readonly error: string }
+  /** The wait ended before the run did. The run continues. */
+  | {
+      readonly kind: "still_running";
+      readonly run: Run;
+      readonly waitedSeconds: number;
+      /** Number of runs ahead of it in its lane. */
+      readonly queuedBehind: number;
+      readonly followUp: FollowUp;
+    }
+  /** The wait ended before the external session answered. The message stays in its inbox. */
+  | {
+      readonly kind: "unanswered";
+      readonly run: Run;
+      readonly waitedSeconds: number;
+      readonly followUp: FollowUp;
+    };
 
 /** The part of a call that its wait needs. */
-type WaitingCall = Pick<SendRequest, "requester" | "callId" | "timeoutSeconds" | "signal" | "wait">;
+type WaitingCall = Pick<SendRequest, "callId" | "timeoutSeconds" | "signal" | "wait">;
 
 /** A sent message and its run. */
 interface SentRun {
@@ -171,126 +197,78 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   return accepted;
 }
 
-/** Returns the sender's information about the later announcement. There is none if the target is gone. */
-function deliveryOf(target: Session | undefined, reply?: string): Record<string, unknown> {
-  if (target?.external === true) return { status: "pending", mode: "inbox" };
+/** Returns the follow-up that the sender may expect. There is none if the target is gone. */
+function followUpOf(target: Session | undefined, reply?: string): FollowUp {
+  if (target?.external === true) return "inbox_answer";
   const route = target === undefined ? undefined : announceRoute(target);
   const announces = route !== undefined && (reply === undefined || !isSilent(reply));
-  return { status: announces ? "pending" : "skipped", mode: "announce" };
+  return announces ? "announcement" : "none";
 }
 
-async function stillRunning(
-  parts: SendParts,
-  request: WaitingCall,
-  sent: SentRun,
-  shown: string,
-): Promise<SendResult> {
-  const { run, target } = sent;
-  const state = run.state === "queued" ? "queued" : "running";
-  return {
-    runId: run.runId,
-    status: "timeout",
-    error:
-      `waiting ended after ${request.timeoutSeconds} s; the message was accepted and its run goes on ` +
-      `(${state}). ` +
-      `Do not send it again; read sessions_history of "${shown}" later.`,
-    state,
-    queuedBehind: await countAhead(parts.engine.store.db, run),
-    sessionKey: shown,
-    delivery: deliveryOf(target),
-  };
-}
-
-/** Returns the result for a message in an inbox whose sender stopped waiting before the answer. */
+/** Returns the outcome of a message in an inbox whose sender stopped waiting before the answer. */
 async function unanswered(
-  parts: SendParts,
-  { timeoutSeconds }: Pick<WaitingCall, "timeoutSeconds">,
+  { engine }: SendParts,
+  { timeoutSeconds: waitedSeconds }: WaitingCall,
   { run, target }: SentRun,
-  shown: string,
-): Promise<SendResult> {
-  const { runId } = run;
-  const flow = run.flow === undefined ? undefined : await getFlow(parts.engine.store.db, run.flow.flowId);
+): Promise<SendOutcome> {
+  const flow = run.flow === undefined ? undefined : await getFlow(engine.store.db, run.flow.flowId);
   const code = flow?.endReason;
   if (code === "session_reset" || code === "session_deleted") {
     const done = code === "session_reset" ? "reset" : "deleted";
     const error = `a session of this conversation was ${done} before the answer came`;
-    return { runId, status: "error", code, error, sessionKey: shown };
+    return { kind: "failed", run, code, error };
   }
-  return {
-    runId,
-    status: "timeout",
-    error:
-      `waiting ended after ${timeoutSeconds} s; the message is in the inbox of "${shown}", and there is no ` +
-      "answer yet. Do not send it again; an answer that comes later is a new message to your session.",
-    state: "queued",
-    queuedBehind: 0,
-    sessionKey: shown,
-    delivery: deliveryOf(target),
-  };
+  return { kind: "unanswered", run, waitedSeconds, followUp: followUpOf(target) };
 }
 
 async function ended(
   { engine: { store, redactor } }: SendParts,
   { run, target }: SentRun,
-  shown: string,
-): Promise<SendResult> {
+): Promise<SendOutcome> {
   if (run.state !== "ok") {
-    const code = run.code ?? "run_failed";
     const error = redactor.mask(run.error ?? "the run failed without saying why");
-    return { runId: run.runId, status: "error", code, error, sessionKey: shown };
+    return { kind: "failed", run, code: run.code ?? "run_failed", error };
   }
   const words = await replyOf(store.db, run);
   const reply = isSilent(words) ? "" : await redactor.whole(words);
-  return {
-    runId: run.runId,
-    status: "ok",
-    reply,
-    sessionKey: shown,
-    delivery: deliveryOf(target, reply),
-  };
+  return { kind: "replied", run, reply, followUp: followUpOf(target, reply) };
 }
 
-async function outcome(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendResult> {
-  const { run, target } = sent;
-  const shown = displayKey(run.sessionKey, request.requester.agentId, keyRulesOf(parts.settings));
+async function outcomeOf(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendOutcome> {
   const waits = (await getWait(parts.engine.store.db, request.callId)) !== undefined;
-  if (!waits) return acceptedResult(parts, sent, shown);
+  if (!waits) return notAwaited(parts, sent);
   const gaveUp = async (unit: Unit, asked: Run): Promise<void> => {
     if (isInInbox(asked)) await endUnanswered(unit, asked);
   };
   const end = await (request.wait === undefined
     ? parts.engine.settleCallerWait(request.callId, request.signal, gaveUp)
     : request.wait.settle(request.callId, gaveUp));
-  const then = { run: end.run, target };
-  return end.answered ? ended(parts, then, shown) : notAnswered(parts, request, then, shown);
+  const then = { run: end.run, target: sent.target };
+  return end.answered ? ended(parts, then) : notAnswered(parts, request, then);
 }
 
-/** Returns the result for a wait that ended before the answer. */
-function notAnswered(parts: SendParts, call: WaitingCall, sent: SentRun, shown: string): Promise<SendResult> {
-  return (isInInbox(sent.run) ? unanswered : stillRunning)(parts, call, sent, shown);
+/** Returns the outcome of a wait that ended before the answer. */
+async function notAnswered(parts: SendParts, call: WaitingCall, sent: SentRun): Promise<SendOutcome> {
+  const { run, target } = sent;
+  if (isInInbox(run)) return unanswered(parts, call, sent);
+  const queuedBehind = await countAhead(parts.engine.store.db, run);
+  const { timeoutSeconds: waitedSeconds } = call;
+  return { kind: "still_running", run, waitedSeconds, queuedBehind, followUp: followUpOf(target) };
 }
 
-/** Returns the result for a message without a wait. */
-async function acceptedResult(
-  { engine }: SendParts,
-  { run, target }: SentRun,
-  shown: string,
-): Promise<SendResult> {
+/** Returns the outcome of a message without a wait. */
+async function notAwaited({ engine }: SendParts, { run, target }: SentRun): Promise<SendOutcome> {
   const flow = run.flow === undefined ? undefined : await getFlow(engine.store.db, run.flow.flowId);
-  const result = { runId: run.runId, status: "accepted", sessionKey: shown };
-  if (flow?.endReason !== IS_ANSWER) return { ...result, delivery: deliveryOf(target) };
-  return {
-    ...result,
-    note: "The sender of the message that this answers has been waiting for it and has it. No reply follows.",
-    delivery: deliveryOf(undefined),
-  };
+  return flow?.endReason === IS_ANSWER
+    ? { kind: "answered_waiter", run }
+    : { kind: "accepted", run, followUp: followUpOf(target) };
 }
 
 /** The current state of a send, for a client that polls. */
 export interface SentSoFar {
   readonly run: Run;
-  /** The sender's result. Absent while it waits. */
-  readonly result?: SendResult;
+  /** Absent while the sender waits. */
+  readonly outcome?: SendOutcome;
 }
 
 /** Returns the state of a send of this session, without waiting; undefined: this call has sent nothing. */
@@ -298,23 +276,20 @@ export async function sentSoFar(
   parts: SendParts,
   { requester, callId }: { requester: Session; callId: string },
 ): Promise<SentSoFar | undefined> {
-  const { engine, settings } = parts;
+  const { engine } = parts;
   const { db } = engine.store;
   const run = await getRunOfCall(db, callId);
   const flow = run?.flow === undefined ? undefined : await getFlow(db, run.flow.flowId);
   if (run === undefined || flow?.kind !== "send" || flow.requesterKey !== requester.key) return undefined;
-  const target = await getSession(db, run.sessionKey);
-  const shown = displayKey(run.sessionKey, requester.agentId, keyRulesOf(settings));
+  const sent = { run, target: await getSession(db, run.sessionKey) };
   const wait = await getWait(db, callId);
-  if (isInInbox(run) && wait === undefined) {
-    return { run, result: await acceptedResult(parts, { run, target }, shown) };
-  }
+  if (isInInbox(run) && wait === undefined) return { run, outcome: await notAwaited(parts, sent) };
   const hasAnswer = isInInbox(run) ? flow.round1Reply !== undefined : isEnded(run.state);
-  if (hasAnswer) return { run, result: await ended(parts, { run, target }, shown) };
+  if (hasAnswer) return { run, outcome: await ended(parts, sent) };
   if (wait?.state === "open" && engine.now() < wait.deadlineAt) return { run };
   const timeoutSeconds = ((wait?.deadlineAt ?? run.acceptedAt) - run.acceptedAt) / 1000;
-  const call = { requester, callId, timeoutSeconds, signal: new AbortController().signal };
-  return { run, result: await notAnswered(parts, call, { run, target }, shown) };
+  const call = { callId, timeoutSeconds, signal: new AbortController().signal };
+  return { run, outcome: await notAnswered(parts, call, sent) };
 }
 
 /** Stops waiting for this call. Its outcome goes to the sender's session. */
@@ -323,28 +298,27 @@ export async function stopWaiting(parts: SendParts, callId: string): Promise<voi
 }
 
 /**
- * Returns the result of a call that was accepted before a crash; undefined: it was not accepted. The call is
+ * Returns the outcome of a call that was accepted before a crash; undefined: it was not accepted. The call is
  * not checked again, even if settings or sessions have changed: it only continues to wait.
  */
-export async function sentBefore(parts: SendParts, request: WaitingCall): Promise<SendResult | undefined> {
+export async function sentBefore(parts: SendParts, request: WaitingCall): Promise<SendOutcome | undefined> {
   const { db } = parts.engine.store;
   const run = await getRunOfCall(db, request.callId);
   if (run === undefined) return undefined;
-  return outcome(parts, request, { run, target: await getSession(db, run.sessionKey) });
+  return outcomeOf(parts, request, { run, target: await getSession(db, run.sessionKey) });
 }
 
 /**
  * Sends a message into another session. The target has passed the gate, and `sentBefore` returned undefined.
- * Failures are results.
  */
-export async function sendToSession(parts: SendParts, request: SendRequest): Promise<SendResult> {
+export async function sendToSession(parts: SendParts, request: SendRequest): Promise<Result<SendOutcome>> {
   const { engine, settings } = parts;
   const { requester, requesterRun: run, target } = request;
   const refused = await refuseInsideFlow(engine.store.db, { run, from: requester.key, to: target.key });
-  if (!refused.ok) return toolFailure(refused);
+  if (!refused.ok) return refused;
   const verdict = sendVerdict(settings, target);
-  if (!verdict.allowed) return toolFailure(fail("send_denied", verdict.error));
+  if (!verdict.allowed) return fail("send_denied", verdict.error);
   const accepted = await engine.commit((unit) => enqueue(parts, request, unit));
-  if (!accepted.ok) return toolFailure(accepted);
-  return outcome(parts, request, { run: accepted.value.run, target });
+  if (!accepted.ok) return accepted;
+  return ok(await outcomeOf(parts, request, { run: accepted.value.run, target }));
 }

@@ -5,11 +5,11 @@
 // finds its child again and never makes a second one (I4).
 
 import { optional } from "../../core/optional.ts";
-import { type ResultRequester, resultDelivery, resultNote } from "../../core/rules/result-delivery.ts";
+import { resultDelivery, resultRequester } from "../../core/rules/result-delivery.ts";
 import { checkChildren, type SpawnPlan } from "../../core/rules/spawn-policy.ts";
 import { maySpawnAt } from "../../core/rules/tool-policy.ts";
 import { subagentContext } from "../../core/rules/turn-rules.ts";
-import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { NOT_YET_USED, type Route, type Session } from "../../core/shapes/session.ts";
 import { formatKey } from "../../core/shapes/session-key.ts";
@@ -19,7 +19,6 @@ import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RunWait } from "../../engine/lanes/waits.ts";
-import type { Accepted } from "../../engine/run/accept.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdSessions } from "../../store/locks.ts";
 import { StoreProblem } from "../../store/problems.ts";
@@ -53,10 +52,6 @@ export interface SpawnRequest {
   readonly mountPath?: string;
   /** Where the people behind the call read. */
   readonly route?: Route;
-  /** Tools that the child would have without its requester's limits; reported to the caller. */
-  readonly withheldTools: readonly string[];
-  /** Whether the requester has the tool that waits for sub-agents. */
-  readonly mayWait: boolean;
 }
 
 interface SpawnParts {
@@ -73,36 +68,16 @@ interface Made {
   readonly thread?: Pick<ThreadBinding, "route" | "kind">;
 }
 
-type SpawnResult = Record<string, unknown>;
-
-/** The facts about the requester on which the answer depends. */
-interface Asker {
-  readonly requester: Session;
-  readonly mayWait: boolean;
-}
-
-function receiptOf(
-  runId: string,
-  child: Session,
-  { requester, mayWait, withheldTools = [] }: Asker & { readonly withheldTools?: readonly string[] },
-): SpawnResult {
-  const { announce = "post", thread, route, attachments } = child.spawn ?? {};
-  return {
-    status: "accepted",
-    runId,
-    childSessionKey: child.key,
-    model: child.model,
-    note: resultNote({
-      requester: requesterFacts(requester),
-      announce,
-      thread: thread !== undefined,
-      hasPlace: route !== undefined,
-      mayWait,
-    }),
-    ...(withheldTools.length === 0 ? {} : { withheldTools }),
-    ...optional({ thread, attachments }),
-  };
-}
+/** An accepted spawn. `runId`: the first run of the child. */
+export type SpawnOutcome =
+  | { readonly kind: "spawned"; readonly runId: string; readonly child: Session }
+  /** The child was deleted after its job. */
+  | {
+      readonly kind: "child_deleted";
+      readonly runId: string;
+      readonly childKey: string;
+      readonly model?: string;
+    };
 
 function childOf(
   parts: SpawnParts,
@@ -176,7 +151,7 @@ async function enqueue(
   asked: SpawnRequest,
   unit: Unit,
   made: Made,
-): Promise<Result<{ accepted: Accepted; child: Session }>> {
+): Promise<Result<{ run: Run; child: Session }>> {
   const { engine, settings } = parts;
   const current = await requesterIn(unit, asked);
   if (!current.ok) return current;
@@ -238,7 +213,7 @@ async function enqueue(
     turnsMax: 0,
     text: request.task,
   });
-  return ok({ accepted: accepted.value, child });
+  return ok({ run: accepted.value.run, child });
 }
 
 function contextFor(settings: Settings, child: Session, requester: Session): string {
@@ -247,13 +222,9 @@ function contextFor(settings: Settings, child: Session, requester: Session): str
     self: partyOf(settings, child, child),
     depth: child.spawnDepth,
     maySpawn: maySpawnAt(child.spawnDepth, settings),
-    way: resultDelivery(requesterFacts(requester), child.spawn?.announce ?? "post"),
+    way: resultDelivery(resultRequester(requester), child.spawn?.announce ?? "post"),
     thread: child.spawn?.thread !== undefined,
   });
-}
-
-function requesterFacts({ external, spawn }: Session): ResultRequester {
-  return { external, isSubagent: spawn !== undefined };
 }
 
 /**
@@ -270,19 +241,18 @@ export async function childContext(
   return contextFor(settings, session, requester ?? gone);
 }
 
-/** Returns the answer to a call that was accepted before a crash; undefined: it was not accepted. */
+/** Returns the outcome of a call that was accepted before a crash; undefined: it was not accepted. */
 export async function spawnedBefore(
-  parts: SpawnParts,
-  { callId, ...asker }: Asker & { readonly callId: string },
-): Promise<SpawnResult | undefined> {
-  const { db } = parts.engine.store;
+  { engine }: Pick<SpawnParts, "engine">,
+  callId: string,
+): Promise<SpawnOutcome | undefined> {
+  const { db } = engine.store;
   const run = await getRunOfCall(db, callId);
   if (run === undefined) return undefined;
-  const child = await getSession(db, run.sessionKey);
-  if (child !== undefined) return receiptOf(run.runId, child, asker);
-  // The child was deleted after its job, but the call was accepted.
-  const model = run.model === undefined ? {} : { model: run.model };
-  return { status: "accepted", runId: run.runId, childSessionKey: run.sessionKey, ...model };
+  const { runId, sessionKey: childKey, model } = run;
+  const child = await getSession(db, childKey);
+  if (child !== undefined) return { kind: "spawned", runId, child };
+  return { kind: "child_deleted", runId, childKey, ...optional({ model }) };
 }
 
 /** Makes the place for a child with its own thread; undefined: it needs none. */
@@ -299,20 +269,17 @@ async function threadFor(
   return threads.open(withAccount(settings.channels, route), title.length > TITLE_CHARS_MAX ? cut : title);
 }
 
-/**
- * Spawns a sub-agent. The rules have made a plan of the call, and `spawnedBefore` returned undefined.
- * Failures are results.
- */
-export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Promise<SpawnResult> {
+/** Spawns a sub-agent. The rules have made a plan of the call, and `spawnedBefore` returned undefined. */
+export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Promise<Result<SpawnOutcome>> {
   const { engine } = parts;
   const open = engine.accepting();
-  if (!open.ok) return toolFailure(open);
+  if (!open.ok) return open;
   const runId = engine.newOrderedId();
   let receipt: AttachmentReceipt | undefined;
   if (request.attachments !== undefined) {
     const owner = attachmentOwner(parts.settings.store);
     const written = await writeAttachments(request.plan.agent.workspace, request.attachments, runId, owner);
-    if (!written.ok) return toolFailure(written);
+    if (!written.ok) return written;
     receipt = written.value;
   }
   const undo = async (): Promise<void> => {
@@ -321,7 +288,7 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
   const thread = await threadFor(parts, request);
   if (thread?.ok === false) {
     await undo();
-    return toolFailure(thread);
+    return thread;
   }
   const made: Made = {
     runId,
@@ -329,12 +296,11 @@ export async function spawnSession(parts: SpawnParts, request: SpawnRequest): Pr
   };
   try {
     const spawned = await engine.commit((unit) => enqueue(parts, request, unit, made));
-    if (spawned.ok) {
-      const { accepted, child } = spawned.value;
-      return receiptOf(accepted.run.runId, child, request);
-    }
+    if (spawned.ok)
+      return ok({ kind: "spawned", runId: spawned.value.run.runId, child: spawned.value.child });
     await undo();
-    return (await spawnedBefore(parts, request)) ?? toolFailure(spawned);
+    const before = await spawnedBefore(parts, request.callId);
+    return before === undefined ? spawned : ok(before);
   } catch (error) {
     // Perhaps only the answer was lost, and a child has its files. Otherwise the next start removes them.
     if (!(error instanceof StoreProblem)) await undo();

@@ -1,13 +1,13 @@
-// Waits for jobs of the caller's own sub-agents and returns their results. A run that got a result by waiting
-// is not woken with it again; a posted result stays posted, and the announcement is written into the
+// Waits for jobs of the caller's own sub-agents and returns their outcomes. A run that got a result by
+// waiting is not woken with it again; a posted result stays posted, and the announcement is written into the
 // transcript once. The same tool call, repeated after a crash, continues to wait with its first deadline, for
 // the same jobs.
 
+import { optional } from "../../core/optional.ts";
 import type { JobOutcome } from "../../core/rules/announcement.ts";
-import { ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
-import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { JobsWaitEnd, RunWait } from "../../engine/lanes/waits.ts";
 import { holdSessions } from "../../store/locks.ts";
@@ -36,12 +36,23 @@ interface WaitParts {
   readonly engine: Engine;
 }
 
-type WaitResult = Record<string, unknown>;
+/** A sub-agent whose job the caller waits for. `label`: as it was given, not redacted. */
+export interface AwaitedJob {
+  readonly childKey: string;
+  readonly label?: string;
+}
 
-/** Maximum number of characters of all results in one answer. */
-const RESULTS_CHARS_MAX = 400_000;
-const STILL_AT_WORK =
-  "They go on: do not start them again. Wait again, or go on; each result is announced when it is there.";
+export interface FinishedJob extends AwaitedJob {
+  /** Its texts are complete and not redacted. */
+  readonly outcome: JobOutcome;
+}
+
+/** The end of a wait for jobs: `over` if all, or with `any` at least one of them, have finished. */
+export interface JobsWaited {
+  readonly kind: "over" | "timeout";
+  readonly finished: readonly FinishedJob[];
+  readonly unfinished: readonly AwaitedJob[];
+}
 
 /** Returns finished jobs of this run whose results no wait of it has returned yet. */
 export async function unreturnedJobs({ engine }: WaitParts, run: Run | undefined): Promise<Flow[]> {
@@ -61,27 +72,8 @@ async function outcomeOf({ engine }: WaitParts, job: Flow): Promise<JobOutcome> 
   return { status: statusOf(run), result: run?.reply ?? "" };
 }
 
-function cut(redactor: Redactor, text: string, charsMax: number, key: string): string {
-  const { text: kept, whole } = redactor.beginning(text, charsMax);
-  if (whole) return kept;
-  return `${kept}\n(${text.length - kept.length} more characters are in sessions_history of ${key}.)`;
-}
-
-async function labelOf({ engine }: WaitParts, job: Flow): Promise<{ label?: string }> {
-  const label = (await getSession(engine.store.db, job.targetKey))?.label;
-  return label === undefined ? {} : { label: engine.redactor.mask(label) };
-}
-
-async function rowOf(parts: WaitParts, job: Flow, charsMax: number): Promise<WaitResult> {
-  const { status, result, notes } = await outcomeOf(parts, job);
-  const { redactor } = parts.engine;
-  return {
-    sessionKey: job.targetKey,
-    ...(await labelOf(parts, job)),
-    status,
-    result: cut(redactor, result, charsMax, job.targetKey),
-    ...(notes === undefined ? {} : { notes: cut(redactor, notes, charsMax, job.targetKey) }),
-  };
+async function awaitedJob({ engine }: WaitParts, { targetKey: childKey }: Flow): Promise<AwaitedJob> {
+  return { childKey, ...optional({ label: (await getSession(engine.store.db, childKey))?.label }) };
 }
 
 interface Ended {
@@ -89,41 +81,33 @@ interface Ended {
   readonly unanswered: readonly string[];
 }
 
-async function answer(parts: WaitParts, until: "all" | "any", ended: Ended): Promise<WaitResult> {
+async function waited(parts: WaitParts, until: "all" | "any", ended: Ended): Promise<JobsWaited> {
   const { db } = parts.engine.store;
   const jobsOf = async (flowIds: readonly string[]): Promise<Flow[]> =>
     (await Promise.all(flowIds.map((flowId) => getFlow(db, flowId)))).filter((job) => job !== undefined);
-  const done = await jobsOf(ended.answered);
-  const open = await jobsOf(ended.unanswered);
-  const charsMax = Math.floor(RESULTS_CHARS_MAX / Math.max(1, done.length));
-  const results: WaitResult[] = [];
-  for (const job of done) results.push(await rowOf(parts, job, charsMax));
-  const unfinished: WaitResult[] = [];
-  for (const job of open) unfinished.push({ sessionKey: job.targetKey, ...(await labelOf(parts, job)) });
-  const isOver = open.length === 0 || (until === "any" && done.length > 0);
-  return {
-    status: isOver ? "ok" : "timeout",
-    ...(isOver
-      ? {}
-      : { error: `waiting ended before ${open.length} of them had finished. ${STILL_AT_WORK}` }),
-    results,
-    unfinished,
-  };
+  const finished: FinishedJob[] = [];
+  for (const job of await jobsOf(ended.answered)) {
+    finished.push({ ...(await awaitedJob(parts, job)), outcome: await outcomeOf(parts, job) });
+  }
+  const unfinished: AwaitedJob[] = [];
+  for (const job of await jobsOf(ended.unanswered)) unfinished.push(await awaitedJob(parts, job));
+  const isOver = unfinished.length === 0 || (until === "any" && finished.length > 0);
+  return { kind: isOver ? "over" : "timeout", finished, unfinished };
 }
 
-/** Builds the result of a run's wait. Wakes that carry these results become plain entries. */
-async function answerRun(
+/** Returns the end of a run's wait. Wakes that carry these results become plain entries. */
+async function waitedAsRun(
   parts: WaitParts,
   { requester, until, wait }: WaitingCall & { wait: RunWait },
   { answered, unanswered }: JobsWaitEnd,
-): Promise<WaitResult> {
+): Promise<JobsWaited> {
   await parts.engine.commit(async (unit) => {
     await holdSessions(unit.tx, [requester.key]);
     if (!(await wait.holds(unit))) return;
     const keys = answered.map((row) => row.targetSessionKey);
     await writeDownWakes(unit, requester, keys);
   });
-  return answer(parts, until, {
+  return waited(parts, until, {
     answered: answered.map((row) => row.flowId),
     unanswered: unanswered.map((row) => row.flowId),
   });
@@ -134,7 +118,7 @@ async function waitAsCaller(
   parts: WaitParts,
   { jobs, until, signal }: JobWaitRequest,
   deadlineAt: number,
-): Promise<WaitResult> {
+): Promise<JobsWaited> {
   const { engine } = parts;
   const all = jobs.map((job) => job.flowId);
   let answered: string[] = [];
@@ -148,30 +132,27 @@ async function waitAsCaller(
     await engine.waitForJob(open(), deadlineAt, signal);
     signal.throwIfAborted();
   }
-  return answer(parts, until, {
+  return waited(parts, until, {
     answered: all.filter((flowId) => answered.includes(flowId)),
     unanswered: open(),
   });
 }
 
 /** Continues a wait that was recorded before a crash; undefined: none was recorded. */
-export async function waitedBefore(parts: WaitParts, call: WaitingCall): Promise<WaitResult | undefined> {
+export async function waitedBefore(parts: WaitParts, call: WaitingCall): Promise<JobsWaited | undefined> {
   const { wait } = call;
   if (wait === undefined) return undefined;
   const rows = await jobWaitsOfCall(parts.engine.store.db, call.callId);
   if (rows.length === 0) return undefined;
-  return answerRun(parts, { ...call, wait }, await wait.settleJobs(call.callId, call.until));
+  return waitedAsRun(parts, { ...call, wait }, await wait.settleJobs(call.callId, call.until));
 }
 
-/** Waits for jobs of the requester's own sub-agents. Failures are results. */
-export async function waitForJobs(parts: WaitParts, request: JobWaitRequest): Promise<WaitResult> {
+/** Waits for jobs of the requester's own sub-agents. */
+export async function waitForJobs(parts: WaitParts, request: JobWaitRequest): Promise<Result<JobsWaited>> {
   const { engine } = parts;
   const { callId, jobs, requester, timeoutSeconds, until, wait } = request;
   const deadlineAt = engine.now() + Math.round(timeoutSeconds * 1000);
-  if (jobs.length === 0) {
-    return { status: "ok", results: [], unfinished: [], note: "You have no unfinished sub-agents." };
-  }
-  if (wait === undefined) return waitAsCaller(parts, request, deadlineAt);
+  if (wait === undefined) return ok(await waitAsCaller(parts, request, deadlineAt));
   const opened = await engine.commit(async (unit): Promise<Result<void>> => {
     await holdSessions(unit.tx, [requester.key]);
     // A run that has ended reads no answer (I1), and its wait adds no edge.
@@ -182,6 +163,6 @@ export async function waitForJobs(parts: WaitParts, request: JobWaitRequest): Pr
       deadlineAt,
     });
   });
-  if (!opened.ok) return toolFailure(opened);
-  return answerRun(parts, { ...request, wait }, await wait.settleJobs(callId, until));
+  if (!opened.ok) return opened;
+  return ok(await waitedAsRun(parts, { ...request, wait }, await wait.settleJobs(callId, until)));
 }

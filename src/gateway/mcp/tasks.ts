@@ -6,6 +6,7 @@
 
 import { isEnded, type Run } from "../../core/shapes/run.ts";
 import { type SentSoFar, sentSoFar, stopWaiting } from "../../flows/conversation/send.ts";
+import { sendResult } from "../../tools/sessions/send.ts";
 import type { ToolResult } from "../../tools/tool.ts";
 import { pause } from "../../world/pause.ts";
 import { callAs, type McpDeps, type ToolCall } from "./calls.ts";
@@ -30,7 +31,7 @@ function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-function taskOf(taskId: string, { run, result }: SentSoFar, tell: Tell): Task {
+function taskOf({ deps, client, tell }: TaskParts, taskId: string, { run, outcome }: SentSoFar): Task {
   const { acceptedAt, startedAt, endedAt } = run;
   return {
     taskId,
@@ -38,9 +39,12 @@ function taskOf(taskId: string, { run, result }: SentSoFar, tell: Tell): Task {
     lastUpdatedAt: iso(endedAt ?? startedAt ?? acceptedAt),
     ttlMs: TASK_TTL_MS,
     pollIntervalMs: POLL_EVERY_MS,
-    ...(result === undefined
+    ...(outcome === undefined
       ? { status: "working", statusMessage: stateText(run) }
-      : { status: "completed", result: { resultType: "complete", ...tell(result) } }),
+      : {
+          status: "completed",
+          result: { resultType: "complete", ...tell(sendResult(deps.settings, client.session, outcome)) },
+        }),
   };
 }
 
@@ -59,7 +63,7 @@ export interface TaskParts {
 export async function readTask(parts: TaskParts, taskId: string): Promise<Task | undefined> {
   const requester = parts.client.session;
   const sent = await sentSoFar(parts.deps, { requester, callId: taskId });
-  return sent && taskOf(taskId, sent, parts.tell);
+  return sent && taskOf(parts, taskId, sent);
 }
 
 /** Ends the wait for a task. Returns false if this session has no such task. */
@@ -126,7 +130,7 @@ export async function withProgress<T>(
       const sent = await sentSoFar(deps, { requester: client.session, callId: call.callId });
       const message = sent === undefined ? unsentText(call) : stateText(sent.run);
       const progress = Math.round(clock.monotonic() - startedAt) / 1000;
-      if (!over.signal.aborted && sent?.result === undefined) await tell({ progress, message, ...total });
+      if (!over.signal.aborted && sent?.outcome === undefined) await tell({ progress, message, ...total });
       await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
     }
   };

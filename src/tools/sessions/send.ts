@@ -1,12 +1,14 @@
-// The tool `sessions_send`: reads arguments and returns one result object. `flows/send` implements the send.
+// The tool `sessions_send`: reads the arguments of a send and writes its outcome as one JSON object.
+// flows/conversation/send.ts implements the send.
 
-import { resolveSession, type SessionTarget } from "../../access/access.ts";
+import { keyRulesOf, resolveSession, type SessionTarget } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
-import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
-import { LABEL_CHARS_MAX } from "../../core/shapes/session.ts";
-import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
+import { type Code, fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { LABEL_CHARS_MAX, type Session } from "../../core/shapes/session.ts";
+import { displayKey, KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { ToolCallRequest } from "../../core/shapes/tool.ts";
-import { sendToSession, sentBefore } from "../../flows/conversation/send.ts";
+import { type FollowUp, type SendOutcome, sendToSession, sentBefore } from "../../flows/conversation/send.ts";
 import { agentIdLimit, bodyLimit, textLimit } from "../arguments.ts";
 import type { Tool, ToolContext } from "../tool.ts";
 
@@ -54,7 +56,10 @@ export const sessionsSend: Tool = {
     ),
     timeoutSeconds: (value) => readTimeout(value),
   },
-  before: (ctx, args, call) => sentBefore(ctx, requestOf(ctx, call, args)),
+  async before(ctx, args, call) {
+    const before = await sentBefore(ctx, requestOf(ctx, call, args));
+    return before && sendResult(ctx.settings, ctx.session, before);
+  },
   async execute(ctx, args, call) {
     const { sessionKey, label, agentId, message } = args as Partial<Record<string, string>>;
     const target: SessionTarget = {
@@ -62,20 +67,88 @@ export const sessionsSend: Tool = {
     };
     const found = await resolveSession(ctx, ctx.viewer, "send", target);
     if (!found.ok) return toolFailure(found);
-    return sendToSession(ctx, {
+    const sent = await sendToSession(ctx, {
       ...requestOf(ctx, call, args),
+      requester: ctx.session,
       target: found.value,
       text: message ?? "",
       ...optional({ requesterRun: ctx.run }),
       ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),
     });
+    return sent.ok ? sendResult(ctx.settings, ctx.session, sent.value) : toolFailure(sent);
   },
 };
 
-/** Returns the requester of a send, and how long it waits. */
+/** The later announcement or answer, for the model of the sender. */
+type Delivery = { readonly status: "pending" | "skipped"; readonly mode: "announce" | "inbox" };
+
+/** The result of an accepted call. */
+type SendResult = { readonly runId: string; readonly sessionKey: string } & (
+  | { readonly status: "accepted"; readonly note?: string; readonly delivery: Delivery }
+  | { readonly status: "ok"; readonly reply: string; readonly delivery: Delivery }
+  | {
+      readonly status: "timeout";
+      readonly error: string;
+      readonly state: "queued" | "running";
+      readonly queuedBehind: number;
+      readonly delivery: Delivery;
+    }
+  | { readonly status: "error"; readonly code: Code; readonly error: string }
+);
+
+function deliveryOf(followUp: FollowUp): Delivery {
+  switch (followUp) {
+    case "announcement":
+      return { status: "pending", mode: "announce" };
+    case "inbox_answer":
+      return { status: "pending", mode: "inbox" };
+    case "none":
+      return { status: "skipped", mode: "announce" };
+  }
+}
+
+/** Writes the outcome of a send as the result that its sender reads. */
+export function sendResult(settings: Settings, sender: Session, outcome: SendOutcome): SendResult {
+  const { runId, state: runState } = outcome.run;
+  const sessionKey = displayKey(outcome.run.sessionKey, sender.agentId, keyRulesOf(settings));
+  switch (outcome.kind) {
+    case "accepted":
+      return { runId, status: "accepted", sessionKey, delivery: deliveryOf(outcome.followUp) };
+    case "answered_waiter": {
+      const note =
+        "The sender of the message that this answers has been waiting for it and has it. No reply follows.";
+      return { runId, status: "accepted", sessionKey, note, delivery: deliveryOf("none") };
+    }
+    case "replied": {
+      const { reply, followUp } = outcome;
+      return { runId, status: "ok", reply, sessionKey, delivery: deliveryOf(followUp) };
+    }
+    case "failed":
+      return { runId, status: "error", code: outcome.code, error: outcome.error, sessionKey };
+    case "still_running": {
+      const { waitedSeconds, queuedBehind, followUp } = outcome;
+      const state = runState === "queued" ? "queued" : "running";
+      const error =
+        `waiting ended after ${waitedSeconds} s; the message was accepted and its run goes on (${state}). ` +
+        `Do not send it again; read sessions_history of "${sessionKey}" later.`;
+      const delivery = deliveryOf(followUp);
+      return { runId, status: "timeout", error, state, queuedBehind, sessionKey, delivery };
+    }
+    case "unanswered": {
+      const { waitedSeconds, followUp } = outcome;
+      const error =
+        `waiting ended after ${waitedSeconds} s; the message is in the inbox of "${sessionKey}", and there ` +
+        "is no answer yet. Do not send it again; an answer that comes later is a new message to your " +
+        "session.";
+      const delivery = deliveryOf(followUp);
+      return { runId, status: "timeout", error, state: "queued", queuedBehind: 0, sessionKey, delivery };
+    }
+  }
+}
+
+/** Returns how long a send waits, and how. */
 function requestOf(ctx: ToolContext, call: ToolCallRequest, args: Readonly<Record<string, unknown>>) {
   return {
-    requester: ctx.session,
     timeoutSeconds: args.timeoutSeconds as number,
     callId: call.callId,
     signal: ctx.signal,

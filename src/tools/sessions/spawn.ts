@@ -1,20 +1,21 @@
-// The tool `sessions_spawn`: reads arguments and returns one result object. `core/spawn-policy` decides what
-// may be spawned, `flows/spawn` spawns it. Everything is checked before anything is written: a refused call
-// leaves no session and no file.
+// The tool `sessions_spawn`: reads the arguments of a spawn and writes its outcome as one JSON object.
+// core/rules/spawn-policy.ts decides what may be spawned, flows/job/spawn.ts spawns it. Everything is checked
+// before anything is written: a refused call leaves no session and no file.
 
 import { optional } from "../../core/optional.ts";
 import { contentsWereLeftOut } from "../../core/rules/attachment-rules.ts";
-import { resultDescription } from "../../core/rules/result-delivery.ts";
+import { resultDescription, resultNote, resultRequester } from "../../core/rules/result-delivery.ts";
 import { decideSpawn, type SpawnCall, type ThreadSupport } from "../../core/rules/spawn-policy.ts";
 import { decideTool, filtersFor, withheldTools } from "../../core/rules/tool-policy.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import { LABEL_CHARS_MAX, type Route } from "../../core/shapes/session.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { THINKING_LEVELS, thinkingNamed } from "../../core/shapes/settings/settings.ts";
+import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
 import { placeOfRun } from "../../flows/conversation/party.ts";
 import { bindingSettingsOf } from "../../flows/delivery/bindings.ts";
 import { type AttachmentPlan, planAttachments } from "../../flows/job/attachments.ts";
-import { type SpawnRequest, spawnedBefore, spawnSession } from "../../flows/job/spawn.ts";
+import { type SpawnOutcome, type SpawnRequest, spawnedBefore, spawnSession } from "../../flows/job/spawn.ts";
 import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import { agentIdLimit, bodyLimit, formLimit, textLimit } from "../arguments.ts";
 import type { Tool, ToolContext } from "../tool.ts";
@@ -126,13 +127,69 @@ export const sessionsSpawn: Tool = {
     thinking: (value) => ok(typeof value === "string" ? (thinkingNamed(value) ?? value) : undefined),
   },
   // A call with attachments can't be repeated: the stored call no longer has their contents.
-  before: (ctx, _, { callId }) =>
-    spawnedBefore(ctx, { callId, requester: ctx.session, mayWait: mayWait(ctx) }),
+  async before(ctx, _, { callId }) {
+    const before = await spawnedBefore(ctx, callId);
+    return before && spawnResult(ctx, before);
+  },
   async execute(ctx, args, call) {
     const request = await plan(ctx, args, call.callId);
-    return request.ok ? spawnSession(ctx, request.value) : toolFailure(request);
+    if (!request.ok) return toolFailure(request);
+    const spawned = await spawnSession(ctx, request.value);
+    return spawned.ok
+      ? spawnResult(ctx, spawned.value, withheldFrom(ctx, request.value))
+      : toolFailure(spawned);
   },
 };
+
+/** The result of an accepted call. */
+type SpawnResult = {
+  readonly status: "accepted";
+  readonly runId: string;
+  readonly childSessionKey: string;
+  readonly model?: string | undefined;
+  /** Absent: the child was deleted after its job. */
+  readonly note?: string;
+  readonly withheldTools?: readonly string[];
+  readonly thread?: Route;
+  readonly attachments?: AttachmentReceipt;
+};
+
+/** Writes the outcome of a spawn as the result that its requester reads. */
+function spawnResult(ctx: ToolContext, outcome: SpawnOutcome, withheld: readonly string[] = []): SpawnResult {
+  const { runId } = outcome;
+  switch (outcome.kind) {
+    case "spawned": {
+      const { key: childSessionKey, model, spawn } = outcome.child;
+      const { announce = "post", thread, route, attachments } = spawn ?? {};
+      const note = resultNote({
+        requester: resultRequester(ctx.session),
+        announce,
+        thread: thread !== undefined,
+        hasPlace: route !== undefined,
+        mayWait: mayWait(ctx),
+      });
+      return {
+        ...{ status: "accepted", runId, childSessionKey, model, note },
+        ...(withheld.length === 0 ? {} : { withheldTools: withheld }),
+        ...optional({ thread, attachments }),
+      };
+    }
+    case "child_deleted": {
+      const { childKey: childSessionKey, model } = outcome;
+      return { status: "accepted", runId, childSessionKey, ...optional({ model }) };
+    }
+  }
+}
+
+/** Returns the tools that the child would have without its requester's limits. */
+function withheldFrom(
+  { settings, session, chain, toolNames }: ToolContext,
+  { plan }: SpawnRequest,
+): string[] {
+  const { agent, spawnDepth, sandboxed } = plan;
+  const child = { key: "", agentId: agent.id, kind: "other" as const, spawnDepth, spawn: { sandboxed } };
+  return withheldTools(toolNames, [{ ...child, spawnedBy: session.key }, ...chain], settings);
+}
 
 function readAttachments(ctx: ToolContext, value: unknown): Result<AttachmentPlan | undefined> {
   if (value === undefined) return ok(undefined);
@@ -202,21 +259,11 @@ async function plan(
   }
   const mountPath = readMountPath(args.attachAs);
   if (!mountPath.ok) return mountPath;
-  const child = {
-    key: "",
-    agentId: decided.value.agent.id,
-    kind: "other" as const,
-    spawnDepth: decided.value.spawnDepth,
-    spawnedBy: session.key,
-    spawn: { sandboxed: decided.value.sandboxed },
-  };
   return ok({
     requester: session,
     callId,
     task,
     plan: decided.value,
-    mayWait: mayWait(ctx),
-    withheldTools: withheldTools(ctx.toolNames, [child, ...chain], settings),
     ...optional({
       route,
       requesterRun: ctx.run,

@@ -43,10 +43,10 @@ import { getSession } from "./store/queries/sessions/sessions.ts";
 import { readContext } from "./store/queries/transcripts/transcripts.ts";
 import type { Store } from "./store/sql.ts";
 import type { RunTrace, Traces } from "./telemetry/traces.ts";
-import { invokeTool, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
+import { invokeTool, type ToolContext, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
 import { type NodeSource, nodesIn } from "./tools/nodes.ts";
 import { sessionsSpawn } from "./tools/sessions/spawn.ts";
-import type { OutsideSet, OutsideTools, Tool, ToolAnswered, ToolContext } from "./tools/tool.ts";
+import type { OutsideSet, OutsideTools, ToolAnswered } from "./tools/tool.ts";
 import { type World, withFields } from "./world.ts";
 
 /** Called for every run and every call, with the settings of that time (I13). */
@@ -141,7 +141,7 @@ function promptOf(
   { settings, timeZone, world }: ExecuteParts,
   session: Session,
   agent: AgentSettings,
-  more: { tools: readonly Tool[]; context: string | undefined; outside: OutsideSet | undefined },
+  more: { tools: ReturnType<typeof toolsFor>; context: string | undefined; outside: OutsideSet | undefined },
 ): string {
   return buildSystemPrompt({
     agentId: agent.id,

@@ -11,9 +11,9 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { ToolCallRequest } from "../core/shapes/tool.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import type { Db } from "../store/sql.ts";
-import { callTool } from "../tools/catalog.ts";
+import { callTool, type ToolContext } from "../tools/catalog.ts";
 import type { ActiveRun, Passes } from "../tools/passes.ts";
-import type { ToolContext, ToolResult } from "../tools/tool.ts";
+import type { ToolResult } from "../tools/tool.ts";
 import type { Caller } from "./auth.ts";
 
 /** Returns the session of a pass. `named`: the session in the call; another one is refused. */

@@ -4,9 +4,11 @@ import { optional } from "../core/optional.ts";
 import { containsSubagents } from "../core/rules/sandbox-policy.ts";
 import { spawnableAgents } from "../core/rules/spawn-policy.ts";
 import { type AgentSettings, modelOf } from "../core/shapes/settings/settings.ts";
-import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+import type { CallerContext, ReadingContext, Tool, ToolResult } from "./tool.ts";
 
-export const agentsList: Tool = {
+type Context = Pick<ReadingContext, "settings"> & Pick<CallerContext, "agent">;
+
+export const agentsList: Tool<Context> = {
   spec: {
     name: "agents_list",
     description: "List the agents that you may name as agentId when you start a session of another agent.",
@@ -25,7 +27,7 @@ export const agentsList: Tool = {
   },
 };
 
-function agentRow(ctx: ToolContext, agent: AgentSettings): ToolResult {
+function agentRow(ctx: Context, agent: AgentSettings): ToolResult {
   return {
     id: agent.id,
     ...optional({ name: agent.name }),

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { ensureFolder } from "../world/folders.ts";
 import { SEARCH_PATH } from "../world/programs.ts";
-import type { ToolContext } from "./tool.ts";
+import type { CallerContext, ReadingContext } from "./tool.ts";
 
 /**
  * Settings of git that name a program to run. Values from the environment override those of a repository;
@@ -53,7 +53,7 @@ const NO_STARTUP_FILES: Readonly<Record<string, string>> = {
 
 /** Returns the full environment of a bare command. Creates its home if it is missing. */
 export async function bareEnvironment(
-  ctx: Pick<ToolContext, "agent" | "settings">,
+  ctx: Pick<CallerContext, "agent"> & Pick<ReadingContext, "settings">,
 ): Promise<Result<Record<string, string>>> {
   const home = join(ctx.settings.store.dir, "homes", ctx.agent.id);
   const temporary = join(home, "tmp");

@@ -21,21 +21,50 @@ import { nearestName } from "../core/text/nearest.ts";
 import { noteRefusal } from "../flows/refusals.ts";
 import { agentsList } from "./agents-list.ts";
 import { readArguments } from "./arguments.ts";
+import type { Containable } from "./containment.ts";
 import { execTool } from "./exec.ts";
 import { fileTools } from "./files/files.ts";
 import { isOutsideName } from "./mcp/names.ts";
-import { messageTool } from "./message.ts";
-import { nodesTool } from "./nodes.ts";
+import { type MessageContext, messageTool } from "./message.ts";
+import { type NodesContext, nodesTool } from "./nodes.ts";
 import { sessionsHistory } from "./sessions/history.ts";
 import { sessionsList } from "./sessions/list.ts";
 import { sessionsSearch } from "./sessions/search.ts";
-import { sessionsSend } from "./sessions/send.ts";
-import { sessionsSpawn } from "./sessions/spawn.ts";
+import { type SendContext, sessionsSend } from "./sessions/send.ts";
+import { type SpawnContext, sessionsSpawn } from "./sessions/spawn.ts";
 import { sessionStatus } from "./sessions/status.ts";
 import { subagents } from "./subagents.ts";
-import type { NodeDoor, OutsideSet, OutsideTools, Tool, ToolContext, ToolResult } from "./tool.ts";
+import type {
+  CallerContext,
+  NodeDoor,
+  OutsideSet,
+  OutsideTools,
+  Tool,
+  ToolAnswered,
+  ToolResult,
+  WritingContext,
+} from "./tool.ts";
 
-const TOOLS: readonly Tool[] = [
+/** Everything that the tools and this catalogue need for a call. */
+export interface ToolContext
+  extends CallerContext,
+    WritingContext,
+    Containable,
+    MessageContext,
+    NodesContext,
+    SendContext,
+    SpawnContext {
+  /** The session's MCP tools. Absent: none. */
+  readonly outside?: OutsideSet;
+  /** Awaited before a call that must not run twice. If it throws, the call does not start. */
+  readonly begins?: () => Promise<void>;
+  /** Called after each call, for metrics. */
+  readonly answered?: ToolAnswered | undefined;
+}
+
+type AnyTool = Tool<ToolContext>;
+
+const TOOLS: readonly AnyTool[] = [
   sessionsList,
   sessionsHistory,
   sessionsSend,
@@ -63,8 +92,8 @@ type Policy = {
 };
 
 /** Returns the built-in tools that have something to work on, and the session's MCP tools. */
-function toolsIn({ outside, nodes, settings }: Omit<Policy, "chain">): readonly Tool[] {
-  const unusable = [
+function toolsIn({ outside, nodes, settings }: Omit<Policy, "chain">): readonly AnyTool[] {
+  const unusable: readonly AnyTool[] = [
     ...(nodes === undefined ? [nodesTool] : []),
     ...(settings.channels.length === 0 ? [messageTool] : []),
   ];
@@ -94,14 +123,14 @@ export function toolSpecs(outside?: OutsideSet, called: Iterable<string> = []): 
 }
 
 /** Returns the tools that the policy allows. */
-export function toolsFor(policy: Policy): Tool[] {
+export function toolsFor(policy: Policy): AnyTool[] {
   return toolsIn(policy)
     .filter((tool) => verdictOf(policy, tool.spec.name).allowed)
     .map((tool) => ({ ...tool, spec: specFor(policy, tool) }));
 }
 
 /** Returns the spec of a tool for one session. */
-function specFor({ settings, chain, external = false }: Policy, { spec, describe }: Tool): ToolSpec {
+function specFor({ settings, chain, external = false }: Policy, { spec, describe }: AnyTool): ToolSpec {
   return describe === undefined ? spec : { ...spec, description: describe({ settings, chain, external }) };
 }
 
@@ -142,7 +171,7 @@ export function withheldOutside(
   });
 }
 
-function findTool(policy: Policy, name: string): Result<Tool> {
+function findTool(policy: Policy, name: string): Result<AnyTool> {
   const tool = toolsIn(policy).find((candidate) => candidate.spec.name === name);
   const verdict = verdictOf(policy, name);
   if (tool !== undefined && verdict.allowed) return ok(tool);
@@ -172,7 +201,7 @@ export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise
 }
 
 /** Returns the schema of everything that a tool accepts. MCP servers check their arguments themselves. */
-function schemaOf({ spec: { parameters }, accepts, checksArguments }: Tool): JsonSchema {
+function schemaOf({ spec: { parameters }, accepts, checksArguments }: AnyTool): JsonSchema {
   if (checksArguments === true) return {};
   const properties = { ...(parameters.properties as Record<string, JsonSchema>), ...accepts };
   return { ...parameters, properties };

@@ -5,10 +5,13 @@
 import { isSandboxed } from "../core/rules/sandbox-policy.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import type { ToolContext } from "./tool.ts";
+import type { CallerContext, ReadingContext } from "./tool.ts";
 
 /** The parts of a call that the decision needs. */
-export type Containable = Pick<ToolContext, "sandbox" | "chain" | "settings">;
+export interface Containable extends Pick<ReadingContext, "settings">, Pick<CallerContext, "chain"> {
+  /** The sandbox of read, write, edit and exec. Absent: the session is not sandboxed. */
+  readonly sandbox?: Sandbox;
+}
 
 /** Returns the sandbox of a call. Undefined: the session is not sandboxed. */
 export function sandboxOf(ctx: Containable): Result<Sandbox | undefined> {

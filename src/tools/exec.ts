@@ -7,23 +7,23 @@
 // reads and changes what the gateway's user can, and a process that leaves the group survives.
 
 import { type Failure, fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
+import type { Engine } from "../engine/engine.ts";
 import { OUTPUT_RUNAWAY_BYTES, type ProcessEnd, runProcess } from "../sandbox/process/process.ts";
 import type { ContainedEnd, Sandbox } from "../sandbox/sandbox.ts";
 import { killGroup } from "../world/programs.ts";
 import { bareEnvironment } from "./bare-environment.ts";
 import { type Containable, sandboxOf } from "./containment.ts";
 import { openWorkspace } from "./files/workspace.ts";
-import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+import type { CallerContext, RunContext, Tool, ToolResult } from "./tool.ts";
 
 const TIMEOUT_DEFAULT_SECONDS = 120;
 const COMMAND_MAX_BYTES = 100_000;
 /** Joins stderr to stdout in the order of writing, then becomes the shell that runs the command. */
 const OUTER_SHELL = ["--noprofile", "--norc", "-c", 'exec bash --noprofile --norc -c "$1" 2>&1', "bash"];
 
-type Context = Pick<ToolContext, "agent" | "signal"> &
-  Containable & {
-    readonly engine: Pick<ToolContext["engine"], "now">;
-  };
+interface Context extends Containable, Pick<CallerContext, "agent">, Pick<RunContext, "signal"> {
+  readonly engine: Pick<Engine, "now">;
+}
 
 function checkCommand(command: string): Failure | undefined {
   if (command.trim() === "") return fail("invalid_argument", "command must not be empty");
@@ -146,7 +146,7 @@ const fullNote = ({ agent }: Context): string =>
  * Runs a shell command in the workspace. Without a sandbox the command is not contained: it may do
  * everything that the gateway's user may do.
  */
-export const execTool: Tool = {
+export const execTool: Tool<Context> = {
   spec: {
     name: "exec",
     description:

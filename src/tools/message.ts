@@ -14,10 +14,15 @@ import type { ToolCallRequest } from "../core/shapes/tool.ts";
 import type { Unit } from "../engine/unit.ts";
 import { leaveVerdict, type NamedPlace } from "../flows/delivery/destination.ts";
 import { type KnownPlace, knownPlace } from "../flows/delivery/known-place.ts";
-import { placeHasRoom, publishOutbox } from "../flows/delivery/outbox.ts";
+import { type Outbound, placeHasRoom, publishOutbox } from "../flows/delivery/outbox.ts";
 import { type Delivery, getDelivery, insertDelivery } from "../store/queries/channels/deliveries.ts";
 import { bodyLimit, textLimit } from "./arguments.ts";
-import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+import type { CallerContext, Tool, ToolResult, WritingContext } from "./tool.ts";
+
+export interface MessageContext extends CallerContext, WritingContext {
+  /** Notified of queued deliveries. Absent: this process delivers nothing. */
+  readonly outbound?: Outbound | undefined;
+}
 
 const MESSAGE_MAX_BYTES = 256 * 1024;
 const ID_CHARS_MAX = 512;
@@ -59,7 +64,7 @@ function requestOf(args: Record<string, unknown>): Result<MessageRequest> {
 
 /** Queues the text, unless this call has queued it before. */
 async function queue(
-  ctx: ToolContext,
+  ctx: MessageContext,
   unit: Unit,
   { id, text, known }: { id: string; text: string; known: KnownPlace },
 ): Promise<Result<ToolResult>> {
@@ -87,7 +92,7 @@ async function queue(
   return ok(accepted({ id, route }));
 }
 
-export const messageTool: Tool = {
+export const messageTool: Tool<MessageContext> = {
   spec: {
     name: "message",
     description:

@@ -16,7 +16,12 @@ import {
 } from "../core/shapes/node.ts";
 import type { ToolCallRequest } from "../core/shapes/tool.ts";
 import { countLimit, textLimit } from "./arguments.ts";
-import type { NodeDoor, Tool, ToolContext, ToolResult } from "./tool.ts";
+import type { NodeDoor, ReadingContext, RunContext, Tool, ToolResult } from "./tool.ts";
+
+export interface NodesContext extends Pick<ReadingContext, "settings">, Pick<RunContext, "signal"> {
+  /** Absent: no device is paired, or nodes are off. */
+  readonly nodes?: NodeDoor | undefined;
+}
 
 const ACTIONS = ["list", "describe", "invoke"];
 const NAME_MAX_CHARS = 128;
@@ -40,7 +45,7 @@ export async function nodesIn(source: NodeSource | undefined): Promise<NodeDoor 
 
 type Args = Readonly<Record<string, unknown>>;
 
-function shownNode(ctx: ToolContext, { node, connected }: NodeStatus): ToolResult {
+function shownNode(ctx: NodesContext, { node, connected }: NodeStatus): ToolResult {
   const { id, name, platform } = node;
   return { id, name, platform, connected, commands: allowedCommands(node, ctx.settings.nodes) };
 }
@@ -63,12 +68,12 @@ async function nodeOf(door: NodeDoor, args: Args): Promise<Result<NodeStatus>> {
   return fail("invalid_argument", `${shown} matches ${fits.length} nodes: give an id`, { hint });
 }
 
-async function list(ctx: ToolContext, door: NodeDoor): Promise<ToolResult> {
+async function list(ctx: NodesContext, door: NodeDoor): Promise<ToolResult> {
   const all = await door.statuses();
   return { count: all.length, nodes: all.map((one) => shownNode(ctx, one)) };
 }
 
-async function describe(ctx: ToolContext, door: NodeDoor, args: Args): Promise<ToolResult> {
+async function describe(ctx: NodesContext, door: NodeDoor, args: Args): Promise<ToolResult> {
   const found = await nodeOf(door, args);
   if (!found.ok) return toolFailure(found);
   const { node } = found.value;
@@ -85,7 +90,7 @@ async function describe(ctx: ToolContext, door: NodeDoor, args: Args): Promise<T
 }
 
 async function invoke(
-  ctx: ToolContext,
+  ctx: NodesContext,
   door: NodeDoor,
   args: Args,
   call: ToolCallRequest,
@@ -111,7 +116,7 @@ async function invoke(
   return done.ok ? { status: "ok", node: name, command, result: done.value } : toolFailure(done);
 }
 
-export const nodesTool: Tool = {
+export const nodesTool: Tool<NodesContext> = {
   spec: {
     name: NODES_TOOL,
     description:

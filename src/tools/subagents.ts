@@ -22,7 +22,7 @@ import { getRun } from "../store/queries/runs/runs.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import { textLimit } from "./arguments.ts";
 import { readTimeout, TIMEOUT_MAX_SECONDS } from "./sessions/send.ts";
-import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+import type { Tool, ToolResult, WritingContext } from "./tool.ts";
 
 const ACTIONS = ["list", "wait", "cancel"];
 const LISTED_MAX = 100;
@@ -35,7 +35,7 @@ const RESULTS_CHARS_MAX = 400_000;
 const STILL_AT_WORK =
   "They go on: do not start them again. Wait again, or go on; each result is announced when it is there.";
 
-export const subagents: Tool = {
+export const subagents: Tool<WritingContext> = {
   spec: {
     name: "subagents",
     description:
@@ -83,13 +83,13 @@ export const subagents: Tool = {
   },
 };
 
-function waitingCall(ctx: ToolContext, args: Readonly<Record<string, unknown>>, callId: string) {
+function waitingCall(ctx: WritingContext, args: Readonly<Record<string, unknown>>, callId: string) {
   const until = args.any === true ? ("any" as const) : ("all" as const);
   return { requester: ctx.session, callId, until, signal: ctx.signal, wait: ctx.wait };
 }
 
 /** Returns the named jobs, or all whose result is still to come. */
-async function jobsToWaitFor(ctx: ToolContext, args: Record<string, unknown>): Promise<Result<Flow[]>> {
+async function jobsToWaitFor(ctx: WritingContext, args: Record<string, unknown>): Promise<Result<Flow[]>> {
   const keys = new Set(Array.isArray(args.sessionKeys) ? args.sessionKeys.map(String) : []);
   if (typeof args.sessionKey === "string" && args.sessionKey !== "all") keys.add(args.sessionKey);
   if (keys.size === 0) {
@@ -110,7 +110,7 @@ async function jobsToWaitFor(ctx: ToolContext, args: Record<string, unknown>): P
 }
 
 /** Returns the job of an own sub-agent. A run also finds the job of one that was deleted after its end. */
-async function ownJob(ctx: ToolContext, key: string): Promise<Flow | undefined> {
+async function ownJob(ctx: WritingContext, key: string): Promise<Flow | undefined> {
   const [child] = await oneOf(ctx, key);
   if (child !== undefined) return jobOf(ctx, child);
   if (ctx.run === undefined || (await getSession(ctx.db, key)) !== undefined) return undefined;
@@ -119,7 +119,7 @@ async function ownJob(ctx: ToolContext, key: string): Promise<Flow | undefined> 
 }
 
 async function waitForChildren(
-  ctx: ToolContext,
+  ctx: WritingContext,
   args: Record<string, unknown>,
   callId: string,
 ): Promise<ToolResult> {
@@ -152,7 +152,7 @@ type WaitResult = { readonly results: readonly FinishedRow[]; readonly unfinishe
 );
 
 /** Writes the end of a wait as the result that its caller reads. */
-function waitResult(ctx: ToolContext, { kind, finished, unfinished: open }: JobsWaited): WaitResult {
+function waitResult(ctx: WritingContext, { kind, finished, unfinished: open }: JobsWaited): WaitResult {
   const charsMax = Math.floor(RESULTS_CHARS_MAX / Math.max(1, finished.length));
   const results = finished.map((job) => finishedRow(ctx, job, charsMax));
   const unfinished = open.map((job) => awaitedRow(ctx, job));
@@ -166,11 +166,11 @@ function waitResult(ctx: ToolContext, { kind, finished, unfinished: open }: Jobs
   }
 }
 
-function awaitedRow({ engine }: ToolContext, { childKey: sessionKey, label }: AwaitedJob): AwaitedRow {
+function awaitedRow({ engine }: WritingContext, { childKey: sessionKey, label }: AwaitedJob): AwaitedRow {
   return { sessionKey, ...optional({ label: label && engine.redactor.mask(label) }) };
 }
 
-function finishedRow(ctx: ToolContext, job: FinishedJob, charsMax: number): FinishedRow {
+function finishedRow(ctx: WritingContext, job: FinishedJob, charsMax: number): FinishedRow {
   const { status, result, notes } = job.outcome;
   const cut = (text: string): string => {
     const { text: kept, whole } = ctx.engine.redactor.beginning(text, charsMax);
@@ -186,15 +186,15 @@ function finishedRow(ctx: ToolContext, job: FinishedJob, charsMax: number): Fini
   };
 }
 
-async function children(ctx: ToolContext) {
+async function children(ctx: WritingContext) {
   return listVisible(ctx, ctx.viewer, { spawnedBy: ctx.session.key, limit: LISTED_MAX });
 }
 
-async function jobOf(ctx: ToolContext, child: Session) {
+async function jobOf(ctx: WritingContext, child: Session) {
   return child.spawn === undefined ? undefined : getFlow(ctx.db, child.spawn.flowId);
 }
 
-async function listChildren(ctx: ToolContext): Promise<ToolResult> {
+async function listChildren(ctx: WritingContext): Promise<ToolResult> {
   const page = await children(ctx);
   const rows: ToolResult[] = [];
   for (const { session, state } of page.rows) {
@@ -217,27 +217,27 @@ async function listChildren(ctx: ToolContext): Promise<ToolResult> {
 }
 
 /** Returns all unfinished children, beyond the limit of a page. */
-async function unfinished(ctx: ToolContext): Promise<Session[]> {
+async function unfinished(ctx: WritingContext): Promise<Session[]> {
   const jobs = await openSpawnsOf(ctx.db, { sessionKey: ctx.session.key });
   const found = await Promise.all(jobs.map((job) => oneOf(ctx, job.targetKey)));
   return found.flat();
 }
 
 /** Returns the child with this key, if the calling session spawned it. */
-async function oneOf(ctx: ToolContext, key: string): Promise<Session[]> {
+async function oneOf(ctx: WritingContext, key: string): Promise<Session[]> {
   const child = await getSession(ctx.db, key);
   if (child?.spawnedBy !== ctx.session.key) return [];
   return (await mayAccess(ctx, ctx.viewer, "spawn", child)) ? [child] : [];
 }
 
-async function notYours(ctx: ToolContext, key: string): Promise<Failure> {
+async function notYours(ctx: WritingContext, key: string): Promise<Failure> {
   const keys = (await children(ctx)).rows.map(({ session }) => session.key);
   const hint = keys.length === 0 ? "You have no sub-agents." : `Yours are: ${keys.join(", ")}.`;
   const error = `${JSON.stringify(key.slice(0, KEY_CHARS_MAX))} is not one of your sub-agents`;
   return fail("not_visible", error, { hint });
 }
 
-async function cancelChildren(ctx: ToolContext, args: Record<string, unknown>): Promise<ToolResult> {
+async function cancelChildren(ctx: WritingContext, args: Record<string, unknown>): Promise<ToolResult> {
   const { sessionKey } = args;
   if (typeof sessionKey !== "string") {
     return toolFailure(fail("invalid_argument", 'cancel needs sessionKey: a childSessionKey, or "all"'));
@@ -257,7 +257,7 @@ async function cancelChildren(ctx: ToolContext, args: Record<string, unknown>): 
 }
 
 /** Cancels a child. Returns the aborted runs. Undefined: the job was already finished. */
-async function cancelOne(ctx: ToolContext, child: Session): Promise<readonly string[] | undefined> {
+async function cancelOne(ctx: WritingContext, child: Session): Promise<readonly string[] | undefined> {
   const ended = await ctx.engine.commit(async (unit) => {
     const job = child.spawn === undefined ? undefined : await getFlow(unit.tx, child.spawn.flowId);
     if (job === undefined || !job.open) return undefined;

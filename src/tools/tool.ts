@@ -1,5 +1,5 @@
-// Defines a tool of the gateway: its spec for the model, and the context of a call. A tool returns one JSON
-// object; an expected failure is also a result (`status`, `code`, `error`).
+// Defines a tool of the gateway: its spec for the model, and the parts of a call's context that several tools
+// need. A tool returns one JSON object; an expected failure is also a result (`status`, `code`, `error`).
 
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
@@ -11,9 +11,6 @@ import type { AgentSettings, Settings } from "../core/shapes/settings/settings.t
 import type { JsonSchema, ToolCallRequest, ToolSpec } from "../core/shapes/tool.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
-import type { Threads } from "../flows/delivery/bindings.ts";
-import type { Outbound } from "../flows/delivery/outbox.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Db } from "../store/sql.ts";
 import type { ArgumentLimits } from "./arguments.ts";
 
@@ -25,7 +22,7 @@ export interface MissingTools {
 
 /** The available tools of a session's MCP servers. */
 export interface OutsideSet {
-  readonly tools: readonly Tool[];
+  readonly tools: readonly Tool<Pick<RunContext, "signal">>[];
   readonly missing: readonly MissingTools[];
 }
 
@@ -63,41 +60,34 @@ export interface NodeDoor {
   invoke(call: NodeCall, signal: AbortSignal): Promise<Result<unknown>>;
 }
 
-/** The context of a tool call. */
-export interface ToolContext {
+/** Reads sessions with the rights of a viewer. */
+export interface ReadingContext {
   readonly settings: Settings;
   readonly db: Db;
-  readonly engine: Engine;
+  readonly engine: Pick<Engine, "now" | "redactor" | "store">;
   /** The viewer whose rights apply; for an operator acting as a session, both. */
   readonly viewer: Viewer;
-  /** The session that calls, or that an operator calls for. */
+}
+
+/** The session that calls, or that an operator calls for. */
+export interface CallerContext {
   readonly session: Session;
   readonly agent: AgentSettings;
   /** The session and its ancestors, which determine its rights. */
   readonly chain: SpawnChain;
-  /** The names of all tools, denied ones included. */
-  readonly toolNames: readonly string[];
-  /** The session's MCP tools. Absent: none. */
-  readonly outside?: OutsideSet;
-  /** Absent: no device is paired, or nodes are off. */
-  readonly nodes?: NodeDoor | undefined;
+}
+
+export interface RunContext {
+  readonly signal: AbortSignal;
   /** The calling run. Absent: an operator invokes the tool. */
   readonly run?: Run;
-  readonly signal: AbortSignal;
-  /** Awaited before a call that must not run twice. If it throws, the call does not start. */
-  readonly begins?: () => Promise<void>;
-  /** The sandbox of read, write, edit and exec. Absent: the session is not sandboxed. */
-  readonly sandbox?: Sandbox;
   /** Lets the calling run wait for another one without holding a slot (I6). */
   readonly wait?: RunWait;
-  /** True if the caller confirms that each answer was written to the client. Default: false. */
-  readonly confirmsAnswers?: boolean;
-  /** Creates threads for sub-agents. Absent: no threads. */
-  readonly threads?: Threads | undefined;
-  /** Called after each call, for metrics. */
-  readonly answered?: ToolAnswered | undefined;
-  /** Notified of queued deliveries. Absent: this process delivers nothing. */
-  readonly outbound?: Outbound | undefined;
+}
+
+/** Changes what the viewer may change, in the name of the calling session and its run. */
+export interface WritingContext extends ReadingContext, Pick<CallerContext, "session">, RunContext {
+  readonly engine: Engine;
 }
 
 export type ToolResult = Record<string, unknown>;
@@ -113,7 +103,8 @@ export interface Described {
   readonly external: boolean;
 }
 
-export interface Tool {
+/** `Context`: the parts of a call's context that the tool needs. */
+export interface Tool<Context> {
   readonly spec: ToolSpec;
   /** Returns a description that depends on the session and its settings. Default: that of `spec`. */
   describe?(whose: Described): string;
@@ -127,11 +118,15 @@ export interface Tool {
    * Returns the result of this call if it was accepted before a restart. Undefined: it was not. Called before
    * any policy check, because an accepted call is not checked again.
    */
-  before?(
-    ctx: ToolContext,
+  readonly before?: (
+    ctx: Context,
     args: Readonly<Record<string, unknown>>,
     call: ToolCallRequest,
-  ): Promise<ToolResult | undefined>;
+  ) => Promise<ToolResult | undefined>;
   /** Runs the call. The arguments were checked against `spec.parameters`, `accepts` and `limits`. */
-  execute(ctx: ToolContext, args: Record<string, unknown>, call: ToolCallRequest): Promise<ToolResult>;
+  readonly execute: (
+    ctx: Context,
+    args: Record<string, unknown>,
+    call: ToolCallRequest,
+  ) => Promise<ToolResult>;
 }

@@ -9,9 +9,10 @@ import { optional } from "../../src/core/optional.ts";
 import type { Result } from "../../src/core/shapes/errors.ts";
 import { createSandboxFinder, type SandboxFinder } from "../../src/sandbox/find.ts";
 import type { ContainedEnd, RunLimits, Sandbox, SandboxNeeds } from "../../src/sandbox/sandbox.ts";
+import type { ToolContext } from "../../src/tools/catalog.ts";
 import { execTool } from "../../src/tools/exec.ts";
 import { fileTools } from "../../src/tools/files/files.ts";
-import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
+import type { ToolResult } from "../../src/tools/tool.ts";
 import { realWorld } from "../../src/world.ts";
 
 export const NEEDS: SandboxNeeds = {

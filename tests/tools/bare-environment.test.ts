@@ -15,8 +15,9 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { ToolContext } from "../../src/tools/catalog.ts";
 import { execTool } from "../../src/tools/exec.ts";
-import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
+import type { ToolResult } from "../../src/tools/tool.ts";
 
 let folder: string;
 let workspace: string;

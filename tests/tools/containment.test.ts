@@ -4,9 +4,9 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { ToolContext } from "../../src/tools/catalog.ts";
 import { execTool } from "../../src/tools/exec.ts";
 import { fileTools } from "../../src/tools/files/files.ts";
-import type { ToolContext } from "../../src/tools/tool.ts";
 import { agentSettings, settingsWith } from "./app.ts";
 
 let workspace: string;

@@ -5,8 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { readArguments } from "../../src/tools/arguments.ts";
+import type { ToolContext } from "../../src/tools/catalog.ts";
 import { execTool } from "../../src/tools/exec.ts";
-import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
+import type { ToolResult } from "../../src/tools/tool.ts";
 import { until } from "../kit/until.ts";
 
 let folder: string;

@@ -18,8 +18,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { ToolContext } from "../../src/tools/catalog.ts";
 import { fileTools } from "../../src/tools/files/files.ts";
-import type { ToolContext, ToolResult } from "../../src/tools/tool.ts";
+import type { ToolResult } from "../../src/tools/tool.ts";
 
 let base: string;
 let workspace: string;

@@ -11,9 +11,10 @@ import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts"
 import { agentOf, findAgent, notConfigured } from "../../core/shapes/settings/settings.ts";
 import { spawnChainOf } from "../../flows/job/spawn-chain.ts";
 import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
+import type { Containable } from "../../tools/containment.ts";
 import { type NodeSource, nodesIn } from "../../tools/nodes.ts";
 import type { Passes } from "../../tools/passes.ts";
-import type { OutsideTools, ToolContext } from "../../tools/tool.ts";
+import type { OutsideTools } from "../../tools/tool.ts";
 import type { CallContext, Methods, SendingDeps } from "../call.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { callInRun, runOfPass, sessionOfPass, viewerAs } from "../pass.ts";
@@ -23,7 +24,7 @@ export interface ToolDeps extends SendingDeps, Pick<ChannelDeps, "channels"> {
   /**
    * Returns the sandbox of a session's tools: undefined without one; a failure if no backend can isolate it.
    */
-  sandboxFor(chain: SpawnChain): Promise<Result<ToolContext["sandbox"]>>;
+  sandboxFor(chain: SpawnChain): Promise<Result<Containable["sandbox"]>>;
   /** Tools of MCP servers. Absent: there are none. */
   readonly outside?: OutsideTools | undefined;
   /** Passes of programs that work for a session. Absent: there are none. */

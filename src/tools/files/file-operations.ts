@@ -8,9 +8,10 @@ import { type FileHandle, realpath } from "node:fs/promises";
 import { relative } from "node:path";
 import { type Failure, fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import { imageTypeOf } from "../../core/shapes/picture.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { gitLayout } from "../../sandbox/git-layout.ts";
 import { isInside } from "../../world/folders.ts";
-import type { ToolContext, ToolResult } from "../tool.ts";
+import type { CallerContext, ToolResult } from "../tool.ts";
 import { fileFailure, openToRead, replaceFile, resolvePath, type WorkspacePath } from "./workspace.ts";
 
 export const READ_LINES_DEFAULT = 2_000;
@@ -24,9 +25,9 @@ const EDIT_MAX_BYTES = 10 * 1024 * 1024;
 
 /** The parts of a tool call that an operation needs. */
 export interface FileContext {
-  readonly agent: Pick<ToolContext["agent"], "workspace">;
+  readonly agent: Pick<CallerContext["agent"], "workspace">;
   readonly signal: AbortSignal;
-  readonly engine: Pick<ToolContext["engine"], "newId">;
+  readonly engine: Pick<Engine, "newId">;
 }
 
 const NEWLINE = 10;

@@ -4,9 +4,10 @@
 
 import { fileURLToPath } from "node:url";
 import { fail, toolFailure } from "../../core/shapes/errors.ts";
+import type { Engine } from "../../engine/engine.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { type Containable, sandboxOf } from "../containment.ts";
-import type { Tool, ToolContext, ToolResult } from "../tool.ts";
+import type { CallerContext, RunContext, Tool, ToolResult } from "../tool.ts";
 import {
   FILE_OPERATIONS,
   type FileOperation,
@@ -18,10 +19,9 @@ const CONTAINED_MAX_MS = 60_000;
 /** Twice the largest answer (a picture in base64), so that no answer is ever cut. */
 const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
 
-type Context = Pick<ToolContext, "agent" | "signal"> &
-  Containable & {
-    readonly engine: Pick<ToolContext["engine"], "newId">;
-  };
+interface Context extends Containable, Pick<CallerContext, "agent">, Pick<RunContext, "signal"> {
+  readonly engine: Pick<Engine, "newId">;
+}
 
 async function operate(
   name: FileOperation,
@@ -65,7 +65,7 @@ const text = (description: string) => ({ type: "string", description });
 const number = (description: string) => ({ type: "number", description });
 
 /** The tools read, write and edit. */
-export const fileTools: readonly Tool[] = [
+export const fileTools: readonly Tool<Context>[] = [
   {
     spec: {
       name: "read",

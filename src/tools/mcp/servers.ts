@@ -8,7 +8,7 @@
 import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../core/rules/tool-policy.ts";
 import { fail, toolFailure } from "../../core/shapes/errors.ts";
 import type { McpServerSettings, Settings } from "../../core/shapes/settings/settings.ts";
-import type { MissingTools, OutsideSet, OutsideTools, Tool, ToolContext, ToolResult } from "../tool.ts";
+import type { MissingTools, OutsideSet, OutsideTools, ToolResult } from "../tool.ts";
 import type { CallEnd } from "./connection.ts";
 import type { Definition } from "./definitions.ts";
 import { secretsMaskOf } from "./plain-text.ts";
@@ -96,13 +96,13 @@ function resultOfEnd(one: McpServerSettings, end: CallEnd, bytesMax: number): To
 
 const hintOf = (hint: string | undefined) => (hint === undefined ? {} : { hint });
 
-function toolOf(server: Server, definition: Definition, parts: OutsideParts): Tool {
+function toolOf(server: Server, definition: Definition, parts: OutsideParts): OutsideSet["tools"][number] {
   const { mcp } = parts.settings.tools;
   const { name, description, parameters, repeatable } = definition;
   return {
     spec: { name, description, parameters, parallel: false, idempotent: repeatable },
     checksArguments: true,
-    async execute({ signal }: ToolContext, args) {
+    async execute({ signal }, args) {
       const untilMs = parts.world.clock.now() + mcp.waitSeconds * 1_000;
       const end = await server.call(definition, args, { untilMs, signal });
       return resultOfEnd(server.settings, end, mcp.maxResultBytes);

@@ -7,12 +7,12 @@ import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";
 import { readHistory } from "../../store/queries/transcripts/transcripts.ts";
 import { countLimit, textLimit } from "../arguments.ts";
-import type { Tool } from "../tool.ts";
+import type { ReadingContext, Tool } from "../tool.ts";
 
 const LIMIT = { fallback: 50, min: 1, max: 1_000 };
 const MESSAGE_ID_CHARS_MAX = 200;
 
-export const sessionsHistory: Tool = {
+export const sessionsHistory: Tool<ReadingContext> = {
   spec: {
     name: "sessions_history",
     description:

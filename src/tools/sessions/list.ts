@@ -17,7 +17,7 @@ import {
 import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
 import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import { agentIdLimit, countLimit, formLimit, textLimit } from "../arguments.ts";
-import type { Tool, ToolContext, ToolResult } from "../tool.ts";
+import type { ReadingContext, Tool, ToolResult } from "../tool.ts";
 
 const LIMIT = { fallback: 50, min: 1, max: 200 };
 const MESSAGE_LIMIT = { fallback: 0, min: 0, max: 20 };
@@ -27,7 +27,7 @@ const MINUTE_MS = 60_000;
 /** Size of an empty list of messages as JSON. */
 const NO_MESSAGES_BYTES = 2;
 
-export const sessionsList: Tool = {
+export const sessionsList: Tool<ReadingContext> = {
   spec: {
     name: "sessions_list",
     description:
@@ -124,7 +124,7 @@ function routeFields(session: Session): ToolResult {
   };
 }
 
-function sessionRow(ctx: ToolContext, row: ListedSession, spawners: ReadonlySet<string>): ToolResult {
+function sessionRow(ctx: ReadingContext, row: ListedSession, spawners: ReadonlySet<string>): ToolResult {
   const { session, state, queuedRuns } = row;
   const { label, displayName } = session;
   const spawnedBy = spawners.has(session.spawnedBy ?? "") ? session.spawnedBy : undefined;
@@ -159,7 +159,7 @@ function sessionRow(ctx: ToolContext, row: ListedSession, spawners: ReadonlySet<
 
 /** Adds each session's last messages, newest session first, up to the byte limit. True: some were cut. */
 async function addMessages(
-  ctx: ToolContext,
+  ctx: ReadingContext,
   rows: readonly ListedSession[],
   shown: readonly ToolResult[],
   limit: number,

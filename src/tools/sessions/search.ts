@@ -10,13 +10,13 @@ import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { type SearchHit, searchTranscripts } from "../../store/queries/transcripts/transcript-search.ts";
 import { agentIdLimit, countLimit, formLimit, textLimit } from "../arguments.ts";
-import type { Tool, ToolContext, ToolResult } from "../tool.ts";
+import type { ReadingContext, RunContext, Tool, ToolResult } from "../tool.ts";
 
 const LIMIT = { fallback: 20, min: 1, max: 100 };
 const QUERY_CHARS_MAX = 500;
 const CURSOR_CHARS_MAX = 2_000;
 
-export const sessionsSearch: Tool = {
+export const sessionsSearch: Tool<ReadingContext & Pick<RunContext, "signal">> = {
   spec: {
     name: "sessions_search",
     description:
@@ -73,14 +73,14 @@ export const sessionsSearch: Tool = {
 };
 
 async function namedSession(
-  ctx: ToolContext,
+  ctx: ReadingContext,
   sessionKey: string | undefined,
 ): Promise<Result<Session | undefined>> {
   if (sessionKey === undefined) return ok(undefined);
   return resolveSession(ctx, ctx.viewer, "search", { sessionKey });
 }
 
-async function visibleHits(ctx: ToolContext, hits: readonly SearchHit[]): Promise<ToolResult[]> {
+async function visibleHits(ctx: ReadingContext, hits: readonly SearchHit[]): Promise<ToolResult[]> {
   const gate = openGate(ctx, ctx.viewer);
   const admitted = new Map<string, boolean>();
   for (const key of new Set(hits.map((hit) => hit.sessionKey))) {

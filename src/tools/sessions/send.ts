@@ -10,13 +10,18 @@ import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { ToolCallRequest } from "../../core/shapes/tool.ts";
 import { type FollowUp, type SendOutcome, sendToSession, sentBefore } from "../../flows/conversation/send.ts";
 import { agentIdLimit, bodyLimit, textLimit } from "../arguments.ts";
-import type { Tool, ToolContext } from "../tool.ts";
+import type { Tool, WritingContext } from "../tool.ts";
+
+export interface SendContext extends WritingContext {
+  /** True if the caller confirms that each answer was written to the client. Default: false. */
+  readonly confirmsAnswers?: boolean;
+}
 
 const MESSAGE_MAX_BYTES = 256 * 1024;
 const TIMEOUT_DEFAULT_SECONDS = 30;
 export const TIMEOUT_MAX_SECONDS = 3_600;
 
-export const sessionsSend: Tool = {
+export const sessionsSend: Tool<SendContext> = {
   spec: {
     name: "sessions_send",
     description:
@@ -147,7 +152,7 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
 }
 
 /** Returns how long a send waits, and how. */
-function requestOf(ctx: ToolContext, call: ToolCallRequest, args: Readonly<Record<string, unknown>>) {
+function requestOf(ctx: SendContext, call: ToolCallRequest, args: Readonly<Record<string, unknown>>) {
   return {
     timeoutSeconds: args.timeoutSeconds as number,
     callId: call.callId,

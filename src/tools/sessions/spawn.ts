@@ -13,12 +13,19 @@ import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { THINKING_LEVELS, thinkingNamed } from "../../core/shapes/settings/settings.ts";
 import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
 import { placeOfRun } from "../../flows/conversation/party.ts";
-import { bindingSettingsOf } from "../../flows/delivery/bindings.ts";
+import { bindingSettingsOf, type Threads } from "../../flows/delivery/bindings.ts";
 import { type AttachmentPlan, planAttachments } from "../../flows/job/attachments.ts";
 import { type SpawnOutcome, type SpawnRequest, spawnedBefore, spawnSession } from "../../flows/job/spawn.ts";
 import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import { agentIdLimit, bodyLimit, formLimit, textLimit } from "../arguments.ts";
-import type { Tool, ToolContext } from "../tool.ts";
+import type { CallerContext, Tool, WritingContext } from "../tool.ts";
+
+export interface SpawnContext extends Omit<WritingContext, "viewer">, Pick<CallerContext, "chain"> {
+  /** The names of all tools, denied ones included. */
+  readonly toolNames: readonly string[];
+  /** Creates threads for sub-agents. Absent: no threads. */
+  readonly threads?: Threads | undefined;
+}
 
 const WAIT_TOOL = "subagents";
 const TASK_MAX_BYTES = 256 * 1024;
@@ -42,11 +49,11 @@ function describe(results: string): string {
 const ANYBODY = { external: false, isSubagent: false };
 
 /** Returns true if a session has the tool that waits for sub-agents. */
-function mayWait({ chain, settings }: Pick<ToolContext, "chain" | "settings">): boolean {
+function mayWait({ chain, settings }: Pick<SpawnContext, "chain" | "settings">): boolean {
   return decideTool(WAIT_TOOL, filtersFor(chain, settings)).allowed;
 }
 
-export const sessionsSpawn: Tool = {
+export const sessionsSpawn: Tool<SpawnContext> = {
   spec: {
     name: "sessions_spawn",
     description: describe(resultDescription(ANYBODY, { announce: "post", mayWait: true })),
@@ -155,7 +162,11 @@ type SpawnResult = {
 };
 
 /** Writes the outcome of a spawn as the result that its requester reads. */
-function spawnResult(ctx: ToolContext, outcome: SpawnOutcome, withheld: readonly string[] = []): SpawnResult {
+function spawnResult(
+  ctx: SpawnContext,
+  outcome: SpawnOutcome,
+  withheld: readonly string[] = [],
+): SpawnResult {
   const { runId } = outcome;
   switch (outcome.kind) {
     case "spawned": {
@@ -183,7 +194,7 @@ function spawnResult(ctx: ToolContext, outcome: SpawnOutcome, withheld: readonly
 
 /** Returns the tools that the child would have without its requester's limits. */
 function withheldFrom(
-  { settings, session, chain, toolNames }: ToolContext,
+  { settings, session, chain, toolNames }: SpawnContext,
   { plan }: SpawnRequest,
 ): string[] {
   const { agent, spawnDepth, sandboxed } = plan;
@@ -191,7 +202,7 @@ function withheldFrom(
   return withheldTools(toolNames, [{ ...child, spawnedBy: session.key }, ...chain], settings);
 }
 
-function readAttachments(ctx: ToolContext, value: unknown): Result<AttachmentPlan | undefined> {
+function readAttachments(ctx: SpawnContext, value: unknown): Result<AttachmentPlan | undefined> {
   if (value === undefined) return ok(undefined);
   if (contentsWereLeftOut(value)) {
     return fail(
@@ -223,14 +234,14 @@ function readMountPath(attachAs: unknown): Result<string | undefined> {
   return fail("invalid_argument", `attachAs.mountPath must be ${most}`);
 }
 
-function threadsAt({ threads, settings }: ToolContext, route: Route): ThreadSupport {
+function threadsAt({ threads, settings }: SpawnContext, route: Route): ThreadSupport {
   if (threads?.has(route.channel) !== true) return "none";
   return bindingSettingsOf(settings, route)?.enabled === false ? "off" : "on";
 }
 
 /** Checks a call completely. Returns the spawn to make. */
 async function plan(
-  ctx: ToolContext,
+  ctx: SpawnContext,
   args: Record<string, unknown>,
   callId: string,
 ): Promise<Result<SpawnRequest>> {

@@ -15,7 +15,7 @@ import { usageOf } from "../../store/queries/runs/ledger.ts";
 import { countAhead, getRun, listRuns } from "../../store/queries/runs/runs.ts";
 import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
 import { textLimit } from "../arguments.ts";
-import type { Tool, ToolContext, ToolResult } from "../tool.ts";
+import type { CallerContext, ReadingContext, Tool, ToolResult } from "../tool.ts";
 
 const RUN_ID_CHARS_MAX = 200;
 /** Limit of unfinished runs in the answer; `queuedRuns` counts all. */
@@ -23,7 +23,7 @@ const RUNS_SHOWN_MAX = 20;
 const FLOWS_SHOWN_MAX = 20;
 const ACTIVE = ["queued", "running", "waiting"] as const;
 
-export const sessionStatus: Tool = {
+export const sessionStatus: Tool<ReadingContext & Pick<CallerContext, "session">> = {
   spec: {
     name: "session_status",
     description:
@@ -59,7 +59,7 @@ export const sessionStatus: Tool = {
 };
 
 /** Returns a run if its session is visible. An invisible run is answered like a missing one. */
-async function visibleRun(ctx: ToolContext, runId: string): Promise<Result<Run>> {
+async function visibleRun(ctx: ReadingContext, runId: string): Promise<Result<Run>> {
   const run = await getRun(ctx.db, runId);
   const session = run && (await getSession(ctx.db, run.sessionKey));
   const seen = session !== undefined && (await openGate(ctx, ctx.viewer).admits("status", session));
@@ -70,7 +70,7 @@ async function visibleRun(ctx: ToolContext, runId: string): Promise<Result<Run>>
   return fail("not_visible", `no run ${JSON.stringify(runId)} is visible to you`, { hint });
 }
 
-async function runStatus(ctx: ToolContext, run: Run): Promise<ToolResult> {
+async function runStatus(ctx: ReadingContext, run: Run): Promise<ToolResult> {
   const queuedBehind = run.state === "queued" ? { queuedBehind: await countAhead(ctx.db, run) } : {};
   return {
     runId: run.runId,
@@ -92,7 +92,7 @@ async function runStatus(ctx: ToolContext, run: Run): Promise<ToolResult> {
   };
 }
 
-async function sessionReport(ctx: ToolContext, session: Session): Promise<ToolResult> {
+async function sessionReport(ctx: ReadingContext, session: Session): Promise<ToolResult> {
   const { db } = ctx;
   const activity = (await activityOf(db, [session.key])).get(session.key);
   const unfinished = { sessionKey: session.key, states: ACTIVE, limit: RUNS_SHOWN_MAX };
@@ -129,7 +129,7 @@ function tokensOf(usage: Omit<UsageSum, "cost">): ToolResult {
 }
 
 /** Returns the open conversations of a session. A party that the viewer may not see is not named. */
-async function shownFlows(ctx: ToolContext, flows: readonly Flow[]): Promise<ToolResult[]> {
+async function shownFlows(ctx: ReadingContext, flows: readonly Flow[]): Promise<ToolResult[]> {
   const gate = openGate(ctx, ctx.viewer);
   const named = async (key: string): Promise<string> => {
     const session = await getSession(ctx.db, key);

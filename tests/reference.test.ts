@@ -1,7 +1,7 @@
 // The pages of docs/reference are what the schemas say, and the schemas say something of everything.
 
 import { expect, test } from "vitest";
-import { METHODS } from "../src/contract/params.ts";
+import { METHODS } from "../src/contract/methods.ts";
 import { CODES } from "../src/core/shapes/errors.ts";
 import { toolSpecs } from "../src/tools/catalog.ts";
 import { commandLinePage, commands } from "./kit/reference/command-line.ts";
@@ -44,10 +44,10 @@ test("every tool says what it answers, with codes that there are, and no other t
 
 test("every method answers with a declared type, and says what it does", () => {
   const wire = new Wire();
-  for (const [method, { does }] of Object.entries(METHODS)) {
-    expect({ method, does: does.endsWith("."), answer: wire.answers.has(method) }).toEqual({
+  for (const [method, { summary }] of Object.entries(METHODS)) {
+    expect({ method, summary: summary.endsWith("."), answer: wire.answers.has(method) }).toEqual({
       method,
-      does: true,
+      summary: true,
       answer: true,
     });
   }

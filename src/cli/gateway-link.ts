@@ -2,6 +2,9 @@
 // An unreachable gateway or a lost connection is a failure as a value, with a hint how to start a gateway.
 
 import { type ConnectOptions, connect, type GatewayClient, GatewayError } from "../contract/client/node.ts";
+import type { RequestParams } from "../contract/client/types.ts";
+import type { MethodName } from "../contract/methods.ts";
+import type { PayloadOf } from "../contract/payloads.ts";
 import { type Address, findAddress } from "./address.ts";
 import type { Cli, Trouble } from "./cli.ts";
 
@@ -10,7 +13,9 @@ export type Reply<T> = { readonly ok: true; readonly value: T } | ({ readonly ok
 
 export interface Link {
   readonly client: GatewayClient;
-  /** Sends a request and returns its first answer; failures are values. */
+  /** Calls a method; failures are values. */
+  request<M extends MethodName>(method: M, params: RequestParams<M>): Promise<Reply<PayloadOf<M>>>;
+  /** Calls a method whose name comes from the user, and returns its first answer; failures are values. */
   call<T = unknown>(method: string, params: object): Promise<Reply<T>>;
 }
 
@@ -39,14 +44,19 @@ export async function openLink(
       ...options,
       client: { id: "parley-cli", mode: "cli" },
     });
-    const call = async <T>(method: string, params: object): Promise<Reply<T>> => {
+    const replied = async <T>(answer: Promise<T>): Promise<Reply<T>> => {
       try {
-        return { ok: true, value: await client.call<T>(method, params) };
+        return { ok: true, value: await answer };
       } catch (error) {
         return troubleOf(error);
       }
     };
-    return { ok: true, value: { client, call } };
+    const link: Link = {
+      client,
+      request: (method, params) => replied(client.request(method, ...([params] as never))),
+      call: (method, params) => replied(client.call(method, params)),
+    };
+    return { ok: true, value: link };
   } catch (error) {
     return troubleOf(error);
   }

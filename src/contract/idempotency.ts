@@ -1,7 +1,7 @@
 // Lists how each method treats an idempotency key, so which requests a client may retry. Separate from the
 // params, since clients bundle this list without the schemas.
 
-import type { MethodName } from "./params.ts";
+import type { MethodName } from "./methods.ts";
 
 /**
  * `none`: it only reads, or is harmless to repeat. `required`: a key is required. `run`: required, and the

@@ -4,16 +4,14 @@
 import type { ChainParty, ChainRow, ChainStep } from "../core/shapes/chain-step.ts";
 import type { Explanation } from "../core/shapes/explanation.ts";
 import type { Message, Provenance } from "../core/shapes/message.ts";
-import type { PermissionQuestion } from "../core/shapes/permission.ts";
 import type { ProcessRow } from "../core/shapes/process.ts";
 import type { Route } from "../core/shapes/route.ts";
 import type { RunFacts, RunState } from "../core/shapes/run.ts";
 import type { Session, SessionKind, SessionState } from "../core/shapes/session.ts";
 import type { AgentToAgentSettings, VisibilityMode } from "../core/shapes/settings/settings.ts";
-import type { MethodName } from "./params.ts";
+import type { METHODS, MethodName } from "./methods.ts";
 import type { ChannelPayloads } from "./payloads/channels.ts";
 import type { CronPayloads } from "./payloads/cron.ts";
-import type { DevicePayloads } from "./payloads/devices.ts";
 import type {
   NodeInvokeCancel,
   NodeInvokeRequest,
@@ -31,6 +29,7 @@ import type {
   SessionsEvent,
   ShutdownEvent,
 } from "./protocol.ts";
+import type { Of, Schema } from "./schema.ts";
 
 /** A model as `models.list` shows it. */
 export interface ModelRow {
@@ -311,13 +310,7 @@ export interface EventPayloads {
   readonly shutdown: ShutdownEvent;
 }
 
-/** The path of a demo's WebSocket on this gateway's port, and the token that opens it. */
-export interface DemoAddress {
-  readonly path: string;
-  readonly token: string;
-}
-
-interface Payloads extends ChannelPayloads, CronPayloads, DevicePayloads, NodePayloads {
+interface Payloads extends ChannelPayloads, CronPayloads, NodePayloads {
   health: Health;
   status: Status;
   "sessions.list": SessionsPage;
@@ -416,15 +409,17 @@ interface Payloads extends ChannelPayloads, CronPayloads, DevicePayloads, NodePa
     readonly agentToAgent: AgentToAgentSettings;
     readonly answers: readonly Explanation[];
   };
-  "demo.start": DemoAddress;
-  "demo.stop": { readonly ok: true; readonly stopped: boolean };
   "metrics.history": MetricsHistory;
   usage: UsageReport;
   "logs.tail": LogPage;
   "config.check": ConfigCheck;
-  "permissions.list": { readonly permissions: readonly PermissionQuestion[] };
-  "permissions.answer": { readonly ok: true; readonly id: string; readonly decision: "allow" | "deny" };
 }
 
-/** The answer of a method. */
-export type PayloadOf<M extends MethodName> = Payloads[M];
+/** The payload of a method's answer. */
+export type PayloadOf<M extends MethodName> = (typeof METHODS)[M] extends {
+  readonly result: infer S extends Schema;
+}
+  ? Of<S>
+  : M extends keyof Payloads
+    ? Payloads[M]
+    : never;

@@ -1,7 +1,7 @@
 // Owns the context of a method call, and a method's definition. Each group of methods names what it needs.
 
 import type { AccessContext } from "../access/access.ts";
-import type { MethodName, ParamsOf } from "../contract/params.ts";
+import type { MethodName, ParamsOf } from "../contract/methods.ts";
 import type { PayloadOf } from "../contract/payloads.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import { fail, type Result } from "../core/shapes/errors.ts";

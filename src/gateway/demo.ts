@@ -8,7 +8,7 @@
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { DemoAddress } from "../contract/payloads.ts";
+import type { DemoAddress } from "../contract/methods/demo.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Timer, World } from "../world.ts";
 

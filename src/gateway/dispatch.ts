@@ -10,8 +10,8 @@
 import { createHash } from "node:crypto";
 import { operatorViewer } from "../access/access.ts";
 import { idempotencyOf } from "../contract/idempotency.ts";
-import { NODE } from "../contract/params/shapes.ts";
-import { isMethod, METHODS, type MethodName } from "../contract/params.ts";
+import { NODE } from "../contract/methods/parts.ts";
+import { isMethod, METHODS, type MethodName } from "../contract/methods.ts";
 import { hasScope } from "../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { TokenScope } from "../core/shapes/settings/settings.ts";

@@ -1,7 +1,7 @@
 // Lists the features of a connection: by its role, not by its scopes, which a method's refusal names.
 
-import { NODE } from "../contract/params/shapes.ts";
-import { METHODS } from "../contract/params.ts";
+import { NODE } from "../contract/methods/parts.ts";
+import { METHODS } from "../contract/methods.ts";
 import {
   EVENTS,
   type HelloOk,

@@ -6,7 +6,7 @@
 // V4: a limit on characters counts stored characters: one visible character can consist of a million.
 
 import type { Validator } from "typebox/schema";
-import { CONNECT, METHODS, type MethodName, type ParamsOf } from "../contract/params.ts";
+import { CONNECT, METHODS, type MethodName, methodOf, type ParamsOf } from "../contract/methods.ts";
 import type { ConnectParams } from "../contract/protocol.ts";
 import { isObject } from "../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
@@ -123,7 +123,7 @@ function sentence(problem: Problem, params: unknown): string[] {
 
 function unknownParams(method: MethodName, params: object): string[] {
   const valid = Object.keys(METHODS[method].params.properties);
-  const ignored: readonly string[] = METHODS[method].ignored;
+  const { ignored = [] } = methodOf(method);
   return Object.keys(params)
     .filter((param) => !valid.includes(param) && !ignored.includes(param) && param !== EVERYWHERE)
     .map((param) => {

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
-import { METHODS, type MethodName } from "../../src/contract/params.ts";
+import { METHODS, type MethodName } from "../../src/contract/methods.ts";
 import { openHouse } from "./kit.ts";
 
 const SCOPED = "a-token-for-agent-research-and-jobs";

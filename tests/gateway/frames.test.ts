@@ -1,8 +1,8 @@
 // Hostile and broken frames: each gets a clear answer or a clear end, and nobody else notices.
 
 import { expect, test } from "vitest";
-import { NODE } from "../../src/contract/params/shapes.ts";
-import { METHODS, type MethodName } from "../../src/contract/params.ts";
+import { NODE } from "../../src/contract/methods/parts.ts";
+import { METHODS, type MethodName, methodOf } from "../../src/contract/methods.ts";
 import { joined, openHouse, openRaw, type Raw } from "./kit.ts";
 import { joinedNode, NODE_TOKENS, pairedDevice } from "./node-kit.ts";
 
@@ -261,7 +261,9 @@ test.each(Object.keys(METHODS) as MethodName[])(
   "%s accepts and ignores the upstream method's other params",
   async (method) => {
     const raw = await asker(method);
-    const ignored = Object.fromEntries(METHODS[method].ignored.map((name) => [name, { any: "thing" }]));
+    const ignored = Object.fromEntries(
+      (methodOf(method).ignored ?? []).map((name) => [name, { any: "thing" }]),
+    );
     raw.send({ type: "req", id: "x", method, params: { ...ignored, idempotencyKey: "k", nonsense: 1 } });
     const { error } = await raw.res("x");
     expect(error?.details?.problems).toEqual([expect.stringContaining('"nonsense"')]);

@@ -2,7 +2,7 @@
 // event it is sent, hold nothing of the others and no secret. A method that is added is asked here, or this fails.
 
 import { expect, test } from "vitest";
-import { METHODS, type MethodName } from "../../src/contract/params.ts";
+import { METHODS, type MethodName } from "../../src/contract/methods.ts";
 import { addRefusal } from "../../src/store/queries/chains/refusals.ts";
 import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";

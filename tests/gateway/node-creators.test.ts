@@ -2,7 +2,7 @@
 // a web hook is the configuration's.
 
 import { describe, expect, test } from "vitest";
-import { METHODS, type MethodName } from "../../src/contract/params.ts";
+import { METHODS, type MethodName } from "../../src/contract/methods.ts";
 import { HOOK_TOKEN, openHooks } from "./hooks-kit.ts";
 import type { House, HouseOptions } from "./kit.ts";
 import { codeIn, type Device, joinedNode, NODE_TOKENS, newDevice, said, tryNode } from "./node-kit.ts";

@@ -3,7 +3,7 @@
 
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import { METHODS } from "../../src/contract/params.ts";
+import { METHODS } from "../../src/contract/methods.ts";
 import { cleanup } from "../kit/engine.ts";
 import { launch, writeHome } from "../kit/fleet.ts";
 import { homeWith, startProcess } from "../kit/gateway-process.ts";

@@ -2,7 +2,7 @@
 
 import { request } from "node:http";
 import { expect, test } from "vitest";
-import { METHODS, type MethodName } from "../../src/contract/params.ts";
+import { METHODS, type MethodName } from "../../src/contract/methods.ts";
 import type { TokenScope, TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { joined, openHouse, openRaw, TOKEN } from "./kit.ts";
 import { joinedNode, pairedDevice } from "./node-kit.ts";

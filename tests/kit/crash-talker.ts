@@ -4,7 +4,7 @@
 // process. Answers are compared with the store at the end.
 
 import { type GatewayClient, GatewayError } from "../../src/contract/client/node.ts";
-import type { MethodName, ParamsOf } from "../../src/contract/params.ts";
+import type { MethodName, ParamsOf } from "../../src/contract/methods.ts";
 import type { PayloadOf } from "../../src/contract/payloads.ts";
 import { planText } from "./crash-model.ts";
 import type { Dice } from "./dice.ts";

@@ -3,7 +3,7 @@
 
 import type { Page } from "playwright-core";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
-import type { ParamsOf } from "../../src/contract/params.ts";
+import type { ParamsOf } from "../../src/contract/methods.ts";
 
 /** A gateway with this configuration has something to show in every view. */
 export const STORY_CONFIG = {

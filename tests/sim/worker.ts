@@ -50,7 +50,7 @@ if (values.mutant !== undefined) mutate(values.mutant);
 const { tell, noteUnhandled } = await import("./tell.ts");
 const { tellCluster } = await import("./cluster.ts");
 const { sqliteDatabases } = await import("./sqlite-database.ts");
-const { METHODS } = await import("../../src/contract/params.ts");
+const { METHODS } = await import("../../src/contract/methods.ts");
 const { checkParams } = await import("../../src/gateway/validate.ts");
 
 process.on("unhandledRejection", (error) => noteUnhandled(error));

@@ -3,7 +3,7 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { ParamsOf } from "../../src/contract/params.ts";
+import type { ParamsOf } from "../../src/contract/methods.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 

@@ -8,23 +8,9 @@ import { age, table } from "../layout.ts";
 const DAY_MS = 86_400_000;
 const ID_SHOWN_CHARS = 12;
 
-interface DeviceRow {
-  readonly deviceId: string;
-  readonly displayName: string;
-  readonly platform: string;
-  readonly role: string;
-  readonly lastUsedAtMs: number;
-  readonly expiresAtMs: number;
-}
-
-interface DeviceList {
-  readonly ts: number;
-  readonly devices: readonly DeviceRow[];
-}
-
 export async function listDevices(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
-    const list = await link.call<DeviceList>("device.token.list", {});
+    const list = await link.request("device.token.list", {});
     if (!list.ok) return cli.fail(list);
     const { ts, devices } = list.value;
     const rows = devices.map((row) => [
@@ -46,7 +32,7 @@ export async function listDevices(cli: Cli): Promise<number> {
 
 export async function revokeDevice(cli: Cli, [wanted = ""]: readonly string[]): Promise<number> {
   return withLink(cli, async (link) => {
-    const list = await link.call<DeviceList>("device.token.list", {});
+    const list = await link.request("device.token.list", {});
     if (!list.ok) return cli.fail(list);
     const start = wanted.trim().toLowerCase();
     const ids = list.value.devices.map((row) => row.deviceId).filter((id) => id.startsWith(start));
@@ -59,7 +45,7 @@ export async function revokeDevice(cli: Cli, [wanted = ""]: readonly string[]): 
           : `several device ids begin with ${shown}`;
       return cli.fail({ code: "usage", error, hint: "List the ids: parley devices list" }, EXIT.usage);
     }
-    const revoked = await link.call("device.token.revoke", { deviceId });
+    const revoked = await link.request("device.token.revoke", { deviceId });
     if (!revoked.ok) return cli.fail(revoked);
     cli.line(safeLine(`Revoked the tokens of device ${deviceId.slice(0, ID_SHOWN_CHARS)}.`));
     cli.document(revoked.value);

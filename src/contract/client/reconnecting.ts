@@ -8,7 +8,7 @@
 import { optional } from "../../core/optional.ts";
 import type { Timer } from "../../world.ts";
 import { idempotencyOf } from "../idempotency.ts";
-import type { MethodName } from "../params.ts";
+import type { MethodName } from "../methods.ts";
 import type { PayloadOf } from "../payloads.ts";
 import {
   type EventFrame,

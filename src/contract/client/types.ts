@@ -2,7 +2,7 @@
 
 import type { World } from "../../world.ts";
 import type { IDEMPOTENCY } from "../idempotency.ts";
-import type { MethodName, ParamsOf } from "../params.ts";
+import type { MethodName, ParamsOf } from "../methods.ts";
 import type { EventPayloads, PayloadOf } from "../payloads.ts";
 import type { ClientInfo, DeviceProof, EventFrame, EventName, HelloOk } from "../protocol.ts";
 import type { GatewayError } from "./error.ts";
@@ -11,7 +11,7 @@ import type { GatewayError } from "./error.ts";
 export type ClientWorld = Omit<World, "redactor">;
 
 export type { Message } from "../../core/shapes/message.ts";
-export type { MethodName, ParamsOf } from "../params.ts";
+export type { MethodName, ParamsOf } from "../methods.ts";
 export type { EventPayloads, Health, ListedRow, PayloadOf, SessionRow, WaitAnswer } from "../payloads.ts";
 export type {
   AgentEvent,

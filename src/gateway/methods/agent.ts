@@ -2,7 +2,7 @@
 // The reported end of a run comes from its row, never from its text (I12).
 
 import { chosenAgent, keyRulesOf, resolveSession } from "../../access/access.ts";
-import type { ParamsOf } from "../../contract/params.ts";
+import type { ParamsOf } from "../../contract/methods.ts";
 import type { PayloadOf, WaitAnswer } from "../../contract/payloads.ts";
 import { WAIT_DEFAULT_MS } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";

@@ -3,7 +3,7 @@
 // counts them (I9).
 
 import { operatorKey } from "../../access/access.ts";
-import type { ParamsOf } from "../../contract/params.ts";
+import type { ParamsOf } from "../../contract/methods.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";

@@ -6,7 +6,7 @@
 import { resolveSession } from "../../access/access.ts";
 import { type AccountStatus, accountName } from "../../channels/accounts.ts";
 import type { Channel } from "../../channels/channel.ts";
-import type { ParamsOf } from "../../contract/params.ts";
+import type { ParamsOf } from "../../contract/methods.ts";
 import type { ChannelPayloads, ChannelRow, PeerRow } from "../../contract/payloads/channels.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";

@@ -2,7 +2,7 @@
 // A job whose session the token does not cover is not listed, counted or found (I9).
 // Only callers who may write to a destination may set the text that is delivered there.
 
-import type { ParamsOf } from "../../contract/params.ts";
+import type { ParamsOf } from "../../contract/methods.ts";
 import type { CronJobRow, CronPayloads, CronTurnRow } from "../../contract/payloads/cron.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";

@@ -3,7 +3,7 @@
 // its route or its failure is left out for those whose token does not cover that one.
 
 import { operatorKey } from "../../access/access.ts";
-import type { ParamsOf } from "../../contract/params.ts";
+import type { ParamsOf } from "../../contract/methods.ts";
 import type { DeliveryRow, PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
 import { visibleErrorText, visibleRoute } from "../../core/shapes/chain-step.ts";

@@ -1,7 +1,7 @@
 // Owns the methods about device tokens.
 // They list every token's devices, so they need a token that covers every session.
 
-import type { DevicePayloads } from "../../contract/payloads/devices.ts";
+import type { DEVICE_METHODS } from "../../contract/methods/devices.ts";
 import { fail, ok } from "../../core/shapes/errors.ts";
 import { deleteDeviceTokens, listDeviceTokens } from "../../store/queries/device-tokens.ts";
 import type { Caller } from "../auth.ts";
@@ -13,7 +13,7 @@ export interface DeviceDeps extends BasicDeps {
   endDevice?(deviceId: string, role?: Caller["role"]): void;
 }
 
-export const deviceMethods: Methods<keyof DevicePayloads, DeviceDeps> = {
+export const deviceMethods: Methods<keyof typeof DEVICE_METHODS, DeviceDeps> = {
   "device.token.list": {
     async handle({ caller, deps }) {
       const may = needEverySession(caller, "device.token.list");

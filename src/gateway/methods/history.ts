@@ -4,7 +4,7 @@
 // A message does not reveal its source session to a reader who may not see that session (I9).
 
 import { resolveSession } from "../../access/access.ts";
-import type { ParamsOf } from "../../contract/params.ts";
+import type { ParamsOf } from "../../contract/methods.ts";
 import type { HistoryNow, PayloadOf, QueuedRun, RunRow } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
 import { hasScope, NOT_VISIBLE } from "../../core/rules/visibility.ts";

@@ -3,7 +3,7 @@
 // A node's messages count for that node only, whatever id they claim.
 
 import { chosenAgent, maySpeakAs } from "../../access/access.ts";
-import type { ParamsOf } from "../../contract/params.ts";
+import type { ParamsOf } from "../../contract/methods.ts";
 import type { NodeListRow, NodePayloads, PairRequestRow } from "../../contract/payloads/nodes.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { isObject } from "../../core/json.ts";

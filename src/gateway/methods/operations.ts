@@ -2,7 +2,7 @@
 // OP1: they cover every session's work, so they need a token that covers every session (I9).
 // A line of the log is returned as on stderr: redacted there, and cut if it is too long.
 
-import type { ParamsOf } from "../../contract/params.ts";
+import type { ParamsOf } from "../../contract/methods.ts";
 import {
   type ConfigCheck,
   LOG_LEVELS,

@@ -2,8 +2,8 @@
 // A session is looked up by key, id or label through `flows/access` only, which also checks the access.
 
 import { resolveSession } from "../../access/access.ts";
-import type { SESSION_METHODS } from "../../contract/params/sessions.ts";
-import type { ParamsOf } from "../../contract/params.ts";
+import type { SESSION_METHODS } from "../../contract/methods/sessions.ts";
+import type { ParamsOf } from "../../contract/methods.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
 import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";

@@ -3,7 +3,7 @@
 // session already has.
 // Instructions apply to this run only, wherever they appear.
 
-import { MESSAGE_MAX_CHARS } from "../../contract/params/shapes.ts";
+import { MESSAGE_MAX_CHARS } from "../../contract/methods/parts.ts";
 import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";

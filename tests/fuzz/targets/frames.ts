@@ -6,7 +6,7 @@ import { connect as dial } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc, { type Arbitrary } from "fast-check";
-import { METHODS, type MethodName } from "../../../src/contract/params.ts";
+import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
 import { CLOSE } from "../../../src/contract/protocol.ts";
 import { CODES } from "../../../src/core/shapes/errors.ts";
 import { toolNames } from "../../../src/tools/catalog.ts";
@@ -109,7 +109,7 @@ const VALUES = {
 const NAMES = [...new Set(Object.values(METHODS).flatMap(({ params }) => Object.keys(params.properties)))];
 
 const params = (method: MethodName): Arbitrary<unknown> => {
-  const near = typed(METHODS[method].params, { names: VALUES, words: WORDS });
+  const near = typed({ ...METHODS[method].params }, { names: VALUES, words: WORDS });
   return fc.oneof({ weight: 3, arbitrary: near }, { weight: 1, arbitrary: damagedTree(near, NAMES, 2) });
 };
 const request: Arbitrary<unknown> = fc.oneof(

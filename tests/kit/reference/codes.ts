@@ -1,7 +1,6 @@
 // The codes that a method may fail with, as the reference says: tests hold what they see against it.
 
-import type { MethodSpec } from "../../../src/contract/params/shapes.ts";
-import { METHODS, type MethodName } from "../../../src/contract/params.ts";
+import { type MethodName, methodOf } from "../../../src/contract/methods.ts";
 
 /** Codes that any method may answer. */
 export const EVERY_METHOD = [
@@ -11,7 +10,7 @@ export const EVERY_METHOD = [
 
 /** Codes that the reference says a method may answer with. */
 export function codesOf(method: MethodName): readonly string[] {
-  const { fails = [], params }: MethodSpec = METHODS[method];
-  const named = "agentId" in ((params as { properties?: object }).properties ?? {}) ? ["not_visible"] : [];
-  return [...new Set([...EVERY_METHOD, ...fails, ...named])];
+  const { errors = [], params } = methodOf(method);
+  const named = "agentId" in params.properties ? ["not_visible"] : [];
+  return [...new Set([...EVERY_METHOD, ...errors, ...named])];
 }

@@ -1,9 +1,10 @@
 // docs/reference/PROTOCOL.md: every method with its params and its answer, every event, every type on the wire.
 
 import { IDEMPOTENCY } from "../../../src/contract/idempotency.ts";
-import type { MethodSpec } from "../../../src/contract/params/shapes.ts";
-import { CONNECT, METHODS, type MethodName } from "../../../src/contract/params.ts";
+import type { MethodSpec } from "../../../src/contract/methods/parts.ts";
+import { CONNECT, METHODS, type MethodName } from "../../../src/contract/methods.ts";
 import { EVENTS } from "../../../src/contract/protocol.ts";
+import { schemaAnswers } from "./answers.ts";
 import { EVERY_METHOD } from "./codes.ts";
 import { type Declaration, namedIn, readDeclarations } from "./declarations.ts";
 import { FIELD_WORDS } from "./field-words.ts";
@@ -17,11 +18,11 @@ const IDEMPOTENCY_WORDS = {
   run: "Needs an `idempotencyKey`: it is the id of the run, which is made once.",
 } as const;
 /** The interfaces whose members are methods. */
-const PAYLOADS = ["Payloads", "ChannelPayloads", "CronPayloads", "DevicePayloads", "NodePayloads"];
+const PAYLOADS = ["Payloads", "ChannelPayloads", "CronPayloads", "NodePayloads"];
 /** Fields of these are methods and events, not fields. */
 const TABLES = [...PAYLOADS, "EventPayloads"];
 
-type Spec = MethodSpec & { readonly params: Schema };
+type Spec = Omit<MethodSpec, "params"> & { readonly params: Schema };
 
 const specs = (): [MethodName, Spec][] => Object.entries(METHODS) as [MethodName, Spec][];
 
@@ -35,8 +36,9 @@ export function methodParams(): { method: string; field: Field }[] {
 
 /** The answers and events by name, and all types that they name. */
 export class Wire {
-  readonly #all = readDeclarations();
-  readonly answers = new Map<string, { type: string; doc: string }>();
+  readonly #schemas = schemaAnswers();
+  readonly #all = new Map([...readDeclarations(), ...this.#schemas.types]);
+  readonly answers = new Map<string, { type: string; doc: string }>(this.#schemas.answers);
   readonly events = new Map<string, { type: string; doc: string }>();
 
   constructor() {
@@ -62,6 +64,11 @@ export class Wire {
     return [...names].sort().flatMap((name) => this.#all.get(name) ?? []);
   }
 
+  #described(): Declaration[] {
+    const tables = TABLES.flatMap((name) => this.get(name) ?? []);
+    return [...this.types(), ...tables, ...this.#schemas.untitled];
+  }
+
   /** Fields that say nothing of themselves, neither where they stand nor by their name. */
   unspoken(): { type: string; field: string }[] {
     const own = (type: string, fields: Declaration["fields"]) =>
@@ -69,13 +76,13 @@ export class Wire {
         .filter(({ name, doc }) => doc === "" && FIELD_WORDS[name] === undefined)
         .filter(({ name }) => !name.startsWith('"') && !this.answers.has(name) && !this.events.has(name))
         .map(({ name }) => ({ type, field: name }));
-    const named = [...this.types(), ...TABLES.flatMap((name) => this.get(name) ?? [])];
+    const named = this.#described();
     return named.flatMap(({ name, fields }) => own(name, fields));
   }
 
   /** Names of fields that are explained by their name alone. */
   namesUsed(): Set<string> {
-    const named = [...this.types(), ...TABLES.flatMap((name) => this.get(name) ?? [])];
+    const named = this.#described();
     return new Set(
       named.flatMap(({ fields }) => fields.filter(({ doc }) => doc === "").map(({ name }) => name)),
     );
@@ -105,18 +112,18 @@ function methodSection(name: MethodName, spec: Spec, wire: Wire): string {
   const isNamed = /^\w+$/.test(answer?.type ?? "");
   const shown = isNamed
     ? `Answer: ${link(answer?.type ?? "")}.`
-    : `Answer:\n\n${ts(flush(answer?.type ?? ""))}`;
+    : `Answer:\n\n${ts(spec.result === undefined ? flush(answer?.type ?? "") : (answer?.type ?? ""))}`;
   const params = paramsTable(spec.params);
-  const causes = (spec.causes ?? []).map((event) => link(`event ${event}`, code(event))).join(", ");
+  const events = (spec.events ?? []).map((event) => link(`event ${event}`, code(event))).join(", ");
   return page(
     `### ${name}`,
-    prose(`${spec.does} ${IDEMPOTENCY_WORDS[IDEMPOTENCY[name]]}`.trim()),
-    prose(`*Scope:* ${code(spec.scope)}.${causes === "" ? "" : ` *Events:* ${causes}.`}`),
+    prose(`${spec.summary} ${IDEMPOTENCY_WORDS[IDEMPOTENCY[name]]}`.trim()),
+    prose(`*Scope:* ${code(spec.scope)}.${events === "" ? "" : ` *Events:* ${events}.`}`),
     params === "" ? "No params." : params,
     shown,
     answer?.doc ? `(${answer.doc})` : "",
-    spec.fails === undefined ? "" : wrapped("*Codes besides:*", linkedCodes(spec.fails), "."),
-    spec.ignored.length === 0 ? "" : wrapped("*Accepted and ignored:*", spec.ignored.map(code), "."),
+    spec.errors === undefined ? "" : wrapped("*Codes besides:*", linkedCodes(spec.errors), "."),
+    spec.ignored === undefined ? "" : wrapped("*Accepted and ignored:*", spec.ignored.map(code), "."),
   ).trimEnd();
 }
 
@@ -156,7 +163,7 @@ A failure is a ${link("WireError")} in the response frame.`,
     "## Methods",
     table(
       ["method", "scope", "what it does"],
-      specs().map(([name, { scope, does }]) => [link(name), code(scope), does]),
+      specs().map(([name, { scope, summary }]) => [link(name), code(scope), summary]),
     ),
     ...specs().map(([name, spec]) => methodSection(name, spec, wire)),
     "## Events",

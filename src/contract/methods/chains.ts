@@ -1,12 +1,14 @@
-// Owns the params of the methods about chains.
+// Owns the methods about chains.
 
-import { about, count, cursor, flag, type MethodSpec, name, object, READ } from "./shapes.ts";
+import { about, flag, object } from "../schema.ts";
+import { count, cursor, type MethodSpec, name, READ } from "./parts.ts";
 
 export const CHAIN_METHODS = {
   "chains.list": {
     scope: READ,
-    does: "Lists recently active chains, and after them those with long, silent work.",
+    summary: "Lists recently active chains, and after them those with long, silent work.",
     params: object(
+      {},
       {
         activeMinutes: about(count(1), "The period of recent activity. Default 60."),
         sessionKey: about(name, "Only chains that this session takes part in."),
@@ -14,16 +16,13 @@ export const CHAIN_METHODS = {
         limit: about(count(1), "Most chains. Default 50, at most 200."),
         cursor,
       },
-      [],
     ),
-    ignored: [],
-    fails: ["invalid_session_key"],
+    errors: ["invalid_session_key"],
   },
   "chains.get": {
     scope: READ,
-    does: "Returns the steps of a chain, oldest first, the newest 1000.",
-    params: object({ chainId: about(name, "Which chain.") }, ["chainId"]),
-    ignored: [],
-    fails: ["chain_not_found"],
+    summary: "Returns the steps of a chain, oldest first, the newest 1000.",
+    params: object({ chainId: about(name, "Which chain.") }),
+    errors: ["chain_not_found"],
   },
 } as const satisfies Record<string, MethodSpec>;

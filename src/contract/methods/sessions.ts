@@ -1,12 +1,11 @@
-// Owns the params of the methods about sessions: finding, creating, changing, resetting, deleting them.
+// Owns the methods about sessions: finding, creating, changing, resetting, deleting them.
 
 import { SESSION_KINDS } from "../../core/shapes/session.ts";
+import { about, flag, integer, list, object, oneOf, text } from "../schema.ts";
 import {
   ADMIN,
-  about,
   count,
   cursor,
-  flag,
   idempotencyKey,
   type MethodSpec,
   NAME_MAX_CHARS,
@@ -14,16 +13,16 @@ import {
   name,
   nameOrNull,
   OF_RUNS,
-  object,
   READ,
   sessionKey,
   WRITE,
-} from "./shapes.ts";
+} from "./parts.ts";
 
 const PREVIEW_KEYS_MAX = 64;
 const LIST_KEYS_MAX = 200;
 
 const LIST = object(
+  {},
   {
     limit: about(count(1), "Most rows. Default 200, at most 1000."),
     activeMinutes: about(count(1), "Only sessions with activity in this many minutes."),
@@ -36,52 +35,50 @@ const LIST = object(
     spawnedBy: about(name, "Only sessions that this one spawned."),
     roots: about(flag, "Only root sessions: those without a parent that exists and that the token covers."),
     keys: about(
-      { type: "array", items: name, maxItems: LIST_KEYS_MAX },
+      list(name, { maxItems: LIST_KEYS_MAX }),
       "Only these; unknown, filtered and uncovered ones are left out.",
     ),
     includeChildren: about(flag, "Adds `children`: the number of sessions that each spawned, at most 1000."),
     agentId: about(name, "Only sessions of this agent."),
     search: about(
-      { type: "string", maxLength: NAME_MAX_CHARS },
+      text({ maxLength: NAME_MAX_CHARS }),
       "Only sessions with this text in a label, a name or the key.",
     ),
     kinds: about(
-      { type: "array", items: { enum: SESSION_KINDS }, maxItems: SESSION_KINDS.length },
+      list(oneOf(...SESSION_KINDS), { maxItems: SESSION_KINDS.length }),
       "Only sessions of these kinds.",
     ),
     cursor,
   },
-  [],
 );
 
 const PATCH = object(
+  { key: sessionKey },
   {
-    key: sessionKey,
     label: about(nameOrNull, "At most 200 characters, one line; null clears it, as with the others."),
     thinkingLevel: about(nameOrNull, "Its models' thinking level; null: the agent's."),
     verboseLevel: about(nameOrNull, "How much of its work is shown: on, off or full; null: the default."),
     model: about(nameOrNull, "`<provider>/<model>`; null: the agent's."),
     sendPolicy: about(
-      { enum: ["allow", "deny", null] },
+      oneOf("allow", "deny", null),
       "Whether text may leave it; null: as session.sendPolicy says. Needs operator.admin.",
     ),
     archived: about(flag, "false restores an archived one; true is refused."),
     idempotencyKey,
   },
-  ["key"],
 );
 
 export const SESSION_METHODS = {
   "sessions.list": {
     scope: READ,
-    does: "Lists the sessions that the token covers, newest activity first.",
+    summary: "Lists the sessions that the token covers, newest activity first.",
     params: LIST,
-    ignored: [],
   },
   "sessions.resolve": {
     scope: READ,
-    does: "Finds the key of one session. Exactly one of `key`, `sessionId` and `label` is given.",
+    summary: "Finds the key of one session. Exactly one of `key`, `sessionId` and `label` is given.",
     params: object(
+      {},
       {
         key: about(name, "A session key, in any spelling."),
         sessionId: about(name, "The id of its transcript."),
@@ -89,15 +86,15 @@ export const SESSION_METHODS = {
         agentId: about(name, "With `label`: whose session."),
         spawnedBy: about(name, "Only a session that this one spawned."),
       },
-      [],
     ),
     ignored: ["includeGlobal", "includeUnknown"],
-    fails: [...NAMES_SESSION, "label_ambiguous"],
+    errors: [...NAMES_SESSION, "label_ambiguous"],
   },
   "sessions.create": {
     scope: WRITE,
-    does: "Creates a session for a conversation: `agent:<id>:chat:<uuid>`, or the one named by `key`.",
+    summary: "Creates a session for a conversation: `agent:<id>:chat:<uuid>`, or the one named by `key`.",
     params: object(
+      { idempotencyKey },
       {
         key: about(
           name,
@@ -105,74 +102,70 @@ export const SESSION_METHODS = {
         ),
         agentId: about(name, "The session's agent. Default: the default agent."),
         label: about(name, "Its label. At most 200 characters, one line."),
-        client: about({ enum: ["acp"] }, "For an editor: the key is then `agent:<id>:acp:<uuid>`."),
-        idempotencyKey,
+        client: about(oneOf("acp"), "For an editor: the key is then `agent:<id>:acp:<uuid>`."),
       },
-      ["idempotencyKey"],
     ),
     ignored: ["model", "envelope", "parentSessionKey", "task", "message"],
-    fails: [...NAMES_SESSION, "agent_not_found"],
-    causes: ["sessions"],
+    errors: [...NAMES_SESSION, "agent_not_found"],
+    events: ["sessions"],
   },
   "sessions.earlier": {
     scope: READ,
-    does: "Lists the conversations that resets have ended, newest first; `chat.history` reads one.",
+    summary: "Lists the conversations that resets have ended, newest first; `chat.history` reads one.",
     params: object(
-      { key: sessionKey, limit: about(count(1), "Most conversations. Default 50, at most 1000.") },
-      ["key"],
+      { key: sessionKey },
+      { limit: about(count(1), "Most conversations. Default 50, at most 1000.") },
     ),
-    ignored: [],
-    fails: NAMES_SESSION,
+    errors: NAMES_SESSION,
   },
   "sessions.preview": {
     scope: READ,
-    does: "Returns the last messages of several sessions, a line each.",
+    summary: "Returns the last messages of several sessions, a line each.",
     params: object(
       {
         keys: about(
-          { type: "array", items: name, minItems: 1, maxItems: PREVIEW_KEYS_MAX },
+          list(name, { minItems: 1, maxItems: PREVIEW_KEYS_MAX }),
           "The sessions; an unknown one is returned as `missing`.",
         ),
-        limit: about(count(1), "Messages of each. Default 12, at most 50."),
-        maxChars: about({ type: "integer", minimum: 20 }, "Characters of a line. Default 240, at most 4000."),
       },
-      ["keys"],
+      {
+        limit: about(count(1), "Messages of each. Default 12, at most 50."),
+        maxChars: about(integer({ minimum: 20 }), "Characters of a line. Default 240, at most 4000."),
+      },
     ),
-    ignored: [],
   },
   "sessions.patch": {
     scope: WRITE,
-    does: "Changes the settings of a session. Absent fields stay.",
+    summary: "Changes the settings of a session. Absent fields stay.",
     params: PATCH,
     ignored: [
       ...["fastMode", "traceLevel", "reasoningLevel", "responseUsage", "elevatedLevel", "execHost"],
       ...["execSecurity", "execAsk", "execNode", "spawnedWorkspaceDir", "spawnDepth"],
       ...["subagentRole", "subagentControlScope", "envelope", "groupActivation"],
     ],
-    fails: [...NAMES_SESSION, "session_archived", "invalid_model", "invalid_thinking"],
-    causes: ["sessions"],
+    errors: [...NAMES_SESSION, "session_archived", "invalid_model", "invalid_thinking"],
+    events: ["sessions"],
   },
   "sessions.reset": {
     scope: ADMIN,
-    does: "Cancels a session's work and starts a new transcript; the old one is kept.",
-    params: object({ key: sessionKey, idempotencyKey }, ["key"]),
+    summary: "Cancels a session's work and starts a new transcript; the old one is kept.",
+    params: object({ key: sessionKey }, { idempotencyKey }),
     ignored: ["reason"],
-    fails: [...NAMES_SESSION, "session_archived"],
-    causes: OF_RUNS,
+    errors: [...NAMES_SESSION, "session_archived"],
+    events: OF_RUNS,
   },
   "sessions.delete": {
     scope: ADMIN,
-    does: "Cancels a session's work and deletes the session. Its usage stays in the ledger.",
+    summary: "Cancels a session's work and deletes the session. Its usage stays in the ledger.",
     params: object(
+      { key: sessionKey },
       {
-        key: sessionKey,
         deleteTranscript: about(flag, "Whether its messages are deleted, too. Default true."),
         idempotencyKey,
       },
-      ["key"],
     ),
     ignored: ["emitLifecycleHooks"],
-    fails: [...NAMES_SESSION, "protected_session"],
-    causes: OF_RUNS,
+    errors: [...NAMES_SESSION, "protected_session"],
+    events: OF_RUNS,
   },
 } as const satisfies Record<string, MethodSpec>;

@@ -1,0 +1,39 @@
+// Owns the methods about device tokens.
+
+import { about, list, named, number, object, oneOf, text } from "../schema.ts";
+import { ADMIN, idempotencyKey, type MethodSpec, NOTHING, name } from "./parts.ts";
+
+const DEVICE_TOKEN = named(
+  "DeviceTokenEntry",
+  "A device that has a token of this role.",
+  object({
+    deviceId: text(),
+    displayName: about(text(), "The name that the client sent."),
+    platform: text(),
+    role: oneOf("operator", "node"),
+    createdAtMs: number(),
+    lastUsedAtMs: number(),
+    expiresAtMs: number(),
+  }),
+);
+
+export const DEVICE_METHODS = {
+  "device.token.list": {
+    scope: ADMIN,
+    summary: "Lists the devices that have a device token. For tokens that cover every session.",
+    params: NOTHING,
+    result: about(object({ ts: number(), devices: list(DEVICE_TOKEN) }), "Most recently seen first."),
+  },
+  "device.token.revoke": {
+    scope: ADMIN,
+    summary: "Revokes the device tokens of one device. For tokens that cover every session.",
+    params: object(
+      { deviceId: about(name, "Which device.") },
+      {
+        role: about(oneOf("operator", "node"), "Only its tokens of this role. Default: all."),
+        idempotencyKey,
+      },
+    ),
+    result: object({ ok: oneOf(true), deviceId: text(), revokedAtMs: number() }),
+  },
+} as const satisfies Record<string, MethodSpec>;

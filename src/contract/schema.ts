@@ -1,0 +1,125 @@
+// Builds the JSON Schemas of everything that is said over a door, with TypeBox's static types.
+// The schemas are plain objects: TypeBox's own builders would add 20 MB and 0.1 s to each start. Its compiled
+// checker, loaded with the first request, reads them (`gateway/validate.ts`).
+
+import type { Static, TUnsafe } from "typebox";
+
+/** A JSON Schema of values of the type T. */
+export type Schema<T = unknown> = TUnsafe<T>;
+
+/** The type of the values of a schema. Its fields and lists are read-only. */
+export type Of<S extends Schema> = Static<S>;
+
+type Fields = Readonly<Record<string, Schema>>;
+type Together<T> = { readonly [K in keyof T]: T[K] };
+type ObjectOf<R extends Fields, O extends Fields> = Together<
+  { readonly [K in keyof R]: Of<R[K]> } & { readonly [K in keyof O]?: Of<O[K]> }
+>;
+
+/** A schema of an object, with the schemas of its fields. */
+export interface ObjectSchema<R extends Fields = Fields, O extends Fields = Fields>
+  extends Schema<ObjectOf<R, O>> {
+  readonly type: "object";
+  readonly properties: R & O;
+  readonly required: readonly (keyof R & string)[];
+  readonly additionalProperties: boolean;
+}
+
+interface TextLimits {
+  readonly minLength?: number;
+  /** Characters as they are stored: the checker counts visible ones, `gateway/validate.ts` counts these. */
+  readonly maxLength?: number;
+  readonly pattern?: string;
+}
+
+interface NumberLimits {
+  readonly minimum?: number;
+  readonly maximum?: number;
+}
+
+interface ListLimits {
+  readonly minItems?: number;
+  readonly maxItems?: number;
+}
+
+function schema<T>(json: object): Schema<T> {
+  return json as Schema<T>;
+}
+
+/** A string. */
+export function text(limits: TextLimits = {}): Schema<string> {
+  return schema({ type: "string", ...limits });
+}
+
+/** A number, with or without a fraction. */
+export function number(limits: NumberLimits = {}): Schema<number> {
+  return schema({ type: "number", ...limits });
+}
+
+/** A whole number. */
+export function integer(limits: NumberLimits = {}): Schema<number> {
+  return schema({ type: "integer", ...limits });
+}
+
+/** True or false. */
+export const flag: Schema<boolean> = schema({ type: "boolean" });
+
+/** Any JSON value. */
+export const anything: Schema<unknown> = schema({});
+
+/** Any JSON object. */
+export const anyObject: Schema<object> = schema({ type: "object" });
+
+/** One of these values. */
+export function oneOf<const V extends readonly (string | number | boolean | null)[]>(
+  ...values: V
+): Schema<V[number]> {
+  return schema({ enum: values });
+}
+
+/** A list of values of one schema. */
+export function list<T>(items: Schema<T>, limits: ListLimits = {}): Schema<readonly T[]> {
+  return schema({ type: "array", items, ...limits });
+}
+
+/** A value of the schema, or null. */
+export function nullable<T>(inner: Schema<T>): Schema<T | null> {
+  const { type } = inner as { type?: string };
+  return schema({ ...inner, type: [type, "null"] });
+}
+
+/** An object with these fields and no others. */
+export function object<R extends Fields, O extends Fields = Record<never, never>>(
+  required: R,
+  optional?: O,
+): ObjectSchema<R, O> {
+  return schema({
+    type: "object",
+    properties: { ...required, ...optional },
+    required: Object.keys(required),
+    additionalProperties: false,
+  }) as ObjectSchema<R, O>;
+}
+
+/** An object with these fields, and with others that nobody reads. */
+export function openObject<R extends Fields, O extends Fields = Record<never, never>>(
+  required: R,
+  optional?: O,
+): ObjectSchema<R, O> {
+  return { ...object(required, optional), additionalProperties: true };
+}
+
+/** Gives a schema the name and the sentence under which the documentation shows it. */
+export function named<S extends Schema>(title: string, description: string, inner: S): S {
+  return { ...inner, title, description };
+}
+
+/** A value of a type of the core, which its declaration there describes. */
+export function declared<T>(title: string): Schema<T> {
+  return schema({ title });
+}
+
+/** Adds a description to a schema. */
+export function about<S extends Schema>(inner: S, description: string): S {
+  return { ...inner, description };
+}

@@ -1,0 +1,108 @@
+// Writes the schemas of answers as TypeScript declarations, as the protocol page shows them.
+
+import { METHODS, type MethodName, methodOf } from "../../../src/contract/methods.ts";
+import type { Declaration } from "./declarations.ts";
+import type { Schema } from "./schema.ts";
+
+type Titled = Schema & { readonly title?: string };
+
+const INDENT = "  ";
+
+function indented(text: string): string {
+  return text.replaceAll(/\n/g, `\n${INDENT}`);
+}
+
+function listOf(type: string): string {
+  return /[|&]/.test(type) ? `(${type})[]` : `${type}[]`;
+}
+
+/** Returns the fields of an object as lines of a declaration, each with its description above it. */
+function fieldLines(schema: Titled): string[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
+    const mark = schema.required?.includes(name) === true ? "" : "?";
+    const shown = /^\w+$/.test(name) ? name : JSON.stringify(name);
+    const doc = inner.description === undefined ? [] : [`/** ${inner.description} */`];
+    return [...doc, `${shown}${mark}: ${typeText(inner)};`].map((line) => INDENT + indented(line));
+  });
+}
+
+/** Returns the type of a schema's values; a schema with a title is shown by it. */
+function typeText(schema: Titled, isRoot = false): string {
+  if (schema.title !== undefined && !isRoot) return schema.title;
+  if (schema.enum !== undefined) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
+  if (schema.anyOf !== undefined) return schema.anyOf.map((inner) => typeText(inner)).join(" | ");
+  if (schema.properties !== undefined) {
+    const text = `{\n${fieldLines(schema).join("\n")}\n}`;
+    return [schema.type].flat().includes("null") ? `${text} | null` : text;
+  }
+  if (typeof schema.additionalProperties === "object")
+    return `Record<string, ${typeText(schema.additionalProperties)}>`;
+  const names = [schema.type ?? "unknown"].flat().map((type) => {
+    if (type === "array") return listOf(typeText(schema.items ?? {}));
+    return type === "integer" ? "number" : type;
+  });
+  return names.join(" | ");
+}
+
+/** Returns the fields of an object, with those of objects in it that have no title. */
+function fieldsOf(schema: Titled): Declaration["fields"] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => [
+    { name, type: typeText(inner), doc: inner.description ?? "" },
+    ...[inner, ...(inner.anyOf ?? []), ...(inner.items === undefined ? [] : [inner.items])]
+      .filter((one: Titled) => one.title === undefined)
+      .flatMap(fieldsOf),
+  ]);
+}
+
+function declarationOf(name: string, schema: Titled): Declaration {
+  const isInterface = schema.properties !== undefined;
+  const body = typeText(schema, true);
+  return {
+    name,
+    path: "contract",
+    doc: schema.description ?? "",
+    text: isInterface ? `interface ${name} ${body}` : `type ${name} = ${body};`,
+    fields: fieldsOf(schema),
+  };
+}
+
+/** Collects the schemas with a title below this one. A title without a body names a type of the core. */
+function collect(schema: Titled, into: Map<string, Titled>): void {
+  if (schema.title !== undefined && isDescribed(schema)) {
+    if (into.has(schema.title)) return;
+    into.set(schema.title, schema);
+  }
+  const inner = [
+    ...Object.values(schema.properties ?? {}),
+    ...(schema.anyOf ?? []),
+    ...(schema.items === undefined ? [] : [schema.items]),
+    ...(typeof schema.additionalProperties === "object" ? [schema.additionalProperties] : []),
+  ];
+  for (const one of inner) collect(one, into);
+}
+
+function isDescribed({ type, enum: values, anyOf }: Titled): boolean {
+  return type !== undefined || values !== undefined || anyOf !== undefined;
+}
+
+/** The answers of the methods, and the declarations of the types that they name. */
+export function schemaAnswers(): {
+  readonly answers: ReadonlyMap<string, { readonly type: string; readonly doc: string }>;
+  readonly types: ReadonlyMap<string, Declaration>;
+  /** The answers that are objects without a title. */
+  readonly untitled: readonly Declaration[];
+} {
+  const titled = new Map<string, Titled>();
+  const answers = new Map<string, { type: string; doc: string }>();
+  const untitled: Declaration[] = [];
+  for (const method of Object.keys(METHODS) as MethodName[]) {
+    const result = methodOf(method).result as Titled | undefined;
+    if (result === undefined) continue;
+    collect(result, titled);
+    if (result.title === undefined) untitled.push(declarationOf(method, result));
+    const doc = result.title === undefined ? (result.description ?? "") : "";
+    answers.set(method, { type: typeText(result), doc });
+  }
+  const types = new Map([...titled].map(([name, one]) => [name, declarationOf(name, one)]));
+  return { answers, types, untitled };
+}

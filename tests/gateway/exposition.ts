@@ -2,6 +2,7 @@
 
 export interface Exposed {
   readonly types: ReadonlyMap<string, string>;
+  readonly helps: ReadonlyMap<string, string>;
   readonly samples: readonly {
     readonly name: string;
     readonly labels: Record<string, string>;
@@ -14,6 +15,12 @@ export interface Exposed {
 const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$/;
 const LABEL = /^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)/;
 
+const HELP = /^# HELP ([a-zA-Z_:][a-zA-Z0-9_:]*) ((?:[^\\]|\\[\\n])*)$/;
+
+function unescaped(text: string): string {
+  return text.replaceAll(/\\(.)/g, (_, char: string) => (char === "n" ? "\n" : char));
+}
+
 function labelsOf(text: string): Record<string, string> {
   const labels: Record<string, string> = {};
   let rest = text;
@@ -22,24 +29,33 @@ function labelsOf(text: string): Record<string, string> {
     if (found === null) throw new Error(`no labels: ${text}`);
     const [whole, name = "", value = ""] = found;
     if (name in labels) throw new Error(`twice the label ${name}: ${text}`);
-    labels[name] = value.replaceAll(/\\(.)/g, (_, char: string) => (char === "n" ? "\n" : char));
+    labels[name] = unescaped(value);
     rest = rest.slice(whole.length);
   }
   return labels;
 }
 
 function numberOf(text: string): number {
-  const value = text === "+Inf" ? Number.POSITIVE_INFINITY : Number(text);
-  if (text === "" || Number.isNaN(value)) throw new Error(`no number: ${text}`);
+  if (text === "NaN") return Number.NaN;
+  const value = /^[+-]Inf$/.test(text) ? Number(text.replace("Inf", "Infinity")) : Number(text);
+  if (text === "" || Number.isNaN(value) || /^-?Infinity$/.test(text)) throw new Error(`no number: ${text}`);
   return value;
 }
 
 export function readExposition(text: string): Exposed {
+  if (!text.endsWith("\n")) throw new Error("the last line has no end");
   const types = new Map<string, string>();
+  const helps = new Map<string, string>();
   const samples: { name: string; labels: Record<string, string>; value: number }[] = [];
   const seen = new Set<string>();
   for (const line of text.split("\n")) {
-    if (line === "" || line.startsWith("# HELP ")) continue;
+    if (line === "") continue;
+    if (line.startsWith("# HELP ")) {
+      const [, name = "", help = ""] = HELP.exec(line) ?? [];
+      if (name === "" || helps.has(name) || types.has(name)) throw new Error(`no help, or twice: ${line}`);
+      helps.set(name, unescaped(help));
+      continue;
+    }
     const type = /^# TYPE (\S+) (counter|gauge|histogram)$/.exec(line);
     if (type !== null) {
       if (types.has(type[1] ?? "")) throw new Error(`twice: ${line}`);
@@ -50,7 +66,8 @@ export function readExposition(text: string): Exposed {
     if (sample === null) throw new Error(`no sample: ${line}`);
     const [, name = "", labels = "", value = ""] = sample;
     const base = types.has(name) ? name : name.replace(/_(bucket|sum|count)$/, "");
-    if (!types.has(base)) throw new Error(`without a type: ${line}`);
+    // The lines of a metric are together, after its type.
+    if ([...types.keys()].at(-1) !== base) throw new Error(`not below its type: ${line}`);
     if (seen.has(`${name}{${labels}}`)) throw new Error(`twice: ${line}`);
     seen.add(`${name}{${labels}}`);
     samples.push({ name, labels: labelsOf(labels), value: numberOf(value) });
@@ -59,28 +76,34 @@ export function readExposition(text: string): Exposed {
     Object.entries(wanted).every(([name, value]) => has[name] === value);
   return {
     types,
+    helps,
     samples,
     value: (name, labels = {}) => samples.find((one) => one.name === name && fits(one.labels, labels))?.value,
   };
 }
 
-/** Finds errors in the histograms: falling buckets, or a count that differs from the last bucket's. */
+/** Finds errors in the histograms: falling buckets or bounds, no last bucket, no sum, or another count. */
 export function histogramFaults({ types, samples }: Exposed): string[] {
   const faults: string[] = [];
   for (const [name] of [...types].filter(([, type]) => type === "histogram")) {
-    const groups = new Map<string, number[]>();
+    const groups = new Map<string, { readonly le: number; readonly value: number }[]>();
     for (const { name: its, labels, value } of samples) {
       if (its !== `${name}_bucket`) continue;
-      const { le: _, ...rest } = labels;
+      const { le = "", ...rest } = labels;
       const key = JSON.stringify(rest);
-      groups.set(key, [...(groups.get(key) ?? []), value]);
+      groups.set(key, [...(groups.get(key) ?? []), { le: numberOf(le), value }]);
     }
     for (const [key, buckets] of groups) {
-      const count = samples.find(
-        (one) => one.name === `${name}_count` && JSON.stringify(one.labels) === key,
-      )?.value;
-      const falls = buckets.some((value, at) => value < (buckets[at - 1] ?? 0));
-      if (falls || buckets.at(-1) !== count) faults.push(`${name}${key}: ${buckets} of ${count}`);
+      const other = (suffix: string) =>
+        samples.find((one) => one.name === `${name}${suffix}` && JSON.stringify(one.labels) === key)?.value;
+      const falls = buckets.some(({ le, value }, at) => {
+        const before = buckets[at - 1];
+        return before !== undefined && (value < before.value || le <= before.le);
+      });
+      const last = buckets.at(-1);
+      const isWhole = last?.le === Number.POSITIVE_INFINITY && last.value === other("_count");
+      if (falls || !isWhole || other("_sum") === undefined)
+        faults.push(`${name}${key}: ${JSON.stringify(buckets)} of ${other("_count")}`);
     }
   }
   return faults;

@@ -6,6 +6,7 @@ import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { Counter, Histogram } from "../../src/gateway/metrics/figures.ts";
 import { History } from "../../src/gateway/metrics/history.ts";
 import { Metrics } from "../../src/gateway/metrics/metrics.ts";
+import { exposition } from "../../src/gateway/metrics/text.ts";
 import { startProcess } from "../kit/gateway-process.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { fakeWorld } from "../kit/world.ts";
@@ -163,6 +164,10 @@ test("ME2: does not count another process's events of its runs", async () => {
   expect(exposed.value("parley_run_queue_seconds_count")).toBe(0);
 });
 
+/** The text of one figure. */
+const textOf = (figure: Counter | Histogram): string =>
+  exposition([{ ...figure.spec, type: figure.type, samples: figure.samples() }]);
+
 test("FI1: a figure has a bounded number of label sets; others are counted as other", () => {
   const counter = new Counter({ name: "x_total", help: "x", labels: ["name"] });
   for (let at = 0; at < 5_000; at += 1) counter.add(1, `name ${at}`);
@@ -173,6 +178,46 @@ test("FI1: a figure has a bounded number of label sets; others are counted as ot
   counter.add(-3, "name 1");
   counter.add(Number.NaN, "name 1");
   expect(counter.total()).toBe(5_000);
+});
+
+test("FI1: two names that are equal as text are one label set, because a scrape with a repeated line fails", () => {
+  const counter = new Counter({ name: "x_total", help: "x", labels: ["name"] });
+  counter.add(1, `${"a".repeat(99)}\u{1f600}`);
+  counter.add(1, `${"a".repeat(99)}\u{2f600}`);
+  counter.add(1, "\ud83d");
+  counter.add(1, "\ud83e");
+  const { samples } = readExposition(textOf(counter));
+  expect(samples.map(({ value }) => value)).toEqual([2, 2]);
+});
+
+test("the text escapes names and help, and writes the buckets, sum and count of a histogram", () => {
+  const odd = 'a "quoted" \\ back\\nslash,\nof two lines{}=';
+  const help = 'Help with \\ and \\n,\nof "two" lines.';
+  const spec = { name: "x_seconds", help, labels: ["name"] };
+  const histogram = new Histogram(spec, [0.5, 2], () => 0);
+  for (const value of [0.25, 0.5, 1, 3]) histogram.observe(value, odd);
+  histogram.observe(1e-7, "");
+  const text = textOf(histogram);
+  expect(text).toContain('x_seconds_bucket{name="",le="+Inf"} 1\nx_seconds_sum{name=""} 1e-7\n');
+  const exposed = readExposition(text);
+  expect(Object.fromEntries(exposed.types)).toEqual({ x_seconds: "histogram" });
+  expect(Object.fromEntries(exposed.helps)).toEqual({ x_seconds: help });
+  const own = exposed.samples.filter(({ labels }) => labels.name === odd);
+  expect(own.map(({ name, labels, value }) => [name, labels.le, value])).toEqual([
+    ["x_seconds_bucket", "0.5", 2],
+    ["x_seconds_bucket", "2", 3],
+    ["x_seconds_bucket", "+Inf", 4],
+    ["x_seconds_sum", undefined, 4.75],
+    ["x_seconds_count", undefined, 4],
+  ]);
+  expect(histogramFaults(exposed)).toEqual([]);
+});
+
+test("the text writes every number as Prometheus reads it", () => {
+  const values = [0, -0.5, 1e21, 1e-7, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN];
+  const samples = values.map((value, at) => ({ value, labels: { at: String(at) } }));
+  const { samples: read } = readExposition(exposition([{ name: "x", help: "x", type: "gauge", samples }]));
+  expect(read.map(({ value }) => value)).toEqual(values);
 });
 
 test("a histogram keeps the newest values of a period, in order, and forgets older ones", async () => {

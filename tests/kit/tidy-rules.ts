@@ -54,7 +54,6 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   pg: ["store"],
   croner: ["triggers"],
   grammy: ["channels"],
-  "prom-client": ["gateway"],
   "@opentelemetry/api": ["telemetry"],
   "@opentelemetry/resources": ["telemetry"],
   "@opentelemetry/sdk-trace": ["telemetry"],

@@ -92,7 +92,7 @@ async function tellMetrics(c: Context<Env>, { deps, readings }: HttpParts): Prom
   if (!allowed.ok) return refuse(c, allowed);
   const covers = needEverySession(caller, "GET /metrics");
   if (!covers.ok) return refuse(c, covers);
-  const { type, body } = await deps.metrics.text(await readings());
+  const { type, body } = deps.metrics.text(await readings());
   return c.body(body, 200, { "content-type": type });
 }
 

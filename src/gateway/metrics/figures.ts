@@ -18,11 +18,12 @@ export interface FigureSpec {
   readonly labels: readonly string[];
 }
 
-/** One sample of a figure, in prom-client's form. */
+/** One sample of a figure. */
 export interface Sample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string | number>>;
-  readonly metricName?: string;
+  /** Added to the figure's name. */
+  readonly suffix?: "_bucket" | "_sum" | "_count";
 }
 
 /** Rows by their labels' values, bounded. */
@@ -38,7 +39,7 @@ class Rows<T> {
   }
 
   of(given: readonly string[]): T {
-    const values = given.map((value) => value.slice(0, LABEL_MAX_CHARS));
+    const values = given.map((value) => value.slice(0, LABEL_MAX_CHARS).toWellFormed());
     const known = this.#rows.get(values.join("\n"));
     if (known !== undefined) return known.row;
     const full = this.#rows.size >= LABEL_SETS_MAX - 1;
@@ -130,19 +131,14 @@ export class Histogram {
   }
 
   samples(): Sample[] {
-    const { name } = this.spec;
     return this.#rows.all().flatMap(({ labels, row: { counts, sum } }) => {
       let below = 0;
-      const buckets = counts.map((count, at) => {
+      const buckets = counts.map((count, at): Sample => {
         below += count;
-        const le = this.#bounds[at] ?? "+Inf";
-        return { metricName: `${name}_bucket`, labels: { ...labels, le }, value: below };
+        const le = this.#bounds[at] ?? Number.POSITIVE_INFINITY;
+        return { suffix: "_bucket", labels: { ...labels, le }, value: below };
       });
-      return [
-        ...buckets,
-        { metricName: `${name}_sum`, labels, value: sum },
-        { metricName: `${name}_count`, labels, value: below },
-      ];
+      return [...buckets, { suffix: "_sum", labels, value: sum }, { suffix: "_count", labels, value: below }];
     });
   }
 }

@@ -2,7 +2,6 @@
 // ME1: a label never has the name of a person, an agent or a session: only states, codes, kinds, and names of
 // tools, models and MCP servers from the configuration or the program.
 // ME2: this process counts its own events; counts from the store cover every process (`GaugeReadings`).
-// prom-client, which only formats the text, is loaded by the first scrape.
 
 import { outsidePrefix } from "../../core/rules/tool-policy.ts";
 import { CODES } from "../../core/shapes/errors.ts";
@@ -18,7 +17,8 @@ import { isOutsideName } from "../../tools/mcp/names.ts";
 import type { ToolAnswered } from "../../tools/tool.ts";
 import { type LoopDelay, type ProcessWatch, watchProcess } from "../../world/process.ts";
 import type { Clock, World } from "../../world.ts";
-import { Counter, type FigureSpec, Histogram, type Sample } from "./figures.ts";
+import { Counter, Histogram } from "./figures.ts";
+import { EXPOSITION_TYPE, exposition, type Metric } from "./text.ts";
 
 /** Bounds in seconds: for the machine's work, and for waits of people and models. */
 const SHORT_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
@@ -71,17 +71,15 @@ export function openMetrics(of: { settings: Settings; world: World; version: str
   });
 }
 
-/** A value that is read at scrape time; undefined: unknown. */
-type Gauge = FigureSpec & { readonly type: "gauge" | "counter"; readonly samples: readonly Sample[] };
-
+/** Returns a metric that is read at scrape time; undefined: unknown. */
 function gauge(
   name: string,
   help: string,
   given: number | undefined | readonly [number | undefined, Record<string, string>][],
-): Gauge {
+): Metric {
   const rows = Array.isArray(given) ? given : [[given, {}] as const];
   const samples = rows.flatMap(([value, labels]) => (value === undefined ? [] : [{ value, labels }]));
-  return { name, help, labels: [], type: "gauge", samples };
+  return { name, help, type: "gauge", samples };
 }
 
 export class Metrics {
@@ -203,21 +201,16 @@ export class Metrics {
   }
 
   /** Returns the text for Prometheus. */
-  async text(readings: GaugeReadings): Promise<{ readonly type: string; readonly body: string }> {
-    const { AggregatorRegistry } = await import("prom-client");
+  text(readings: GaugeReadings): { readonly type: string; readonly body: string } {
     const counted = [
       ...[this.runsEnded, this.runSeconds, this.queueSeconds, this.modelCalls, this.modelSeconds],
       ...[this.tokens, this.cost, this.deliveriesSettled, this.hookEventsDropped, this.refusals],
       ...[this.toolCalls, this.commitSeconds],
-    ].map((figure) => ({ ...figure.spec, type: figure.type, samples: figure.samples() }));
-    const plain = [...counted, ...this.#gauges(readings)].map(({ name, help, type, samples }) => {
-      return { name, help, type, values: samples, aggregator: "sum" };
-    });
-    const registry = AggregatorRegistry.aggregate<"text/plain; version=0.0.4; charset=utf-8">([plain]);
-    return { type: registry.contentType, body: await registry.metrics() };
+    ].map((figure): Metric => ({ ...figure.spec, type: figure.type, samples: figure.samples() }));
+    return { type: EXPOSITION_TYPE, body: exposition([...counted, ...this.#gauges(readings)]) };
   }
 
-  #gauges({ store, connections }: GaugeReadings): Gauge[] {
+  #gauges({ store, connections }: GaugeReadings): Metric[] {
     const { process, version } = this.#parts;
     const { residentBytes, heapUsedBytes, cpuSeconds } = process.use();
     const { queued, running, waiting, slots } = store?.load ?? {};

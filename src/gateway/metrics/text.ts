@@ -1,0 +1,42 @@
+// Writes metrics in Prometheus' text exposition format 0.0.4.
+
+import type { Sample } from "./figures.ts";
+
+export const EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+/** A metric and its current samples. */
+export interface Metric {
+  readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly samples: readonly Sample[];
+}
+
+/** Escapes the text of a HELP line. */
+function escaped(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+}
+
+/** Formats a number: the format knows `+Inf`, `-Inf` and `NaN`. */
+function numberText(value: number): string {
+  return Number.isFinite(value) || Number.isNaN(value) ? String(value) : value > 0 ? "+Inf" : "-Inf";
+}
+
+function labelText([name, value]: readonly [string, string | number]): string {
+  const text = typeof value === "number" ? numberText(value) : escaped(value).replaceAll('"', '\\"');
+  return `${name}="${text}"`;
+}
+
+function linesOf({ name, help, type, samples }: Metric): string {
+  const lines = samples.map(({ suffix = "", labels, value }) => {
+    const pairs = Object.entries(labels).map(labelText);
+    const set = pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
+    return `${name}${suffix}${set} ${numberText(value)}\n`;
+  });
+  return `# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${type}\n${lines.join("")}`;
+}
+
+/** Returns the text of these metrics, each in a paragraph of its own. */
+export function exposition(metrics: readonly Metric[]): string {
+  return metrics.map(linesOf).join("\n");
+}

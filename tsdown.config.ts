@@ -52,7 +52,7 @@ export default defineConfig([
       main: "src/main.ts",
       app: "src/app.ts",
       "parts/file-worker": "src/tools/files/file-worker.ts",
-      "parts/sqlite-read-worker": "src/store/sqlite/read-worker.ts",
+      "parts/read-worker": "src/store/sqlite/read-worker.ts",
     },
     platform: "node",
     target: "node24",

@@ -50,9 +50,8 @@ export class FairQueue {
     return this.#queueOf.has(sessionKey);
   }
 
-  /** Returns whether this lane waits as a last one. Without a key: whether any lane does. */
-  hasLast(sessionKey?: string): boolean {
-    if (sessionKey !== undefined) return this.#queueOf.get(sessionKey)?.isLast === true;
+  /** Returns whether a lane waits that is last. */
+  hasLast(): boolean {
     return [...this.#queues.values()].some((queue) => queue.isLast === true);
   }
 

@@ -2,6 +2,7 @@
 // session executes (I1). An idle lane is claimed by the transaction that accepts its work, and a final text
 // is written by the transaction that ends its run, so a plain run costs two commits. With other processes,
 // only a live one claims, and only while the deployment has a free slot.
+// The state of each lane and its transitions are in lane-state.ts.
 // L2: runs of a lane start in lane order (I3); an append never takes a slot.
 // L4: an end that the store refused is retried until it is stored.
 
@@ -34,6 +35,16 @@ import { type EndFacts, endInUnit, NO_SUCCESSORS, publishEnd } from "../run/fini
 import { LostLane } from "../run/transcript-writer.ts";
 import { logRetry, STORE_RETRY_MS, untilStored } from "../run/until-stored.ts";
 import type { Unit } from "../unit.ts";
+import {
+  advance,
+  IDLE,
+  isAhead,
+  isBusy,
+  type LaneEffect,
+  type LaneEvent,
+  type LaneState,
+  waitOf,
+} from "./lane-state.ts";
 
 /** Maximum number of attempts to end a run with all its successors, when the store is not the cause. */
 const END_FAILURES_MAX = 20;
@@ -61,13 +72,14 @@ export interface LaneParts extends ExecutionParts {
 
 export class Lanes {
   readonly #parts: LaneParts;
-  readonly #busy = new Map<string, "claiming" | Execution>();
-  /** Lanes that were woken while they were busy. */
-  readonly #again = new Set<string>();
-  /** Lanes whose head waits for a slot. */
+  /** Lanes that are not idle. Only `#send` changes it. */
+  readonly #states = new Map<string, LaneState>();
+  /** Lanes whose state says that they wait for a slot, in the order in which they get one. */
   readonly #starved = new FairQueue();
-  /** By lane: runs that ended while it was being claimed. */
-  readonly #endedEarly = new Map<string, Set<string>>();
+  /** Number of lanes that are being claimed or executed. */
+  #busy = 0;
+  /** Number of lanes that are being claimed and may go before the last ones. */
+  #ahead = 0;
   /** Slots that came free so far, here or elsewhere. */
   #freed = 0;
   readonly #idle = Promise.withResolvers<void>();
@@ -79,13 +91,29 @@ export class Lanes {
 
   /** Does the due work of a lane, unless another call does it already. */
   wake(sessionKey: string): void {
-    if (this.#closed) return;
-    if (this.#busy.has(sessionKey)) {
-      this.#again.add(sessionKey);
-      return;
-    }
-    this.#busy.set(sessionKey, "claiming");
-    void this.#step(sessionKey);
+    if (!this.#closed) this.#send(sessionKey, { kind: "wake" });
+  }
+
+  /** Moves a lane to its next state and performs the effect. */
+  #send(sessionKey: string, event: LaneEvent): LaneEffect {
+    const before = this.#stateOf(sessionKey);
+    const { state, effect } = advance(before, event);
+    if (state === IDLE) this.#states.delete(sessionKey);
+    else this.#states.set(sessionKey, state);
+    this.#busy += Number(isBusy(state)) - Number(isBusy(before));
+    this.#ahead += Number(isAhead(state)) - Number(isAhead(before));
+    const lane = waitOf(state);
+    if (lane === undefined) this.#starved.delete(sessionKey);
+    else if (lane !== waitOf(before)) this.#starved.add(sessionKey, lane);
+    this.#noteIdle();
+    if (effect === "look") void this.#step(sessionKey);
+    if (effect === "stop") this.executionOf(sessionKey)?.stop("ended");
+    if (effect === "wake") this.wake(sessionKey);
+    return effect;
+  }
+
+  #stateOf(sessionKey: string): LaneState {
+    return this.#states.get(sessionKey) ?? IDLE;
   }
 
   /**
@@ -97,44 +125,35 @@ export class Lanes {
     const { slots, shared } = this.#parts;
     this.#freed += 1;
     if (this.#starved.size === 0) return false;
-    const next = this.#starved.next(slots, shared === undefined ? undefined : 1);
-    // A lane that is being claimed checks again on its own.
-    const isFree = (sessionKey: string): boolean =>
-      !this.#busy.has(sessionKey) && !(this.#starved.hasLast(sessionKey) && this.#othersClaim(sessionKey));
-    for (const sessionKey of next) if (isFree(sessionKey)) this.wake(sessionKey);
+    const chosen = this.#starved.next(slots, shared === undefined ? undefined : 1);
+    for (const sessionKey of chosen) {
+      const state = this.#stateOf(sessionKey);
+      // A lane that is being claimed checks again on its own.
+      if (state.kind !== "waiting") continue;
+      if (state.lane.isLast !== true || this.#ahead === 0) this.wake(sessionKey);
+    }
     return true;
   }
 
   /** Whether the free slots are for other lanes than this one. */
   #isBehind(sessionKey: string, lane: WaitingLane): boolean {
     if (this.#parts.slots.free(lane.pool) === 0) return true;
-    if (lane.isLast === true && this.#othersClaim(sessionKey)) return true;
+    // Whether another lane is being claimed that may go before this one.
+    const othersClaim = this.#ahead > Number(isAhead(this.#stateOf(sessionKey)));
+    if (lane.isLast === true && othersClaim) return true;
     if (this.#starved.size === 0) return false;
     const waits = this.#starved.has(sessionKey);
-    this.#starved.add(sessionKey, lane);
+    if (waits) this.#send(sessionKey, { kind: "head", lane });
+    // Otherwise it joins the waiting lanes only for the comparison.
+    else this.#starved.add(sessionKey, lane);
     const isNext = this.#starved.next(this.#parts.slots).includes(sessionKey);
     if (!waits) this.#starved.delete(sessionKey);
     return !isNext;
   }
 
-  /** Whether a lane is being claimed that may go before the last one. */
-  #othersClaim(sessionKey: string): boolean {
-    return [...this.#busy].some(
-      ([other, value]) => value === "claiming" && other !== sessionKey && !this.#starved.hasLast(other),
-    );
-  }
-
   executionOf(sessionKey: string): Execution | undefined {
-    const found = this.#busy.get(sessionKey);
-    return found === "claiming" ? undefined : found;
-  }
-
-  /** Lists the lanes that this process claims (without an execution) or executes. */
-  #inHand(): { readonly sessionKey: string; readonly execution: Execution | undefined }[] {
-    return [...this.#busy].map(([sessionKey, value]) => ({
-      sessionKey,
-      execution: value === "claiming" ? undefined : value,
-    }));
+    const state = this.#stateOf(sessionKey);
+    return state.kind === "executing" ? state.execution : undefined;
   }
 
   /**
@@ -143,19 +162,17 @@ export class Lanes {
    */
   async compare(): Promise<boolean> {
     const { store, owner } = this.#parts;
-    const before = this.#inHand();
+    const before = this.executions();
     const rows = await heldBy(store.db, owner);
     const mine = new Set(rows.map((row) => `${row.runId} ${row.attempt}`));
-    for (const { execution } of before) {
-      if (execution === undefined) continue;
+    for (const execution of before) {
       const { runId, attempt } = execution.fence;
       if (!mine.has(`${runId} ${attempt}`)) execution.stop("ended");
     }
-    const executions = new Map(before.map(({ sessionKey, execution }) => [sessionKey, execution]));
+    const executing = new Set(before.map(({ handle }) => handle.run.sessionKey));
     let isSettled = true;
     for (const row of rows) {
-      const isInHand = executions.get(row.sessionKey) !== undefined;
-      if (!isInHand && !(await this.#takeBack(row))) isSettled = false;
+      if (!executing.has(row.sessionKey) && !(await this.#takeBack(row))) isSettled = false;
     }
     return isSettled;
   }
@@ -167,8 +184,7 @@ export class Lanes {
   async #takeBack(held: HeldRun): Promise<boolean> {
     const { sessionKey } = held;
     if (this.#closed) return true;
-    if (this.#busy.has(sessionKey)) return false;
-    this.#busy.set(sessionKey, "claiming");
+    if (this.#send(sessionKey, { kind: "take" }) === "refuse") return false;
     try {
       const { commit, world } = this.#parts;
       const back = await commit(async (unit) => {
@@ -177,24 +193,21 @@ export class Lanes {
       });
       if (back) world.log.warn(idsOf(held), "the answer to a claim was lost; executing the run now");
     } finally {
-      this.#busy.delete(sessionKey);
-      this.#noteIdle();
+      this.#send(sessionKey, { kind: "left" });
     }
     this.wake(sessionKey);
     return true;
   }
 
   /** Stops the execution of a run whose row has ended. */
-  stopEnded(run: Pick<Run, "runId" | "sessionKey">): void {
-    const found = this.#busy.get(run.sessionKey);
-    if (found === "claiming") {
-      const ended = this.#endedEarly.get(run.sessionKey) ?? new Set();
-      this.#endedEarly.set(run.sessionKey, ended.add(run.runId));
-    } else if (found?.handle.run.runId === run.runId) found.stop("ended");
+  stopEnded({ runId, sessionKey }: Pick<Run, "runId" | "sessionKey">): void {
+    this.#send(sessionKey, { kind: "ended", runId });
   }
 
   executions(): Execution[] {
-    return [...this.#busy.values()].filter((value) => value !== "claiming");
+    return [...this.#states.values()].flatMap((state) =>
+      state.kind === "executing" ? [state.execution] : [],
+    );
   }
 
   /** Stops claiming. A claim under way is parked. */
@@ -224,7 +237,7 @@ export class Lanes {
   }
 
   #noteIdle(): void {
-    if (this.#closed && this.#busy.size === 0) this.#idle.resolve();
+    if (this.#closed && this.#busy === 0) this.#idle.resolve();
   }
 
   /**
@@ -234,16 +247,12 @@ export class Lanes {
   async claimWith(unit: Unit, sessionKey: string): Promise<void> {
     const { lease } = this.#parts;
     if (this.#closed) return;
-    if (this.#busy.has(sessionKey) || lease?.isFresh() === false) {
+    if (lease?.isFresh() === false || this.#send(sessionKey, { kind: "take" }) === "refuse") {
       unit.after(() => this.wake(sessionKey));
       return;
     }
-    this.#busy.set(sessionKey, "claiming");
     unit.undone(() => {
-      this.#busy.delete(sessionKey);
-      this.#noteIdle();
-      // Another wake-up may have found the lane busy with this transaction.
-      if (this.#again.delete(sessionKey)) this.wake(sessionKey);
+      this.#send(sessionKey, { kind: "undone" });
       if (this.#starved.hasLast()) this.slotFree();
     });
     const outcome = await this.#claim(unit, sessionKey);
@@ -256,8 +265,7 @@ export class Lanes {
       outcome = await this.#look(sessionKey);
     } catch (error) {
       logRetry(withFields(this.#parts.world.log, { sessionKey }), error, "a lane could not be read");
-      this.#busy.delete(sessionKey);
-      this.#noteIdle();
+      this.#send(sessionKey, { kind: "left" });
       this.#later(() => this.wake(sessionKey));
       return;
     }
@@ -278,36 +286,25 @@ export class Lanes {
 
   /** Acts on a committed claim. */
   async #follow(sessionKey: string, outcome: Claim): Promise<void> {
-    const { slots } = this.#parts;
-    const ended = this.#endedEarly.get(sessionKey);
-    this.#endedEarly.delete(sessionKey);
+    const { slots, shared } = this.#parts;
     if (outcome.kind === "run") {
-      this.#again.delete(sessionKey);
-      this.#starved.delete(sessionKey);
-      if (this.#starved.size > 0) this.#parts.shared?.wanted();
-      const executed = this.#execute(outcome.run, ended);
+      const execution = this.#start(outcome.run);
+      if (this.#starved.size > 0) shared?.wanted();
+      const executed = this.#execute(execution);
       if (slots.taken() < slots.max) this.slotFree();
       return executed;
     }
-    this.#busy.delete(sessionKey);
     const waited = this.#starved.has(sessionKey);
-    if (outcome.kind === "full") {
-      this.#starved.add(sessionKey, outcome.lane);
-      if (outcome.freedBefore !== undefined) {
-        this.#parts.shared?.wanted();
-        // The next freed slot wakes it. One may have been freed during the check.
-        if (outcome.freedBefore !== this.#freed) this.wake(sessionKey);
-        this.#noteIdle();
-        return;
-      }
-    } else {
-      this.#starved.delete(sessionKey);
-      if (this.#again.delete(sessionKey)) this.wake(sessionKey);
+    this.#send(sessionKey, outcome);
+    if (outcome.kind === "full" && outcome.freedBefore !== undefined) {
+      shared?.wanted();
+      // The next freed slot wakes it. One may have been freed during the check.
+      if (outcome.freedBefore !== this.#freed) this.wake(sessionKey);
+      return;
     }
     // A slot may have been freed meanwhile, this lane may not have taken the slot it was woken for, or a lane
     // that comes last may have waited for this claim.
     if (waited || outcome.kind === "full" || this.#starved.hasLast()) this.slotFree();
-    this.#noteIdle();
   }
 
   /** Executes appends and, with a slot, claims the next turn. */
@@ -369,12 +366,17 @@ export class Lanes {
     await finish.successors.budgetUsedUp(finish.acceptor, unit, run, error);
   }
 
-  async #execute(run: Run, ended: ReadonlySet<string> | undefined): Promise<void> {
-    const { world, owner, poolOf } = this.#parts;
+  #start(run: Run): Execution {
+    const { owner, poolOf } = this.#parts;
     const execution = createExecution(run, owner, this.#parts, poolOf(run));
-    this.#busy.set(run.sessionKey, execution);
-    if (ended?.has(run.runId) === true) execution.stop("ended");
-    else if (this.#closed) execution.stop("parked");
+    this.#send(run.sessionKey, { kind: "claimed", execution });
+    if (this.#closed) execution.stop("parked");
+    return execution;
+  }
+
+  async #execute(execution: Execution): Promise<void> {
+    const { world } = this.#parts;
+    const { run } = execution.handle;
     const limitAt = (run.startedAt ?? 0) + run.timeoutMs;
     const timer =
       run.timeoutMs === 0 ? undefined : world.clock.at(limitAt, () => void this.#timeOut(execution));
@@ -382,11 +384,8 @@ export class Lanes {
     timer?.cancel();
     await this.#end(execution, facts);
     await this.#publishEnd(run);
-    this.#busy.delete(run.sessionKey);
-    this.#again.delete(run.sessionKey);
     execution.leave();
-    this.wake(run.sessionKey);
-    this.#noteIdle();
+    this.#send(run.sessionKey, { kind: "over" });
   }
 
   /** Runs the executor. A run that was stopped before it began is not executed. */

@@ -6,9 +6,9 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   {
     name: "lost-wake-up-after-a-run",
     breaks: "I2: the lane of a run that ended is not looked at again",
-    file: "src/engine/lanes/lanes.ts",
-    from: "    this.wake(run.sessionKey);\n",
-    to: "",
+    file: "src/engine/lanes/lane-state.ts",
+    from: '{ state: IDLE, effect: "wake" }',
+    to: '{ state: IDLE, effect: "none" }',
   },
   {
     name: "lost-wake-up-of-a-free-slot",

@@ -1,0 +1,179 @@
+// The transitions of a lane: each state with each event.
+
+import { expect, test } from "vitest";
+import type { WaitingLane } from "../../src/core/rules/fair-queue.ts";
+import { advance, IDLE, type LaneEvent, type LaneState } from "../../src/engine/lanes/lane-state.ts";
+import type { Execution } from "../../src/engine/run/execution.ts";
+
+const laneOf = (agentId: string): WaitingLane => ({ agentId, pool: undefined });
+
+/** As much of an execution as a lane looks at. */
+function executionOf(runId: string): Execution {
+  return { handle: { run: { runId } } } as Execution;
+}
+
+const CLAIMING = { kind: "claiming", lane: undefined, again: false, ended: [] } as const;
+
+const STATES = {
+  idle: IDLE,
+  waiting: { kind: "waiting", lane: laneOf("a") },
+  claiming: CLAIMING,
+  "claiming woken": { ...CLAIMING, again: true },
+  "claiming -r1": { ...CLAIMING, ended: ["r1"] },
+  "claiming a": { ...CLAIMING, lane: laneOf("a") },
+  "claiming a woken": { ...CLAIMING, lane: laneOf("a"), again: true },
+  "executing r1": { kind: "executing", execution: executionOf("r1") },
+} satisfies Record<string, LaneState>;
+
+const EVENTS = {
+  wake: { kind: "wake" },
+  take: { kind: "take" },
+  "ended r1": { kind: "ended", runId: "r1" },
+  "ended r2": { kind: "ended", runId: "r2" },
+  "head b": { kind: "head", lane: laneOf("b") },
+  "claimed r1": { kind: "claimed", execution: executionOf("r1") },
+  "full b": { kind: "full", lane: laneOf("b") },
+  empty: { kind: "empty" },
+  undone: { kind: "undone" },
+  left: { kind: "left" },
+  over: { kind: "over" },
+} satisfies Record<string, LaneEvent>;
+
+type StateName = keyof typeof STATES;
+type EventName = keyof typeof EVENTS;
+
+/** Names a state as the keys of `STATES` do: a waiting lane by its agent, an ended run with a minus. */
+function named(state: LaneState): string {
+  switch (state.kind) {
+    case "idle":
+      return "idle";
+    case "waiting":
+      return state.lane.agentId === "a" ? "waiting" : `waiting ${state.lane.agentId}`;
+    case "executing":
+      return `executing ${state.execution.handle.run.runId}`;
+    case "claiming": {
+      const { lane, again, ended } = state;
+      const parts = [lane?.agentId, again ? "woken" : undefined, ...ended.map((runId) => `-${runId}`)];
+      return ["claiming", ...parts.filter((part) => part !== undefined)].join(" ");
+    }
+  }
+}
+
+/** The state after the event, and the effect if there is one. */
+function after(state: LaneState, event: LaneEvent): string {
+  try {
+    const to = advance(state, event);
+    return to.effect === "none" ? named(to.state) : `${named(to.state)}, ${to.effect}`;
+  } catch {
+    return "impossible";
+  }
+}
+
+const IMPOSSIBLE = {
+  "head b": "impossible",
+  "claimed r1": "impossible",
+  "full b": "impossible",
+  empty: "impossible",
+  undone: "impossible",
+  left: "impossible",
+} as const;
+
+const TABLE: Record<StateName, Record<EventName, string>> = {
+  idle: {
+    ...IMPOSSIBLE,
+    wake: "claiming, look",
+    take: "claiming",
+    "ended r1": "idle",
+    "ended r2": "idle",
+    over: "impossible",
+  },
+  waiting: {
+    ...IMPOSSIBLE,
+    wake: "claiming a, look",
+    take: "claiming a",
+    "ended r1": "waiting",
+    "ended r2": "waiting",
+    over: "impossible",
+  },
+  claiming: {
+    wake: "claiming woken",
+    take: "claiming, refuse",
+    "ended r1": "claiming -r1",
+    "ended r2": "claiming -r2",
+    "head b": "claiming",
+    "claimed r1": "executing r1",
+    "full b": "waiting b",
+    empty: "idle",
+    undone: "idle",
+    left: "idle",
+    over: "impossible",
+  },
+  "claiming woken": {
+    wake: "claiming woken",
+    take: "claiming woken, refuse",
+    "ended r1": "claiming woken -r1",
+    "ended r2": "claiming woken -r2",
+    "head b": "claiming woken",
+    "claimed r1": "executing r1",
+    "full b": "waiting b",
+    empty: "idle, wake",
+    undone: "idle, wake",
+    left: "idle",
+    over: "impossible",
+  },
+  "claiming -r1": {
+    wake: "claiming woken -r1",
+    take: "claiming -r1, refuse",
+    "ended r1": "claiming -r1 -r1",
+    "ended r2": "claiming -r1 -r2",
+    "head b": "claiming -r1",
+    "claimed r1": "executing r1, stop",
+    "full b": "waiting b",
+    empty: "idle",
+    undone: "idle",
+    left: "idle",
+    over: "impossible",
+  },
+  "claiming a": {
+    wake: "claiming a woken",
+    take: "claiming a, refuse",
+    "ended r1": "claiming a -r1",
+    "ended r2": "claiming a -r2",
+    "head b": "claiming b",
+    "claimed r1": "executing r1",
+    "full b": "waiting b",
+    empty: "idle",
+    undone: "waiting",
+    left: "waiting",
+    over: "impossible",
+  },
+  "claiming a woken": {
+    wake: "claiming a woken",
+    take: "claiming a woken, refuse",
+    "ended r1": "claiming a woken -r1",
+    "ended r2": "claiming a woken -r2",
+    "head b": "claiming b woken",
+    "claimed r1": "executing r1",
+    "full b": "waiting b",
+    empty: "idle, wake",
+    undone: "waiting, wake",
+    left: "waiting",
+    over: "impossible",
+  },
+  "executing r1": {
+    ...IMPOSSIBLE,
+    wake: "executing r1",
+    take: "executing r1, refuse",
+    "ended r1": "executing r1, stop",
+    "ended r2": "executing r1",
+    over: "idle, wake",
+  },
+};
+
+test("I1-I3: each state of a lane has one result for each event", () => {
+  const actual = Object.entries(STATES).map(([state, from]) => {
+    const row = Object.entries(EVENTS).map(([event, what]) => [event, after(from, what)]);
+    return [state, Object.fromEntries(row)];
+  });
+  expect(Object.fromEntries(actual)).toEqual(TABLE);
+});

@@ -1,9 +1,13 @@
-// The transitions of a lane: each state with each event.
+// The transitions of a lane: each state with each event, and long random sequences.
 
 import { expect, test } from "vitest";
 import type { WaitingLane } from "../../src/core/rules/fair-queue.ts";
 import { advance, IDLE, type LaneEvent, type LaneState } from "../../src/engine/lanes/lane-state.ts";
 import type { Execution } from "../../src/engine/run/execution.ts";
+import { dice } from "../kit/dice.ts";
+
+const STORIES = 500;
+const EVENTS_OF_A_STORY = 60;
 
 const laneOf = (agentId: string): WaitingLane => ({ agentId, pool: undefined });
 
@@ -115,7 +119,7 @@ const TABLE: Record<StateName, Record<EventName, string>> = {
     "ended r2": "claiming woken -r2",
     "head b": "claiming woken",
     "claimed r1": "executing r1",
-    "full b": "waiting b",
+    "full b": "waiting b, wake",
     empty: "idle, wake",
     undone: "idle, wake",
     left: "idle",
@@ -154,7 +158,7 @@ const TABLE: Record<StateName, Record<EventName, string>> = {
     "ended r2": "claiming a woken -r2",
     "head b": "claiming b woken",
     "claimed r1": "executing r1",
-    "full b": "waiting b",
+    "full b": "waiting b, wake",
     empty: "idle, wake",
     undone: "waiting, wake",
     left: "waiting",
@@ -176,4 +180,30 @@ test("I1-I3: each state of a lane has one result for each event", () => {
     return [state, Object.fromEntries(row)];
   });
   expect(Object.fromEntries(actual)).toEqual(TABLE);
+});
+
+test("I2: a lane at rest has had a claim that began after its last wake-up, and a run that ended does not execute", () => {
+  for (let seed = 1; seed <= STORIES; seed += 1) {
+    const roll = dice(`lane ${seed}`);
+    let state: LaneState = IDLE;
+    let isOwed = false;
+    let ended = new Set<string>();
+    for (let at = 0; at < EVENTS_OF_A_STORY; at += 1) {
+      const event: LaneEvent = roll.of(Object.values(EVENTS));
+      if (after(state, event) === "impossible") continue;
+      const from = state.kind;
+      const to = advance(state, event);
+      state = to.state;
+      const seen = `SEED=${seed}, event ${at}: ${event.kind} in ${from}`;
+      if (state.kind === "claiming" && from !== "claiming") [isOwed, ended] = [false, new Set()];
+      else if (event.kind === "wake") isOwed = true;
+      if (event.kind === "ended") ended.add(event.runId);
+      // The end of an execution wakes the lane, and so does the caller of a claim that it has left.
+      if (to.effect === "wake" || event.kind === "left" || state.kind === "executing") isOwed = false;
+      if (state.kind === "idle" || state.kind === "waiting") expect(isOwed, seen).toBe(false);
+      if (event.kind === "claimed") expect(to.effect === "stop", seen).toBe(ended.has("r1"));
+      if (event.kind === "over") expect(to.effect, seen).toBe("wake");
+      if (from === "executing") expect(["executing", "idle"], seen).toContain(state.kind);
+    }
+  }
 });

@@ -79,6 +79,32 @@ test("a lane that waited for a slot and has no work left passes the slot on", as
   expect((await endOf(opened.engine, waiting, 2_000)).state).toBe("ok");
 });
 
+test("I2: a lane whose head is aborted while it is being claimed goes on without waiting for a slot", async () => {
+  const started = Promise.withResolvers<void>();
+  const opened = await openTestEngine({
+    settings: { maxConcurrent: 1 },
+    async execute({ signal }) {
+      started.resolve();
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      return { state: "aborted" };
+    },
+  });
+  const { engine, store } = opened;
+  await makeSessions(store, "a", "b");
+  await tell(opened, "a");
+  await started.promise;
+  const withdrawn = await tell(opened, "b");
+  const appended = await engine.accept({ sessionKey: "b", input: { text: "note" }, kind: "append" });
+  if (!appended.ok) throw new Error(appended.error);
+  const letGo = await holdStore(opened);
+  engine.wake("b");
+  await ticks(50);
+  const aborted = engine.abort({ sessionKey: "b", runId: withdrawn, keepChildren: true });
+  await letGo();
+  await aborted;
+  expect((await endOf(engine, appended.value.run.runId, 2_000)).state).toBe("ok");
+});
+
 test("I2: a stop at any time during an acceptance leaves no run running, and counts no crash", async () => {
   for (let steps = 60; steps < 260; steps += 4) {
     let executing = 0;

@@ -117,7 +117,8 @@ function afterClaiming(state: Of<"claiming">, event: LaneEvent): Transition {
       return { state: { kind: "executing", execution }, effect: hasEnded ? "stop" : "none" };
     }
     case "full":
-      return { state: { kind: "waiting", lane: event.lane }, effect: "none" };
+      // A wake-up may mean that another run is the head now, which needs no slot or one of another pool.
+      return { state: { kind: "waiting", lane: event.lane }, effect: again ? "wake" : "none" };
     case "empty":
       return { state: IDLE, effect: again ? "wake" : "none" };
     case "undone":

@@ -35,6 +35,7 @@ import {
   type TokenScope,
   type VisibilityMode,
 } from "../core/shapes/settings/settings.ts";
+import { quoted } from "../core/text/cut.ts";
 import { nearestNames } from "../core/text/nearest.ts";
 import { listSessions } from "../store/queries/sessions/session-lists.ts";
 import { ancestorsOf, findSessionId, getSession } from "../store/queries/sessions/sessions.ts";
@@ -109,7 +110,7 @@ export function chosenAgent(settings: Settings, wanted: string | undefined): Res
   const id = wanted?.trim().toLowerCase() ?? defaultAgent(settings).id;
   if (findAgent(settings, id) !== undefined) return ok(id);
   const ids = settings.agents.map((agent) => agent.id).join(", ");
-  return fail("agent_not_found", `there is no agent ${JSON.stringify(id.slice(0, 64))}; configured: ${ids}`);
+  return fail("agent_not_found", `there is no agent ${quoted(id, 64)}; configured: ${ids}`);
 }
 
 /** Returns the first session of a spawn chain as a viewer. */

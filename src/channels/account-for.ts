@@ -2,6 +2,7 @@
 // configured fails and never falls back to another account.
 
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { quoted } from "../core/text/cut.ts";
 
 const ID_SHOWN_CHARS = 60;
 
@@ -15,7 +16,7 @@ export function accountFor<T>(
     const found =
       accountId === undefined ? accounts[0] : accounts.find((account) => idOf(account) === accountId);
     if (found !== undefined) return ok(found);
-    const shown = JSON.stringify((accountId ?? "").slice(0, ID_SHOWN_CHARS));
+    const shown = quoted(accountId ?? "", ID_SHOWN_CHARS);
     const there = accounts.map(idOf).join(", ");
     return fail("channel_unknown", `the channel ${channel} has no account ${shown}; there is: ${there}`);
   };

@@ -41,9 +41,7 @@ type Draft = Omit<ChainStep, "id" | "from" | "to" | "text"> & {
 
 /** Returns the redacted beginning of a text. */
 function excerpt(redactor: Redactor, text: string, charsMax = TEXT_CHARS_MAX): string {
-  const { text: masked, whole } = redactor.beginning(text.trimStart(), charsMax);
-  const shown = masked.trimEnd().toWellFormed();
-  return whole ? shown : `${shown} …`;
+  return redactor.cut(text.trim(), charsMax);
 }
 
 /** Returns a short excerpt for lists, such as the first message of a chain. */

@@ -11,6 +11,7 @@ import type { Session } from "../core/shapes/session.ts";
 import { canonicalKey } from "../core/shapes/session-key.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { ToolCallRequest } from "../core/shapes/tool.ts";
+import { head } from "../core/text/cut.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -54,9 +55,7 @@ function refusedCode(call: ToolCallRequest, result: Arguments): Code | undefined
 }
 
 function textOf(value: unknown, charsMax: number): string | undefined {
-  return typeof value === "string" && value.trim() !== ""
-    ? value.trim().slice(0, charsMax).toWellFormed()
-    : undefined;
+  return typeof value === "string" && value.trim() !== "" ? head(value.trim(), charsMax) : undefined;
 }
 
 /** Returns the target of a send: the name in the call, and the session it means. */

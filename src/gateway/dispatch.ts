@@ -15,6 +15,7 @@ import { isMethod, METHODS, type MethodName } from "../contract/methods.ts";
 import { hasScope } from "../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { TokenScope } from "../core/shapes/settings/settings.ts";
+import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
 import { untilStored } from "../engine/run/until-stored.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -151,13 +152,9 @@ export function needScope(caller: Caller, name: string, needed: TokenScope): Res
 function checkAgent<T extends object>(caller: Caller, params: Result<T>): Result<T> {
   const agentId: unknown = params.ok ? Reflect.get(params.value, "agentId") : undefined;
   if (typeof agentId !== "string" || coversAgent(caller, agentId.trim().toLowerCase())) return params;
-  return fail(
-    "not_visible",
-    `the token covers no session of the agent ${JSON.stringify(agentId.slice(0, 64))}`,
-    {
-      hint: "See gateway.auth.tokens[].sessions.",
-    },
-  );
+  return fail("not_visible", `the token covers no session of the agent ${quoted(agentId, 64)}`, {
+    hint: "See gateway.auth.tokens[].sessions.",
+  });
 }
 
 interface UnderWay {

@@ -1,6 +1,7 @@
 // Owns reading untrusted values as texts, numbers or objects.
 
 import { isObject } from "../core/json.ts";
+import { head } from "../core/text/cut.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -11,7 +12,7 @@ export function fieldsOf(value: unknown): Fields {
 /** Returns a non-blank text, trimmed and cut; else undefined. */
 export function textIn(value: unknown, charsMax = 4_096): string | undefined {
   if (typeof value !== "string") return undefined;
-  const text = value.trim().slice(0, charsMax).toWellFormed();
+  const text = head(value.trim(), charsMax);
   return text === "" ? undefined : text;
 }
 

@@ -45,7 +45,6 @@ export class Remarks {
 /** Makes a source's name safe to show. */
 function shorten(text: string): string {
   // The source's values are not registered as secrets here.
-  const { text: cut, whole } = new Redactor([]).beginning(text, EXAMPLE_CHARS_MAX);
-  const shown = cut.toWellFormed().replace(/[\p{Cc}\u2028\u2029]/gu, "\u{FFFD}");
-  return whole ? shown : `${shown}…`;
+  const shown = new Redactor([]).cut(text, EXAMPLE_CHARS_MAX);
+  return shown.toWellFormed().replace(/[\p{Cc}\u2028\u2029]/gu, "\u{FFFD}");
 }

@@ -14,8 +14,7 @@ const MASKED_MAX = 1_000_000;
 
 /** Returns a text for a span. */
 export function shownText(text: string, redactor: Redactor): string {
-  const { text: masked, whole } = redactor.beginning(text, TEXT_MAX);
-  return whole ? masked : `${masked}…`;
+  return redactor.cut(text, TEXT_MAX);
 }
 
 /** Returns the arguments of a tool call as JSON. */

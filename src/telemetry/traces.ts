@@ -16,6 +16,7 @@ import type { Usage } from "../core/shapes/message.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { TraceSettings } from "../core/shapes/settings/traces.ts";
+import { head } from "../core/text/cut.ts";
 import type { Bus } from "../engine/bus.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
 import type { Db } from "../store/sql.ts";
@@ -202,7 +203,7 @@ class OtelTraces implements Traces {
       if (value === undefined) return [];
       return [[name, typeof value === "string" ? this.#world.redactor.mask(value) : value] as const];
     });
-    const name = this.#world.redactor.mask(span.name).slice(0, NAME_CHARS_MAX);
+    const name = head(this.#world.redactor.mask(span.name), NAME_CHARS_MAX);
     this.#queue.add({ ...span, name, attributes: Object.fromEntries(masked) });
   }
 
@@ -249,7 +250,7 @@ class OtelTraces implements Traces {
     if (run === undefined) return;
     const { content } = this.#settings;
     const { redactor } = this.#world;
-    const name = begun.name.slice(0, NAME_CHARS_MAX);
+    const name = head(begun.name, NAME_CHARS_MAX);
     this.#tell({
       ...{ traceId: traceIdOf(run.chainId), spanId: callSpanId(run.runId, begun.callId) },
       ...{ parentSpanId: runSpanId(run.runId), name: `execute_tool ${name}`, kind: "internal" },

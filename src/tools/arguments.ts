@@ -8,6 +8,7 @@ import { isObject } from "../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import { isAgentId } from "../core/shapes/session-key.ts";
 import type { JsonSchema } from "../core/shapes/tool.ts";
+import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
 
 /** The problems of one call; `hints` say how to fix them. */
@@ -34,11 +35,6 @@ const NAME_SHOWN_MAX_CHARS = 60;
 const VALUE_SHOWN_MAX_CHARS = 40;
 /** Longer than any agent id: a text of this length is refused for its length, not for its form. */
 const AGENT_ID_CHARS_MAX = 512;
-
-function shown(name: string): string {
-  const text = name.length > NAME_SHOWN_MAX_CHARS ? `${name.slice(0, NAME_SHOWN_MAX_CHARS)}…` : name;
-  return JSON.stringify(text);
-}
 
 /** Returns the type of a value with its article: "a string", "an array", "null". */
 function described(value: unknown): string {
@@ -82,7 +78,7 @@ function readValue(schema: JsonSchema, given: unknown, path: string, problems: P
     case "string":
       if (typeof value !== "string") want("a string");
       else if (Array.isArray(schema.enum) && !schema.enum.includes(value)) {
-        const got = JSON.stringify(value.slice(0, VALUE_SHOWN_MAX_CHARS));
+        const got = quoted(value, VALUE_SHOWN_MAX_CHARS);
         problems.wrong.push(`${path} must be one of ${schema.enum.join(", ")}, got ${got}`);
       }
       break;
@@ -160,7 +156,7 @@ function noteUnknown(
     const isShown = problems.unknown.length < PROBLEMS_SHOWN_MAX;
     const nearest = isShown ? nearestName(name, names) : undefined;
     const meant = nearest === undefined ? "" : ` (did you mean ${JSON.stringify(prefix + nearest)}?)`;
-    problems.unknown.push(`unknown argument ${shown(prefix + name)}${meant}`);
+    problems.unknown.push(`unknown argument ${quoted(prefix + name, NAME_SHOWN_MAX_CHARS)}${meant}`);
   }
 }
 

@@ -17,6 +17,7 @@ import { fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
 import type { ImageBlock } from "../core/shapes/message.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { JsonSchema, ToolCallRequest, ToolOutcome, ToolSpec } from "../core/shapes/tool.ts";
+import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
 import { noteRefusal } from "../flows/refusals.ts";
 import { agentsList } from "./agents-list.ts";
@@ -188,7 +189,7 @@ function findTool(policy: Policy, name: string): Result<AnyTool> {
   }
   const nearest = nearestName(name, names);
   const meant = nearest === undefined ? "" : `; did you mean ${nearest}?`;
-  const shown = JSON.stringify(name.slice(0, NAME_SHOWN_MAX_CHARS));
+  const shown = quoted(name, NAME_SHOWN_MAX_CHARS);
   return fail("unknown_tool", `there is no tool ${shown}${meant}`, { hint });
 }
 

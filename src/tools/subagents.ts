@@ -7,6 +7,7 @@ import type { AnnouncedStatus } from "../core/rules/announcement.ts";
 import { type Failure, fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { KEY_CHARS_MAX } from "../core/shapes/session-key.ts";
+import { quoted } from "../core/text/cut.ts";
 import { cancelJob } from "../flows/job/cancel.ts";
 import {
   type AwaitedJob,
@@ -233,7 +234,7 @@ async function oneOf(ctx: WritingContext, key: string): Promise<Session[]> {
 async function notYours(ctx: WritingContext, key: string): Promise<Failure> {
   const keys = (await children(ctx)).rows.map(({ session }) => session.key);
   const hint = keys.length === 0 ? "You have no sub-agents." : `Yours are: ${keys.join(", ")}.`;
-  const error = `${JSON.stringify(key.slice(0, KEY_CHARS_MAX))} is not one of your sub-agents`;
+  const error = `${quoted(key, KEY_CHARS_MAX)} is not one of your sub-agents`;
   return fail("not_visible", error, { hint });
 }
 

@@ -8,6 +8,7 @@ import {
   THINKING_LEVELS,
   thinkingNamed,
 } from "../core/shapes/settings/settings.ts";
+import { quoted } from "../core/text/cut.ts";
 import { checkLabel } from "../flows/session/lifecycle.ts";
 
 /** Services for validation. */
@@ -53,7 +54,7 @@ export function checkChoices(rules: ChoiceRules, agentId: string, choices: RunCh
     return fail("invalid_argument", `timeoutSeconds must be at most ${TIMEOUT_MAX_SECONDS} (7 days)`);
   }
   if (thinking != null && thinkingNamed(thinking) === undefined) {
-    const shown = JSON.stringify(thinking.slice(0, 40));
+    const shown = quoted(thinking, 40);
     return fail("invalid_thinking", `thinking ${shown} is not valid; valid: ${THINKING_LEVELS.join(", ")}`);
   }
   if (model == null) return ok(undefined);

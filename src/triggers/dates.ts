@@ -7,6 +7,7 @@
 import type { Cron } from "croner";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { DATE_MAX_MS, EVERY_MAX_MS, EVERY_MIN_MS, type Schedule } from "../core/shapes/schedule.ts";
+import { quoted } from "../core/text/cut.ts";
 import { nearestNames } from "../core/text/nearest.ts";
 
 /** A requested schedule, not validated. */
@@ -37,8 +38,6 @@ const EXAMPLES =
   'Five fields: minute, hour, day of month, month, day of week. "30 7 * * 1-5" is 07:30 from Monday to ' +
   'Friday, "*/15 * * * *" every quarter of an hour, "0 9 1 * *" the first of each month at 09:00.';
 
-const shown = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
-
 async function open(expr: string, tz: string): Promise<Cron> {
   const { Cron } = await import("croner");
   // Without a callback it has no timer and only computes dates.
@@ -52,14 +51,14 @@ function zoneOf(wanted: string): Result<string> {
     return ok(known.toLowerCase() === wanted.toLowerCase() ? known : wanted);
   } catch {
     const near = nearestNames(wanted, Intl.supportedValuesOf("timeZone"), 3);
-    return fail("invalid_argument", `schedule.tz: there is no time zone ${shown(wanted)}`, {
+    return fail("invalid_argument", `schedule.tz: there is no time zone ${quoted(wanted, 80)}`, {
       hint: `Names are like Europe/Berlin, America/New_York or UTC. Closest: ${near.join(", ")}.`,
     });
   }
 }
 
 function badExpression(expr: string, why: string): Result<never> {
-  return fail("invalid_argument", `schedule.expr: ${shown(expr)} is not a cron expression: ${why}`, {
+  return fail("invalid_argument", `schedule.expr: ${quoted(expr, 80)} is not a cron expression: ${why}`, {
     hint: EXAMPLES,
   });
 }

@@ -15,6 +15,7 @@ import {
   type MissedPolicy,
   type Schedule,
 } from "../core/shapes/schedule.ts";
+import { quoted } from "../core/text/cut.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import {
@@ -92,7 +93,7 @@ function creatorAfter(ctx: JobContext, by: JobCaller, job: CronJob): CronJob {
 }
 
 function notThere(id: string): Failure {
-  return fail("cron_job_not_found", `there is no job ${JSON.stringify(id.slice(0, 80))}`, {
+  return fail("cron_job_not_found", `there is no job ${quoted(id, 80)}`, {
     hint: "Call cron.list to see the existing jobs.",
   });
 }

@@ -20,6 +20,7 @@ import {
   type PairRequest,
 } from "../core/shapes/node.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
+import { quoted } from "../core/text/cut.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import { checkLabel } from "../flows/session/lifecycle.ts";
@@ -147,7 +148,7 @@ async function settle(
   covers: (nodeId: string) => boolean,
   decide: (unit: Unit, request: PairRequest) => Promise<Result<unknown>>,
 ): Promise<Result<PairRequest>> {
-  const gone = fail("pairing_not_found", `no device asks to be paired under ${shown(wanted)}`, {
+  const gone = fail("pairing_not_found", `no device asks to be paired under ${quoted(wanted, 80)}`, {
     hint: "parley node pending lists who asks; a request is forgotten after an hour.",
   });
   return ctx.engine.commit(async (unit) => {
@@ -161,10 +162,6 @@ async function settle(
     const done = await decide(unit, request);
     return done.ok ? ok(request) : done;
   });
-}
-
-function shown(text: string): string {
-  return JSON.stringify(text.slice(0, 80));
 }
 
 export interface Approval {
@@ -238,7 +235,7 @@ export async function rejectDevice(
 
 export function noNode(id: string): Failure {
   const hint = "node.list, or parley node list, shows them.";
-  return fail("node_not_found", `no paired node ${shown(id)}`, { hint });
+  return fail("node_not_found", `no paired node ${quoted(id, 80)}`, { hint });
 }
 
 /** Removes a device and closes its connection in any process. Its session stays. */

@@ -13,6 +13,7 @@ import type { Run, RunInput } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { isReservedKey } from "../core/shapes/session-key.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
+import { quoted } from "../core/text/cut.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import { sendVerdict } from "../flows/conversation/party.ts";
@@ -43,7 +44,7 @@ export function covered(
   const isMeant = !isReservedKey(key) || patterns === undefined || patterns.includes(key);
   const allows = (): boolean => verdictOfKey({ db: engine.store.db, settings }, viewer, "send", key).allowed;
   if (key === ownKey || (isMeant && allows())) return ok(key);
-  const shown = JSON.stringify(key.slice(0, 512));
+  const shown = quoted(key, 512);
   return fail("not_visible", `${name} may not write to the session ${shown}`, { hint });
 }
 

@@ -263,3 +263,24 @@ test("C4: each line to summarise is quoted under its speaker, so that nobody is 
   ]);
   expect(heads.slice(5).every((line) => line === "[user]")).toBe(true);
 });
+
+test("no text that is too long for a model is cut inside a character", async () => {
+  const emoji = "🙂".repeat(200_000);
+  for (const text of [emoji, `a${emoji}`]) {
+    const long = { ...result("x"), content: [{ type: "text" as const, text }] } as Message;
+    const said = Array.from({ length: 8 }, (_, at) => ({ ...userSays(text), id: `long-${at}` }));
+    const [, , shown] = modelView([userSays("hi"), assistant("", { calls: ["x"] }), long], OFFLINE);
+    expect(textOf(shown as Message).isWellFormed()).toBe(true);
+    let asked = "";
+    const port: ModelPort = {
+      async call({ entries: [entry] }) {
+        asked = textOf(entry as Message);
+        return { kind: "aborted" };
+      },
+    };
+    const parts = { sessionId: "s", world: fakeWorld(), signal: new AbortController().signal };
+    await compact({ ...parts, entries: said as Entry[], model: OFFLINE, port });
+    expect(asked).toContain("characters left out");
+    expect(asked.isWellFormed()).toBe(true);
+  }
+});

@@ -179,7 +179,7 @@ test("a sub-agent has no server that its requester lacks; a contained session ha
 });
 
 test("never cuts a text inside a character, and redacts the server's secrets from everything that the gateway writes", () => {
-  expect(plainWords("🙂".repeat(50), 11)).toBe(`${"🙂".repeat(5)}\ufffd…`);
+  expect(plainWords("🙂".repeat(50), 11)).toBe(`${"🙂".repeat(5)}…`);
   const mask = maskOf(
     httpServer("x", "https://x/y?key=sesame-9", { headers: { authorization: "Bearer sesame-1" } }),
     plainRedactor,

@@ -16,6 +16,7 @@ import type {
   SessionNotification,
 } from "@agentclientprotocol/sdk/unstable";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { head } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { World } from "../../world.ts";
 import { type Decision, outcomeFor } from "./permission.ts";
@@ -108,7 +109,7 @@ function wordsOf(error: unknown, hidden: Redactor): string {
   const details = typeof data === "object" && data !== null ? Reflect.get(data, "details") : data;
   const more = typeof details === "string" && details !== "" ? ` (${details})` : "";
   const text = `${typeof message === "string" ? message : String(error)}${more}`;
-  return hidden.mask(text).slice(0, ERROR_MAX_CHARS).toWellFormed();
+  return head(hidden.mask(text), ERROR_MAX_CHARS);
 }
 
 function isAuth(error: unknown): boolean {

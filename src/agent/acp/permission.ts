@@ -6,7 +6,6 @@
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk/unstable";
 import { optional } from "../../core/optional.ts";
 import type { PermissionQuestion } from "../../core/shapes/permission.ts";
-import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Log, World } from "../../world.ts";
 
 const OPEN_MAX = 200;
@@ -48,9 +47,9 @@ export class PermissionDesk {
     const { clock, ids, redactor } = this.#world;
     const askedAt = clock.now();
     const detail =
-      rawInput == null ? {} : { detail: shown(redactor, JSON.stringify(rawInput), DETAIL_MAX_CHARS) };
+      rawInput == null ? {} : { detail: redactor.cut(JSON.stringify(rawInput), DETAIL_MAX_CHARS) };
     const question: PermissionQuestion = {
-      ...{ id: ids.uuid(), ...rest, title: shown(redactor, title, TITLE_MAX_CHARS) },
+      ...{ id: ids.uuid(), ...rest, title: redactor.cut(title, TITLE_MAX_CHARS) },
       ...optional({ kind }),
       ...{ ...detail, askedAt, expiresAt: askedAt + askMs },
     };
@@ -87,11 +86,6 @@ export class PermissionDesk {
     open?.settle(decision);
     return open !== undefined;
   }
-}
-
-function shown(redactor: Redactor, text: string, max: number): string {
-  const { text: masked, whole } = redactor.beginning(text, max);
-  return whole ? masked : `${masked}…`;
 }
 
 /** Returns the agent's option for a decision, preferring "once" to "always". */

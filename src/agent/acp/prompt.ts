@@ -12,6 +12,7 @@ import {
   textOf,
   type UserMessage,
 } from "../../core/shapes/message.ts";
+import { head } from "../../core/text/cut.ts";
 import { quoteRuntimeLabels } from "../../core/text/look-alike.ts";
 import { quoteLines } from "../../core/text/safe-text.ts";
 import { labelOf, liveTranscript } from "../loop/view.ts";
@@ -47,9 +48,7 @@ export function writtenBy(entries: readonly Entry[]): Message[] {
 
 function quote(text: string): string {
   const short =
-    text.length <= ACCOUNT_MESSAGE_MAX_CHARS
-      ? text
-      : `${text.slice(0, ACCOUNT_MESSAGE_MAX_CHARS).toWellFormed()} […]`;
+    text.length <= ACCOUNT_MESSAGE_MAX_CHARS ? text : `${head(text, ACCOUNT_MESSAGE_MAX_CHARS)} […]`;
   return quoteLines(short).join("\n");
 }
 

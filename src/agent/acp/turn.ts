@@ -25,6 +25,7 @@ import {
   type Usage,
   ZERO_USAGE,
 } from "../../core/shapes/message.ts";
+import { head } from "../../core/text/cut.ts";
 import { withoutHidden } from "../../core/text/hidden-text.ts";
 import { type TextDelta, withDelta } from "../../core/text/text-delta.ts";
 import type { World } from "../../world.ts";
@@ -86,7 +87,7 @@ interface Segment {
 const isCall = (block: TextBlock | ThinkingBlock | Call): block is Call => "callId" in block;
 
 function cut(text: string, max: number): string {
-  return text.length <= max ? text : `${text.slice(0, max).toWellFormed()}\n[cut: ${text.length} characters]`;
+  return text.length <= max ? text : `${head(text, max)}\n[cut: ${text.length} characters]`;
 }
 
 /** Returns the arguments as one object. Undefined: the agent reported none. */
@@ -170,7 +171,7 @@ export class AcpTurn {
     const { status } = update;
     const args = argumentsOf(update.rawInput);
     if (args !== undefined && Object.keys(args).length > 0 && !call.told) call.args = args;
-    if (update.title) call.title = update.title.slice(0, TITLE_MAX_CHARS).toWellFormed();
+    if (update.title) call.title = head(update.title, TITLE_MAX_CHARS);
     const output = outputOf(update);
     if (output !== "") call.output = cut(output, RESULT_MAX_CHARS);
     if (update.kind) call.details = { ...call.details, kind: update.kind };
@@ -205,7 +206,7 @@ export class AcpTurn {
     const name = NAME.test(wanted) ? wanted : "tool";
     const block: ToolCallBlock = {
       type: "toolCall",
-      id: update.toolCallId.slice(0, 200).toWellFormed() || `call_${segment.calls.length}`,
+      id: head(update.toolCallId, 200) || `call_${segment.calls.length}`,
       name,
       arguments: {},
     };
@@ -226,7 +227,7 @@ export class AcpTurn {
     const segment = this.#current;
     const room = TEXT_MAX_CHARS - segment.chars;
     if (room <= 0) return;
-    const piece = text.length <= room ? text : `${text.slice(0, room).toWellFormed()}\n[cut]`;
+    const piece = text.length <= room ? text : `${head(text, room)}\n[cut]`;
     segment.chars += text.length;
     const last = segment.blocks.at(-1);
     const block: TextBlock | ThinkingBlock =

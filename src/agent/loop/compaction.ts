@@ -14,6 +14,7 @@ import {
   ZERO_USAGE,
 } from "../../core/shapes/message.ts";
 import { ANSWER_LIMITS } from "../../core/shapes/settings/settings.ts";
+import { head } from "../../core/text/cut.ts";
 import { quoteLines } from "../../core/text/safe-text.ts";
 import type { World } from "../../world.ts";
 import type { ModelPort, ResolvedModel } from "../model/model.ts";
@@ -155,10 +156,10 @@ function asText(older: readonly Message[], summary: string | undefined, charsMax
   const body = [...earlier, ...older.map(messageText)].join("\n\n");
   const task = `Condense this conversation. ${QUOTED}\n\n`;
   if (body.length <= charsMax) return task + body;
-  const head = Math.floor(charsMax / 4);
-  const tail = charsMax - head;
+  const headChars = Math.floor(charsMax / 4);
   const left = body.length - charsMax;
-  return `${task}${body.slice(0, head)}\n\n[${left} characters left out here]\n\n${body.slice(-tail)}`;
+  const end = body.slice(headChars - charsMax).toWellFormed();
+  return `${task}${head(body, headChars)}\n\n[${left} characters left out here]\n\n${end}`;
 }
 
 function messageText(message: Message): string {
@@ -166,7 +167,7 @@ function messageText(message: Message): string {
   const text = [textOf(message), ...calls].filter((part) => part !== "").join("\n");
   const cut =
     text.length > MESSAGE_CHARS_MAX
-      ? `${text.slice(0, MESSAGE_CHARS_MAX)} [${text.length - MESSAGE_CHARS_MAX} characters left out]`
+      ? `${head(text, MESSAGE_CHARS_MAX)} [${text.length - MESSAGE_CHARS_MAX} characters left out]`
       : text;
   return [`[${speaker(message)}]`, ...quoteLines(cut)].join("\n");
 }

@@ -22,6 +22,7 @@ import {
   toolCallsOf,
 } from "../../core/shapes/message.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../core/shapes/tool.ts";
+import { head, quoted } from "../../core/text/cut.ts";
 import type { World } from "../../world.ts";
 import { UNREADABLE_ARGUMENTS } from "../model/model.ts";
 import { ABORTED, untilAborted } from "./abort.ts";
@@ -169,11 +170,11 @@ function refusalOf(
   }
   if (spec === undefined || (!isOffered && !mayHaveBegun)) {
     const names = tools.map((tool) => tool.name).join(", ");
-    const error = `not run: there is no tool ${JSON.stringify(call.name.slice(0, NAME_CHARS_SHOWN))}`;
+    const error = `not run: there is no tool ${quoted(call.name, NAME_CHARS_SHOWN)}`;
     return fail("unknown_tool", error, { hint: names === "" ? "You have no tools." : `You have: ${names}.` });
   }
   if (unreadable !== undefined) {
-    const raw = String(unreadable).slice(0, RAW_CHARS_SHOWN);
+    const raw = head(String(unreadable), RAW_CHARS_SHOWN);
     const error = `not run: the arguments must be one JSON object, and these can't be read as one: ${raw}`;
     return fail("invalid_argument", error);
   }

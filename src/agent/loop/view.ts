@@ -19,6 +19,7 @@ import {
   toolCallsOf,
   type UserMessage,
 } from "../../core/shapes/message.ts";
+import { head } from "../../core/text/cut.ts";
 import { quoteRuntimeLabels } from "../../core/text/look-alike.ts";
 import type { ModelRequest, ResolvedModel } from "../model/model.ts";
 
@@ -200,7 +201,7 @@ function resultFor(
     block.type === "text" && block.text.length > charsMax
       ? {
           ...block,
-          text: `${block.text.slice(0, charsMax)}\n[cut: ${charsMax} of ${block.text.length} characters]`,
+          text: `${head(block.text, charsMax)}\n[cut: ${charsMax} of ${block.text.length} characters]`,
         }
       : block,
   );

@@ -6,6 +6,7 @@ import { isContextOverflow } from "@earendil-works/pi-ai/utils/overflow";
 import { isRetryableAssistantError } from "@earendil-works/pi-ai/utils/retry";
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import { head } from "../../core/text/cut.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
 import type { World } from "../../world.ts";
 import { untilAborted } from "../loop/abort.ts";
@@ -157,7 +158,7 @@ function failed(
   const { provider } = model;
   const status = seen.status ?? statusInText(text);
   const words = withoutKeys(wordsFor(model, seen, answer.begun, text), provider);
-  const error = `${model.ref}: ${words}`.slice(0, ERROR_CHARS_MAX);
+  const error = head(`${model.ref}: ${words}`, ERROR_CHARS_MAX);
   const judged = { role: "assistant", ...end, provider: provider.id, errorMessage: text } as PiMessage;
   const failure: RequestFailure = {
     error,

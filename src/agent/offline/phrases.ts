@@ -1,6 +1,7 @@
 // Words the offline model's texts: tool results, answers, announcements. Pure text in, text out.
 
 import { isObject, jsonOf } from "../../core/json.ts";
+import { cut } from "../../core/text/cut.ts";
 import type { NamedSession } from "./sentences.ts";
 
 export type ToolJson = Readonly<Record<string, unknown>>;
@@ -11,8 +12,7 @@ const ROWS_MAX = 20;
 
 /** Returns a text on one line, cut to fit into a sentence. */
 function short(text: string): string {
-  const line = text.trim().replace(/\s+/g, " ");
-  return line.length > SHORT_CHARS_MAX ? `${line.slice(0, SHORT_CHARS_MAX - 1).toWellFormed()}…` : line;
+  return cut(text.trim().replace(/\s+/g, " "), SHORT_CHARS_MAX);
 }
 
 function str(json: ToolJson, name: string): string | undefined {
@@ -167,7 +167,7 @@ function suffix(text: string | undefined): string {
 
 function raw(json: ToolJson): string {
   const words = str(json, "text") ?? str(json, "content") ?? JSON.stringify(json, undefined, 1);
-  return words.length > RAW_CHARS_MAX ? `${words.slice(0, RAW_CHARS_MAX).toWellFormed()}…` : words;
+  return cut(words, RAW_CHARS_MAX);
 }
 
 const GREETING = /^(?:hi|hello|hey|ping|good (?:morning|evening|day)|thanks?|thank you|ok|okay)\b/i;

@@ -11,6 +11,7 @@ import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { displayKey, isReservedKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { cut } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
@@ -53,14 +54,8 @@ export interface ConversationContext extends CommandContext {
 
 const NAME_CHARS_MAX = 60;
 const TEXT_CHARS_MAX = 400;
-/** Characters read for each character of an excerpt, since runs of blanks collapse into one. */
-const BLANKS_MAX = 4;
 
 type Masking = Pick<Unit, "redactor">;
-
-function cut(text: string, charsMax: number): string {
-  return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1).toWellFormed()}…`;
-}
 
 /** Formats a name, key or value as code. */
 export function code({ redactor }: Masking, text: string, charsMax = NAME_CHARS_MAX): string {
@@ -75,9 +70,7 @@ export function keyCode(here: Pick<ConversationContext, "parts" | "session" | "u
 
 /** Shortens a person's message to one line. */
 export function excerpt({ redactor }: Masking, text: string, charsMax = TEXT_CHARS_MAX): string {
-  const { text: masked } = redactor.beginning(text, charsMax * BLANKS_MAX);
-  const flat = masked.replaceAll(/\s+/g, " ").trim();
-  return safeLine(cut(flat, charsMax)).replaceAll(/[`*_~[\]<>@#|\\]/g, "\\$&");
+  return safeLine(redactor.line(text, charsMax)).replaceAll(/[`*_~[\]<>@#|\\]/g, "\\$&");
 }
 
 /** Formats a number with its noun: `1 message`, `3 messages`. */

@@ -2,6 +2,7 @@
 // DS1: the menu is written only when it differs, because Discord limits how often.
 // DS2: a menu that can't be written is a warning in the log: everything else works without it.
 
+import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { ChannelHost } from "../channel.ts";
 import { type Fields, objectsOf, textOf } from "../fields.ts";
@@ -22,7 +23,7 @@ const CONTEXTS = [0, 1];
 
 type Commands = ChannelHost["commands"];
 
-const descriptionOf = (text: string): string => text.slice(0, DESCRIPTION_CHARS_MAX).trim() || "A command";
+const descriptionOf = (text: string): string => head(text, DESCRIPTION_CHARS_MAX).trim() || "A command";
 
 function menuOf(commands: Commands) {
   return commands

@@ -5,6 +5,7 @@
 // DN3: Discord requests a new connection now and then; that is no failure. Many in a short time are.
 
 import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
+import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Ear, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
@@ -95,7 +96,7 @@ function endProblem(ending: Ending): ListenProblem {
   if (ending.kind !== "closed") return new ListenProblem("Discord's gateway did not answer in time");
   const lasting = LASTING[ending.code];
   if (lasting !== undefined) return new ListenProblem(lasting, true);
-  const words = safeLine((ending.words ?? "").slice(0, 120));
+  const words = safeLine(head(ending.words ?? "", 120));
   return new ListenProblem(
     `Discord's gateway closed the connection (${ending.code}${words === "" ? "" : `, ${words}`})`,
   );

@@ -1,6 +1,7 @@
 // Owns the classification of failed requests to Discord, and their messages. A problem says whether the
 // request may have taken effect (I5). No message holds the token, a URL with a token, or a stack.
 
+import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 
 /** Kind of failure of one request. */
@@ -65,7 +66,7 @@ export const TOKEN_WORDS =
 
 /** Returns the problem for an error response. `code`, `message`: from its body. */
 export function refusal(status: number, code: number | undefined, message: string): DiscordProblem {
-  const said = safeLine(message.slice(0, WORDS_MAX)).slice(0, WORDS_MAX);
+  const said = head(safeLine(head(message, WORDS_MAX)), WORDS_MAX);
   const numbers = code === undefined || code === 0 ? `${status}` : `${status}, code ${code}`;
   const more = code === undefined ? {} : { code };
   if (status === 401) return new DiscordProblem("token", TOKEN_WORDS, more);
@@ -101,7 +102,7 @@ const NOT_SENT = new RegExp(
 export function unanswered(error: unknown): DiscordProblem {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   const code = String((cause as NodeJS.ErrnoException | undefined)?.code ?? "no answer");
-  const words = safeLine(code.slice(0, 60));
+  const words = safeLine(head(code, 60));
   if (NOT_SENT.test(code)) return new DiscordProblem("away", `Discord can't be reached (${words})`);
   return new DiscordProblem("unknown", `the connection to Discord broke off (${words})`);
 }

@@ -9,6 +9,7 @@ import { evictOldest } from "../../core/bounded.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/route.ts";
+import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { DeliveryOutcome, OpenedThread, OutgoingMessage } from "../channel.ts";
 import type { Places } from "./channel-cache.ts";
@@ -57,17 +58,16 @@ function asProblem(error: unknown): DiscordProblem {
 }
 
 function noId(text: string): string {
-  const shown = JSON.stringify(safeLine(text.slice(0, 60)));
+  const shown = JSON.stringify(safeLine(head(text, 60)));
   return `${shown} is not a Discord id: use the id of a channel, a thread or a person`;
 }
 
 /** Returns one line that Discord accepts as the name of a thread. */
 function titleOf(title: string): string {
-  const line = safeLine(title.slice(0, TITLE_CHARS_MAX * 4))
+  const line = safeLine(head(title, TITLE_CHARS_MAX * 4))
     .replace(/(\s|\\n)+/g, " ")
     .trim();
-  // Removes half of a surrogate pair at the end.
-  return line.slice(0, TITLE_CHARS_MAX).replace(/[\ud800-\udbff]$/, "") || "Thread";
+  return head(line, TITLE_CHARS_MAX) || "Thread";
 }
 
 /** Creates the sender of one account. */

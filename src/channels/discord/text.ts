@@ -1,6 +1,7 @@
 // Owns the text of a Discord message: mentions become names, other content becomes a note.
 // DT1: the time is linear in the text, and the length of a note is bounded.
 
+import { head } from "../../core/text/cut.ts";
 import { type Fields, objectOf, objectsOf, textOf } from "../fields.ts";
 import { idOf, numberOf } from "./fields.ts";
 
@@ -65,7 +66,7 @@ function prefixed(sign: string, name: string | undefined, whole: string): string
 
 function note(kind: string, words: string): string {
   const line = words.replace(/\s+/g, " ").trim();
-  return `[${kind}${line === "" ? "" : `: ${line.slice(0, NOTE_CHARS_MAX)}`}]`;
+  return `[${kind}${line === "" ? "" : `: ${head(line, NOTE_CHARS_MAX)}`}]`;
 }
 
 function pollNote(poll: Fields): string {
@@ -73,7 +74,7 @@ function pollNote(poll: Fields): string {
     (answer) => textOf(objectOf(answer.poll_media)?.text)?.slice(0, NOTE_CHARS_MAX) ?? [],
   );
   const question = textOf(objectOf(poll.question)?.text) ?? "";
-  return note("poll", `${question.slice(0, NOTE_CHARS_MAX / 2)} ${answers.join(" | ")}`);
+  return note("poll", `${head(question, NOTE_CHARS_MAX / 2)} ${answers.join(" | ")}`);
 }
 
 /** Returns short notes for content besides text and files. */

@@ -9,6 +9,7 @@
 import { fieldsOf } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { IMessageAccount } from "../../core/shapes/settings/channels.ts";
+import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { accountFor } from "../account-for.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
@@ -54,17 +55,14 @@ const NO_ACCESS =
 function wordsOf(answer: Exclude<Answer, { kind: "result" }>): string {
   return answer.kind === "failed"
     ? answer.why
-    : `imsg: ${safeLine(answer.message).slice(0, 200) || answer.code}`;
+    : `imsg: ${head(safeLine(answer.message), 200) || answer.code}`;
 }
 
 /** Converts a failed request to the problem shown as the account's status. */
 function problemOf(answer: Exclude<Answer, { kind: "result" }>): ListenProblem {
   if (answer.kind === "error" && (answer.code === CODES.database || NO_ACCESS.test(answer.message))) {
     const text = "imsg may not read the Messages database: give the gateway's program Full Disk Access";
-    return new ListenProblem(
-      `${text} (${safeLine(answer.message).slice(0, 100)}); see docs/IMESSAGE.md`,
-      true,
-    );
+    return new ListenProblem(`${text} (${head(safeLine(answer.message), 100)}); see docs/IMESSAGE.md`, true);
   }
   return new ListenProblem(wordsOf(answer));
 }
@@ -261,7 +259,7 @@ async function deliver(
 ): Promise<DeliveryOutcome> {
   const target = targetOf(route.to);
   if (target === undefined) {
-    const words = safeLine(route.to).slice(0, 60);
+    const words = head(safeLine(route.to), 60);
     return { kind: "refused", error: `${words} is not an iMessage number, mail address or group id` };
   }
   let program: Program;
@@ -288,7 +286,7 @@ async function test({ runner }: IMessageAccountContext): Promise<Result<string>>
     const status = await program.request("status", {}, ASK_TIMEOUT_MS);
     const version = status.kind === "result" ? textOf(fieldsOf(status.value).version) : undefined;
     return ok(
-      version === undefined ? "Messages, by imsg" : `Messages, by imsg ${safeLine(version).slice(0, 40)}`,
+      version === undefined ? "Messages, by imsg" : `Messages, by imsg ${head(safeLine(version), 40)}`,
     );
   } catch (error) {
     return fail("channel_failed", error instanceof Error ? error.message : "the request to imsg failed");

@@ -5,6 +5,7 @@
 
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import { head } from "../../core/text/cut.ts";
 import type { InboundMedia, InboundMessage } from "../channel.ts";
 import { countOf, type Fields, objectsOf, textOf } from "../fields.ts";
 
@@ -46,7 +47,8 @@ function idOf(value: unknown): string | undefined {
 }
 
 function nameOf(value: unknown): string | undefined {
-  return textOf(value)?.slice(0, NAME_CHARS_MAX).toWellFormed();
+  const name = textOf(value);
+  return name === undefined ? undefined : head(name, NAME_CHARS_MAX);
 }
 
 /** Whether an id is a group's: it contains `;+;`. People are like `+15550100` or `ada@example.org`. */
@@ -170,7 +172,7 @@ export async function readMessage(message: Fields, reading: Reading): Promise<Re
         ? {}
         : {
             quoted: {
-              text: parent.text.slice(0, QUOTE_CHARS_MAX).toWellFormed(),
+              text: head(parent.text, QUOTE_CHARS_MAX),
               ...optional({ senderName: parent.sender }),
             },
           }),

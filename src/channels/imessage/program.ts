@@ -10,6 +10,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { homedir, userInfo } from "node:os";
 import { fieldsOf, jsonOf } from "../../core/json.ts";
+import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { killGroup, lastOutputRead, signalGroup } from "../../world/programs.ts";
 import type { Timer, World } from "../../world.ts";
@@ -195,7 +196,7 @@ class Running implements Program {
 }
 
 function whyNotStarted(error: NodeJS.ErrnoException, file: string): ListenProblem {
-  const name = safeLine(file).slice(0, 100);
+  const name = head(safeLine(file), 100);
   const needs = "iMessage needs macOS with imsg installed: see docs/IMESSAGE.md";
   if (error.code === "ENOENT") return new ListenProblem(`the program ${name} was not found; ${needs}`, true);
   return new ListenProblem(

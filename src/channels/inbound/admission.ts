@@ -9,6 +9,7 @@ import type { CommandCall } from "../../core/rules/command.ts";
 import { decideInbound, type InboundQuestion, type InboundVerdict } from "../../core/rules/inbound-policy.ts";
 import { accountOf, type ChannelAccount } from "../../core/shapes/settings/channels.ts";
 import { defaultAgent, findAgent, type Settings } from "../../core/shapes/settings/settings.ts";
+import { head } from "../../core/text/cut.ts";
 import { cleanName, isVisible } from "../../core/text/inbound-text.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -185,7 +186,7 @@ async function admit(
   const account = accountOf(settings.channels, message);
   if (account === undefined || !hasFitIds(message)) {
     const why = account === undefined ? "its account is not configured" : "an id in it is invalid";
-    world.log.warn({ channel: safeLine(channel.slice(0, 64)), why }, "a message was skipped");
+    world.log.warn({ channel: safeLine(head(channel, 64)), why }, "a message was skipped");
     return undefined;
   }
   const command = readCommand(message);

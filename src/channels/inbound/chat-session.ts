@@ -7,6 +7,7 @@ import type { Route } from "../../core/shapes/route.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { formatKey, mainKeyOf, parseKey } from "../../core/shapes/session-key.ts";
 import { defaultAgent, findAgent, type Settings } from "../../core/shapes/settings/settings.ts";
+import { head } from "../../core/text/cut.ts";
 import { cleanName } from "../../core/text/inbound-text.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { insertNew, newSession } from "../../flows/session/lifecycle.ts";
@@ -56,7 +57,7 @@ export function keyOfChat(settings: Settings, place: ChatContext): string | unde
 function displayNameOf({ chat, peerName }: ChatContext): string | undefined {
   const names = chat.type === "direct" ? [peerName] : [cleanName(chat.name), cleanName(chat.thread?.name)];
   const shown = names.filter((name) => name !== undefined && name !== "").join(" / ");
-  return shown === "" ? undefined : shown.slice(0, DISPLAY_CHARS_MAX).toWellFormed();
+  return shown === "" ? undefined : head(shown, DISPLAY_CHARS_MAX);
 }
 
 /** Whether a session is named after its chat. A main session is shared by chats. */

@@ -10,6 +10,7 @@ import { fail, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import { imageTypeOf } from "../../core/shapes/picture.ts";
 import type { AgentSettings, StoreSettings } from "../../core/shapes/settings/settings.ts";
+import { head } from "../../core/text/cut.ts";
 import { cleanName } from "../../core/text/inbound-text.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { inboundFolder } from "../../flows/delivery/inbound-files.ts";
@@ -111,7 +112,7 @@ function called(media: InboundMedia): string {
 }
 
 function missing(media: InboundMedia, why: string, redactor: Redactor): string {
-  const words = (cleanName(redactor.mask(why)) ?? "unknown reason").slice(0, WHY_CHARS_MAX);
+  const words = head(cleanName(redactor.mask(why)) ?? "unknown reason", WHY_CHARS_MAX);
   return `[A ${called(media)} came with this message, but is missing: ${words}]`;
 }
 

@@ -10,6 +10,7 @@ import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { SignalAccount } from "../../core/shapes/settings/channels.ts";
+import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { accountFor } from "../account-for.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
@@ -53,7 +54,7 @@ interface SignalAccountContext {
 /** Returns why an account can't be reached, for its status. */
 function whyNot(answer: Exclude<Answer, { kind: "result" }>, url: string): string {
   if (answer.kind === "failed") return `${answer.why}; the daemon should be at ${url}`;
-  return `signal-cli: ${safeLine(answer.message).slice(0, 200) || `error ${answer.code}`}`;
+  return `signal-cli: ${head(safeLine(answer.message), 200) || `error ${answer.code}`}`;
 }
 
 function strange({ number, url }: SignalAccount): ListenProblem {
@@ -157,7 +158,7 @@ class Listener {
     const account = textOf(event.account);
     // A daemon for a single account, but another one than configured.
     if (account !== undefined && !own.has(account)) {
-      const other = safeLine(account).slice(0, 40);
+      const other = head(safeLine(account), 40);
       throw new ListenProblem(`the daemon at ${settings.url} receives for ${other}, not for ${number}`, true);
     }
     const load = (attachment: string) => loadOf(this.#place, attachment);
@@ -189,7 +190,7 @@ async function deliver(
 ): Promise<DeliveryOutcome> {
   const to = recipientOf(route.to);
   if (to === undefined) {
-    const words = safeLine(route.to).slice(0, 60);
+    const words = head(safeLine(route.to), 60);
     return { kind: "refused", error: `${words} is not a Signal number, account id or group id` };
   }
   const { message, textStyle } = styled(text);
@@ -217,7 +218,7 @@ async function test(place: SignalAccountContext): Promise<Result<string>> {
   const answer = await daemon.call("version", {}, ASK_LIMITS);
   const version = answer.kind === "result" ? textOf(fieldsOf(answer.value).version) : undefined;
   return ok(
-    `${settings.number}, signal-cli ${version === undefined ? "" : safeLine(version).slice(0, 40)}`.trimEnd(),
+    `${settings.number}, signal-cli ${version === undefined ? "" : head(safeLine(version), 40)}`.trimEnd(),
   );
 }
 

@@ -6,6 +6,7 @@
 
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import { head } from "../../core/text/cut.ts";
 import type { InboundMedia, InboundMessage } from "../channel.ts";
 import { countOf, type Fields, objectsOf, textOf } from "../fields.ts";
 
@@ -43,7 +44,8 @@ function idOf(value: unknown): string | undefined {
 }
 
 function nameOf(value: unknown): string | undefined {
-  return textOf(value)?.slice(0, NAME_CHARS_MAX).toWellFormed();
+  const name = textOf(value);
+  return name === undefined ? undefined : head(name, NAME_CHARS_MAX);
 }
 
 /** Returns the ids of a person; the number comes first, because people know and configure it. */
@@ -143,7 +145,7 @@ function quoteOf(data: Fields, own: ReadonlySet<string>) {
   const senderName = isOwn ? undefined : author[0];
   return {
     isOwn,
-    quoted: { text: text.slice(0, QUOTE_CHARS_MAX).toWellFormed(), ...optional({ senderName }) },
+    quoted: { text: head(text, QUOTE_CHARS_MAX), ...optional({ senderName }) },
   };
 }
 

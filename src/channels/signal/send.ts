@@ -3,6 +3,7 @@
 // SS2: a text that would be too long with its URLs written out is sent as it was written.
 
 import { fieldsOf } from "../../core/json.ts";
+import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { DeliveryOutcome } from "../channel.ts";
 import { type Fields, listOf } from "../fields.ts";
@@ -82,7 +83,7 @@ function ofResults(value: unknown): DeliveryOutcome | undefined {
   if (types.includes("IDENTITY_FAILURE"))
     return refused("the recipient's safety number has changed: trust it with signal-cli first");
   if (types.includes("UNREGISTERED_FAILURE")) return refused("the recipient is not registered with Signal");
-  return unknown(`signal-cli could not send it (${safeLine(types[0] ?? "").slice(0, 40)})`);
+  return unknown(`signal-cli could not send it (${head(safeLine(types[0] ?? ""), 40)})`);
 }
 
 /** The Java exception shows that the daemon had no network before anything was sent. */
@@ -93,7 +94,7 @@ const CODES = { user: -1, network: -3, identity: -4, limit: -5, noMethod: -32601
 function ofError({ code, message, data }: Extract<Answer, { kind: "error" }>): DeliveryOutcome {
   const results = ofResults(data.response);
   if (results !== undefined) return results;
-  const words = safeLine(message).slice(0, WORDS_MAX_CHARS) || `error ${code}`;
+  const words = head(safeLine(message), WORDS_MAX_CHARS) || `error ${code}`;
   switch (code) {
     case CODES.user:
       return refused(`signal-cli: ${words}`);

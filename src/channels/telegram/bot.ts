@@ -10,6 +10,7 @@ import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { TelegramAccount } from "../../core/shapes/settings/channels.ts";
+import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { agentFor } from "../../world/outgoing.ts";
 import type { Clock, World } from "../../world.ts";
@@ -155,7 +156,7 @@ export function openBot({ accountId, botToken, apiRoot }: TelegramAccount, world
   const transport = openTransport(apiRoot, clock);
   const api = new Api(botToken, { apiRoot, fetch: fetchBy(transport) });
   const clean = (text: string): string =>
-    safeLine(text.replaceAll(botToken, "[token]")).slice(0, WORDS_CHARS_MAX);
+    head(safeLine(text.replaceAll(botToken, "[token]")), WORDS_CHARS_MAX);
   const failureOf = (error: unknown): Called<never> => {
     if (error instanceof GrammyError) return refusalOf(error, clean);
     const cause = error instanceof HttpError ? error.error : error;

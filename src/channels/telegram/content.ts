@@ -3,6 +3,7 @@
 
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import { cut } from "../../core/text/cut.ts";
 import type { InboundMedia } from "../channel.ts";
 import { type Fields, listOf, textOf } from "../fields.ts";
 import { numberOf } from "./fields.ts";
@@ -35,7 +36,7 @@ const PICTURE = /^image\/(?:jpeg|png|gif|webp)$/i;
 function note(what: string, ...details: (string | undefined)[]): string {
   const told = details.filter((detail) => detail !== undefined && detail !== "").join(", ");
   const line = `${what}${told === "" ? "" : `: ${told}`}`.replace(/\s+/g, " ");
-  return `[${line.length > NOTE_CHARS_MAX ? `${line.slice(0, NOTE_CHARS_MAX - 1).toWellFormed()}…` : line}]`;
+  return `[${cut(line, NOTE_CHARS_MAX)}]`;
 }
 
 /** Returns the first and last name of a user or a contact. */

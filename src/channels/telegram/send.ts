@@ -6,6 +6,7 @@
 import { fieldsOf } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/session.ts";
+import { head } from "../../core/text/cut.ts";
 import type { DeliveryOutcome, OpenedThread } from "../channel.ts";
 import type { Bot, Called, Refusal } from "./bot.ts";
 import { idOf } from "./fields.ts";
@@ -102,7 +103,7 @@ export function failureWords(called: Exclude<Called<unknown>, { kind: "done" }>)
 }
 
 async function createTopic(bot: Bot, chatId: string, title: string): Promise<Result<string>> {
-  const name = title.replace(/\s+/g, " ").trim().slice(0, TOPIC_CHARS_MAX).toWellFormed() || "Topic";
+  const name = head(title.replace(/\s+/g, " ").trim(), TOPIC_CHARS_MAX) || "Topic";
   const made = await bot.call((methods, signal) =>
     methods.createForumTopic({ chat_id: chatId, name }, signal),
   );

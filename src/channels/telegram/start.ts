@@ -5,6 +5,7 @@
 
 import { fieldsOf } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { head } from "../../core/text/cut.ts";
 import { accountName, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
 import { textOf } from "../fields.ts";
@@ -55,7 +56,7 @@ async function showMenu(
 ): Promise<void> {
   const shown = [...menu].map(([command, name]) => {
     const { description = "" } = commands.find((one) => one.name === name) ?? {};
-    return { command, description: description.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed() || name };
+    return { command, description: head(description, DESCRIPTION_CHARS_MAX) || name };
   });
   if (shown.length === 0) return;
   const set = await bot.call((methods, either) => methods.setMyCommands({ commands: shown }, either), {

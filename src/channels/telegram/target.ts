@@ -2,6 +2,7 @@
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/session.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { accountFor } from "../account-for.ts";
 import type { Bot } from "./bot.ts";
 
@@ -25,8 +26,6 @@ export function anyTopicField({ topicId }: TelegramTarget): { message_thread_id?
   return topicId === undefined ? {} : { message_thread_id: topicId };
 }
 
-const shown = (value: string): string => JSON.stringify(value.slice(0, 100));
-
 export const TELEGRAM = "telegram";
 
 export const botFor = (bots: readonly Bot[]) => accountFor(TELEGRAM, bots, (bot) => bot.accountId);
@@ -37,12 +36,12 @@ export function targetOf(bots: readonly Bot[], { to, accountId, threadId }: Rout
   if (!found.ok) return found;
   const bot = found.value;
   if (!/^(?:-?[1-9]\d{0,15}|@[A-Za-z]\w{3,31})$/.test(to)) {
-    const error = `${shown(to)} is not a Telegram chat: use a number like -1001234567890, or @name`;
+    const error = `${quoted(to, 100)} is not a Telegram chat: use a number like -1001234567890, or @name`;
     return fail("invalid_argument", error);
   }
   if (threadId === undefined) return ok({ bot, chatId: to });
   if (!/^[1-9]\d{0,15}$/.test(threadId)) {
-    return fail("invalid_argument", `${shown(threadId)} is not a Telegram topic: use a number`);
+    return fail("invalid_argument", `${quoted(threadId, 100)} is not a Telegram topic: use a number`);
   }
   return ok({ bot, chatId: to, topicId: Number(threadId) });
 }

@@ -9,6 +9,7 @@ import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/session.ts";
 import type { WhatsAppAccount } from "../../core/shapes/settings/channels.ts";
+import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { accountFor } from "../account-for.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
@@ -164,7 +165,7 @@ async function deliver(parts: Parts, { route, text }: OutgoingMessage): Promise<
   const line = found.value;
   const recipient = recipientOf(to);
   if (recipient === undefined) {
-    const error = `"${safeLine(to.slice(0, 100))}" is not a number like +491701234567 or a group id`;
+    const error = `"${safeLine(head(to, 100))}" is not a number like +491701234567 or a group id`;
     return { kind: "refused", error };
   }
   const { sent, seen } = formatText(text);

@@ -5,6 +5,7 @@
 
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import { head } from "../../core/text/cut.ts";
 import type { InboundMedia } from "../channel.ts";
 import { type Fields, listOf } from "../fields.ts";
 import { textOf } from "./fields.ts";
@@ -31,7 +32,7 @@ function note(...parts: readonly string[]): string {
     .map((part) => part.replace(/[\s[\]]+/g, " ").trim())
     .filter((part) => part !== "")
     .join(", ");
-  return `[${line.slice(0, NOTE_CHARS_MAX).toWellFormed()}]`;
+  return `[${head(line, NOTE_CHARS_MAX)}]`;
 }
 
 const MEDIA_KINDS: ReadonlyMap<string, InboundMedia["kind"]> = new Map([
@@ -48,8 +49,8 @@ function mediaContent(kind: InboundMedia["kind"], fields: Fields): Content {
   // Without an id it can't be read: for example, the platform could not store it.
   if (!MEDIA_ID.test(id))
     return { text: `${note(words, "it could not be read")}${text && `\n${text}`}`, media: [] };
-  const name = textOf(fields.filename).slice(0, NAME_CHARS_MAX).toWellFormed() || undefined;
-  const mimeType = textOf(fields.mime_type).slice(0, NAME_CHARS_MAX).toWellFormed() || undefined;
+  const name = head(textOf(fields.filename), NAME_CHARS_MAX) || undefined;
+  const mimeType = head(textOf(fields.mime_type), NAME_CHARS_MAX) || undefined;
   return { text, media: [{ kind, id, ...optional({ name, mimeType }) }] };
 }
 

@@ -4,6 +4,7 @@
 
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import { head } from "../../core/text/cut.ts";
 import { type Fields, listOf } from "../fields.ts";
 import { type Content, contentOf } from "./content.ts";
 import { textOf } from "./fields.ts";
@@ -90,7 +91,7 @@ function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefi
   const others = [userId, textOf(contact?.wa_id)];
   const alsoKnownAs = others.filter((id) => id !== "" && id !== senderId && isId(id));
   const shown = textOf(name) || textOf(username);
-  const senderName = shown.slice(0, NAME_CHARS_MAX).toWellFormed() || undefined;
+  const senderName = head(shown, NAME_CHARS_MAX) || undefined;
   return { senderId, alsoKnownAs, ...optional({ senderName }) };
 }
 

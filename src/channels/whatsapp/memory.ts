@@ -3,6 +3,7 @@
 // WM1: it is bounded: the oldest entry is evicted first.
 
 import { evictOldest } from "../../core/bounded.ts";
+import { cut } from "../../core/text/cut.ts";
 
 const TEXTS_MAX = 2_000;
 const TEXT_CHARS_MAX = 500;
@@ -26,12 +27,6 @@ export interface ChatMemory {
   failed(messageId: string): boolean;
 }
 
-/** Cuts a text without splitting a character. */
-function beginning(text: string): string {
-  if (text.length <= TEXT_CHARS_MAX) return text;
-  return `${text.slice(0, TEXT_CHARS_MAX).replace(/[\uD800-\uDBFF]$/, "")}…`;
-}
-
 export function createChatMemory(): ChatMemory {
   const texts = new Map<string, Remembered>();
   const newest = new Map<string, string>();
@@ -41,7 +36,7 @@ export function createChatMemory(): ChatMemory {
     note(chatId, messageId, said) {
       const id = idOf(chatId, messageId);
       texts.delete(id);
-      texts.set(id, { ...said, text: beginning(said.text) });
+      texts.set(id, { ...said, text: cut(said.text, TEXT_CHARS_MAX) });
       evictOldest(texts, TEXTS_MAX);
     },
     said: (chatId, messageId) => texts.get(idOf(chatId, messageId)),

@@ -3,6 +3,7 @@
 
 import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import { head } from "../../core/text/cut.ts";
 import { Redactor } from "../../core/text/redact/redact.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { DeliveryOutcome } from "../channel.ts";
@@ -68,7 +69,7 @@ function details(error: Fields, token: string): string {
   const said = textOf(fieldsOf(error.error_data).details) || textOf(error.message) || textOf(error.title);
   // The platform repeats a malformed token.
   const masked = new Redactor([token]).mask(said).replace(/\bEAA[\w-]{8,}/g, "[redacted]");
-  return safeLine(masked).slice(0, DETAILS_CHARS_MAX);
+  return head(safeLine(masked), DETAILS_CHARS_MAX);
 }
 
 function meaningOf(code: number, subcode: unknown): Meaning | undefined {

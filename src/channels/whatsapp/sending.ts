@@ -5,6 +5,7 @@
 import { fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { WhatsAppAccount } from "../../core/shapes/settings/channels.ts";
+import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { World } from "../../world.ts";
 import type { Exchanged } from "../exchange.ts";
@@ -75,5 +76,5 @@ export async function askNumber(
   if (number === "") return { kind: "account", words: "the server at graphUrl is not the Graph API" };
   const name = textOf(said.verified_name);
   const whole = name === "" ? number : `${name} (${number})`;
-  return { name: safeLine(whole).slice(0, NAME_CHARS_MAX) };
+  return { name: head(safeLine(whole), NAME_CHARS_MAX) };
 }

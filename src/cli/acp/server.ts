@@ -13,6 +13,7 @@ import { GatewayError } from "../../contract/client/node.ts";
 import type { AgentEvent, ChatEvent } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";
 import type { Message } from "../../core/shapes/message.ts";
+import { head } from "../../core/text/cut.ts";
 import type { Cli } from "../cli.ts";
 import type { Link, Reply } from "../gateway-link.ts";
 import { promptOf, RunUpdates, replay } from "./updates.ts";
@@ -257,9 +258,5 @@ export class AcpServer {
 
 /** Returns a name on one line, cut to the length of a label. */
 function labelText(text: string): string {
-  return text
-    .replace(/[\p{Cc}\p{Cs}\u2028\u2029]+/gu, " ")
-    .trim()
-    .slice(0, LABEL_MAX_CHARS)
-    .toWellFormed();
+  return head(text.replace(/[\p{Cc}\p{Cs}\u2028\u2029]+/gu, " ").trim(), LABEL_MAX_CHARS);
 }

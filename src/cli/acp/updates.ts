@@ -6,6 +6,7 @@ import type { ContentBlock, SessionUpdate, ToolKind } from "@agentclientprotocol
 import type { ToolData } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";
 import type { ImageBlock, Message, TextBlock } from "../../core/shapes/message.ts";
+import { head } from "../../core/text/cut.ts";
 
 /** Sends an update to the editor, in order. */
 export type SendUpdate = (update: SessionUpdate) => void;
@@ -29,9 +30,9 @@ function chunk(sessionUpdate: "agent_message_chunk" | "agent_thought_chunk", tex
 /** Returns a call on one line: its name and the beginning of its arguments. */
 function titleOf(name: string, args: unknown): string {
   const { title } = (args ?? {}) as { title?: unknown };
-  if (typeof title === "string" && title !== "") return title.slice(0, TITLE_MAX_CHARS).toWellFormed();
+  if (typeof title === "string" && title !== "") return head(title, TITLE_MAX_CHARS);
   const text = args === undefined ? "" : ` ${JSON.stringify(args)}`;
-  return `${name}${text}`.slice(0, TITLE_MAX_CHARS).toWellFormed();
+  return head(`${name}${text}`, TITLE_MAX_CHARS);
 }
 
 function callOf(toolCallId: string, name: string, args: unknown): SessionUpdate {

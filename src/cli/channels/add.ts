@@ -11,6 +11,7 @@ import { configPathOf, settingsOfText } from "../../config.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { CHANNEL_IDS, type ChannelId } from "../../core/shapes/settings/channels.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { ensureFolder } from "../../world/folders.ts";
 import { type Cli, EXIT } from "../cli.ts";
@@ -62,10 +63,7 @@ async function chooseChannel(
   const list = CHANNEL_IDS.join(", ");
   if (named !== undefined) {
     if (isChannel(named)) return ok(named);
-    return fail(
-      "channel_unknown",
-      `unknown channel ${JSON.stringify(named.slice(0, 40))}; channels: ${list}`,
-    );
+    return fail("channel_unknown", `unknown channel ${quoted(named, 40)}; channels: ${list}`);
   }
   if (prompter === undefined) return fail("invalid_argument", `name a channel, one of: ${list}`);
   return prompter.choose(

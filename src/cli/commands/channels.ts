@@ -1,5 +1,6 @@
 // Implements `parley channels`: the status of the accounts, their test, and who may write to them.
 
+import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT, isGone } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
@@ -37,7 +38,7 @@ export async function listChannels(cli: Cli): Promise<number> {
       connectedSince === undefined ? "" : age(connectedSince, cli.parts.world.clock.now()),
       pending ? String(pending) : "",
       failed ? String(failed) : "",
-      (lastError ?? "").slice(0, ERROR_CHARS_MAX),
+      head(lastError ?? "", ERROR_CHARS_MAX),
     ]);
     for (const line of table(["CHANNEL", "STATE", "SINCE", "WAITING", "FAILED", "ERROR"], rows))
       cli.line(line);

@@ -1,5 +1,6 @@
 // Implements `parley cron`: adds, lists, changes, runs and removes scheduled jobs.
 
+import { quoted } from "../../core/text/cut.ts";
 import { nearestNames } from "../../core/text/nearest.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
@@ -144,7 +145,7 @@ async function jobIn(link: Link, word: string): Promise<Reply<string>> {
   const found = byId === undefined ? jobs.filter(({ name }) => name === word) : [byId];
   const [only] = found;
   if (only !== undefined && found.length === 1) return { ok: true, value: only.id };
-  const named = JSON.stringify(word.slice(0, 80));
+  const named = quoted(word, 80);
   if (only !== undefined) {
     const ids = found.map(({ id }) => id).join(", ");
     const error = `${found.length} jobs have the name ${named}. Give an id: ${ids}`;

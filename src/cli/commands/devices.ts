@@ -1,5 +1,6 @@
 // Implements `parley devices`: lists the devices that have a device token, and revokes tokens.
 
+import { quoted } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
@@ -38,7 +39,7 @@ export async function revokeDevice(cli: Cli, [wanted = ""]: readonly string[]): 
     const ids = list.value.devices.map((row) => row.deviceId).filter((id) => id.startsWith(start));
     const [deviceId, ...others] = new Set(ids);
     if (start === "" || deviceId === undefined || others.length > 0) {
-      const shown = JSON.stringify(wanted.slice(0, 80));
+      const shown = quoted(wanted, 80);
       const error =
         ids.length === 0
           ? `no device with a token has the id ${shown}`

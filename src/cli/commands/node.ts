@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { optional } from "../../core/optional.ts";
 import { execPatternProblem } from "../../core/rules/node-exec.ts";
 import { nodesNamed } from "../../core/shapes/node.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { safeJson, safeLine } from "../../core/text/safe-text.ts";
 import { findAddress } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
@@ -140,8 +141,8 @@ async function findNode(link: Link, wanted: string): Promise<Reply<NodeRow>> {
   if (first !== undefined && others.length === 0) return { ok: true, value: first.row };
   const error =
     first === undefined
-      ? `no paired node has the name or id ${JSON.stringify(wanted.slice(0, 80))}`
-      : `${others.length + 1} nodes have the name ${JSON.stringify(wanted.slice(0, 80))}; give an id`;
+      ? `no paired node has the name or id ${quoted(wanted, 80)}`
+      : `${others.length + 1} nodes have the name ${quoted(wanted, 80)}; give an id`;
   return { ok: false, code: "node_not_found", error, hint: "List them: parley node list" };
 }
 

@@ -1,6 +1,7 @@
 // Implements `parley usage`: shows tokens and cost, and how much of the daily budgets is used.
 
 import type { UsageGroup, UsageLine } from "../../core/shapes/usage.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { type Link, withLink } from "../gateway-link.ts";
@@ -65,7 +66,7 @@ async function nothing(link: Link, { agent, days }: UsageOptions): Promise<strin
   const ids = answer?.ok === true ? answer.value.agents.map(({ id }) => id) : undefined;
   if (agent === undefined || ids === undefined || ids.includes(agent.trim().toLowerCase()))
     return `(no usage in ${days} days)`;
-  const named = JSON.stringify(agent.slice(0, 64));
+  const named = quoted(agent, 64);
   const there = ids.join(", ");
   return `(no usage in ${days} days: no agent ${named} is configured; agents: ${there})`;
 }

@@ -7,6 +7,7 @@ import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import { fieldsOf, isObject } from "../../core/json.ts";
 import { execRefusal } from "../../core/rules/node-exec.ts";
+import { head, quoted } from "../../core/text/cut.ts";
 import { safeText } from "../../core/text/safe-text.ts";
 import { isInside } from "../../world/folders.ts";
 import { SEARCH_PATH } from "../../world/programs.ts";
@@ -59,8 +60,7 @@ function readExec(params: unknown): ExecParams | string {
   if (!isObject(params)) return "exec takes {command: [program, argument, …], cwd?, timeoutMs?}";
   const { command, cwd, timeoutMs, ...others } = params;
   const [unknown] = Object.keys(others);
-  if (unknown !== undefined)
-    return `exec takes command, cwd and timeoutMs; not ${JSON.stringify(unknown.slice(0, 60))}`;
+  if (unknown !== undefined) return `exec takes command, cwd and timeoutMs; not ${quoted(unknown, 60)}`;
   const isList = Array.isArray(command) && command.every((word) => typeof word === "string");
   if (!isList || command.length === 0)
     return "command must be a list of strings: the program and its arguments";
@@ -142,13 +142,13 @@ async function runOne(machine: Machine, read: ExecParams, cwd: string, wanted: W
     return { ok: true, payload };
   } catch (error) {
     const { code = "" } = error as NodeJS.ErrnoException;
-    const program = JSON.stringify((read.argv[0] ?? "").slice(0, 200));
+    const program = quoted(read.argv[0] ?? "", 200);
     return refuse("EXEC_FAILED", `${program} could not be started${code === "" ? "" : ` (${code})`}`);
   }
 }
 
 function textOf(value: unknown, charsMax: number): string {
-  return typeof value === "string" ? safeText(value.slice(0, charsMax)).trim() : "";
+  return typeof value === "string" ? safeText(head(value, charsMax)).trim() : "";
 }
 
 /** Returns the command that shows a desktop notification. Its text cannot be read as an option. */

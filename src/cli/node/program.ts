@@ -5,6 +5,7 @@
 import { connect, type DeviceKey, type GatewayClient, GatewayError } from "../../contract/client/node.ts";
 import { NODE_REPLACED } from "../../contract/protocol.ts";
 import { evictOldest } from "../../core/bounded.ts";
+import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { pause } from "../../world/pause.ts";
 import type { Address } from "../address.ts";
@@ -129,7 +130,7 @@ export class NodeProgram {
 
   #showPairingCode(error: GatewayError): void {
     const pairing = error.details.pairing as { code?: unknown } | undefined;
-    const code = typeof pairing?.code === "string" ? safeLine(pairing.code.slice(0, 32)) : "";
+    const code = typeof pairing?.code === "string" ? safeLine(head(pairing.code, 32)) : "";
     const text = code === "" ? safeLine(error.message) : code;
     if (text === this.#shownCode) return;
     this.#shownCode = text;

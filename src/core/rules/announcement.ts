@@ -2,6 +2,7 @@
 // AM1: the runtime sets the status (I12). No line of a model's text can pass for one of the four labels.
 // The model's own text is kept in its section. If the model wrote nothing, the job's result is announced.
 
+import { head } from "../text/cut.ts";
 import { plainSign } from "../text/look-alike.ts";
 import { LINE_BREAK, QUOTE_MARK } from "../text/safe-text.ts";
 
@@ -70,7 +71,7 @@ function passesForLabel(line: string): boolean {
 /** Formats a text as the body of a section: no line is a label, and every code fence is closed. */
 function body(text: string): string[] {
   const whole = text.toWellFormed().trim();
-  const kept = whole.slice(0, SECTION_CHARS_MAX).toWellFormed();
+  const kept = head(whole, SECTION_CHARS_MAX);
   const lines = kept.split(LINE_BREAK).map((line) => (passesForLabel(line) ? `${QUOTE_MARK}${line}` : line));
   const fence = lines.reduce<string | undefined>(fenceAfter, undefined);
   if (fence !== undefined) lines.push(fence);
@@ -186,6 +187,6 @@ export function announcedFacts(words: string, facts: AnnouncementFacts): Announc
 
 /** Returns the part of an announcement that is stored with the job. */
 export function jobOutcome({ status, result, notes = "" }: AnnouncementFacts): JobOutcome {
-  const cut = (text: string): string => text.toWellFormed().trim().slice(0, SECTION_CHARS_MAX).toWellFormed();
+  const cut = (text: string): string => head(text.toWellFormed().trim(), SECTION_CHARS_MAX);
   return { status, result: cut(result), ...(notes.trim() === "" ? {} : { notes: cut(notes) }) };
 }

@@ -6,6 +6,7 @@
 import { isObject } from "../json.ts";
 import { fail, ok, type Result } from "../shapes/errors.ts";
 import type { AttachmentSettings } from "../shapes/settings/settings.ts";
+import { quoted } from "../text/cut.ts";
 
 /** A valid attachment, still encoded. */
 export interface CheckedAttachment {
@@ -94,7 +95,7 @@ function base64Bytes(text: string): number | string {
 /** Quotes a name for an error message. Characters that could change how the message reads are removed. */
 function shown(name: unknown): string {
   if (typeof name !== "string") return "";
-  const escaped = JSON.stringify(name.slice(0, 80)).replace(
+  const escaped = quoted(name, 80).replace(
     /[^\x20-\x7e\p{L}\p{N}]/gu,
     (sign) => `\\u{${(sign.codePointAt(0) ?? 0).toString(16)}}`,
   );

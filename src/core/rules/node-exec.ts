@@ -4,6 +4,7 @@
 // NE2: a program is given by name (`git`) or absolute path. Paths with `..` and folders of the caller's
 // choice cannot bypass a pattern.
 
+import { quoted } from "../text/cut.ts";
 import { matchesPattern } from "../text/pattern.ts";
 
 /** A program that a node runs on its machine, without a shell and with exactly this environment. */
@@ -51,7 +52,7 @@ function isPlainProgram(program: string): boolean {
 
 /** Explains why a program may not run. undefined: it may. */
 export function execRefusal(patterns: readonly string[], argv: readonly string[]): string | undefined {
-  const shown = JSON.stringify(argv.join(" ").slice(0, 200));
+  const shown = quoted(argv.join(" "), 200);
   if (!isPlainProgram(argv[0] ?? "")) {
     return `${shown} does not name a program: give its name, or its whole path without "." and ".."`;
   }

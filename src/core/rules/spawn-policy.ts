@@ -16,6 +16,7 @@ import {
   thinkingNamed,
 } from "../shapes/settings/settings.ts";
 import type { SpawnFacts } from "../shapes/spawn.ts";
+import { quoted } from "../text/cut.ts";
 import { nearestNames } from "../text/nearest.ts";
 import { containsSubagents, isSandboxed, type SpawnChain } from "./sandbox-policy.ts";
 import { maySpawnAt } from "./tool-policy.ts";
@@ -73,8 +74,7 @@ export interface SpawnPlan {
 
 const TIMEOUT_MAX_SECONDS = 30 * 86_400;
 const LISTED_MAX = 20;
-
-const quoted = (text: string): string => JSON.stringify(text.slice(0, 80));
+const shown = (text: string): string => quoted(text, 80);
 
 /** Returns the configured agents that `requester` may spawn: itself, and those of its allow list. */
 export function spawnableAgents(requester: AgentSettings, settings: Settings): AgentSettings[] {
@@ -87,7 +87,7 @@ export function spawnableAgents(requester: AgentSettings, settings: Settings): A
 export function spawnRule(requester: AgentSettings, agentId: string): string {
   if (agentId === requester.id) return "every agent may spawn sub-agents of its own";
   const listed = requester.subagents.allowAgents.includes(agentId) ? agentId : "*";
-  return `agents.list[${requester.id}].subagents.allowAgents has ${quoted(listed)}`;
+  return `agents.list[${requester.id}].subagents.allowAgents has ${shown(listed)}`;
 }
 
 function checkDepth(spawnDepth: number, settings: Settings): Failure | undefined {
@@ -124,9 +124,9 @@ function chooseAgent(
   const allowedAgents = allowed.map((agent) => agent.id).slice(0, LISTED_MAX);
   const more = { hint: `Allowed: ${allowedAgents.join(", ")}.`, details: { allowedAgents } };
   if (requester.subagents.allowAgents.includes("*") || id === requester.id) {
-    return fail("agent_not_found", `there is no agent ${quoted(id)} in agents.list`, more);
+    return fail("agent_not_found", `there is no agent ${shown(id)} in agents.list`, more);
   }
-  const error = `agent ${quoted(id)} is not in agents.list[${requester.id}].subagents.allowAgents`;
+  const error = `agent ${shown(id)} is not in agents.list[${requester.id}].subagents.allowAgents`;
   return fail("spawn_denied", error, more);
 }
 
@@ -151,12 +151,12 @@ function readModel(model: string, settings: Settings): Result<string> {
   if (meant !== undefined && others.length === 0) return ok(meant);
   if (meant !== undefined) {
     const validModels = [meant, ...others];
-    const error = `${quoted(model)} is a model of several providers: write ${validModels.join(" or ")}`;
+    const error = `${shown(model)} is a model of several providers: write ${validModels.join(" or ")}`;
     return fail("invalid_model", error, { details: { validModels } });
   }
   const validModels = nearestNames(model, names, LISTED_MAX);
   const more = names.length > validModels.length ? ` and ${names.length - validModels.length} more` : "";
-  const error = `there is no model ${quoted(model)}; valid: ${validModels.join(", ")}${more}`;
+  const error = `there is no model ${shown(model)}; valid: ${validModels.join(", ")}${more}`;
   return fail("invalid_model", error, { hint: "Write it as <provider>/<model>.", details: { validModels } });
 }
 
@@ -164,7 +164,7 @@ function chooseThinking(wanted: string | undefined): Result<ThinkingLevel | unde
   const found = wanted === undefined ? undefined : thinkingNamed(wanted);
   if (wanted === undefined || found !== undefined) return ok(found);
   const valid = THINKING_LEVELS.join(", ");
-  return fail("invalid_thinking", `there is no thinking level ${quoted(wanted)}; valid: ${valid}`);
+  return fail("invalid_thinking", `there is no thinking level ${shown(wanted)}; valid: ${valid}`);
 }
 
 function chooseTimeout(call: SpawnCall, settings: Settings): Result<number> {
@@ -188,7 +188,7 @@ function chooseWord<Word extends string>(
 ): Result<Word> {
   const found = given === undefined ? words[0] : words.find((word) => word === given);
   if (found !== undefined) return ok(found);
-  return fail("invalid_argument", `${name} must be one of ${words.join(", ")}, got ${quoted(given ?? "")}`);
+  return fail("invalid_argument", `${name} must be one of ${words.join(", ")}, got ${shown(given ?? "")}`);
 }
 
 /** Checks that `mode` and `thread` fit each other and the channel. */
@@ -255,7 +255,7 @@ function chooseContainment(
 function checkRuntime(wanted: string | undefined, agent: AgentSettings): Failure | undefined {
   const runtime = agent.runtime === undefined ? "subagent" : "acp";
   if (wanted === undefined || wanted === runtime) return undefined;
-  const error = `agent "${agent.id}" has the runtime "${runtime}", not ${quoted(wanted)}; leave runtime out`;
+  const error = `agent "${agent.id}" has the runtime "${runtime}", not ${shown(wanted)}; leave runtime out`;
   return fail("invalid_argument", error);
 }
 

@@ -6,6 +6,7 @@
 // T3: text of people or models is quoted line by line in a context, so that it cannot pass for the runtime's.
 
 import type { FlowStep, Run } from "../shapes/run.ts";
+import { head } from "../text/cut.ts";
 import { quoteLines } from "../text/safe-text.ts";
 import type { AnnouncedStatus } from "./announcement.ts";
 import { type ResultDelivery, resultReader } from "./result-delivery.ts";
@@ -112,7 +113,7 @@ const QUOTE_CHARS_MAX = 16_000;
 /** Quotes a text. Beyond the limit it is cut, with a note. */
 function quote(text: string): string {
   const whole = text.toWellFormed();
-  const kept = whole.slice(0, QUOTE_CHARS_MAX).toWellFormed();
+  const kept = head(whole, QUOTE_CHARS_MAX);
   const rest = whole.length - kept.length;
   const lines = quoteLines(kept);
   if (rest > 0) lines.push(`(${rest} more characters are left out here.)`);

@@ -3,6 +3,7 @@
 // A missing field is empty; inherited properties count as missing.
 
 import { readerOfAnswer } from "../rules/turn-rules.ts";
+import { cut } from "../text/cut.ts";
 import { safeText } from "../text/safe-text.ts";
 import type { Route } from "./route.ts";
 
@@ -75,7 +76,7 @@ export function templateProblem(template: string): string | undefined {
   const strange = fields.find((field) => field !== "event" && field !== "delivery" && !PLACE.test(field));
   if (strange === undefined) return undefined;
   const valid = "{{body.a.b}}, {{body.list[0].name}}, {{event}} and {{delivery}}";
-  return `holds {{${strange.slice(0, 60)}}}; fields are like ${valid}`;
+  return `holds {{${cut(strange, 60)}}}; fields are like ${valid}`;
 }
 
 function valueAt(body: unknown, steps: string): unknown {
@@ -100,8 +101,7 @@ function asText(value: unknown): string {
 
 /** Formats one field for a message. */
 function fieldText(value: unknown): string {
-  const text = asText(value);
-  return safeText(text.length > FIELD_MAX_CHARS ? `${text.slice(0, FIELD_MAX_CHARS - 1)}…` : text);
+  return safeText(cut(asText(value), FIELD_MAX_CHARS));
 }
 
 /** Returns the message that a template makes from a request. */

@@ -5,6 +5,7 @@
 // ND2: a device's description of itself is shortened and cleaned before it is stored.
 
 import { readerOfAnswer } from "../rules/turn-rules.ts";
+import { head, quoted } from "../text/cut.ts";
 import { matchesAny } from "../text/pattern.ts";
 import { safeLine } from "../text/safe-text.ts";
 import { formatKey } from "./session-key.ts";
@@ -96,7 +97,7 @@ function isNodeCommand(text: string): boolean {
 
 /** Returns one line of bounded length, or `otherwise` if the line is empty. */
 export function nodeText(text: string | undefined, charsMax: number, otherwise: string): string {
-  const line = safeLine((text ?? "").trim().slice(0, charsMax));
+  const line = safeLine(head((text ?? "").trim(), charsMax));
   return line === "" ? otherwise : line.slice(0, 4 * charsMax);
 }
 
@@ -135,7 +136,7 @@ export function allowedCommands(node: NodeFacts, { allowCommands }: NodeSettings
 
 /** Explains why a command may not be sent to a node. undefined: it may. */
 export function commandRefusal(node: NodeFacts, command: string, settings: NodeSettings): string | undefined {
-  const shown = JSON.stringify(command.slice(0, COMMAND_MAX_CHARS));
+  const shown = quoted(command, COMMAND_MAX_CHARS);
   if (!node.commands.includes(command)) {
     const offered = node.commands.length === 0 ? "nothing" : node.commands.join(", ");
     return `node "${node.name}" does not offer ${shown}; it offers ${offered}`;

@@ -6,6 +6,7 @@
 // K4: a conversation's name never has the form of another key: of a channel, of the runtime or a reserved
 // word.
 
+import { quoted } from "../text/cut.ts";
 import { type Failure, fail, ok, type Result } from "./errors.ts";
 import type { Route, Session, SessionKind } from "./session.ts";
 import type { ChatType } from "./settings/settings.ts";
@@ -105,7 +106,7 @@ export function isChannelId(text: string): boolean {
 }
 
 function malformed(text: string): Failure {
-  const shown = JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+  const shown = quoted(text, 80);
   const why =
     text.length > KEY_CHARS_MAX
       ? `a session key has at most ${KEY_CHARS_MAX} characters`

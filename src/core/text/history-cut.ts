@@ -7,6 +7,7 @@
 import { optional } from "../optional.ts";
 import type { Pace } from "../pace.ts";
 import type { Message } from "../shapes/message.ts";
+import { head } from "./cut.ts";
 import { type Beginning, LONG_CHARS, type Redactor } from "./redact/redact.ts";
 
 export interface HistoryLimits {
@@ -36,11 +37,7 @@ function cutText(text: string, max: number): string {
 
 function beginning(text: string, max: number, charsInAll: number): string {
   const note = ` … [cut: ${charsInAll} characters in all]`;
-  const kept = text.slice(0, Math.max(0, max - note.length));
-  // Does not end in half of a surrogate pair.
-  const last = kept.charCodeAt(kept.length - 1);
-  const clean = last >= 0xd800 && last <= 0xdbff ? kept.slice(0, -1) : kept;
-  return (clean + note).slice(0, max);
+  return (head(text, max - note.length) + note).slice(0, max);
 }
 
 const DEPTH_MAX = 64;
@@ -94,7 +91,7 @@ function shrink(message: Message, maxBytes: number, maxTextChars: number): Messa
   // the limit is halved until it fits.
   const charsMax = Math.min(text.length, room, maxTextChars - note.length - 1);
   for (let chars = charsMax; chars > 0; chars = Math.floor(chars / 2)) {
-    const smaller = shell(text.slice(0, chars).toWellFormed());
+    const smaller = shell(head(text, chars));
     if (bytesOf(smaller) <= maxBytes) return smaller;
   }
   return shell("");

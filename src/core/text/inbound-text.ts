@@ -6,6 +6,7 @@
 // IT4: text that imitates a line of the runtime, for example a speaker, becomes a quotation.
 
 import { optional } from "../optional.ts";
+import { cut, head } from "./cut.ts";
 import { quoteRuntimeLabels } from "./look-alike.ts";
 import { quoteLines } from "./safe-text.ts";
 
@@ -38,7 +39,7 @@ export function cleanText(text: string): string {
 /** Returns a shortened name on one line. undefined: nothing in it is visible. */
 export function cleanName(name: string | undefined): string | undefined {
   const line = cleanText((name ?? "").slice(0, NAME_CHARS_MAX * 4)).replaceAll(/\s+/g, " ");
-  const kept = line.trim().slice(0, NAME_CHARS_MAX).toWellFormed();
+  const kept = head(line.trim(), NAME_CHARS_MAX);
   return isVisible(kept) ? kept : undefined;
 }
 
@@ -78,17 +79,15 @@ export interface Quoted {
 /** Shortens a quoted message: it is stored with its reply. */
 export function cutQuoted({ text, senderName }: Quoted): Quoted {
   const name = cleanName(senderName);
-  const kept = text.slice(0, QUOTED_CHARS_MAX * 4).toWellFormed();
+  const kept = head(text, QUOTED_CHARS_MAX * 4);
   return { text: kept, ...optional({ senderName: name }) };
 }
 
 function quotation({ text, senderName }: Quoted): string {
   const clean = cleanText(text).trim();
-  const kept = clean.slice(0, QUOTED_CHARS_MAX).toWellFormed();
-  const rest = kept.length < clean.length ? " …" : "";
   const name = cleanName(senderName?.replaceAll(/[[\]]/g, " "));
-  const head = name === undefined ? "[In reply to:]" : `[In reply to ${name}:]`;
-  return [head, ...quoteLines(`${kept}${rest}`)].join("\n");
+  const heading = name === undefined ? "[In reply to:]" : `[In reply to ${name}:]`;
+  return [heading, ...quoteLines(cut(clean, QUOTED_CHARS_MAX))].join("\n");
 }
 
 /** One message of a person. */

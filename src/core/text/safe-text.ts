@@ -4,6 +4,8 @@
 // and characters that reverse or hide text are escaped.
 // ST2: the escaped form of a prefix is a prefix of the escaped text, so that text can be shown as it grows.
 
+import { withoutHalf } from "./cut.ts";
+
 /**
  * Control characters except tab and newline, and characters that reorder or hide text. Joiners are allowed:
  * some scripts and many emoji need them.
@@ -64,6 +66,5 @@ export function harmlessJson(json: string): string {
 
 /** Returns the part of a growing text that may be shown: half a surrogate pair at its end is held back. */
 export function growingText(text: string): string {
-  const last = text.charCodeAt(text.length - 1);
-  return safeText(last >= 0xd800 && last <= 0xdbff ? text.slice(0, -1) : text);
+  return safeText(withoutHalf(text));
 }

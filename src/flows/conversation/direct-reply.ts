@@ -8,6 +8,7 @@
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import type { Run } from "../../core/shapes/run.ts";
+import { cut } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
@@ -26,8 +27,7 @@ function failureWords({ state, error }: Run, redactor: Redactor): string {
       .find((one) => one.trim() !== "") ?? "";
   const cause = line.trim();
   if (cause === "") return "Something went wrong, and I could not finish this.";
-  const cut = cause.length > CAUSE_CHARS_MAX ? `${cause.slice(0, CAUSE_CHARS_MAX).toWellFormed()}…` : cause;
-  return `I could not finish this: ${cut}`;
+  return `I could not finish this: ${cut(cause, CAUSE_CHARS_MAX)}`;
 }
 
 /** Returns the text to deliver at the end of a run; undefined: none. */

@@ -17,6 +17,7 @@ import type { Session } from "../../core/shapes/session.ts";
 import { chatTypeOf, formatKey, type ParsedKey, routeOfKey } from "../../core/shapes/session-key.ts";
 import { accountOf, withAccount } from "../../core/shapes/settings/channels.ts";
 import type { ChatType, Settings } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { getPeer } from "../../store/queries/channels/channel-peers.ts";
 import { getBinding } from "../../store/queries/channels/thread-bindings.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
@@ -64,14 +65,14 @@ export function checkPlace(
   const accounts = settings.channels.filter((account) => account.channel === channel);
   const [first] = accounts;
   if (first === undefined) {
-    const shown = JSON.stringify(place.channel.slice(0, 60));
+    const shown = quoted(place.channel, 60);
     const there = [WEBCHAT, ...channelsOf(settings)].join(", ");
     return fail("channel_unknown", `no channel ${shown} is configured; configured: ${there}`);
   }
   const { accountId = first.accountId } = place;
   if (!accounts.some((account) => account.accountId === accountId)) {
     const ids = accounts.map((account) => account.accountId).join(", ");
-    const shown = JSON.stringify(accountId.slice(0, 60));
+    const shown = quoted(accountId, 60);
     return fail("channel_unknown", `the channel ${channel} has no account ${shown}; configured: ${ids}`);
   }
   // Owners and allow lists write it with this prefix.
@@ -200,7 +201,7 @@ export async function addressee(
     if (await gate.admits("send", session)) return ok(session);
   }
   if (coversEverything(viewer)) return ok(undefined);
-  const shown = JSON.stringify(route.to.slice(0, 60));
+  const shown = quoted(route.to, 60);
   return fail("not_visible", `${route.channel} ${shown} is no place of a session that you may write to`, {
     hint: "Name a place where the people of such a session read, or let the token cover more sessions.",
   });

@@ -12,6 +12,7 @@ import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts
 import type { Route } from "../../core/shapes/route.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { accountOf, type ChannelAccount } from "../../core/shapes/settings/channels.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { getPeer } from "../../store/queries/channels/channel-peers.ts";
 import { announceRoute } from "../conversation/party.ts";
 import { checkPlace, isKnownPeer, leadToSamePlace, type NamedPlace, sessionsAt } from "./destination.ts";
@@ -33,7 +34,7 @@ export interface KnownPlace {
 
 function unknown({ channel, to }: Route, account: ChannelAccount | undefined): Failure {
   const at = account === undefined || account.accountId === "default" ? "" : `.accounts.${account.accountId}`;
-  const shown = JSON.stringify(to.slice(0, 60));
+  const shown = quoted(to, 60);
   const settings = [`channels.${channel}${at}.groups`, `channels.${channel}${at}.allowFrom`].map(
     (name) => `${name} with ${shown}`,
   );

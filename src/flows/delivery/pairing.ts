@@ -14,6 +14,7 @@ import type { Route } from "../../core/shapes/route.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
 import { accountOf } from "../../core/shapes/settings/channels.ts";
 import { defaultAgent, findAgent, type Settings } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
 import {
@@ -162,7 +163,7 @@ export async function removePeer(unit: Unit, who: PeerId): Promise<Result<Channe
   const known = await holdPeer(unit.tx, who);
   if (known !== undefined && (await deletePeer(unit.tx, who))) return ok(known);
   const { channel, accountId, peerId } = who;
-  const shown = JSON.stringify(peerId.slice(0, 100));
+  const shown = quoted(peerId, 100);
   return fail("pairing_not_found", `${shown} is unknown at ${channel}:${accountId}`);
 }
 

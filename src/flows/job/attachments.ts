@@ -19,6 +19,7 @@ import {
   storeName,
 } from "../../core/shapes/settings/settings.ts";
 import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { ensureFolder } from "../../world/folders.ts";
 
 interface PlannedFile {
@@ -230,7 +231,7 @@ async function findFolder(work: Work, workspace: string): Promise<Folder | undef
 export async function removeAttachments(workspace: string, dir: string): Promise<Result<void>> {
   const [top, folder, id = "", ...more] = dir.split("/");
   if (top !== TOP || folder !== FOLDER || !ID.test(id) || more.length > 0) {
-    return fail("path_outside", `${JSON.stringify(dir.slice(0, 200))} is not a folder of attachments`);
+    return fail("path_outside", `${quoted(dir, 200)} is not a folder of attachments`);
   }
   const work = new Work();
   try {

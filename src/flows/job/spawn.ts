@@ -16,6 +16,7 @@ import { formatKey } from "../../core/shapes/session-key.ts";
 import { withAccount } from "../../core/shapes/settings/channels.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
+import { cut } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RunWait } from "../../engine/lanes/waits.ts";
@@ -265,8 +266,7 @@ async function threadFor(
     return fail("spawn_denied", "thread: true needs a channel with threads, and this session has none");
   }
   const title = safeLine(label ?? task.trim().split("\n", 1)[0] ?? "").trim();
-  const cut = `${title.slice(0, TITLE_CHARS_MAX - 1).toWellFormed()}…`;
-  return threads.open(withAccount(settings.channels, route), title.length > TITLE_CHARS_MAX ? cut : title);
+  return threads.open(withAccount(settings.channels, route), cut(title, TITLE_CHARS_MAX));
 }
 
 /** Spawns a sub-agent. The rules have made a plan of the call, and `spawnedBefore` returned undefined. */

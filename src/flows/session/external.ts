@@ -12,6 +12,7 @@ import type { Run } from "../../core/shapes/run.ts";
 import { LABEL_CHARS_MAX, type Session } from "../../core/shapes/session.ts";
 import { formatKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { head } from "../../core/text/cut.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
@@ -40,7 +41,7 @@ const ANSWERED_FROM_MAX = 100;
 /** Makes a label of a name: one line, no hidden characters; undefined if nothing is left. */
 function labelOf(name = ""): string | undefined {
   const line = name.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\s]+/gu, " ").trim();
-  const label = line.slice(0, LABEL_CHARS_MAX).toWellFormed().trim();
+  const label = head(line, LABEL_CHARS_MAX).trim();
   return label === "" ? undefined : label;
 }
 

@@ -18,6 +18,7 @@ import {
   THINKING_LEVELS,
   thinkingNamed,
 } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdForAbort } from "../../store/locks.ts";
@@ -240,7 +241,7 @@ function checkPatch(
 function oneOf(name: string, value: string | null | undefined, valid: readonly string[]): Result<unknown> {
   if (value == null || valid.includes(value)) return ok(value);
   const code = name === "thinkingLevel" ? "invalid_thinking" : "invalid_argument";
-  const shown = JSON.stringify(value.slice(0, 40));
+  const shown = quoted(value, 40);
   return fail(code, `${name} ${shown} is not valid; valid: ${valid.join(", ")}; null clears it`);
 }
 

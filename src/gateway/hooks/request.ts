@@ -5,6 +5,7 @@ import { isObject } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { HookProof } from "../../core/shapes/incoming-hook.ts";
 import { LAST, WEBCHAT } from "../../core/shapes/route.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { checkedKey } from "../http/request.ts";
 
 type Body = Readonly<Record<string, unknown>>;
@@ -63,7 +64,7 @@ function fieldsOf(body: unknown, kinds: Readonly<Record<string, string>>, main: 
   for (const [name, value] of given) {
     const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
     if (kind === undefined) {
-      return fail("unknown_argument", `unknown field ${JSON.stringify(name.slice(0, 60))}`, {
+      return fail("unknown_argument", `unknown field ${quoted(name, 60)}`, {
         hint: `A body takes: ${Object.keys(kinds).join(", ")}.`,
       });
     }

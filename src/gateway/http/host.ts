@@ -7,6 +7,7 @@
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 const ANY_ADDRESS = ["0.0.0.0", "::", "[::]"];
@@ -41,7 +42,7 @@ export function checkHeaders(
   const { host = "", origin } = headers;
   const name = nameOf(host);
   if (name === undefined || !valid.includes(name)) {
-    const shown = JSON.stringify(host.slice(0, 100));
+    const shown = quoted(host, 100);
     return fail("origin_denied", `this gateway does not accept the host name ${shown}`, {
       hint: "Add it to gateway.allowedHosts if it is yours.",
     });
@@ -49,7 +50,7 @@ export function checkHeaders(
   if (origin === undefined) return ok(undefined);
   if (allowedOrigins.includes(origin) || originHost(origin) === host.trim().toLowerCase())
     return ok(undefined);
-  return fail("origin_denied", `pages of ${JSON.stringify(origin.slice(0, 100))} may not use this gateway`, {
+  return fail("origin_denied", `pages of ${quoted(origin, 100)} may not use this gateway`, {
     hint: "Add the origin to gateway.allowedOrigins if it is yours.",
   });
 }

@@ -9,6 +9,7 @@ import { isObject } from "../../core/json.ts";
 import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { thrown } from "../answer.ts";
 import type { Authority } from "../auth.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
@@ -62,7 +63,7 @@ function invokeParams(body: unknown): Result<object> {
   const strange = Object.keys(rest).find((field) => !BODY_FIELDS.includes(field));
   if (strange !== undefined) {
     const takes = `the body's fields are: tool, args, ${BODY_FIELDS.join(", ")}`;
-    return fail("unknown_argument", `unknown field ${JSON.stringify(strange.slice(0, 60))}`, { hint: takes });
+    return fail("unknown_argument", `unknown field ${quoted(strange, 60)}`, { hint: takes });
   }
   if (args !== undefined && !isObject(args)) return fail("invalid_argument", "args must be an object");
   return ok({ name: tool, ...optional({ arguments: args }), ...rest });

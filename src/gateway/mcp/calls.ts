@@ -10,6 +10,7 @@ import type { Access } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import { formatKey, isAgentId } from "../../core/shapes/session-key.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { describeTools, type ToolContext, toolNames } from "../../tools/catalog.ts";
 import type { ToolResult } from "../../tools/tool.ts";
 import { thrown } from "../answer.ts";
@@ -101,7 +102,7 @@ export async function callAs(
     if (call.name === INBOX_TOOL.name) return await inboxOf(deps, client, call.arguments);
     if (!inThisDoor(call.name)) {
       const names = toolsOf(deps, client).map((tool) => tool.name);
-      const error = `there is no tool ${JSON.stringify(call.name.slice(0, 80))} here`;
+      const error = `there is no tool ${quoted(call.name, 80)} here`;
       return toolFailure(fail("unknown_tool", error, { hint: `There are: ${names.join(", ")}.` }));
     }
     const admitted = await admit(deps, client, call);

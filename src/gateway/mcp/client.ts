@@ -17,6 +17,7 @@ import {
   findAgent,
   notConfigured,
 } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { spawnChainOf } from "../../flows/job/spawn-chain.ts";
 import { openExternal } from "../../flows/session/external.ts";
 import type { Caller } from "../auth.ts";
@@ -73,7 +74,7 @@ interface Name {
 function nameOf(deps: BasicDeps, wishes: McpWishes): Result<Name> {
   const { handle, agentId, connectionId, clientName } = wishes;
   if (handle !== undefined && !HANDLE.test(handle)) {
-    const shown = JSON.stringify(handle.slice(0, 80));
+    const shown = quoted(handle, 80);
     return fail("invalid_argument", `the handle ${shown} is invalid`, {
       hint: `Use 1 to ${HANDLE_CHARS_MAX} of A-Z, a-z, 0-9, ".", "_", "-", and begin with a letter or digit.`,
     });

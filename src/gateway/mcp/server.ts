@@ -15,6 +15,7 @@ import {
 import { shownKey } from "../../access/access.ts";
 import { fieldsOf, isObject } from "../../core/json.ts";
 import { fail, toolFailure } from "../../core/shapes/errors.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { sentSoFar } from "../../flows/conversation/send.ts";
 import type { ToolResult } from "../../tools/tool.ts";
 import { callAs, type McpDeps, type ToolCall, toolsOf } from "./calls.ts";
@@ -180,10 +181,7 @@ function addInbox(server: Server, { deps, client }: Exchange): void {
   const known = (uri: string): void => {
     if (has && uri === INBOX_URI) return;
     const there = has ? `there is: ${INBOX_URI}` : "this session has none";
-    throw new ProtocolError(
-      ProtocolErrorCode.InvalidParams,
-      `no resource ${JSON.stringify(uri.slice(0, 200))}; ${there}`,
-    );
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, `no resource ${quoted(uri, 200)}; ${there}`);
   };
   const inbox = {
     uri: INBOX_URI,

@@ -14,6 +14,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import { agentIdInKey } from "../../core/shapes/session-key.ts";
 import type { ChannelAccount } from "../../core/shapes/settings/channels.ts";
+import { quoted } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { unbind } from "../../flows/delivery/bindings.ts";
@@ -156,7 +157,7 @@ async function test(
   const account = accounts.find((one) => accountId === undefined || one.accountId === accountId);
   if (account === undefined) {
     const there = deps.settings.channels.map((one) => accountName(one.channel, one.accountId)).join(", ");
-    const shown = JSON.stringify(accountName(id, accountId ?? "…").slice(0, 80));
+    const shown = quoted(accountName(id, accountId ?? "…"), 80);
     return fail("channel_unknown", `there is no account ${shown}; configured: ${there || "none"}`);
   }
   const name = accountName(account.channel, account.accountId);

@@ -8,6 +8,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { THINKING_LEVELS, thinkingNamed } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { sendDirect } from "../../flows/conversation/direct.ts";
 import { injectMessage } from "../../flows/session/lifecycle.ts";
 import { openSession } from "../../flows/session/open.ts";
@@ -27,7 +28,7 @@ export function checkThinking(thinking: string | undefined): Result<{ thinking?:
   if (thinking === undefined) return ok({});
   const level = thinkingNamed(thinking);
   if (level !== undefined) return ok({ thinking: level });
-  const shown = JSON.stringify(thinking.slice(0, 40));
+  const shown = quoted(thinking, 40);
   return fail("invalid_thinking", `thinking ${shown} is not valid; valid: ${THINKING_LEVELS.join(", ")}`);
 }
 

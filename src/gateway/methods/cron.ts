@@ -11,6 +11,7 @@ import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { LAST, type Route, WEBCHAT } from "../../core/shapes/route.ts";
 import { type CronJob, cronKey, scheduleWords, TURNS_KEPT } from "../../core/shapes/schedule.ts";
 import { findAgent, notConfigured, type Settings } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { type NamedPlace, resolvePlace } from "../../flows/delivery/destination.ts";
 import { deliveryStates } from "../../store/queries/channels/deliveries.ts";
@@ -155,7 +156,7 @@ async function runs(
   const { db } = ctx.access;
   const covered = createGate(ctx.deps.settings, ctx.caller, "read")(cronKey(id));
   if (!covered || (await getJob(db, id)) === undefined) {
-    return fail("cron_job_not_found", `there is no job ${JSON.stringify(id.slice(0, 80))}`, {
+    return fail("cron_job_not_found", `there is no job ${quoted(id, 80)}`, {
       hint: "cron.list lists the jobs.",
     });
   }

@@ -3,6 +3,7 @@
 
 import type { DEVICE_METHODS } from "../../contract/methods/devices.ts";
 import { fail, ok } from "../../core/shapes/errors.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { deleteDeviceTokens, listDeviceTokens } from "../../store/queries/device-tokens.ts";
 import type { Caller } from "../auth.ts";
 import type { BasicDeps, Methods } from "../call.ts";
@@ -35,7 +36,7 @@ export const deviceMethods: Methods<keyof typeof DEVICE_METHODS, DeviceDeps> = {
       const deviceId = wanted.trim().toLowerCase();
       return ctx.deps.engine.commit(async (unit) => {
         if ((await deleteDeviceTokens(unit.tx, deviceId, role)) === 0) {
-          const whose = `the device ${JSON.stringify(wanted.slice(0, 80))}`;
+          const whose = `the device ${quoted(wanted, 80)}`;
           const what = role === undefined ? "no device token" : `no device token of role ${role}`;
           return fail("invalid_argument", `${whose} has ${what}`, {
             hint: "device.token.list, or parley devices, shows those that have one.",

@@ -13,6 +13,7 @@ import type { Message, Provenance } from "../../core/shapes/message.ts";
 import type { RunFacts } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { findAgent, thinkingOf } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { cutHistory, type HistoryLimits } from "../../core/text/history-cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { freeName } from "../../flows/session/open.ts";
@@ -187,7 +188,7 @@ async function conversationOf(
   const sessionId = wanted?.trim().toLowerCase() ?? session.sessionId;
   if (sessionId === session.sessionId) return ok(session);
   if (await hadTranscript(ctx.access.db, session.key, sessionId)) return ok({ ...session, sessionId });
-  const shown = JSON.stringify(sessionId.slice(0, 64));
+  const shown = quoted(sessionId, 64);
   return fail("session_not_found", `session ${session.key} has no conversation ${shown}`, {
     hint: "sessions.earlier lists the conversations from before its resets.",
   });

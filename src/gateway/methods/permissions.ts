@@ -3,6 +3,7 @@
 
 import { fail, ok } from "../../core/shapes/errors.ts";
 import type { PermissionQuestion } from "../../core/shapes/permission.ts";
+import { quoted } from "../../core/text/cut.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import { createGate } from "../gate.ts";
 
@@ -32,13 +33,9 @@ export const permissionMethods: Methods<"permissions.list" | "permissions.answer
     async handle(ctx, { id, decision }) {
       const found = open(ctx, "send").some((question) => question.id === id);
       if (found && ctx.deps.permissions?.answer(id, decision) === true) return ok({ ok: true, id, decision });
-      return fail(
-        "permission_not_found",
-        `there is no open permission request ${JSON.stringify(id.slice(0, 80))}`,
-        {
-          hint: "It may have been answered, or have expired; permissions.list lists the open ones.",
-        },
-      );
+      return fail("permission_not_found", `there is no open permission request ${quoted(id, 80)}`, {
+        hint: "It may have been answered, or have expired; permissions.list lists the open ones.",
+      });
     },
   },
 };

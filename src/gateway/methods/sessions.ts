@@ -10,7 +10,6 @@ import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { textOf } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { defaultAgent } from "../../core/shapes/settings/settings.ts";
-import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
 import {
   createSession,
@@ -49,20 +48,7 @@ const PREVIEW_LIMIT_DEFAULT = 12;
 const PREVIEW_LIMIT_MAX = 50;
 const ITEM_CHARS_DEFAULT = 240;
 const ITEM_CHARS_MAX = 4_000;
-/** Characters that are read per character of a line: consecutive blanks become one. */
-const BLANKS_MAX = 4;
 const MINUTE_MS = 60_000;
-
-/** Returns one line of at most `charsMax` characters. */
-function line(redactor: Redactor, text: string, charsMax: number): string {
-  const { text: masked, whole } = redactor.beginning(text, charsMax * BLANKS_MAX);
-  const flat = masked.replaceAll(/\s+/g, " ").trim();
-  if (whole && flat.length <= charsMax) return flat;
-  return `${flat
-    .slice(0, charsMax - 1)
-    .toWellFormed()
-    .trimEnd()}…`;
-}
 
 function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilter {
   const { activeMinutes, kinds, agentId, search, label, cursor } = params;
@@ -93,8 +79,8 @@ async function textsOf(ctx: CallContext, params: ParamsOf<"sessions.list">, { se
       ? await lastMessages(db, session.sessionId, 1, { includeTools: false })
       : [];
   return {
-    ...(first === undefined ? {} : { derivedTitle: line(redactor, first, TITLE_MAX_CHARS) }),
-    ...(last === undefined ? {} : { lastMessagePreview: line(redactor, textOf(last), PREVIEW_MAX_CHARS) }),
+    ...(first === undefined ? {} : { derivedTitle: redactor.line(first, TITLE_MAX_CHARS) }),
+    ...(last === undefined ? {} : { lastMessagePreview: redactor.line(textOf(last), PREVIEW_MAX_CHARS) }),
   };
 }
 
@@ -204,7 +190,7 @@ async function preview(ctx: CallContext, key: string, limit: number, charsMax: n
   const items = messages
     .map((message) => ({
       role: message.role,
-      text: line(ctx.deps.world.redactor, textOf(message), charsMax),
+      text: ctx.deps.world.redactor.line(textOf(message), charsMax),
     }))
     .filter((item) => item.text !== "");
   return { key, status: items.length === 0 ? ("empty" as const) : ("ok" as const), items };
@@ -220,7 +206,7 @@ async function earlier(
   const conversations = [];
   for (const row of await earlierConversations(db, found.value, Math.min(limit, EARLIER_LIMIT_MAX))) {
     const first = await firstUserText(db, row.sessionId);
-    const title = first === undefined ? undefined : line(ctx.deps.world.redactor, first, TITLE_MAX_CHARS);
+    const title = first === undefined ? undefined : ctx.deps.world.redactor.line(first, TITLE_MAX_CHARS);
     conversations.push({ ...row, ...optional({ title }) });
   }
   return ok({ key: found.value.key, sessionId: found.value.sessionId, conversations });

@@ -8,6 +8,7 @@ import type { NodeInvokeCancel, NodeInvokeRequest } from "../../contract/payload
 import { isObject } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { NODE_ANSWER_MAX_BYTES, type NodeCall, type NodeRow } from "../../core/shapes/node.ts";
+import { head } from "../../core/text/cut.ts";
 import { safeText } from "../../core/text/safe-text.ts";
 import type { Timer, World } from "../../world.ts";
 import { isTooDeep } from "../validate.ts";
@@ -77,7 +78,7 @@ function payloadOf({ payload, payloadJSON }: NodeSaid): Result<unknown> {
 function refusalOf(name: string, { error }: NodeSaid): Failure {
   const own = (field: string): string => {
     const value = isObject(error) && Object.hasOwn(error, field) ? error[field] : undefined;
-    return typeof value === "string" ? safeText(value.slice(0, ERROR_MAX_CHARS)) : "";
+    return typeof value === "string" ? safeText(head(value, ERROR_MAX_CHARS)) : "";
   };
   const code = own("code").slice(0, 64);
   return fail("node_failed", `node "${name}" failed: ${own("message") || "no reason given"}`, {

@@ -9,6 +9,7 @@ import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
 import type { SeedMessage } from "../../flows/session/client-session.ts";
 import { chatItems, type Item, inputItems, readItems, type Turn } from "./content.ts";
 import { checkFields, type OpenAiApi } from "./fields.ts";
@@ -253,7 +254,7 @@ export function agentIn(model: string, agentIds: readonly string[]): Result<stri
   const id = /^(?:parley\/|agent:)(.+)$/i.exec(model.trim())?.[1]?.toLowerCase();
   if (id !== undefined && agentIds.includes(id)) return ok(id);
   const valid = agentIds.map(modelName).join(", ");
-  return fail("agent_not_found", `the model ${JSON.stringify(model.slice(0, 100))} does not exist here`, {
+  return fail("agent_not_found", `the model ${quoted(model, 100)} does not exist here`, {
     hint: `A model names an agent: ${valid}.`,
     details: { param: "model" },
   });

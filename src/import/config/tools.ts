@@ -3,6 +3,7 @@
 //      a counterpart is reported.
 
 import type { Tree } from "../../config/source.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { matchesAny } from "../../core/text/pattern.ts";
 import { fieldsOf, textsIn } from "../fields.ts";
 import { compact, noteRest, take } from "./tree.ts";
@@ -36,9 +37,7 @@ export function takeFilter(tree: Tree, where: string, notes: string[]): Tree {
   const profile = take(tree, "profile");
   const ofProfile = typeof profile === "string" ? PROFILES[profile] : undefined;
   if (typeof profile === "string" && ofProfile === undefined && profile !== "full") {
-    notes.push(
-      `${where}.profile ${JSON.stringify(profile.slice(0, 40))} is not known: set ${where}.allow by hand`,
-    );
+    notes.push(`${where}.profile ${quoted(profile, 40)} is not known: set ${where}.allow by hand`);
     return compact({ allow: [], deny: ["*"] }) as Tree;
   }
   if (ofProfile === undefined) return lists(allow, deny);

@@ -2,6 +2,7 @@
 
 import { type Path, showPath, type Tree } from "../../config/source.ts";
 import { isObject } from "../../core/json.ts";
+import { head } from "../../core/text/cut.ts";
 
 const LEFT_MAX = 200;
 const NAME_CHARS_MAX = 120;
@@ -86,5 +87,5 @@ export function leftIn(tree: Tree, leftOf: ReadonlyMap<string, Tree>): string[] 
 
 function below(where: string, name: string): string {
   const shown = showPath([name]);
-  return `${where}${shown.startsWith("[") ? "" : "."}${shown}`.slice(0, NAME_CHARS_MAX);
+  return head(`${where}${shown.startsWith("[") ? "" : "."}${shown}`, NAME_CHARS_MAX);
 }

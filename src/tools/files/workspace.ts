@@ -10,6 +10,7 @@ import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, rename, rm } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { ensureFolder, isInside } from "../../world/folders.ts";
 
 const PATH_MAX_BYTES = 4_096;
@@ -63,12 +64,12 @@ const outside = (shown: string, how: string): Failure =>
 
 /** Splits a path below the workspace into parts, or returns a failure. Reads nothing. */
 function partsOf(root: string, workspace: string, path: string): Result<string[]> {
-  const quoted = JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
+  const shown = quoted(path, 200);
   if (path.trim() === "") return fail("invalid_argument", "path must not be empty");
-  if (path.includes("\0")) return fail("invalid_argument", `path ${quoted} has a NUL byte in it`);
-  if (!path.isWellFormed()) return fail("invalid_argument", `path ${quoted} is not valid Unicode`);
+  if (path.includes("\0")) return fail("invalid_argument", `path ${shown} has a NUL byte in it`);
+  if (!path.isWellFormed()) return fail("invalid_argument", `path ${shown} is not valid Unicode`);
   if (Buffer.byteLength(path) > PATH_MAX_BYTES) {
-    return fail("invalid_argument", `path ${quoted} is longer than ${PATH_MAX_BYTES} bytes`);
+    return fail("invalid_argument", `path ${shown} is longer than ${PATH_MAX_BYTES} bytes`);
   }
   const fromHome = path === "~" || path.startsWith("~/") ? `.${path.slice(1)}` : path;
   const named = resolve(workspace);
@@ -76,16 +77,16 @@ function partsOf(root: string, workspace: string, path: string): Result<string[]
   const base = isAbsolute(path) && isInside(named, resolve(path)) ? named : root;
   const below = relative(base, resolve(base, fromHome));
   if (below === ".." || below.startsWith(`..${sep}`) || isAbsolute(below)) {
-    return outside(quoted, "is outside the workspace");
+    return outside(shown, "is outside the workspace");
   }
   // Asked of the whole path, before a folder is made: else some would be, and then the system would refuse.
   if (Buffer.byteLength(join(root, below)) >= PATH_MAX_BYTES) {
-    return fail("invalid_argument", `path ${quoted} is too long when appended to the workspace`);
+    return fail("invalid_argument", `path ${shown} is too long when appended to the workspace`);
   }
   const parts = below === "" ? [] : below.split(sep);
   const long = parts.find((part) => Buffer.byteLength(part) > PART_MAX_BYTES);
   if (long === undefined) return ok(parts);
-  return fail("invalid_argument", `path ${quoted} has a name longer than ${PART_MAX_BYTES} bytes`);
+  return fail("invalid_argument", `path ${shown} has a name longer than ${PART_MAX_BYTES} bytes`);
 }
 
 /**

@@ -3,6 +3,7 @@
 // logs and errors (I14).
 
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
+import { head } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { isSecretName } from "../../core/text/redact/shapes.ts";
 
@@ -14,9 +15,8 @@ const HIDDEN =
 export function plainWords(text: string, charsMax: number): string {
   // Limits the work on a long text.
   const seen = text.slice(0, charsMax * 2).replaceAll(HIDDEN, "");
-  return seen.length > charsMax || text.length > charsMax * 2
-    ? `${seen.slice(0, charsMax).toWellFormed()}…`
-    : seen.toWellFormed();
+  const isWhole = seen.length <= charsMax && text.length <= charsMax * 2;
+  return isWhole ? seen.toWellFormed() : `${head(seen, charsMax - 1)}…`;
 }
 
 /** Returns the text on one line. */

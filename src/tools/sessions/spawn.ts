@@ -12,6 +12,7 @@ import { LABEL_CHARS_MAX, type Route } from "../../core/shapes/session.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { THINKING_LEVELS, thinkingNamed } from "../../core/shapes/settings/settings.ts";
 import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { placeOfRun } from "../../flows/conversation/party.ts";
 import { bindingSettingsOf, type Threads } from "../../flows/delivery/bindings.ts";
 import { type AttachmentPlan, planAttachments } from "../../flows/job/attachments.ts";
@@ -221,10 +222,7 @@ function readMountPath(attachAs: unknown): Result<string | undefined> {
   const { mountPath, ...others } = attachAs as Record<string, unknown>;
   const [other] = Object.keys(others);
   if (other !== undefined) {
-    return fail(
-      "unknown_argument",
-      `attachAs has no ${JSON.stringify(other.slice(0, 40))}; it has: mountPath`,
-    );
+    return fail("unknown_argument", `attachAs has no ${quoted(other, 40)}; it has: mountPath`);
   }
   if (mountPath === undefined) return ok(undefined);
   if (typeof mountPath === "string" && mountPath.length <= PATH_CHARS_MAX && !/\p{Cc}/u.test(mountPath)) {

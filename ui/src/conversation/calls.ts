@@ -1,6 +1,7 @@
 // Summarises a tool call in one line, and finds the sessions and files that it names. Pure.
 // CA1: calls and results are data of models and programs: any shape is read without an error.
 
+import { cut } from "../../../src/core/text/cut.ts";
 import type { Message } from "./thread.ts";
 
 export type ToolCall = Extract<
@@ -51,7 +52,7 @@ export function summaryOf(call: ToolCall): string {
     .slice(0, 2 * SUMMARY_MAX_CHARS)
     .replace(/\s+/g, " ")
     .trim();
-  return line.length <= SUMMARY_MAX_CHARS ? line : `${line.slice(0, SUMMARY_MAX_CHARS).toWellFormed()}…`;
+  return cut(line, SUMMARY_MAX_CHARS);
 }
 
 /** Returns the session that the arguments or the result of a session tool name. */

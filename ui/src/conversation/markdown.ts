@@ -4,6 +4,7 @@
 //      and mailto only; HTML in a text is text; nothing is loaded or run, no id or style is set.
 
 import { Lexer, type Token, type Tokens } from "marked";
+import { head } from "../../../src/core/text/cut.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { isTame } from "../../../src/core/text/tame-markdown.ts";
 import { lastBlockAt } from "./last-block.ts";
@@ -57,7 +58,7 @@ function linkTo(href: string, content: readonly (Node | string)[]): (Node | stri
   link.href = href;
   link.rel = "noopener noreferrer";
   link.target = "_blank";
-  link.title = safeText(link.href).slice(0, TITLE_MAX_CHARS);
+  link.title = head(safeText(link.href), TITLE_MAX_CHARS);
   link.append(...content);
   return [link];
 }

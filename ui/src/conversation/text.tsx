@@ -2,6 +2,7 @@
 
 import type { Signal } from "@preact/signals";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { head } from "../../../src/core/text/cut.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { size } from "../parts/format.ts";
 import { GrowingText, markdown } from "./markdown.ts";
@@ -26,7 +27,7 @@ export function Prose({ text }: { text: string }) {
   const [shown, setShown] = useState(TEXT_STEP_CHARS);
   const left = text.length - shown;
   useLayoutEffect(() => {
-    box.current?.replaceChildren(markdown(left > 0 ? text.slice(0, shown).toWellFormed() : text));
+    box.current?.replaceChildren(markdown(left > 0 ? head(text, shown) : text));
   }, [text, shown]);
   return (
     <>
@@ -56,7 +57,7 @@ export function Code({ text, name }: { text: string; name: string }) {
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
       {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
       <div class="code-text" tabIndex={0} role="group" aria-label={name}>
-        <pre>{safeText(text.slice(0, shown))}</pre>
+        <pre>{safeText(head(text, shown))}</pre>
       </div>
       {left > 0 && <More left={left} onMore={() => setShown(shown + CODE_STEP_CHARS)} />}
     </>

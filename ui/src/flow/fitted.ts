@@ -1,5 +1,6 @@
 // Cuts a text to the width that the flow view has for it.
 
+import { head } from "../../../src/core/text/cut.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 
 /** Approximate width of a character in the diagrams. CSS pixels. */
@@ -15,7 +16,7 @@ const WIDE = new RegExp(
 export function fitted(text: string, width: number): string {
   let room = width / CHAR_WIDTH;
   let shown = "";
-  for (const char of safeLine(text.slice(0, 1_000))) {
+  for (const char of safeLine(head(text, 1_000))) {
     room -= WIDE.test(char) ? 2 : 1;
     if (room < 1) return `${shown.trimEnd()}…`;
     shown += char;

@@ -5,6 +5,7 @@
 import { useRef, useState } from "preact/hooks";
 import type { DeliveryRow } from "../../../src/contract/payloads.ts";
 import { optional } from "../../../src/core/optional.ts";
+import { cut } from "../../../src/core/text/cut.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { ask } from "../gateway.ts";
@@ -161,9 +162,7 @@ function Row({ row, onAsk }: { row: DeliveryRow; onAsk: (does: Question["does"])
         </p>
         <button type="button" class="row-text" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <Name
-            text={
-              row.text === "" ? "(no text)" : row.text.slice(0, EXCERPT_CHARS_MAX).replaceAll(/\s+/g, " ")
-            }
+            text={row.text === "" ? "(no text)" : cut(row.text, EXCERPT_CHARS_MAX).replaceAll(/\s+/g, " ")}
           />
         </button>
         {row.error !== undefined && (

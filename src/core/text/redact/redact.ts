@@ -10,6 +10,7 @@
 import { optional } from "../../optional.ts";
 import type { Pace, PaceOf } from "../../pace.ts";
 import type { Message } from "../../shapes/message.ts";
+import { head } from "../cut.ts";
 import { grown } from "../text-delta.ts";
 import { KnownValues } from "./known.ts";
 import { isSecretName, MASK, maskShapes, type Work } from "./shapes.ts";
@@ -19,6 +20,8 @@ import { MaskStream } from "./stream.ts";
 const KNOWN_CHARS_MIN = 6;
 /** Extra characters read after a cut: nearly every credential is recognised within them. */
 const MARGIN_CHARS = 1_024;
+/** Characters that are read for each character of a line, because runs of blanks collapse into one. */
+const BLANKS_MAX = 4;
 /** Longer texts are masked in pieces of this length. */
 export const LONG_CHARS = 64 * 1024;
 /** Each window is twice as long as the previous one. */
@@ -111,10 +114,23 @@ export class Redactor {
       }
       const known = this.#window(text.slice(0, read), work);
       if (known.length >= charsMax || windows === WINDOWS_MAX) {
-        return { text: known.slice(0, charsMax).toWellFormed(), whole: false };
+        return { text: head(known, charsMax), whole: false };
       }
       read *= 2;
     }
+  }
+
+  /** Returns at most `charsMax` characters of the masked text, with an ellipsis in place of the rest. */
+  cut(text: string, charsMax: number): string {
+    const { text: shown, whole } = this.beginning(text, charsMax);
+    return whole ? shown : `${head(shown, charsMax - 1)}…`;
+  }
+
+  /** Returns the same on one line. */
+  line(text: string, charsMax: number): string {
+    const { text: shown, whole } = this.beginning(text, charsMax * BLANKS_MAX);
+    const flat = shown.replaceAll(/\s+/g, " ").trim();
+    return whole && flat.length <= charsMax ? flat : `${head(flat, charsMax - 1).trimEnd()}…`;
   }
 
   /** Returns the decided part of a masked window of a longer text. */
@@ -158,7 +174,7 @@ export class Redactor {
 
 function beginningOf(masked: string, charsMax: number): Beginning {
   if (masked.length <= charsMax) return { text: masked, whole: true };
-  return { text: masked.slice(0, charsMax).toWellFormed(), whole: false };
+  return { text: head(masked, charsMax), whole: false };
 }
 
 const DEPTH_MAX = 64;

@@ -1,6 +1,7 @@
 // One job in the list: its message, its next date, the outcome of its last run, and its actions.
 
 import { useState } from "preact/hooks";
+import { cut } from "../../../../src/core/text/cut.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { now, tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
@@ -16,7 +17,7 @@ import { History, TurnState } from "./history.tsx";
 const MESSAGE_SHOWN_MAX = 200;
 
 /** Returns a safe, short name of a job for button labels: names come from anybody. */
-const called = (job: Job): string => safeLine(job.name ?? job.message).slice(0, 60);
+const called = (job: Job): string => cut(safeLine(job.name ?? job.message), 60);
 
 async function attempt(work: Promise<unknown>, done: string): Promise<void> {
   try {
@@ -147,11 +148,11 @@ export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) 
       <Switch job={job} />
       <div class="job-what">
         <h3>
-          <Name text={name ?? message.slice(0, MESSAGE_SHOWN_MAX)} />
+          <Name text={name ?? cut(message, MESSAGE_SHOWN_MAX)} />
         </h3>
         {name !== undefined && (
           <p class="soft one-line">
-            <Name text={message.slice(0, MESSAGE_SHOWN_MAX)} />
+            <Name text={cut(message, MESSAGE_SHOWN_MAX)} />
           </p>
         )}
         {problem !== undefined && (

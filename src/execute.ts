@@ -3,6 +3,7 @@
 // run, never kept from an earlier one.
 
 import { keyRulesOf, sessionViewer } from "./access/access.ts";
+import { spawnChainOf } from "./access/spawn-chain.ts";
 import { runTurn, type TurnEnd } from "./agent/loop/loop.ts";
 import { buildSystemPrompt } from "./agent/loop/prompt.ts";
 import type { ToolEvent } from "./agent/loop/tool-calls.ts";
@@ -36,7 +37,6 @@ import type { AcpHost } from "./execute/acp.ts";
 import type { Threads } from "./flows/delivery/bindings.ts";
 import type { Outbound } from "./flows/delivery/outbox.ts";
 import { childContext } from "./flows/job/spawn.ts";
-import { spawnChainOf } from "./flows/job/spawn-chain.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
 import { getSession } from "./store/queries/sessions/sessions.ts";

@@ -2,7 +2,8 @@
 // passes here. If a refusal can't be recorded, it is logged and the caller does not notice.
 // RU2: a run that has lost its lane records nothing (I1); the same call is recorded once.
 
-import { keyRulesOf, resolveSession } from "../access/access.ts";
+import { keyRulesOf } from "../access/access.ts";
+import { resolveSession } from "../access/resolve.ts";
 import { optional } from "../core/optional.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import type { Code } from "../core/shapes/errors.ts";

@@ -9,6 +9,7 @@
 
 import { createHash } from "node:crypto";
 import { operatorViewer } from "../access/access.ts";
+import { coversAgent } from "../access/token.ts";
 import { idempotencyOf } from "../contract/idempotency.ts";
 import { NODE } from "../contract/methods/parts.ts";
 import { isMethod, METHODS, type MethodName } from "../contract/methods.ts";
@@ -33,7 +34,6 @@ import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
 import { type Caller, keyOwnerOf } from "./auth.ts";
 import type { BasicDeps, CallContext, Method, SendingDeps } from "./call.ts";
-import { coversAgent } from "./covered.ts";
 import { accessMethods } from "./methods/access.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { chainMethods } from "./methods/chains.ts";

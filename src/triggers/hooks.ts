@@ -6,6 +6,7 @@
 
 import { chosenAgent, keyRulesOf, operatorKey } from "../access/access.ts";
 import { optional } from "../core/optional.ts";
+import { sendVerdict } from "../core/rules/send-policy.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { HOOK_MESSAGE_MAX_CHARS, hookContext } from "../core/shapes/incoming-hook.ts";
@@ -16,7 +17,6 @@ import { agentIdInKey, canonicalKey, formatKey, kindOf, mainKeyOf } from "../cor
 import { defaultAgent, type Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import { sendVerdict } from "../flows/conversation/party.ts";
 import { addressee, checkPlace, type NamedPlace } from "../flows/delivery/destination.ts";
 import { newSession } from "../flows/session/lifecycle.ts";
 import { getSession, updateSession } from "../store/queries/sessions/sessions.ts";

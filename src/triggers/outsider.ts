@@ -6,6 +6,7 @@
 
 import { verdictOfKey } from "../access/access.ts";
 import { optional } from "../core/optional.ts";
+import { sendVerdict } from "../core/rules/send-policy.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Route } from "../core/shapes/route.ts";
@@ -16,7 +17,6 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import { quoted } from "../core/text/cut.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import { sendVerdict } from "../flows/conversation/party.ts";
 import { insertNew } from "../flows/session/lifecycle.ts";
 
 export interface OutsiderContext {

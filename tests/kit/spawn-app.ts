@@ -2,6 +2,7 @@
 // turns of each session.
 
 import { sessionViewer } from "../../src/access/access.ts";
+import { spawnChainOf } from "../../src/access/spawn-chain.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { threadsOf } from "../../src/channels/threads.ts";
@@ -21,7 +22,6 @@ import type { Outbound } from "../../src/flows/delivery/outbox.ts";
 import { createChildCleanup } from "../../src/flows/job/archive.ts";
 import { removeAttachments } from "../../src/flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../../src/flows/job/end.ts";
-import { spawnChainOf } from "../../src/flows/job/spawn-chain.ts";
 import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { StoreProblem } from "../../src/store/problems.ts";

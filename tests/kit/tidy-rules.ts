@@ -22,7 +22,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   import: ["core", "world", "config", "store"],
   engine: ["core", "world", "store"],
   telemetry: ["core", "world", "store", "engine", "agent"],
-  access: ["core", "store"],
+  access: ["core", "store", "engine"],
   flows: ["core", "store", "engine", "access", "src/world/folders.ts"],
   tools: [
     ...["core", "store", "sandbox", "access", "flows", "engine"],

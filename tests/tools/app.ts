@@ -4,6 +4,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { keyRulesOf, sessionViewer } from "../../src/access/access.ts";
+import { spawnChainOf } from "../../src/access/spawn-chain.ts";
 import type { ChainLink, SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
 import type { Viewer } from "../../src/core/rules/visibility.ts";
 import { type AssistantMessage, type Message, ZERO_USAGE } from "../../src/core/shapes/message.ts";
@@ -19,7 +20,6 @@ import {
 } from "../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { Executor } from "../../src/engine/lanes/lanes.ts";
-import { spawnChainOf } from "../../src/flows/job/spawn-chain.ts";
 import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";

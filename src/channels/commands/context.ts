@@ -3,6 +3,7 @@
 //      line, so it can't be a link, a mention or a heading.
 
 import { type AccessContext, keyRulesOf, sessionViewer } from "../../access/access.ts";
+import { spawnChainOf } from "../../access/spawn-chain.ts";
 import type { CommandCall } from "../../core/rules/command.ts";
 import { identityOf, type Viewer } from "../../core/rules/visibility.ts";
 import type { Failure, Result } from "../../core/shapes/errors.ts";
@@ -16,7 +17,6 @@ import { safeLine } from "../../core/text/safe-text.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
 import type { Outbound } from "../../flows/delivery/outbox.ts";
-import { spawnChainOf } from "../../flows/job/spawn-chain.ts";
 
 /** Services that commands use. */
 export interface CommandParts {

@@ -2,8 +2,9 @@
 // SP1: a session's own setting takes precedence over the rules.
 // SP2: a matching deny always wins, then a matching allow, then the default.
 
-import type { SendOverride } from "../shapes/session.ts";
-import type { ChatType, SendPolicySettings, SendRule } from "../shapes/settings/settings.ts";
+import type { SendOverride, Session } from "../shapes/session.ts";
+import { channelOf, chatTypeOf } from "../shapes/session-key.ts";
+import type { ChatType, SendPolicySettings, SendRule, Settings } from "../shapes/settings/settings.ts";
 import { matchesPattern } from "../text/pattern.ts";
 
 /** `error` names the setting that decided. */
@@ -54,4 +55,20 @@ export function decideSend(question: SendQuestion, policy: SendPolicySettings): 
   return denied(
     'session.sendPolicy.default is "deny" and no rule in session.sendPolicy.rules allows this session',
   );
+}
+
+/** The chat types of a session. A sub-agent with its own thread has those of its requester. */
+function chatTypesOf({ key, spawn }: Session): ReturnType<typeof chatTypeOf> {
+  return spawn?.thread === undefined ? chatTypeOf(key) : ["thread", ...chatTypeOf(spawn.requesterKey)];
+}
+
+/** Whether the send policy lets text into this session, or out of it. */
+export function sendVerdict(settings: Settings, session: Session): SendVerdict {
+  const question = {
+    channel: channelOf(session),
+    chatTypes: chatTypesOf(session),
+    keys: [session.key],
+    override: session.sendPolicy,
+  };
+  return decideSend(question, settings.session.sendPolicy);
 }

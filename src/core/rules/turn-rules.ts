@@ -5,6 +5,7 @@
 // T2: a skip token is the whole reply, trimmed; it is parsed only here.
 // T3: text of people or models is quoted line by line in a context, so that it cannot pass for the runtime's.
 
+import { fail, ok, type Result } from "../shapes/errors.ts";
 import type { FlowStep, Run } from "../shapes/run.ts";
 import { head } from "../text/cut.ts";
 import { quoteLines } from "../text/safe-text.ts";
@@ -27,6 +28,23 @@ export const HEADING = {
   subagent: "Sub-agent context",
   subagentAnnounce: "Sub-agent announce step",
 } as const;
+
+/** Refuses a send to the other party of an open flow: its parties answer each other by replying. */
+export function refuseToPartner(
+  flow: { readonly open: boolean; readonly requesterKey: string; readonly targetKey: string } | undefined,
+  { from, to }: { readonly from: string; readonly to: string },
+): Result<void> {
+  if (flow === undefined || !flow.open) return ok(undefined);
+  const other = flow.requesterKey === from ? flow.targetKey : flow.requesterKey;
+  if (other !== to) return ok(undefined);
+  return fail(
+    "open_flow",
+    "you are in a conversation with that session: your reply itself is the message to it",
+    {
+      hint: "Answer with the text; it is passed on when this turn ends.",
+    },
+  );
+}
 
 /** Returns whether a reply is silent: a skip token, or no text. */
 export function isSilent(text: string): boolean {

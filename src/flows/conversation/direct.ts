@@ -2,6 +2,7 @@
 // route and acceptance are decided here for all of them. Only these messages change a session's route (I10).
 
 import { optional } from "../../core/optional.ts";
+import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { fail, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
@@ -11,7 +12,6 @@ import type { Accepted } from "../../engine/run/accept.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { updateSession } from "../../store/queries/sessions/sessions.ts";
 import { leaveVerdict } from "../delivery/destination.ts";
-import { sendVerdict } from "./party.ts";
 
 export interface DirectMessage {
   readonly session: Session;

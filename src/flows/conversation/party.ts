@@ -3,18 +3,11 @@
 
 import { keyRulesOf } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
-import { decideSend, type SendVerdict } from "../../core/rules/send-policy.ts";
 import type { Party } from "../../core/rules/turn-rules.ts";
 import type { Provenance } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
-import {
-  channelOf,
-  chatTypeOf,
-  displayKey,
-  isTemporaryKey,
-  routeOfKey,
-} from "../../core/shapes/session-key.ts";
+import { channelOf, displayKey, isTemporaryKey, routeOfKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 
 /** Returns a session as `reader`'s agent sees it. */
@@ -46,22 +39,6 @@ export function placeOfRun(session: Session, run: Run | undefined): Route | unde
   const kind = run?.input.provenance?.kind;
   const asked = kind === undefined || kind === "inter_session" ? run?.route : undefined;
   return asked ?? announceRoute(session);
-}
-
-/** The chat types of a session. A sub-agent with its own thread has those of its requester. */
-function chatTypesOf({ key, spawn }: Session): ReturnType<typeof chatTypeOf> {
-  return spawn?.thread === undefined ? chatTypeOf(key) : ["thread", ...chatTypeOf(spawn.requesterKey)];
-}
-
-/** Whether the send policy lets text into this session, or out of it. */
-export function sendVerdict(settings: Settings, session: Session): SendVerdict {
-  const question = {
-    channel: channelOf(session),
-    chatTypes: chatTypesOf(session),
-    keys: [session.key],
-    override: session.sendPolicy,
-  };
-  return decideSend(question, settings.session.sendPolicy);
 }
 
 /** Returns typed provenance for a message from one session to another (I11). */

@@ -3,6 +3,7 @@
 // step (I4).
 // RB2: an outcome reaches the sender by exactly one route: its wait, a reply turn, or a notice.
 
+import { sendVerdict } from "../../core/rules/send-policy.ts";
 import {
   decideNext,
   isSilent,
@@ -22,7 +23,7 @@ import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 import { announceByRuntime, announceTurn, deliverAnnouncement } from "./announce.ts";
 import { endUnanswered, isAwaited, isInInbox } from "./inbox-answer.ts";
 import { notifySender } from "./notice.ts";
-import { partyOf, provenanceFrom, sendVerdict } from "./party.ts";
+import { partyOf, provenanceFrom } from "./party.ts";
 
 async function close(context: FlowContext, reason: string): Promise<void> {
   const { unit, flow, run } = context;

@@ -4,7 +4,8 @@
 // crash, finds its run and its deadline again (I4).
 
 import { optional } from "../../core/optional.ts";
-import { isSilent, messageContext } from "../../core/rules/turn-rules.ts";
+import { sendVerdict } from "../../core/rules/send-policy.ts";
+import { isSilent, messageContext, refuseToPartner } from "../../core/rules/turn-rules.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
@@ -18,11 +19,10 @@ import { endFlow, type Flow, getFlow, insertFlow } from "../../store/queries/cha
 import { countAhead, getRunOfCall } from "../../store/queries/runs/runs.ts";
 import { getWait } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
-import type { Db } from "../../store/sql.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 import { answeredBy, noteSaid } from "../session/external.ts";
 import { answerAwaited, endUnanswered, IS_ANSWER, isInInbox, replyOf } from "./inbox-answer.ts";
-import { announceRoute, converses, partyOf, provenanceFrom, sendVerdict } from "./party.ts";
+import { announceRoute, converses, partyOf, provenanceFrom } from "./party.ts";
 
 export interface SendRequest {
   readonly requester: Session;
@@ -84,24 +84,6 @@ interface SentRun {
   readonly run: Run;
   /** Undefined: deleted meanwhile. */
   readonly target: Session | undefined;
-}
-
-/** While a flow is open, its parties answer each other by replying, not by sending. */
-export async function refuseInsideFlow(
-  db: Db,
-  { run, from, to }: { run: Run | undefined; from: string; to: string },
-): Promise<Result<void>> {
-  const flow = run?.flow === undefined ? undefined : await getFlow(db, run.flow.flowId);
-  if (flow === undefined || !flow.open) return ok(undefined);
-  const other = flow.requesterKey === from ? flow.targetKey : flow.requesterKey;
-  if (other !== to) return ok(undefined);
-  return fail(
-    "open_flow",
-    "you are in a conversation with that session: your reply itself is the message to it",
-    {
-      hint: "Answer with the text; it is passed on when this turn ends.",
-    },
-  );
 }
 
 function waitRequest(request: SendRequest, accepted: Accepted): WaitRequest {
@@ -314,7 +296,8 @@ export async function sentBefore(parts: SendParts, request: WaitingCall): Promis
 export async function sendToSession(parts: SendParts, request: SendRequest): Promise<Result<SendOutcome>> {
   const { engine, settings } = parts;
   const { requester, requesterRun: run, target } = request;
-  const refused = await refuseInsideFlow(engine.store.db, { run, from: requester.key, to: target.key });
+  const flow = run?.flow && (await getFlow(engine.store.db, run.flow.flowId));
+  const refused = refuseToPartner(flow, { from: requester.key, to: target.key });
   if (!refused.ok) return refused;
   const verdict = sendVerdict(settings, target);
   if (!verdict.allowed) return fail("send_denied", verdict.error);

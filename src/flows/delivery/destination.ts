@@ -6,10 +6,11 @@
 // DE3: text leaves only if the send policy lets it leave its session and lets it reach the place.
 // DE4: `last` is the place where the people of a session were last, at the time of the delivery.
 
-import { type AccessContext, openGate, resolveSession } from "../../access/access.ts";
+import { type AccessContext, openGate } from "../../access/access.ts";
+import { resolveSession } from "../../access/resolve.ts";
 import { optional } from "../../core/optional.ts";
 import { idIn, plainId } from "../../core/rules/inbound-policy.ts";
-import { decideSend, type SendVerdict } from "../../core/rules/send-policy.ts";
+import { decideSend, type SendVerdict, sendVerdict } from "../../core/rules/send-policy.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isSameRoute, LAST, type Route, WEBCHAT } from "../../core/shapes/route.ts";
@@ -23,7 +24,7 @@ import { getBinding } from "../../store/queries/channels/thread-bindings.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { sessionsOfChat } from "../../store/queries/sessions/sessions-of-chat.ts";
 import type { Db } from "../../store/sql.ts";
-import { announceRoute, sendVerdict } from "../conversation/party.ts";
+import { announceRoute } from "../conversation/party.ts";
 
 /** A place as a caller names it. */
 export interface NamedPlace {

@@ -3,14 +3,8 @@
 // nothing. The transaction that accepts the first message makes the session, so a refused message leaves
 // nothing behind.
 
-import {
-  isPerson,
-  keyOfAgent,
-  keyRulesOf,
-  openGate,
-  operatorKey,
-  resolveSession,
-} from "../../access/access.ts";
+import { isPerson, keyOfAgent, keyRulesOf, openGate, operatorKey } from "../../access/access.ts";
+import { resolveSession } from "../../access/resolve.ts";
 import { optional } from "../../core/optional.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";

@@ -5,6 +5,7 @@
 // If a client disconnects, its run continues; the result is then written into the client's session.
 
 import { openGate } from "../../access/access.ts";
+import { createGate } from "../../access/token.ts";
 import { SESSION_TOOLS } from "../../core/rules/tool-policy.ts";
 import type { Access } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
@@ -15,7 +16,6 @@ import { describeTools, type ToolContext, toolNames } from "../../tools/catalog.
 import type { ToolResult } from "../../tools/tool.ts";
 import { thrown } from "../answer.ts";
 import type { SendingDeps } from "../call.ts";
-import { createGate } from "../gate.ts";
 import type { ToolDeps } from "../methods/tools.ts";
 import { callInRun, runOfPass } from "../pass.ts";
 import type { McpClient } from "./client.ts";

@@ -4,7 +4,9 @@
 // A client has its token's rights and its own session's identity. When it acts as another session, it has the
 // rights of that session within its token's.
 
-import { type AccessContext, operatorViewer, resolveSession } from "../../access/access.ts";
+import { type AccessContext, operatorViewer } from "../../access/access.ts";
+import { resolveSession } from "../../access/resolve.ts";
+import { spawnChainOf } from "../../access/spawn-chain.ts";
 import { optional } from "../../core/optional.ts";
 import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { identityOf, type Viewer } from "../../core/rules/visibility.ts";
@@ -18,7 +20,6 @@ import {
   notConfigured,
 } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
-import { spawnChainOf } from "../../flows/job/spawn-chain.ts";
 import { openExternal } from "../../flows/session/external.ts";
 import type { Caller } from "../auth.ts";
 import type { BasicDeps } from "../call.ts";

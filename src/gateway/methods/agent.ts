@@ -1,7 +1,9 @@
 // Owns the methods of programs: run an agent and get its result, wait for a run, send a text to a person.
 // The reported end of a run comes from its row, never from its text (I12).
 
-import { chosenAgent, keyRulesOf, resolveSession } from "../../access/access.ts";
+import { chosenAgent, keyRulesOf } from "../../access/access.ts";
+import { resolveSession } from "../../access/resolve.ts";
+import { createGate } from "../../access/token.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import type { PayloadOf, WaitAnswer } from "../../contract/payloads.ts";
 import { WAIT_DEFAULT_MS } from "../../contract/protocol.ts";
@@ -28,7 +30,6 @@ import { type Opening, openingOf, openSession } from "../../flows/session/open.t
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { keyOwnerOf } from "../auth.ts";
 import { type CallContext, type Methods, onlyFresh, type SendingDeps } from "../call.ts";
-import { createGate } from "../gate.ts";
 import { readImages } from "./attachments.ts";
 import { checkThinking, runTimeout } from "./chat.ts";
 import { splitModel } from "./session-row.ts";

@@ -3,6 +3,7 @@
 // counts them (I9).
 
 import { operatorKey } from "../../access/access.ts";
+import { createGate } from "../../access/token.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
@@ -25,7 +26,6 @@ import {
   usageOfChains,
 } from "../../store/queries/chains/chain-lists.ts";
 import type { CallContext, Methods } from "../call.ts";
-import { createGate } from "../gate.ts";
 
 const WINDOW_MINUTES = 60;
 const LIMIT_DEFAULT = 50;

@@ -3,7 +3,8 @@
 // Figures and errors of the outbox, and who may write, are returned only to callers whose token covers every
 // session; a binding only to those who see its session (I9).
 
-import { resolveSession } from "../../access/access.ts";
+import { resolveSession } from "../../access/resolve.ts";
+import { createGate, seesEverything } from "../../access/token.ts";
 import { type AccountStatus, accountName } from "../../channels/accounts.ts";
 import type { Channel } from "../../channels/channel.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
@@ -26,8 +27,6 @@ import { type DeliveryFigures, deliveryFigures } from "../../store/queries/chann
 import { listBindings } from "../../store/queries/channels/thread-bindings.ts";
 import type { OutsideServerStatus, OutsideTools } from "../../tools/tool.ts";
 import type { CallContext, Methods, SendingDeps } from "../call.ts";
-import { seesEverything } from "../covered.ts";
-import { createGate } from "../gate.ts";
 import { needEverySession } from "./operations.ts";
 
 export interface ChannelDeps extends SendingDeps {

@@ -1,6 +1,6 @@
 // Owns the methods of a chat window: a message, a stop, an operator's note. history.ts reads.
 
-import { resolveSession } from "../../access/access.ts";
+import { resolveSession } from "../../access/resolve.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";

@@ -2,6 +2,7 @@
 // A job whose session the token does not cover is not listed, counted or found (I9).
 // Only callers who may write to a destination may set the text that is delivered there.
 
+import { createGate } from "../../access/token.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import type { CronJobRow, CronPayloads, CronTurnRow } from "../../contract/payloads/cron.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
@@ -25,7 +26,6 @@ import {
   updateJob,
 } from "../../triggers/jobs.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import { createGate } from "../gate.ts";
 
 export type CronDeps = BasicDeps & JobContext;
 

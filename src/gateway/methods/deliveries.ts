@@ -3,6 +3,7 @@
 // its route or its failure is left out for those whose token does not cover that one.
 
 import { operatorKey } from "../../access/access.ts";
+import { createGate } from "../../access/token.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import type { DeliveryRow, PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
@@ -20,7 +21,6 @@ import {
   requeueDelivery,
 } from "../../store/queries/channels/deliveries.ts";
 import type { CallContext, Methods, SendingDeps } from "../call.ts";
-import { createGate } from "../gate.ts";
 
 type SettledDelivery = PayloadOf<"deliveries.retry">;
 

@@ -1,8 +1,8 @@
 // Owns the methods about the page's demo: start it, stop it.
 
+import { seesEverything } from "../../access/token.ts";
 import { fail, ok } from "../../core/shapes/errors.ts";
 import type { BasicDeps, Methods } from "../call.ts";
-import { seesEverything } from "../covered.ts";
 import type { Demo } from "../demo.ts";
 
 export interface DemoDeps extends BasicDeps {

@@ -3,7 +3,8 @@
 // Credentials are redacted everywhere, also in the errors of runs and in pending texts (I14).
 // A message does not reveal its source session to a reader who may not see that session (I9).
 
-import { resolveSession } from "../../access/access.ts";
+import { resolveSession } from "../../access/resolve.ts";
+import { createGate } from "../../access/token.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import type { HistoryNow, PayloadOf, QueuedRun, RunRow } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
@@ -27,7 +28,6 @@ import {
   readHistory,
 } from "../../store/queries/transcripts/transcripts.ts";
 import type { CallContext, Methods } from "../call.ts";
-import { createGate } from "../gate.ts";
 import { listedRow } from "./session-row.ts";
 
 const HISTORY_LIMIT_DEFAULT = 200;

@@ -3,6 +3,7 @@
 // A node's messages count for that node only, whatever id they claim.
 
 import { chosenAgent, maySpeakAs } from "../../access/access.ts";
+import { createGate } from "../../access/token.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import type { NodeListRow, NodePayloads, PairRequestRow } from "../../contract/payloads/nodes.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
@@ -33,7 +34,6 @@ import {
 import { acceptNodeTurn, type NodeTurn } from "../../triggers/nodes.ts";
 import { keyOwnerOf } from "../auth.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import { createGate } from "../gate.ts";
 import type { NodeHub } from "../nodes/nodes.ts";
 import { isTooDeep } from "../validate.ts";
 

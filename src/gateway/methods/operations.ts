@@ -2,6 +2,7 @@
 // OP1: they cover every session's work, so they need a token that covers every session (I9).
 // A line of the log is returned as on stderr: redacted there, and cut if it is too long.
 
+import { seesEverything } from "../../access/token.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import {
   type ConfigCheck,
@@ -17,7 +18,6 @@ import { dayStart, usageBy, usageSince } from "../../store/queries/runs/ledger.t
 import type { LogTailLine } from "../../world/log-tail.ts";
 import type { Caller } from "../auth.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import { seesEverything } from "../covered.ts";
 import type { History } from "../metrics/history.ts";
 
 export interface OperationDeps extends BasicDeps {

@@ -1,11 +1,11 @@
 // Owns the methods about agents' permission requests: list the open ones, and answer one.
 // A caller who may not see a session sees none of its requests, and answers none.
 
+import { createGate } from "../../access/token.ts";
 import { fail, ok } from "../../core/shapes/errors.ts";
 import type { PermissionQuestion } from "../../core/shapes/permission.ts";
 import { quoted } from "../../core/text/cut.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import { createGate } from "../gate.ts";
 
 interface Permissions {
   list(): readonly PermissionQuestion[];

@@ -1,7 +1,8 @@
 // Owns the methods about sessions: finding, creating, changing, resetting, deleting them.
 // A session is looked up by key, id or label through `flows/access` only, which also checks the access.
 
-import { resolveSession } from "../../access/access.ts";
+import { resolveSession } from "../../access/resolve.ts";
+import { createGate, storePathFor } from "../../access/token.ts";
 import type { SESSION_METHODS } from "../../contract/methods/sessions.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
@@ -31,8 +32,6 @@ import { earlierConversations } from "../../store/queries/sessions/earlier-conve
 import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
 import { firstUserText, lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import { storePathFor } from "../covered.ts";
-import { createGate } from "../gate.ts";
 import { listedRow, sessionRow, splitModel } from "./session-row.ts";
 import type { SystemDeps } from "./system.ts";
 

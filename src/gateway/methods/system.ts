@@ -1,6 +1,7 @@
 // Owns the methods about the gateway itself: health, status, agents, models.
 // Counts of work are returned only to callers whose token covers every session (I9).
 
+import { agentsFor, seesEverything } from "../../access/token.ts";
 import { accountName } from "../../channels/accounts.ts";
 import type { Health, ModelRow } from "../../contract/payloads.ts";
 import { PROTOCOL_VERSIONS } from "../../contract/protocol.ts";
@@ -16,7 +17,6 @@ import { laneFigures } from "../../store/queries/runs/runs.ts";
 import { countOpenWaits } from "../../store/queries/runs/waits.ts";
 import type { Caller } from "../auth.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import { agentsFor, seesEverything } from "../covered.ts";
 import type { Demo } from "../demo.ts";
 import type { GaugeReadings } from "../metrics/metrics.ts";
 import type { ChannelDeps } from "./channels.ts";

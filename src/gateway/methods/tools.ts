@@ -3,13 +3,13 @@
 // A call that must not be repeated reserves its key first.
 // A call with a session's pass is that session's own call, in its running run.
 
-import { resolveSession } from "../../access/access.ts";
+import { resolveSession } from "../../access/resolve.ts";
+import { spawnChainOf } from "../../access/spawn-chain.ts";
 import { threadsOf } from "../../channels/threads.ts";
 import { optional } from "../../core/optional.ts";
 import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import { agentOf, findAgent, notConfigured } from "../../core/shapes/settings/settings.ts";
-import { spawnChainOf } from "../../flows/job/spawn-chain.ts";
 import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
 import type { Containable } from "../../tools/containment.ts";
 import { type NodeSource, nodesIn } from "../../tools/nodes.ts";

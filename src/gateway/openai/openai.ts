@@ -5,6 +5,7 @@
 // nobody can retrieve it. Any other run continues.
 
 import type { Context } from "hono";
+import { agentsFor } from "../../access/token.ts";
 import { optional } from "../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
@@ -19,7 +20,6 @@ import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import { thrown } from "../answer.ts";
 import type { Caller } from "../auth.ts";
 import type { BasicDeps, CallContext } from "../call.ts";
-import { agentsFor } from "../covered.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
 import { checkedKey, type Door, type Env, readBody, refuse } from "../http/request.ts";
 import { endCodeOf, untilEnded } from "../methods/agent.ts";

@@ -3,13 +3,13 @@
 // need the right to read it. A node gets no session's events.
 // No send is awaited; the outlet handles a slow reader.
 
+import { createGate } from "../../access/token.ts";
 import { type ConnectParams, TEXT_DELTAS } from "../../contract/protocol.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Bus } from "../../engine/bus.ts";
 import type { Clock } from "../../world.ts";
 import type { Caller } from "../auth.ts";
-import { createGate } from "../gate.ts";
 import { type OutEvent, Translator } from "./events.ts";
 import { LiveTexts, type TextListener } from "./live-texts.ts";
 import { type EncodedEvent, encodeEvent } from "./outlet.ts";

@@ -1,7 +1,8 @@
 // The tool `sessions_history`: one page of a visible session's transcript. The answer is redacted, then cut;
 // the stored transcript is neither (I14).
 
-import { resolveSession, shownKey } from "../../access/access.ts";
+import { shownKey } from "../../access/access.ts";
+import { resolveSession } from "../../access/resolve.ts";
 import { toolFailure } from "../../core/shapes/errors.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";

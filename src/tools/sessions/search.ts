@@ -2,7 +2,8 @@
 // never search syntax. Every hit passes the visibility check (I9), and its excerpt is redacted (I14). A read
 // worker reads the index, and stops when the caller stops waiting.
 
-import { openGate, resolveSession, shownKey, viewerScope } from "../../access/access.ts";
+import { openGate, shownKey, viewerScope } from "../../access/access.ts";
+import { resolveSession } from "../../access/resolve.ts";
 import { optional } from "../../core/optional.ts";
 import { badCursor, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";

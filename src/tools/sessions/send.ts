@@ -1,7 +1,8 @@
 // The tool `sessions_send`: reads the arguments of a send and writes its outcome as one JSON object.
 // flows/conversation/send.ts implements the send.
 
-import { keyRulesOf, resolveSession, type SessionTarget } from "../../access/access.ts";
+import { keyRulesOf } from "../../access/access.ts";
+import { resolveSession, type SessionTarget } from "../../access/resolve.ts";
 import { optional } from "../../core/optional.ts";
 import { type Code, fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import { LABEL_CHARS_MAX, type Session } from "../../core/shapes/session.ts";

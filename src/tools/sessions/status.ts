@@ -1,6 +1,7 @@
 // The tool `session_status`: state, usage and cost of one session or one run.
 
-import { openGate, resolveSession, shownKey, viewerScope } from "../../access/access.ts";
+import { openGate, shownKey, viewerScope } from "../../access/access.ts";
+import { resolveSession } from "../../access/resolve.ts";
 import { optional } from "../../core/optional.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";

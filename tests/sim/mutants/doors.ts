@@ -34,7 +34,7 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
   {
     name: "gate-left-out-of-keys",
     breaks: "I9: whoever knows a key gets in",
-    file: "src/access/access.ts",
+    file: "src/access/resolve.ts",
     from: "return verdict.allowed ? ok(session) : missing(lookup, fromKey);",
     to: "return verdict.allowed || session !== undefined ? ok(session) : missing(lookup, fromKey);",
   },

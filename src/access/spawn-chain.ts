@@ -1,9 +1,9 @@
 // Reads the spawn chain of a session, on which its rights depend, as it is at this time (I13).
 
-import type { ChainLink, SpawnChain } from "../../core/rules/sandbox-policy.ts";
-import type { Session } from "../../core/shapes/session.ts";
-import { getSession } from "../../store/queries/sessions/sessions.ts";
-import type { Db } from "../../store/sql.ts";
+import type { ChainLink, SpawnChain } from "../core/rules/sandbox-policy.ts";
+import type { Session } from "../core/shapes/session.ts";
+import { getSession } from "../store/queries/sessions/sessions.ts";
+import type { Db } from "../store/sql.ts";
 
 /** Maximum number of links: more than any spawn depth, and an end for a damaged chain. */
 const LINKS_MAX = 16;

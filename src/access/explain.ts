@@ -2,11 +2,12 @@
 // evaluated by the function that the access itself uses, in the same order; the first refusal decides. The
 // answer holds at this time; a temporary reason is marked.
 
-import { type AccessContext, openGate, sessionViewer, verdictOfKey } from "../access/access.ts";
 import { optional } from "../core/optional.ts";
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
+import { sendVerdict } from "../core/rules/send-policy.ts";
 import { decideSpawn, spawnRule } from "../core/rules/spawn-policy.ts";
 import { decideTool, filtersFor } from "../core/rules/tool-policy.ts";
+import { refuseToPartner } from "../core/rules/turn-rules.ts";
 import type { Verdict } from "../core/rules/visibility.ts";
 import type { Check, Explained, Explanation } from "../core/shapes/explanation.ts";
 import type { Session } from "../core/shapes/session.ts";
@@ -14,11 +15,10 @@ import { agentIdInKey } from "../core/shapes/session-key.ts";
 import { agentOf } from "../core/shapes/settings/settings.ts";
 import type { Redactor } from "../core/text/redact/redact.ts";
 import { refuseCycle } from "../engine/lanes/waits.ts";
-import { openSpawnsOf } from "../store/queries/chains/flows.ts";
+import { getFlow, openSpawnsOf } from "../store/queries/chains/flows.ts";
 import { activeRuns } from "../store/queries/runs/runs.ts";
-import { sendVerdict } from "./conversation/party.ts";
-import { refuseInsideFlow } from "./conversation/send.ts";
-import { spawnChainOf } from "./job/spawn-chain.ts";
+import { type AccessContext, openGate, sessionViewer, verdictOfKey } from "./access.ts";
+import { spawnChainOf } from "./spawn-chain.ts";
 
 const TOOL_OF: Readonly<Record<Explained, string>> = {
   list: "sessions_list",
@@ -88,7 +88,8 @@ async function sending({ ctx, viewer, target, now, shown }: ExplainContext): Pro
   if (session === undefined) return [];
   const checks: Check[] = [];
   const [run] = (await activeRuns(ctx.db, viewer.key)).filter(({ state }) => state !== "queued");
-  const inside = await refuseInsideFlow(ctx.db, { run, from: viewer.key, to: session.key });
+  const flow = run?.flow && (await getFlow(ctx.db, run.flow.flowId));
+  const inside = refuseToPartner(flow, { from: viewer.key, to: session.key });
   if (!inside.ok) {
     const rule = "it is in a conversation with the session: its reply itself is the message to it";
     checks.push({ of: "open_flow", allowed: false, rule, code: inside.code, now: true });

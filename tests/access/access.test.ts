@@ -1,13 +1,8 @@
 // I9: one gate decides for every argument (key, session id, label), for sessions and for operators.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  mayAccess,
-  operatorViewer,
-  resolveSession,
-  type SessionTarget,
-  sessionViewer,
-} from "../../src/access/access.ts";
+import { mayAccess, operatorViewer, sessionViewer } from "../../src/access/access.ts";
+import { resolveSession, type SessionTarget } from "../../src/access/resolve.ts";
 import { type Access, identityOf, type Viewer } from "../../src/core/rules/visibility.ts";
 import type { Result } from "../../src/core/shapes/errors.ts";
 import type { Session } from "../../src/core/shapes/session.ts";

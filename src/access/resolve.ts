@@ -1,0 +1,193 @@
+// Resolves a session argument to a session that the viewer may access (I9). Every entry point uses it. The
+// key is canonical before any decision. A session that the viewer can't see gets the same answer as one that
+// does not exist.
+
+import { optional } from "../core/optional.ts";
+import type { Access, Verdict, Viewer } from "../core/rules/visibility.ts";
+import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { Session } from "../core/shapes/session.ts";
+import { canonicalKey, isAgentId, isReservedKey, KEY_CHARS_MAX } from "../core/shapes/session-key.ts";
+import { defaultAgent } from "../core/shapes/settings/settings.ts";
+import { nearestNames } from "../core/text/nearest.ts";
+import { listSessions } from "../store/queries/sessions/session-lists.ts";
+import { findSessionId, getSession } from "../store/queries/sessions/sessions.ts";
+import {
+  type AccessContext,
+  agentIn,
+  isPerson,
+  keyRulesOf,
+  openGate,
+  shownKey,
+  verdictOfKey,
+  viewerScope,
+} from "./access.ts";
+
+/** Names a session: by key (or session id), or by label. */
+export interface SessionTarget {
+  /** `main`, a key, or a session id. */
+  readonly sessionKey?: string;
+  readonly label?: string;
+  /** The agent whose sessions have the label. Default: the viewer's own; for an operator: any agent. */
+  readonly agentId?: string;
+  /** Limits `label` to sessions that this one spawned. */
+  readonly spawnedBy?: string;
+}
+
+/** Maximum number of sessions read to suggest a key. */
+const SUGGESTED_FROM_MAX = 200;
+const SUGGESTED_MAX = 5;
+/** Maximum number of sessions of one label that are read and listed. */
+const LABELLED_MAX = 50;
+const ANY_UUID = "00000000-0000-4000-8000-000000000000";
+const SESSION_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** The arguments of one lookup. */
+interface SessionLookup {
+  readonly ctx: AccessContext;
+  readonly viewer: Viewer;
+  readonly access: Access;
+  readonly wanted: string;
+}
+
+/** Returns the session that `target` names, if the viewer has this access to it. */
+export async function resolveSession(
+  ctx: AccessContext,
+  viewer: Viewer,
+  access: Access,
+  target: SessionTarget,
+): Promise<Result<Session>> {
+  const { sessionKey, label, agentId } = target;
+  if (sessionKey !== undefined && label !== undefined) {
+    return fail("invalid_argument", "give sessionKey or label, not both");
+  }
+  if (agentId !== undefined && label === undefined) {
+    return fail("invalid_argument", "agentId goes with label only; a key already names its agent");
+  }
+  const wanted = (label ?? sessionKey)?.trim();
+  if (wanted === undefined) {
+    return fail("invalid_argument", "sessionKey or label is required", {
+      hint: "sessions_list shows the keys that you can use.",
+    });
+  }
+  const lookup = { ctx, viewer, access, wanted };
+  if (wanted === "")
+    return fail("invalid_argument", `${label === undefined ? "sessionKey" : "label"} must not be empty`);
+  return label === undefined ? byKey(lookup) : byLabel(lookup, target);
+}
+
+async function byKey(lookup: SessionLookup): Promise<Result<Session>> {
+  const { ctx, viewer, access, wanted } = lookup;
+  const rules = keyRulesOf(ctx.settings);
+  const who = { agentId: agentIn(viewer) ?? rules.defaultAgentId, bareNames: isPerson(viewer) };
+  const canonical = canonicalKey(wanted, who, rules);
+  if (!canonical.ok) {
+    const isId = SESSION_ID.test(wanted);
+    const byId = await bySessionId(lookup, isId ? wanted.toLowerCase() : wanted);
+    return isId || byId.ok || byId.code === "stale_session_id" ? byId : canonical;
+  }
+  // An agent can name the reserved session only as `main`.
+  const byName = isReservedKey(wanted.toLowerCase()) && agentIn(viewer) !== undefined;
+  const session = byName ? undefined : await getSession(ctx.db, canonical.value);
+  const fromKey = byName ? unseen(wanted) : verdictOfKey(ctx, viewer, access, canonical.value);
+  if (session === undefined) return missing(lookup, fromKey);
+  const verdict = await openGate(ctx, viewer).decide(access, session);
+  // An archived session gets the same answer as a missing one.
+  return verdict.allowed ? ok(session) : missing(lookup, fromKey);
+}
+
+async function bySessionId(lookup: SessionLookup, sessionId: string): Promise<Result<Session>> {
+  const { ctx, viewer, access } = lookup;
+  const found = await findSessionId(ctx.db, sessionId);
+  const session = found && (await getSession(ctx.db, found.key));
+  const verdict = session && (await openGate(ctx, viewer).decide(access, session));
+  if (found === undefined || session === undefined || !verdict?.allowed) {
+    const everything = viewerScope(ctx, viewer).all;
+    return missing(lookup, everything ? (verdict ?? { allowed: true }) : unseen(sessionId));
+  }
+  if (found.currentSessionId === sessionId) return ok(session);
+  const key = shownKey(ctx, viewer, session.key);
+  return fail("stale_session_id", `session id ${sessionId} is from before a reset of ${key}`, {
+    hint: `Use the key ${key}, or the current session id ${found.currentSessionId}.`,
+    details: { sessionKey: key, currentSessionId: found.currentSessionId },
+  });
+}
+
+async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Result<Session>> {
+  const { ctx, viewer, access, wanted } = lookup;
+  const agentId = target.agentId?.trim().toLowerCase() ?? agentIn(viewer);
+  if (agentId !== undefined && !isAgentId(agentId)) {
+    return fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -");
+  }
+  const gate = openGate(ctx, viewer);
+  const labelled = async (ofAgent: string | undefined): Promise<Session[]> => {
+    const { rows } = await listSessions(ctx.db, {
+      scope: viewerScope(ctx, viewer),
+      label: wanted,
+      limit: LABELLED_MAX,
+      ...optional({ agentId: ofAgent, spawnedBy: target.spawnedBy }),
+    });
+    const admitted = await Promise.all(rows.map((row) => gate.admits(access, row)));
+    return rows.filter((_, index) => admitted[index]);
+  };
+  const own = await labelled(agentId);
+  // A label that the viewer's agent does not have is looked up among all visible sessions.
+  const isOpen = own.length === 0 && target.agentId === undefined && agentId !== undefined;
+  const seen = isOpen ? await labelled(undefined) : own;
+  const [first, second] = seen;
+  if (first === undefined) {
+    // Any session of that agent could have this label.
+    const agent = agentId ?? defaultAgent(ctx.settings).id;
+    const verdict = verdictOfKey(ctx, viewer, access, `agent:${agent}:chat:${ANY_UUID}`);
+    return missing(lookup, verdict.allowed ? verdict : { ...unseen(wanted), settings: verdict.settings });
+  }
+  if (second === undefined) return ok(first);
+  const keys = seen.map((session) => shownKey(ctx, viewer, session.key));
+  return fail("label_ambiguous", `${seen.length} sessions have the label ${JSON.stringify(wanted)}`, {
+    hint: `Name one by sessionKey: ${keys.join(", ")}`,
+    details: { keys },
+  });
+}
+
+type Refusal = Extract<Verdict, { allowed: false }>;
+
+function unseen(wanted: string): Refusal {
+  const error = `no session ${JSON.stringify(wanted)} is visible to you`;
+  return { allowed: false, code: "not_visible", error, settings: [] };
+}
+
+/** Returns `session_not_found` only to a viewer who would have been allowed to see the session. */
+async function missing(lookup: SessionLookup, verdict: Refusal | { allowed: true }): Promise<Failure> {
+  if (!verdict.allowed) return refusal(lookup, verdict);
+  const closest = await suggestKeys(lookup);
+  return fail("session_not_found", `no session ${JSON.stringify(lookup.wanted)}`, {
+    hint: closest.length > 0 ? `Closest: ${closest.join(", ")}.` : "sessions_list shows what there is.",
+    details: { closest },
+  });
+}
+
+async function refusal(lookup: SessionLookup, verdict: Refusal): Promise<Failure> {
+  if (verdict.code === "missing_scope") return fail(verdict.code, verdict.error);
+  const closest = await suggestKeys(lookup);
+  const hint =
+    closest.length > 0
+      ? `The closest sessions that you can see: ${closest.join(", ")}.`
+      : "You can see no other session. sessions_list shows what you can use.";
+  const settings = verdict.settings.length > 0 ? { settings: verdict.settings } : {};
+  return fail(verdict.code, verdict.error, { hint, details: { closest, ...settings } });
+}
+
+/** Returns keys of visible sessions whose key or label is closest to the wanted one. */
+async function suggestKeys(lookup: SessionLookup): Promise<string[]> {
+  const { ctx, viewer, wanted } = lookup;
+  const { rows } = await listSessions(ctx.db, { scope: viewerScope(ctx, viewer), limit: SUGGESTED_FROM_MAX });
+  const gate = openGate(ctx, viewer);
+  const keyOfName = new Map<string, string>();
+  for (const row of rows) {
+    if (!(await gate.admits("list", row))) continue;
+    const shown = shownKey(ctx, viewer, row.key);
+    keyOfName.set(shown, shown);
+    if (row.label !== undefined && !keyOfName.has(row.label)) keyOfName.set(row.label, shown);
+  }
+  const names = nearestNames(wanted.slice(0, KEY_CHARS_MAX), [...keyOfName.keys()], SUGGESTED_MAX);
+  return [...new Set(names.flatMap((name) => keyOfName.get(name) ?? []))];
+}

@@ -29,7 +29,7 @@ interface OptionOffer extends Offer {
   readonly value?: readonly string[] | "files" | "any";
 }
 
-const FILE = /^(file|dir|path)$/;
+const FILE = /^(file|dir|folder|path)$/;
 
 function optionsOf(command: Command): OptionOffer[] {
   return command.options

@@ -71,6 +71,7 @@ test("completion offers the choices of options and arguments, also after an equa
 test("completion offers files for a file argument, also with spaces in their names", () => {
   expect(offered("--config", "my")).toEqual(["my backup.sqlite"]);
   expect(offered("store", "restore", "my")).toEqual(["my backup.sqlite"]);
+  expect(offered("node", "run", "--cwd", "su")).toEqual(["sub"]);
   expect(offered("agents", "my")).toEqual([]);
 });
 

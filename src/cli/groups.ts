@@ -35,7 +35,7 @@ export function addSessions(parent: Command, on: (command: Command, load: Load) 
   list.option("--archived", "Include archived sessions");
   on(list, async () => (await sessions()).listSessions);
   const tree = group.command("tree").argument("[key]", "Start at this session");
-  tree.description("Show which session spawned which").option("--archived", "Include archived sessions");
+  tree.description("Show the tree of spawned sessions").option("--archived", "Include archived sessions");
   on(tree, async () => (await import("./commands/sessions/tree.ts")).showTree);
   const history = group
     .command("history")
@@ -44,15 +44,18 @@ export function addSessions(parent: Command, on: (command: Command, load: Load) 
   history.option("--limit <n>", "Show at most this many messages", amount("--limit", 1), 50);
   history.option("--before <id>", "Show only messages before this message id");
   history.option(
-    "--earlier [which]",
-    "List the conversations before its resets, or show one, by number or session id",
+    "--earlier [conversation]",
+    "List the conversations before the resets of the session, or show one, by number or session id",
   );
   on(history, async () => (await sessions()).showHistory);
   const exported = group
     .command("export")
     .argument("<key>")
-    .description("Print a whole conversation, one message per line");
-  exported.option("--earlier <which>", "Export a conversation before a reset, by number or session id");
+    .description("Print a whole conversation as JSON lines or Markdown");
+  exported.option(
+    "--earlier <conversation>",
+    "Export a conversation before a reset, by number or session id",
+  );
   exported.addOption(
     new Option("--format <format>", "Use this format").choices(["jsonl", "markdown"]).default("jsonl"),
   );
@@ -137,8 +140,8 @@ export function addCron(parent: Command, on: (command: Command, load: Load) => v
   on(list, async () => (await commands()).listJobs);
   const add = group.command("add").argument("<message>", "Message to the agent").description("Add a job");
   addJobOptions(add);
-  add.option("--agent <id>", "Run it as this agent (default: the default agent)");
-  add.option("--disabled", "Add it disabled");
+  add.option("--agent <id>", "Run the job as this agent (default: the default agent)");
+  add.option("--disabled", "Add the job disabled");
   on(add, async () => (await commands()).addJob);
   const update = group
     .command("update")
@@ -200,7 +203,9 @@ export function addChannels(parent: Command, on: (command: Command, load: Load) 
   const reject = pair.command("reject").argument("<code>").description("Reject the person who got this code");
   on(reject, async () => (await commands()).rejectPeer);
   const remove = pair.command("remove").argument("<peer>", "Person, like telegram:123456");
-  remove.description("Revoke someone's access").option("--account <name>", "Revoke it at this account only");
+  remove
+    .description("Revoke someone's access")
+    .option("--account <name>", "Revoke the access at this account only");
   on(remove, async () => (await commands()).removePeer);
   const bindings = group
     .command("bindings")
@@ -210,19 +215,17 @@ export function addChannels(parent: Command, on: (command: Command, load: Load) 
   on(unbind, async () => (await commands()).unbindSession);
 }
 
+const NODE = "Name or id of the node";
+
 /** Adds the group `node`. */
 export function addNodes(parent: Command, on: (command: Command, load: Load) => void): void {
   const commands = async () => await import("./commands/node.ts");
   const group = parent
     .command("node")
-    .description("Manage nodes (devices that agents may use), or run this machine as one");
+    .description("Manage nodes (devices that agents may use), or run this machine as a node");
   const run = group.command("run").description("Run this machine as a node of a gateway");
   run.option("--name <name>", "Set the name of the node (default: the host name)");
-  run.option(
-    "--allow-exec <pattern...>",
-    'Allow these programs, like "git status" "df *" (default: none)',
-    [],
-  );
+  run.option("--allow-exec <pattern...>", 'Allow these programs, like "git status" "df *" (default: none)');
   run.option("--cwd <folder>", "Run programs in this folder or below it (default: your home folder)");
   run.option("--key <file>", "Use the key in this file (default: ~/.parley/node.json)");
   on(run, async () => (await commands()).runNode);
@@ -244,21 +247,22 @@ export function addNodes(parent: Command, on: (command: Command, load: Load) => 
   on(reject, async () => (await commands()).rejectNode);
   const describe = group
     .command("describe")
-    .argument("<node>")
+    .argument("<node>", NODE)
     .description("Describe a node and the commands that it offers");
   on(describe, async () => (await commands()).describeNode);
   const invoke = group
     .command("invoke")
-    .argument("<node>")
-    .argument("<command>")
+    .argument("<node>", NODE)
+    .argument("<command>", "Command that the node offers")
     .argument("[json]", "Params as JSON");
   invoke.description("Run a command on a node");
   invoke.option("--key <key>", "Set the idempotency key: the node runs a command once per key");
   invoke.option("--timeout <seconds>", "Wait up to this long", amount("--timeout", 1), 30);
   on(invoke, async () => (await commands()).invokeNode);
-  const rename = group.command("rename").argument("<node>").argument("<name>").description("Rename a node");
+  const rename = group.command("rename").argument("<node>", NODE).argument("<name>", "New name");
+  rename.description("Rename a node");
   on(rename, async () => (await commands()).renameNode);
-  const remove = group.command("remove").argument("<node>").description("Unpair a node");
+  const remove = group.command("remove").argument("<node>", NODE).description("Unpair a node");
   on(remove, async () => (await commands()).removeNode);
 }
 
@@ -293,7 +297,7 @@ export function addStore(parent: Command, on: (command: Command, load: Load) => 
     .description("Inspect, back up, restore, recover or migrate the store");
   const show = group
     .command("show", { isDefault: true })
-    .description("Show where the store is, what it holds and which gateways use it");
+    .description("Show the place and contents of the store, and the gateways that use it");
   on(show, async () => (await commands()).showStore);
   const migrate = group
     .command("migrate")
@@ -322,7 +326,7 @@ export function addService(parent: Command, on: (command: Command, load: Load) =
   const group = parent.command("service").description("Run the gateway as a service of this user");
   const install = group
     .command("install")
-    .description("Install the service: starts with the machine and restarts after a failure");
+    .description("Install the service, so that it starts with the machine and restarts after a failure");
   install.option("--print", "Print the service's file and change nothing");
   install.option("--no-start", "Write the file and print the commands that start it");
   on(install, async () => (await commands()).installService);

@@ -59,17 +59,23 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   send.option("--wait <seconds>", "Wait up to this long for the reply and print it", amount("--wait", 0));
   on(send, async () => (await import("./commands/send.ts")).runSend);
   addSessions(parent, on);
-  const tool = parent.command("tool").argument("<name>").argument("[json]", "Arguments as JSON", "{}");
+  const tool = parent
+    .command("tool")
+    .argument("<name>", "Name of the tool")
+    .argument("[json]", "Arguments as JSON", "{}");
   tool.description("Call a tool as a session does").option("--as <key>", "Use the rights of this session");
   on(tool, async () => (await invoke()).runTool);
-  const call = parent.command("call").argument("<method>").argument("[json]", "Params as JSON", "{}");
+  const call = parent
+    .command("call")
+    .argument("<method>", "Name of the method")
+    .argument("[json]", "Params as JSON", "{}");
   on(call.description("Call a method of the gateway's protocol"), async () => (await invoke()).runCall);
   on(
     parent.command("agents").description("List the configured agents"),
     async () => (await import("./commands/agents.ts")).listAgents,
   );
   const usage = parent.command("usage").description("Show tokens and cost");
-  usage.addOption(new Option("--by <what>", "Group by this").choices(USAGE_GROUPS).default("agent"));
+  usage.addOption(new Option("--by <group>", "Group by this").choices(USAGE_GROUPS).default("agent"));
   usage.option("--days <n>", "Count this many days, today included (UTC)", amount("--days", 1), 30);
   usage
     .option("--agent <id>", "Count only this agent")
@@ -80,9 +86,10 @@ function addTalking(parent: Command, on: (command: Command, load: Load) => void)
   addChannels(parent, on);
   addNodes(parent, on);
   addDevices(parent, on);
-  const may = parent.command("may").argument("<viewer>").argument("<target>");
-  may.description("Explain whether one session may access another, and which rule decides");
-  may.addOption(new Option("--access <what>", "Check only this kind of access").choices(EXPLAINED));
+  const may = parent.command("may").argument("<viewer>", "Session that wants access");
+  may.argument("<target>", "Session to access");
+  may.description("Explain whether one session may access another, and name the rule that decides");
+  may.addOption(new Option("--access <kind>", "Check only this kind of access").choices(EXPLAINED));
   on(may, async () => (await import("./commands/may.ts")).explainAccess);
   addMcp(parent, on);
   addPermissions(parent, on);
@@ -128,25 +135,40 @@ function addOperations(parent: Command, on: (command: Command, load: Load) => vo
   const moving = parent.command("import").argument("<dir>");
   moving.description("Import an OpenClaw or Clawdbot state directory, without changing it");
   moving.option("--dry-run", "Show what would be imported, and change nothing");
-  moving.option("--accept <name...>", "Import these settings that need your trust; all: every one");
+  moving.option(
+    "--accept <name...>",
+    "Also import these settings, which need your trust; all: import each of them",
+  );
   on(moving, async () => (await import("./commands/gateway/import.ts")).runImport);
-  const config = parent.command("config").description("Check the configuration file, or print its schema");
+  const config = parent
+    .command("config")
+    .description("Check the configuration file, or print its JSON Schema");
   on(
     config.command("check").description("Check the configuration file and summarize it"),
     async () => (await import("./commands/config-check.ts")).checkConfig,
   );
-  const schema = config.command("schema").description("Print its JSON Schema, for completion in an editor");
-  schema.option("--write <file>", "Write it to this file instead of standard output");
+  const schema = config
+    .command("schema")
+    .description("Print the JSON Schema of the configuration file, for completion in an editor");
+  schema.option("--write <file>", "Write the schema to this file instead of standard output");
   on(schema, async () => (await import("./commands/config-schema.ts")).printSchema);
   const doctor = parent
     .command("doctor")
-    .description("Find problems with this installation and say how to fix them");
+    .description("Find problems of this installation and explain how to fix them");
   doctor.option("--offline", "Do not call models (a call costs a few tokens), channels or MCP servers");
   on(doctor, async () => (await import("./commands/gateway/doctor.ts")).runDoctor);
   on(
     parent.command("demo").description("Play a demo with three agents in a temporary directory"),
     async () => (await import("./commands/demo.ts")).runDemo,
   );
+}
+
+/** Describes the command `help` of each group, which the library adds. */
+function describeHelp(parent: Command): void {
+  for (const group of parent.commands.filter(({ commands }) => commands.length > 0)) {
+    group.helpCommand("help [command]", "Show the help of a command");
+    describeHelp(group);
+  }
 }
 
 function globalOptions(program: Command): GlobalOptions {
@@ -224,6 +246,7 @@ export function buildProgram(
   addTalking(program, on);
   addOperations(program, on);
   addCompletion(program, on);
+  describeHelp(program);
   // Must be last: a subcommand inherits this setting when it is created.
   on(program.allowExcessArguments(), async () => defaultAction(program, await gateway()));
   return program;

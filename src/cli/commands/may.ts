@@ -1,4 +1,4 @@
-// Implements `parley may`: explains whether one session may access another, and which rule decides.
+// Implements `parley may`: explains whether one session may access another, and names the rule that decides.
 
 import { optional } from "../../core/optional.ts";
 import type { Explanation } from "../../core/shapes/explanation.ts";

@@ -41,14 +41,14 @@ interface PendingRow {
 
 interface RunOptions {
   readonly name?: string;
-  readonly allowExec: readonly string[];
+  readonly allowExec?: readonly string[];
   readonly cwd?: string;
   readonly key?: string;
 }
 
 export async function runNode(cli: Cli, _args: readonly string[], options: RunOptions): Promise<number> {
   const { parts } = cli;
-  const { allowExec, cwd = parts.home, name = parts.machine.hostName } = options;
+  const { allowExec = [], cwd = parts.home, name = parts.machine.hostName } = options;
   for (const pattern of allowExec) {
     const problem = execPatternProblem(pattern);
     if (problem === undefined) continue;

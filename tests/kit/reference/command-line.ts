@@ -30,13 +30,14 @@ export function commands(): Known[] {
   return below(program(), "parley");
 }
 
+const fallback = (value: unknown): string => (value === undefined ? "" : `. Default ${code(String(value))}`);
+
 function optionRows(command: Command): string[][] {
   return command.options
     .filter(({ hidden }) => !hidden)
     .map(({ flags, description, defaultValue, argChoices }) => {
-      const choices = argChoices === undefined ? "" : ` One of ${argChoices.map(code).join(", ")}.`;
-      const fallback = defaultValue === undefined ? "" : ` Default ${code(String(defaultValue))}.`;
-      return [code(flags), `${description}${choices}${fallback}`];
+      const choices = argChoices === undefined ? "" : `. One of ${argChoices.map(code).join(", ")}`;
+      return [code(flags), `${description}${choices}${fallback(defaultValue)}`];
     });
 }
 
@@ -50,16 +51,11 @@ function section({ path, command }: Known): string {
   ].join(" ");
   const args = command.registeredArguments
     .filter(({ description }) => description !== "")
-    .map((one) => [
-      code(one.name()),
-      `${one.description}${one.defaultValue === undefined ? "" : ` Default ${code(String(one.defaultValue))}.`}`,
-    ]);
-  const group = command.parent?.description() ?? "";
-  const about = path.split(" ").length > 2 ? `${group}: ${command.description()}` : command.description();
+    .map((one) => [code(one.name()), `${one.description}${fallback(one.defaultValue)}`]);
   return page(
     `### ${path}`,
     code(usage),
-    `${about}.`,
+    `${command.description()}.`,
     table(["", ""], [...args, ...optionRows(command)]),
   ).trimEnd();
 }
@@ -69,10 +65,10 @@ export function commandLinePage(): string {
   return page(
     "# Command line",
     "Generated from the definitions of the commands; `npx vitest run tests/reference.test.ts --update` writes it anew.",
-    "In a checkout `npx parley …`; without a command the gateway starts. Exit codes: 0 done, 1 failed, 2 wrong usage,\n" +
-      "3 no gateway reachable, or lost in the middle.",
+    "In a checkout, run `npx parley …`. Without a command, the gateway starts. Exit codes: 0 done, 1 failed,\n" +
+      "2 wrong usage, 3 gateway unreachable or connection lost.",
     table(
-      ["command", "what it does"],
+      ["command", "purpose"],
       all.map(({ path, command }) => [`[\`${path}\`](#${anchor(path)})`, command.description()]),
     ),
     "## Options of every command",

@@ -6,7 +6,7 @@ import { keyRulesOf } from "../access/access.ts";
 import { resolveSession } from "../access/resolve.ts";
 import { optional } from "../core/optional.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
-import type { Code } from "../core/shapes/errors.ts";
+import type { Code, Failure } from "../core/shapes/errors.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { canonicalKey } from "../core/shapes/session-key.ts";
@@ -49,11 +49,7 @@ const ERROR_CHARS_MAX = 1_000;
 const CYCLE_MAX = 20;
 const KEPT_MS = 7 * 24 * 3_600_000;
 
-type Arguments = Readonly<Record<string, unknown>>;
-
-function refusedCode(call: ToolCallRequest, result: Arguments): Code | undefined {
-  return TOOLS.includes(call.name) ? REFUSALS.find((code) => code === result.code) : undefined;
-}
+type Arguments = ToolCallRequest["arguments"];
 
 function textOf(value: unknown, charsMax: number): string | undefined {
   return typeof value === "string" && value.trim() !== "" ? head(value.trim(), charsMax) : undefined;
@@ -81,14 +77,13 @@ async function meant(parts: RefusedParts, args: Arguments): Promise<Pick<Refusal
 async function refusalOf(
   parts: RefusedParts,
   call: ToolCallRequest,
-  result: Arguments,
-  code: Code,
+  { code, error, details }: Failure,
 ): Promise<Omit<Refusal, "at">> {
   const { run, session } = parts;
   const args = (typeof call.arguments === "object" ? call.arguments : undefined) ?? {};
   const agentId = textOf(args.agentId, NAMED_CHARS_MAX) ?? session.agentId;
   const to = call.name === "sessions_spawn" ? { named: agentId } : await meant(parts, args);
-  const { cycle } = result;
+  const cycle = details?.cycle;
   return {
     callId: call.callId,
     chainId: run.chainId,
@@ -97,7 +92,7 @@ async function refusalOf(
     ...to,
     tool: call.name,
     code,
-    error: textOf(result.error, ERROR_CHARS_MAX) ?? "",
+    error: textOf(error, ERROR_CHARS_MAX) ?? "",
     ...(Array.isArray(cycle) ? { cycle: cycle.slice(0, CYCLE_MAX).map(String) } : {}),
     hop: run.hop,
   };
@@ -124,20 +119,19 @@ async function write(parts: RefusedParts, unit: Unit, refusal: Omit<Refusal, "at
   });
 }
 
-/** Records the refusal of a run's tool call. Ignores other results. Never fails. */
+/** Records a failed tool call of a run if a rule refused it. Never fails. */
 export async function noteRefusal(
   parts: RefusedParts,
   call: ToolCallRequest,
-  result: Arguments,
+  failure: Failure,
 ): Promise<void> {
-  const code = refusedCode(call, result);
-  if (code === undefined) return;
+  if (!TOOLS.includes(call.name) || !REFUSALS.includes(failure.code)) return;
   const { runId, sessionKey, chainId } = parts.run;
   const about = { part: "flows", runId, sessionKey, chainId };
   try {
-    const refusal = await refusalOf(parts, call, result, code);
+    const refusal = await refusalOf(parts, call, failure);
     await parts.engine.commit((unit) => write(parts, unit, refusal));
-    const { callId, tool } = refusal;
+    const { callId, tool, code } = refusal;
     parts.engine.log.info({ ...about, callId, tool, code }, "a send or spawn was refused");
   } catch (error) {
     parts.engine.log.warn({ ...about, err: error }, "a refusal could not be recorded");

@@ -13,7 +13,7 @@ import {
   outsidePrefix,
   type ToolVerdict,
 } from "../core/rules/tool-policy.ts";
-import { fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ImageBlock } from "../core/shapes/message.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { JsonSchema, ToolCallRequest, ToolOutcome, ToolSpec } from "../core/shapes/tool.ts";
@@ -35,15 +35,16 @@ import { type SendContext, sessionsSend } from "./sessions/send.ts";
 import { type SpawnContext, sessionsSpawn } from "./sessions/spawn.ts";
 import { sessionStatus } from "./sessions/status.ts";
 import { subagents } from "./subagents.ts";
-import type {
-  CallerContext,
-  NodeDoor,
-  OutsideSet,
-  OutsideTools,
-  Tool,
-  ToolAnswered,
-  ToolResult,
-  WritingContext,
+import {
+  type CallerContext,
+  type NodeDoor,
+  type OutsideSet,
+  type OutsideTools,
+  type Tool,
+  type ToolAnswered,
+  type ToolResult,
+  toolResult,
+  type WritingContext,
 } from "./tool.ts";
 
 /** Everything that the tools and this catalogue need for a call. */
@@ -195,9 +196,10 @@ function findTool(policy: Policy, name: string): Result<AnyTool> {
 
 /** Returns the result object of any call. Throws only for a bug, or when the call was aborted. */
 export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
-  const result = await answerCall(ctx, call);
+  const answer = await answerCall(ctx, call);
+  const result = toolResult(answer);
   ctx.answered?.(call.name, result);
-  if (ctx.run !== undefined) await noteRefusal({ ...ctx, run: ctx.run }, call, result);
+  if (!answer.ok && ctx.run !== undefined) await noteRefusal({ ...ctx, run: ctx.run }, call, answer);
   return result;
 }
 
@@ -208,15 +210,15 @@ function schemaOf({ spec: { parameters }, accepts, checksArguments }: AnyTool): 
   return { ...parameters, properties };
 }
 
-async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
+async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<Result<ToolResult>> {
   // Also finds a tool that is no longer offered: the call may have been accepted before a restart.
   const known = [...toolsIn(ctx), ...TOOLS].find((candidate) => candidate.spec.name === call.name);
   const args = readArguments(known === undefined ? {} : schemaOf(known), call.arguments, known?.limits);
   const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;
-  if (before !== undefined) return before;
+  if (before !== undefined) return ok(before);
   const tool = findTool(ctx, call.name);
-  if (!tool.ok) return toolFailure(tool);
-  if (!args.ok) return toolFailure(args);
+  if (!tool.ok) return tool;
+  if (!args.ok) return args;
   if (!tool.value.spec.idempotent) await ctx.begins?.();
   return tool.value.execute(ctx, args.value, call);
 }

@@ -6,7 +6,7 @@
 // The working folder is the workspace, but only a sandbox keeps a command inside it. Without one a command
 // reads and changes what the gateway's user can, and a process that leaves the group survives.
 
-import { type Failure, fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
+import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Engine } from "../engine/engine.ts";
 import { OUTPUT_RUNAWAY_BYTES, type ProcessEnd, runProcess } from "../sandbox/process/process.ts";
 import type { ContainedEnd, Sandbox } from "../sandbox/sandbox.ts";
@@ -14,7 +14,7 @@ import { killGroup } from "../world/programs.ts";
 import { bareEnvironment } from "./bare-environment.ts";
 import { type Containable, sandboxOf } from "./containment.ts";
 import { openWorkspace } from "./files/workspace.ts";
-import type { CallerContext, RunContext, Tool, ToolResult } from "./tool.ts";
+import type { CallerContext, RunContext, Tool } from "./tool.ts";
 
 const TIMEOUT_DEFAULT_SECONDS = 120;
 const COMMAND_MAX_BYTES = 100_000;
@@ -36,23 +36,22 @@ function checkCommand(command: string): Failure | undefined {
   return undefined;
 }
 
-async function exec(ctx: Context, args: Record<string, unknown>): Promise<ToolResult> {
+async function exec(ctx: Context, args: Record<string, unknown>): Promise<Result<ExecResult>> {
   const command = String(args.command);
   const problem = checkCommand(command);
-  if (problem !== undefined) return toolFailure(problem);
-  if (ctx.signal.aborted)
-    return toolFailure(fail("run_aborted", "the run was aborted before the command started"));
+  if (problem !== undefined) return problem;
+  if (ctx.signal.aborted) return fail("run_aborted", "the run was aborted before the command started");
   const limits = ctx.settings.tools.exec;
   const asked = typeof args.timeoutSeconds === "number" ? args.timeoutSeconds : TIMEOUT_DEFAULT_SECONDS;
   const seconds = Math.min(asked, limits.timeoutSeconds);
   const startedAt = ctx.engine.now();
   const timeoutMs = seconds * 1000;
   const sandbox = sandboxOf(ctx);
-  if (!sandbox.ok) return toolFailure(sandbox);
+  if (!sandbox.ok) return sandbox;
   const end = await (sandbox.value === undefined
     ? runBare(ctx, command, timeoutMs)
     : runContained(sandbox.value, ctx, command, timeoutMs));
-  if (!end.ok) return toolFailure(end);
+  if (!end.ok) return end;
   return report(ctx, end.value, seconds, ctx.engine.now() - startedAt);
 }
 
@@ -92,33 +91,46 @@ async function runBare(ctx: Context, command: string, timeoutMs: number): Promis
   }
 }
 
+/** The end of a command, at any exit code. */
+type ExecResult = {
+  readonly status: "ok";
+  /** Null: a signal ended it. */
+  readonly exitCode: number | null;
+  readonly signal?: string;
+  readonly output: string;
+  readonly outputBytes: number;
+  readonly truncated: boolean;
+  readonly durationMs: number;
+  readonly note?: string;
+};
+
 function report(
   ctx: Context,
   end: ProcessEnd | ContainedEnd,
   seconds: number,
   durationMs: number,
-): ToolResult {
+): Result<ExecResult> {
   const { output } = end;
   const { text, truncated } = output.read();
   const full = "full" in end && end.full ? { note: fullNote(ctx) } : {};
   const details = { output: text, outputBytes: output.totalBytes, truncated, durationMs, ...full };
-  const stopped = (error: string, hint: string): ToolResult =>
-    toolFailure(fail("exec_failed", `the command was killed: ${error}`, { hint, details }));
+  const stopped = (error: string, hint: string): Failure =>
+    fail("exec_failed", `the command was killed: ${error}`, { hint, details });
 
   switch (end.ending) {
     case "ended": {
       const { exitCode, signal } = end;
-      return { status: "ok", exitCode, ...(signal === null ? {} : { signal }), ...details };
+      return ok({ status: "ok", exitCode, ...(signal === null ? {} : { signal }), ...details });
     }
     case "timeout": {
       // Without a sandbox a process that left the group survives.
       const all = "full" in end ? "everything that it started" : "its whole process group";
       const error = `the command was killed after ${seconds} s, ${all} with it`;
       const hint = "Give a larger timeoutSeconds, or split the work.";
-      return toolFailure(fail("exec_timeout", error, { hint, details }));
+      return fail("exec_timeout", error, { hint, details });
     }
     case "aborted":
-      return toolFailure(fail("run_aborted", "the run was aborted and the command killed", { details }));
+      return fail("run_aborted", "the run was aborted and the command killed", { details });
     case "output":
       return stopped(`it wrote more than ${OUTPUT_RUNAWAY_BYTES} bytes`, "Send its output to a file.");
     case "memory":
@@ -146,7 +158,7 @@ const fullNote = ({ agent }: Context): string =>
  * Runs a shell command in the workspace. Without a sandbox the command is not contained: it may do
  * everything that the gateway's user may do.
  */
-export const execTool: Tool<Context> = {
+export const execTool: Tool<Context, ExecResult> = {
   spec: {
     name: "exec",
     description:

@@ -8,7 +8,7 @@
 
 import { optional } from "../core/optional.ts";
 import { isSandboxed } from "../core/rules/sandbox-policy.ts";
-import { fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { WEBCHAT } from "../core/shapes/route.ts";
 import type { ToolCallRequest } from "../core/shapes/tool.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -17,7 +17,7 @@ import { type KnownPlace, knownPlace } from "../flows/delivery/known-place.ts";
 import { type Outbound, placeHasRoom, publishOutbox } from "../flows/delivery/outbox.ts";
 import { type Delivery, getDelivery, insertDelivery } from "../store/queries/channels/deliveries.ts";
 import { bodyLimit, textLimit } from "./arguments.ts";
-import type { CallerContext, Tool, ToolResult, WritingContext } from "./tool.ts";
+import type { CallerContext, Tool, WritingContext } from "./tool.ts";
 
 export interface MessageContext extends CallerContext, WritingContext {
   /** Notified of queued deliveries. Absent: this process delivers nothing. */
@@ -33,12 +33,19 @@ function deliveryIdOf({ callId }: ToolCallRequest): string {
   return `message-${callId}`;
 }
 
-function accepted({ id, route }: Pick<Delivery, "id" | "route">): ToolResult {
+/** The queued text and its place. */
+type MessageResult = {
+  readonly status: "accepted";
+  readonly deliveryId: string;
+  readonly channel: string;
+  readonly to: string;
+  readonly accountId?: string;
+  readonly threadId?: string;
+};
+
+function accepted({ id, route }: Pick<Delivery, "id" | "route">): MessageResult {
   const { channel, to, accountId, threadId } = route;
-  return {
-    ...{ status: "accepted", deliveryId: id, channel, to },
-    ...optional({ accountId, threadId }),
-  };
+  return { status: "accepted", deliveryId: id, channel, to, ...optional({ accountId, threadId }) };
 }
 
 interface MessageRequest {
@@ -67,7 +74,7 @@ async function queue(
   ctx: MessageContext,
   unit: Unit,
   { id, text, known }: { id: string; text: string; known: KnownPlace },
-): Promise<Result<ToolResult>> {
+): Promise<Result<MessageResult>> {
   const before = await getDelivery(unit.tx, id);
   if (before !== undefined) return ok(accepted(before));
   if (ctx.wait !== undefined && !(await ctx.wait.holds(unit))) {
@@ -92,7 +99,7 @@ async function queue(
   return ok(accepted({ id, route }));
 }
 
-export const messageTool: Tool<MessageContext> = {
+export const messageTool: Tool<MessageContext, MessageResult> = {
   spec: {
     name: "message",
     description:
@@ -126,14 +133,13 @@ export const messageTool: Tool<MessageContext> = {
   },
   async execute(ctx, args, call) {
     const request = requestOf(args);
-    if (!request.ok) return toolFailure(request);
+    if (!request.ok) return request;
     const { settings, chain, viewer, session, run, agent } = ctx;
     const contained = isSandboxed(chain, settings) && agent.sandbox.sessionToolsVisibility === "spawned";
     const writer = { viewer, session, route: run?.route, contained };
     const known = await knownPlace(ctx, writer, request.value.place);
-    if (!known.ok) return toolFailure(known);
+    if (!known.ok) return known;
     const sending = { id: deliveryIdOf(call), text: request.value.text, known: known.value };
-    const sent = await ctx.engine.commit((unit) => queue(ctx, unit, sending));
-    return sent.ok ? sent.value : toolFailure(sent);
+    return ctx.engine.commit((unit) => queue(ctx, unit, sending));
   },
 };

@@ -5,18 +5,19 @@
 
 import { optional } from "../core/optional.ts";
 import { NODES_TOOL } from "../core/rules/tool-policy.ts";
-import { fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import {
   allowedCommands,
   NODE_TIMEOUT_DEFAULT_MS,
   NODE_TIMEOUT_MAX_MS,
+  type NodeRow,
   type NodeStatus,
   nodeKey,
   nodesNamed,
 } from "../core/shapes/node.ts";
 import type { ToolCallRequest } from "../core/shapes/tool.ts";
 import { countLimit, textLimit } from "./arguments.ts";
-import type { NodeDoor, ReadingContext, RunContext, Tool, ToolResult } from "./tool.ts";
+import type { NodeDoor, ReadingContext, RunContext, Tool } from "./tool.ts";
 
 export interface NodesContext extends Pick<ReadingContext, "settings">, Pick<RunContext, "signal"> {
   /** Absent: no device is paired, or nodes are off. */
@@ -45,7 +46,27 @@ export async function nodesIn(source: NodeSource | undefined): Promise<NodeDoor 
 
 type Args = Readonly<Record<string, unknown>>;
 
-function shownNode(ctx: NodesContext, { node, connected }: NodeStatus): ToolResult {
+/** A node and the commands that it may be sent. */
+type ShownNode = Pick<NodeRow, "id" | "name" | "platform" | "commands"> & { readonly connected: boolean };
+
+type ListResult = { readonly count: number; readonly nodes: readonly ShownNode[] };
+
+type DescribeResult = ShownNode &
+  Pick<NodeRow, "version" | "caps" | "lastSeenAt"> & {
+    /** Commands of the node that the settings do not allow. */
+    readonly notAllowed: readonly string[];
+    readonly sessionKey: string;
+  };
+
+type InvokeResult = {
+  readonly status: "ok";
+  readonly node: string;
+  readonly command: string;
+  /** The answer of the node. */
+  readonly result: unknown;
+};
+
+function shownNode(ctx: NodesContext, { node, connected }: NodeStatus): ShownNode {
   const { id, name, platform } = node;
   return { id, name, platform, connected, commands: allowedCommands(node, ctx.settings.nodes) };
 }
@@ -68,25 +89,25 @@ async function nodeOf(door: NodeDoor, args: Args): Promise<Result<NodeStatus>> {
   return fail("invalid_argument", `${shown} matches ${fits.length} nodes: give an id`, { hint });
 }
 
-async function list(ctx: NodesContext, door: NodeDoor): Promise<ToolResult> {
+async function list(ctx: NodesContext, door: NodeDoor): Promise<ListResult> {
   const all = await door.statuses();
   return { count: all.length, nodes: all.map((one) => shownNode(ctx, one)) };
 }
 
-async function describe(ctx: NodesContext, door: NodeDoor, args: Args): Promise<ToolResult> {
+async function describe(ctx: NodesContext, door: NodeDoor, args: Args): Promise<Result<DescribeResult>> {
   const found = await nodeOf(door, args);
-  if (!found.ok) return toolFailure(found);
+  if (!found.ok) return found;
   const { node } = found.value;
   const { caps, version, commands, lastSeenAt } = node;
   const allowed = allowedCommands(node, ctx.settings.nodes);
-  return {
+  return ok({
     ...shownNode(ctx, found.value),
     version,
     caps,
     notAllowed: commands.filter((command) => !allowed.includes(command)),
     sessionKey: nodeKey(node.id),
     ...optional({ lastSeenAt }),
-  };
+  });
 }
 
 async function invoke(
@@ -94,16 +115,14 @@ async function invoke(
   door: NodeDoor,
   args: Args,
   call: ToolCallRequest,
-): Promise<ToolResult> {
+): Promise<Result<InvokeResult>> {
   const command = args.command as string | undefined;
   if (command === undefined) {
-    return toolFailure(
-      fail("invalid_argument", "invoke needs command: use describe to list a node's commands"),
-    );
+    return fail("invalid_argument", "invoke needs command: use describe to list a node's commands");
   }
   const seconds = args.timeoutSeconds as number;
   const found = await nodeOf(door, args);
-  if (!found.ok) return toolFailure(found);
+  if (!found.ok) return found;
   const { id, name } = found.value.node;
   const asked = {
     nodeId: id,
@@ -113,10 +132,10 @@ async function invoke(
     idempotencyKey: `tool:${call.callId}`,
   };
   const done = await door.invoke(asked, ctx.signal);
-  return done.ok ? { status: "ok", node: name, command, result: done.value } : toolFailure(done);
+  return done.ok ? ok({ status: "ok", node: name, command, result: done.value }) : done;
 }
 
-export const nodesTool: Tool<NodesContext> = {
+export const nodesTool: Tool<NodesContext, ListResult | DescribeResult | InvokeResult> = {
   spec: {
     name: NODES_TOOL,
     description:
@@ -149,10 +168,10 @@ export const nodesTool: Tool<NodesContext> = {
   },
   async execute(ctx, args, call) {
     const door = ctx.nodes;
-    if (door === undefined) return toolFailure(fail("node_not_found", "no node is paired with this gateway"));
+    if (door === undefined) return fail("node_not_found", "no node is paired with this gateway");
     switch (args.action) {
       case "list":
-        return list(ctx, door);
+        return ok(await list(ctx, door));
       case "describe":
         return describe(ctx, door, args);
       default:

@@ -4,8 +4,9 @@
 import { mayAccess } from "../access/access.ts";
 import { optional } from "../core/optional.ts";
 import type { AnnouncedStatus } from "../core/rules/announcement.ts";
-import { type Failure, fail, ok, type Result, toolFailure } from "../core/shapes/errors.ts";
-import type { Session } from "../core/shapes/session.ts";
+import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { RunState } from "../core/shapes/run.ts";
+import type { Session, SessionState } from "../core/shapes/session.ts";
 import { KEY_CHARS_MAX } from "../core/shapes/session-key.ts";
 import { quoted } from "../core/text/cut.ts";
 import { cancelJob } from "../flows/job/cancel.ts";
@@ -23,7 +24,7 @@ import { getRun } from "../store/queries/runs/runs.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import { textLimit } from "./arguments.ts";
 import { readTimeout, TIMEOUT_MAX_SECONDS } from "./sessions/send.ts";
-import type { Tool, ToolResult, WritingContext } from "./tool.ts";
+import type { Tool, WritingContext } from "./tool.ts";
 
 const ACTIONS = ["list", "wait", "cancel"];
 const LISTED_MAX = 100;
@@ -36,7 +37,7 @@ const RESULTS_CHARS_MAX = 400_000;
 const STILL_AT_WORK =
   "They go on: do not start them again. Wait again, or go on; each result is announced when it is there.";
 
-export const subagents: Tool<WritingContext> = {
+export const subagents: Tool<WritingContext, ListResult | WaitResult | CancelResult> = {
   spec: {
     name: "subagents",
     description:
@@ -80,7 +81,7 @@ export const subagents: Tool<WritingContext> = {
   async execute(ctx, args, call) {
     if (args.action === "cancel") return cancelChildren(ctx, args);
     if (args.action === "wait") return waitForChildren(ctx, args, call.callId);
-    return listChildren(ctx);
+    return ok(await listChildren(ctx));
   },
 };
 
@@ -123,18 +124,18 @@ async function waitForChildren(
   ctx: WritingContext,
   args: Record<string, unknown>,
   callId: string,
-): Promise<ToolResult> {
+): Promise<Result<WaitResult>> {
   const jobs = await jobsToWaitFor(ctx, args);
-  if (!jobs.ok) return toolFailure(jobs);
+  if (!jobs.ok) return jobs;
   if (jobs.value.length === 0) {
-    return { status: "ok", results: [], unfinished: [], note: "You have no unfinished sub-agents." };
+    return ok({ status: "ok", results: [], unfinished: [], note: "You have no unfinished sub-agents." });
   }
   const waited = await waitForJobs(ctx, {
     ...waitingCall(ctx, args, callId),
     jobs: jobs.value,
     timeoutSeconds: args.timeoutSeconds as number,
   });
-  return waited.ok ? waitResult(ctx, waited.value) : toolFailure(waited);
+  return waited.ok ? ok(waitResult(ctx, waited.value)) : waited;
 }
 
 /** A sub-agent whose job is not finished. */
@@ -195,9 +196,32 @@ async function jobOf(ctx: WritingContext, child: Session) {
   return child.spawn === undefined ? undefined : getFlow(ctx.db, child.spawn.flowId);
 }
 
-async function listChildren(ctx: WritingContext): Promise<ToolResult> {
+interface ChildRow {
+  readonly sessionKey: string;
+  readonly label?: string;
+  readonly agentId: string;
+  readonly state: SessionState;
+  /** Its result was announced, or it was cancelled. */
+  readonly finished: boolean;
+  /** The reason for the end of its job. */
+  readonly ended?: string;
+  readonly task: string;
+  readonly runId?: string;
+  readonly runState?: RunState;
+  readonly acceptedAt?: number;
+  readonly totalTokens: number;
+}
+
+/** The result of `action: "list"`. */
+type ListResult = {
+  readonly count: number;
+  readonly subagents: readonly ChildRow[];
+  readonly more: boolean;
+};
+
+async function listChildren(ctx: WritingContext): Promise<ListResult> {
   const page = await children(ctx);
-  const rows: ToolResult[] = [];
+  const rows: ChildRow[] = [];
   for (const { session, state } of page.rows) {
     const job = await jobOf(ctx, session);
     const run = session.spawn === undefined ? undefined : await getRun(ctx.db, session.spawn.runId);
@@ -206,7 +230,6 @@ async function listChildren(ctx: WritingContext): Promise<ToolResult> {
       ...(session.label === undefined ? {} : { label: ctx.engine.redactor.mask(session.label) }),
       agentId: session.agentId,
       state,
-      // Finished: its result was announced, or it was cancelled.
       finished: job?.open !== true,
       ...(job?.endReason === undefined ? {} : { ended: job.endReason }),
       task: ctx.engine.redactor.beginning(job?.requestText ?? "", TASK_SHOWN_CHARS).text,
@@ -238,14 +261,25 @@ async function notYours(ctx: WritingContext, key: string): Promise<Failure> {
   return fail("not_visible", error, { hint });
 }
 
-async function cancelChildren(ctx: WritingContext, args: Record<string, unknown>): Promise<ToolResult> {
+/** The result of `action: "cancel"`. */
+type CancelResult = {
+  readonly status: "ok";
+  /** Keys of the sub-agents that were at work. */
+  readonly cancelled: readonly string[];
+  readonly runIds: readonly string[];
+};
+
+async function cancelChildren(
+  ctx: WritingContext,
+  args: Record<string, unknown>,
+): Promise<Result<CancelResult>> {
   const { sessionKey } = args;
   if (typeof sessionKey !== "string") {
-    return toolFailure(fail("invalid_argument", 'cancel needs sessionKey: a childSessionKey, or "all"'));
+    return fail("invalid_argument", 'cancel needs sessionKey: a childSessionKey, or "all"');
   }
   const all = sessionKey === "all";
   const chosen = all ? await unfinished(ctx) : await oneOf(ctx, sessionKey);
-  if (chosen.length === 0 && !all) return toolFailure(await notYours(ctx, sessionKey));
+  if (chosen.length === 0 && !all) return notYours(ctx, sessionKey);
   const cancelled: string[] = [];
   const runIds: string[] = [];
   for (const child of chosen) {
@@ -254,15 +288,14 @@ async function cancelChildren(ctx: WritingContext, args: Record<string, unknown>
     cancelled.push(child.key);
     runIds.push(...ended);
   }
-  return { status: "ok", cancelled, runIds };
+  return ok({ status: "ok", cancelled, runIds });
 }
 
 /** Cancels a child. Returns the aborted runs. Undefined: the job was already finished. */
 async function cancelOne(ctx: WritingContext, child: Session): Promise<readonly string[] | undefined> {
-  const ended = await ctx.engine.commit(async (unit) => {
+  return ctx.engine.commit(async (unit) => {
     const job = child.spawn === undefined ? undefined : await getFlow(unit.tx, child.spawn.flowId);
     if (job === undefined || !job.open) return undefined;
     return cancelJob(ctx.engine, unit, job);
   });
-  return ended;
 }

@@ -1,9 +1,9 @@
 // Defines a tool of the gateway: its spec for the model, and the parts of a call's context that several tools
-// need. A tool returns one JSON object; an expected failure is also a result (`status`, `code`, `error`).
+// need. A tool returns one JSON object or a failure; `toolResult` makes JSON of both.
 
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
-import type { Result } from "../core/shapes/errors.ts";
+import { type Result, toolFailure } from "../core/shapes/errors.ts";
 import type { NodeCall, NodeStatus } from "../core/shapes/node.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
@@ -90,7 +90,13 @@ export interface WritingContext extends ReadingContext, Pick<CallerContext, "ses
   readonly engine: Engine;
 }
 
+/** The answer to a call: one JSON object. */
 export type ToolResult = Record<string, unknown>;
+
+/** Returns the one JSON object that a caller gets: the answer, or the failure. */
+export function toolResult(answer: Result<ToolResult>): ToolResult {
+  return answer.ok ? answer.value : toolFailure(answer);
+}
 
 /** Called after each answered call, by any caller. */
 export type ToolAnswered = (name: string, result: ToolResult) => void;
@@ -104,7 +110,7 @@ export interface Described {
 }
 
 /** `Context`: the parts of a call's context that the tool needs. */
-export interface Tool<Context> {
+export interface Tool<Context, Answer extends ToolResult = ToolResult> {
   readonly spec: ToolSpec;
   /** Returns a description that depends on the session and its settings. Default: that of `spec`. */
   describe?(whose: Described): string;
@@ -115,18 +121,18 @@ export interface Tool<Context> {
   /** True if the tool itself checks its arguments; here they only must be one object. */
   readonly checksArguments?: true;
   /**
-   * Returns the result of this call if it was accepted before a restart. Undefined: it was not. Called before
+   * Returns the answer to this call if it was accepted before a restart. Undefined: it was not. Called before
    * any policy check, because an accepted call is not checked again.
    */
   readonly before?: (
     ctx: Context,
     args: Readonly<Record<string, unknown>>,
     call: ToolCallRequest,
-  ) => Promise<ToolResult | undefined>;
+  ) => Promise<Answer | undefined>;
   /** Runs the call. The arguments were checked against `spec.parameters`, `accepts` and `limits`. */
   readonly execute: (
     ctx: Context,
     args: Record<string, unknown>,
     call: ToolCallRequest,
-  ) => Promise<ToolResult>;
+  ) => Promise<Result<Answer>>;
 }

@@ -329,6 +329,8 @@ test("returns an abort and an exhausted budget as such", async () => {
   const { chain, steps } = await look(house, run.chainId);
   expect(chain.tokens).toBeGreaterThanOrEqual(limit);
   expect(steps.map(line)).toContain("send main>research error 1 chain_limit");
+  // The message was accepted, and only its run failed.
+  expect(chain.refused).toBe(0);
 });
 
 test("redacts credential-like text in steps, and cuts long text", async () => {

@@ -4,7 +4,7 @@
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../src/channels/channel.ts";
 import { type Inbound, openInbound } from "../../src/channels/inbound.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
-import { ok, toolFailure } from "../../src/core/shapes/errors.ts";
+import { ok } from "../../src/core/shapes/errors.ts";
 import type { LiveEvent } from "../../src/core/shapes/event.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import type { FlowStep, Run } from "../../src/core/shapes/run.ts";
@@ -30,6 +30,7 @@ import { getSession, updateSession } from "../../src/store/queries/sessions/sess
 import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { sendResult } from "../../src/tools/sessions/send.ts";
+import { toolResult } from "../../src/tools/tool.ts";
 import { withReplies } from "../../src/triggers/replies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
 import type { World } from "../../src/world.ts";
@@ -129,7 +130,7 @@ export async function sendAs(
   request: SendRequest,
 ): Promise<Record<string, unknown>> {
   const sent = await sendToSession(parts, request);
-  return sent.ok ? sendResult(parts.settings, request.requester, sent.value) : toolFailure(sent);
+  return toolResult(sent.ok ? ok(sendResult(parts.settings, request.requester, sent.value)) : sent);
 }
 
 function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor {

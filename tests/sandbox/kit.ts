@@ -12,7 +12,7 @@ import type { ContainedEnd, RunLimits, Sandbox, SandboxNeeds } from "../../src/s
 import type { ToolContext } from "../../src/tools/catalog.ts";
 import { execTool } from "../../src/tools/exec.ts";
 import { fileTools } from "../../src/tools/files/files.ts";
-import type { ToolResult } from "../../src/tools/tool.ts";
+import { type ToolResult, toolResult } from "../../src/tools/tool.ts";
 import { realWorld } from "../../src/world.ts";
 
 export const NEEDS: SandboxNeeds = {
@@ -102,7 +102,7 @@ export class Box {
       engine: { newId: () => "id", now: () => Date.now() },
       sandbox: await this.sandbox(shell),
     } as unknown as ToolContext;
-    return tool.execute(ctx, args, { callId: "c", attempt: 1, name, arguments: args });
+    return toolResult(await tool.execute(ctx, args, { callId: "c", attempt: 1, name, arguments: args }));
   }
 
   remove(): void {

@@ -17,7 +17,7 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { ToolContext } from "../../src/tools/catalog.ts";
 import { execTool } from "../../src/tools/exec.ts";
-import type { ToolResult } from "../../src/tools/tool.ts";
+import { type ToolResult, toolResult } from "../../src/tools/tool.ts";
 
 let folder: string;
 let workspace: string;
@@ -31,7 +31,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function exec(command: string): Promise<ToolResult> {
+async function exec(command: string): Promise<ToolResult> {
   const ctx = {
     agent: { id: "main", workspace },
     chain: [],
@@ -39,11 +39,8 @@ function exec(command: string): Promise<ToolResult> {
     signal: new AbortController().signal,
     engine: { now: () => Date.now() },
   } as unknown as ToolContext;
-  return execTool.execute(
-    ctx,
-    { command },
-    { callId: "c", attempt: 1, name: "exec", arguments: { command } },
-  );
+  const call = { callId: "c", attempt: 1, name: "exec", arguments: { command } };
+  return toolResult(await execTool.execute(ctx, { command }, call));
 }
 
 const isThere = (program: string): boolean => spawnSync("which", [program]).status === 0;

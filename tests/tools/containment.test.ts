@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { ToolContext } from "../../src/tools/catalog.ts";
 import { execTool } from "../../src/tools/exec.ts";
 import { fileTools } from "../../src/tools/files/files.ts";
+import { toolResult } from "../../src/tools/tool.ts";
 import { agentSettings, settingsWith } from "./app.ts";
 
 let workspace: string;
@@ -29,7 +30,7 @@ test.each(Object.keys(ARGUMENTS))(
     const off = agentSettings("main", { workspace });
     const agent = { ...off, sandbox: { ...off.sandbox, mode: "all" as const } };
     const link = { key: "agent:main:main", agentId: "main", kind: "main", spawnDepth: 0 };
-    const call = (settled: typeof agent | typeof off) => {
+    const call = async (settled: typeof agent | typeof off) => {
       const ctx = {
         agent: settled,
         settings: settingsWith({ agents: [settled] }),
@@ -39,7 +40,8 @@ test.each(Object.keys(ARGUMENTS))(
       } as unknown as ToolContext;
       const args = ARGUMENTS[name] ?? {};
       const tool = [execTool, ...fileTools].find(({ spec }) => spec.name === name);
-      return tool?.execute(ctx, args, { callId: "c", attempt: 1, name, arguments: args });
+      const answer = await tool?.execute(ctx, args, { callId: "c", attempt: 1, name, arguments: args });
+      return answer && toolResult(answer);
     };
     expect(await call(agent)).toMatchObject({ status: "error", code: "sandbox_unavailable" });
     expect(existsSync(join(workspace, "made"))).toBe(false);

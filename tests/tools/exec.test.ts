@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { readArguments } from "../../src/tools/arguments.ts";
 import type { ToolContext } from "../../src/tools/catalog.ts";
 import { execTool } from "../../src/tools/exec.ts";
-import type { ToolResult } from "../../src/tools/tool.ts";
+import { type ToolResult, toolResult } from "../../src/tools/tool.ts";
 import { until } from "../kit/until.ts";
 
 let folder: string;
@@ -33,7 +33,7 @@ interface Options {
   readonly maxOutputBytes?: number;
 }
 
-function run(args: Record<string, unknown>, options: Options = {}): Promise<ToolResult> {
+async function run(args: Record<string, unknown>, options: Options = {}): Promise<ToolResult> {
   const { timeoutSeconds = 60, maxOutputBytes = 2_000 } = options;
   const ctx = {
     agent: { id: "main", workspace },
@@ -42,7 +42,8 @@ function run(args: Record<string, unknown>, options: Options = {}): Promise<Tool
     signal: options.signal ?? new AbortController().signal,
     engine: { now: () => Date.now() },
   } as unknown as ToolContext;
-  return execTool.execute(ctx, args, { callId: "c", attempt: 1, name: "exec", arguments: args });
+  const call = { callId: "c", attempt: 1, name: "exec", arguments: args };
+  return toolResult(await execTool.execute(ctx, args, call));
 }
 
 /** A zombie still has a process id, but runs nothing. */

@@ -20,7 +20,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { ToolContext } from "../../src/tools/catalog.ts";
 import { fileTools } from "../../src/tools/files/files.ts";
-import type { ToolResult } from "../../src/tools/tool.ts";
+import { type ToolResult, toolResult } from "../../src/tools/tool.ts";
 
 let base: string;
 let workspace: string;
@@ -43,7 +43,7 @@ async function call(name: string, args: Record<string, unknown>, signal?: AbortS
     signal: signal ?? new AbortController().signal,
     engine: { newId: () => `id-${count++}` },
   } as unknown as ToolContext;
-  return tool.execute(ctx, args, { callId: "c", attempt: 1, name, arguments: args });
+  return toolResult(await tool.execute(ctx, args, { callId: "c", attempt: 1, name, arguments: args }));
 }
 
 const put = (path: string, text: string | Buffer) => writeFileSync(join(workspace, path), text);

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import type { SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
 import type { McpServerSettings, McpSettings } from "../../src/core/shapes/settings/settings.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
-import type { OutsideSet, ToolResult } from "../../src/tools/tool.ts";
+import { type OutsideSet, type ToolResult, toolResult } from "../../src/tools/tool.ts";
 import type { World } from "../../src/world.ts";
 import { cleanup } from "../kit/engine.ts";
 import { listenHere } from "../kit/loopback.ts";
@@ -151,12 +151,8 @@ export function openOutside(mcp: McpSettings, world: World): Outside {
       last ??= await set();
       const tool = last.tools.find(({ spec }) => spec.name === name);
       if (tool === undefined) throw new Error(`no tool ${name}: ${JSON.stringify(last.missing)}`);
-      return tool.execute({ signal }, args, {
-        callId: "c",
-        attempt: 1,
-        name,
-        arguments: args,
-      });
+      const request = { callId: "c", attempt: 1, name, arguments: args };
+      return toolResult(await tool.execute({ signal }, args, request));
     },
   };
 }

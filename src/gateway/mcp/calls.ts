@@ -13,7 +13,7 @@ import { formatKey, isAgentId } from "../../core/shapes/session-key.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { describeTools, type ToolContext, toolNames } from "../../tools/catalog.ts";
-import type { ToolResult } from "../../tools/tool.ts";
+import { type ToolResult, toolResult } from "../../tools/tool.ts";
 import { thrown } from "../answer.ts";
 import type { SendingDeps } from "../call.ts";
 import type { ToolDeps } from "../methods/tools.ts";
@@ -99,7 +99,7 @@ export async function callAs(
   signal: AbortSignal,
 ): Promise<ToolResult> {
   try {
-    if (call.name === INBOX_TOOL.name) return await inboxOf(deps, client, call.arguments);
+    if (call.name === INBOX_TOOL.name) return toolResult(await inboxOf(deps, client, call.arguments));
     if (!inThisDoor(call.name)) {
       const names = toolsOf(deps, client).map((tool) => tool.name);
       const error = `there is no tool ${quoted(call.name, 80)} here`;

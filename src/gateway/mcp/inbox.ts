@@ -5,14 +5,13 @@
 
 import { shownKey } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
-import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
-import { type Message, textOf } from "../../core/shapes/message.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { type Message, type Provenance, textOf } from "../../core/shapes/message.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";
 import { readInbox } from "../../store/queries/sessions/inbox.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { countLimit, readArguments, textLimit } from "../../tools/arguments.ts";
-import type { ToolResult } from "../../tools/tool.ts";
 import type { BasicDeps } from "../call.ts";
 import type { McpClient } from "./client.ts";
 
@@ -43,8 +42,33 @@ export const INBOX_TOOL: ToolSpec = {
   idempotent: true,
 };
 
+interface InboxRow {
+  readonly id: string;
+  /** ms since 1970. */
+  readonly at: number;
+  readonly kind: Provenance["kind"] | "person";
+  /** Key of the session that wrote it. */
+  readonly from?: string;
+  /** The run of the client's own message that a notice is about. */
+  readonly runId?: string;
+  readonly text: string;
+}
+
+type InboxResult = {
+  readonly sessionKey: string;
+  readonly count: number;
+  readonly messages: readonly InboxRow[];
+  readonly nextAfter?: string;
+  readonly nextBefore?: string;
+  readonly more: boolean;
+};
+
 /** Returns one message in the client's form. */
-async function rowOf({ settings, engine, world }: BasicDeps, client: McpClient, message: Message) {
+async function rowOf(
+  { settings, engine, world }: BasicDeps,
+  client: McpClient,
+  message: Message,
+): Promise<InboxRow> {
   const { maxTextChars, maxBytes } = settings.tools.history;
   const access = { db: engine.store.db, settings };
   const {
@@ -95,35 +119,39 @@ function within<T>(rows: readonly T[], maxBytes: number, fromEnd: boolean): T[] 
 }
 
 /** Returns the messages that wait for the client. */
-export async function inboxOf(deps: BasicDeps, client: McpClient, args: unknown): Promise<ToolResult> {
+export async function inboxOf(
+  deps: BasicDeps,
+  client: McpClient,
+  args: unknown,
+): Promise<Result<InboxResult>> {
   const { settings, engine } = deps;
   const wanted = wantedOf(args);
-  if (!wanted.ok) return toolFailure(wanted);
+  if (!wanted.ok) return wanted;
   const { session } = client;
   const { db } = engine.store;
   const sessionKey = shownKey({ db, settings }, client.viewer, session.key);
   if (!session.external) {
     const error = `session ${sessionKey} has no inbox, since its agent handles its messages`;
-    return toolFailure(fail("invalid_argument", error, { hint: "Read it with sessions_history." }));
+    return fail("invalid_argument", error, { hint: "Read it with sessions_history." });
   }
   const page = await readInbox(db, { sessionId: session.sessionId, ...wanted.value });
-  if (!page.ok) return toolFailure(page);
+  if (!page.ok) return page;
   const { after } = wanted.value;
   const forward = after !== undefined;
-  const rows: Awaited<ReturnType<typeof rowOf>>[] = [];
+  const rows: InboxRow[] = [];
   for (const message of page.value.messages) rows.push(await rowOf(deps, client, message));
   const messages = within(rows, settings.tools.history.maxBytes, !forward);
   const nextAfter = messages.at(-1)?.id ?? after;
   const isCut = messages.length < rows.length;
   const older = page.value.older || (isCut && !forward);
   const nextBefore = older ? messages[0]?.id : undefined;
-  return {
+  return ok({
     sessionKey,
     count: messages.length,
     messages,
     ...optional({ nextAfter, nextBefore }),
     more: page.value.newer || (isCut && forward),
-  };
+  });
 }
 
 /** Calls `tell` when others write into the client's session. Returns a function that stops it. */

@@ -17,7 +17,7 @@ import { fieldsOf, isObject } from "../../core/json.ts";
 import { fail, toolFailure } from "../../core/shapes/errors.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { sentSoFar } from "../../flows/conversation/send.ts";
-import type { ToolResult } from "../../tools/tool.ts";
+import { type ToolResult, toolResult } from "../../tools/tool.ts";
 import { callAs, type McpDeps, type ToolCall, toolsOf } from "./calls.ts";
 import type { McpClient } from "./client.ts";
 import { INBOX_URI, inboxOf } from "./inbox.ts";
@@ -194,7 +194,7 @@ function addInbox(server: Server, { deps, client }: Exchange): void {
   server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: [] }));
   server.setRequestHandler("resources/read", async ({ params: { uri } }) => {
     known(uri);
-    const text = JSON.stringify(await inboxOf(deps, client, {}));
+    const text = JSON.stringify(toolResult(await inboxOf(deps, client, {})));
     return { contents: [{ uri, mimeType: inbox.mimeType, text }] };
   });
   // In revisions that have these methods, the open stream is the subscription: see docs/MCP.md.

@@ -6,12 +6,14 @@
 
 import { type FileHandle, realpath } from "node:fs/promises";
 import { relative } from "node:path";
-import { type Failure, fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { optional } from "../../core/optional.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { ImageBlock } from "../../core/shapes/message.ts";
 import { imageTypeOf } from "../../core/shapes/picture.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { gitLayout } from "../../sandbox/git-layout.ts";
 import { isInside } from "../../world/folders.ts";
-import type { CallerContext, ToolResult } from "../tool.ts";
+import type { CallerContext } from "../tool.ts";
 import { fileFailure, openToRead, replaceFile, resolvePath, type WorkspacePath } from "./workspace.ts";
 
 export const READ_LINES_DEFAULT = 2_000;
@@ -29,6 +31,40 @@ export interface FileContext {
   readonly signal: AbortSignal;
   readonly engine: Pick<Engine, "newId">;
 }
+
+/** Lines of a text file. */
+type ReadResult = {
+  readonly status: "ok";
+  readonly path: string;
+  readonly text: string;
+  readonly fromLine: number;
+  readonly lines: number;
+  /** Absent: the file is too large to count. */
+  readonly totalLines?: number;
+  readonly truncated?: true;
+  /** Describes the missing rest, and how to read it. */
+  readonly note?: string;
+};
+
+type PictureResult = {
+  readonly status: "ok";
+  readonly path: string;
+  readonly mimeType: string;
+  readonly bytes: number;
+  readonly images: readonly ImageBlock[];
+};
+
+type WriteResult = {
+  readonly status: "ok";
+  readonly path: string;
+  readonly bytes: number;
+  readonly created: boolean;
+};
+
+/** `line`: the first changed line. */
+type EditResult = { readonly status: "ok"; readonly path: string; readonly line: number };
+
+export type FileResult = ReadResult | PictureResult | WriteResult | EditResult;
 
 const NEWLINE = 10;
 
@@ -124,20 +160,20 @@ async function readPicture(
   handle: FileHandle,
   place: WorkspacePath,
   size: number,
-): Promise<ToolResult | undefined> {
+): Promise<Result<PictureResult> | undefined> {
   const head = Buffer.alloc(12);
   await handle.read(head, 0, head.length, 0);
   const mimeType = imageTypeOf(head);
   if (mimeType === undefined) return undefined;
   if (size > IMAGE_MAX_BYTES) {
     const error = `${place.shown} is a picture of ${size} bytes; the limit is ${IMAGE_MAX_BYTES}`;
-    return toolFailure(fail("too_large", error, { hint: "Make it smaller first, with exec." }));
+    return fail("too_large", error, { hint: "Make it smaller first, with exec." });
   }
   const bytes = Buffer.alloc(size);
   const { bytesRead } = await handle.read(bytes, 0, size, 0);
   const data = bytes.subarray(0, bytesRead).toString("base64");
-  const images = [{ type: "image", data, mimeType }];
-  return { status: "ok", path: place.shown, mimeType, bytes: bytesRead, images };
+  const images = [{ type: "image" as const, data, mimeType }];
+  return ok({ status: "ok", path: place.shown, mimeType, bytes: bytesRead, images });
 }
 
 /** Reads a whole number of at least 1, or returns a failure. */
@@ -147,15 +183,18 @@ function countFrom(value: unknown, name: string, unset: number): Result<number> 
   return fail("invalid_argument", `${name} must be a whole number from 1, got ${String(value)}`);
 }
 
-async function read(ctx: FileContext, args: Record<string, unknown>): Promise<ToolResult> {
+async function read(
+  ctx: FileContext,
+  args: Record<string, unknown>,
+): Promise<Result<ReadResult | PictureResult>> {
   const from = countFrom(args.offset, "offset", 1);
-  if (!from.ok) return toolFailure(from);
+  if (!from.ok) return from;
   const limit = countFrom(args.limit, "limit", READ_LINES_DEFAULT);
-  if (!limit.ok) return toolFailure(limit);
+  if (!limit.ok) return limit;
   const place = await resolvePath(ctx.agent.workspace, String(args.path), { createFolders: false });
-  if (!place.ok) return toolFailure(place);
+  if (!place.ok) return place;
   const handle = await openToRead(place.value);
-  if (!handle.ok) return toolFailure(handle);
+  if (!handle.ok) return handle;
   try {
     const { size } = await handle.value.stat();
     const picture = await readPicture(handle.value, place.value, size);
@@ -164,45 +203,41 @@ async function read(ctx: FileContext, args: Record<string, unknown>): Promise<To
     const window = await readWindow(handle.value, from.value, lineLimit, ctx.signal);
     return showWindow(window, place.value, from.value, limit.value);
   } catch (error) {
-    return ctx.signal.aborted
-      ? aborted(place.value.shown)
-      : toolFailure(fileFailure(error, place.value.shown));
+    return ctx.signal.aborted ? aborted(place.value.shown) : fileFailure(error, place.value.shown);
   } finally {
     await handle.value.close();
   }
 }
 
-const aborted = (shown: string): ToolResult =>
-  toolFailure(fail("run_aborted", `${shown}: the run was aborted`));
+const aborted = (shown: string): Failure => fail("run_aborted", `${shown}: the run was aborted`);
 
-function showWindow(window: Window, place: WorkspacePath, from: number, asked: number): ToolResult {
+function showWindow(window: Window, place: WorkspacePath, from: number, asked: number): Result<ReadResult> {
   const { totalLines, lines } = window;
   const text = window.binary ? undefined : decode(window.bytes, false);
   if (text === undefined) {
     const error = `${place.shown} is not UTF-8 text`;
-    return toolFailure(fail("file_problem", error, { hint: "Look at it with exec, e.g. file or xxd." }));
+    return fail("file_problem", error, { hint: "Look at it with exec, e.g. file or xxd." });
   }
   if (lines === 0 && from > 1) {
     const length = totalLines === undefined ? "fewer" : totalLines;
     const error = `offset ${from} is past the end: ${place.shown} has ${length} lines`;
-    return toolFailure(fail("invalid_argument", error));
+    return fail("invalid_argument", error);
   }
-  const result: ToolResult = { status: "ok", path: place.shown, text, fromLine: from, lines };
-  if (totalLines !== undefined) result.totalLines = totalLines;
+  const shown = { status: "ok", path: place.shown, text, fromLine: from, lines } as const;
+  const result = { ...shown, ...optional({ totalLines }) };
   const toLine = from + lines - 1;
   const inLine = window.cutInBytes && !window.bytes.includes(NEWLINE);
   if (inLine) {
-    result.truncated = true;
     const limit = `Line ${from} is longer than ${READ_TEXT_MAX_BYTES} bytes and was cut there`;
-    result.note = `${limit}; use exec to see the rest.`;
-  } else if (window.cutInBytes || (lines >= READ_LINES_DEFAULT && asked > lines && toLine !== totalLines)) {
-    result.truncated = true;
-    const reason = window.cutInBytes ? `${READ_TEXT_MAX_BYTES} bytes` : `${READ_LINES_DEFAULT} lines`;
-    result.note = `Cut after line ${toLine} (limit: ${reason}). Continue with offset ${toLine + 1}.`;
-  } else if (totalLines === undefined || toLine < totalLines) {
-    result.note = `More lines follow. Continue with offset ${toLine + 1}.`;
+    return ok({ ...result, truncated: true, note: `${limit}; use exec to see the rest.` });
   }
-  return result;
+  if (window.cutInBytes || (lines >= READ_LINES_DEFAULT && asked > lines && toLine !== totalLines)) {
+    const reason = window.cutInBytes ? `${READ_TEXT_MAX_BYTES} bytes` : `${READ_LINES_DEFAULT} lines`;
+    const note = `Cut after line ${toLine} (limit: ${reason}). Continue with offset ${toLine + 1}.`;
+    return ok({ ...result, truncated: true, note });
+  }
+  if (totalLines !== undefined && toLine >= totalLines) return ok(result);
+  return ok({ ...result, note: `More lines follow. Continue with offset ${toLine + 1}.` });
 }
 
 /** Returns a failure if a text argument can't be written unchanged. */
@@ -240,17 +275,17 @@ async function pathToWrite(
   return isOfGit(relative(root, real)) || places.some((one) => isInside(one, real)) ? refused : place;
 }
 
-async function write(ctx: FileContext, args: Record<string, unknown>): Promise<ToolResult> {
+async function write(ctx: FileContext, args: Record<string, unknown>): Promise<Result<WriteResult>> {
   const problem = checkText(args.content, "content");
-  if (problem !== undefined) return toolFailure(problem);
+  if (problem !== undefined) return problem;
   if (ctx.signal.aborted) return aborted(String(args.path));
   const place = await pathToWrite(ctx, String(args.path), true);
-  if (!place.ok) return toolFailure(place);
+  if (!place.ok) return place;
   const content = String(args.content);
   const written = await replaceFile(place.value, content, ctx.engine.newId());
-  if (!written.ok) return toolFailure(written);
+  if (!written.ok) return written;
   const created = place.value.found === "nothing";
-  return { status: "ok", path: place.value.shown, bytes: Buffer.byteLength(content), created };
+  return ok({ status: "ok", path: place.value.shown, bytes: Buffer.byteLength(content), created });
 }
 
 async function readWhole(place: WorkspacePath): Promise<Result<string>> {
@@ -308,28 +343,28 @@ function replaceOnce(
   return ok({ text: text.slice(0, at) + newText + text.slice(at + oldText.length), line: lineAt(text, at) });
 }
 
-async function edit(ctx: FileContext, args: Record<string, unknown>): Promise<ToolResult> {
+async function edit(ctx: FileContext, args: Record<string, unknown>): Promise<Result<EditResult>> {
   const [oldText, newText] = [String(args.oldText), String(args.newText)];
   const problem = checkText(newText, "newText");
-  if (problem !== undefined) return toolFailure(problem);
+  if (problem !== undefined) return problem;
   if (oldText === "") {
-    return toolFailure(
-      fail("invalid_argument", "oldText must not be empty", { hint: "Use the write tool to create a file." }),
-    );
+    return fail("invalid_argument", "oldText must not be empty", {
+      hint: "Use the write tool to create a file.",
+    });
   }
   if (oldText === newText) {
-    return toolFailure(fail("invalid_argument", "oldText and newText are the same: nothing to do"));
+    return fail("invalid_argument", "oldText and newText are the same: nothing to do");
   }
   const place = await pathToWrite(ctx, String(args.path), false);
-  if (!place.ok) return toolFailure(place);
+  if (!place.ok) return place;
   const before = await readWhole(place.value);
-  if (!before.ok) return toolFailure(before);
+  if (!before.ok) return before;
   const after = replaceOnce(before.value, oldText, newText, place.value.shown);
-  if (!after.ok) return toolFailure(after);
+  if (!after.ok) return after;
   if (ctx.signal.aborted) return aborted(place.value.shown);
   const written = await replaceFile(place.value, after.value.text, ctx.engine.newId());
-  if (!written.ok) return toolFailure(written);
-  return { status: "ok", path: place.value.shown, line: after.value.line };
+  if (!written.ok) return written;
+  return ok({ status: "ok", path: place.value.shown, line: after.value.line });
 }
 
 /** The operations by tool name. */

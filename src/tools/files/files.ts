@@ -3,14 +3,15 @@
 // hostile command that changes links and folders meanwhile can mislead only itself.
 
 import { fileURLToPath } from "node:url";
-import { fail, toolFailure } from "../../core/shapes/errors.ts";
+import { fail, type Result } from "../../core/shapes/errors.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { type Containable, sandboxOf } from "../containment.ts";
-import type { CallerContext, RunContext, Tool, ToolResult } from "../tool.ts";
+import type { CallerContext, RunContext, Tool } from "../tool.ts";
 import {
   FILE_OPERATIONS,
   type FileOperation,
+  type FileResult,
   READ_LINES_DEFAULT,
   READ_TEXT_MAX_BYTES,
 } from "./file-operations.ts";
@@ -27,9 +28,9 @@ async function operate(
   name: FileOperation,
   ctx: Context,
   args: Record<string, unknown>,
-): Promise<ToolResult> {
+): Promise<Result<FileResult>> {
   const sandbox = sandboxOf(ctx);
-  if (!sandbox.ok) return toolFailure(sandbox);
+  if (!sandbox.ok) return sandbox;
   if (sandbox.value === undefined) return FILE_OPERATIONS[name](ctx, args);
   return contained(sandbox.value, name, ctx, args);
 }
@@ -45,27 +46,26 @@ async function contained(
   name: FileOperation,
   ctx: Context,
   args: Record<string, unknown>,
-): Promise<ToolResult> {
-  if (ctx.signal.aborted)
-    return toolFailure(fail("run_aborted", "the run was aborted before the call started"));
+): Promise<Result<FileResult>> {
+  if (ctx.signal.aborted) return fail("run_aborted", "the run was aborted before the call started");
   const request = { name, args, workspace: ctx.agent.workspace, id: ctx.engine.newId() };
   const end = await sandbox.run(
     { kind: "script", file: workerFile(), input: JSON.stringify(request) },
     { timeoutMs: CONTAINED_MAX_MS, outputMaxBytes: ANSWER_MAX_BYTES, signal: ctx.signal },
   );
-  if (!end.ok) return toolFailure(end);
+  if (!end.ok) return end;
   const { ending, exitCode, output, errors } = end.value;
-  if (ending === "aborted") return toolFailure(fail("run_aborted", "the run was aborted"));
-  if (ending === "ended" && exitCode === 0) return JSON.parse(output.read().text) as ToolResult;
+  if (ending === "aborted") return fail("run_aborted", "the run was aborted");
+  if (ending === "ended" && exitCode === 0) return JSON.parse(output.read().text) as Result<FileResult>;
   const reason = ending === "ended" ? errors.trim() || `exit code ${exitCode}` : ending;
-  return toolFailure(fail("file_problem", `${name} was stopped in the sandbox: ${reason}`));
+  return fail("file_problem", `${name} was stopped in the sandbox: ${reason}`);
 }
 
 const text = (description: string) => ({ type: "string", description });
 const number = (description: string) => ({ type: "number", description });
 
 /** The tools read, write and edit. */
-export const fileTools: readonly Tool<Context>[] = [
+export const fileTools: readonly Tool<Context, FileResult>[] = [
   {
     spec: {
       name: "read",

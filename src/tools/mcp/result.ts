@@ -3,12 +3,11 @@
 // configuration gave the server are redacted from its answers (I14).
 
 import { isObject } from "../../core/json.ts";
-import { fail, toolFailure } from "../../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import { imageTypeOf } from "../../core/shapes/picture.ts";
 import { firstBytes } from "../../core/text/inbound-text.ts";
 import { IMAGE_MAX_BYTES } from "../files/file-operations.ts";
-import type { ToolResult } from "../tool.ts";
 import { type Mask, plainLine } from "./plain-text.ts";
 
 /** Limit of blocks that are read of one answer. */
@@ -85,12 +84,23 @@ function isSame(text: string, json: string): boolean {
   }
 }
 
+/** The answer of an outside tool, as far as it can be shown. */
+export type OutsideResult = {
+  readonly status: "ok";
+  readonly text?: string;
+  readonly structured?: unknown;
+  /** Describes the cut of the text. */
+  readonly truncated?: string;
+  readonly notShown?: readonly string[];
+  readonly images?: readonly ImageBlock[];
+};
+
 /** Returns the result for the model. `answer`: the untrusted result of `tools/call`. */
 export function resultOf(
   answer: Readonly<Record<string, unknown>>,
   bytesMax: number,
   mask: Mask,
-): ToolResult {
+): Result<OutsideResult> {
   const { content, isError } = answer;
   const structured = jsonOf(answer.structuredContent, mask);
   const blocks = Array.isArray(content) ? content : [];
@@ -112,8 +122,8 @@ export function resultOf(
     ...(into.notShown.length === 0 ? {} : { notShown: namedFew(into.notShown) }),
     ...(into.images.length === 0 ? {} : { images: into.images }),
   };
-  if (isError !== true) return { status: "ok", ...(text === "" && fits ? {} : { text }), ...more };
-  return toolFailure(fail("mcp_failed", text || "the tool failed and did not say why", { details: more }));
+  if (isError !== true) return ok({ status: "ok", ...(text === "" && fits ? {} : { text }), ...more });
+  return fail("mcp_failed", text || "the tool failed and did not say why", { details: more });
 }
 
 /** Returns a value as redacted JSON; "" for none. Undefined: it is nested too deeply. */

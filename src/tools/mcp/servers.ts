@@ -5,14 +5,15 @@
 // - MCP tools run one at a time: after a restart the calls alone show which ones had begun, whatever the
 //   server says about its tools later (K2 and K3 of tool-calls.ts).
 
+import { optional } from "../../core/optional.ts";
 import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../core/rules/tool-policy.ts";
-import { fail, toolFailure } from "../../core/shapes/errors.ts";
+import { fail, type Result } from "../../core/shapes/errors.ts";
 import type { McpServerSettings, Settings } from "../../core/shapes/settings/settings.ts";
-import type { MissingTools, OutsideSet, OutsideTools, ToolResult } from "../tool.ts";
+import type { MissingTools, OutsideSet, OutsideTools } from "../tool.ts";
 import type { CallEnd } from "./connection.ts";
 import type { Definition } from "./definitions.ts";
 import { secretsMaskOf } from "./plain-text.ts";
-import { resultOf } from "./result.ts";
+import { type OutsideResult, resultOf } from "./result.ts";
 import { Server } from "./server.ts";
 import type { OutsideWorld } from "./transport.ts";
 
@@ -58,43 +59,33 @@ export interface OutsideServers extends OutsideTools {
   close(): Promise<void>;
 }
 
-function resultOfEnd(one: McpServerSettings, end: CallEnd, bytesMax: number): ToolResult {
+function resultOfEnd(one: McpServerSettings, end: CallEnd, bytesMax: number): Result<OutsideResult> {
   const named = `the MCP server "${one.name}"`;
   switch (end.kind) {
     case "answer":
       return resultOf(end.answer, bytesMax, secretsMaskOf(one));
     case "refused": {
       const hint = end.mayHaveRun ? "It may have taken effect: check before you repeat it." : undefined;
-      return toolFailure(fail("mcp_failed", `${named} answered with an error: ${end.error}`, hintOf(hint)));
+      return fail("mcp_failed", `${named} answered with an error: ${end.error}`, optional({ hint }));
     }
     case "unsent":
-      return toolFailure(
-        fail("mcp_unavailable", `not run: ${named} is not available: ${end.error}`, {
-          hint: "Try again later, or do without it.",
-        }),
-      );
+      return fail("mcp_unavailable", `not run: ${named} is not available: ${end.error}`, {
+        hint: "Try again later, or do without it.",
+      });
     case "lost":
-      return toolFailure(
-        fail("outcome_unknown", `outcome unknown: ${named} was lost during this call: ${end.error}`, {
-          hint: "It may have taken effect: check before you repeat it.",
-        }),
-      );
+      return fail("outcome_unknown", `outcome unknown: ${named} was lost during this call: ${end.error}`, {
+        hint: "It may have taken effect: check before you repeat it.",
+      });
     case "timeout":
-      return toolFailure(
-        fail(
-          "mcp_timeout",
-          `${named} did not answer within ${one.timeoutSeconds} s; the call was cancelled`,
-          {
-            hint: "It may have taken effect nevertheless: check before you repeat it.",
-          },
-        ),
+      return fail(
+        "mcp_timeout",
+        `${named} did not answer within ${one.timeoutSeconds} s; the call was cancelled`,
+        { hint: "It may have taken effect nevertheless: check before you repeat it." },
       );
     case "aborted":
-      return toolFailure(fail("run_aborted", "the run was aborted, and the call was cancelled"));
+      return fail("run_aborted", "the run was aborted, and the call was cancelled");
   }
 }
-
-const hintOf = (hint: string | undefined) => (hint === undefined ? {} : { hint });
 
 function toolOf(server: Server, definition: Definition, parts: OutsideParts): OutsideSet["tools"][number] {
   const { mcp } = parts.settings.tools;

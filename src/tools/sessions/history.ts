@@ -3,9 +3,9 @@
 
 import { shownKey } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
-import { toolFailure } from "../../core/shapes/errors.ts";
+import { ok } from "../../core/shapes/errors.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
-import { cutHistory } from "../../core/text/history-cut.ts";
+import { type CutHistory, cutHistory } from "../../core/text/history-cut.ts";
 import { readHistory } from "../../store/queries/transcripts/transcripts.ts";
 import { countLimit, textLimit } from "../arguments.ts";
 import type { ReadingContext, Tool } from "../tool.ts";
@@ -13,7 +13,15 @@ import type { ReadingContext, Tool } from "../tool.ts";
 const LIMIT = { fallback: 50, min: 1, max: 1_000 };
 const MESSAGE_ID_CHARS_MAX = 200;
 
-export const sessionsHistory: Tool<ReadingContext> = {
+/** One page of a transcript. */
+type HistoryResult = Pick<CutHistory, "messages" | "truncated" | "droppedMessages" | "bytes"> & {
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  /** The page before this one; absent: there is none. */
+  readonly nextBefore?: string;
+};
+
+export const sessionsHistory: Tool<ReadingContext, HistoryResult> = {
   spec: {
     name: "sessions_history",
     description:
@@ -43,7 +51,7 @@ export const sessionsHistory: Tool<ReadingContext> = {
   async execute(ctx, args) {
     const sessionKey = args.sessionKey as string;
     const found = await resolveSession(ctx, ctx.viewer, "read", { sessionKey });
-    if (!found.ok) return toolFailure(found);
+    if (!found.ok) return found;
     const session = found.value;
     const page = await readHistory(ctx.db, {
       sessionId: session.sessionId,
@@ -52,12 +60,12 @@ export const sessionsHistory: Tool<ReadingContext> = {
       includeTools: args.includeTools === true,
       ...(typeof args.before === "string" ? { before: args.before } : {}),
     });
-    if (!page.ok) return toolFailure(page);
+    if (!page.ok) return page;
     const { maxTextChars, maxBytes } = ctx.settings.tools.history;
     const cut = await cutHistory(page.value.messages, { maxTextChars, maxBytes }, ctx.engine.redactor);
     const oldest = cut.messages[0]?.id;
     const more = page.value.nextBefore !== undefined || cut.droppedMessages > 0;
-    return {
+    return ok({
       sessionKey: shownKey(ctx, ctx.viewer, session.key),
       sessionId: session.sessionId,
       messages: cut.messages,
@@ -65,6 +73,6 @@ export const sessionsHistory: Tool<ReadingContext> = {
       truncated: cut.truncated,
       droppedMessages: cut.droppedMessages,
       bytes: cut.bytes,
-    };
+    });
   },
 };

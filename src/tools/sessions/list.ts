@@ -4,9 +4,9 @@ import { shownKey, visibilityOf } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
 import { badCursor, fail, ok } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
-import { SESSION_KINDS, type Session, type SessionKind } from "../../core/shapes/session.ts";
+import { type Route, SESSION_KINDS, type Session, type SessionKind } from "../../core/shapes/session.ts";
 import { channelOf } from "../../core/shapes/session-key.ts";
-import { modelOf, windowOf } from "../../core/shapes/settings/settings.ts";
+import { modelOf, type VisibilityMode, windowOf } from "../../core/shapes/settings/settings.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";
 import {
   type ListedSession,
@@ -17,7 +17,7 @@ import {
 import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
 import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import { agentIdLimit, countLimit, formLimit, textLimit } from "../arguments.ts";
-import type { ReadingContext, Tool, ToolResult } from "../tool.ts";
+import type { ReadingContext, Tool } from "../tool.ts";
 
 const LIMIT = { fallback: 50, min: 1, max: 200 };
 const MESSAGE_LIMIT = { fallback: 0, min: 0, max: 20 };
@@ -27,7 +27,54 @@ const MINUTE_MS = 60_000;
 /** Size of an empty list of messages as JSON. */
 const NO_MESSAGES_BYTES = 2;
 
-export const sessionsList: Tool<ReadingContext> = {
+/** The place of a session's people. */
+interface PlaceFields {
+  readonly lastChannel?: string;
+  readonly lastTo?: string;
+  readonly lastAccountId?: string;
+  readonly deliveryContext?: Route;
+}
+
+/** Fields that a row takes over from the session unchanged. */
+type SessionFields = Pick<
+  Session,
+  | "kind"
+  | "agentId"
+  | "updatedAt"
+  | "sessionId"
+  | "contextUsed"
+  | "totalTokens"
+  | "thinkingLevel"
+  | "verboseLevel"
+  | "systemSent"
+  | "abortedLastRun"
+  | "sendPolicy"
+>;
+
+interface SessionRow extends SessionFields, PlaceFields, Omit<ListedSession, "session"> {
+  readonly key: string;
+  readonly channel: string;
+  readonly label?: string;
+  readonly displayName?: string;
+  readonly model: string;
+  /** Size of the model's context. Null: not known. */
+  readonly contextTokens: number | null;
+  readonly spawnedBy?: string;
+  /** The JSONL copy of the transcript. */
+  readonly transcriptPath?: string;
+  /** The last messages, if the call asked for them. */
+  messages?: readonly Message[];
+}
+
+type ListResult = {
+  readonly count: number;
+  readonly sessions: readonly SessionRow[];
+  readonly nextCursor?: string;
+  readonly visibility: VisibilityMode;
+  readonly messagesTruncated?: true;
+};
+
+export const sessionsList: Tool<ReadingContext, ListResult> = {
   spec: {
     name: "sessions_list",
     description:
@@ -83,13 +130,13 @@ export const sessionsList: Tool<ReadingContext> = {
     const spawners = await visibleSpawners(ctx, ctx.viewer, listed);
     const sessions = rows.map((row) => sessionRow(ctx, row, spawners));
     const cut = messageLimit > 0 ? await addMessages(ctx, rows, sessions, messageLimit) : false;
-    return {
+    return ok({
       count: sessions.length,
       sessions,
       ...optional({ nextCursor }),
       visibility: visibilityOf(ctx, ctx.viewer),
       ...(cut ? { messagesTruncated: true } : {}),
-    };
+    });
   },
 };
 
@@ -108,7 +155,7 @@ function filterOf(args: Record<string, unknown>, nowMs: number): ListFilter {
   };
 }
 
-function routeFields(session: Session): ToolResult {
+function placeFields(session: Session): PlaceFields {
   const route = session.lastRoute;
   if (route === undefined) return {};
   const { channel, to, accountId, threadId } = route;
@@ -124,7 +171,7 @@ function routeFields(session: Session): ToolResult {
   };
 }
 
-function sessionRow(ctx: ReadingContext, row: ListedSession, spawners: ReadonlySet<string>): ToolResult {
+function sessionRow(ctx: ReadingContext, row: ListedSession, spawners: ReadonlySet<string>): SessionRow {
   const { session, state, queuedRuns } = row;
   const { label, displayName } = session;
   const spawnedBy = spawners.has(session.spawnedBy ?? "") ? session.spawnedBy : undefined;
@@ -147,7 +194,7 @@ function sessionRow(ctx: ReadingContext, row: ListedSession, spawners: ReadonlyS
     systemSent: session.systemSent,
     abortedLastRun: session.abortedLastRun,
     ...optional({ sendPolicy: session.sendPolicy }),
-    ...routeFields(session),
+    ...placeFields(session),
     ...optional({
       spawnedBy: spawnedBy && shownKey(ctx, ctx.viewer, spawnedBy),
       transcriptPath: ctx.engine.store.writtenTranscript(session.sessionId),
@@ -161,7 +208,7 @@ function sessionRow(ctx: ReadingContext, row: ListedSession, spawners: ReadonlyS
 async function addMessages(
   ctx: ReadingContext,
   rows: readonly ListedSession[],
-  shown: readonly ToolResult[],
+  shown: readonly SessionRow[],
   limit: number,
 ): Promise<boolean> {
   const { maxTextChars, maxBytes } = ctx.settings.tools.history;

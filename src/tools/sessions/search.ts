@@ -5,19 +5,25 @@
 import { openGate, shownKey, viewerScope } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
 import { optional } from "../../core/optional.ts";
-import { badCursor, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { badCursor, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { type SearchHit, searchTranscripts } from "../../store/queries/transcripts/transcript-search.ts";
 import { agentIdLimit, countLimit, formLimit, textLimit } from "../arguments.ts";
-import type { ReadingContext, RunContext, Tool, ToolResult } from "../tool.ts";
+import type { ReadingContext, RunContext, Tool } from "../tool.ts";
 
 const LIMIT = { fallback: 20, min: 1, max: 100 };
 const QUERY_CHARS_MAX = 500;
 const CURSOR_CHARS_MAX = 2_000;
 
-export const sessionsSearch: Tool<ReadingContext & Pick<RunContext, "signal">> = {
+type SearchResult = {
+  readonly count: number;
+  readonly hits: readonly SearchHit[];
+  readonly nextCursor?: string;
+};
+
+export const sessionsSearch: Tool<ReadingContext & Pick<RunContext, "signal">, SearchResult> = {
   spec: {
     name: "sessions_search",
     description:
@@ -53,7 +59,7 @@ export const sessionsSearch: Tool<ReadingContext & Pick<RunContext, "signal">> =
   async execute(ctx, args) {
     const { sessionKey, query = "", cursor, agentId } = args as Partial<Record<string, string>>;
     const only = await namedSession(ctx, sessionKey);
-    if (!only.ok) return toolFailure(only);
+    if (!only.ok) return only;
 
     const question = {
       query,
@@ -65,11 +71,11 @@ export const sessionsSearch: Tool<ReadingContext & Pick<RunContext, "signal">> =
     };
     const page = await searchTranscripts(ctx.engine.store.readWorker ?? ctx.db, question, ctx.signal);
     const hits = await visibleHits(ctx, page.hits);
-    return {
+    return ok({
       count: hits.length,
       hits,
       ...optional({ nextCursor: page.nextCursor }),
-    };
+    });
   },
 };
 
@@ -81,7 +87,7 @@ async function namedSession(
   return resolveSession(ctx, ctx.viewer, "search", { sessionKey });
 }
 
-async function visibleHits(ctx: ReadingContext, hits: readonly SearchHit[]): Promise<ToolResult[]> {
+async function visibleHits(ctx: ReadingContext, hits: readonly SearchHit[]): Promise<SearchHit[]> {
   const gate = openGate(ctx, ctx.viewer);
   const admitted = new Map<string, boolean>();
   for (const key of new Set(hits.map((hit) => hit.sessionKey))) {

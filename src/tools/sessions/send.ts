@@ -4,7 +4,7 @@
 import { keyRulesOf } from "../../access/access.ts";
 import { resolveSession, type SessionTarget } from "../../access/resolve.ts";
 import { optional } from "../../core/optional.ts";
-import { type Code, fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { LABEL_CHARS_MAX, type Session } from "../../core/shapes/session.ts";
 import { displayKey, KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
@@ -22,7 +22,7 @@ const MESSAGE_MAX_BYTES = 256 * 1024;
 const TIMEOUT_DEFAULT_SECONDS = 30;
 export const TIMEOUT_MAX_SECONDS = 3_600;
 
-export const sessionsSend: Tool<SendContext> = {
+export const sessionsSend: Tool<SendContext, SendResult> = {
   spec: {
     name: "sessions_send",
     description:
@@ -72,7 +72,7 @@ export const sessionsSend: Tool<SendContext> = {
       ...optional({ sessionKey, label, agentId }),
     };
     const found = await resolveSession(ctx, ctx.viewer, "send", target);
-    if (!found.ok) return toolFailure(found);
+    if (!found.ok) return found;
     const sent = await sendToSession(ctx, {
       ...requestOf(ctx, call, args),
       requester: ctx.session,
@@ -81,7 +81,7 @@ export const sessionsSend: Tool<SendContext> = {
       ...optional({ requesterRun: ctx.run }),
       ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),
     });
-    return sent.ok ? sendResult(ctx.settings, ctx.session, sent.value) : toolFailure(sent);
+    return sent.ok ? ok(sendResult(ctx.settings, ctx.session, sent.value)) : sent;
   },
 };
 

@@ -7,7 +7,7 @@ import { contentsWereLeftOut } from "../../core/rules/attachment-rules.ts";
 import { resultDescription, resultNote, resultRequester } from "../../core/rules/result-delivery.ts";
 import { decideSpawn, type SpawnCall, type ThreadSupport } from "../../core/rules/spawn-policy.ts";
 import { decideTool, filtersFor, withheldTools } from "../../core/rules/tool-policy.ts";
-import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { LABEL_CHARS_MAX, type Route } from "../../core/shapes/session.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { THINKING_LEVELS, thinkingNamed } from "../../core/shapes/settings/settings.ts";
@@ -54,7 +54,7 @@ function mayWait({ chain, settings }: Pick<SpawnContext, "chain" | "settings">):
   return decideTool(WAIT_TOOL, filtersFor(chain, settings)).allowed;
 }
 
-export const sessionsSpawn: Tool<SpawnContext> = {
+export const sessionsSpawn: Tool<SpawnContext, SpawnResult> = {
   spec: {
     name: "sessions_spawn",
     description: describe(resultDescription(ANYBODY, { announce: "post", mayWait: true })),
@@ -141,11 +141,9 @@ export const sessionsSpawn: Tool<SpawnContext> = {
   },
   async execute(ctx, args, call) {
     const request = await plan(ctx, args, call.callId);
-    if (!request.ok) return toolFailure(request);
+    if (!request.ok) return request;
     const spawned = await spawnSession(ctx, request.value);
-    return spawned.ok
-      ? spawnResult(ctx, spawned.value, withheldFrom(ctx, request.value))
-      : toolFailure(spawned);
+    return spawned.ok ? ok(spawnResult(ctx, spawned.value, withheldFrom(ctx, request.value))) : spawned;
   },
 };
 

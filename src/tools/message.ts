@@ -1,21 +1,11 @@
-// The tool `message`: sends a text to people on a channel, at a known destination.
-// ME1: an accepted call is an outbox row; the channel acknowledges it later (I5). The same call makes one
-//      row.
-// ME2: flows/delivery/known-place.ts decides which destinations are allowed, and the send policy whether to
-//      send.
-// ME3: if the people there have a session, the text is also appended to its transcript, so that its agent
-//      knows what they refer to.
+// The tool `message`: reads the place and the text of a call. flows/delivery/known-place.ts decides where an
+// agent may write, and sends the text.
 
 import { optional } from "../core/optional.ts";
-import { isSandboxed } from "../core/rules/sandbox-policy.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { WEBCHAT } from "../core/shapes/route.ts";
-import type { ToolCallRequest } from "../core/shapes/tool.ts";
-import type { Unit } from "../engine/unit.ts";
-import { leaveVerdict, type NamedPlace } from "../flows/delivery/destination.ts";
-import { type KnownPlace, knownPlace } from "../flows/delivery/known-place.ts";
-import { type Outbound, placeHasRoom, publishOutbox } from "../flows/delivery/outbox.ts";
-import { type Delivery, getDelivery, insertDelivery } from "../store/queries/channels/deliveries.ts";
+import { type PlaceText, type QueuedText, sendToPlace, sentToPlace } from "../flows/delivery/known-place.ts";
+import type { Outbound } from "../flows/delivery/outbox.ts";
 import { bodyLimit, textLimit } from "./arguments.ts";
 import type { CallerContext, Tool, WritingContext } from "./tool.ts";
 
@@ -27,11 +17,9 @@ export interface MessageContext extends CallerContext, WritingContext {
 const MESSAGE_MAX_BYTES = 256 * 1024;
 const ID_CHARS_MAX = 512;
 
-const word = (description: string) => ({ type: "string", description });
+type Words = Partial<Record<string, string>>;
 
-function deliveryIdOf({ callId }: ToolCallRequest): string {
-  return `message-${callId}`;
-}
+const word = (description: string) => ({ type: "string", description });
 
 /** The queued text and its place. */
 type MessageResult = {
@@ -43,60 +31,19 @@ type MessageResult = {
   readonly threadId?: string;
 };
 
-function accepted({ id, route }: Pick<Delivery, "id" | "route">): MessageResult {
+function accepted({ id, route }: QueuedText): MessageResult {
   const { channel, to, accountId, threadId } = route;
   return { status: "accepted", deliveryId: id, channel, to, ...optional({ accountId, threadId }) };
 }
 
-interface MessageRequest {
-  readonly place: NamedPlace & { readonly channel: string };
-  readonly text: string;
-}
-
-function requestOf(args: Record<string, unknown>): Result<MessageRequest> {
-  const {
-    channel = "",
-    to = "",
-    accountId,
-    threadId,
-    message: text = "",
-  } = args as Partial<Record<string, string>>;
+/** Reads the place of a call. */
+function placeOf({ channel = "", to = "", accountId, threadId }: Words): Result<PlaceText["place"]> {
   if (channel.trim().toLowerCase() === WEBCHAT) {
     return fail("channel_unknown", "webchat has no destinations: its readers read a session", {
       hint: "Use sessions_send to write to a session.",
     });
   }
-  return ok({ place: { channel, to, accountId, threadId }, text });
-}
-
-/** Queues the text, unless this call has queued it before. */
-async function queue(
-  ctx: MessageContext,
-  unit: Unit,
-  { id, text, known }: { id: string; text: string; known: KnownPlace },
-): Promise<Result<MessageResult>> {
-  const before = await getDelivery(unit.tx, id);
-  if (before !== undefined) return ok(accepted(before));
-  if (ctx.wait !== undefined && !(await ctx.wait.holds(unit))) {
-    return fail("run_aborted", "the calling run has ended; nothing was sent");
-  }
-  const { session, run } = ctx;
-  const { route, reader } = known;
-  const verdict = await leaveVerdict(unit.tx, ctx.settings, session, route);
-  if (!verdict.allowed) return fail("send_denied", verdict.error);
-  const room = await placeHasRoom(unit, route);
-  if (!room.ok) return room;
-  await insertDelivery(unit.tx, {
-    ...{ id, sessionKey: session.key, kind: "send", route, text, state: "pending", createdAt: unit.now },
-    ...optional({ runId: run?.runId }),
-  });
-  publishOutbox(unit, { id, sessionKey: session.key }, "pending");
-  unit.after(() => ctx.outbound?.deliveryQueued());
-  if (reader !== undefined) {
-    const input = { text, injected: true };
-    await ctx.engine.acceptIn(unit, { sessionKey: reader.key, kind: "append", input, successor: true });
-  }
-  return ok(accepted({ id, route }));
+  return ok({ channel, to, accountId, threadId });
 }
 
 export const messageTool: Tool<MessageContext, MessageResult> = {
@@ -127,19 +74,19 @@ export const messageTool: Tool<MessageContext, MessageResult> = {
     threadId: textLimit(ID_CHARS_MAX),
     message: bodyLimit(MESSAGE_MAX_BYTES),
   },
-  async before(ctx, _args, call) {
-    const sent = await getDelivery(ctx.db, deliveryIdOf(call));
-    return sent === undefined ? undefined : accepted(sent);
+  async before(ctx, _args, { callId }) {
+    const sent = await sentToPlace(ctx.db, callId);
+    return sent && accepted(sent);
   },
-  async execute(ctx, args, call) {
-    const request = requestOf(args);
-    if (!request.ok) return request;
-    const { settings, chain, viewer, session, run, agent } = ctx;
-    const contained = isSandboxed(chain, settings) && agent.sandbox.sessionToolsVisibility === "spawned";
-    const writer = { viewer, session, route: run?.route, contained };
-    const known = await knownPlace(ctx, writer, request.value.place);
-    if (!known.ok) return known;
-    const sending = { id: deliveryIdOf(call), text: request.value.text, known: known.value };
-    return ctx.engine.commit((unit) => queue(ctx, unit, sending));
+  async execute(ctx, args, { callId }) {
+    const words = args as Words;
+    const place = placeOf(words);
+    if (!place.ok) return place;
+    const { viewer, session, chain, run, wait } = ctx;
+    const sent = await sendToPlace(ctx, {
+      ...{ viewer, session, chain, callId, place: place.value, text: words.message ?? "" },
+      ...optional({ run, wait }),
+    });
+    return sent.ok ? ok(accepted(sent.value)) : sent;
   },
 };

@@ -1,15 +1,19 @@
-// The tool `subagents`: lists the sub-agents of the calling session, waits for them and cancels them. A
-// sub-agent of another session is answered like a missing one.
+// The tool `subagents`: lists the sub-agents of the calling session, waits for them and cancels them.
 
-import { mayAccess } from "../access/access.ts";
 import { optional } from "../core/optional.ts";
 import type { AnnouncedStatus } from "../core/rules/announcement.ts";
-import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { RunState } from "../core/shapes/run.ts";
-import type { Session, SessionState } from "../core/shapes/session.ts";
+import type { SessionState } from "../core/shapes/session.ts";
 import { KEY_CHARS_MAX } from "../core/shapes/session-key.ts";
-import { quoted } from "../core/text/cut.ts";
-import { cancelJob } from "../flows/job/cancel.ts";
+import {
+  cancelChild,
+  jobOf,
+  listChildren,
+  ownChild,
+  ownJob,
+  unfinishedChildren,
+} from "../flows/job/children.ts";
 import {
   type AwaitedJob,
   type FinishedJob,
@@ -18,16 +22,13 @@ import {
   waitedBefore,
   waitForJobs,
 } from "../flows/job/wait.ts";
-import { listVisible } from "../flows/session/list.ts";
-import { type Flow, getFlow, jobOfChild, openSpawnsOf } from "../store/queries/chains/flows.ts";
+import type { Flow } from "../store/queries/chains/flows.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
-import { getSession } from "../store/queries/sessions/sessions.ts";
 import { textLimit } from "./arguments.ts";
 import { readTimeout, TIMEOUT_MAX_SECONDS } from "./sessions/send.ts";
 import type { Tool, WritingContext } from "./tool.ts";
 
 const ACTIONS = ["list", "wait", "cancel"];
-const LISTED_MAX = 100;
 const TASK_SHOWN_CHARS = 200;
 /** Limit of jobs in one wait. */
 const WAITED_MAX = 200;
@@ -81,7 +82,7 @@ export const subagents: Tool<WritingContext, ListResult | WaitResult | CancelRes
   async execute(ctx, args, call) {
     if (args.action === "cancel") return cancelChildren(ctx, args);
     if (args.action === "wait") return waitForChildren(ctx, args, call.callId);
-    return ok(await listChildren(ctx));
+    return ok(await list(ctx));
   },
 };
 
@@ -95,7 +96,7 @@ async function jobsToWaitFor(ctx: WritingContext, args: Record<string, unknown>)
   const keys = new Set(Array.isArray(args.sessionKeys) ? args.sessionKeys.map(String) : []);
   if (typeof args.sessionKey === "string" && args.sessionKey !== "all") keys.add(args.sessionKey);
   if (keys.size === 0) {
-    const open = (await unfinished(ctx)).map((child) => jobOf(ctx, child));
+    const open = (await unfinishedChildren(ctx)).map((child) => jobOf(ctx.db, child));
     const jobs = [...(await unreturnedJobs(ctx, ctx.run)), ...(await Promise.all(open))];
     return ok(jobs.filter((job) => job !== undefined).slice(0, WAITED_MAX));
   }
@@ -105,19 +106,10 @@ async function jobsToWaitFor(ctx: WritingContext, args: Record<string, unknown>)
   const jobs: Flow[] = [];
   for (const key of keys) {
     const job = await ownJob(ctx, key);
-    if (job === undefined) return notYours(ctx, key);
-    jobs.push(job);
+    if (!job.ok) return job;
+    jobs.push(job.value);
   }
   return ok(jobs);
-}
-
-/** Returns the job of an own sub-agent. A run also finds the job of one that was deleted after its end. */
-async function ownJob(ctx: WritingContext, key: string): Promise<Flow | undefined> {
-  const [child] = await oneOf(ctx, key);
-  if (child !== undefined) return jobOf(ctx, child);
-  if (ctx.run === undefined || (await getSession(ctx.db, key)) !== undefined) return undefined;
-  const job = await jobOfChild(ctx.db, key);
-  return job?.requesterKey === ctx.session.key ? job : undefined;
 }
 
 async function waitForChildren(
@@ -188,14 +180,6 @@ function finishedRow(ctx: WritingContext, job: FinishedJob, charsMax: number): F
   };
 }
 
-async function children(ctx: WritingContext) {
-  return listVisible(ctx, ctx.viewer, { spawnedBy: ctx.session.key, limit: LISTED_MAX });
-}
-
-async function jobOf(ctx: WritingContext, child: Session) {
-  return child.spawn === undefined ? undefined : getFlow(ctx.db, child.spawn.flowId);
-}
-
 interface ChildRow {
   readonly sessionKey: string;
   readonly label?: string;
@@ -219,11 +203,11 @@ type ListResult = {
   readonly more: boolean;
 };
 
-async function listChildren(ctx: WritingContext): Promise<ListResult> {
-  const page = await children(ctx);
+async function list(ctx: WritingContext): Promise<ListResult> {
+  const page = await listChildren(ctx);
   const rows: ChildRow[] = [];
   for (const { session, state } of page.rows) {
-    const job = await jobOf(ctx, session);
+    const job = await jobOf(ctx.db, session);
     const run = session.spawn === undefined ? undefined : await getRun(ctx.db, session.spawn.runId);
     rows.push({
       sessionKey: session.key,
@@ -238,27 +222,6 @@ async function listChildren(ctx: WritingContext): Promise<ListResult> {
     });
   }
   return { count: rows.length, subagents: rows, more: page.nextCursor !== undefined };
-}
-
-/** Returns all unfinished children, beyond the limit of a page. */
-async function unfinished(ctx: WritingContext): Promise<Session[]> {
-  const jobs = await openSpawnsOf(ctx.db, { sessionKey: ctx.session.key });
-  const found = await Promise.all(jobs.map((job) => oneOf(ctx, job.targetKey)));
-  return found.flat();
-}
-
-/** Returns the child with this key, if the calling session spawned it. */
-async function oneOf(ctx: WritingContext, key: string): Promise<Session[]> {
-  const child = await getSession(ctx.db, key);
-  if (child?.spawnedBy !== ctx.session.key) return [];
-  return (await mayAccess(ctx, ctx.viewer, "spawn", child)) ? [child] : [];
-}
-
-async function notYours(ctx: WritingContext, key: string): Promise<Failure> {
-  const keys = (await children(ctx)).rows.map(({ session }) => session.key);
-  const hint = keys.length === 0 ? "You have no sub-agents." : `Yours are: ${keys.join(", ")}.`;
-  const error = `${quoted(key, KEY_CHARS_MAX)} is not one of your sub-agents`;
-  return fail("not_visible", error, { hint });
 }
 
 /** The result of `action: "cancel"`. */
@@ -277,25 +240,15 @@ async function cancelChildren(
   if (typeof sessionKey !== "string") {
     return fail("invalid_argument", 'cancel needs sessionKey: a childSessionKey, or "all"');
   }
-  const all = sessionKey === "all";
-  const chosen = all ? await unfinished(ctx) : await oneOf(ctx, sessionKey);
-  if (chosen.length === 0 && !all) return notYours(ctx, sessionKey);
+  const named = sessionKey === "all" ? undefined : await ownChild(ctx, sessionKey);
+  if (named?.ok === false) return named;
   const cancelled: string[] = [];
   const runIds: string[] = [];
-  for (const child of chosen) {
-    const ended = await cancelOne(ctx, child);
+  for (const child of named === undefined ? await unfinishedChildren(ctx) : [named.value]) {
+    const ended = await cancelChild(ctx.engine, child);
     if (ended === undefined) continue;
     cancelled.push(child.key);
     runIds.push(...ended);
   }
   return ok({ status: "ok", cancelled, runIds });
-}
-
-/** Cancels a child. Returns the aborted runs. Undefined: the job was already finished. */
-async function cancelOne(ctx: WritingContext, child: Session): Promise<readonly string[] | undefined> {
-  return ctx.engine.commit(async (unit) => {
-    const job = child.spawn === undefined ? undefined : await getFlow(unit.tx, child.spawn.flowId);
-    if (job === undefined || !job.open) return undefined;
-    return cancelJob(ctx.engine, unit, job);
-  });
 }

@@ -8,8 +8,9 @@ import { textOf } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { cancelJob } from "../../flows/job/cancel.ts";
+import { jobOf } from "../../flows/job/children.ts";
 import { listVisible } from "../../flows/session/list.ts";
-import { type Flow, getFlow, openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import { type Flow, openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import { activeRuns, getRun } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
@@ -84,16 +85,12 @@ async function children(here: ConversationContext) {
   return listVisible(accessOf(here), await viewerOf(here), wanted);
 }
 
-async function jobOf(here: ConversationContext, child: Session): Promise<Flow | undefined> {
-  return child.spawn === undefined ? undefined : getFlow(here.unit.tx, child.spawn.flowId);
-}
-
 async function list(here: ConversationContext): Promise<string> {
   const { rows, nextCursor } = await children(here);
   if (rows.length === 0) return "This conversation has no sub-agents.";
   const lines: string[] = [];
   for (const { session, state } of rows) {
-    const job = await jobOf(here, session);
+    const job = await jobOf(here.unit.tx, session);
     const name = session.label === undefined ? "" : ` ${code(here.unit, session.label)}`;
     const does = job?.open === true ? state : (job?.endReason ?? "finished");
     const since = ago(session.createdAt, here.unit.now);
@@ -148,7 +145,7 @@ async function cancel(here: ConversationContext, name: string): Promise<string> 
   else {
     const child = await oneMeant(here, name);
     if (typeof child === "string") return child;
-    const job = await jobOf(here, child);
+    const job = await jobOf(unit.tx, child);
     if (job?.open === true) jobs = [job];
   }
   let refused = 0;

@@ -233,7 +233,8 @@ export function effectiveMode(viewer: SessionIdentity, rules: AccessRules): Visi
   return clamped && rules.mode !== "self" ? "tree" : rules.mode;
 }
 
-function isClamped(viewer: SessionIdentity): boolean {
+/** Whether its sandbox limits the viewer to its tree. */
+export function isClamped(viewer: SessionIdentity): boolean {
   return viewer.sandboxed && viewer.sandboxClamp === "spawned";
 }
 

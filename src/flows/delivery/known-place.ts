@@ -1,33 +1,74 @@
-// Decides which places on channels an agent may write to: known places. A place is known through a session,
-// the agent's own or one that it may write to (I9), or through the settings: a person who was let in, or a
-// group named there.
+// Decides which places on channels an agent may write to, and queues its text there. A place is known through
+// a session, the agent's own or one that it may write to (I9), or through the settings: a person who was let
+// in, or a group named there.
+// ME1: an accepted call is an outbox row; the channel acknowledges it later (I5). The same call makes one
+//      row.
+// ME2: a text goes to a known place only, and only if the send policy allows it.
+// ME3: if the people there have a session, the text is also appended to its transcript, so that its agent
+//      knows what they refer to.
 // KP2: a contained session, and a token that covers some sessions only, know places through sessions only.
 // KP3: an unknown place always gets the same answer, whether or not it exists, with the settings that would
 //      make it known.
 
 import { type AccessContext, openGate } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import { idIn } from "../../core/rules/inbound-policy.ts";
-import type { Viewer } from "../../core/rules/visibility.ts";
+import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
+import { identityOf, isClamped, type Viewer } from "../../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/route.ts";
+import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { accountOf, type ChannelAccount } from "../../core/shapes/settings/channels.ts";
 import { quoted } from "../../core/text/cut.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { RunWait } from "../../engine/lanes/waits.ts";
+import type { Unit } from "../../engine/unit.ts";
 import { getPeer } from "../../store/queries/channels/channel-peers.ts";
+import { type Delivery, getDelivery, insertDelivery } from "../../store/queries/channels/deliveries.ts";
+import type { Db } from "../../store/sql.ts";
 import { announceRoute } from "../conversation/party.ts";
-import { checkPlace, isKnownPeer, leadToSamePlace, type NamedPlace, sessionsAt } from "./destination.ts";
+import {
+  checkPlace,
+  isKnownPeer,
+  leadToSamePlace,
+  leaveVerdict,
+  type NamedPlace,
+  sessionsAt,
+} from "./destination.ts";
+import { type Outbound, placeHasRoom, publishOutbox } from "./outbox.ts";
 
 /** The session or operator that wants to write. */
 interface Writer {
   readonly viewer: Viewer;
   readonly session: Session;
-  /** The place of the message that it is working on. */
-  readonly route?: Route | undefined;
-  readonly contained: boolean;
+  /** The session and its ancestors. */
+  readonly chain: SpawnChain;
+  /** The run that writes. Absent: an operator acts as the session. */
+  readonly run?: Run;
+}
+
+/** A text of a session's agent for people on a channel. */
+export interface PlaceText extends Writer {
+  /** The stable id of the tool call. */
+  readonly callId: string;
+  readonly place: NamedPlace & { readonly channel: string };
+  readonly text: string;
+  /** How the run holds its lane. */
+  readonly wait?: RunWait;
+}
+
+/** A text in the outbox, and its place. */
+export type QueuedText = Pick<Delivery, "id" | "route">;
+
+interface PlaceParts extends AccessContext {
+  readonly engine: Engine;
+  /** Absent: this process delivers nothing. */
+  readonly outbound?: Outbound | undefined;
 }
 
 /** A place that may be written to; `reader`: the session of the people there, if it is another one. */
-export interface KnownPlace {
+interface KnownPlace {
   readonly route: Route;
   readonly reader?: Session;
 }
@@ -61,8 +102,8 @@ async function knownBySettings(ctx: AccessContext, route: Route): Promise<Route 
 }
 
 async function knownAt(ctx: AccessContext, writer: Writer, route: Route): Promise<KnownPlace | undefined> {
-  const { viewer, session } = writer;
-  const home = [announceRoute(session), writer.route];
+  const { viewer, session, chain, run } = writer;
+  const home = [announceRoute(session), run?.route];
   if (home.some((place) => place !== undefined && leadToSamePlace(ctx.settings, place, route)))
     return { route };
   const gate = openGate(ctx, viewer);
@@ -71,12 +112,13 @@ async function knownAt(ctx: AccessContext, writer: Writer, route: Route): Promis
     return reader.key === session.key ? { route } : { route, reader };
   }
   const narrow = viewer.kind === "operator" && viewer.patterns !== undefined;
-  const place = writer.contained || narrow ? undefined : await knownBySettings(ctx, route);
+  const contained = isClamped(identityOf(chain, ctx.settings));
+  const place = contained || narrow ? undefined : await knownBySettings(ctx, route);
   return place === undefined ? undefined : { route: place };
 }
 
 /** Returns the named place, if it is known. Without an account: the first account that knows it. */
-export async function knownPlace(
+async function knownPlace(
   ctx: AccessContext,
   writer: Writer,
   place: NamedPlace & { readonly channel: string },
@@ -92,4 +134,51 @@ export async function knownPlace(
     if (known !== undefined) return ok(known);
   }
   return unknown(meant.value, accounts[0]);
+}
+
+/** Returns the id of the delivery that a call makes. */
+function deliveryIdOf(callId: string): string {
+  return `message-${callId}`;
+}
+
+/** Queues the text, unless this call has queued it before. */
+async function queue(
+  { settings, engine, outbound }: PlaceParts,
+  unit: Unit,
+  { callId, session, run, wait, text }: PlaceText,
+  { route, reader }: KnownPlace,
+): Promise<Result<QueuedText>> {
+  const id = deliveryIdOf(callId);
+  const before = await getDelivery(unit.tx, id);
+  if (before !== undefined) return ok(before);
+  if (wait !== undefined && !(await wait.holds(unit))) {
+    return fail("run_aborted", "the calling run has ended; nothing was sent");
+  }
+  const verdict = await leaveVerdict(unit.tx, settings, session, route);
+  if (!verdict.allowed) return fail("send_denied", verdict.error);
+  const room = await placeHasRoom(unit, route);
+  if (!room.ok) return room;
+  await insertDelivery(unit.tx, {
+    ...{ id, sessionKey: session.key, kind: "send", route, text, state: "pending", createdAt: unit.now },
+    ...optional({ runId: run?.runId }),
+  });
+  publishOutbox(unit, { id, sessionKey: session.key }, "pending");
+  unit.after(() => outbound?.deliveryQueued());
+  if (reader !== undefined) {
+    const input = { text, injected: true };
+    await engine.acceptIn(unit, { sessionKey: reader.key, kind: "append", input, successor: true });
+  }
+  return ok({ id, route });
+}
+
+/** Returns the text that this call queued before a crash; undefined: none. */
+export function sentToPlace(db: Db, callId: string): Promise<QueuedText | undefined> {
+  return getDelivery(db, deliveryIdOf(callId));
+}
+
+/** Queues a text for a known place. `sentToPlace` returned undefined. */
+export async function sendToPlace(parts: PlaceParts, request: PlaceText): Promise<Result<QueuedText>> {
+  const known = await knownPlace(parts, request, request.place);
+  if (!known.ok) return known;
+  return parts.engine.commit((unit) => queue(parts, unit, request, known.value));
 }

@@ -1,0 +1,85 @@
+// Finds the sub-agents that a session has spawned, and their jobs, for those who list, await or cancel them.
+// A sub-agent of another session is answered like a missing one.
+
+import { type AccessContext, mayAccess } from "../../access/access.ts";
+import type { Viewer } from "../../core/rules/visibility.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
+import { quoted } from "../../core/text/cut.ts";
+import type { Engine } from "../../engine/engine.ts";
+import { type Flow, getFlow, jobOfChild, openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+import type { Db } from "../../store/sql.ts";
+import { listVisible, type SessionPage } from "../session/list.ts";
+import { cancelJob } from "./cancel.ts";
+
+/** Maximum number of sub-agents in a list. */
+const LISTED_MAX = 100;
+
+/** A session that asks for its own sub-agents. */
+export interface Parent extends AccessContext {
+  readonly viewer: Viewer;
+  readonly session: Session;
+  /** The run that asks. Absent: an operator acts as the session. */
+  readonly run?: Run;
+}
+
+/** Returns the visible sub-agents of the session, newest first. */
+export function listChildren(parent: Parent): Promise<SessionPage> {
+  return listVisible(parent, parent.viewer, { spawnedBy: parent.session.key, limit: LISTED_MAX });
+}
+
+/** Returns the job of a sub-agent. */
+export async function jobOf(db: Db, { spawn }: Session): Promise<Flow | undefined> {
+  return spawn === undefined ? undefined : getFlow(db, spawn.flowId);
+}
+
+/** Returns all unfinished sub-agents of the session, beyond the limit of a list. */
+export async function unfinishedChildren(parent: Parent): Promise<Session[]> {
+  const jobs = await openSpawnsOf(parent.db, { sessionKey: parent.session.key });
+  const found = await Promise.all(jobs.map((job) => childOf(parent, job.targetKey)));
+  return found.filter((child) => child !== undefined);
+}
+
+/** Returns the sub-agent with this key, if the session spawned it. */
+async function childOf(parent: Parent, key: string): Promise<Session | undefined> {
+  const child = await getSession(parent.db, key);
+  if (child?.spawnedBy !== parent.session.key) return undefined;
+  return (await mayAccess(parent, parent.viewer, "spawn", child)) ? child : undefined;
+}
+
+/** Returns the session's own sub-agent with this key. */
+export async function ownChild(parent: Parent, key: string): Promise<Result<Session>> {
+  const child = await childOf(parent, key);
+  return child === undefined ? notOwn(parent, key) : ok(child);
+}
+
+/** Returns the job of an own sub-agent. A run also finds the job of one that was deleted after its end. */
+export async function ownJob(parent: Parent, key: string): Promise<Result<Flow>> {
+  const child = await childOf(parent, key);
+  const job = await (child === undefined ? jobOfDeleted(parent, key) : jobOf(parent.db, child));
+  return job === undefined ? notOwn(parent, key) : ok(job);
+}
+
+async function jobOfDeleted({ db, run, session }: Parent, key: string): Promise<Flow | undefined> {
+  if (run === undefined || (await getSession(db, key)) !== undefined) return undefined;
+  const job = await jobOfChild(db, key);
+  return job?.requesterKey === session.key ? job : undefined;
+}
+
+async function notOwn(parent: Parent, key: string): Promise<Failure> {
+  const keys = (await listChildren(parent)).rows.map(({ session }) => session.key);
+  const hint = keys.length === 0 ? "You have no sub-agents." : `Yours are: ${keys.join(", ")}.`;
+  const error = `${quoted(key, KEY_CHARS_MAX)} is not one of your sub-agents`;
+  return fail("not_visible", error, { hint });
+}
+
+/** Cancels a sub-agent. Returns the aborted runs. Undefined: its job was already finished. */
+export async function cancelChild(engine: Engine, child: Session): Promise<readonly string[] | undefined> {
+  return engine.commit(async (unit) => {
+    const job = await jobOf(unit.tx, child);
+    return job?.open === true ? cancelJob(engine, unit, job) : undefined;
+  });
+}

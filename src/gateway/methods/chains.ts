@@ -11,7 +11,6 @@ import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import type { ChainRow, ChainStep, ChainTalk } from "../../core/shapes/chain-step.ts";
 import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
-import { partiesOf, shortExcerpt, stepsOf } from "../../flows/chain-steps.ts";
 import { readChain } from "../../store/queries/chains/chain-details.ts";
 import {
   type ChainFacts,
@@ -26,6 +25,7 @@ import {
   usageOfChains,
 } from "../../store/queries/chains/chain-lists.ts";
 import type { CallContext, Methods } from "../call.ts";
+import { partiesOf, shortExcerpt, stepsOf } from "./chain-steps.ts";
 
 const WINDOW_MINUTES = 60;
 const LIMIT_DEFAULT = 50;

@@ -4,23 +4,23 @@
 // deleted session or transcript is not quoted from other rows. Credentials are redacted before text is cut
 // (I14).
 
-import { optional } from "../core/optional.ts";
-import { isSilent } from "../core/rules/turn-rules.ts";
-import { NOT_VISIBLE } from "../core/rules/visibility.ts";
+import { optional } from "../../core/optional.ts";
+import { isSilent } from "../../core/rules/turn-rules.ts";
+import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import {
   type ChainParty,
   type ChainStep,
   type StepState,
   visibleErrorText,
   visibleRoute,
-} from "../core/shapes/chain-step.ts";
-import { isEnded, type Run } from "../core/shapes/run.ts";
-import type { Redactor } from "../core/text/redact/redact.ts";
-import type { RunMessages, WholeChain } from "../store/queries/chains/chain-details.ts";
-import type { FlowOutline } from "../store/queries/chains/flows.ts";
-import type { Refusal } from "../store/queries/chains/refusals.ts";
-import type { Delivery } from "../store/queries/channels/deliveries.ts";
-import type { Wait } from "../store/queries/runs/waits.ts";
+} from "../../core/shapes/chain-step.ts";
+import { isEnded, type Run } from "../../core/shapes/run.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import type { RunMessages, WholeChain } from "../../store/queries/chains/chain-details.ts";
+import type { FlowOutline } from "../../store/queries/chains/flows.ts";
+import type { Refusal } from "../../store/queries/chains/refusals.ts";
+import type { Delivery } from "../../store/queries/channels/deliveries.ts";
+import type { Wait } from "../../store/queries/runs/waits.ts";
 
 const TEXT_CHARS_MAX = 400;
 const OPENING_CHARS_MAX = 160;

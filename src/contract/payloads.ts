@@ -4,49 +4,26 @@
 import type { ChainParty, ChainRow, ChainStep } from "../core/shapes/chain-step.ts";
 import type { Explanation } from "../core/shapes/explanation.ts";
 import type { Message, Provenance } from "../core/shapes/message.ts";
-import type { ProcessRow } from "../core/shapes/process.ts";
 import type { Route } from "../core/shapes/route.ts";
 import type { RunFacts, RunState } from "../core/shapes/run.ts";
 import type { Session, SessionKind, SessionState } from "../core/shapes/session.ts";
 import type { AgentToAgentSettings, VisibilityMode } from "../core/shapes/settings/settings.ts";
+import type { Health } from "./methods/operations.ts";
 import type { METHODS, MethodName } from "./methods.ts";
-import type { ChannelPayloads } from "./payloads/channels.ts";
-import type { CronPayloads } from "./payloads/cron.ts";
-import type {
-  NodeInvokeCancel,
-  NodeInvokeRequest,
-  NodePairRequested,
-  NodePairResolved,
-  NodePayloads,
-} from "./payloads/nodes.ts";
-import type { ConfigCheck, LogPage, MetricsHistory, UsageReport } from "./payloads/operations.ts";
 import type {
   AgentEvent,
   ChatEvent,
   CronEvent,
   DeliveriesEvent,
+  NodeInvokeCancel,
+  NodeInvokeRequest,
+  NodePairRequested,
+  NodePairResolved,
   PresenceEntry,
   SessionsEvent,
   ShutdownEvent,
 } from "./protocol.ts";
 import type { Of, Schema } from "./schema.ts";
-
-/** A model as `models.list` shows it. */
-export interface ModelRow {
-  /** Without its provider. */
-  readonly id: string;
-  readonly name: string;
-  readonly provider: string;
-  readonly contextWindow: number;
-  readonly reasoning: boolean;
-}
-
-interface AgentRow {
-  readonly id: string;
-  readonly name?: string;
-  readonly default: boolean;
-  readonly model: string;
-}
 
 interface Preview {
   readonly key: string;
@@ -119,43 +96,6 @@ export interface WaitAnswer {
   readonly code?: string;
 }
 
-interface ToolRow {
-  readonly name: string;
-  readonly description: string;
-  readonly parameters: object;
-  /** Why the session has it, with the setting's name. */
-  readonly reason: string;
-}
-
-/** A row of the outbox. */
-export interface DeliveryRow {
-  readonly id: string;
-  readonly sessionKey: string;
-  readonly runId?: string;
-  /** `hook`: an event for a program; its text is the body of the request. */
-  readonly kind: "announce" | "send" | "hook";
-  readonly route: Route;
-  readonly text: string;
-  /** The text was cut to the requested `maxChars`. */
-  readonly textTruncated?: boolean;
-  readonly state: "pending" | "sent" | "failed" | "skipped";
-  readonly code?: string;
-  readonly error?: string;
-  readonly attempts: number;
-  /** An attempt is under way. */
-  readonly attemptOpen: boolean;
-  readonly partsSent: number;
-  readonly nextAttemptAt: number;
-  readonly createdAt: number;
-  readonly settledAt?: number;
-  readonly dismissedAt?: number;
-}
-
-interface SettledDelivery {
-  readonly ok: true;
-  readonly delivery: DeliveryRow;
-}
-
 interface ExplainedSession {
   readonly key: string;
   readonly exists: boolean;
@@ -225,59 +165,6 @@ interface SessionsPage {
   readonly nextCursor?: string;
 }
 
-export interface Health {
-  /** The store answers, and work is accepted. */
-  readonly ok: boolean;
-  readonly ts: number;
-  readonly version: string;
-  readonly uptimeMs: number;
-  readonly store: { readonly kind: string; readonly ok: boolean };
-  readonly accepting: boolean;
-  /** `linked`: this process receives messages. */
-  readonly channels: Readonly<
-    Record<string, { readonly ok: boolean; readonly configured: boolean; readonly linked?: boolean }>
-  >;
-  readonly defaultAgentId: string;
-  readonly durationMs: number;
-  /** Runs and slots. Only for tokens that cover every session. */
-  readonly lanes?: {
-    readonly running: number;
-    readonly waiting: number;
-    readonly queued: number;
-    readonly slots: { readonly max: number; readonly taken: number };
-  };
-  /** Only for tokens that cover every session. */
-  readonly deliveries?: {
-    readonly pending: number;
-    readonly failed: number;
-    /** Dropped events of web hooks, until their failed delivery is retried or dismissed. */
-    readonly dropped?: number;
-  };
-}
-
-interface Status extends Health {
-  readonly protocol: readonly number[];
-  readonly agents: number;
-  readonly models: number;
-  /** Only for tokens that cover every session. */
-  readonly connections?: number;
-  /**
-   * Present if several gateways share the store: this process, and all known processes. Sent only to tokens
-   * that cover every session.
-   */
-  readonly processId?: string;
-  readonly processes?: readonly ProcessRow[];
-  /** No session has any message yet. Only for tokens that cover every session. */
-  readonly unused?: boolean;
-  /**
-   * The current configuration file compared with the running one: whether it is valid, whether a restart
-   * would change something, and which parts. Only for tokens that cover every session.
-   */
-  readonly config?: Pick<ConfigCheck, "ok" | "differs" | "changed">;
-  /** Absent: demos are unavailable. */
-  readonly demo?: { readonly running: boolean };
-}
-
 /** The payload of each event, when it is sent, and to whom. */
 export interface EventPayloads {
   /** The text of a run so far, and its end, for a chat window: to those who may see the session. */
@@ -310,9 +197,7 @@ export interface EventPayloads {
   readonly shutdown: ShutdownEvent;
 }
 
-interface Payloads extends ChannelPayloads, CronPayloads, NodePayloads {
-  health: Health;
-  status: Status;
+interface Payloads {
   "sessions.list": SessionsPage;
   "sessions.patch": {
     readonly ok: true;
@@ -326,13 +211,6 @@ interface Payloads extends ChannelPayloads, CronPayloads, NodePayloads {
     readonly sessionId: string;
     readonly entry: SessionRow;
   };
-  "agents.list": {
-    readonly defaultId: string;
-    readonly mainKey: string;
-    readonly scope: string;
-    readonly agents: readonly AgentRow[];
-  };
-  "models.list": { readonly models: readonly ModelRow[] };
   "sessions.resolve": { readonly ok: true; readonly key: string };
   "sessions.create": { readonly ok: true; readonly key: string; readonly sessionId: string };
   "sessions.earlier": {
@@ -367,15 +245,6 @@ interface Payloads extends ChannelPayloads, CronPayloads, NodePayloads {
     readonly status: "queued";
     readonly sessionKey: string;
   };
-  "tools.catalog": {
-    readonly sessionKey: string;
-    readonly tools: readonly ToolRow[];
-    /** `mcp__<server>__*`: all tools of that server. */
-    readonly withheld: readonly { readonly name: string; readonly reason: string }[];
-    /** MCP servers whose tools could not be listed. */
-    readonly missing: readonly { readonly server: string; readonly why: string }[];
-  };
-  "tools.invoke": Record<string, unknown>;
   "chains.list": {
     readonly ts: number;
     readonly count: number;
@@ -393,14 +262,6 @@ interface Payloads extends ChannelPayloads, CronPayloads, NodePayloads {
     readonly steps: readonly ChainStep[];
     readonly truncated: boolean;
   };
-  "deliveries.list": {
-    readonly count: number;
-    /** Newest first. */
-    readonly deliveries: readonly DeliveryRow[];
-    readonly nextCursor?: string;
-  };
-  "deliveries.retry": SettledDelivery;
-  "deliveries.dismiss": SettledDelivery;
   "access.explain": {
     readonly viewer: ExplainedSession & { readonly sandboxed: boolean };
     readonly target: ExplainedSession;
@@ -409,10 +270,6 @@ interface Payloads extends ChannelPayloads, CronPayloads, NodePayloads {
     readonly agentToAgent: AgentToAgentSettings;
     readonly answers: readonly Explanation[];
   };
-  "metrics.history": MetricsHistory;
-  usage: UsageReport;
-  "logs.tail": LogPage;
-  "config.check": ConfigCheck;
 }
 
 /** The payload of a method's answer. */

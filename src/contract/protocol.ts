@@ -293,6 +293,41 @@ export interface CronEvent {
   readonly change: CronChange;
 }
 
+/** A device requests pairing. */
+export interface NodePairRequested {
+  readonly requestId?: string;
+  readonly nodeId: string;
+  readonly displayName: string;
+  readonly platform: string;
+  readonly code?: string;
+  readonly ts: number;
+}
+
+/** The request was decided, or a device was unpaired. */
+export interface NodePairResolved {
+  readonly requestId?: string;
+  readonly nodeId: string;
+  readonly displayName: string;
+  readonly decision: "approved" | "rejected" | "removed";
+  readonly ts: number;
+}
+
+/** A command for a node. */
+export interface NodeInvokeRequest {
+  readonly id: string;
+  readonly nodeId: string;
+  readonly command: string;
+  readonly paramsJSON?: string;
+  readonly timeoutMs: number;
+  readonly idempotencyKey: string;
+}
+
+/** Cancels a command: its answer is no longer needed. */
+export interface NodeInvokeCancel {
+  readonly id: string;
+  readonly nodeId: string;
+}
+
 export interface ShutdownEvent {
   readonly reason: string;
   readonly restartExpectedMs?: number;

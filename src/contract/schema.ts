@@ -82,6 +82,18 @@ export function list<T>(items: Schema<T>, limits: ListLimits = {}): Schema<reado
   return schema({ type: "array", items, ...limits });
 }
 
+/** An object with any names, whose values fit one schema. */
+export function mapOf<T>(values: Schema<T>): Schema<Readonly<Record<string, T>>> {
+  return schema({ type: "object", additionalProperties: values });
+}
+
+/** A value that fits at least one of these schemas. */
+export function either<T extends readonly unknown[]>(
+  ...schemas: { readonly [K in keyof T]: Schema<T[K]> }
+): Schema<T[number]> {
+  return schema({ anyOf: schemas });
+}
+
 /** A value of the schema, or null. */
 export function nullable<T>(inner: Schema<T>): Schema<T | null> {
   const { type } = inner as { type?: string };

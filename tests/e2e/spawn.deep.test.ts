@@ -46,7 +46,7 @@ interface Delivery {
 }
 
 async function deliveries(client: GatewayClient): Promise<Delivery[]> {
-  const page = await client.call<{ deliveries: Delivery[] }>("deliveries.list", { limit: 200 });
+  const page = await client.request("deliveries.list", { limit: 200 });
   return page.deliveries.filter(({ kind }) => kind === "announce");
 }
 

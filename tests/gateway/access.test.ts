@@ -1,7 +1,7 @@
 // "May A do this to B?", how the ways out stand, and the outbox as it changes.
 
 import { expect, test } from "vitest";
-import type { ChannelRow } from "../../src/contract/payloads/channels.ts";
+import type { ChannelRow } from "../../src/contract/methods/channels.ts";
 import type { PayloadOf } from "../../src/contract/payloads.ts";
 import type { Explanation } from "../../src/core/shapes/explanation.ts";
 import { beginAttempt, endAttempt, insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
@@ -206,7 +206,7 @@ async function row(house: House, id: string, outcome: "sent" | "failed" | "retry
 
 async function channels(house: House, token?: string): Promise<readonly ChannelRow[]> {
   const client = await house.client(token === undefined ? {} : { token });
-  return (await client.call<{ channels: readonly ChannelRow[] }>("channels.status", {})).channels;
+  return (await client.request("channels.status")).channels;
 }
 
 test("lists every outgoing path with its status; shows figures and errors only to callers who see everything", async () => {
@@ -289,7 +289,7 @@ test("I9: a delivery names no other session that the token does not cover", asyn
   });
   const list = async (token?: string) => {
     const client = await house.client(token === undefined ? {} : { token });
-    return (await client.call<PayloadOf<"deliveries.list">>("deliveries.list", {})).deliveries;
+    return (await client.request("deliveries.list", {})).deliveries;
   };
   const all = await list();
   expect(all.map(({ route }) => route.to).sort()).toEqual([WRITER, NODE]);
@@ -313,8 +313,7 @@ test("redacts a delivery's text before cutting it to the requested length", asyn
     await insertDelivery(tx, { id: "d", sessionKey: MAIN, ...more });
   });
   const client = await house.client();
-  const list = async (params: object) =>
-    (await client.call<PayloadOf<"deliveries.list">>("deliveries.list", params)).deliveries[0];
+  const list = async (params: object) => (await client.request("deliveries.list", params)).deliveries[0];
   const cut = await list({ maxChars: 14 });
   expect(cut?.text).toHaveLength(14);
   expect(cut).toMatchObject({ textTruncated: true, text: expect.not.stringContaining("hunter") });

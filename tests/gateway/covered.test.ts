@@ -39,7 +39,7 @@ test("sessions.list and sessions.patch hide the store's folder from a scoped tok
 test("agents.list and /v1/models show a scoped token only the agents that it can use", async () => {
   const house = await scopedHouse();
   const scoped = await house.client({ token: SCOPED });
-  const listed = await scoped.call<{ agents: { id: string }[] }>("agents.list", {});
+  const listed = await scoped.request("agents.list");
   expect(listed.agents.map(({ id }) => id)).toEqual(["research"]);
   expect(await scoped.call("status", {})).toMatchObject({ agents: 1 });
   const headers = { authorization: `Bearer ${SCOPED}` };

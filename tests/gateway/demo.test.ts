@@ -45,7 +45,7 @@ async function enter(house: Pick<House, "url">, started: Started): Promise<Gatew
   return client;
 }
 
-const statusOf = (client: GatewayClient): Promise<Status> => client.call<Status>("status", {});
+const statusOf = (client: GatewayClient): Promise<Status> => client.request("status");
 
 test("a gateway is unused until the first message, and reports so to callers who may know", async () => {
   const tokens = [
@@ -75,7 +75,7 @@ test("GD1: two requests at once and a later one get the same demo, with its own 
   expect(count.opened).toBe(1);
   expect((await statusOf(client)).demo).toEqual({ running: true });
   const demo = await enter(house, one);
-  const { agents } = await demo.call<PayloadOf<"agents.list">>("agents.list", {});
+  const { agents } = await demo.request("agents.list");
   expect(agents.map(({ id, model }) => [id, model])).toEqual([
     ["main", "offline/rehearsal"],
     ["research", "offline/rehearsal"],
@@ -93,7 +93,7 @@ test("GD1: two requests at once and a later one get the same demo, with its own 
   expect(JSON.stringify(messages)).toContain("what now?");
   // It is a store of its own.
   expect((await statusOf(client)).unused).toBe(true);
-  const tools = await demo.call<PayloadOf<"tools.catalog">>("tools.catalog", { sessionKey: MAIN });
+  const tools = await demo.request("tools.catalog", { sessionKey: MAIN });
   const names = tools.tools.map(({ name }) => name);
   expect(names).toContain("sessions_send");
   expect(names.filter((name) => ["exec", "read", "write", "edit"].includes(name))).toEqual([]);
@@ -204,8 +204,7 @@ test("SIGTERM ends a process with a demo, and leaves no directory behind", async
   const started = await client.call<Started>("demo.start", {});
   const demo = await enter(gateway, started);
   // A key of the environment is known to the gateway, not to the demo.
-  const models = async (one: GatewayClient) =>
-    (await one.call<PayloadOf<"models.list">>("models.list", {})).models;
+  const models = async (one: GatewayClient) => (await one.request("models.list")).models;
   expect((await models(client)).map(({ provider }) => provider)).toContain("openai");
   expect((await models(demo)).map(({ provider }) => provider)).toEqual(["offline"]);
   const message = "spawn 3 jobs: wait 5 seconds, then say late";

@@ -87,7 +87,7 @@ test("sends an operator's note as a finished message, once", async () => {
   const sent = await raw.res("s");
   expect(sent.payload).toMatchObject({ messageId: expect.any(String), channel: "webchat", status: "queued" });
   await raw.next((frame) => frame.event === "chat" && JSON.stringify(frame).includes("to people"));
-  const list = await (await house.client()).call<{ deliveries: { state: string }[] }>("deliveries.list", {});
+  const list = await (await house.client()).request("deliveries.list");
   expect(list.deliveries).toHaveLength(1);
   raw.send({ type: "req", id: "h", method: "chat.history", params: { sessionKey: "main" } });
   expect((await raw.res("h")).payload.messages).toHaveLength(2);

@@ -48,14 +48,14 @@ async function plant(house: House): Promise<{ chainId: string; jobId: string; hi
     .where("session_key", "=", SEEN)
     .where("chain_id", "=", chainId)
     .executeTakeFirstOrThrow();
-  const job = await admin.call<{ job: { id: string } }>("cron.add", {
+  const job = await admin.request("cron.add", {
     name: `job ${KEY}`,
     schedule: { kind: "every", everyMs: 3_600_000 },
     message: "say it",
     deliver: { to: HIDDEN },
   });
   const jobId = job.job.id;
-  const fired = await admin.call<{ runId: string }>("cron.run", { id: jobId });
+  const fired = await admin.request("cron.run", { id: jobId });
   await admin.call("agent.wait", { runId: fired.runId });
   await house.store.transaction(async (tx) => {
     await updateSession(tx, SEEN, { lastRoute: { channel: "webchat", to: SEEN } });

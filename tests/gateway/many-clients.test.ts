@@ -10,7 +10,7 @@ test(`${CLIENTS} clients that connect at once get their hello and an answer each
   const served = await Promise.allSettled(
     Array.from({ length: CLIENTS }, async () => {
       const client = await gateway.connect();
-      const { ok } = await client.call<{ ok: boolean }>("health", {});
+      const { ok } = await client.request("health");
       return ok;
     }),
   );

@@ -21,7 +21,7 @@ const flooding = (house: House): Promise<Raw> => joined(house, { auth: { token: 
 
 async function isServed(house: House, token: string): Promise<boolean> {
   const client = await house.client({ token });
-  const { ok } = await client.call<{ ok: boolean }>("health", {});
+  const { ok } = await client.request("health");
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   const body = JSON.stringify({ tool: "agents_list", args: {} });
   const answer = await fetch(`${house.http}/tools/invoke`, { method: "POST", headers, body });

@@ -50,7 +50,7 @@ async function asked(
   params: object,
 ): Promise<Pick<UsageLine, "name" | "totalTokens" | "runs">[]> {
   const client = await house.client();
-  const { lines } = await client.call<{ lines: UsageLine[] }>("usage", params);
+  const { lines } = await client.request("usage", params);
   return lines.map(({ name, totalTokens, runs }) => ({ name, totalTokens, runs }));
 }
 

@@ -270,18 +270,14 @@ async function hearEnds(story: Story): Promise<GatewayClient[]> {
   );
 }
 
-interface Status {
-  readonly lanes: { readonly running: number; readonly waiting: number; readonly queued: number };
-  readonly deliveries: { readonly pending: number };
-}
-
 /** Waits until no run and no delivery is unfinished. */
 async function untilQuiet(story: Story): Promise<void> {
   const client = await story.fleet.connect(0);
   const until = Date.now() + QUIET_MAX_MS;
   try {
     for (;;) {
-      const { lanes, deliveries } = await client.call<Status>("status");
+      const { lanes, deliveries } = await client.request("status");
+      if (lanes === undefined || deliveries === undefined) throw new Error("the token covers too little");
       const left = lanes.running + lanes.waiting + lanes.queued + deliveries.pending;
       if (left === 0) return;
       if (Date.now() > until) {

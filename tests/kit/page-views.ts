@@ -137,15 +137,10 @@ const ROOMS = ["release notes", "on-call handover", "price list, second draft", 
 const QUIET_TRIES_MAX = 300;
 const QUIET_EVERY_MS = 100;
 
-interface Health {
-  readonly lanes?: { readonly running: number; readonly waiting: number; readonly queued: number };
-  readonly deliveries?: { readonly pending: number };
-}
-
 /** Resolves when no run and no delivery is under way. */
 async function untilQuiet(client: GatewayClient): Promise<void> {
   for (let tries = 0; tries < QUIET_TRIES_MAX; tries++) {
-    const { lanes, deliveries } = await client.call<Health>("health", {});
+    const { lanes, deliveries } = await client.request("health");
     const busy = (lanes?.running ?? 0) + (lanes?.waiting ?? 0) + (lanes?.queued ?? 0);
     if (busy + (deliveries?.pending ?? 0) === 0) return;
     await new Promise((resolve) => setTimeout(resolve, QUIET_EVERY_MS));

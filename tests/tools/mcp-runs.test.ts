@@ -93,7 +93,7 @@ test.each(["stdio", "http"] as const)(
 test("the tools catalogue and tools.invoke include them, with the rights of the session", async () => {
   const house = await houseWith(mcpWith([await asReference("stdio")]), calling());
   const client = await house.client();
-  const { tools } = await client.call<{ tools: { name: string; parameters: object }[] }>("tools.catalog", {});
+  const { tools } = await client.request("tools.catalog");
   expect(tools.find(({ name }) => name === "mcp__every__echo")?.parameters).toMatchObject({
     required: ["message"],
   });
@@ -110,19 +110,17 @@ test("the catalogue says why MCP tools are denied or missing, and channels.statu
   const servers = [await asReference("stdio"), gone, nodeServer("closed", ["x.js"], { agents: ["ops"] })];
   const house = await houseWith(mcpWith(servers), calling());
   const client = await house.client();
-  type Named = { name: string; reason: string };
-  type Catalogue = { tools: Named[]; withheld: Named[]; missing: { server: string; why: string }[] };
-  const main = await client.call<Catalogue>("tools.catalog", {});
+  const main = await client.request("tools.catalog");
   expect(main.tools.find(({ name }) => name === "mcp__every__echo")?.reason).toBe("no filter denies it");
   expect(main.withheld).toContainEqual({
     name: "mcp__closed__*",
     reason: expect.stringContaining('tools.mcp.servers.closed.agents does not list "main"'),
   });
   expect(main.missing).toEqual([{ server: "gone", why: expect.stringContaining("ECONNREFUSED") }]);
-  const ops = await client.call<Catalogue>("tools.catalog", { sessionKey: "agent:ops:main" });
+  const ops = await client.request("tools.catalog", { sessionKey: "agent:ops:main" });
   const denied = ops.withheld.find(({ name }) => name === "mcp__every__echo");
   expect(denied?.reason).toContain("tools.mcp.servers.every.allowSandboxed is not true");
-  const { channels } = await client.call<{ channels: { id: string }[] }>("channels.status", {});
+  const { channels } = await client.request("channels.status");
   expect(channels.filter(({ id }) => id.startsWith("mcp:"))).toEqual([
     expect.objectContaining({ id: "mcp:every", state: "ready", ok: true, tools: expect.any(Number) }),
     expect.objectContaining({

@@ -4,18 +4,9 @@ import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
 import { table } from "../layout.ts";
 
-interface AgentsAnswer {
-  readonly agents: readonly {
-    readonly id: string;
-    readonly name?: string;
-    readonly default: boolean;
-    readonly model: string;
-  }[];
-}
-
 export async function listAgents(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
-    const answer = await link.call<AgentsAnswer>("agents.list", {});
+    const answer = await link.request("agents.list", {});
     if (!answer.ok) return cli.fail(answer);
     const rows = answer.value.agents.map((agent) => [
       agent.id,

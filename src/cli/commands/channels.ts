@@ -1,36 +1,18 @@
 // Implements `parley channels`: the status of the accounts, their test, and who may write to them.
 
+import type { PeerRow } from "../../contract/methods/channels.ts";
+import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT, isGone } from "../cli.ts";
-import { withLink } from "../gateway-link.ts";
+import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { age, count, table } from "../layout.ts";
 
 const ERROR_CHARS_MAX = 100;
 
-interface ChannelRow {
-  readonly id: string;
-  readonly kind: string;
-  readonly state: string;
-  readonly connectedSince?: number;
-  readonly lastError?: string;
-  readonly pending?: number;
-  readonly failed?: number;
-}
-
-interface Peer {
-  readonly channel: string;
-  readonly accountId: string;
-  readonly peerId: string;
-  readonly name?: string;
-  readonly state: string;
-  readonly code?: string;
-  readonly askedAt: number;
-}
-
 export async function listChannels(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
-    const answer = await link.call<{ channels: readonly ChannelRow[] }>("channels.status", {});
+    const answer = await link.request("channels.status", {});
     if (!answer.ok) return cli.fail(answer);
     const rows = answer.value.channels.map(({ id, state, connectedSince, pending, failed, lastError }) => [
       id,
@@ -53,7 +35,7 @@ export async function listChannels(cli: Cli): Promise<number> {
 /** Tests the accounts of a channel (`telegram`), one account (`telegram:work`), or all of them. */
 export async function testChannels(cli: Cli, [named]: readonly string[]): Promise<number> {
   return withLink(cli, async (link) => {
-    const status = await link.call<{ channels: readonly ChannelRow[] }>("channels.status", {});
+    const status = await link.request("channels.status", {});
     if (!status.ok) return cli.fail(status);
     const accounts = status.value.channels.filter(({ kind }) => kind === "channel").map(({ id }) => id);
     const wanted = accounts.filter((id) => named === undefined || id === named || id.startsWith(`${named}:`));
@@ -66,7 +48,7 @@ export async function testChannels(cli: Cli, [named]: readonly string[]): Promis
     const results = [];
     for (const id of wanted) {
       const [channel = "", accountId = ""] = id.split(":");
-      const answer = await link.call<{ name: string }>("channels.test", { channel, accountId });
+      const answer = await link.request("channels.test", { channel, accountId });
       if (!answer.ok && isGone(answer)) return cli.fail(answer);
       const text = answer.ok ? answer.value.name : answer.error;
       const mark = answer.ok ? cli.style("green", "✓") : cli.style("red", "✗");
@@ -80,7 +62,7 @@ export async function testChannels(cli: Cli, [named]: readonly string[]): Promis
 
 export async function listPeers(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
-    const answer = await link.call<{ peers: readonly Peer[] }>("channels.pair.list", {});
+    const answer = await link.request("channels.pair.list", {});
     if (!answer.ok) return cli.fail(answer);
     const nowMs = cli.parts.world.clock.now();
     const rows = answer.value.peers.map(({ channel, accountId, peerId, name, state, code, askedAt }) => [
@@ -98,9 +80,13 @@ export async function listPeers(cli: Cli): Promise<number> {
   });
 }
 
-async function decide(cli: Cli, method: string, params: object, done: string): Promise<number> {
+async function decide(
+  cli: Cli,
+  work: (link: Link) => Promise<Reply<{ readonly peer: PeerRow }>>,
+  done: string,
+): Promise<number> {
   return withLink(cli, async (link) => {
-    const answer = await link.call<{ peer: Peer }>(method, params);
+    const answer = await work(link);
     if (!answer.ok) return cli.fail(answer);
     const { channel, peerId, name } = answer.value.peer;
     cli.line(safeLine(`${channel}:${peerId}${name === undefined ? "" : ` (${name})`} ${done}.`));
@@ -110,11 +96,15 @@ async function decide(cli: Cli, method: string, params: object, done: string): P
 }
 
 export function approvePeer(cli: Cli, [code = ""]: readonly string[]): Promise<number> {
-  return decide(cli, "channels.pair.approve", { code }, "is approved and may write now");
+  return decide(
+    cli,
+    (link) => link.request("channels.pair.approve", { code }),
+    "is approved and may write now",
+  );
 }
 
 export function rejectPeer(cli: Cli, [code = ""]: readonly string[]): Promise<number> {
-  return decide(cli, "channels.pair.reject", { code }, "was rejected");
+  return decide(cli, (link) => link.request("channels.pair.reject", { code }), "was rejected");
 }
 
 /** Revokes the access of `<channel>:<id>`. */
@@ -130,18 +120,9 @@ export async function removePeer(
       EXIT.usage,
     );
   }
-  const params = { channel: named.slice(0, at), peerId: named.slice(at + 1) };
-  const of = account === undefined ? {} : { accountId: account };
-  return decide(cli, "channels.pair.remove", { ...params, ...of }, "may not write any more");
-}
-
-interface Binding {
-  readonly route: { readonly channel: string; readonly to: string; readonly threadId?: string };
-  readonly sessionKey: string;
-  readonly kind: string;
-  readonly usedAt: number;
-  readonly idleMs: number;
-  readonly maxAgeMs: number;
+  const peer = { channel: named.slice(0, at), peerId: named.slice(at + 1) };
+  const params = { ...peer, ...optional({ accountId: account }) };
+  return decide(cli, (link) => link.request("channels.pair.remove", params), "may not write any more");
 }
 
 /** A limit in hours; empty if there is none. */
@@ -151,7 +132,7 @@ function hours(ms: number): string {
 
 export async function listBindings(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
-    const answer = await link.call<{ bindings: readonly Binding[] }>("bindings.list", {});
+    const answer = await link.request("bindings.list", {});
     if (!answer.ok) return cli.fail(answer);
     const nowMs = cli.parts.world.clock.now();
     const rows = answer.value.bindings.map(({ route, sessionKey, kind, usedAt, idleMs, maxAgeMs }) => [
@@ -172,7 +153,7 @@ export async function listBindings(cli: Cli): Promise<number> {
 
 export async function unbindSession(cli: Cli, [sessionKey = ""]: readonly string[]): Promise<number> {
   return withLink(cli, async (link) => {
-    const answer = await link.call<{ ended: number }>("bindings.unbind", { sessionKey });
+    const answer = await link.request("bindings.unbind", { sessionKey });
     if (!answer.ok) return cli.fail(answer);
     const { ended } = answer.value;
     cli.line(

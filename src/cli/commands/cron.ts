@@ -1,5 +1,10 @@
 // Implements `parley cron`: adds, lists, changes, runs and removes scheduled jobs.
 
+import type { CronJobRow, CronTurnRow } from "../../contract/methods/cron.ts";
+import type { ParamsOf } from "../../contract/methods.ts";
+import type { PayloadOf } from "../../contract/payloads.ts";
+import { optional } from "../../core/optional.ts";
+import type { MissedPolicy } from "../../core/shapes/schedule.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { nearestNames } from "../../core/text/nearest.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
@@ -10,41 +15,7 @@ import { age, count, excerpt, table } from "../layout.ts";
 
 const ERROR_CHARS_MAX = 60;
 
-interface Turn {
-  readonly cause: string;
-  readonly dueAtMs?: number;
-  readonly firedAtMs: number;
-  readonly status: string;
-  readonly code?: string;
-  readonly error?: string;
-  readonly runId?: string;
-  readonly durationMs?: number;
-  readonly totalTokens?: number;
-  readonly delivery?: string;
-}
-
-interface Job {
-  readonly id: string;
-  readonly key: string;
-  readonly name?: string;
-  readonly enabled: boolean;
-  readonly schedule: { readonly kind: string; readonly tz?: string };
-  readonly words: string;
-  readonly agentId: string;
-  readonly problem?: string;
-  readonly state: { readonly nextRunAtMs?: number; readonly last?: Turn };
-}
-
-interface Page {
-  readonly jobs: readonly Job[];
-  readonly nextCursor?: string;
-  readonly note?: string;
-}
-
-interface Answer {
-  readonly job: Job;
-  readonly note?: string;
-}
+type JobParams = ParamsOf<"cron.add">;
 
 /** The options of `cron add` and `cron update`. */
 interface JobOptions {
@@ -63,7 +34,7 @@ interface JobOptions {
   readonly model?: string;
   readonly thinking?: string;
   readonly timeout?: number;
-  readonly missed?: string;
+  readonly missed?: MissedPolicy;
   readonly enable?: boolean;
   readonly disable?: boolean;
   readonly disabled?: boolean;
@@ -76,20 +47,21 @@ function dateTime(atMs: number, timeZone?: string): string {
   return new Intl.DateTimeFormat("en-GB", { ...format, ...zone }).format(atMs);
 }
 
-function nextWords(job: Job): string {
+function nextWords(job: CronJobRow): string {
   const { nextRunAtMs } = job.state;
   if (nextRunAtMs === undefined) return job.enabled ? "" : "off";
+  if (job.schedule.kind !== "cron") return dateTime(nextRunAtMs);
   const { tz } = job.schedule;
-  return tz === undefined ? dateTime(nextRunAtMs) : `${dateTime(nextRunAtMs, tz)} ${tz}`;
+  return `${dateTime(nextRunAtMs, tz)} ${tz}`;
 }
 
-function lastWords(turn: Turn | undefined, nowMs: number): string {
+function lastWords(turn: CronTurnRow | undefined, nowMs: number): string {
   if (turn === undefined) return "";
   const status = turn.status === "skipped" ? `skipped: ${turn.code ?? ""}` : turn.status;
   return `${status}, ${age(turn.firedAtMs, nowMs)} ago`;
 }
 
-function jobLines(cli: Cli, jobs: readonly Job[]): void {
+function jobLines(cli: Cli, jobs: readonly CronJobRow[]): void {
   const nowMs = cli.parts.world.clock.now();
   const rows = jobs.map((job) => [
     job.id,
@@ -113,7 +85,7 @@ export async function listJobs(
   options: { readonly limit: number },
 ): Promise<number> {
   return withLink(cli, async (link) => {
-    const page = await link.call<Page>("cron.list", { limit: options.limit });
+    const page = await link.request("cron.list", { limit: options.limit });
     if (!page.ok) return cli.fail(page);
     const { jobs, note, nextCursor } = page.value;
     if (note !== undefined) cli.note(safeLine(note));
@@ -132,11 +104,11 @@ const JOB_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 /** Finds a job by its id, or by its name if only one job has that name. */
 async function jobIn(link: Link, word: string): Promise<Reply<string>> {
   if (JOB_ID.test(word)) return { ok: true, value: word };
-  const jobs: Job[] = [];
+  const jobs: CronJobRow[] = [];
   let cursor: string | undefined;
   do {
-    const more = cursor === undefined ? {} : { cursor };
-    const page = await link.call<Page>("cron.list", { limit: PAGE_JOBS, ...more });
+    const wanted = { limit: PAGE_JOBS, ...optional({ cursor }) };
+    const page: Reply<PayloadOf<"cron.list">> = await link.request("cron.list", wanted);
     if (!page.ok) return page;
     jobs.push(...page.value.jobs);
     cursor = page.value.nextCursor;
@@ -174,9 +146,8 @@ async function withJob(
   });
 }
 
-type JobParams = Record<string, unknown>;
 type ScheduleResult =
-  | { readonly ok: true; readonly value: JobParams | undefined }
+  | { readonly ok: true; readonly value: JobParams["schedule"] | undefined }
   | { readonly ok: false; readonly error: string };
 
 /** Returns the schedule that the options name; undefined if none of them does. */
@@ -190,8 +161,7 @@ function scheduleOf(options: JobOptions, nowMs: number): ScheduleResult {
     case undefined:
       return { ok: true, value: undefined };
     case "cron": {
-      const zone = options.tz === undefined ? {} : { tz: options.tz };
-      return { ok: true, value: { kind: "cron", expr: text, ...zone } };
+      return { ok: true, value: { kind, expr: text, ...optional({ tz: options.tz }) } };
     }
     case "at": {
       const atMs = readDate(text);
@@ -211,27 +181,17 @@ function scheduleOf(options: JobOptions, nowMs: number): ScheduleResult {
   }
 }
 
-const given = (name: string, value: unknown): JobParams => (value === undefined ? {} : { [name]: value });
-
-/** Returns the params that `add` and `update` share, without the schedule. */
-function sharedParams(options: JobOptions): JobParams {
-  const { deliver, channel, account, thread, timeout, missed } = options;
-  const where = {
-    ...given("channel", channel),
-    ...given("accountId", account),
-    ...given("threadId", thread),
-  };
-  const place = typeof deliver === "string" ? { ...where, to: deliver } : undefined;
-  return {
-    ...given("message", options.message),
-    ...given("deliver", deliver === false ? null : place),
-    ...given("timeoutSeconds", timeout),
-    ...given("missed", missed),
-  };
+/** Returns the destination that the options name. */
+function placeOf({ deliver, channel, account, thread }: JobOptions): JobParams["deliver"] {
+  if (typeof deliver !== "string") return undefined;
+  return { to: deliver, ...optional({ channel, accountId: account, threadId: thread }) };
 }
 
-async function send(cli: Cli, link: Link, method: string, params: JobParams, done: string): Promise<number> {
-  const answer = await link.call<Answer>(method, params);
+async function show(
+  cli: Cli,
+  answer: Reply<PayloadOf<"cron.add" | "cron.update">>,
+  done: string,
+): Promise<number> {
   if (!answer.ok) return cli.fail(answer);
   const { job, note } = answer.value;
   const next = nextWords(job);
@@ -248,31 +208,28 @@ export async function addJob(cli: Cli, args: readonly string[], options: JobOpti
     const error = "the job has no schedule: give one of --cron, --every, --at, --in";
     return cli.fail({ code: "usage", error }, EXIT.usage);
   }
+  const { name, agent, model, thinking, timeout, missed } = options;
   const params = {
     schedule: schedule.value,
-    ...sharedParams({ ...options, message: args[0] ?? "" }),
-    ...given("name", options.name),
-    ...given("agentId", options.agent),
-    ...given("model", options.model),
-    ...given("thinking", options.thinking),
+    message: args[0] ?? "",
+    ...optional({ name, agentId: agent, model, thinking, timeoutSeconds: timeout, missed }),
+    ...optional({ deliver: placeOf(options) }),
     ...(options.disabled === true ? { enabled: false } : {}),
   };
-  return withLink(cli, (link) => send(cli, link, "cron.add", params, "scheduled"));
+  return withLink(cli, async (link) => show(cli, await link.request("cron.add", params), "scheduled"));
 }
 
-/** Returns the param, or null (removes the setting) for an empty value. */
-const cleared = (name: string, value: string | undefined): JobParams =>
-  given(name, value === "" ? null : value);
+/** Returns null, which removes the setting, for an empty value. */
+const cleared = (value: string | undefined): string | null | undefined => (value === "" ? null : value);
 
 export async function updateJob(cli: Cli, args: readonly string[], options: JobOptions): Promise<number> {
   const schedule = scheduleOf(options, cli.parts.world.clock.now());
   if (!schedule.ok) return cli.fail({ code: "usage", error: schedule.error }, EXIT.usage);
+  const { name, message, model, thinking, timeout, missed } = options;
   const patch = {
-    ...given("schedule", schedule.value),
-    ...sharedParams(options),
-    ...cleared("name", options.name),
-    ...cleared("model", options.model),
-    ...cleared("thinking", options.thinking),
+    ...optional({ schedule: schedule.value, message, timeoutSeconds: timeout, missed }),
+    ...optional({ name: cleared(name), model: cleared(model), thinking: cleared(thinking) }),
+    ...optional({ deliver: options.deliver === false ? null : placeOf(options) }),
     ...(options.enable === true ? { enabled: true } : {}),
     ...(options.disable === true ? { enabled: false } : {}),
   };
@@ -282,12 +239,14 @@ export async function updateJob(cli: Cli, args: readonly string[], options: JobO
       EXIT.usage,
     );
   }
-  return withJob(cli, args, (link, id) => send(cli, link, "cron.update", { id, patch }, "changed"));
+  return withJob(cli, args, async (link, id) =>
+    show(cli, await link.request("cron.update", { id, patch }), "changed"),
+  );
 }
 
 export async function removeJob(cli: Cli, args: readonly string[]): Promise<number> {
   return withJob(cli, args, async (link, id) => {
-    const answer = await link.call("cron.remove", { id });
+    const answer = await link.request("cron.remove", { id });
     if (!answer.ok) return cli.fail(answer);
     cli.line(safeLine(`Removed ${id}. Its session cron:${id} stays.`));
     cli.document(answer.value);
@@ -297,7 +256,7 @@ export async function removeJob(cli: Cli, args: readonly string[]): Promise<numb
 
 export async function runJob(cli: Cli, args: readonly string[]): Promise<number> {
   return withJob(cli, args, async (link, id) => {
-    const answer = await link.call<{ runId: string; sessionKey: string }>("cron.run", { id });
+    const answer = await link.request("cron.run", { id });
     if (!answer.ok) return cli.fail(answer);
     const { runId, sessionKey } = answer.value;
     cli.line(safeLine(`${id} runs now in ${sessionKey} (run ${runId}).`));
@@ -312,7 +271,7 @@ export async function showRuns(
   options: { readonly limit: number },
 ): Promise<number> {
   return withJob(cli, args, async (link, id) => {
-    const page = await link.call<{ entries: readonly Turn[] }>("cron.runs", { id, limit: options.limit });
+    const page = await link.request("cron.runs", { id, limit: options.limit });
     if (!page.ok) return cli.fail(page);
     const rows = page.value.entries.map((turn) => [
       dateTime(turn.firedAtMs),

@@ -1,5 +1,6 @@
 // Implements `parley deliveries`: lists, retries and dismisses deliveries of the outbox.
 
+import type { DeliveryRow } from "../../contract/methods/deliveries.ts";
 import { optional } from "../../core/optional.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
@@ -9,35 +10,14 @@ import { age, excerpt, table } from "../layout.ts";
 const TEXT_CHARS_MAX = 60;
 const ERROR_CHARS_MAX = 120;
 
-interface Route {
-  readonly channel: string;
-  readonly to: string;
-  readonly accountId?: string;
-  readonly threadId?: string;
-}
-
-interface DeliveryRow {
-  readonly id: string;
-  readonly sessionKey: string;
-  readonly kind: string;
-  readonly route: Route;
-  readonly text: string;
-  readonly state: string;
-  readonly code?: string;
-  /** Of the last failed attempt, for people. */
-  readonly error?: string;
-  readonly attempts: number;
-  readonly createdAt: number;
-}
-
 /** Formats a route as `telegram -1001`, with account and thread if they are not the default. */
-function routeText({ channel, to, accountId = "default", threadId }: Route): string {
+function routeText({ channel, to, accountId = "default", threadId }: DeliveryRow["route"]): string {
   const from = accountId === "default" ? channel : `${channel}:${accountId}`;
   return threadId === undefined ? `${from} ${to}` : `${from} ${to} thread ${threadId}`;
 }
 
 interface ListOptions {
-  readonly state?: string;
+  readonly state?: DeliveryRow["state"];
   readonly limit: number;
 }
 
@@ -48,10 +28,7 @@ export async function listDeliveries(
 ): Promise<number> {
   const { state, limit } = options;
   return withLink(cli, async (link) => {
-    const page = await link.call<{ deliveries: readonly DeliveryRow[] }>("deliveries.list", {
-      limit,
-      ...optional({ state }),
-    });
+    const page = await link.request("deliveries.list", { limit, ...optional({ state }) });
     if (!page.ok) return cli.fail(page);
     const nowMs = cli.parts.world.clock.now();
     const rows = page.value.deliveries.map((row) => [
@@ -73,9 +50,14 @@ export async function listDeliveries(
   });
 }
 
-async function settle(cli: Cli, method: string, id: string, done: string): Promise<number> {
+async function settle(
+  cli: Cli,
+  method: "deliveries.retry" | "deliveries.dismiss",
+  id: string,
+  done: string,
+): Promise<number> {
   return withLink(cli, async (link) => {
-    const answer = await link.call(method, { id });
+    const answer = await link.request(method, { id });
     if (!answer.ok) return cli.fail(answer);
     cli.line(safeLine(`${id} ${done}`));
     cli.document(answer.value);

@@ -33,7 +33,7 @@ export async function runTool(
   if ("error" in read) return cli.fail({ code: "usage", error: read.error }, EXIT.usage);
   return withLink(cli, async (link) => {
     const as = options.as === undefined ? {} : { sessionKey: options.as };
-    const result = await link.call<JsonObject>("tools.invoke", { name, arguments: read.value, ...as });
+    const result = await link.request("tools.invoke", { name, arguments: read.value, ...as });
     if (!result.ok) return cli.fail(result);
     show(cli, result.value);
     const { status } = result.value;

@@ -2,6 +2,7 @@
 // Names and answers of nodes are escaped, so that they cannot move the cursor or hide text.
 
 import { join } from "node:path";
+import type { NodeListRow } from "../../contract/methods/nodes.ts";
 import { optional } from "../../core/optional.ts";
 import { execPatternProblem } from "../../core/rules/node-exec.ts";
 import { nodesNamed } from "../../core/shapes/node.ts";
@@ -16,28 +17,6 @@ import { nodeIdentity } from "../node/identity.ts";
 import { NodeProgram } from "../node/program.ts";
 
 const ID_SHOWN_CHARS = 12;
-
-interface NodeRow {
-  readonly nodeId: string;
-  readonly displayName: string;
-  readonly platform: string;
-  readonly version: string;
-  readonly commands: readonly string[];
-  readonly connected: boolean;
-  readonly agentId?: string;
-  readonly sessionKey: string;
-  readonly lastSeenAtMs?: number;
-}
-
-interface PendingRow {
-  readonly code: string;
-  readonly nodeId: string;
-  readonly displayName: string;
-  readonly platform: string;
-  readonly commands: readonly string[];
-  readonly remoteIp: string;
-  readonly createdAtMs: number;
-}
 
 interface RunOptions {
   readonly name?: string;
@@ -84,14 +63,14 @@ export async function runNode(cli: Cli, _args: readonly string[], options: RunOp
   }
 }
 
-function seen(row: NodeRow, nowMs: number): string {
+function seen(row: NodeListRow, nowMs: number): string {
   if (row.connected) return "connected";
   return row.lastSeenAtMs === undefined ? "never seen" : `${age(row.lastSeenAtMs, nowMs)} ago`;
 }
 
 export async function listNodes(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
-    const list = await link.call<{ ts: number; nodes: readonly NodeRow[] }>("node.list", {});
+    const list = await link.request("node.list", {});
     if (!list.ok) return cli.fail(list);
     const { ts, nodes } = list.value;
     const rows = nodes.map((row) => [
@@ -113,7 +92,7 @@ export async function listNodes(cli: Cli): Promise<number> {
 
 export async function listPending(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
-    const list = await link.call<{ ts: number; pending: readonly PendingRow[] }>("node.pair.list", {});
+    const list = await link.request("node.pair.list", {});
     if (!list.ok) return cli.fail(list);
     const { ts, pending } = list.value;
     const rows = pending.map((row) => [
@@ -133,8 +112,8 @@ export async function listPending(cli: Cli): Promise<number> {
 }
 
 /** Finds a node by its name, its id or the beginning of its id. */
-async function findNode(link: Link, wanted: string): Promise<Reply<NodeRow>> {
-  const list = await link.call<{ nodes: readonly NodeRow[] }>("node.list", {});
+async function findNode(link: Link, wanted: string): Promise<Reply<NodeListRow>> {
+  const list = await link.request("node.list", {});
   if (!list.ok) return list;
   const named = list.value.nodes.map((row) => ({ row, node: { id: row.nodeId, name: row.displayName } }));
   const [first, ...others] = nodesNamed(wanted, named);
@@ -149,7 +128,7 @@ async function findNode(link: Link, wanted: string): Promise<Reply<NodeRow>> {
 async function withNode(
   cli: Cli,
   wanted: string,
-  work: (link: Link, node: NodeRow) => Promise<number>,
+  work: (link: Link, node: NodeListRow) => Promise<number>,
 ): Promise<number> {
   return withLink(cli, async (link) => {
     const node = await findNode(link, wanted);
@@ -159,12 +138,7 @@ async function withNode(
 
 export async function describeNode(cli: Cli, [wanted = ""]: readonly string[]): Promise<number> {
   return withNode(cli, wanted, async (link, { nodeId }) => {
-    const found = await link.call<NodeRow & { ts: number; allowedCommands: readonly string[] }>(
-      "node.describe",
-      {
-        nodeId,
-      },
-    );
+    const found = await link.request("node.describe", { nodeId });
     if (!found.ok) return cli.fail(found);
     const { displayName, platform, version, commands, allowedCommands, sessionKey, agentId, ts } =
       found.value;
@@ -197,10 +171,9 @@ export async function invokeNode(
     return cli.fail({ code: "usage", error: text }, EXIT.usage);
   }
   return withNode(cli, wanted, async (link, { nodeId }) => {
-    const answer = await link.call<{ payload: unknown }>("node.invoke", {
+    const answer = await link.request("node.invoke", {
       ...{ nodeId, command, timeoutMs: Math.round(options.timeout * 1_000) },
-      ...optional({ params }),
-      idempotencyKey: options.key ?? cli.parts.world.ids.orderedUuid(),
+      ...optional({ params, idempotencyKey: options.key }),
     });
     if (!answer.ok) return cli.fail(answer);
     cli.line(safeJson(answer.value.payload));
@@ -216,10 +189,10 @@ export async function approveNode(
 ): Promise<number> {
   return withLink(cli, async (link) => {
     const { name, agent } = options;
-    const more = {
+    const paired = await link.request("node.pair.approve", {
+      code,
       ...optional({ name, agentId: agent }),
-    };
-    const paired = await link.call<{ node: NodeRow }>("node.pair.approve", { code, ...more });
+    });
     if (!paired.ok) return cli.fail(paired);
     const { displayName, nodeId } = paired.value.node;
     cli.line(safeLine(`${displayName} (${nodeId.slice(0, ID_SHOWN_CHARS)}) is paired.`));
@@ -230,7 +203,7 @@ export async function approveNode(
 
 export async function rejectNode(cli: Cli, [code = ""]: readonly string[]): Promise<number> {
   return withLink(cli, async (link) => {
-    const settled = await link.call("node.pair.reject", { code });
+    const settled = await link.request("node.pair.reject", { code });
     if (!settled.ok) return cli.fail(settled);
     cli.line(safeLine(`Request ${code} is rejected.`));
     cli.document(settled.value);
@@ -240,7 +213,7 @@ export async function rejectNode(cli: Cli, [code = ""]: readonly string[]): Prom
 
 export async function removeNode(cli: Cli, [wanted = ""]: readonly string[]): Promise<number> {
   return withNode(cli, wanted, async (link, { nodeId, displayName, sessionKey }) => {
-    const gone = await link.call("node.pair.remove", { nodeId });
+    const gone = await link.request("node.pair.remove", { nodeId });
     if (!gone.ok) return cli.fail(gone);
     cli.line(safeLine(`${displayName} is unpaired. Its session ${sessionKey} stays.`));
     cli.document(gone.value);
@@ -250,7 +223,7 @@ export async function removeNode(cli: Cli, [wanted = ""]: readonly string[]): Pr
 
 export async function renameNode(cli: Cli, [wanted = "", name = ""]: readonly string[]): Promise<number> {
   return withNode(cli, wanted, async (link, { nodeId }) => {
-    const renamed = await link.call<{ displayName: string }>("node.rename", { nodeId, displayName: name });
+    const renamed = await link.request("node.rename", { nodeId, displayName: name });
     if (!renamed.ok) return cli.fail(renamed);
     cli.line(safeLine(`Renamed to ${renamed.value.displayName}.`));
     cli.document(renamed.value);

@@ -4,17 +4,9 @@ import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
 
-interface PermissionRequest {
-  readonly id: string;
-  readonly sessionKey: string;
-  readonly title: string;
-  readonly detail?: string;
-  readonly expiresAt: number;
-}
-
 export async function listPermissions(cli: Cli): Promise<number> {
   return withLink(cli, async (link) => {
-    const answer = await link.call<{ permissions: readonly PermissionRequest[] }>("permissions.list", {});
+    const answer = await link.request("permissions.list", {});
     if (!answer.ok) return cli.fail(answer);
     const { permissions } = answer.value;
     if (permissions.length === 0) cli.line(cli.style("dim", "(no pending requests)"));
@@ -30,7 +22,7 @@ export async function listPermissions(cli: Cli): Promise<number> {
 
 async function answer(cli: Cli, id: string, decision: "allow" | "deny"): Promise<number> {
   return withLink(cli, async (link) => {
-    const answered = await link.call("permissions.answer", { id, decision });
+    const answered = await link.request("permissions.answer", { id, decision });
     if (!answered.ok) return cli.fail(answered);
     cli.line(decision === "allow" ? "Allowed." : "Denied.");
     cli.document(answered.value);

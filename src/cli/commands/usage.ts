@@ -1,5 +1,7 @@
 // Implements `parley usage`: shows tokens and cost, and how much of the daily budgets is used.
 
+import type { UsageReport } from "../../contract/methods/operations.ts";
+import { optional } from "../../core/optional.ts";
 import type { UsageGroup, UsageLine } from "../../core/shapes/usage.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
@@ -12,22 +14,6 @@ interface UsageOptions {
   readonly days: number;
   readonly agent?: string;
   readonly limit: number;
-}
-
-interface Report {
-  readonly lines: readonly UsageLine[];
-  readonly truncated: boolean;
-  readonly budgets: readonly {
-    readonly agentId: string;
-    readonly dailyTokens?: number;
-    readonly dailyCost?: number;
-    readonly tokensToday: number;
-    readonly costToday: number;
-  }[];
-}
-
-interface Agents {
-  readonly agents: readonly { readonly id: string }[];
 }
 
 const number = (value: number): string => Math.round(value).toLocaleString("en-US");
@@ -52,7 +38,7 @@ function total(lines: readonly UsageLine[]): Omit<UsageLine, "name" | "lastAt"> 
   };
 }
 
-function budgetLine({ agentId, dailyTokens, dailyCost, ...today }: Report["budgets"][number]): string {
+function budgetLine({ agentId, dailyTokens, dailyCost, ...today }: UsageReport["budgets"][number]): string {
   const parts = [
     dailyTokens === undefined ? "" : `${number(today.tokensToday)} of ${number(dailyTokens)} tokens`,
     dailyCost === undefined ? "" : `${usd(today.costToday)} of ${usd(dailyCost)} USD`,
@@ -62,7 +48,7 @@ function budgetLine({ agentId, dailyTokens, dailyCost, ...today }: Report["budge
 
 /** Returns why the list is empty. A removed agent still has the usage of its past runs. */
 async function nothing(link: Link, { agent, days }: UsageOptions): Promise<string> {
-  const answer = agent === undefined ? undefined : await link.call<Agents>("agents.list", {});
+  const answer = agent === undefined ? undefined : await link.request("agents.list", {});
   const ids = answer?.ok === true ? answer.value.agents.map(({ id }) => id) : undefined;
   if (agent === undefined || ids === undefined || ids.includes(agent.trim().toLowerCase()))
     return `(no usage in ${days} days)`;
@@ -74,8 +60,7 @@ async function nothing(link: Link, { agent, days }: UsageOptions): Promise<strin
 export async function showUsage(cli: Cli, _args: readonly string[], options: UsageOptions): Promise<number> {
   const { by, days, agent, limit } = options;
   return withLink(cli, async (link) => {
-    const whose = agent === undefined ? {} : { agentId: agent };
-    const answer = await link.call<Report>("usage", { by, days, limit, ...whose });
+    const answer = await link.request("usage", { by, days, limit, ...optional({ agentId: agent }) });
     if (!answer.ok) return cli.fail(answer);
     const { lines, truncated, budgets } = answer.value;
     if (lines.length === 0) cli.line(cli.style("dim", safeLine(await nothing(link, options))));

@@ -1,7 +1,6 @@
 // Checks the running gateway, or the port if none is running.
 
 import { createServer } from "node:net";
-import type { Message } from "../../core/shapes/message.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
 import { defaultAgent, type Settings } from "../../core/shapes/settings/settings.ts";
 import { type Cli, isGone } from "../cli.ts";
@@ -63,17 +62,9 @@ async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
   };
 }
 
-interface Health {
-  readonly ok: boolean;
-  readonly version: string;
-  readonly store: { readonly ok: boolean };
-  readonly lanes?: { readonly queued: number; readonly running: number; readonly waiting: number };
-  readonly deliveries?: { readonly pending: number; readonly failed: number };
-}
-
 async function checkHealth(link: Link, url: string): Promise<Finding[]> {
   const name = "gateway";
-  const health = await link.call<Health>("health", {});
+  const health = await link.request("health", {});
   if (!health.ok) return [{ name, level: "problem", text: health.error }];
   const { ok, version, store, lanes, deliveries } = health.value;
   const busy =
@@ -94,13 +85,9 @@ async function checkHealth(link: Link, url: string): Promise<Finding[]> {
   return [first, { name: "deliveries", level: "warning", text: failed, mend }];
 }
 
-interface Status {
-  readonly config?: { readonly ok: boolean; readonly differs: boolean; readonly changed: readonly string[] };
-}
-
 /** Warns if the gateway runs on an older configuration than the file. */
 async function checkConfigAge(link: Link): Promise<Finding[]> {
-  const status = await link.call<Status>("status", {});
+  const status = await link.request("status", {});
   const config = status.ok ? status.value.config : undefined;
   if (config === undefined || (config.ok && !config.differs)) return [];
   const text = config.ok
@@ -112,7 +99,7 @@ async function checkConfigAge(link: Link): Promise<Finding[]> {
 
 /** Returns the names of people who wrote directly into a main session. */
 async function writersOf(link: Link, sessionKey: string): Promise<Set<string>> {
-  const page = await link.call<{ messages: readonly Message[] }>("chat.history", {
+  const page = await link.request("chat.history", {
     sessionKey,
     limit: SEARCHED_MESSAGES,
   });

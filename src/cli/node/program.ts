@@ -189,7 +189,7 @@ export class NodeProgram {
       ? { ok: true, payloadJSON: JSON.stringify(outcome.payload) }
       : { ok: false, error: outcome.error };
     // If the connection is lost, the gateway has already failed the call for its caller.
-    await client.call("node.invoke.result", { id, nodeId, ...result }).catch(() => undefined);
+    await client.request("node.invoke.result", { id, nodeId, ...result }).catch(() => undefined);
   }
 
   async #work({ id, command, params, timeoutMs }: Invocation): Promise<Outcome> {

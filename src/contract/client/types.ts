@@ -11,8 +11,9 @@ import type { GatewayError } from "./error.ts";
 export type ClientWorld = Omit<World, "redactor">;
 
 export type { Message } from "../../core/shapes/message.ts";
+export type { Health } from "../methods/operations.ts";
 export type { MethodName, ParamsOf } from "../methods.ts";
-export type { EventPayloads, Health, ListedRow, PayloadOf, SessionRow, WaitAnswer } from "../payloads.ts";
+export type { EventPayloads, ListedRow, PayloadOf, SessionRow, WaitAnswer } from "../payloads.ts";
 export type {
   AgentEvent,
   ChatEvent,

@@ -1,6 +1,7 @@
 // Owns the methods about channels: their status, who may write, bound chats.
 
-import { about, object } from "../schema.ts";
+import type { Route } from "../../core/shapes/route.ts";
+import { about, declared, flag, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
 import {
   ADMIN,
   idempotencyKey,
@@ -14,11 +15,80 @@ import {
 
 const BY_CODE = object({ code: about(name, "The code that the person got.") }, { idempotencyKey });
 
+const CHANNEL = named(
+  "ChannelRow",
+  "An outgoing path and its status. The outbox's figures: only for tokens that cover every session.",
+  object(
+    {
+      id: about(text(), "`webchat`, `<channel>:<account>`, `webhook:<name>`, `mcp:<server>`, `acp:<agent>`."),
+      kind: about(
+        oneOf("webchat", "channel", "webhook", "mcp", "acp", "other"),
+        "`other`: pending or failed deliveries of paths that are no longer configured.",
+      ),
+      configured: flag,
+      ok: flag,
+      state: about(
+        oneOf("ready", "idle", "starting", "retrying", "failing", "down", "configured", "standby"),
+        "`idle`: not used yet. `configured`: the token may see no more than this. " +
+          "`standby`: another process listens at the account.",
+      ),
+    },
+    {
+      connectedSince: number(),
+      backoffUntil: about(number(), "Earliest time of the next attempt."),
+      lastError: text(),
+      lastErrorAt: number(),
+      lastSentAt: number(),
+      pending: number(),
+      failed: about(number(), "Failed and not dismissed."),
+      tools: about(number(), "Of an MCP server that is ready."),
+      programs: about(number(), "Programs of an ACP agent that are running."),
+    },
+  ),
+);
+export type ChannelRow = Of<typeof CHANNEL>;
+
+const PEER = named(
+  "PeerRow",
+  "A person who requested to write to an agent, and the decision.",
+  object(
+    {
+      channel: text(),
+      accountId: text(),
+      peerId: text(),
+      state: oneOf("pending", "approved", "blocked"),
+      askedAt: number(),
+    },
+    { name: text(), code: about(text(), "While it is pending."), decidedAt: number() },
+  ),
+);
+export type PeerRow = Of<typeof PEER>;
+
+const BINDING = named(
+  "BindingRow",
+  "A chat of a channel that is bound to its own session.",
+  object({
+    route: declared<Route>("Route"),
+    sessionKey: text(),
+    kind: about(
+      oneOf("created", "bound"),
+      "`created`: a thread that was made for it. `bound`: an existing chat.",
+    ),
+    createdAt: number(),
+    usedAt: number(),
+    idleMs: about(number(), "Expires this long after the last message; 0: never."),
+    maxAgeMs: about(number(), "Expires at this age; 0: never."),
+  }),
+);
+
+const DECIDED = object({ ok: oneOf(true), peer: PEER });
+
 export const CHANNEL_METHODS = {
   "channels.status": {
     scope: READ,
     summary: "Returns the status of webchat, channel accounts, web hooks, MCP servers and ACP agents.",
     params: NOTHING,
+    result: object({ channels: list(CHANNEL) }),
   },
   "channels.test": {
     scope: ADMIN,
@@ -27,23 +97,31 @@ export const CHANNEL_METHODS = {
       { channel: about(name, "Like telegram.") },
       { accountId: about(name, "The account. Default: the first.") },
     ),
+    result: object({
+      ok: oneOf(true),
+      account: text(),
+      name: about(text(), "The account's name at its platform."),
+    }),
     errors: ["channel_unknown", "channel_failed"],
   },
   "channels.pair.list": {
     scope: ADMIN,
     summary: "Lists people's requests to write to agents. For tokens that cover every session.",
     params: NOTHING,
+    result: object({ peers: about(list(PEER), "Newest first.") }),
   },
   "channels.pair.approve": {
     scope: ADMIN,
     summary: "Approves a person. For tokens that cover every session.",
     params: BY_CODE,
+    result: DECIDED,
     errors: ["pairing_not_found"],
   },
   "channels.pair.reject": {
     scope: ADMIN,
     summary: "Rejects a person, who is then blocked. For tokens that cover every session.",
     params: BY_CODE,
+    result: DECIDED,
     errors: ["pairing_not_found"],
   },
   "channels.pair.remove": {
@@ -53,17 +131,20 @@ export const CHANNEL_METHODS = {
       { channel: about(name, "Like telegram."), peerId: about(name, "The person's id at the platform.") },
       { accountId: about(name, "Which account. Default: default."), idempotencyKey },
     ),
+    result: DECIDED,
     errors: ["pairing_not_found"],
   },
   "bindings.list": {
     scope: READ,
     summary: "Lists the chats of channels that are bound to their own session, at most 1000.",
     params: NOTHING,
+    result: object({ bindings: list(BINDING) }),
   },
   "bindings.unbind": {
     scope: ADMIN,
     summary: "Ends the bindings of a session; the chat gets a notice.",
     params: object({ sessionKey }, { idempotencyKey }),
+    result: object({ ok: oneOf(true), sessionKey: text(), ended: number() }),
     errors: NAMES_SESSION,
     events: ["deliveries"],
   },

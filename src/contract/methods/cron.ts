@@ -1,12 +1,29 @@
 // Owns the methods about scheduled jobs.
 
-import { MISSED_POLICIES, SCHEDULE_KINDS } from "../../core/shapes/schedule.ts";
-import { about, flag, nullable, object, oneOf, text } from "../schema.ts";
+import type { Route } from "../../core/shapes/route.ts";
+import type { RunState } from "../../core/shapes/run.ts";
+import { MISSED_POLICIES, SCHEDULE_KINDS, type Schedule } from "../../core/shapes/schedule.ts";
+import {
+  about,
+  declared,
+  either,
+  flag,
+  integer,
+  list,
+  named,
+  nullable,
+  number,
+  type Of,
+  object,
+  oneOf,
+  text,
+} from "../schema.ts";
 import {
   ADMIN,
   ASKS_RUN,
   count,
   cursor,
+  deliveryState,
   idempotencyKey,
   type MethodSpec,
   name,
@@ -76,6 +93,81 @@ const ONE_JOB = object({ id }, { idempotencyKey });
 const WRONG = ["agent_not_found", "invalid_model", "invalid_thinking", "channel_unknown"] as const;
 const PLACE = ["not_visible", "session_not_found", "invalid_session_key", "stale_session_id"] as const;
 
+const TURN = named(
+  "CronTurnRow",
+  "A turn of a job, as `cron.runs` shows it.",
+  object(
+    {
+      seq: about(integer(), "Rises from turn to turn."),
+      cause: about(
+        oneOf("schedule", "late", "manual"),
+        "`late`: a missed date, fired later; `manual`: started by a person.",
+      ),
+      firedAtMs: number(),
+      status: about(
+        either(declared<RunState>("RunState"), oneOf("skipped")),
+        "Its run's state, or `skipped` without a run.",
+      ),
+    },
+    {
+      dueAtMs: about(number(), "Absent: started by a person."),
+      code: about(
+        text(),
+        "Of a skipped turn `missed`, `still_running` or the reason of the refusal; else the run's code.",
+      ),
+      error: text(),
+      runId: text(),
+      startedAtMs: number(),
+      endedAtMs: number(),
+      durationMs: number(),
+      totalTokens: number(),
+      delivery: about(
+        deliveryState,
+        "Delivery of the reply, from the outbox; absent: it had no destination.",
+      ),
+    },
+  ),
+);
+export type CronTurnRow = Of<typeof TURN>;
+
+const JOB = named(
+  "CronJobRow",
+  "A job as `cron.list` shows it.",
+  object(
+    {
+      id: text(),
+      key: about(text(), "Of its session."),
+      enabled: flag,
+      schedule: declared<Schedule>("Schedule"),
+      words: about(text(), "The schedule in words."),
+      agentId: text(),
+      message: text(),
+      missed: oneOf(...MISSED_POLICIES),
+      createdAtMs: number(),
+      updatedAtMs: number(),
+      state: about(
+        object({}, { nextRunAtMs: about(number(), "Absent: paused, or finished."), last: TURN }),
+        "`last` is absent before the first turn.",
+      ),
+    },
+    {
+      name: text(),
+      problem: about(text(), "Why each of its turns fails: its agent was removed from the configuration."),
+      deliver: about(
+        declared<Route>("Route"),
+        '`to` is "(not visible)" to a reader whose token does not cover that session.',
+      ),
+      model: text(),
+      thinking: text(),
+      timeoutSeconds: number(),
+    },
+  ),
+);
+export type CronJobRow = Of<typeof JOB>;
+
+const note = about(text(), "Why no job is fired: `cron.enabled` is false.");
+const CHANGED_JOB = object({ ok: oneOf(true), job: JOB }, { note });
+
 export const CRON_METHODS = {
   "cron.list": {
     scope: READ,
@@ -88,18 +180,33 @@ export const CRON_METHODS = {
         agentId: about(name, "Only jobs of this agent."),
       },
     ),
+    result: object(
+      {
+        enabled: about(flag, "The configured value."),
+        count: number(),
+        jobs: about(list(JOB), "Oldest first."),
+        timeZone: about(text(), "Zone of an expression that names none."),
+      },
+      { note, nextCursor: text() },
+    ),
     ignored: ["includeDisabled"],
   },
   "cron.runs": {
     scope: READ,
     summary: "Lists the turns of a job, newest first; the last 100 of each are kept.",
     params: object({ id }, { limit: about(count(1), "Most turns. Default 50, at most 100.") }),
+    result: object({ id: text(), entries: about(list(TURN), "Newest first.") }),
     errors: ["cron_job_not_found"],
   },
   "cron.preview": {
     scope: READ,
     summary: "Returns the next five dates of a schedule.",
     params: object({ schedule: when }),
+    result: object({
+      schedule: declared<Schedule>("Schedule"),
+      words: text(),
+      dates: about(list(number()), "The next dates, ms since 1970."),
+    }),
   },
   "cron.add": {
     scope: ADMIN,
@@ -116,6 +223,7 @@ export const CRON_METHODS = {
         idempotencyKey,
       },
     ),
+    result: CHANGED_JOB,
     ignored: ["description", "wakeMode"],
     errors: [...WRONG, ...PLACE, "too_many_jobs"],
     events: ["cron"],
@@ -124,6 +232,7 @@ export const CRON_METHODS = {
     scope: ADMIN,
     summary: "Changes a job. null clears a field; absent fields stay.",
     params: object({ id, patch: about(patch, "What changes.") }, { idempotencyKey }),
+    result: CHANGED_JOB,
     errors: [...WRONG, ...PLACE, "cron_job_not_found"],
     events: ["cron"],
   },
@@ -131,6 +240,7 @@ export const CRON_METHODS = {
     scope: ADMIN,
     summary: "Removes a job; its session stays.",
     params: ONE_JOB,
+    result: object({ ok: oneOf(true), id: text(), removed: oneOf(true) }),
     errors: ["cron_job_not_found", "not_visible"],
     events: ["cron"],
   },
@@ -138,6 +248,7 @@ export const CRON_METHODS = {
     scope: ADMIN,
     summary: "Runs a job now, in addition to its schedule.",
     params: ONE_JOB,
+    result: object({ ok: oneOf(true), id: text(), runId: text(), sessionKey: text() }),
     ignored: ["mode"],
     errors: ["cron_job_not_found", "cron_job_busy", "not_visible", ...ASKS_RUN],
     events: ["cron", ...OF_RUNS],

@@ -1,9 +1,44 @@
 // Owns the methods about the outbox.
 
-import { about, flag, object, oneOf } from "../schema.ts";
-import { ADMIN, count, cursor, idempotencyKey, type MethodSpec, name } from "./parts.ts";
+import type { Route } from "../../core/shapes/route.ts";
+import { about, declared, flag, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
+import { ADMIN, count, cursor, deliveryState, idempotencyKey, type MethodSpec, name } from "./parts.ts";
 
 const ONE_DELIVERY = object({ id: about(name, "Which delivery.") }, { idempotencyKey });
+
+const DELIVERY = named(
+  "DeliveryRow",
+  "A row of the outbox.",
+  object(
+    {
+      id: text(),
+      sessionKey: text(),
+      kind: about(
+        oneOf("announce", "send", "hook"),
+        "`hook`: an event for a program; its text is the body of the request.",
+      ),
+      route: declared<Route>("Route"),
+      text: text(),
+      state: deliveryState,
+      attempts: number(),
+      attemptOpen: about(flag, "An attempt is under way."),
+      partsSent: number(),
+      nextAttemptAt: number(),
+      createdAt: number(),
+    },
+    {
+      runId: text(),
+      textTruncated: about(flag, "The text was cut to the requested `maxChars`."),
+      code: text(),
+      error: text(),
+      settledAt: number(),
+      dismissedAt: number(),
+    },
+  ),
+);
+export type DeliveryRow = Of<typeof DELIVERY>;
+
+const SETTLED = object({ ok: oneOf(true), delivery: DELIVERY });
 
 export const DELIVERY_METHODS = {
   "deliveries.list": {
@@ -12,7 +47,7 @@ export const DELIVERY_METHODS = {
     params: object(
       {},
       {
-        state: about(oneOf("pending", "sent", "failed", "skipped"), "Only deliveries in this state."),
+        state: about(deliveryState, "Only deliveries in this state."),
         sessionKey: about(name, "Only deliveries of this session, even if it was deleted."),
         includeDismissed: about(flag, "Also failed deliveries that an operator has dismissed."),
         maxChars: about(count(1), "Cuts longer texts, and sets `textTruncated`."),
@@ -20,12 +55,17 @@ export const DELIVERY_METHODS = {
         cursor,
       },
     ),
+    result: object(
+      { count: number(), deliveries: about(list(DELIVERY), "Newest first.") },
+      { nextCursor: text() },
+    ),
     errors: ["invalid_session_key"],
   },
   "deliveries.retry": {
     scope: ADMIN,
     summary: "Retries a failed delivery.",
     params: ONE_DELIVERY,
+    result: SETTLED,
     errors: ["delivery_not_found", "delivery_state"],
     events: ["deliveries"],
   },
@@ -33,6 +73,7 @@ export const DELIVERY_METHODS = {
     scope: ADMIN,
     summary: "Dismisses a failed delivery: it is no longer reported.",
     params: ONE_DELIVERY,
+    result: SETTLED,
     errors: ["delivery_not_found", "delivery_state"],
     events: ["deliveries"],
   },

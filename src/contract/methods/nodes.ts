@@ -1,6 +1,19 @@
 // Owns the methods about nodes, and of those that only nodes call.
 
-import { about, anyObject, anything, flag, nullable, object, text } from "../schema.ts";
+import {
+  about,
+  anyObject,
+  anything,
+  flag,
+  list,
+  named,
+  nullable,
+  number,
+  type Of,
+  object,
+  oneOf,
+  text,
+} from "../schema.ts";
 import {
   ADMIN,
   ASKS_RUN,
@@ -30,11 +43,52 @@ const nodeId = about(name, "Which node.");
 /** If nodes are disabled, every method fails with this code. */
 const NODES_OFF = "node_unavailable";
 
+const PAIR_REQUEST = named(
+  "PairRequestRow",
+  "A device that requests pairing.",
+  object({
+    requestId: text(),
+    code: about(text(), "The code on the device's screen, for people to compare."),
+    nodeId: text(),
+    displayName: text(),
+    platform: text(),
+    version: text(),
+    caps: list(text()),
+    commands: list(text()),
+    remoteIp: text(),
+    createdAtMs: number(),
+    expiresAtMs: number(),
+  }),
+);
+export type PairRequestRow = Of<typeof PAIR_REQUEST>;
+
+const always = {
+  nodeId: text(),
+  displayName: text(),
+  platform: text(),
+  version: text(),
+  caps: list(text()),
+  commands: about(list(text()), "The commands that it offers."),
+  paired: oneOf(true),
+  connected: flag,
+  sessionKey: about(text(), "Of its own session, which need not exist."),
+  pairedAtMs: number(),
+} as const;
+const ifKnown = { agentId: text(), connectedAtMs: number(), lastSeenAtMs: number() } as const;
+
+const PAIRED_NODE = named("NodeListRow", "A paired node.", object(always, ifKnown));
+export type NodeListRow = Of<typeof PAIRED_NODE>;
+
 export const NODE_METHODS = {
   "node.pair.list": {
     scope: ADMIN,
     summary: "Lists the devices that request pairing, and the paired ones.",
     params: NOTHING,
+    result: object({
+      ts: number(),
+      pending: about(list(PAIR_REQUEST), "Oldest first."),
+      paired: list(PAIRED_NODE),
+    }),
     errors: [NODES_OFF],
   },
   "node.pair.approve": {
@@ -49,6 +103,7 @@ export const NODE_METHODS = {
         idempotencyKey,
       },
     ),
+    result: object({ ok: oneOf(true), requestId: text(), node: PAIRED_NODE }),
     errors: ["pairing_not_found", "agent_not_found", NODES_OFF],
     events: ["node.pair.resolved"],
   },
@@ -56,6 +111,7 @@ export const NODE_METHODS = {
     scope: ADMIN,
     summary: "Rejects a device; it may request pairing again.",
     params: object({}, { ...WHICH, idempotencyKey }),
+    result: object({ ok: oneOf(true), requestId: text(), nodeId: text() }),
     errors: ["pairing_not_found", NODES_OFF],
     events: ["node.pair.resolved"],
   },
@@ -63,6 +119,7 @@ export const NODE_METHODS = {
     scope: ADMIN,
     summary: "Unpairs a device and closes its connection.",
     params: object({ nodeId }, { idempotencyKey }),
+    result: object({ ok: oneOf(true), nodeId: text(), removed: oneOf(true) }),
     errors: ["node_not_found", NODES_OFF],
     events: ["node.pair.resolved"],
   },
@@ -73,18 +130,28 @@ export const NODE_METHODS = {
       { nodeId, displayName: about(name, "The name, of at most 64 characters.") },
       { idempotencyKey },
     ),
+    result: object({ ok: oneOf(true), nodeId: text(), displayName: text() }),
     errors: ["node_not_found", NODES_OFF],
   },
   "node.list": {
     scope: ADMIN,
     summary: "Lists the paired devices whose sessions the token covers.",
     params: NOTHING,
+    result: object({ ts: number(), nodes: list(PAIRED_NODE) }),
     errors: [NODES_OFF],
   },
   "node.describe": {
     scope: ADMIN,
     summary: "Returns one paired device, with the commands that it may be sent.",
     params: object({ nodeId }),
+    result: object(
+      {
+        ts: number(),
+        ...always,
+        allowedCommands: about(list(text()), "Those of `commands` that the configuration permits."),
+      },
+      ifKnown,
+    ),
     errors: ["node_not_found", NODES_OFF],
   },
   "node.invoke": {
@@ -97,6 +164,13 @@ export const NODE_METHODS = {
         timeoutMs: about(count(1), "How long to wait. Default 30000, at most 600000."),
       },
     ),
+    result: object({
+      ok: oneOf(true),
+      nodeId: text(),
+      command: text(),
+      payload: anything,
+      payloadJSON: text(),
+    }),
     errors: [
       ...(["node_not_found", "node_command_denied", NODES_OFF, "node_timeout", "node_failed"] as const),
       ...(["outcome_unknown", "too_large", "run_aborted"] as const),
@@ -115,6 +189,10 @@ export const NODE_METHODS = {
         error: about(nullable(anyObject), "Why not: `{code?, message?}`."),
       },
     ),
+    result: object(
+      { ok: oneOf(true) },
+      { ignored: about(oneOf(true), "The command was no longer pending.") },
+    ),
     errors: [NODES_OFF],
   },
   "node.event": {
@@ -127,6 +205,10 @@ export const NODE_METHODS = {
         payloadJSON: about(nullable(jsonText), "The same as JSON text."),
         idempotencyKey,
       },
+    ),
+    result: object(
+      { ok: oneOf(true), handled: about(flag, "False: the event starts no run here.") },
+      { runId: text(), sessionKey: text() },
     ),
     errors: [
       ...(["not_paired", "not_visible", "session_not_found", "invalid_session_key", "too_large"] as const),

@@ -1,28 +1,244 @@
 // Owns the methods about the gateway's operation: health, lists, metrics over time, log,
 // configuration.
 
-import { USAGE_GROUPS } from "../../core/shapes/usage.ts";
-import { LOG_LEVELS } from "../payloads/operations.ts";
-import { about, object, oneOf, text } from "../schema.ts";
+import type { ProcessRow } from "../../core/shapes/process.ts";
+import { USAGE_GROUPS, type UsageLine } from "../../core/shapes/usage.ts";
+import {
+  about,
+  anything,
+  declared,
+  flag,
+  integer,
+  list,
+  mapOf,
+  named,
+  nullable,
+  number,
+  type Of,
+  object,
+  oneOf,
+  openObject,
+  text,
+} from "../schema.ts";
 import { ADMIN, count, type MethodSpec, NAME_MAX_CHARS, NOTHING, name, READ } from "./parts.ts";
+
+const always = {
+  ok: about(flag, "The store answers, and work is accepted."),
+  ts: number(),
+  version: text(),
+  uptimeMs: number(),
+  store: object({ kind: text(), ok: flag }),
+  accepting: flag,
+  channels: about(
+    mapOf(object({ ok: flag, configured: flag }, { linked: flag })),
+    "`linked`: this process receives messages.",
+  ),
+  defaultAgentId: text(),
+  durationMs: number(),
+} as const;
+const ofWork = {
+  lanes: about(
+    object({
+      running: number(),
+      waiting: number(),
+      queued: number(),
+      slots: object({ max: number(), taken: number() }),
+    }),
+    "Runs and slots. Only for tokens that cover every session.",
+  ),
+  deliveries: about(
+    object(
+      { pending: number(), failed: number() },
+      {
+        dropped: about(
+          number(),
+          "Dropped events of web hooks, until their failed delivery is retried or dismissed.",
+        ),
+      },
+    ),
+    "Only for tokens that cover every session.",
+  ),
+} as const;
+
+const HEALTH = named("Health", "Whether the gateway works, and its load.", object(always, ofWork));
+export type Health = Of<typeof HEALTH>;
+
+const configAge = {
+  ok: flag,
+  differs: about(flag, "A restart would change something. False while the file is invalid."),
+  changed: about(list(text()), "The parts of the file that it would change, without their values."),
+} as const;
+
+const STATUS = named(
+  "Status",
+  "The health, and the gateway's extent.",
+  object(
+    {
+      ...always,
+      protocol: list(integer()),
+      agents: number(),
+      models: number(),
+    },
+    {
+      ...ofWork,
+      connections: about(number(), "Only for tokens that cover every session."),
+      processId: about(
+        text(),
+        "This process, if several gateways share the store. Only for tokens that cover every session.",
+      ),
+      processes: about(
+        list(declared<ProcessRow>("ProcessRow")),
+        "All known processes, if several share the store. Only for tokens that cover every session.",
+      ),
+      unused: about(flag, "No session has any message yet. Only for tokens that cover every session."),
+      config: about(
+        object(configAge),
+        "The current configuration file, compared with the running settings. " +
+          "Only for tokens that cover every session.",
+      ),
+      demo: about(object({ running: flag }), "Absent: demos are unavailable."),
+    },
+  ),
+);
+
+const AGENT = named(
+  "AgentRow",
+  "A configured agent.",
+  object({ id: text(), default: flag, model: text() }, { name: text() }),
+);
+
+const MODEL = named(
+  "ModelRow",
+  "A model as `models.list` shows it.",
+  object({
+    id: about(text(), "Without its provider."),
+    name: text(),
+    provider: text(),
+    contextWindow: number(),
+    reasoning: flag,
+  }),
+);
+export type ModelRow = Of<typeof MODEL>;
+
+const METRICS_HISTORY = named(
+  "MetricsHistory",
+  "The metrics of this process's last hour, or the requested part.",
+  object({
+    stepMs: about(number(), "Interval between two points."),
+    pointsMax: about(number(), "Kept points of each series."),
+    times: about(list(number()), "Times of the points of every series (ms since 1970)."),
+    series: list(
+      object({
+        name: text(),
+        title: text(),
+        unit: oneOf("count", "per_minute", "ms", "bytes", "usd_per_hour"),
+        help: text(),
+        values: about(
+          list(nullable(number())),
+          "One value for each of the times; null: not measured, or nothing to measure.",
+        ),
+      }),
+    ),
+  }),
+);
+export type MetricsHistory = Of<typeof METRICS_HISTORY>;
+
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+
+const LOG_LINE = named(
+  "LogLine",
+  "A line of the log; its other fields are as they were written.",
+  openObject(
+    {
+      seq: number(),
+      time: about(number(), "ms since 1970; 0: unknown."),
+      level: oneOf(...LOG_LEVELS),
+      msg: text(),
+    },
+    {
+      cut: about(oneOf(true), "The line was too long: `msg` has the rest of its text."),
+      part: about(anything, "The part of the program that wrote it."),
+      runId: text(),
+      sessionKey: text(),
+      chainId: text(),
+      err: anything,
+    },
+  ),
+);
+export type LogLine = Of<typeof LOG_LINE>;
+
+const LOG_PAGE = named(
+  "LogPage",
+  "Lines of the log.",
+  object({
+    cursor: about(text(), "For the next request: it continues after this page."),
+    lines: about(list(LOG_LINE), "Oldest first."),
+    dropped: about(number(), "Lines after the given cursor that were dropped before this request."),
+    more: about(flag, "More matching lines follow."),
+  }),
+);
+export type LogPage = Of<typeof LOG_PAGE>;
+
+const USAGE_REPORT = named(
+  "UsageReport",
+  "Usage since a time, one line for each agent, session, model or day.",
+  object({
+    by: oneOf(...USAGE_GROUPS),
+    since: about(number(), "ms since 1970: the beginning of a day of UTC."),
+    lines: about(list(declared<UsageLine>("UsageLine")), "The most expensive first; of days the newest."),
+    truncated: about(flag, "There are more lines than requested."),
+    budgets: about(
+      list(
+        object(
+          { agentId: text(), tokensToday: number(), costToday: number() },
+          { dailyTokens: number(), dailyCost: number() },
+        ),
+      ),
+      "The used part of each agent's daily budget.",
+    ),
+  }),
+);
+export type UsageReport = Of<typeof USAGE_REPORT>;
+
+const CONFIG_CHECK = named(
+  "ConfigCheck",
+  "The current configuration file compared with the running settings.",
+  object({
+    path: text(),
+    exists: flag,
+    ...configAge,
+    errors: list(text()),
+    warnings: list(text()),
+    settings: about(mapOf(anything), "All running settings; of secrets only whether they are set."),
+  }),
+);
+export type ConfigCheck = Of<typeof CONFIG_CHECK>;
 
 export const OVERVIEW_METHODS = {
   health: {
     scope: READ,
     summary: "Returns whether the store answers and work is accepted.",
     params: NOTHING,
+    result: HEALTH,
     ignored: ["probe"],
   },
   status: {
     scope: READ,
     summary: "Returns the health, and versions, agents, models, connections and processes.",
     params: NOTHING,
+    result: STATUS,
   },
-  "agents.list": { scope: READ, summary: "Lists the configured agents.", params: NOTHING },
+  "agents.list": {
+    scope: READ,
+    summary: "Lists the configured agents.",
+    params: NOTHING,
+    result: object({ defaultId: text(), mainKey: text(), scope: text(), agents: list(AGENT) }),
+  },
   "models.list": {
     scope: READ,
     summary: "Lists the available models, as `<provider>/<id>`.",
     params: NOTHING,
+    result: object({ models: list(MODEL) }),
     ignored: ["view"],
   },
 } as const satisfies Record<string, MethodSpec>;
@@ -32,6 +248,7 @@ export const OPERATION_METHODS = {
     scope: READ,
     summary: "Returns the metrics of this process's last hour. For tokens that cover every session.",
     params: object({}, { since: about(count(0), "Only points after this time (ms since 1970).") }),
+    result: METRICS_HISTORY,
   },
   "logs.tail": {
     scope: ADMIN,
@@ -48,6 +265,7 @@ export const OPERATION_METHODS = {
         search: about(text({ maxLength: NAME_MAX_CHARS }), "Only lines that contain this text."),
       },
     ),
+    result: LOG_PAGE,
   },
   usage: {
     scope: READ,
@@ -61,11 +279,13 @@ export const OPERATION_METHODS = {
         limit: about(count(1), "Most lines. Default 100, at most 1000."),
       },
     ),
+    result: USAGE_REPORT,
   },
   "config.check": {
     scope: ADMIN,
     summary: "Checks the current configuration file: its problems, and the effects of a restart.",
     params: NOTHING,
+    result: CONFIG_CHECK,
     errors: ["invalid_config"],
   },
 } as const satisfies Record<string, MethodSpec>;

@@ -4,7 +4,7 @@
 import type { Code } from "../../core/shapes/errors.ts";
 import type { TokenScope } from "../../core/shapes/settings/settings.ts";
 import type { EventName } from "../protocol.ts";
-import { about, integer, nullable, type ObjectSchema, object, type Schema, text } from "../schema.ts";
+import { about, integer, nullable, type ObjectSchema, object, oneOf, type Schema, text } from "../schema.ts";
 
 /** Characters of a key, id, label or name. */
 export const NAME_MAX_CHARS = 512;
@@ -69,6 +69,9 @@ export const OF_RUNS = ["agent", "chat", "sessions"] as const satisfies readonly
 /** A session, as every method takes it. */
 export const sessionKey = about(name, "Its key or session id; `main` is the default agent's main session.");
 export const cursor = about(name, "`nextCursor` of the previous page.");
+
+/** The state of a delivery in the outbox. */
+export const deliveryState = oneOf("pending", "sent", "failed", "skipped");
 
 export const NODE = "node";
 export const READ = "operator.read";

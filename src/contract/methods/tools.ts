@@ -1,16 +1,39 @@
 // Owns the methods about tools and about agents' permission requests.
 
 import type { PermissionQuestion } from "../../core/shapes/permission.ts";
-import { about, anyObject, declared, list, object, oneOf, text } from "../schema.ts";
+import { about, anyObject, anything, declared, list, mapOf, named, object, oneOf, text } from "../schema.ts";
 import { ADMIN, idempotencyKey, type MethodSpec, NAMES_SESSION, NOTHING, name, READ } from "./parts.ts";
 
 const whose = about(name, "The session. Default: the default agent's main session.");
+
+const TOOL = named(
+  "ToolRow",
+  "A tool that the session has.",
+  object({
+    name: text(),
+    description: text(),
+    parameters: anyObject,
+    reason: about(text(), "Why the session has it, with the setting's name."),
+  }),
+);
 
 export const TOOL_METHODS = {
   "tools.catalog": {
     scope: READ,
     summary: "Lists a session's tools with their schemas, and the withheld ones with the deciding setting.",
     params: object({}, { sessionKey: whose }),
+    result: object({
+      sessionKey: text(),
+      tools: list(TOOL),
+      withheld: about(
+        list(object({ name: text(), reason: text() })),
+        "`mcp__<server>__*`: all tools of that server.",
+      ),
+      missing: about(
+        list(object({ server: text(), why: text() })),
+        "MCP servers whose tools could not be listed.",
+      ),
+    }),
     ignored: ["agentId", "includePlugins"],
     errors: NAMES_SESSION,
   },
@@ -26,6 +49,7 @@ export const TOOL_METHODS = {
         idempotencyKey,
       },
     ),
+    result: mapOf(anything),
     ignored: ["agentId", "confirm"],
     errors: [...NAMES_SESSION, "agent_not_found", "sandbox_unavailable", "run_aborted"],
   },

@@ -7,8 +7,8 @@ import { resolveSession } from "../../access/resolve.ts";
 import { createGate, seesEverything } from "../../access/token.ts";
 import { type AccountStatus, accountName } from "../../channels/accounts.ts";
 import type { Channel } from "../../channels/channel.ts";
+import type { CHANNEL_METHODS, ChannelRow, PeerRow } from "../../contract/methods/channels.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
-import type { ChannelPayloads, ChannelRow, PeerRow } from "../../contract/payloads/channels.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -206,7 +206,7 @@ async function unbindSession(
   });
 }
 
-export const channelMethods: Methods<keyof ChannelPayloads, ChannelDeps> = {
+export const channelMethods: Methods<keyof typeof CHANNEL_METHODS, ChannelDeps> = {
   "channels.status": {
     async handle({ deps, caller }) {
       const all = seesEverything(caller);

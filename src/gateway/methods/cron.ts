@@ -3,8 +3,8 @@
 // Only callers who may write to a destination may set the text that is delivered there.
 
 import { createGate } from "../../access/token.ts";
+import type { CRON_METHODS, CronJobRow, CronTurnRow } from "../../contract/methods/cron.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
-import type { CronJobRow, CronPayloads, CronTurnRow } from "../../contract/payloads/cron.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
@@ -205,7 +205,7 @@ function answerOf(ctx: CallContext, job: CronJob) {
 
 const callerOf = ({ viewer, caller }: CallContext) => ({ viewer, id: caller.id });
 
-export const cronMethods: Methods<keyof CronPayloads, CronDeps> = {
+export const cronMethods: Methods<keyof typeof CRON_METHODS, CronDeps> = {
   "cron.list": { handle: list },
   "cron.runs": { handle: runs },
   "cron.preview": {

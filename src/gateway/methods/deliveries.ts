@@ -4,8 +4,9 @@
 
 import { operatorKey } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";
+import type { DELIVERY_METHODS, DeliveryRow } from "../../contract/methods/deliveries.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
-import type { DeliveryRow, PayloadOf } from "../../contract/payloads.ts";
+import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
 import { visibleErrorText, visibleRoute } from "../../core/shapes/chain-step.ts";
 import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -14,7 +15,6 @@ import type { Unit } from "../../engine/unit.ts";
 import { publishOutbox } from "../../flows/delivery/outbox.ts";
 import {
   type Delivery,
-  type DeliveryState,
   dismissDelivery,
   getDelivery,
   listDeliveries,
@@ -73,8 +73,7 @@ async function list(
   for (let page = 0; page < PAGES_MAX && shown.length < limit; page++) {
     const found = await listDeliveries(ctx.access.db, {
       limit: limit - shown.length,
-      ...(state === undefined ? {} : { state: state as DeliveryState }),
-      ...optional({ sessionKey, cursor }),
+      ...optional({ state, sessionKey, cursor }),
     });
     for (const delivery of found.rows) {
       if (!covered(delivery.sessionKey)) continue;
@@ -123,10 +122,7 @@ async function settle(
   });
 }
 
-export const deliveryMethods: Methods<
-  "deliveries.list" | "deliveries.retry" | "deliveries.dismiss",
-  SendingDeps
-> = {
+export const deliveryMethods: Methods<keyof typeof DELIVERY_METHODS, SendingDeps> = {
   "deliveries.list": { handle: list },
   "deliveries.retry": {
     handle: (ctx, { id }) =>

@@ -4,8 +4,8 @@
 
 import { chosenAgent, maySpeakAs } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";
+import type { NODE_METHODS, NodeListRow, PairRequestRow } from "../../contract/methods/nodes.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
-import type { NodeListRow, NodePayloads, PairRequestRow } from "../../contract/payloads/nodes.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
@@ -249,7 +249,7 @@ async function event(
   return run.ok ? ok(answer(run.value)) : run;
 }
 
-export const nodeMethods: Methods<keyof NodePayloads, NodeDeps> = {
+export const nodeMethods: Methods<keyof typeof NODE_METHODS, NodeDeps> = {
   "node.pair.list": whereNodesAre(async (ctx, _, hub) => {
     const covers = covering(ctx, "list");
     const pending = (await openRequests(ctx.deps))

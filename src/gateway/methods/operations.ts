@@ -3,14 +3,15 @@
 // A line of the log is returned as on stderr: redacted there, and cut if it is too long.
 
 import { seesEverything } from "../../access/token.ts";
-import type { ParamsOf } from "../../contract/methods.ts";
 import {
   type ConfigCheck,
   LOG_LEVELS,
   type LogLine,
   type LogPage,
+  type OPERATION_METHODS,
   type UsageReport,
-} from "../../contract/payloads/operations.ts";
+} from "../../contract/methods/operations.ts";
+import type { ParamsOf } from "../../contract/methods.ts";
 import { isObject } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
@@ -125,10 +126,7 @@ async function usage(ctx: CallContext, params: ParamsOf<"usage">): Promise<Usage
   return { by, since, lines: found.slice(0, limit), truncated: found.length > limit, budgets };
 }
 
-export const operationMethods: Methods<
-  "metrics.history" | "usage" | "logs.tail" | "config.check",
-  OperationDeps
-> = {
+export const operationMethods: Methods<keyof typeof OPERATION_METHODS, OperationDeps> = {
   usage: {
     async handle(ctx, params) {
       const allowed = needEverySession(ctx.caller, "usage");

@@ -3,7 +3,7 @@
 
 import { agentsFor, seesEverything } from "../../access/token.ts";
 import { accountName } from "../../channels/accounts.ts";
-import type { Health, ModelRow } from "../../contract/payloads.ts";
+import type { Health, ModelRow, OVERVIEW_METHODS } from "../../contract/methods/operations.ts";
 import { PROTOCOL_VERSIONS } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";
 import { ok } from "../../core/shapes/errors.ts";
@@ -153,7 +153,7 @@ async function status({ deps, caller }: CallContext<SystemDeps>) {
   };
 }
 
-export const systemMethods: Methods<"health" | "status" | "agents.list" | "models.list", SystemDeps> = {
+export const systemMethods: Methods<keyof typeof OVERVIEW_METHODS, SystemDeps> = {
   health: {
     handle: async (ctx) => ok(await health(ctx.deps, ctx.caller)),
   },

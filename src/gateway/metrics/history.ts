@@ -2,7 +2,7 @@
 // HI1: it is bounded: the oldest points go first, and the history ends with the process.
 // An unmeasurable value is a gap (null), never a zero.
 
-import type { MetricsHistory } from "../../contract/payloads/operations.ts";
+import type { MetricsHistory } from "../../contract/methods/operations.ts";
 import type { Timer, World } from "../../world.ts";
 import type { GaugeReadings, Metrics } from "./metrics.ts";
 

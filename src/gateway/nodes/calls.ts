@@ -4,7 +4,7 @@
 // the command may have been executed, the outcome is reported as unknown.
 // NC3: a node's answer is bounded in bytes and in depth before it is read.
 
-import type { NodeInvokeCancel, NodeInvokeRequest } from "../../contract/payloads/nodes.ts";
+import type { NodeInvokeCancel, NodeInvokeRequest } from "../../contract/protocol.ts";
 import { isObject } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { NODE_ANSWER_MAX_BYTES, type NodeCall, type NodeRow } from "../../core/shapes/node.ts";

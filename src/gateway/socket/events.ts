@@ -3,7 +3,6 @@
 // Credential-like text is redacted (I14) before it is cut.
 // An event that names another session has a form without that name (I9).
 
-import type { NodePairRequested, NodePairResolved } from "../../contract/payloads/nodes.ts";
 import type {
   AgentEvent,
   ChatEvent,
@@ -13,6 +12,8 @@ import type {
   EventName,
   FlowData,
   LifecycleData,
+  NodePairRequested,
+  NodePairResolved,
   SessionsEvent,
   ToolData,
 } from "../../contract/protocol.ts";

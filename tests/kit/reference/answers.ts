@@ -13,7 +13,7 @@ function indented(text: string): string {
 }
 
 function listOf(type: string): string {
-  return /[|&]/.test(type) ? `(${type})[]` : `${type}[]`;
+  return type.replaceAll(/\{[\s\S]*\}/g, "").includes("|") ? `(${type})[]` : `${type}[]`;
 }
 
 /** Returns the fields of an object as lines of a declaration, each with its description above it. */
@@ -44,13 +44,17 @@ function typeText(schema: Titled, isRoot = false): string {
   return names.join(" | ");
 }
 
+/** Returns the schemas of the alternatives, the items or the values of a schema. */
+function inside({ anyOf = [], items, additionalProperties }: Titled): readonly Titled[] {
+  const values = typeof additionalProperties === "object" ? [additionalProperties] : [];
+  return [...anyOf, ...(items === undefined ? [] : [items]), ...values];
+}
+
 /** Returns the fields of an object, with those of objects in it that have no title. */
 function fieldsOf(schema: Titled): Declaration["fields"] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => [
     { name, type: typeText(inner), doc: inner.description ?? "" },
-    ...[inner, ...(inner.anyOf ?? []), ...(inner.items === undefined ? [] : [inner.items])]
-      .filter((one: Titled) => one.title === undefined)
-      .flatMap(fieldsOf),
+    ...[inner, ...inside(inner)].filter((one: Titled) => one.title === undefined).flatMap(fieldsOf),
   ]);
 }
 
@@ -72,13 +76,7 @@ function collect(schema: Titled, into: Map<string, Titled>): void {
     if (into.has(schema.title)) return;
     into.set(schema.title, schema);
   }
-  const inner = [
-    ...Object.values(schema.properties ?? {}),
-    ...(schema.anyOf ?? []),
-    ...(schema.items === undefined ? [] : [schema.items]),
-    ...(typeof schema.additionalProperties === "object" ? [schema.additionalProperties] : []),
-  ];
-  for (const one of inner) collect(one, into);
+  for (const one of [...Object.values(schema.properties ?? {}), ...inside(schema)]) collect(one, into);
 }
 
 function isDescribed({ type, enum: values, anyOf }: Titled): boolean {

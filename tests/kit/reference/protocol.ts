@@ -18,7 +18,7 @@ const IDEMPOTENCY_WORDS = {
   run: "Needs an `idempotencyKey`: it is the id of the run, which is made once.",
 } as const;
 /** The interfaces whose members are methods. */
-const PAYLOADS = ["Payloads", "ChannelPayloads", "CronPayloads", "NodePayloads"];
+const PAYLOADS = ["Payloads"];
 /** Fields of these are methods and events, not fields. */
 const TABLES = [...PAYLOADS, "EventPayloads"];
 

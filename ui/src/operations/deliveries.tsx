@@ -3,7 +3,7 @@
 // DV1: the rows are read again when the gateway sends an event: the event is a hint, the row is the truth.
 
 import { useRef, useState } from "preact/hooks";
-import type { DeliveryRow } from "../../../src/contract/payloads.ts";
+import type { DeliveryRow } from "../../../src/contract/methods/deliveries.ts";
 import { optional } from "../../../src/core/optional.ts";
 import { cut } from "../../../src/core/text/cut.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";

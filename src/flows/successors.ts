@@ -9,8 +9,8 @@ import { getChain } from "../store/queries/chains/chains.ts";
 import { getFlow, holdFlow, openFlowsOfRun } from "../store/queries/chains/flows.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import { directRunEnded } from "./conversation/direct-reply.ts";
-import { endUnanswered } from "./conversation/inbox-answer.ts";
 import { conversationAnswerLost, conversationRunEnded } from "./conversation/reply-back.ts";
+import { endUnanswered } from "./conversation/send.ts";
 import { cancelConversation, cancelJobs } from "./job/cancel.ts";
 import {
   type JobParts,

@@ -2,28 +2,157 @@
 // sender. All of it is written in the transaction that ends the run, so a crash neither loses nor repeats a
 // step (I4).
 // RB2: an outcome reaches the sender by exactly one route: its wait, a reply turn, or a notice.
+// The target's agent writes the announcement for the target's channel. Silence is not delivered; any other
+// text becomes one outbox row (I5).
 
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import {
+  announceContext,
   decideNext,
   isSilent,
   type NextStep,
   replyContext,
   replyTurnOwner,
 } from "../../core/rules/turn-rules.ts";
+import type { Provenance } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { AcceptRequest } from "../../engine/run/accept.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { endFlow, type Flow, noteReply } from "../../store/queries/chains/flows.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
-import type { Outbound } from "../delivery/outbox.ts";
-import type { FlowContext } from "../flow-context.ts";
+import { type Outbound, queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
-import { announceByRuntime, announceTurn, deliverAnnouncement } from "./announce.ts";
-import { endUnanswered, isAwaited, isInInbox } from "./inbox-answer.ts";
-import { notifySender } from "./notice.ts";
-import { partyOf, provenanceFrom } from "./party.ts";
+import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
+import { endUnanswered, isAwaited, isInInbox } from "./send.ts";
+
+/** A flow at the end of one of its runs. */
+interface FlowContext {
+  readonly acceptor: Acceptor;
+  readonly unit: Unit;
+  readonly settings: Settings;
+  readonly outbound: Outbound;
+  readonly flow: Flow;
+  readonly run: Run;
+  /** Absent: deleted meanwhile. */
+  readonly requester: Session | undefined;
+  readonly target: Session | undefined;
+}
+
+/** The input of an announce turn; the context holds its subject. */
+const ANNOUNCE_INPUT = "Agent-to-agent announce step.";
+
+/**
+ * Accepts the announce turn. Returns `limit` if the chain has no run left; any other value is the reason for
+ * which there is none.
+ */
+async function announceTurn(context: FlowContext): Promise<"accepted" | "limit" | "no_route" | "refused"> {
+  const { acceptor, unit, settings, flow, run, requester, target } = context;
+  if (target === undefined || announceRoute(target) === undefined) return "no_route";
+  const asker = requester ?? target;
+  const chain = { chainId: run.chainId, hop: run.hop };
+  const turn = run.flow?.turn ?? 1;
+  const accepted = await acceptor.acceptIn(unit, {
+    sessionKey: target.key,
+    input: {
+      text: ANNOUNCE_INPUT,
+      provenance: provenanceFrom(asker, chain),
+      context: announceContext({
+        self: partyOf(settings, target, target),
+        requester: partyOf(settings, asker, target),
+        request: flow.requestText,
+        round1Reply: flow.round1Reply ?? "",
+        latestReply: flow.latestReply ?? "",
+      }),
+    },
+    chain,
+    flow: { flowId: flow.flowId, step: "announce", turn },
+    successor: true,
+  });
+  if (!accepted.ok) return accepted.code === "chain_limit" ? "limit" : "refused";
+  const text = flow.latestReply ?? "";
+  const { turnsMax, flowId, requesterKey } = flow;
+  const { runId } = accepted.value.run;
+  publishFlow(unit, {
+    flowId,
+    runId,
+    step: "announce",
+    from: requesterKey,
+    to: target.key,
+    turn,
+    turnsMax,
+    text,
+  });
+  return "accepted";
+}
+
+/** Queues the text of the announce turn. Its transcript row already exists. */
+async function deliverAnnouncement(context: FlowContext, text: string): Promise<void> {
+  const { target, unit, run } = context;
+  const route = target === undefined ? undefined : announceRoute(target);
+  if (target === undefined || route === undefined) return;
+  await queueDelivery(context, unit, { session: target, route, text, kind: "announce", runId: run.runId });
+}
+
+/** Announces without a model call, at a chain limit (I8): writes a transcript row and an outbox row. */
+async function announceByRuntime(context: FlowContext): Promise<void> {
+  const { acceptor, unit, settings, flow, requester, target } = context;
+  const route = target === undefined ? undefined : announceRoute(target);
+  if (target === undefined || route === undefined) return;
+  const asker = partyOf(settings, requester ?? target, target).key;
+  const text = `Conversation with ${asker} ended at its limit. Latest reply: ${flow.latestReply ?? ""}`;
+  await acceptor.acceptIn(unit, {
+    sessionKey: target.key,
+    kind: "append",
+    input: { text, injected: true },
+    successor: true,
+  });
+  await queueDelivery(context, unit, { session: target, route, text, kind: "announce" });
+}
+
+function noticeText(context: FlowContext, to: string): string {
+  const { flow, run } = context;
+  const about = `Notice from the gateway about your earlier message to ${to} (run ${run.runId})`;
+  if (run.state === "ok") {
+    return flow.round1Reply === undefined
+      ? `${about}: it was processed; there was no reply.`
+      : `${about}: it was answered:\n\n${flow.round1Reply}`;
+  }
+  const error = run.error ?? "no reason given";
+  return `${about}: its run ended with status "${run.state}" (${run.code ?? "run_failed"}): ${error}`;
+}
+
+/**
+ * Writes the outcome of round 1 into the session of a sender who no longer waits, once. A failure wakes the
+ * sender; a success does not, and neither does any outcome after the sender was stopped.
+ */
+async function notifySender(context: FlowContext): Promise<void> {
+  const { acceptor, unit, settings, flow, run, requester, target } = context;
+  if (requester === undefined || requester.key === flow.targetKey) return;
+  // After a reset the sender no longer knows the question.
+  if (requester.sessionId !== flow.requesterSessionId) return;
+  const to = target === undefined ? flow.targetKey : partyOf(settings, target, requester).key;
+  const chain = { chainId: run.chainId, hop: run.hop };
+  const provenance: Provenance = {
+    kind: "notice",
+    sourceSessionKey: flow.targetKey,
+    runId: run.runId,
+    ...chain,
+  };
+  const request: AcceptRequest = {
+    sessionKey: requester.key,
+    kind: run.state !== "ok" && flow.open ? "turn" : "append",
+    // It is about another session, so it is redacted like the result of a wait (I14).
+    input: { text: unit.redactor.mask(noticeText(context, to)), provenance },
+    chain,
+    successor: true,
+  };
+  const accepted = await acceptor.acceptIn(unit, request);
+  // At a chain limit the notice does not wake the sender, but is still written.
+  if (!accepted.ok && request.kind === "turn") await acceptor.acceptIn(unit, { ...request, kind: "append" });
+}
 
 async function close(context: FlowContext, reason: string): Promise<void> {
   const { unit, flow, run } = context;

@@ -2,6 +2,10 @@
 // transaction: all of it is kept, or the sender gets the reason (I2, I7). The same transaction writes an
 // external session's message into its own transcript (external.ts). The same tool call, repeated after a
 // crash, finds its run and its deadline again (I4).
+// The answer of an external session comes through its inbox: the conversation stays open until the answer, or
+// until its sender gives up, and ends in that transaction. The waiting sender watches for this end, in every
+// process. The sender gets an answer once: as the reply of its wait or, if the wait has ended, as a new
+// message.
 
 import { optional } from "../../core/optional.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
@@ -15,13 +19,21 @@ import type { RunWait, WaitRequest } from "../../engine/lanes/waits.ts";
 import type { Accepted } from "../../engine/run/accept.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdSessions } from "../../store/locks.ts";
-import { endFlow, type Flow, getFlow, insertFlow } from "../../store/queries/chains/flows.ts";
-import { countAhead, getRunOfCall } from "../../store/queries/runs/runs.ts";
-import { getWait } from "../../store/queries/runs/waits.ts";
+import {
+  awaitedMessage,
+  endFlow,
+  type Flow,
+  getFlow,
+  holdFlow,
+  insertFlow,
+  noteReply,
+} from "../../store/queries/chains/flows.ts";
+import { countAhead, getRun, getRunOfCall } from "../../store/queries/runs/runs.ts";
+import { answerWaits, getWait } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
+import type { Db } from "../../store/sql.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 import { answeredBy, noteSaid } from "../session/external.ts";
-import { answerAwaited, endUnanswered, IS_ANSWER, isInInbox, replyOf } from "./inbox-answer.ts";
 import { announceRoute, converses, partyOf, provenanceFrom } from "./party.ts";
 
 export interface SendRequest {
@@ -84,6 +96,70 @@ interface SentRun {
   readonly run: Run;
   /** Undefined: deleted meanwhile. */
   readonly target: Session | undefined;
+}
+
+/** The reason for which the conversation of an answer ends at once: an answer gets no reply. */
+const IS_ANSWER = "is_answer";
+
+/** Whether this run wrote a message into the inbox of an external session. */
+export function isInInbox(run: Run): boolean {
+  return run.kind === "append" && run.state === "ok";
+}
+
+/** Whether the sender of this message waits for an answer. */
+export async function isAwaited(db: Db, run: Run): Promise<boolean> {
+  if (run.callId === undefined) return false;
+  return (await getWait(db, run.callId))?.state === "open";
+}
+
+/** Returns the text with which this run, or the reader of the inbox, answered. */
+async function replyOf(db: Db, run: Run): Promise<string> {
+  if (!isInInbox(run) || run.flow === undefined) return run.reply ?? "";
+  return (await getFlow(db, run.flow.flowId))?.round1Reply ?? "";
+}
+
+interface SentBack {
+  readonly requester: Session;
+  readonly target: Session;
+  readonly text: string;
+  readonly callId: string;
+}
+
+/**
+ * Gives the text of an external session to the sender in `target` who has waited longest. Returns the
+ * answered message; undefined: no one waits, or this call was accepted before.
+ */
+async function answerAwaited(unit: Unit, sent: SentBack): Promise<Run | undefined> {
+  const { requester, target, text, callId } = sent;
+  if (!requester.external || (await getRunOfCall(unit.tx, callId)) !== undefined) return undefined;
+  const awaited = { requesterKey: target.key, targetKey: requester.key, now: unit.now };
+  const runId = await awaitedMessage(unit.tx, awaited);
+  const asked = runId === undefined ? undefined : await getRun(unit.tx, runId);
+  if (asked?.flow === undefined) return undefined;
+  // False: the sender gave up since the query above.
+  if (!(await answerWaits(unit.tx, asked.runId, unit.now))) return undefined;
+  const { flowId } = asked.flow;
+  await noteReply(unit.tx, flowId, text, true);
+  await endAwaited(unit, flowId, { runId: asked.runId, reason: "answered" });
+  return asked;
+}
+
+async function endAwaited(
+  unit: Unit,
+  flowId: string,
+  last: { readonly runId: string; readonly reason: string },
+): Promise<void> {
+  const flow = await holdFlow(unit.tx, flowId);
+  if (flow === undefined || !(await endFlow(unit.tx, flowId, last.reason, unit.now))) return;
+  publishFlowEnd(unit, flow, last);
+}
+
+/** Ends the conversation of a message whose sender no longer waits. */
+export async function endUnanswered(
+  unit: Unit,
+  { runId, flow }: { readonly runId: string; readonly flow?: { readonly flowId: string } | undefined },
+): Promise<void> {
+  if (flow !== undefined) await endAwaited(unit, flow.flowId, { runId, reason: "unanswered" });
 }
 
 function waitRequest(request: SendRequest, accepted: Accepted): WaitRequest {

@@ -2,16 +2,20 @@
 // runtime (I12), and it is announced once, in the transaction that ends the run (I4). The result is kept even
 // if the requester is gone: posted, appended, or as a failed delivery for operators.
 // JB1: a job ends when the child has no unfinished run and no unfinished children of its own.
+// The result is the child's own text, also what it had written when it was stopped.
 
 import { optional } from "../../core/optional.ts";
 import {
+  type AnnouncedStatus,
   type AnnouncementFacts,
+  type AnnouncementStats,
   announcedFacts,
   composeAnnouncement,
   jobOutcome,
 } from "../../core/rules/announcement.ts";
 import { isSilent, skipsAnnouncement, subagentAnnounceContext } from "../../core/rules/turn-rules.ts";
-import type { Run } from "../../core/shapes/run.ts";
+import { type Message, textOf } from "../../core/shapes/message.ts";
+import { isEnded, type Run } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { AcceptRequest } from "../../engine/run/accept.ts";
@@ -20,12 +24,19 @@ import type { Unit } from "../../engine/unit.ts";
 import { holdSessions } from "../../store/locks.ts";
 import { endJob, type Flow, getFlow, openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import { insertDelivery } from "../../store/queries/channels/deliveries.ts";
-import { activeRuns, activeRunsOfFlow, getRun, makeAppend } from "../../store/queries/runs/runs.ts";
+import { usageOf } from "../../store/queries/runs/ledger.ts";
+import {
+  activeRuns,
+  activeRunsOfFlow,
+  getRun,
+  makeAppend,
+  runsOfFlow,
+} from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
+import { lastToolResult, readRun } from "../../store/queries/transcripts/transcripts.ts";
 import { partyOf, provenanceFrom } from "../conversation/party.ts";
 import { type Outbound, publishOutbox, queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
-import { outcomeOf, statsOf, statusOf } from "./outcome.ts";
 
 /** The kind of the stored deadline at which a finished child is archived, deleted or cleaned up. */
 export const CHILD_DEADLINE = "child";
@@ -376,4 +387,51 @@ export async function jobRunEnded(
   if (!isLast) return jobMayHaveEnded(parts, acceptor, unit, child);
   const context: JobContext = { ...parts, acceptor, unit, flow, child };
   await settle(context, announcedBy(run));
+}
+
+/** Returns the status of a run for an announcement. */
+export function statusOf(run: Run | undefined): AnnouncedStatus {
+  return run !== undefined && isEnded(run.state) ? run.state : "unknown";
+}
+
+/** Returns the outcome of the child's last work. */
+async function outcomeOf(job: JobContext): Promise<{ runs: Run[]; last: Run | undefined; result: string }> {
+  const runs = (await runsOfFlow(job.unit.tx, job.flow.flowId)).filter((run) => run.flow?.step === "task");
+  const last = runs.at(-1);
+  const reply = last?.reply ?? "";
+  if (!isSilent(reply)) return { runs, last, result: reply };
+  const written = last === undefined || last.state === "ok" ? undefined : await lastWords(job.unit, runs);
+  const result = written ?? (await lastToolResult(job.unit.tx, job.child.sessionId)) ?? "";
+  return { runs, last, result };
+}
+
+/** Returns the unfinished text of a failed job. */
+async function lastWords(unit: Unit, runs: readonly Run[]): Promise<string | undefined> {
+  const speaks = (message: Message): boolean => message.role === "assistant" && !isSilent(textOf(message));
+  for (const run of runs.toReversed()) {
+    const message = (await readRun(unit.tx, run.runId)).findLast(speaks);
+    if (message !== undefined) return textOf(message);
+  }
+  return undefined;
+}
+
+/** Returns the figures of a job for its announcement. */
+async function statsOf(job: JobContext, runs: readonly Run[]): Promise<AnnouncementStats> {
+  const { unit, child } = job;
+  // A run that ended while it waited in its lane has no duration.
+  const begun = runs.filter((run) => run.startedAt !== undefined);
+  const started = Math.min(...begun.map((run) => run.startedAt ?? unit.now));
+  const ended = Math.max(...begun.map((run) => run.endedAt ?? unit.now));
+  const usage = await usageOf(unit.tx, { sessionKey: child.key });
+  const path = job.transcriptPath(child.sessionId);
+  return {
+    runtimeMs: begun.length === 0 ? 0 : ended - started,
+    inputTokens: usage.input + usage.cacheRead + usage.cacheWrite,
+    outputTokens: usage.output,
+    totalTokens: usage.totalTokens,
+    ...(usage.cost > 0 ? { costUsd: usage.cost } : {}),
+    sessionKey: child.key,
+    sessionId: child.sessionId,
+    ...optional({ transcriptPath: path }),
+  };
 }

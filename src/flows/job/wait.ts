@@ -15,8 +15,7 @@ import { endedFlowsAmong, type Flow, getFlow, spawnsOfRun } from "../../store/qu
 import { jobsAnsweredTo, jobWaitsOfCall } from "../../store/queries/runs/job-waits.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
-import { writeDownWakes } from "./end.ts";
-import { statusOf } from "./outcome.ts";
+import { statusOf, writeDownWakes } from "./end.ts";
 
 export interface JobWaitRequest {
   readonly requester: Session;

@@ -3,6 +3,7 @@
 // EN2: `start` after a crash continues every run where its transcript ends (I2); `stop` parks runs that it
 //      cannot finish.
 
+import { optional } from "../core/optional.ts";
 import { cautionFor } from "../core/rules/crash-policy.ts";
 import { joinPools, type Pool } from "../core/rules/pools.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
@@ -109,6 +110,25 @@ const ABORT_TEXT: Record<AbortReason, string> = {
   session_deleted: "the session was deleted before the run ended",
 };
 
+/** Connects this process with the others that share its store. */
+interface Cluster {
+  readonly shared: SharedStore;
+  readonly hints: HintTransport;
+  readonly lease: Lease;
+}
+
+/** Returns undefined if no other process can share the store. */
+function clusterOf({ store, world, facts }: EngineParts, processId: string): Cluster | undefined {
+  const { shared } = store;
+  return (
+    shared && {
+      shared,
+      hints: new HintTransport({ store, shared, world }),
+      lease: new Lease({ shared, world, facts: { processId, host: "", version: "", ...facts } }),
+    }
+  );
+}
+
 export class Engine {
   readonly store: Store;
   readonly bus: SharedBus;
@@ -148,14 +168,11 @@ export class Engine {
     this.store = store;
     this.log = world.log;
     this.redactor = world.redactor;
-    const { shared } = store;
-    const hints = shared === undefined ? undefined : new HintTransport({ store, shared, world });
-    this.#hints = hints;
     this.processId = world.ids.uuid();
-    const facts = { processId: this.processId, host: "", version: "", ...parts.facts };
-    const lease = shared === undefined ? undefined : new Lease({ shared, world, facts });
-    this.leaseUntil = () => lease?.until() ?? Number.POSITIVE_INFINITY;
-    this.bus = createBus(world.log, (event) => hints?.send({ kind: "event", event }));
+    const cluster = clusterOf(parts, this.processId);
+    this.#hints = cluster?.hints;
+    this.leaseUntil = () => cluster?.lease.until() ?? Number.POSITIVE_INFINITY;
+    this.bus = createBus(world.log, (event) => cluster?.hints.send({ kind: "event", event }));
     this.commit = createCommit(store, world, this.bus, {
       ...parts,
       inDoubt: (sinceMs) => this.#unconfirmedCommits.note(sinceMs),
@@ -166,8 +183,8 @@ export class Engine {
     const { maxConcurrent: max } = parts.settings;
     const pools = { ...parts.settings.pools, [CRASHED]: 1 };
     this.#slots = createSlots({ max, pools }, () => {
-      if (hints === undefined) this.#lanes.slotFree();
-      else this.#passSlot(hints);
+      if (cluster === undefined) this.#lanes.slotFree();
+      else this.#passSlot(cluster.hints);
     });
     this.#deadlines = new Deadlines({
       db: store.db,
@@ -193,27 +210,27 @@ export class Engine {
       poolOf: (run) => joinPools(parts.poolOf?.(run), cautionFor(run) === "alone" ? CRASHED : undefined),
       limits: parts.settings,
       owner: this.processId,
-      ...(hints === undefined || lease === undefined
-        ? {}
-        : {
-            lease,
-            shared: {
-              max,
-              pools,
-              untilFree: (signal: AbortSignal) => this.#untilFree(signal),
-              wanted: () => hints.send({ kind: "slot wanted" }),
-            },
-          }),
+      ...optional({
+        lease: cluster?.lease,
+        shared: cluster && {
+          max,
+          pools,
+          untilFree: (signal: AbortSignal) => this.#untilFree(signal),
+          wanted: () => cluster.hints.send({ kind: "slot wanted" }),
+        },
+      }),
     });
     this.#unconfirmedCommits = this.#unconfirmedCommitsOn(parts);
-    if (hints !== undefined && lease !== undefined && shared !== undefined) {
-      this.#dispatch = this.#dispatchOn(parts, { hints, lease, shared });
-    }
+    this.#dispatch = cluster && this.#dispatchOn(parts, cluster);
   }
 
   #unconfirmedCommitsOn({ store, world }: EngineParts): UnconfirmedCommits {
     return new UnconfirmedCommits({
-      ...{ store, world, bus: this.bus, watch: this.#watch, lanes: this.#lanes },
+      store,
+      world,
+      bus: this.bus,
+      watch: this.#watch,
+      lanes: this.#lanes,
       lookAround: async () => {
         this.#lookAround();
         for (const sessionKey of await lanesWithWork(store.db)) this.wake(sessionKey);
@@ -222,12 +239,9 @@ export class Engine {
   }
 
   /** Builds the coordination with the other processes. */
-  #dispatchOn(
-    { store, world, settings }: EngineParts,
-    common: { hints: HintTransport; lease: Lease; shared: SharedStore },
-  ): Dispatch {
+  #dispatchOn({ store, world, settings }: EngineParts, cluster: Cluster): Dispatch {
     return new Dispatch({
-      ...common,
+      ...cluster,
       store,
       world,
       commit: this.commit,
@@ -513,12 +527,8 @@ export class Engine {
   }
 
   async #atMost(ms: number, work: Promise<unknown>): Promise<void> {
-    const { clock } = this.#world;
-    let timer: { cancel(): void } | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = clock.at(clock.now() + ms, resolve);
-    });
-    await Promise.race([work, late]);
-    timer?.cancel();
+    const over = new AbortController();
+    await Promise.race([work, pause(this.#world.clock, ms, over.signal)]);
+    over.abort();
   }
 }

@@ -1,13 +1,20 @@
-// Waits for a run, and owns the wait graph: a waiting run is an edge and holds no slot. A caller that is not
-// a run adds no edge, unless it is the client of an external session. Waiting for jobs is in job-waits.ts.
-// One serialised step checks for cycles and inserts the wait (I7), in the transaction that accepts the
-// message. A wait is a row: after a crash the same call finds it again, with its first deadline.
+// Waits for a run or for jobs of sub-agents, and owns the wait graph: a waiting run is an edge and holds no
+// slot (I6). A caller that is not a run adds no edge, unless it is the client of an external session.
+// One serialised step checks for cycles and inserts the wait (I7); for a run, in the transaction that accepts
+// the message. A wait is a row: after a crash the same call finds it again, with its first deadline, and gets
+// the same result.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
 import { takeAdvisoryLock } from "../../store/locks.ts";
-import { endedFlowsAmong, openSpawnEdges } from "../../store/queries/chains/flows.ts";
-import { type JobWait, openJobEdges } from "../../store/queries/runs/job-waits.ts";
+import { endedFlowsAmong, holdFlow, openSpawnEdges } from "../../store/queries/chains/flows.ts";
+import {
+  giveUpJobWaits,
+  insertJobWait,
+  type JobWait,
+  jobWaitsOfCall,
+  openJobEdges,
+} from "../../store/queries/runs/job-waits.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { getWait, giveUpWait, insertWait, openEdges, type Wait } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
@@ -131,7 +138,7 @@ async function waitPath(
 }
 
 /** The target of a wait. */
-export interface WaitTarget {
+interface WaitTarget {
   readonly kind: "run" | "job";
   readonly sessionKey: string;
 }
@@ -265,14 +272,19 @@ async function untilCome(db: Db, watch: EndWatch, wait: Wait, signal: AbortSigna
   await watch.untilJob([run.flow.flowId], wait.deadlineAt, signal);
 }
 
+interface SettleParts {
+  readonly store: Store;
+  readonly commit: Commit;
+  readonly watch: EndWatch;
+}
+
 /** Waits for a recorded wait to end. Does not handle slots. */
 export async function settleWait(
-  parts: { store: Store; commit: Commit; watch: EndWatch },
+  { store, commit, watch }: SettleParts,
   callId: string,
   signal: AbortSignal,
   gaveUp?: GaveUp,
 ): Promise<WaitEnd> {
-  const { store, commit, watch } = parts;
   const found = await getWait(store.db, callId);
   if (found === undefined) throw new Error(`no wait for call ${callId}`);
   let wait: Wait = found;
@@ -306,4 +318,64 @@ export async function answeredBefore(store: Store, callId: string): Promise<Wait
   const wait = await getWait(store.db, callId);
   const end = wait === undefined ? undefined : await endOf(store, wait);
   return end?.answered === true ? end : undefined;
+}
+
+/** Records a wait for jobs, unless it would close a cycle. A job that has ended is answered at once. */
+export async function openJobsWait(
+  unit: Unit,
+  waiter: Waiter,
+  { callId, jobs, deadlineAt }: JobsWaitRequest,
+): Promise<Result<void>> {
+  const inOrder = jobs.toSorted((a, b) => (a.flowId < b.flowId ? -1 : 1));
+  const isOpen = new Map<string, boolean>();
+  for (const { flowId } of inOrder) isOpen.set(flowId, (await holdFlow(unit.tx, flowId))?.open === true);
+  await takeAdvisoryLock(unit.tx, "waits");
+  for (const { flowId, targetSessionKey } of inOrder) {
+    if (isOpen.get(flowId) !== true) continue;
+    const free = await refuseCycle(unit, waiter.sessionKey, { kind: "job", sessionKey: targetSessionKey });
+    if (!free.ok) return free;
+  }
+  for (const { flowId, targetSessionKey } of inOrder) {
+    await insertJobWait(unit.tx, {
+      callId,
+      flowId,
+      waiterRunId: waiter.runId,
+      waiterSessionKey: waiter.sessionKey,
+      targetSessionKey,
+      state: isOpen.get(flowId) === true ? "open" : "answered",
+      deadlineAt,
+    });
+  }
+  return ok(undefined);
+}
+
+/** Waits until all or one of the jobs of a recorded wait have ended. Does not handle slots. */
+export async function settleJobsWait(
+  { store, commit, watch }: SettleParts,
+  callId: string,
+  until: "all" | "any",
+  signal: AbortSignal,
+): Promise<JobsWaitEnd> {
+  let rows = await jobWaitsOfCall(store.db, callId);
+  const openRows = (): JobWait[] => rows.filter((row) => row.state === "open");
+  // Each round ends with a job that has ended, or is the last one.
+  for (let rounds = rows.length; rounds > 0 && openRows().length > 0; rounds -= 1) {
+    if (until === "any" && openRows().length < rows.length) break;
+    const before = openRows();
+    const flowIds = before.map((row) => row.flowId);
+    await watch.untilJob(flowIds, before[0]?.deadlineAt ?? 0, signal);
+    signal.throwIfAborted();
+    rows = await jobWaitsOfCall(store.db, callId);
+    if (openRows().length === before.length) break;
+  }
+  if (openRows().length > 0) {
+    rows = await commit(async (unit) => {
+      await giveUpJobWaits(unit.tx, callId);
+      return jobWaitsOfCall(unit.tx, callId);
+    });
+  }
+  return {
+    answered: rows.filter((row) => row.state === "answered"),
+    unanswered: rows.filter((row) => row.state !== "answered"),
+  };
 }

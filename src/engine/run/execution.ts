@@ -16,10 +16,16 @@ import type { Fence } from "../../store/queries/runs/runs.ts";
 import { idsOf, type Log, logging, type Timer, type World } from "../../world.ts";
 import type { Bus } from "../bus.ts";
 import type { Authority } from "../cluster/lease.ts";
-import { openJobsWait, settleJobsWait } from "../lanes/job-waits.ts";
 import { createSlotKeeper, type SharedSlots } from "../lanes/slot-keeper.ts";
 import type { Slots } from "../lanes/slots.ts";
-import { type EndWatch, openWait, type RunWait, settleWait } from "../lanes/waits.ts";
+import {
+  type EndWatch,
+  openJobsWait,
+  openWait,
+  type RunWait,
+  settleJobsWait,
+  settleWait,
+} from "../lanes/waits.ts";
 import type { Unit } from "../unit.ts";
 import type { AcceptLimits } from "./accept.ts";
 import { createSpending } from "./spending.ts";
@@ -191,19 +197,15 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
     return stored;
   };
   const waiter = { runId: run.runId, sessionKey: run.sessionKey };
+  const settling = <T>(settle: () => Promise<T>): Promise<T> =>
+    keeper.duringWait(() => untilStored(parts.world, stopper.signal, settle));
   const wait: RunWait = {
     ...waiter,
     open: (unit, request) => openWait(unit, waiter, request),
     openJobs: (unit, request) => openJobsWait(unit, waiter, request),
     holds: (unit) => isHeld(unit.tx, fence),
-    settle: (callId, gaveUp) =>
-      keeper.duringWait(() =>
-        untilStored(parts.world, stopper.signal, () => settleWait(parts, callId, stopper.signal, gaveUp)),
-      ),
-    settleJobs: (callId, until) =>
-      keeper.duringWait(() =>
-        untilStored(parts.world, stopper.signal, () => settleJobsWait(parts, callId, until, stopper.signal)),
-      ),
+    settle: (callId, gaveUp) => settling(() => settleWait(parts, callId, stopper.signal, gaveUp)),
+    settleJobs: (callId, until) => settling(() => settleJobsWait(parts, callId, until, stopper.signal)),
   };
   return {
     handle: {

@@ -100,8 +100,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "cycle-check-left-out",
     breaks: "I7: a wait is never refused",
     file: "src/engine/lanes/waits.ts",
-    from: "    if (!free.ok) return free;\n",
-    to: "",
+    from: "waiter.sessionKey, target);\n    if (!free.ok) return free;\n",
+    to: "waiter.sessionKey, target);\n",
   },
   {
     name: "wait-kept-when-its-run-ends",

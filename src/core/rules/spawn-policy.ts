@@ -259,6 +259,14 @@ function checkRuntime(wanted: string | undefined, agent: AgentSettings): Failure
   return fail("invalid_argument", error);
 }
 
+/** Refuses attachments to an external program: it would not find them. */
+export function refuseAttachments({ id, runtime }: AgentSettings): Failure | undefined {
+  if (runtime === undefined) return undefined;
+  return fail("spawn_denied", `agent "${id}" is an ACP agent: it takes no attachments`, {
+    hint: "Put the material into the task, or spawn an agent of the built-in runtime.",
+  });
+}
+
 /** Returns the first failure, with the texts of all others added. */
 function firstWithAll(results: readonly Result<unknown>[]): Failure {
   const failures = results.filter((result) => !result.ok);
@@ -276,7 +284,7 @@ function firstWithAll(results: readonly Result<unknown>[]): Failure {
 
 /**
  * Decides whether the requester may have this child, and returns its properties. Attachments are checked
- * elsewhere.
+ * by `refuseAttachments`.
  */
 export function decideSpawn(question: SpawnQuestion, settings: Settings): Result<SpawnPlan> {
   const { call, chain, unfinishedChildren } = question;

@@ -216,8 +216,12 @@ function withoutListed(details: Failure["details"] = {}, words: string): Record<
   );
 }
 
+/** A tool's result for a failure: the machine-readable facts, and these fields. */
+type FailedResult = Record<string, unknown> &
+  Pick<Failure, "code" | "error" | "hint"> & { readonly status: CodeForms["tool"] };
+
 /** Builds a tool's result for a failure: one JSON object that includes the details. */
-export function toolFailure(failure: Failure): Record<string, unknown> {
+export function toolFailure(failure: Failure): FailedResult {
   const { code, error, hint, details } = failure;
   const facts = withoutListed(details, `${error} ${hint ?? ""}`);
   return { ...facts, status: CODES[code].tool, code, error, ...optional({ hint }) };

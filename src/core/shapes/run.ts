@@ -116,3 +116,16 @@ export interface RunFacts {
 export function isEnded(state: RunState): state is EndedRunState {
   return state === "ok" || state === "error" || state === "timeout" || state === "aborted";
 }
+
+const END_CODES = {
+  ok: undefined,
+  error: "run_failed",
+  timeout: "run_timeout",
+  aborted: "run_aborted",
+} as const;
+
+/** Returns why a run ended badly; undefined: it did not. */
+export function endCodeOf({ state, code }: Pick<Run, "state" | "code">): Code | undefined {
+  if (!isEnded(state)) return undefined;
+  return state === "error" ? (code ?? END_CODES.error) : END_CODES[state];
+}

@@ -238,3 +238,67 @@ export async function resolvePlace(
 export function lastPlace(session: Session): Route {
   return announceRoute(session) ?? { channel: WEBCHAT, to: session.key };
 }
+
+/** Returns the session that records a text: the named one, else that of its reader, else `main`. */
+async function recorder(
+  ctx: AccessContext,
+  viewer: Viewer,
+  sessionKey: string | undefined,
+  reader: Session | undefined,
+): Promise<Result<Session>> {
+  if (sessionKey === undefined && reader !== undefined) return ok(reader);
+  return resolveSession(ctx, viewer, "send", { sessionKey: sessionKey ?? "main" });
+}
+
+/** Returns the destination of an operator's text, and the session that records it. */
+export async function destinationOf(
+  ctx: AccessContext,
+  viewer: Viewer,
+  { sessionKey, ...named }: NamedPlace & { readonly sessionKey?: string | undefined },
+): Promise<Result<{ route: Route; session: Session }>> {
+  const { channel = WEBCHAT, to } = named;
+  if (channel === WEBCHAT || channel === LAST) {
+    const found = await resolveSession(ctx, viewer, "send", { sessionKey: sessionKey ?? to });
+    if (!found.ok) return found;
+    const session = found.value;
+    const last = lastPlace(session);
+    if (channel === LAST && last.channel !== WEBCHAT) return ok({ route: last, session });
+    const route = await resolvePlace(ctx, viewer, { ...named, channel: WEBCHAT, to: session.key });
+    return route.ok ? ok({ route: route.value, session }) : route;
+  }
+  const route = checkPlace(ctx.settings, { ...named, channel });
+  if (!route.ok) return route;
+  const reader = await addressee(ctx, viewer, route.value);
+  if (!reader.ok) return reader;
+  const session = await recorder(ctx, viewer, sessionKey, reader.value);
+  return session.ok ? ok({ route: route.value, session: session.value }) : session;
+}
+
+/** The place that a caller names for the answer of a run. */
+interface NamedAnswerPlace extends Omit<NamedPlace, "to"> {
+  readonly deliver?: boolean | undefined;
+  readonly to?: string | undefined;
+}
+
+/** Returns where a person or a program reads the answer of its run, besides the transcript. */
+export async function answerPlace(
+  { db, settings }: AccessContext,
+  viewer: Viewer,
+  session: Session,
+  { deliver, channel = LAST, to, accountId, threadId }: NamedAnswerPlace,
+): Promise<Result<{ readonly route?: Route; readonly deliverTo?: Route }>> {
+  const here = ok({ route: { channel: WEBCHAT, to: session.key } });
+  if (channel === WEBCHAT) return here;
+  // Clients name their own default channel in every request, so without `deliver` it is ignored.
+  if (deliver !== true) return ok({});
+  const last = announceRoute(session);
+  if (channel === LAST) {
+    if (last === undefined) return here;
+    return ok(last.channel === WEBCHAT ? {} : { deliverTo: last });
+  }
+  if (to === undefined && last?.channel === channel) return ok({ deliverTo: last });
+  const place = checkPlace(settings, { channel, to: to ?? "", accountId, threadId });
+  if (!place.ok) return place;
+  const found = await addressee({ db, settings }, viewer, place.value);
+  return found.ok ? ok({ deliverTo: place.value }) : found;
+}

@@ -22,7 +22,16 @@ const POLL_EVERY_MS = 2_000;
 const TASK_TTL_MS = 86_400_000;
 
 /** A task's state, in the extension's terms. */
-export type Task = Readonly<Record<string, unknown>> & { readonly taskId: string };
+export type Task = {
+  readonly taskId: string;
+  readonly createdAt: string;
+  readonly lastUpdatedAt: string;
+  readonly ttlMs: number;
+  readonly pollIntervalMs: number;
+} & (
+  | { readonly status: "working"; readonly statusMessage: string }
+  | { readonly status: "completed"; readonly result: { readonly resultType: "complete" } }
+);
 
 /** Converts a tool's result to the protocol's form. */
 type Tell = (result: ToolResult) => Record<string, unknown>;

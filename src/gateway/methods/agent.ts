@@ -10,21 +10,12 @@ import { WAIT_DEFAULT_MS } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { LAST, WEBCHAT } from "../../core/shapes/route.ts";
-import { isEnded, type Run } from "../../core/shapes/run.ts";
-import type { Route, Session } from "../../core/shapes/session.ts";
+import { endCodeOf, isEnded, type Run } from "../../core/shapes/run.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Engine } from "../../engine/engine.ts";
-import { type DirectMessage, sendDirect } from "../../flows/conversation/direct.ts";
-import { announceRoute } from "../../flows/conversation/party.ts";
-import {
-  addressee,
-  checkPlace,
-  lastPlace,
-  type NamedPlace,
-  resolvePlace,
-} from "../../flows/delivery/destination.ts";
+import { sendDirect } from "../../flows/conversation/direct.ts";
+import { answerPlace, destinationOf } from "../../flows/delivery/destination.ts";
 import { sendText } from "../../flows/delivery/outbox.ts";
 import { type Opening, openingOf, openSession } from "../../flows/session/open.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
@@ -63,30 +54,6 @@ async function targetOf(ctx: CallContext, params: ParamsOf<"agent">): Promise<Re
   return chosen.ok ? resolve({ sessionKey: mainKeyOf(chosen.value, keyRulesOf(settings)) }) : chosen;
 }
 
-/** Returns the destination of a run's answer besides its transcript. */
-async function routeOf(
-  ctx: CallContext,
-  params: ParamsOf<"agent">,
-  session: Session,
-): Promise<Result<Pick<DirectMessage, "route" | "deliverTo">>> {
-  const { channel = LAST, to, accountId, threadId } = params;
-  const here = ok({ route: { channel: WEBCHAT, to: session.key } });
-  if (channel === WEBCHAT) return here;
-  // Clients name their own default channel in every request, so without `deliver` it is ignored.
-  if (params.deliver !== true) return ok({});
-  const last = announceRoute(session);
-  if (channel === LAST) {
-    if (last === undefined) return here;
-    return ok(last.channel === WEBCHAT ? {} : { deliverTo: last });
-  }
-  if (to === undefined && last?.channel === channel) return ok({ deliverTo: last });
-  const { settings } = ctx.deps;
-  const place = checkPlace(settings, { channel, to: to ?? "", accountId, threadId });
-  if (!place.ok) return place;
-  const found = await addressee(ctx.access, ctx.viewer, place.value);
-  return found.ok ? ok({ deliverTo: place.value }) : found;
-}
-
 async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Result<PayloadOf<"agent">>> {
   const { message, attachments, extraSystemPrompt, timeout, idempotencyKey } = params;
   const images = readImages(attachments);
@@ -97,7 +64,9 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
   const found = await targetOf(ctx, params);
   if (!found.ok) return found;
   const { session, before } = found.value;
-  const place = await routeOf(ctx, params, session);
+  const { deliver, channel, to, accountId, threadId } = params;
+  const named = { deliver, channel, to, accountId, threadId };
+  const place = await answerPlace(ctx.access, ctx.viewer, session, named);
   if (!place.ok) return place;
   const answer = ({ runId, acceptedAt, sessionKey }: Run) => ({
     runId,
@@ -124,8 +93,28 @@ async function start(ctx: CallContext, params: ParamsOf<"agent">): Promise<Resul
   return begun.ok ? ok(answer(begun.value.run)) : begun;
 }
 
+/** The end of a run, which follows the acceptance of `agent`. */
+type RunSummary = {
+  readonly runId: string;
+  readonly summary: string;
+  readonly result: {
+    readonly payloads: readonly { readonly text: string }[];
+    readonly text?: string;
+    readonly meta: {
+      readonly durationMs: number;
+      readonly agentMeta: Pick<Run, "sessionId" | "usage"> & {
+        readonly provider: string | null;
+        readonly model: string | null;
+      };
+    };
+  };
+} & (
+  | { readonly status: "ok" }
+  | { readonly status: "error"; readonly runStatus: Run["state"]; readonly code?: Code }
+);
+
 /** Returns the end of the run in the protocol's form. A run without a reply has no payloads. */
-async function summaryOf(run: Run, redactor: Redactor): Promise<Record<string, unknown>> {
+async function summaryOf(run: Run, redactor: Redactor): Promise<RunSummary> {
   const { runId, state, startedAt, endedAt, usage } = run;
   const text = run.reply === undefined || isSilent(run.reply) ? undefined : await redactor.whole(run.reply);
   const { modelProvider: provider, model } = splitModel(run.model ?? "");
@@ -169,19 +158,6 @@ async function followRun({ deps, signal }: CallContext, answer: unknown): Promis
   return fail("shutting_down", "the connection ended before the run; agent.wait returns its result");
 }
 
-const END_CODES = {
-  ok: undefined,
-  error: "run_failed",
-  timeout: "run_timeout",
-  aborted: "run_aborted",
-} as const;
-
-/** Returns why a run ended badly; undefined: it did not. */
-export function endCodeOf({ state, code }: Run): Code | undefined {
-  if (!isEnded(state)) return undefined;
-  return state === "error" ? (code ?? END_CODES.error) : END_CODES[state];
-}
-
 function waitAnswer(run: Run, redactor: Redactor): WaitAnswer {
   const { runId, state, startedAt, endedAt } = run;
   const base = { runId, runStatus: state, startedAt, endedAt };
@@ -204,49 +180,15 @@ async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<R
   return run === undefined ? missing : ok(waitAnswer(run, ctx.deps.world.redactor));
 }
 
-/** Returns the session that records a text: the named one, else that of its reader, else `main`. */
-async function filedIn(
-  ctx: CallContext,
-  params: ParamsOf<"send">,
-  reader: Session | undefined,
-): Promise<Result<Session>> {
-  const { sessionKey } = params;
-  if (sessionKey === undefined && reader !== undefined) return ok(reader);
-  return resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: sessionKey ?? "main" });
-}
-
-/** Returns the destination of a text, and the session that records it. */
-async function targetOfSend(
-  ctx: CallContext,
-  params: ParamsOf<"send">,
-): Promise<Result<{ route: Route; session: Session }>> {
-  const { to, sessionKey, channel = WEBCHAT, accountId, threadId } = params;
-  let place: NamedPlace = { channel, to, accountId, threadId };
-  if (channel === WEBCHAT || channel === LAST) {
-    const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey: sessionKey ?? to });
-    if (!found.ok) return found;
-    const session = found.value;
-    const last = lastPlace(session);
-    if (channel === LAST && last.channel !== WEBCHAT) return ok({ route: last, session });
-    place = { ...place, channel: WEBCHAT, to: session.key };
-    const route = await resolvePlace(ctx.access, ctx.viewer, place);
-    return route.ok ? ok({ route: route.value, session }) : route;
-  }
-  const route = checkPlace(ctx.deps.settings, { ...place, channel });
-  if (!route.ok) return route;
-  const reader = await addressee(ctx.access, ctx.viewer, route.value);
-  if (!reader.ok) return reader;
-  const session = await filedIn(ctx, params, reader.value);
-  return session.ok ? ok({ route: route.value, session: session.value }) : session;
-}
-
 async function send(
   ctx: CallContext<SendingDeps>,
   params: ParamsOf<"send">,
 ): Promise<Result<PayloadOf<"send">>> {
   const { message } = params;
   if (message.trim() === "") return fail("invalid_argument", "message must not be empty");
-  const target = await targetOfSend(ctx, params);
+  const { to, sessionKey, channel, accountId, threadId } = params;
+  const named = { to, sessionKey, channel, accountId, threadId };
+  const target = await destinationOf(ctx.access, ctx.viewer, named);
   if (!target.ok) return target;
   const { route, session } = target.value;
   const answer = (id: string) => ({

@@ -14,7 +14,7 @@ import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.t
 import type { Containable } from "../../tools/containment.ts";
 import { type NodeSource, nodesIn } from "../../tools/nodes.ts";
 import type { Passes } from "../../tools/passes.ts";
-import type { OutsideTools } from "../../tools/tool.ts";
+import type { OutsideTools, ToolResult } from "../../tools/tool.ts";
 import type { CallContext, Methods, SendingDeps } from "../call.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { callInRun, runOfPass, sessionOfPass, viewerAs } from "../pass.ts";
@@ -58,7 +58,7 @@ async function actor(ctx: CallContext<ToolDeps>, sessionKey: string | undefined,
 async function invoke(
   ctx: CallContext<ToolDeps>,
   call: { name: string; args: Record<string, unknown>; sessionKey?: string | undefined },
-): Promise<Result<Record<string, unknown>>> {
+): Promise<Result<ToolResult>> {
   const found = await actor(ctx, call.sessionKey, "send");
   if (!found.ok) return found;
   const { session, agent, settings, chain } = found.value;

@@ -5,7 +5,12 @@
 import { optional } from "../../core/optional.ts";
 import { contentsWereLeftOut } from "../../core/rules/attachment-rules.ts";
 import { resultDescription, resultNote, resultRequester } from "../../core/rules/result-delivery.ts";
-import { decideSpawn, type SpawnCall, type ThreadSupport } from "../../core/rules/spawn-policy.ts";
+import {
+  decideSpawn,
+  refuseAttachments,
+  type SpawnCall,
+  type ThreadSupport,
+} from "../../core/rules/spawn-policy.ts";
 import { decideTool, filtersFor, withheldTools } from "../../core/rules/tool-policy.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { LABEL_CHARS_MAX, type Route } from "../../core/shapes/session.ts";
@@ -258,12 +263,8 @@ async function plan(
   if (!decided.ok) return decided;
   const attachments = readAttachments(ctx, args.attachments);
   if (!attachments.ok) return attachments;
-  if (attachments.value !== undefined && decided.value.agent.runtime !== undefined) {
-    const { id } = decided.value.agent;
-    return fail("spawn_denied", `agent "${id}" is an ACP agent: it takes no attachments`, {
-      hint: "Put the material into the task, or spawn an agent of the built-in runtime.",
-    });
-  }
+  const refused = attachments.value && refuseAttachments(decided.value.agent);
+  if (refused !== undefined) return refused;
   const mountPath = readMountPath(args.attachAs);
   if (!mountPath.ok) return mountPath;
   return ok({

@@ -1,5 +1,5 @@
 // Lists the methods: the scope that each needs and its params, as JSON Schema. Compiled on first use
-// (`validate.ts`).
+// (`check.ts`).
 // A method outside of this list doesn't exist; a param that is neither listed nor in `ignored` is an error.
 // `ignored` are params of the OpenClaw method of that name without a meaning here: accepted, never read.
 

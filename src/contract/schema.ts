@@ -1,6 +1,6 @@
 // Builds the JSON Schemas of everything that is said over a door, with TypeBox's static types.
 // The schemas are plain objects: TypeBox's own builders would add 20 MB and 0.1 s to each start. Its compiled
-// checker, loaded with the first request, reads them (`gateway/validate.ts`).
+// checker, loaded with the first request, reads them (`contract/check.ts`).
 
 import type { Static, TUnsafe } from "typebox";
 
@@ -27,7 +27,7 @@ export interface ObjectSchema<R extends Fields = Fields, O extends Fields = Fiel
 
 interface TextLimits {
   readonly minLength?: number;
-  /** Characters as they are stored: the checker counts visible ones, `gateway/validate.ts` counts these. */
+  /** Characters as they are stored: the checker counts visible ones, `contract/check.ts` counts these. */
   readonly maxLength?: number;
   readonly pattern?: string;
 }

@@ -10,6 +10,7 @@
 import { createHash } from "node:crypto";
 import { operatorViewer } from "../access/access.ts";
 import { coversAgent } from "../access/token.ts";
+import { checkParams } from "../contract/check.ts";
 import { idempotencyOf } from "../contract/idempotency.ts";
 import { NODE } from "../contract/methods/parts.ts";
 import { isMethod, METHODS, type MethodName } from "../contract/methods.ts";
@@ -52,7 +53,6 @@ import { type SessionDeps, sessionMethods } from "./methods/sessions.ts";
 import { type SystemDeps, systemMethods } from "./methods/system.ts";
 import { type ToolDeps, toolMethods } from "./methods/tools.ts";
 import type { Answer } from "./socket/connection.ts";
-import { checkParams } from "./validate.ts";
 
 /** Dependencies of all methods together. */
 export type MethodDeps = ChannelDeps &

@@ -1,24 +1,17 @@
-// Reads the arguments of a tool call as models write them, against the tool's schema and its limits.
+// Reads the arguments of a tool call as models write them, checks them against the tool's schema, and applies
+// the tool's limits.
 // A1: an unknown argument is named, with the nearest valid name; a wrong one, with the expected type.
 // A2: an optional argument given as null, "", white space or an empty list counts as absent.
 // A3: numbers and booleans may be given as strings; enums ignore case and white space.
 // A4: one answer names every wrong argument.
 
+import { problemsOf } from "../contract/check.ts";
 import { isObject } from "../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import { isAgentId } from "../core/shapes/session-key.ts";
 import type { JsonSchema } from "../core/shapes/tool.ts";
 import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
-
-/** The problems of one call; `hints` say how to fix them. */
-interface Problems {
-  readonly unknown: string[];
-  readonly wrong: string[];
-  readonly hints: Set<string>;
-  /** True if the only problem is the size of an argument. */
-  tooLarge: boolean;
-}
 
 /**
  * A limit of a tool for one argument, beyond its schema. Called with the value, or with undefined if the
@@ -32,19 +25,8 @@ export type ArgumentLimits = Readonly<Record<string, ArgumentLimit>>;
 /** Limit of problems in one answer; more would not help. */
 const PROBLEMS_SHOWN_MAX = 8;
 const NAME_SHOWN_MAX_CHARS = 60;
-const VALUE_SHOWN_MAX_CHARS = 40;
 /** Longer than any agent id: a text of this length is refused for its length, not for its form. */
 const AGENT_ID_CHARS_MAX = 512;
-
-/** Returns the type of a value with its article: "a string", "an array", "null". */
-function described(value: unknown): string {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "an array";
-  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
-  if (typeof value === "object") return "an object";
-  if (typeof value === "undefined") return "nothing";
-  return `a ${typeof value}`;
-}
 
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 const BOOLEANS = new Map([
@@ -69,77 +51,25 @@ function saysNothing(value: unknown): boolean {
   return Array.isArray(value) && value.length === 0;
 }
 
-function readValue(schema: JsonSchema, given: unknown, path: string, problems: Problems): unknown {
+/**
+ * Reads a value leniently (A2, A3): converts it to its type, and leaves out optional arguments that say
+ * nothing. Adds a sentence to `unknown` for each argument that the schema does not name.
+ */
+function lenient(schema: JsonSchema, given: unknown, path: string, unknown: string[]): unknown {
   const value = coerced(schema, given);
-  const want = (expected: string): void => {
-    problems.wrong.push(`${path} must be ${expected}, got ${described(value)}`);
-  };
-  switch (schema.type) {
-    case "string":
-      if (typeof value !== "string") want("a string");
-      else if (Array.isArray(schema.enum) && !schema.enum.includes(value)) {
-        const got = quoted(value, VALUE_SHOWN_MAX_CHARS);
-        problems.wrong.push(`${path} must be one of ${schema.enum.join(", ")}, got ${got}`);
-      }
-      break;
-    case "boolean":
-      if (typeof value !== "boolean") want("true or false");
-      break;
-    case "number":
-      if (typeof value !== "number" || !Number.isFinite(value)) want("a number");
-      break;
-    case "array": {
-      if (!Array.isArray(value)) want("an array");
-      else if (isObject(schema.items)) return readItems(schema.items, value, path, problems);
-      break;
-    }
-    case "object":
-      if (isObject(value)) return readObject(schema, value, `${path}.`, problems);
-      want("an object");
+  if (Array.isArray(value) && isObject(schema.items)) {
+    const { items } = schema;
+    return value.map((item, index) => lenient(items, item, `${path}[${index}]`, unknown));
   }
-  return value;
-}
-
-function readItems(
-  schema: JsonSchema,
-  items: readonly unknown[],
-  path: string,
-  problems: Problems,
-): unknown[] {
-  return items.map((item, index) => readValue(schema, item, `${path}[${index}]`, problems));
-}
-
-function readObject(
-  schema: JsonSchema,
-  value: Record<string, unknown>,
-  prefix: string,
-  problems: Problems,
-  limits: ArgumentLimits = {},
-): Record<string, unknown> {
-  if (!isObject(schema.properties)) return value;
-  const names = Object.keys(schema.properties);
-  noteUnknown(names, value, prefix, problems);
-  const required = Array.isArray(schema.required) ? schema.required : [];
+  if (!isObject(value) || !isObject(schema.properties)) return value;
+  const prefix = path === "" ? "" : `${path}.`;
+  noteUnknown(Object.keys(schema.properties), value, prefix, unknown);
+  const required: readonly unknown[] = Array.isArray(schema.required) ? schema.required : [];
   const read: Record<string, unknown> = {};
   for (const [name, property] of Object.entries(schema.properties)) {
-    const given = Object.hasOwn(value, name) ? value[name] : undefined;
-    const isRequired = required.includes(name);
-    if (isRequired && (given === undefined || given === null)) {
-      problems.wrong.push(`${prefix}${name} is required`);
-      continue;
-    }
-    const present = isRequired || !saysNothing(given);
-    const before = problems.wrong.length;
-    // The limit of an enum knows other spellings of its values, too.
-    const wanted = limits[name] === undefined ? property : { ...(property as JsonSchema), enum: undefined };
-    const fits = present ? readValue(wanted as JsonSchema, given, prefix + name, problems) : undefined;
-    if (problems.wrong.length > before) continue;
-    const limited = limits[name]?.(fits, prefix + name) ?? ok(fits);
-    if (!limited.ok) {
-      problems.wrong.push(limited.error);
-      problems.tooLarge ||= limited.code === "too_large";
-      if (limited.hint !== undefined) problems.hints.add(limited.hint);
-    } else if (limited.value !== undefined) read[name] = limited.value;
+    const one = Object.hasOwn(value, name) ? value[name] : undefined;
+    const isAbsent = required.includes(name) ? one === undefined || one === null : saysNothing(one);
+    if (!isAbsent) read[name] = lenient(property as JsonSchema, one, prefix + name, unknown);
   }
   return read;
 }
@@ -148,39 +78,104 @@ function noteUnknown(
   names: readonly string[],
   value: Record<string, unknown>,
   prefix: string,
-  problems: Problems,
+  unknown: string[],
 ): void {
   for (const name of Object.keys(value)) {
     if (names.includes(name)) continue;
     // Computing a suggestion takes time, and only the first problems are shown.
-    const isShown = problems.unknown.length < PROBLEMS_SHOWN_MAX;
+    const isShown = unknown.length < PROBLEMS_SHOWN_MAX;
     const nearest = isShown ? nearestName(name, names) : undefined;
     const meant = nearest === undefined ? "" : ` (did you mean ${JSON.stringify(prefix + nearest)}?)`;
-    problems.unknown.push(`unknown argument ${quoted(prefix + name, NAME_SHOWN_MAX_CHARS)}${meant}`);
+    unknown.push(`unknown argument ${quoted(prefix + name, NAME_SHOWN_MAX_CHARS)}${meant}`);
   }
 }
 
-/** Returns the arguments as the tool uses them, or one failure that names every problem. */
-export function readArguments(
-  schema: JsonSchema,
-  args: unknown,
-  limits: ArgumentLimits = {},
-): Result<Record<string, unknown>> {
-  if (!isObject(args)) {
-    return fail("invalid_argument", `the arguments must be one JSON object, got ${described(args)}`);
+/** Formats a path as a model writes it: `kinds[0].name`. */
+function argumentPath(path: readonly string[]): string {
+  return path.reduce(
+    (text, step) => (/^\d+$/.test(step) ? `${text}[${step}]` : text === "" ? step : `${text}.${step}`),
+    "",
+  );
+}
+
+/** Checked schemas of tools: the limit of an enum knows other spellings of its values, too. */
+const relaxed = new WeakMap<JsonSchema, JsonSchema>();
+
+function withoutLimitedEnums(schema: JsonSchema, limits: ArgumentLimits): JsonSchema {
+  const known = relaxed.get(schema);
+  if (known !== undefined) return known;
+  const properties = Object.entries(schema.properties as Record<string, JsonSchema>).map(
+    ([name, { enum: values, ...property }]) =>
+      [
+        name,
+        limits[name] === undefined && values !== undefined ? { ...property, enum: values } : property,
+      ] as const,
+  );
+  const made = { ...schema, properties: Object.fromEntries(properties) };
+  relaxed.set(schema, made);
+  return made;
+}
+
+/** The problems of one call; `hints` say how to fix them. */
+interface Limited {
+  readonly args: Record<string, unknown>;
+  readonly problems: readonly string[];
+  readonly hints: ReadonlySet<string>;
+  /** True if an argument is too large. */
+  readonly tooLarge: boolean;
+}
+
+/** Applies the limits to the arguments without a problem. */
+function limited(
+  args: Record<string, unknown>,
+  { properties }: JsonSchema,
+  limits: ArgumentLimits,
+  wrong: readonly string[],
+): Limited {
+  const problems = [...wrong];
+  const hints = new Set<string>();
+  let tooLarge = false;
+  const read = { ...args };
+  for (const [name, limit] of Object.entries(limits)) {
+    const isWrong = wrong.some((text) => /^[^ .[]+/.exec(text)?.[0] === name);
+    if (isWrong || !isObject(properties) || !Object.hasOwn(properties, name)) continue;
+    const result = limit(args[name], name);
+    delete read[name];
+    if (result.ok) {
+      if (result.value !== undefined) read[name] = result.value;
+      continue;
+    }
+    problems.push(result.error);
+    tooLarge ||= result.code === "too_large";
+    if (result.hint !== undefined) hints.add(result.hint);
   }
-  const problems: Problems = { unknown: [], wrong: [], hints: new Set(), tooLarge: false };
-  const read = readObject(schema, args, "", problems, limits);
-  const all = [...problems.unknown, ...problems.wrong];
-  if (all.length === 0) return ok(read);
+  return { args: read, problems, hints, tooLarge };
+}
+
+/** Returns the arguments as the tool uses them, or one failure that names every problem. */
+export async function readArguments(
+  schema: JsonSchema,
+  given: unknown,
+  limits: ArgumentLimits = {},
+): Promise<Result<Record<string, unknown>>> {
+  if (!isObject(given)) {
+    const got = given === null ? "null" : Array.isArray(given) ? "an array" : `a ${typeof given}`;
+    return fail("invalid_argument", `the arguments must be one JSON object, got ${got}`);
+  }
+  if (!isObject(schema.properties)) return ok(given);
+  const unknown: string[] = [];
+  const args = lenient(schema, given, "", unknown) as Record<string, unknown>;
+  const wrong = await problemsOf(withoutLimitedEnums(schema, limits), args, argumentPath);
+  const read = limited(args, schema, limits, wrong);
+  const all = [...unknown, ...read.problems];
+  if (all.length === 0) return ok(read.args);
   const left = all.length - PROBLEMS_SHOWN_MAX;
   const text = all.slice(0, PROBLEMS_SHOWN_MAX).join("; ") + (left > 0 ? `; and ${left} more` : "");
-  const names = Object.keys(isObject(schema.properties) ? schema.properties : {});
+  const names = Object.keys(schema.properties);
   const takes = names.length === 0 ? "It takes no arguments." : `It takes: ${names.join(", ")}.`;
-  const hint =
-    problems.unknown.length > 0 || problems.hints.size === 0 ? takes : [...problems.hints].join(" ");
-  if (problems.unknown.length > 0) return fail("unknown_argument", text, { hint });
-  return fail(problems.tooLarge && all.length === 1 ? "too_large" : "invalid_argument", text, { hint });
+  const hint = unknown.length > 0 || read.hints.size === 0 ? takes : [...read.hints].join(" ");
+  if (unknown.length > 0) return fail("unknown_argument", text, { hint });
+  return fail(read.tooLarge && all.length === 1 ? "too_large" : "invalid_argument", text, { hint });
 }
 
 interface CountBounds {

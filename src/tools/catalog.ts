@@ -203,17 +203,24 @@ export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise
   return result;
 }
 
+/** Schemas of tools that accept more than they advertise. */
+const accepted = new WeakMap<AnyTool, JsonSchema>();
+
 /** Returns the schema of everything that a tool accepts. MCP servers check their arguments themselves. */
-function schemaOf({ spec: { parameters }, accepts, checksArguments }: AnyTool): JsonSchema {
+function schemaOf(tool: AnyTool): JsonSchema {
+  const { spec, accepts, checksArguments } = tool;
   if (checksArguments === true) return {};
-  const properties = { ...(parameters.properties as Record<string, JsonSchema>), ...accepts };
-  return { ...parameters, properties };
+  if (accepts === undefined) return spec.parameters;
+  const properties = { ...(spec.parameters.properties as Record<string, JsonSchema>), ...accepts };
+  const schema = accepted.get(tool) ?? { ...spec.parameters, properties };
+  accepted.set(tool, schema);
+  return schema;
 }
 
 async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<Result<ToolResult>> {
   // Also finds a tool that is no longer offered: the call may have been accepted before a restart.
   const known = [...toolsIn(ctx), ...TOOLS].find((candidate) => candidate.spec.name === call.name);
-  const args = readArguments(known === undefined ? {} : schemaOf(known), call.arguments, known?.limits);
+  const args = await readArguments(known === undefined ? {} : schemaOf(known), call.arguments, known?.limits);
   const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;
   if (before !== undefined) return ok(before);
   const tool = findTool(ctx, call.name);

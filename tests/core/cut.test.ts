@@ -20,8 +20,8 @@ const SCHEMA = { type: "object", properties: { mode: { type: "string", enum: ["a
 test.each<[string, (text: string) => string | Promise<string>]>([
   ["a field of a web hook", (text) => renderTemplate("{{body.x}}", { body: { x: text } })],
   ["an invalid session key", (text) => errorOf(parseKey(text))],
-  ["an unknown argument", (text) => errorOf(readArguments(SCHEMA, { [text]: 1 }))],
-  ["an invalid value", (text) => errorOf(readArguments(SCHEMA, { mode: text }))],
+  ["an unknown argument", async (text) => errorOf(await readArguments(SCHEMA, { [text]: 1 }))],
+  ["an invalid value", async (text) => errorOf(await readArguments(SCHEMA, { mode: text }))],
   ["a path", async (text) => errorOf(await resolvePath("/tmp", text, { createFolders: false }))],
   [
     "a time zone",

@@ -25,7 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   access: ["core", "store", "engine"],
   flows: ["core", "store", "engine", "access", "src/world/folders.ts"],
   tools: [
-    ...["core", "store", "sandbox", "access", "flows", "engine"],
+    ...["core", "contract", "store", "sandbox", "access", "flows", "engine"],
     ...["folders", "outgoing", "pause", "programs"].map((name) => `src/world/${name}.ts`),
   ],
   channels: ["core", "world", "store", "engine", "access", "flows"],

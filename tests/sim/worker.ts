@@ -51,7 +51,7 @@ const { tell, noteUnhandled } = await import("./tell.ts");
 const { tellCluster } = await import("./cluster.ts");
 const { sqliteDatabases } = await import("./sqlite-database.ts");
 const { METHODS } = await import("../../src/contract/methods.ts");
-const { checkParams } = await import("../../src/gateway/validate.ts");
+const { checkParams } = await import("../../src/contract/check.ts");
 
 process.on("unhandledRejection", (error) => noteUnhandled(error));
 // Compiles everything before the first story, so that all stories behave alike.

@@ -70,7 +70,7 @@ test.each(OPTIONAL)(
   },
 );
 
-test("A3: reads numbers, booleans and enum values in any spelling of a model", () => {
+test("A3: reads numbers, booleans and enum values in any spelling of a model", async () => {
   const schema = {
     type: "object",
     properties: {
@@ -83,21 +83,21 @@ test("A3: reads numbers, booleans and enum values in any spelling of a model", (
     },
     required: ["text"],
   };
-  const read = (args: Record<string, unknown>) => {
-    const result = readArguments(schema, { text: "", ...args });
+  const read = async (args: Record<string, unknown>) => {
+    const result = await readArguments(schema, { text: "", ...args });
     return result.ok ? result.value : result.error;
   };
-  expect(read({ limit: " 5 ", deep: " TRUE", mode: " Session " })).toEqual({
+  expect(await read({ limit: " 5 ", deep: " TRUE", mode: " Session " })).toEqual({
     text: "",
     limit: 5,
     deep: true,
     mode: "session",
   });
-  expect(read({ limit: "-1.5e2", deep: "false" })).toEqual({ text: "", limit: -150, deep: false });
-  expect(read({ kinds: ["MAIN", " group"] })).toEqual({ text: "", kinds: ["main", "group"] });
-  expect(read({ nested: { depth: "3", note: null } })).toEqual({ text: "", nested: { depth: 3 } });
-  expect(read({ mode: "both" })).toBe('mode must be one of run, session, got "both"');
-  expect(read({ text: null })).toBe("text is required");
+  expect(await read({ limit: "-1.5e2", deep: "false" })).toEqual({ text: "", limit: -150, deep: false });
+  expect(await read({ kinds: ["MAIN", " group"] })).toEqual({ text: "", kinds: ["main", "group"] });
+  expect(await read({ nested: { depth: "3", note: null } })).toEqual({ text: "", nested: { depth: 3 } });
+  expect(await read({ mode: "both" })).toBe('mode must be one of run, session, got "both"');
+  expect(await read({ text: null })).toBe("text is required");
 });
 
 test("A4: one answer names every wrong argument, those over a limit too", async () => {
@@ -249,27 +249,27 @@ test.each(HOSTILE)("hostile text %j is data to every tool", async (text) => {
   expect(await app.call(MAIN, "sessions_search", { query: text })).toMatchObject({ count: 0, hits: [] });
 });
 
-test("treats names of the object prototype as unknown arguments", () => {
+test("treats names of the object prototype as unknown arguments", async () => {
   const schema = { type: "object", properties: { a: { type: "string" } }, required: ["a"] };
   const args = JSON.parse('{"__proto__": 1, "constructor": 2}') as unknown;
-  const result = readArguments(schema, args);
+  const result = await readArguments(schema, args);
   expect(result).toMatchObject({ ok: false, code: "unknown_argument" });
   expect(result.ok ? "" : result.error).toContain('"__proto__"');
   expect(result.ok ? "" : result.error).toContain("a is required");
 });
 
-test("counts a flood of unknown arguments, and computes suggestions only for the shown ones", () => {
+test("counts a flood of unknown arguments, and computes suggestions only for the shown ones", async () => {
   const args = Object.fromEntries(Array.from({ length: 300_000 }, (_, at) => [`unknown${at}`, at]));
   const names = Array.from({ length: 20 }, (_, at) => [`aRatherLongArgumentName${at}`, { type: "string" }]);
-  const result = readArguments({ type: "object", properties: Object.fromEntries(names) }, args);
+  const result = await readArguments({ type: "object", properties: Object.fromEntries(names) }, args);
   expect(result).toMatchObject({ ok: false, code: "unknown_argument" });
   expect(result.ok ? "" : result.error).toContain("and 299992 more");
 });
 
-test("nested arguments are checked with their path", () => {
+test("nested arguments are checked with their path", async () => {
   const item = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
   const schema = { type: "object", properties: { files: { type: "array", items: item } } };
-  const result = readArguments(schema, { files: [{ name: "a" }, { nam: 1 }] });
+  const result = await readArguments(schema, { files: [{ name: "a" }, { nam: 1 }] });
   expect(result.ok ? "" : result.error).toBe(
     'unknown argument "files[1].nam" (did you mean "files[1].name"?); files[1].name is required',
   );

@@ -159,9 +159,9 @@ test("an abort kills the command and its processes, and the answer says so", asy
   expect(existsSync(join(workspace, "late"))).toBe(false);
 });
 
-test.each([0, -1, Number.NaN, "soon"])("timeoutSeconds %s is refused", (timeoutSeconds) => {
+test.each([0, -1, Number.NaN, "soon"])("timeoutSeconds %s is refused", async (timeoutSeconds) => {
   const { spec, limits } = execTool;
-  const read = readArguments(spec.parameters, { command: "true", timeoutSeconds }, limits);
+  const read = await readArguments(spec.parameters, { command: "true", timeoutSeconds }, limits);
   expect(read).toMatchObject({ ok: false, code: "invalid_argument" });
 });
 

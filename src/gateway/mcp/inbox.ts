@@ -98,8 +98,8 @@ const LIMITS = {
   before: textLimit(MESSAGE_ID_CHARS_MAX),
 };
 
-function wantedOf(args: unknown): Result<Wanted> {
-  const read = readArguments(INBOX_TOOL.parameters, args, LIMITS);
+async function wantedOf(args: unknown): Promise<Result<Wanted>> {
+  const read = await readArguments(INBOX_TOOL.parameters, args, LIMITS);
   if (!read.ok) return read;
   const wanted = read.value as unknown as Wanted;
   if (wanted.after === undefined || wanted.before === undefined) return ok(wanted);
@@ -125,7 +125,7 @@ export async function inboxOf(
   args: unknown,
 ): Promise<Result<InboxResult>> {
   const { settings, engine } = deps;
-  const wanted = wantedOf(args);
+  const wanted = await wantedOf(args);
   if (!wanted.ok) return wanted;
   const { session } = client;
   const { db } = engine.store;

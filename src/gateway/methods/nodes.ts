@@ -5,6 +5,7 @@
 import { chosenAgent, maySpeakAs } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";
 import type { NODE_METHODS, NodeListRow, PairRequestRow } from "../../contract/methods/nodes.ts";
+import { isTooDeep } from "../../contract/check.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { isObject } from "../../core/json.ts";
@@ -35,7 +36,6 @@ import { acceptNodeTurn, type NodeTurn } from "../../triggers/nodes.ts";
 import { keyOwnerOf } from "../auth.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import type { NodeHub } from "../nodes/nodes.ts";
-import { isTooDeep } from "../validate.ts";
 
 export interface NodeDeps extends BasicDeps, ChoiceRules {
   /** Connected devices. Absent: nodes.enabled is false. */

@@ -4,6 +4,7 @@
 // the command may have been executed, the outcome is reported as unknown.
 // NC3: a node's answer is bounded in bytes and in depth before it is read.
 
+import { isTooDeep } from "../../contract/check.ts";
 import type { NodeInvokeCancel, NodeInvokeRequest } from "../../contract/protocol.ts";
 import { isObject } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -11,7 +12,6 @@ import { NODE_ANSWER_MAX_BYTES, type NodeCall, type NodeRow } from "../../core/s
 import { head } from "../../core/text/cut.ts";
 import { safeText } from "../../core/text/safe-text.ts";
 import type { Timer, World } from "../../world.ts";
-import { isTooDeep } from "../validate.ts";
 
 /** Pending commands of one node. */
 const PENDING_MAX = 64;

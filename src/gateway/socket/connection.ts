@@ -7,6 +7,7 @@
 // When the socket closes, its pending waits are released; runs continue.
 
 import type { RawData, WebSocket } from "ws";
+import { checkConnect } from "../../contract/check.ts";
 import { idempotencyOf } from "../../contract/idempotency.ts";
 import {
   CLOSE,
@@ -29,7 +30,6 @@ import { failureFrame, thrown } from "../answer.ts";
 import type { Authority, Caller } from "../auth.ts";
 import { verifyDevice } from "../device.ts";
 import type { GatewayShares } from "../shares.ts";
-import { checkConnect } from "../validate.ts";
 import { readFrame } from "./frame.ts";
 import { FrameBytes } from "./frame-bytes.ts";
 import { createOutlet, type EncodedEvent, type Outlet } from "./outlet.ts";

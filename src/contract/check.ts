@@ -1,0 +1,246 @@
+// Checks values against the schemas of the contract, with errors that a person can act on.
+// Every unknown field is named, with the nearest valid name; for a wrong one the expected and the given value
+// are stated.
+// A checked object has only fields that somebody reads: no ignored ones, no inherited names.
+// Depth is bounded before any recursive walk.
+// V4: a limit on characters counts stored characters: one visible character can consist of a million.
+
+import type { Validator } from "typebox/schema";
+import { isObject } from "../core/json.ts";
+import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
+import { quoted } from "../core/text/cut.ts";
+import { nearestName } from "../core/text/nearest.ts";
+import { CONNECT, METHODS, type MethodName, methodOf, type ParamsOf } from "./methods.ts";
+import type { ConnectParams } from "./protocol.ts";
+import type { ObjectSchema, Of } from "./schema.ts";
+
+/** Levels of arrays and objects in the params of a request. */
+const DEPTH_MAX = 64;
+/** Problems in one error; more are only counted. */
+const PROBLEMS_SHOWN_MAX = 8;
+const SHOWN_MAX_CHARS = 60;
+/** Accepted by every method: a method without effects needs no check of repetition. */
+const EVERYWHERE = "idempotencyKey";
+
+type Problem = ReturnType<Validator["Errors"]>[1][number];
+
+/** Compiled schemas. Compiled on first use: compiling all of them would slow the start. */
+const validators = new WeakMap<object, Validator>();
+
+async function validatorOf(schema: object): Promise<Validator> {
+  const known = validators.get(schema);
+  if (known !== undefined) return known;
+  const { Compile } = await import("typebox/schema");
+  const made = Compile(schema) as Validator;
+  validators.set(schema, made);
+  return made;
+}
+
+/** Describes a value in a few words: "null", "an array", "the number 5", a short text itself. */
+function described(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "object") return "an object";
+  if (typeof value !== "string") return `the ${typeof value} ${String(value)}`;
+  return quoted(value, SHOWN_MAX_CHARS);
+}
+
+/**
+ * Whether the value has more levels than any method needs. Iterative, so the check itself can't overflow the
+ * stack.
+ */
+export function isTooDeep(value: unknown): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > DEPTH_MAX) return true;
+    const next: unknown[] = [];
+    for (const item of level) {
+      if (typeof item !== "object" || item === null) continue;
+      for (const inner of Object.values(item))
+        if (typeof inner === "object" && inner !== null) next.push(inner);
+    }
+    level = next;
+  }
+  return false;
+}
+
+function valueAt(params: unknown, path: readonly string[]): unknown {
+  let at: unknown = params;
+  for (const step of path) at = typeof at === "object" && at !== null ? Reflect.get(at, step) : undefined;
+  return at;
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: "a string",
+  number: "a number",
+  integer: "a whole number",
+  boolean: "true or false",
+  array: "an array",
+  object: "an object",
+  null: "null",
+};
+
+function expectation(problem: Problem): string | undefined {
+  switch (problem.keyword) {
+    case "type": {
+      const types = [problem.params.type].flat().map((type) => KINDS[type] ?? type);
+      return types.join(" or ");
+    }
+    case "enum":
+      return `one of ${problem.params.allowedValues.join(", ")}`;
+    case "minimum":
+      return `at least ${problem.params.limit}`;
+    case "maximum":
+      return `at most ${problem.params.limit}`;
+    case "minLength":
+      return "not empty";
+    case "maxLength":
+      return `at most ${problem.params.limit} characters`;
+    case "pattern":
+      return "text without control characters and unpaired surrogates";
+    case "minItems":
+      return "a list of at least one item";
+    case "maxItems":
+      return `a list of at most ${problem.params.limit}`;
+    default:
+      return undefined;
+  }
+}
+
+/** Formats a path to a field: `attachments.0.content`, `kinds[0]` in the arguments of a tool. */
+type PathFormat = (path: readonly string[]) => string;
+
+const dotted: PathFormat = (path) => path.join(".");
+
+function sentences(problem: Problem, value: unknown, format: PathFormat): string[] {
+  const path = problem.instancePath.split("/").slice(1);
+  if (problem.keyword === "required") {
+    return problem.params.requiredProperties.map((missing) => `${format([...path, missing])} is required`);
+  }
+  const expected = expectation(problem);
+  const where = path.length === 0 ? "params" : format(path);
+  if (expected === undefined) return [`${where}: ${problem.message}`];
+  return [`${where} must be ${expected}, got ${described(valueAt(value, path))}`];
+}
+
+/** Returns a sentence for each part of the value that does not fit the schema. Unknown fields fit. */
+export async function problemsOf(
+  schema: object,
+  value: unknown,
+  format: PathFormat = dotted,
+): Promise<string[]> {
+  const validator = await validatorOf(schema);
+  if (validator.Check(value)) return overlong(schema, value, [], format);
+  const [, errors] = validator.Errors(value);
+  // A value of a wrong type is also none of the allowed values.
+  const typed = new Set(
+    errors.filter(({ keyword }) => keyword === "type").map((error) => error.instancePath),
+  );
+  const told = errors.filter(({ keyword, instancePath }) => keyword !== "enum" || !typed.has(instancePath));
+  return [...new Set(told.flatMap((error) => sentences(error, value, format)))];
+}
+
+/**
+ * Returns strings over their limit: the validator counts visible characters, and accepts longer ones (V4).
+ */
+function overlong(schema: unknown, value: unknown, path: readonly string[], format: PathFormat): string[] {
+  if (!isObject(schema)) return [];
+  const { maxLength, items, properties } = schema;
+  if (typeof value === "string") {
+    if (typeof maxLength !== "number" || value.length <= maxLength) return [];
+    return [`${format(path)} must be at most ${maxLength} characters, got ${described(value)}`];
+  }
+  if (Array.isArray(value))
+    return value.flatMap((item, at) => overlong(items, item, [...path, String(at)], format));
+  if (!isObject(value) || !isObject(properties)) return [];
+  return Object.entries(properties).flatMap(([field, inner]) =>
+    Object.hasOwn(value, field) ? overlong(inner, value[field], [...path, field], format) : [],
+  );
+}
+
+/** An object that a caller gives: a method's params, the body of an HTTP request. */
+interface GivenObject<S extends ObjectSchema> {
+  /** Begins each error: `invalid params for chat.send`. */
+  readonly title: string;
+  readonly schema: S;
+  /** The word for one field: "param". */
+  readonly field: string;
+  /** Begins the hint that lists the fields: `chat.send takes`. */
+  readonly owner: string;
+  /** Accepted and never read. */
+  readonly ignored: readonly string[];
+}
+
+function refuse(
+  { title, schema, owner, field }: GivenObject<ObjectSchema>,
+  code: "invalid_argument" | "unknown_argument",
+  problems: readonly string[],
+): Failure {
+  const shown = problems.slice(0, PROBLEMS_SHOWN_MAX);
+  const more = problems.length > shown.length ? `; and ${problems.length - shown.length} more` : "";
+  const names = Object.keys(schema.properties);
+  const takes = names.length === 0 ? `${owner} no ${field}s` : `${owner}: ${names.join(", ")}`;
+  return fail(code, `${title}: ${shown.join("; ")}${more}`, { hint: takes, details: { problems: shown } });
+}
+
+/** Checks the shape before the schema. */
+function refuseShape(of: GivenObject<ObjectSchema>, given: unknown): Failure | undefined {
+  if (!isObject(given)) {
+    return refuse(of, "invalid_argument", [`${of.field}s must be an object, got ${described(given)}`]);
+  }
+  if (!isTooDeep(given)) return undefined;
+  return refuse(of, "invalid_argument", [`${of.field}s have more than ${DEPTH_MAX} levels`]);
+}
+
+/** Returns the fields that the schema names, if they fit it. */
+export async function checkObject<S extends ObjectSchema>(
+  of: GivenObject<S>,
+  given: unknown,
+): Promise<Result<Of<S>>> {
+  const wrong = refuseShape(of, given);
+  if (wrong !== undefined) return wrong;
+  const valid = Object.keys(of.schema.properties);
+  const unknown = Object.keys(given as object)
+    .filter((name) => !valid.includes(name) && !of.ignored.includes(name))
+    .map((name) => {
+      const nearest = nearestName(name, valid);
+      const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+      return `unknown ${of.field} ${described(name)}${meant}`;
+    });
+  if (unknown.length > 0) return refuse(of, "unknown_argument", unknown);
+  const read = Object.fromEntries(Object.entries(given as object).filter(([name]) => valid.includes(name)));
+  const problems = await problemsOf(of.schema, read);
+  return problems.length === 0 ? ok(read as Of<S>) : refuse(of, "invalid_argument", problems);
+}
+
+/** Returns the params that `method` reads, if they fit its schema. Absent params are an empty object. */
+export async function checkParams<M extends MethodName>(
+  method: M,
+  given: unknown,
+): Promise<Result<ParamsOf<M>>> {
+  const { ignored = [] } = methodOf(method);
+  const of = {
+    title: `invalid params for ${method}`,
+    schema: METHODS[method].params,
+    field: "param",
+    owner: `${method} takes`,
+    ignored: [...ignored, EVERYWHERE],
+  };
+  return (await checkObject(of, given ?? {})) as Result<ParamsOf<M>>;
+}
+
+/** Returns the params of `connect`. Unknown ones are kept: newer clients may connect. */
+export async function checkConnect(given: unknown): Promise<Result<ConnectParams>> {
+  const params = given ?? {};
+  const of = {
+    title: "invalid params for connect",
+    schema: CONNECT,
+    field: "param",
+    owner: "connect takes",
+    ignored: [],
+  };
+  const wrong = refuseShape(of, params);
+  if (wrong !== undefined) return wrong;
+  const problems = await problemsOf(CONNECT, params);
+  return problems.length === 0 ? ok(params as ConnectParams) : refuse(of, "invalid_argument", problems);
+}

@@ -122,7 +122,7 @@ class HookDoor {
     const known = await this.#known(c, name, mapping);
     if (!known.ok) return refuse(c, known);
     if (mapping !== undefined) return this.#mapped(c, known.value, mapping);
-    const work = name === "agent" ? this.#agentWork(known.value) : this.#wakeWork(known.value);
+    const work = await (name === "agent" ? this.#agentWork(known.value) : this.#wakeWork(known.value));
     return work.ok ? this.#perform(c, known.value, work.value) : refuse(c, work);
   }
 
@@ -149,8 +149,8 @@ class HookDoor {
     return ok({ name: mapping?.id ?? name, raw: raw.value, body, header, signal: c.req.raw.signal });
   }
 
-  #agentWork({ body, header }: Known): Result<Work> {
-    const read = readAgentBody(body);
+  async #agentWork({ body, header }: Known): Promise<Result<Work>> {
+    const read = await readAgentBody(body);
     if (!read.ok) return read;
     const delivery = deliveryOf({ kind: "token" }, header, body);
     if (!delivery.ok) return delivery;
@@ -167,12 +167,12 @@ class HookDoor {
     return ok({ delivery: delivery.value, params, handle: (ctx) => this.#run(ctx, turn, patterns) });
   }
 
-  #wakeWork({ body, header }: Known): Result<Work> {
-    const read = readWakeBody(body);
+  async #wakeWork({ body, header }: Known): Promise<Result<Work>> {
+    const read = await readWakeBody(body);
     if (!read.ok) return read;
     const delivery = deliveryOf({ kind: "token" }, header, body);
     if (!delivery.ok) return delivery;
-    const { text, mode } = read.value;
+    const { text, mode = "now" } = read.value;
     const handle = async (ctx: CallContext): Promise<Result<Accepted>> => {
       const run = await acceptWake(this.#deps, { text, mode, also: remembering(ctx) });
       return run.ok ? ok(answerOf(run.value)) : run;

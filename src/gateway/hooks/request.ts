@@ -1,88 +1,33 @@
 // Parses the bodies of web hooks, and finds the delivery id of a request.
 // A refusal names the unknown field, or the expected type of a wrong one.
 
+import { HOOK_AGENT, HOOK_WAKE, type HookAgentBody, type HookWakeBody } from "../../contract/bodies.ts";
+import { checkObject } from "../../contract/check.ts";
+import type { ObjectSchema, Of } from "../../contract/schema.ts";
 import { isObject } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { HookProof } from "../../core/shapes/incoming-hook.ts";
 import { LAST, WEBCHAT } from "../../core/shapes/route.ts";
-import { quoted } from "../../core/text/cut.ts";
 import { checkedKey } from "../http/request.ts";
 
-type Body = Readonly<Record<string, unknown>>;
-
-const AGENT_FIELDS: Readonly<Record<string, "string" | "boolean" | "number">> = {
-  message: "string",
-  name: "string",
-  agentId: "string",
-  sessionKey: "string",
-  deliver: "boolean",
-  channel: "string",
-  to: "string",
-  accountId: "string",
-  threadId: "string",
-  model: "string",
-  thinking: "string",
-  timeoutSeconds: "number",
-  idempotencyKey: "string",
-};
-const WAKE_FIELDS = { text: "string", mode: "string", idempotencyKey: "string" } as const;
-const WAKE_MODES = ["now", "next-heartbeat"] as const;
-/** Characters of every text except the message. */
-const NAME_CHARS_MAX = 512;
 const GITHUB_EVENT = /^[a-z0-9_]{1,64}$/;
-
-interface AgentBody {
-  readonly message: string;
-  readonly name?: string;
-  readonly agentId?: string;
-  readonly sessionKey?: string;
-  readonly deliver?: boolean;
-  readonly channel?: string;
-  readonly to?: string;
-  readonly accountId?: string;
-  readonly threadId?: string;
-  readonly model?: string;
-  readonly thinking?: string;
-  readonly timeoutSeconds?: number;
-  readonly idempotencyKey?: string;
-}
-
-interface WakeBody {
-  readonly text: string;
-  readonly mode: (typeof WAKE_MODES)[number];
-  readonly idempotencyKey?: string;
-}
 
 function wrong(text: string): Failure {
   return fail("invalid_argument", text);
 }
 
-/** Returns the fields of a body, each of its type; null fields are left out. */
-function fieldsOf(body: unknown, kinds: Readonly<Record<string, string>>, main: string): Result<Body> {
+/** Returns the fields of a body that fit the schema; a null field counts as absent. */
+async function fieldsOf<S extends ObjectSchema>(schema: S, body: unknown): Promise<Result<Of<S>>> {
   if (!isObject(body)) return wrong("the body must be one JSON object");
-  const given = Object.entries(body).filter(([, value]) => value !== null);
-  for (const [name, value] of given) {
-    const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
-    if (kind === undefined) {
-      return fail("unknown_argument", `unknown field ${quoted(name, 60)}`, {
-        hint: `A body takes: ${Object.keys(kinds).join(", ")}.`,
-      });
-    }
-    if (typeof value !== kind) return wrong(`${name} must be a ${kind}`);
-    if (name === main || typeof value !== "string") continue;
-    if (value === "") return wrong(`${name} must not be empty`);
-    if (value.length > NAME_CHARS_MAX) return wrong(`${name} has more than ${NAME_CHARS_MAX} characters`);
-    if (!value.isWellFormed()) return wrong(`${name} contains an unpaired surrogate`);
-  }
-  const fields = Object.fromEntries(given);
-  if (!Object.hasOwn(fields, main)) return wrong(`${main} is required: it is the message to the agent`);
-  return ok(fields);
+  const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+  const of = { title: "invalid body", schema, field: "field", owner: "A body takes", ignored: [] };
+  return checkObject(of, given);
 }
 
-export function readAgentBody(body: unknown): Result<AgentBody> {
-  const fields = fieldsOf(body, AGENT_FIELDS, "message");
+export async function readAgentBody(body: unknown): Promise<Result<HookAgentBody>> {
+  const fields = await fieldsOf(HOOK_AGENT, body);
   if (!fields.ok) return fields;
-  const read = fields.value as unknown as AgentBody;
+  const read = fields.value;
   if (read.deliver !== true && read.to !== undefined) return wrong("to requires deliver: true");
   const place = checkPlaceOf(read);
   if (!place.ok) return place;
@@ -94,20 +39,15 @@ export function readAgentBody(body: unknown): Result<AgentBody> {
  * Checks the destination. Senders name their own default channel in every request, so without `deliver` it is
  * ignored.
  */
-function checkPlaceOf({ deliver, channel, to }: AgentBody): Result<void> {
+function checkPlaceOf({ deliver, channel, to }: HookAgentBody): Result<void> {
   if (deliver !== true || channel === undefined || channel === WEBCHAT) return ok(undefined);
   if (channel === LAST && to !== undefined) return wrong('channel "last" names its place itself, without to');
   if (channel !== LAST && to === undefined) return wrong("to is required with a channel: it names the chat");
   return ok(undefined);
 }
 
-export function readWakeBody(body: unknown): Result<WakeBody> {
-  const fields = fieldsOf(body, WAKE_FIELDS, "text");
-  if (!fields.ok) return fields;
-  const { mode = "now", ...rest } = fields.value;
-  const known = WAKE_MODES.find((one) => one === mode);
-  if (known === undefined) return wrong(`mode must be one of ${WAKE_MODES.join(", ")}`);
-  return ok({ ...(rest as unknown as WakeBody), mode: known });
+export function readWakeBody(body: unknown): Promise<Result<HookWakeBody>> {
+  return fieldsOf(HOOK_WAKE, body);
 }
 
 type Headers = (name: string) => string | undefined;

@@ -4,8 +4,8 @@
 
 import { chosenAgent, maySpeakAs } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";
-import type { NODE_METHODS, NodeListRow, PairRequestRow } from "../../contract/methods/nodes.ts";
 import { isTooDeep } from "../../contract/check.ts";
+import type { NODE_METHODS, NodeListRow, PairRequestRow } from "../../contract/methods/nodes.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { isObject } from "../../core/json.ts";

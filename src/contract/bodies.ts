@@ -1,0 +1,31 @@
+// Owns the bodies of HTTP requests that are not methods: incoming web hooks.
+
+import { name } from "./methods/parts.ts";
+import { flag, number, type Of, object, oneOf, text } from "./schema.ts";
+
+/** The body of `POST /hooks/agent`. docs/HOOKS.md describes it. */
+export const HOOK_AGENT = object(
+  { message: text() },
+  {
+    name,
+    agentId: name,
+    sessionKey: name,
+    deliver: flag,
+    channel: name,
+    to: name,
+    accountId: name,
+    threadId: name,
+    model: name,
+    thinking: name,
+    timeoutSeconds: number(),
+    idempotencyKey: name,
+  },
+);
+export type HookAgentBody = Of<typeof HOOK_AGENT>;
+
+/** The body of `POST /hooks/wake`. */
+export const HOOK_WAKE = object(
+  { text: text() },
+  { mode: oneOf("now", "next-heartbeat"), idempotencyKey: name },
+);
+export type HookWakeBody = Of<typeof HOOK_WAKE>;

@@ -215,10 +215,7 @@ class Conversation {
   }
 
   async #subagents(): Promise<void> {
-    const listed = await this.#link.call<object>("tools.invoke", {
-      name: "subagents",
-      sessionKey: this.#key,
-    });
+    const listed = await this.#link.request("tools.invoke", { name: "subagents", sessionKey: this.#key });
     if (!listed.ok) return this.#tell(safeLine(listed.error));
     const lines = subagentLines(listed.value, this.#cli.parts.world.clock.now());
     this.#terminal.show(lines.map((line): Op => ({ op: "line", text: line })));

@@ -118,7 +118,7 @@ export class Stage {
 
   /** Calls a tool with the rights of a session, as its agent would. */
   async invokeAs(sessionKey: string, name: string, args: JsonObject): Promise<JsonObject> {
-    const called = await this.#link.call<JsonObject>("tools.invoke", { name, arguments: args, sessionKey });
+    const called = await this.#link.request("tools.invoke", { name, arguments: args, sessionKey });
     if (!called.ok) throw new DemoFailure(`tools.invoke was refused: ${called.error}`);
     this.#line("yellow", `${nameOf(sessionKey)} calls`, `${name} ${JSON.stringify(args)}`);
     this.#showRefusal(nameOf(sessionKey), called.value);

@@ -1,0 +1,159 @@
+// A real gateway's answers fit the contract: each method whose entry has a result is called once.
+
+import { Compile } from "typebox/schema";
+import { expect, test } from "vitest";
+import { NODE } from "../../src/contract/methods/parts.ts";
+import { METHODS, type MethodName, methodOf, type ParamsOf } from "../../src/contract/methods.ts";
+import { ok } from "../../src/core/shapes/errors.ts";
+import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
+import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
+import { insertBinding } from "../../src/store/queries/channels/thread-bindings.ts";
+import { LogTail } from "../../src/world/log-tail.ts";
+import { type House, openHouse } from "../gateway/kit.ts";
+import {
+  answer,
+  asked,
+  codeIn,
+  joinedNode,
+  NODE_TOKEN,
+  NODE_TOKENS,
+  newDevice,
+  pairedDevice,
+  tryNode,
+} from "../gateway/node-kit.ts";
+import { peopleChannel, telegramAccount } from "../kit/people-channel.ts";
+import { fakeWorld } from "../kit/world.ts";
+
+const MAIN = "agent:main:main";
+const PERSON = { channel: "telegram", accountId: "default" } as const;
+const QUESTION = {
+  ...{ id: "q", sessionKey: MAIN, agentId: "main", runId: "r", title: "run a program" },
+  ...{ askedAt: 1, expiresAt: 9_000_000_000_000 },
+};
+const CHECKED = {
+  ...{ path: "parley.json", exists: true, ok: true, errors: [], warnings: ["one"] },
+  ...{ differs: true, changed: ["models.providers"], settings: { gateway: { port: 1 } } },
+};
+
+interface Scene {
+  readonly jobId: string;
+  readonly nodeId: string;
+  /** Codes of two devices that request pairing. */
+  readonly codes: readonly [string, string];
+}
+
+type Examples = { readonly [M in MethodName]?: (scene: Scene) => ParamsOf<M> };
+
+const nothing = () => ({});
+
+/** Params for each method, in this order: the last ones delete the rows that the others read. */
+const EXAMPLES: Examples = {
+  "cron.add": () => ({
+    schedule: { kind: "cron", expr: "0 9 * * *" },
+    message: "m",
+    deliver: { to: "main" },
+  }),
+  "cron.update": ({ jobId }) => ({ id: jobId, patch: { name: "new" } }),
+  "cron.preview": () => ({ schedule: { kind: "every", everyMs: 60_000 } }),
+  "cron.run": ({ jobId }) => ({ id: jobId }),
+  "cron.runs": ({ jobId }) => ({ id: jobId }),
+  "cron.list": () => ({ limit: 1 }),
+  "cron.remove": ({ jobId }) => ({ id: jobId }),
+  "channels.status": nothing,
+  "channels.test": () => ({ channel: "telegram" }),
+  "channels.pair.list": nothing,
+  "channels.pair.approve": () => ({ code: "ABCDEFGH" }),
+  "channels.pair.reject": () => ({ code: "BCDEFGHJ" }),
+  "channels.pair.remove": () => ({ channel: "telegram", peerId: "one" }),
+  "bindings.list": nothing,
+  "bindings.unbind": () => ({ sessionKey: MAIN }),
+  "deliveries.list": () => ({ maxChars: 3, limit: 2 }),
+  "deliveries.retry": () => ({ id: "again" }),
+  "deliveries.dismiss": () => ({ id: "no more" }),
+  health: nothing,
+  "agents.list": nothing,
+  "models.list": nothing,
+  "metrics.history": nothing,
+  usage: () => ({ by: "session" }),
+  "logs.tail": nothing,
+  "config.check": nothing,
+  "tools.catalog": nothing,
+  "tools.invoke": () => ({ name: "sessions_list" }),
+  "permissions.list": nothing,
+  "permissions.answer": () => ({ id: "q", decision: "allow" }),
+  "demo.start": nothing,
+  status: nothing,
+  "demo.stop": nothing,
+  "device.token.list": nothing,
+  "node.invoke": ({ nodeId }) => ({ nodeId, command: "exec", params: ["uptime"], idempotencyKey: "i" }),
+  "node.invoke.result": () => ({ id: "gone", ok: true }),
+  "node.event": () => ({ event: "agent.request", payload: { message: "hello" } }),
+  "node.list": nothing,
+  "node.describe": ({ nodeId }) => ({ nodeId }),
+  "node.rename": ({ nodeId }) => ({ nodeId, displayName: "renamed" }),
+  "node.pair.list": nothing,
+  "node.pair.approve": ({ codes }) => ({ code: codes[0] }),
+  "node.pair.reject": ({ codes }) => ({ code: codes[1] }),
+  "device.token.revoke": ({ nodeId }) => ({ deviceId: nodeId }),
+  "node.pair.remove": ({ nodeId }) => ({ nodeId }),
+};
+
+async function openScene() {
+  const logTail = new LogTail();
+  logTail.write(`${JSON.stringify({ level: 30, time: 1, part: "store", msg: "one", more: { field: 1 } })}\n`);
+  logTail.write('{"level":30,"time":2,"msg":"a line that was c\n');
+  const house = await openHouse({
+    world: { ...fakeWorld({ clock: "real" }), logTail },
+    gateway: { tokens: NODE_TOKENS },
+    choices: { channels: [telegramAccount("default")] },
+    channels: [{ ...peopleChannel(["default"]), test: async () => ok("a bot") }],
+    permissions: { list: () => [QUESTION], answer: () => true },
+    checkConfig: () => CHECKED,
+    openDemo: async () => ok({ port: 1, token: "t", close: async () => {} }),
+  });
+  await plantRows(house);
+  const { id: nodeId, ...key } = await pairedDevice(house);
+  const node = await joinedNode(house, { id: nodeId, ...key });
+  asked(node).then((request) => answer(node, request, { ok: true, payload: { n: 1 } }));
+  const pending = async () => codeIn((await tryNode(house, newDevice(), { token: NODE_TOKEN })).answer);
+  const codes = [await pending(), await pending()] as const;
+  const admin = await house.client();
+  const { job } = await admin.request("cron.add", {
+    ...{ schedule: { kind: "at", atMs: 9_000_000_000_000 }, message: "m", name: "job" },
+    ...{ deliver: { to: "main" }, thinking: "low", timeoutSeconds: 60 },
+  });
+  return { admin, node, scene: { jobId: job.id, nodeId, codes } };
+}
+
+/** Rows of the outbox, people who wrote, and a bound chat. */
+async function plantRows({ store, engine }: House): Promise<void> {
+  const route = { ...PERSON, to: "7" };
+  await store.transaction(async (tx) => {
+    for (const id of ["again", "no more"]) {
+      const failed = { state: "failed", code: "channel_failed", error: "no", createdAt: 1 } as const;
+      await insertDelivery(tx, { id, sessionKey: MAIN, kind: "send", route, text: "a text", ...failed });
+    }
+    const asking = { ...PERSON, askedAt: engine.now(), toldAt: 1, route, state: "pending" } as const;
+    await putPeer(tx, { ...asking, peerId: "one", name: "Anna", code: "ABCDEFGH" });
+    await putPeer(tx, { ...asking, peerId: "two", code: "BCDEFGHJ" });
+    const times = { createdAt: 1, usedAt: 1, idleMs: 0, maxAgeMs: 0 };
+    await insertBinding(tx, { route, sessionKey: MAIN, kind: "bound", ...times });
+  });
+}
+
+test("each answer fits the result of its method's entry", async () => {
+  const described = Object.entries(METHODS).filter(([, entry]) => "result" in entry);
+  expect(Object.keys(EXAMPLES).sort()).toEqual(described.map(([method]) => method).sort());
+  const { admin, node, scene } = await openScene();
+  for (const [method, paramsOf] of Object.entries(EXAMPLES)) {
+    const { scope, result = {} } = methodOf(method as MethodName);
+    const params = paramsOf(scene);
+    let payload: unknown;
+    if (scope === NODE) {
+      node.send({ type: "req", id: method, method, params });
+      ({ payload } = await node.res(method));
+    } else payload = await admin.call(method, params);
+    const [, problems] = Compile(result).Errors(payload);
+    expect({ method, payload, problems }).toEqual({ method, payload: expect.any(Object), problems: [] });
+  }
+});

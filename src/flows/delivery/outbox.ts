@@ -11,7 +11,13 @@ import type { Route, Session } from "../../core/shapes/session.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { insertDelivery } from "../../store/queries/channels/deliveries.ts";
+import {
+  type Delivery,
+  dismissDelivery,
+  getDelivery,
+  insertDelivery,
+  requeueDelivery,
+} from "../../store/queries/channels/deliveries.ts";
 import { isBacklogFull } from "../../store/queries/channels/hook-backlog.ts";
 import { leaveVerdict } from "./destination.ts";
 
@@ -137,4 +143,32 @@ export async function sendText(
     await request.remember?.(unit, id);
     return ok({ id });
   });
+}
+
+interface SettleRequest {
+  readonly id: string;
+  readonly how: "retry" | "dismiss";
+  /** Whether the caller may see the deliveries of a session. */
+  covers(sessionKey: string): boolean;
+}
+
+/** Retries or dismisses a failed delivery. Returns it as it is then. */
+export async function settleFailed(
+  ports: { outbound: Outbound },
+  unit: Unit,
+  { id, how, covers }: SettleRequest,
+): Promise<Result<Delivery>> {
+  const before = await getDelivery(unit.tx, id);
+  if (before === undefined || !covers(before.sessionKey)) {
+    return fail("delivery_not_found", `there is no delivery ${JSON.stringify(id)}`);
+  }
+  const settle = how === "retry" ? requeueDelivery : dismissDelivery;
+  if (!(await settle(unit.tx, id, unit.now))) {
+    const state = before.dismissedAt === undefined ? before.state : "dismissed";
+    const error = `only a failed delivery can be retried or dismissed; this one is ${state}`;
+    return fail("delivery_state", error);
+  }
+  if (how === "retry") unit.after(() => ports.outbound.deliveryQueued());
+  publishOutbox(unit, before, how === "retry" ? "pending" : "dismissed");
+  return ok((await getDelivery(unit.tx, id)) ?? before);
 }

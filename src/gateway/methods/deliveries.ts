@@ -9,17 +9,10 @@ import type { ParamsOf } from "../../contract/methods.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
 import { visibleErrorText, visibleRoute } from "../../core/shapes/chain-step.ts";
-import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { badCursor, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
-import type { Unit } from "../../engine/unit.ts";
-import { publishOutbox } from "../../flows/delivery/outbox.ts";
-import {
-  type Delivery,
-  dismissDelivery,
-  getDelivery,
-  listDeliveries,
-  requeueDelivery,
-} from "../../store/queries/channels/deliveries.ts";
+import { settleFailed } from "../../flows/delivery/outbox.ts";
+import { type Delivery, listDeliveries } from "../../store/queries/channels/deliveries.ts";
 import type { CallContext, Methods, SendingDeps } from "../call.ts";
 
 type SettledDelivery = PayloadOf<"deliveries.retry">;
@@ -91,32 +84,19 @@ async function list(
   });
 }
 
-/** Applies a change to a failed delivery that the caller may see. */
+/** Retries or dismisses a failed delivery that the caller may see. */
 async function settle(
-  ctx: CallContext,
+  ctx: CallContext<SendingDeps>,
   id: string,
-  work: (unit: Unit) => Promise<boolean>,
+  how: "retry" | "dismiss",
 ): Promise<Result<SettledDelivery>> {
-  const { engine, settings } = ctx.deps;
+  const { engine, settings, world } = ctx.deps;
+  const covers = createGate(settings, ctx.caller, "deliveries");
   return engine.commit(async (unit): Promise<Result<SettledDelivery>> => {
-    const before = await getDelivery(unit.tx, id);
-    const covered = createGate(settings, ctx.caller, "deliveries");
-    if (before === undefined || !covered(before.sessionKey)) {
-      return fail("delivery_not_found", `there is no delivery ${JSON.stringify(id)}`);
-    }
-    if (!(await work(unit))) {
-      const state = before.dismissedAt === undefined ? before.state : "dismissed";
-      return fail(
-        "delivery_state",
-        `only a failed delivery can be retried or dismissed; this one is ${state}`,
-      );
-    }
-    const after = await getDelivery(unit.tx, id);
-    const answer = {
-      ok: true as const,
-      delivery: row(after ?? before, { redactor: ctx.deps.world.redactor, covers: covered }),
-    };
-    publishOutbox(unit, before, after?.dismissedAt === undefined ? "pending" : "dismissed");
+    const settled = await settleFailed(ctx.deps, unit, { id, how, covers });
+    if (!settled.ok) return settled;
+    const delivery = row(settled.value, { redactor: world.redactor, covers });
+    const answer = { ok: true, delivery } as const;
     await ctx.remember(unit, answer);
     return ok(answer);
   });
@@ -124,15 +104,6 @@ async function settle(
 
 export const deliveryMethods: Methods<keyof typeof DELIVERY_METHODS, SendingDeps> = {
   "deliveries.list": { handle: list },
-  "deliveries.retry": {
-    handle: (ctx, { id }) =>
-      settle(ctx, id, async (unit) => {
-        const again = await requeueDelivery(unit.tx, id, unit.now);
-        if (again) unit.after(() => ctx.deps.outbound.deliveryQueued());
-        return again;
-      }),
-  },
-  "deliveries.dismiss": {
-    handle: (ctx, { id }) => settle(ctx, id, (unit) => dismissDelivery(unit.tx, id, unit.now)),
-  },
+  "deliveries.retry": { handle: (ctx, { id }) => settle(ctx, id, "retry") },
+  "deliveries.dismiss": { handle: (ctx, { id }) => settle(ctx, id, "dismiss") },
 };

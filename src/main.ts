@@ -6,6 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { reachableHost } from "./cli/address.ts";
 import { createCli, EXIT } from "./cli/cli.ts";
 import type {
   ChannelReport,
@@ -79,13 +80,6 @@ async function worldOf(wanted: LoggingSettings, { env, hidden }: LogParts): Prom
   });
 }
 
-/** Servers listen on `0.0.0.0` and `::`, but clients cannot connect to them. */
-function reachable(host: string): string {
-  if (host === "0.0.0.0") return "127.0.0.1";
-  if (host === "::") return "[::1]";
-  return host.includes(":") ? `[${host}]` : host;
-}
-
 async function openGateway(
   options: GatewayOptions,
   parts: LogParts & { home: string; openDemo?: OpenDemo },
@@ -116,7 +110,7 @@ async function openGateway(
     ...optional({ openDemo: parts.openDemo }),
   });
   if (!app.ok) return app;
-  const address = `${reachable(settings.gateway.host)}:${app.value.port}`;
+  const address = `${reachableHost(settings.gateway.host)}:${app.value.port}`;
   return ok({
     url: `ws://${address}`,
     httpUrl: `http://${address}`,

@@ -2,7 +2,8 @@
 // agents, and facts about the gateway. `core/visibility` decides from token and key alone; a node has access
 // to no session.
 
-import { type Access, decideAccess, hasScope } from "../core/rules/visibility.ts";
+import { hasScope } from "../core/rules/scopes.ts";
+import { type Access, decideAccess } from "../core/rules/visibility.ts";
 import { agentIdInKey } from "../core/shapes/session-key.ts";
 import type { AgentSettings, Settings, TokenScope } from "../core/shapes/settings/settings.ts";
 import { mayMatchBeginning } from "../core/text/pattern.ts";

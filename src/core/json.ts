@@ -1,4 +1,9 @@
-// Helpers for untrusted JSON.
+// Reads untrusted JSON. A value of the wrong kind counts as missing; nothing throws.
+
+import { head } from "./text/cut.ts";
+
+/** A JSON object with unknown content. */
+export type Fields = Readonly<Record<string, unknown>>;
 
 /** Returns whether a value is an object: neither null nor a list. */
 export function isObject(value: unknown): value is Record<string, unknown> {
@@ -8,6 +13,47 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 /** Returns the value if it is an object, otherwise an empty object. */
 export function fieldsOf(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {};
+}
+
+/** Returns the value if it is an object. */
+export function objectOf(value: unknown): Fields | undefined {
+  return isObject(value) ? value : undefined;
+}
+
+/** Returns the objects among the first `max` items of a list; ignores other items. */
+export function objectsOf(value: unknown, max: number): readonly Fields[] {
+  return listOf(value).slice(0, max).filter(isObject);
+}
+
+/** Returns the items of a list; empty if it is none. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** Returns the value if it is a non-empty text. */
+export function textOf(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** Returns a text that is not blank, trimmed and without what is beyond `charsMax`. */
+export function trimmedOf(value: unknown, charsMax: number): string | undefined {
+  return typeof value === "string" ? textOf(head(value.trim(), charsMax)) : undefined;
+}
+
+/** Returns the value if it is a finite number. */
+export function numberOf(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+}
+
+/** Returns the value if it is a safe integer. */
+export function integerOf(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) ? (value as number) : undefined;
+}
+
+/** Returns the value if it is a safe integer from 0. */
+export function countOf(value: unknown): number | undefined {
+  const count = integerOf(value);
+  return count !== undefined && count >= 0 ? count : undefined;
 }
 
 /** Parses JSON. undefined: the text is not JSON. */

@@ -4,6 +4,7 @@
 
 import { keyRulesOf } from "../access/access.ts";
 import { resolveSession } from "../access/resolve.ts";
+import { trimmedOf } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import type { Code, Failure } from "../core/shapes/errors.ts";
@@ -12,7 +13,6 @@ import type { Session } from "../core/shapes/session.ts";
 import { canonicalKey } from "../core/shapes/session-key.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { ToolCallRequest } from "../core/shapes/tool.ts";
-import { head } from "../core/text/cut.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -51,15 +51,11 @@ const KEPT_MS = 7 * 24 * 3_600_000;
 
 type Arguments = ToolCallRequest["arguments"];
 
-function textOf(value: unknown, charsMax: number): string | undefined {
-  return typeof value === "string" && value.trim() !== "" ? head(value.trim(), charsMax) : undefined;
-}
-
 /** Returns the target of a send: the name in the call, and the session it means. */
 async function meant(parts: RefusedParts, args: Arguments): Promise<Pick<Refusal, "named" | "toKey">> {
-  const sessionKey = textOf(args.sessionKey, NAMED_CHARS_MAX);
-  const label = textOf(args.label, NAMED_CHARS_MAX);
-  const agentId = label === undefined ? undefined : textOf(args.agentId, NAMED_CHARS_MAX);
+  const sessionKey = trimmedOf(args.sessionKey, NAMED_CHARS_MAX);
+  const label = trimmedOf(args.label, NAMED_CHARS_MAX);
+  const agentId = label === undefined ? undefined : trimmedOf(args.agentId, NAMED_CHARS_MAX);
   const named = sessionKey ?? label;
   if (named === undefined) return {};
   const target = {
@@ -81,7 +77,7 @@ async function refusalOf(
 ): Promise<Omit<Refusal, "at">> {
   const { run, session } = parts;
   const args = (typeof call.arguments === "object" ? call.arguments : undefined) ?? {};
-  const agentId = textOf(args.agentId, NAMED_CHARS_MAX) ?? session.agentId;
+  const agentId = trimmedOf(args.agentId, NAMED_CHARS_MAX) ?? session.agentId;
   const to = call.name === "sessions_spawn" ? { named: agentId } : await meant(parts, args);
   const cycle = details?.cycle;
   return {
@@ -92,7 +88,7 @@ async function refusalOf(
     ...to,
     tool: call.name,
     code,
-    error: textOf(error, ERROR_CHARS_MAX) ?? "",
+    error: trimmedOf(error, ERROR_CHARS_MAX) ?? "",
     ...(Array.isArray(cycle) ? { cycle: cycle.slice(0, CYCLE_MAX).map(String) } : {}),
     hop: run.hop,
   };

@@ -13,6 +13,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { TOKEN_FILE } from "../contract/protocol.ts";
 import { isObject } from "../core/json.ts";
+import { expandScopes, SCOPES } from "../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { TokenScope, TokenSettings } from "../core/shapes/settings/settings.ts";
 import { asStoreProblem, StoreProblem } from "../store/problems.ts";
@@ -66,8 +67,6 @@ export interface Authority {
   ): string | undefined;
 }
 
-/** From most to least: each implies those after it. */
-const SCOPE_ORDER: readonly TokenScope[] = ["operator.admin", "operator.write", "operator.read"];
 /** Wrong tokens that an address may send before it has to wait, and the time for one more. */
 const GUESSES = { max: 10, everyMs: 6_000, usersMax: 10_000 };
 const DEVICE_TOKEN_PREFIX = "pdt1";
@@ -80,12 +79,6 @@ const TOKEN_IN_FILE = /^[^\p{Cc}\p{Cs}\uFFFD]{8,}$/u;
 
 function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
-}
-
-/** Returns the scopes and all that they imply, most first. Unknown names are left out. */
-function expandScopes(scopes: readonly string[]): readonly TokenScope[] {
-  const highest = SCOPE_ORDER.findIndex((scope) => scopes.includes(scope));
-  return highest < 0 ? [] : SCOPE_ORDER.slice(highest);
 }
 
 /** Whether two tokens are equal, compared in constant time. */
@@ -213,7 +206,7 @@ function passRights(given: string, sessionOf: SessionOfPass | undefined): Caller
   if (key === undefined) return undefined;
   // A `*` in a platform's id must not become a pattern.
   const patterns = key.includes("*") ? [] : [key];
-  return { id: tokenId(given), role: "operator", scopes: SCOPE_ORDER, patterns, actsAs: key };
+  return { id: tokenId(given), role: "operator", scopes: SCOPES, patterns, actsAs: key };
 }
 
 /** Returns the session of a pass. */

@@ -14,7 +14,7 @@ import { checkParams } from "../contract/check.ts";
 import { idempotencyOf } from "../contract/idempotency.ts";
 import { NODE } from "../contract/methods/parts.ts";
 import { isMethod, METHODS, type MethodName } from "../contract/methods.ts";
-import { hasScope } from "../core/rules/visibility.ts";
+import { hasScope } from "../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { TokenScope } from "../core/shapes/settings/settings.ts";
 import { quoted } from "../core/text/cut.ts";

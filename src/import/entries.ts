@@ -2,7 +2,7 @@
 // shape of core/shapes/message.ts. Only text that a person wrote may look like it (I11): a message that the
 // program inserted for the model is a notice.
 
-import { isObject } from "../core/json.ts";
+import { type Fields, fieldsOf, isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
 import type {
   AssistantMessage,
@@ -13,7 +13,7 @@ import type {
   Usage,
 } from "../core/shapes/message.ts";
 import { withoutHidden } from "../core/text/hidden-text.ts";
-import { countIn, type Fields, fieldsOf, lineIn, priceIn, textIn, timeIn } from "./fields.ts";
+import { countIn, lineIn, priceIn, textIn, timeIn } from "./fields.ts";
 
 type Undated<T> = Omit<T, "id" | "timestamp">;
 type OutBlock = AssistantMessage["content"][number];

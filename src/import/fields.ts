@@ -1,19 +1,12 @@
-// Owns reading untrusted values as texts, numbers or objects.
+// Reads values of the imported program, which come in several forms.
 
-import { isObject } from "../core/json.ts";
-import { head } from "../core/text/cut.ts";
+import { numberOf, trimmedOf } from "../core/json.ts";
 
-export type Fields = Readonly<Record<string, unknown>>;
+const TEXT_CHARS_MAX = 4_096;
 
-export function fieldsOf(value: unknown): Fields {
-  return isObject(value) ? value : {};
-}
-
-/** Returns a non-blank text, trimmed and cut; else undefined. */
-export function textIn(value: unknown, charsMax = 4_096): string | undefined {
-  if (typeof value !== "string") return undefined;
-  const text = head(value.trim(), charsMax);
-  return text === "" ? undefined : text;
+/** Returns a text that is not blank, trimmed and shortened. */
+export function textIn(value: unknown, charsMax = TEXT_CHARS_MAX): string | undefined {
+  return trimmedOf(value, charsMax);
 }
 
 /** Returns one line without control characters. */
@@ -22,13 +15,9 @@ export function lineIn(value: unknown, charsMax: number): string | undefined {
   return textIn(value.slice(0, 4 * charsMax).replace(/[\p{Cc}\p{Cs}\u2028\u2029]+/gu, " "), charsMax);
 }
 
-function numberIn(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
-}
-
 /** Returns a whole number from 0. */
 export function countIn(value: unknown): number | undefined {
-  const number = numberIn(value);
+  const number = numberOf(value);
   return number !== undefined && number >= 0 && number <= Number.MAX_SAFE_INTEGER
     ? Math.round(number)
     : undefined;
@@ -36,12 +25,12 @@ export function countIn(value: unknown): number | undefined {
 
 /** Returns a price; 0 if negative or not a number. */
 export function priceIn(value: unknown): number {
-  return Math.max(0, numberIn(value) ?? 0);
+  return Math.max(0, numberOf(value) ?? 0);
 }
 
 /** Returns a time in ms since 1970 from a number or a date text; never later than `now`. */
 export function timeIn(value: unknown, now: number): number | undefined {
-  const at = typeof value === "string" ? Date.parse(value) : numberIn(value);
+  const at = typeof value === "string" ? Date.parse(value) : numberOf(value);
   return at === undefined || Number.isNaN(at) || at <= 0 ? undefined : Math.min(Math.round(at), now);
 }
 

@@ -2,12 +2,12 @@
 // skipped. Unknown fields are reported, never guessed.
 
 import { parseText } from "../config/source.ts";
-import { isObject } from "../core/json.ts";
+import { type Fields, fieldsOf, isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
 import type { Route } from "../core/shapes/route.ts";
 import { isChannelId } from "../core/shapes/session-key.ts";
 import { THINKING_LEVELS, thinkingNamed } from "../core/shapes/settings/settings.ts";
-import { countIn, type Fields, fieldsOf, lineIn, textIn, timeIn } from "./fields.ts";
+import { countIn, lineIn, textIn, timeIn } from "./fields.ts";
 import { parseForeign } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";
 import { readWhole, type SourceDir, UNREAD_WORDS } from "./source-dir.ts";

@@ -9,7 +9,7 @@ import {
   thinkingNamed,
 } from "../core/shapes/settings/settings.ts";
 import { quoted } from "../core/text/cut.ts";
-import { checkLabel } from "../flows/session/lifecycle.ts";
+import { checkLabel } from "../core/text/label.ts";
 
 /** Services for validation. */
 export interface ChoiceRules {

@@ -21,9 +21,9 @@ import {
 } from "../core/shapes/node.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { quoted } from "../core/text/cut.ts";
+import { checkLabel } from "../core/text/label.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import { checkLabel } from "../flows/session/lifecycle.ts";
 import {
   countNodes,
   deleteNode,

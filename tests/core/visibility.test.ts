@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { optional } from "../../src/core/optional.ts";
+import { hasScope } from "../../src/core/rules/scopes.ts";
 import {
   type Access,
   type AccessRules,
   decideAccess,
-  hasScope,
   type Scope,
   scopeOf,
   type Target,

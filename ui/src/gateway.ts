@@ -9,6 +9,8 @@ import {
   GatewayError,
   type HelloOk,
 } from "../../src/contract/client/web.ts";
+import { hasScope } from "../../src/core/rules/scopes.ts";
+import type { TokenScope } from "../../src/core/shapes/settings/settings.ts";
 import { after } from "./clock.ts";
 import { type Connection, isRefusal, openShown } from "./demo/connect.ts";
 import { inDemo } from "./demo/scene.ts";
@@ -36,10 +38,8 @@ let client: Connection | undefined;
 let attempt = 0;
 
 /** Returns true if the token has this scope, or one that contains it. */
-export function may(scope: "operator.read" | "operator.write" | "operator.admin"): boolean {
-  const order = ["operator.read", "operator.write", "operator.admin"];
-  const held = hello.value?.auth.scopes ?? [];
-  return held.some((one) => order.indexOf(one) >= order.indexOf(scope));
+export function may(scope: TokenScope): boolean {
+  return hasScope(hello.value?.auth.scopes ?? [], scope);
 }
 
 /** Returns true if the token covers every session. Only then does the gateway name its state folder. */

@@ -2,10 +2,10 @@
 // DU1: missed messages of each channel that had messages before are read in order, up to a limit. A
 //      message that is stored already is recognised by its id.
 
+import { type Fields, objectsOf } from "../../core/json.ts";
 import type { World } from "../../world.ts";
-import { type Fields, objectsOf } from "../fields.ts";
 import { type Places, seen } from "./channel-cache.ts";
-import { idOf, idOfTime, isNewer } from "./fields.ts";
+import { idOf, idOfTime, isNewer } from "./ids.ts";
 import type { Marks } from "./read-position.ts";
 import type { Rest } from "./rest.ts";
 import { patiently } from "./retry.ts";

@@ -2,9 +2,9 @@
 // fetched; the oldest entry is evicted; Discord's change events update it.
 
 import { evictOldest } from "../../core/bounded.ts";
+import { type Fields, numberOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { type Fields, objectsOf, textOf } from "../fields.ts";
-import { idOf, numberOf } from "./fields.ts";
+import { idOf } from "./ids.ts";
 import { DiscordProblem } from "./problem.ts";
 import type { Rest } from "./rest.ts";
 

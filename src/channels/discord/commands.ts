@@ -2,11 +2,10 @@
 // DS1: the menu is written only when it differs, because Discord limits how often.
 // DS2: a menu that can't be written is a warning in the log: everything else works without it.
 
+import { type Fields, numberOf, objectsOf, textOf } from "../../core/json.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { ChannelHost } from "../channel.ts";
-import { type Fields, objectsOf, textOf } from "../fields.ts";
-import { numberOf } from "./fields.ts";
 import type { Rest } from "./rest.ts";
 
 /** Discord's limits: number of commands, and short lower-case names. */

@@ -6,10 +6,9 @@
 // DC3: nothing is left behind: no socket, no timer, no heartbeat of the library.
 
 import type { SessionInfo, WebSocketShard } from "@discordjs/ws";
+import { type Fields, numberOf, objectOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { Timer, World } from "../../world.ts";
-import { type Fields, objectOf, textOf } from "../fields.ts";
-import { numberOf } from "./fields.ts";
 
 /** From the first byte until Discord accepts the session. */
 const READY_MS = 30_000;

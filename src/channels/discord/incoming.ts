@@ -3,13 +3,13 @@
 // DI2: a thread is identified by its parent and its own id, the same in every route and key.
 // DI3: only ids identify people: names can be changed and reused by others.
 
+import { type Fields, numberOf, objectOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { Route } from "../../core/shapes/route.ts";
 import type { Clock } from "../../world.ts";
 import type { InboundMessage } from "../channel.ts";
-import { type Fields, objectOf, objectsOf, textOf } from "../fields.ts";
 import type { DiscordChannelInfo, Places, Roles } from "./channel-cache.ts";
-import { idOf, numberOf, timeOfId } from "./fields.ts";
+import { idOf, timeOfId } from "./ids.ts";
 import { mediaOf } from "./media.ts";
 import { forwardedOf, mentionedUsers, type Names, nameOf, notesOf, readableText } from "./text.ts";
 

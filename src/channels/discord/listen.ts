@@ -4,17 +4,17 @@
 // DN2: a new session is stored only after the messages missed before it are stored.
 // DN3: Discord requests a new connection now and then; that is no failure. Many in a short time are.
 
+import { type Fields, numberOf, objectOf, textOf } from "../../core/json.ts";
 import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Ear, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
-import { type Fields, objectOf, textOf } from "../fields.ts";
 import { catchUp } from "./catch-up.ts";
 import type { Places } from "./channel-cache.ts";
 import { writeMenu } from "./commands.ts";
 import { type Ending, type GatewaySession, holdConnection } from "./connection.ts";
-import { idOf, numberOf } from "./fields.ts";
+import { idOf } from "./ids.ts";
 import { type DiscordAccountContext, readCommand, readMessage } from "./incoming.ts";
 import { Intake } from "./intake.ts";
 import { DiscordProblem, TOKEN_WORDS } from "./problem.ts";

@@ -2,13 +2,12 @@
 // DM1: files are read only from Discord's own hosts or the configured one. The token is not sent, no
 //      redirect is followed, and the size is bounded.
 
+import { type Fields, numberOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Clock } from "../../world.ts";
 import type { InboundMedia } from "../channel.ts";
 import { exchange } from "../exchange.ts";
-import { type Fields, objectsOf, textOf } from "../fields.ts";
-import { numberOf } from "./fields.ts";
 
 /** Discord allows ten. */
 const FILES_MAX = 10;

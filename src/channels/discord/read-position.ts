@@ -4,11 +4,10 @@
 //      rather than never (I2).
 // DK2: a settled message writes at most a few rows, and most write none.
 
-import { jsonOf } from "../../core/json.ts";
+import { type Fields, jsonOf, numberOf, objectOf, textOf } from "../../core/json.ts";
 import type { ChannelHost } from "../channel.ts";
-import { type Fields, objectOf, textOf } from "../fields.ts";
 import type { GatewaySession } from "./connection.ts";
-import { idOf, isNewer, numberOf } from "./fields.ts";
+import { idOf, isNewer } from "./ids.ts";
 
 /** Channels whose missed messages are read: the most recently active ones. */
 const CHANNELS_MAX = 100;

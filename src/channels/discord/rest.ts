@@ -6,11 +6,10 @@
 
 import type { API } from "@discordjs/core";
 import type { RESTOptions } from "@discordjs/rest";
+import { numberOf, objectOf } from "../../core/json.ts";
 import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
 import { type Fetch, outgoingFetch } from "../../world/outgoing.ts";
 import type { World } from "../../world.ts";
-import { objectOf } from "../fields.ts";
-import { numberOf } from "./fields.ts";
 import { DiscordProblem, limited, refusal, unanswered } from "./problem.ts";
 
 /** From the request to the last byte of the response. */

@@ -13,7 +13,7 @@ import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { DeliveryOutcome, OpenedThread, OutgoingMessage } from "../channel.ts";
 import type { Places } from "./channel-cache.ts";
-import { idOf } from "./fields.ts";
+import { idOf } from "./ids.ts";
 import { DiscordProblem, UNKNOWN_CHANNEL } from "./problem.ts";
 import type { Rest } from "./rest.ts";
 

@@ -1,9 +1,9 @@
 // Owns the text of a Discord message: mentions become names, other content becomes a note.
 // DT1: the time is linear in the text, and the length of a note is bounded.
 
+import { type Fields, numberOf, objectOf, objectsOf, textOf } from "../../core/json.ts";
 import { head } from "../../core/text/cut.ts";
-import { type Fields, objectOf, objectsOf, textOf } from "../fields.ts";
-import { idOf, numberOf } from "./fields.ts";
+import { idOf } from "./ids.ts";
 
 /** Discord's limits: a hundred mentions, ten poll answers. */
 const MENTIONS_MAX = 100;

@@ -6,7 +6,7 @@
 //      stored position.
 // An exited program is restarted: by the listener, after growing pauses, and by a delivery.
 
-import { fieldsOf } from "../../core/json.ts";
+import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { IMessageAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
@@ -14,7 +14,6 @@ import { safeLine } from "../../core/text/safe-text.ts";
 import { accountFor } from "../account-for.ts";
 import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, OutgoingMessage } from "../channel.ts";
-import { countOf, type Fields, objectsOf, textOf } from "../fields.ts";
 import { plainText, readMarkdown } from "../markdown.ts";
 import { receivePatiently } from "../retry-receive.ts";
 import { readAttachment } from "./files.ts";

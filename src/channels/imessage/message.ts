@@ -3,11 +3,10 @@
 // IM2: messages from this Mac's own account and reactions are ignored.
 // IM3: Messages has no mentions: one of the agent's names as a separate word in the text counts as one.
 
-import { fieldsOf } from "../../core/json.ts";
+import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
 import type { InboundMedia, InboundMessage } from "../channel.ts";
-import { countOf, type Fields, objectsOf, textOf } from "../fields.ts";
 
 const ID_CHARS_MAX = 300;
 const NAME_CHARS_MAX = 200;

@@ -9,13 +9,12 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { homedir, userInfo } from "node:os";
-import { fieldsOf, jsonOf } from "../../core/json.ts";
+import { type Fields, fieldsOf, jsonOf } from "../../core/json.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { killGroup, lastOutputRead, signalGroup } from "../../world/programs.ts";
 import type { Timer, World } from "../../world.ts";
 import { ListenProblem } from "../accounts.ts";
-import type { Fields } from "../fields.ts";
 
 /** Limit for one line of output; a longer line is discarded while it arrives. */
 const LINE_BYTES_MAX = 4 * 1024 * 1024;

@@ -6,7 +6,7 @@
 // SG3: an account that the daemon does not have is a lasting problem, named by its number.
 // SG4: an attachment is fetched by the daemon's id, with a bounded size.
 
-import { fieldsOf, jsonOf } from "../../core/json.ts";
+import { type Fields, fieldsOf, jsonOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { SignalAccount } from "../../core/shapes/settings/channels.ts";
@@ -22,7 +22,6 @@ import type {
   InboundMessage,
   OutgoingMessage,
 } from "../channel.ts";
-import { type Fields, objectsOf, textOf } from "../fields.ts";
 import { receivePatiently } from "../retry-receive.ts";
 import { type Answer, type Daemon, daemonAt } from "./daemon.ts";
 import { readEnvelope } from "./envelope.ts";

@@ -2,11 +2,10 @@
 // SD1: a failed call says whether the daemon may have received it (HX1 of exchange.ts).
 
 import type { IncomingMessage } from "node:http";
-import { fieldsOf, jsonOf } from "../../core/json.ts";
+import { type Fields, fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { Clock } from "../../world.ts";
 import { brokenWords, exchange, lateWords, outgoingOf, STOPPED, type Unanswered } from "../exchange.ts";
-import type { Fields } from "../fields.ts";
 
 /** Name of the daemon in messages. */
 const SERVER = "signal-cli";

@@ -4,11 +4,10 @@
 // EN3: messages that this account wrote itself, on any of its devices, are ignored.
 // View-once pictures are not kept.
 
-import { fieldsOf } from "../../core/json.ts";
+import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
 import type { InboundMedia, InboundMessage } from "../channel.ts";
-import { countOf, type Fields, objectsOf, textOf } from "../fields.ts";
 
 const ID_CHARS_MAX = 200;
 const NAME_CHARS_MAX = 200;

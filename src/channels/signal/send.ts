@@ -2,11 +2,10 @@
 // not deduplicate, so only a text that was certainly not sent is retried.
 // SS2: a text that would be too long with its URLs written out is sent as it was written.
 
-import { fieldsOf } from "../../core/json.ts";
+import { type Fields, fieldsOf, listOf } from "../../core/json.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { DeliveryOutcome } from "../channel.ts";
-import { type Fields, listOf } from "../fields.ts";
 import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";
 import type { Answer } from "./daemon.ts";
 

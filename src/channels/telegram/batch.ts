@@ -4,9 +4,8 @@
 // TA2: joined updates are consecutive, so updates that a crash leaves unconfirmed are joined the same
 //      way again.
 
-import { fieldsOf } from "../../core/json.ts";
+import { fieldsOf, integerOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { numberOf } from "./fields.ts";
 import { type Reading, readUpdate, type TelegramAccountContext } from "./update.ts";
 
 type MessageReading = Extract<Reading, { kind: "message" }>;
@@ -67,7 +66,7 @@ function join(one: MessageReading, other: MessageReading): MessageReading {
 /** Reads the updates of one response. */
 export function readBatch(updates: readonly unknown[], reader: TelegramAccountContext): Batch {
   const named = updates.flatMap((update): { id: number; update: unknown }[] => {
-    const id = numberOf(fieldsOf(update).update_id);
+    const id = integerOf(fieldsOf(update).update_id);
     return id === undefined ? [] : [{ id, update }];
   });
   const items: Item[] = [];

@@ -7,7 +7,7 @@
 //      repeated, keeps its connection.
 
 import { Api, type ApiClientOptions, GrammyError, HttpError } from "grammy";
-import { fieldsOf } from "../../core/json.ts";
+import { fieldsOf, integerOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { TelegramAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
@@ -15,8 +15,7 @@ import { safeLine } from "../../core/text/safe-text.ts";
 import { agentFor } from "../../world/outgoing.ts";
 import type { Clock, World } from "../../world.ts";
 import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
-import { textOf } from "../fields.ts";
-import { idOf, numberOf } from "./fields.ts";
+import { idOf } from "./ids.ts";
 
 /** Time limit for a call that answers immediately. */
 const CALL_MS = 20_000;
@@ -93,7 +92,7 @@ function answerOf(exchanged: Exchanged): object {
     throw new NotAnswered(NO_SERVER_WORDS, true);
   }
   const description = textOf(answer.description) ?? `HTTP status ${status}`;
-  return { ...answer, ok: false, error_code: numberOf(answer.error_code) ?? status, description };
+  return { ...answer, ok: false, error_code: integerOf(answer.error_code) ?? status, description };
 }
 
 type LibraryFetch = NonNullable<ApiClientOptions["fetch"]>;
@@ -140,7 +139,7 @@ function fetchBy(transport: Transport): LibraryFetch {
 
 function refusalOf(error: GrammyError, clean: (text: string) => string): Refusal {
   const { retry_after, migrate_to_chat_id } = fieldsOf(error.parameters);
-  const seconds = numberOf(retry_after);
+  const seconds = integerOf(retry_after);
   const movedTo = idOf(migrate_to_chat_id);
   return {
     kind: "refused",

@@ -1,12 +1,10 @@
 // Owns the content of a Telegram message: its text, its files, and one-line notes in square brackets for
 // other content.
 
-import { fieldsOf } from "../../core/json.ts";
+import { type Fields, fieldsOf, integerOf, listOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { cut } from "../../core/text/cut.ts";
 import type { InboundMedia } from "../channel.ts";
-import { type Fields, listOf, textOf } from "../fields.ts";
-import { numberOf } from "./fields.ts";
 
 /** A file at the server that is not read yet. */
 export interface FileRef {
@@ -94,7 +92,7 @@ const NOTES: Readonly<Record<string, (field: Fields) => string>> = {
   contact: (field) => note("contact", fullName(field), textOf(field.phone_number)),
   poll,
   checklist,
-  dice: ({ emoji, value }) => note("dice", `${textOf(emoji) ?? ""} ${numberOf(value) ?? ""}`.trim()),
+  dice: ({ emoji, value }) => note("dice", `${textOf(emoji) ?? ""} ${integerOf(value) ?? ""}`.trim()),
   game: ({ title }) => note("game", textOf(title)),
   story: () => note("story"),
   invoice: ({ title }) => note("invoice", textOf(title)),
@@ -129,13 +127,13 @@ function fileOf(file: Fields, field: string, kind: FileRef["kind"]): FileRef | u
   return {
     kind: kind === "file" && PICTURE.test(mimeType ?? "") ? "image" : kind,
     fileId,
-    ...optional({ name: textOf(file.file_name), mimeType, bytes: numberOf(file.file_size) }),
+    ...optional({ name: textOf(file.file_name), mimeType, bytes: integerOf(file.file_size) }),
   };
 }
 
 /** Returns the largest of a photo's sizes. */
 function photoOf(sizes: readonly unknown[]): FileRef | undefined {
-  const area = ({ width, height }: Fields): number => (numberOf(width) ?? 0) * (numberOf(height) ?? 0);
+  const area = ({ width, height }: Fields): number => (integerOf(width) ?? 0) * (integerOf(height) ?? 0);
   const [largest] = sizes.map(fieldsOf).sort((one, other) => area(other) - area(one));
   return largest === undefined ? undefined : fileOf(largest, "photo", "image");
 }

@@ -6,11 +6,11 @@
 // TL3: temporary trouble is retried a few times; lasting trouble ends the listening, with its reason.
 // TL4: chats don't wait for each other's files: each chat is stored in order, all concurrently.
 
+import { listOf } from "../../core/json.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
-import { listOf } from "../fields.ts";
 import { type Item, openAlbum, readBatch } from "./batch.ts";
 import { type Bot, type Called, NO_SERVER_WORDS } from "./bot.ts";
 import { mediaOf } from "./media.ts";

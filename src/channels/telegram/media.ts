@@ -1,14 +1,12 @@
 // Owns reading a file of a message: bounded, and with a reason if it fails.
 // TM1: only paths below the bot's own files are read.
 
-import { fieldsOf } from "../../core/json.ts";
+import { fieldsOf, integerOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { InboundMedia } from "../channel.ts";
-import { textOf } from "../fields.ts";
 import type { Bot } from "./bot.ts";
 import type { FileRef } from "./content.ts";
-import { numberOf } from "./fields.ts";
 import { failureWords } from "./send.ts";
 
 /** Limit of the platform's own servers. */
@@ -38,7 +36,7 @@ async function load(
     return fail("channel_failed", failureWords(told));
   }
   const path = textOf(fieldsOf(told.value).file_path);
-  const bytes = numberOf(fieldsOf(told.value).file_size);
+  const bytes = integerOf(fieldsOf(told.value).file_size);
   if (path === undefined) return fail("channel_failed", "Telegram did not return the file's path");
   if (bytes !== undefined && bytes > maxBytes) return tooLarge(bytes, maxBytes);
   if (path.startsWith("/")) {

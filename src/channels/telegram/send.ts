@@ -9,7 +9,7 @@ import type { Route } from "../../core/shapes/session.ts";
 import { head } from "../../core/text/cut.ts";
 import type { DeliveryOutcome, OpenedThread } from "../channel.ts";
 import type { Bot, Called, Refusal } from "./bot.ts";
-import { idOf } from "./fields.ts";
+import { idOf } from "./ids.ts";
 import { anyTopicField, type TelegramTarget, topicField } from "./target.ts";
 import { type TelegramText, telegramText } from "./text.ts";
 

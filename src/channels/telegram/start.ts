@@ -3,14 +3,13 @@
 // TI1: a wrong token is reported as a lasting problem.
 // The command menu is best effort: its failure does not stop listening.
 
-import { fieldsOf } from "../../core/json.ts";
+import { fieldsOf, textOf } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { head } from "../../core/text/cut.ts";
 import { accountName, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
-import { textOf } from "../fields.ts";
 import { type Bot, type Called, NO_SERVER_WORDS } from "./bot.ts";
-import { idOf } from "./fields.ts";
+import { idOf } from "./ids.ts";
 import { failureWords, isTokenWrong } from "./send.ts";
 import type { TelegramAccountContext } from "./update.ts";
 

@@ -6,10 +6,9 @@
 // TU4: bots get no answer, neither this one nor others.
 
 import { createHash } from "node:crypto";
-import { fieldsOf } from "../../core/json.ts";
+import { type Fields, fieldsOf, integerOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { InboundMessage } from "../channel.ts";
-import { type Fields, textOf } from "../fields.ts";
 import {
   type Content,
   contentOf,
@@ -19,7 +18,7 @@ import {
   originName,
   summaryOf,
 } from "./content.ts";
-import { idOf, numberOf } from "./fields.ts";
+import { idOf } from "./ids.ts";
 
 /** The bot account that reads updates. */
 export interface TelegramAccountContext {
@@ -88,7 +87,7 @@ function readMessage(message: Fields, reader: TelegramAccountContext, isEdit: bo
   const chat = fieldsOf(message.chat);
   const [id, chatId] = [idOf(message.message_id), idOf(chat.id)];
   const type = CHAT_TYPES[textOf(chat.type) ?? ""];
-  const at = numberOf(isEdit ? message.edit_date : message.date);
+  const at = integerOf(isEdit ? message.edit_date : message.date);
   if (id === undefined || chatId === undefined || type === undefined) return oddity("no message, or no chat");
   if (at === undefined || at <= 0) return oddity("a message without a time");
   const to = idOf(message.migrate_to_chat_id);
@@ -188,7 +187,7 @@ interface Command {
 
 function commandOf({ words, entities }: Content): Command | undefined {
   const entity = entities.find(({ type, offset }) => type === "bot_command" && offset === 0);
-  const length = numberOf(entity?.length) ?? 0;
+  const length = integerOf(entity?.length) ?? 0;
   const [, name, to] = /^\/([a-z0-9_]{1,32})(?:@(\w{1,64}))?$/i.exec(words.slice(0, length)) ?? [];
   return name === undefined ? undefined : { name: name.toLowerCase(), to, rest: words.slice(length).trim() };
 }
@@ -198,8 +197,8 @@ function isSame(username: string | undefined, { username: own }: TelegramAccount
 }
 
 function wordsAt({ words }: Content, entity: Fields): string {
-  const from = numberOf(entity.offset) ?? 0;
-  return words.slice(from, from + (numberOf(entity.length) ?? 0));
+  const from = integerOf(entity.offset) ?? 0;
+  return words.slice(from, from + (integerOf(entity.length) ?? 0));
 }
 
 /** Whether this mention is of the bot. */
@@ -220,7 +219,7 @@ function isNamed(content: Content, reader: TelegramAccountContext): boolean {
 /** Returns the text without a leading mention of the bot, unless nothing else remains. */
 function spokenWords(content: Content, reader: TelegramAccountContext): string {
   const call = content.entities.find((entity) => entity.offset === 0 && isMention(content, entity, reader));
-  const rest = content.words.slice(numberOf(call?.length) ?? 0).replace(/^[,:]?\s+/, "");
+  const rest = content.words.slice(integerOf(call?.length) ?? 0).replace(/^[,:]?\s+/, "");
   return call === undefined || rest.trim() === "" ? content.words : rest;
 }
 

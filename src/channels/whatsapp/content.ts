@@ -3,11 +3,10 @@
 //      and notices of the platform are ignored.
 // Notes are one line of bounded length, whatever the fields hold.
 
-import { fieldsOf } from "../../core/json.ts";
+import { type Fields, fieldsOf, listOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
 import type { InboundMedia } from "../channel.ts";
-import { type Fields, listOf } from "../fields.ts";
 import { textOf } from "./fields.ts";
 
 const NOTE_CHARS_MAX = 1_000;

@@ -2,10 +2,9 @@
 // WI1: invalid parts are skipped one by one: the others are still read.
 // The account's own messages are ignored.
 
-import { fieldsOf } from "../../core/json.ts";
+import { type Fields, fieldsOf, listOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
-import { type Fields, listOf } from "../fields.ts";
 import { type Content, contentOf } from "./content.ts";
 import { textOf } from "./fields.ts";
 import { isGroup, isPerson } from "./recipient.ts";

@@ -1,14 +1,13 @@
 // Owns the classification of Graph API errors: their effect on the text and on the account. Error codes
 // decide, as the platform recommends; its own text is only shown, with tokens redacted.
 
-import { fieldsOf, jsonOf } from "../../core/json.ts";
+import { type Fields, fieldsOf, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
 import { Redactor } from "../../core/text/redact/redact.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { DeliveryOutcome } from "../channel.ts";
 import type { Exchanged } from "../exchange.ts";
-import type { Fields } from "../fields.ts";
 import { textOf } from "./fields.ts";
 
 const DETAILS_CHARS_MAX = 200;

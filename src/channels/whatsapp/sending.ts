@@ -2,14 +2,13 @@
 // WS1: an acknowledged text was accepted by the platform with an id; a web hook reports later whether it
 //      reached the person.
 
-import { fieldsOf, jsonOf } from "../../core/json.ts";
+import { fieldsOf, jsonOf, listOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { WhatsAppAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { World } from "../../world.ts";
 import type { Exchanged } from "../exchange.ts";
-import { listOf } from "../fields.ts";
 import { textOf } from "./fields.ts";
 import { askGraph } from "./graph.ts";
 import { type GraphProblem, problemOf } from "./problems.ts";

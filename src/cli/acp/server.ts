@@ -13,7 +13,7 @@ import { GatewayError } from "../../contract/client/node.ts";
 import type { AgentEvent, ChatEvent } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";
 import type { Message } from "../../core/shapes/message.ts";
-import { head } from "../../core/text/cut.ts";
+import { labelOf } from "../../core/text/label.ts";
 import type { Cli } from "../cli.ts";
 import type { Link, Reply } from "../gateway-link.ts";
 import { promptOf, RunUpdates, replay } from "./updates.ts";
@@ -75,7 +75,7 @@ export class AcpServer {
       .agent({ name: "parley" })
       .onRequest("initialize", ({ params }) => {
         const { title, name } = params.clientInfo ?? {};
-        this.#label = labelText(title ?? name ?? "");
+        this.#label = labelOf(title ?? name ?? "", LABEL_MAX_CHARS);
         return this.#hello();
       })
       .onRequest("session/new", async ({ params, client }) => {
@@ -142,8 +142,7 @@ export class AcpServer {
     const made = await this.#link.call<{ key: string }>("sessions.create", {
       client: "acp",
       idempotencyKey: this.#cli.parts.world.ids.orderedUuid(),
-      ...optional({ agentId: agent }),
-      ...(this.#label ? { label: this.#label } : {}),
+      ...optional({ agentId: agent, label: this.#label }),
     });
     return this.#value(made).key;
   }
@@ -254,9 +253,4 @@ export class AcpServer {
       }
     }
   }
-}
-
-/** Returns a name on one line, cut to the length of a label. */
-function labelText(text: string): string {
-  return head(text.replace(/[\p{Cc}\p{Cs}\u2028\u2029]+/gu, " ").trim(), LABEL_MAX_CHARS);
 }

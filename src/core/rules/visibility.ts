@@ -19,6 +19,7 @@ import {
 } from "../shapes/settings/settings.ts";
 import { matchesAny, matchesPattern } from "../text/pattern.ts";
 import { isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";
+import { hasScope } from "./scopes.ts";
 
 /** Replaces the key of a session that the reader may not see. */
 export const NOT_VISIBLE = "(not visible)";
@@ -128,13 +129,6 @@ const SCOPE_NEEDED: Readonly<Record<Access, TokenScope>> = {
 };
 
 /** Each scope contains the ones before it. */
-const SCOPE_ORDER: readonly TokenScope[] = ["operator.read", "operator.write", "operator.admin"];
-
-/** Returns whether one of the token's scopes is, or includes, the needed one. */
-export function hasScope(scopes: readonly TokenScope[], needed: TokenScope): boolean {
-  return scopes.some((scope) => SCOPE_ORDER.indexOf(scope) >= SCOPE_ORDER.indexOf(needed));
-}
-
 /** Decides whether `viewer` may do this to `target`. No other code decides this. */
 export function decideAccess(access: Access, viewer: Viewer, target: Target, rules: AccessRules): Verdict {
   if (target.key === "unknown") return refuse("not_visible", target, "no setting makes it visible", []);

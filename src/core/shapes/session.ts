@@ -53,9 +53,6 @@ export interface Session {
   readonly spawn?: SpawnFacts;
 }
 
-/** Longest label of a session. */
-export const LABEL_CHARS_MAX = 200;
-
 /** The initial state of a session, after its creation or its last reset. */
 export const NOT_YET_USED = {
   systemSent: false,

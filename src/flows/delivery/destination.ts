@@ -19,6 +19,7 @@ import { chatTypeOf, formatKey, type ParsedKey, routeOfKey } from "../../core/sh
 import { accountOf, withAccount } from "../../core/shapes/settings/channels.ts";
 import type { ChatType, Settings } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
+import { isPlainLine } from "../../core/text/label.ts";
 import { getPeer } from "../../store/queries/channels/channel-peers.ts";
 import { getBinding } from "../../store/queries/channels/thread-bindings.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
@@ -48,7 +49,7 @@ function checkId(name: string, text: string): Result<string> {
   if (id.length > ID_CHARS_MAX) {
     return fail("invalid_argument", `${name} has more than ${ID_CHARS_MAX} characters`);
   }
-  if (/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(id)) {
+  if (!isPlainLine(id)) {
     return fail("invalid_argument", `${name} contains control characters or half a surrogate pair`);
   }
   return ok(id);

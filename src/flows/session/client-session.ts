@@ -12,6 +12,7 @@ import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { isTemporaryKey, openAiKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { checkLabel } from "../../core/text/label.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { DeadlineHandler } from "../../engine/run/deadlines.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
@@ -20,7 +21,7 @@ import { openFlowsOf } from "../../store/queries/chains/flows.ts";
 import { activeRuns, getRun, listRuns } from "../../store/queries/runs/runs.ts";
 import { getSession, holdSession, updateSession } from "../../store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../store/queries/transcripts/transcripts.ts";
-import { archiveIn, checkLabel, insertNew, newSession } from "./lifecycle.ts";
+import { archiveIn, insertNew, newSession } from "./lifecycle.ts";
 import { type Opening, openingOf } from "./open.ts";
 
 /** The kind of the stored deadline at which a temporary session is archived. */

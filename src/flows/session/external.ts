@@ -6,13 +6,14 @@
 
 import { chosenAgent, openGate } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
-import { hasScope, type Viewer } from "../../core/rules/visibility.ts";
+import { hasScope } from "../../core/rules/scopes.ts";
+import type { Viewer } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
-import { LABEL_CHARS_MAX, type Session } from "../../core/shapes/session.ts";
+import type { Session } from "../../core/shapes/session.ts";
 import { formatKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
-import { head } from "../../core/text/cut.ts";
+import { labelOf } from "../../core/text/label.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
@@ -38,13 +39,6 @@ export interface ExternalClient {
 /** Maximum number of runs of an external session that are read to find the message that it answers. */
 const ANSWERED_FROM_MAX = 100;
 
-/** Makes a label of a name: one line, no hidden characters; undefined if nothing is left. */
-function labelOf(name = ""): string | undefined {
-  const line = name.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\s]+/gu, " ").trim();
-  const label = head(line, LABEL_CHARS_MAX).trim();
-  return label === "" ? undefined : label;
-}
-
 /** Sets a name that was unknown when the session was made. */
 async function nameIt(parts: ExternalParts, session: Session, label: string): Promise<Session> {
   return parts.engine.commit(async (unit) => {
@@ -68,7 +62,7 @@ export async function openExternal(
   if (!chosen.ok) return chosen;
   const agentId = chosen.value;
   const key = formatKey({ form: "external", agentId, client: "mcp", id: handle });
-  const label = labelOf(name);
+  const label = labelOf(name ?? "");
   const access = { db: engine.store.db, settings };
   const mayWrite = viewer.kind === "operator" && hasScope(viewer.scopes, "operator.write");
   const admitted = async (session: Session): Promise<Result<Session>> => {

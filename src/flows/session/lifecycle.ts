@@ -6,10 +6,11 @@
 
 import { chosenAgent, keyRulesOf, openGate } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
-import { hasScope, type Viewer } from "../../core/rules/visibility.ts";
+import { hasScope } from "../../core/rules/scopes.ts";
+import type { Viewer } from "../../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
-import { LABEL_CHARS_MAX, NOT_YET_USED, type SendOverride, type Session } from "../../core/shapes/session.ts";
+import { NOT_YET_USED, type SendOverride, type Session } from "../../core/shapes/session.ts";
 import { formatKey, kindOf, mainKeyOf } from "../../core/shapes/session-key.ts";
 import {
   defaultAgent,
@@ -19,6 +20,7 @@ import {
   thinkingNamed,
 } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
+import { checkLabel } from "../../core/text/label.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdForAbort } from "../../store/locks.ts";
@@ -243,19 +245,6 @@ function oneOf(name: string, value: string | null | undefined, valid: readonly s
   const code = name === "thinkingLevel" ? "invalid_thinking" : "invalid_argument";
   const shown = quoted(value, 40);
   return fail(code, `${name} ${shown} is not valid; valid: ${valid.join(", ")}; null clears it`);
-}
-
-/** Checks a label, or another name that is shown like one. */
-export function checkLabel(text: string, what = "label"): Result<string> {
-  const label = text.trim();
-  if (label === "") return fail("invalid_argument", `${what} must not be empty; null clears it`);
-  if (label.length > LABEL_CHARS_MAX) {
-    return fail("invalid_argument", `${what} has ${label.length} characters; the most is ${LABEL_CHARS_MAX}`);
-  }
-  if (/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(label)) {
-    return fail("invalid_argument", `${what} must be one line without control characters`);
-  }
-  return ok(label);
 }
 
 /** Hides a session from agents, and makes it read-only. */

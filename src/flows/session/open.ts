@@ -11,10 +11,11 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { agentIdInKey, opensOnUse } from "../../core/shapes/session-key.ts";
 import { findAgent, type Settings } from "../../core/shapes/settings/settings.ts";
+import { checkLabel } from "../../core/text/label.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
-import { checkLabel, insertNew, newSession } from "./lifecycle.ts";
+import { insertNew, newSession } from "./lifecycle.ts";
 
 interface OpenContext {
   readonly engine: Engine;

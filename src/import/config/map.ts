@@ -3,8 +3,8 @@
 // only in the result. The same source gives the same text.
 
 import type { Tree } from "../../config/source.ts";
-import { isObject } from "../../core/json.ts";
-import { countIn, fieldsOf, textIn, textsIn } from "../fields.ts";
+import { fieldsOf, isObject } from "../../core/json.ts";
+import { countIn, textIn, textsIn } from "../fields.ts";
 import { agentIdOf } from "../keys.ts";
 import { aliasesIn, mapModels, modelNameIn, secretIn } from "./models.ts";
 import { mapTools, takeFilter } from "./tools.ts";

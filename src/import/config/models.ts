@@ -1,9 +1,9 @@
 // Owns the mapping of the source's model providers and model names.
 
 import type { Tree } from "../../config/source.ts";
-import { isObject } from "../../core/json.ts";
+import { fieldsOf, isObject } from "../../core/json.ts";
 import { PROVIDER_APIS } from "../../core/shapes/settings/settings.ts";
-import { countIn, fieldsOf, priceIn, textIn } from "../fields.ts";
+import { countIn, priceIn, textIn } from "../fields.ts";
 import { noteRest, take } from "./tree.ts";
 
 /** Providers that need only a key, and its variable. */

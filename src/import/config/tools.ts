@@ -3,9 +3,10 @@
 //      a counterpart is reported.
 
 import type { Tree } from "../../config/source.ts";
+import { fieldsOf } from "../../core/json.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { matchesAny } from "../../core/text/pattern.ts";
-import { fieldsOf, textsIn } from "../fields.ts";
+import { textsIn } from "../fields.ts";
 import { compact, noteRest, take } from "./tree.ts";
 
 const SESSIONS = ["sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "session_status"];

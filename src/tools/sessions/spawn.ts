@@ -13,17 +13,18 @@ import {
 } from "../../core/rules/spawn-policy.ts";
 import { decideTool, filtersFor, withheldTools } from "../../core/rules/tool-policy.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { LABEL_CHARS_MAX, type Route } from "../../core/shapes/session.ts";
+import type { Route } from "../../core/shapes/session.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { THINKING_LEVELS, thinkingNamed } from "../../core/shapes/settings/settings.ts";
 import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
 import { quoted } from "../../core/text/cut.ts";
+import { checkLabel } from "../../core/text/label.ts";
 import { placeOfRun } from "../../flows/conversation/party.ts";
 import { bindingSettingsOf, type Threads } from "../../flows/delivery/bindings.ts";
 import { type AttachmentPlan, planAttachments } from "../../flows/job/attachments.ts";
 import { type SpawnOutcome, type SpawnRequest, spawnedBefore, spawnSession } from "../../flows/job/spawn.ts";
 import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
-import { agentIdLimit, bodyLimit, formLimit, textLimit } from "../arguments.ts";
+import { agentIdLimit, bodyLimit, textLimit } from "../arguments.ts";
 import type { CallerContext, Tool, WritingContext } from "../tool.ts";
 
 export interface SpawnContext extends Omit<WritingContext, "viewer">, Pick<CallerContext, "chain"> {
@@ -126,14 +127,7 @@ export const sessionsSpawn: Tool<SpawnContext, SpawnResult> = {
   },
   limits: {
     task: bodyLimit(TASK_MAX_BYTES, "Put long material into attachments."),
-    label: formLimit(
-      LABEL_CHARS_MAX,
-      (label) =>
-        label === "" || /[\p{Cc}\p{Cs}\u2028\u2029]/u.test(label)
-          ? fail("invalid_argument", "label must be one line of text without control characters")
-          : undefined,
-      (label) => label.trim(),
-    ),
+    label: (value) => (typeof value === "string" ? checkLabel(value) : ok(value)),
     agentId: agentIdLimit,
     model: wordLimit,
     // An unknown level is refused with the rest of the spawn.

@@ -1,6 +1,7 @@
 // Summarises a tool call in one line, and finds the sessions and files that it names. Pure.
 // CA1: calls and results are data of models and programs: any shape is read without an error.
 
+import { type Fields, fieldsOf } from "../../../src/core/json.ts";
 import { cut } from "../../../src/core/text/cut.ts";
 import type { Message } from "./thread.ts";
 
@@ -17,12 +18,6 @@ const FILES_MAX = 50;
 interface NamedFile {
   readonly name: string;
   readonly bytes: number | undefined;
-}
-
-type Fields = Readonly<Record<string, unknown>>;
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 }
 
 /** Parses the JSON of a result's text. Undefined: it is plain text. */

@@ -1,10 +1,11 @@
 // The settings of a session: label, send policy, reset and delete. Reset and delete ask for confirmation.
 
 import { useState } from "preact/hooks";
+import { LABEL_CHARS_MAX } from "../../../src/core/text/label.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, may } from "../gateway.ts";
 import { Confirm, Dialog, Form } from "../parts/dialog.tsx";
-import { LABEL_MAX_CHARS, sessionName } from "../parts/name.tsx";
+import { sessionName } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { type Option, Select } from "../parts/select.tsx";
 import { go } from "../route.ts";
@@ -71,7 +72,7 @@ function Fields({ row, onClose }: { row: Row; onClose: () => void }) {
         Label
         <input
           value={label}
-          maxLength={LABEL_MAX_CHARS}
+          maxLength={LABEL_CHARS_MAX}
           dir="auto"
           onInput={(event) => setLabel(event.currentTarget.value)}
         />

@@ -6,9 +6,6 @@ import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { hrefOf } from "../route.ts";
 
-/** The gateway's limit for labels. */
-export const LABEL_MAX_CHARS = 200;
-
 /** Captures the first part of a uuid, which is enough to tell it from others. */
 const UUID = /\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
 

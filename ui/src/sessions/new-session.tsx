@@ -1,9 +1,9 @@
 // The dialog that creates a session: its agent, name and label.
 
 import { useState } from "preact/hooks";
+import { LABEL_CHARS_MAX } from "../../../src/core/text/label.ts";
 import { ask } from "../gateway.ts";
 import { Dialog, Form } from "../parts/dialog.tsx";
-import { LABEL_MAX_CHARS } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
 import { go } from "../route.ts";
@@ -48,7 +48,7 @@ export function NewSession({ onClose }: { onClose: () => void }) {
           Label
           <input
             value={label}
-            maxLength={LABEL_MAX_CHARS}
+            maxLength={LABEL_CHARS_MAX}
             placeholder="None"
             onInput={(event) => setLabel(event.currentTarget.value)}
           />

@@ -1,5 +1,4 @@
-// Owns reading numbers and ids from Discord's data. A value of the wrong shape counts as missing; nothing
-// throws.
+// Reads Discord's ids and the times in them. A value of the wrong shape counts as missing.
 
 /** Discord ids have at most 64 bits, as decimal digits. */
 const ID = /^[0-9]{1,20}$/;
@@ -7,10 +6,6 @@ const ID = /^[0-9]{1,20}$/;
 /** Ids count milliseconds from the start of 2015. */
 const EPOCH_MS = 1_420_070_400_000;
 const TIME_SHIFT = 22n;
-
-export function numberOf(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
-}
 
 /** Returns the id of a user, channel or message. */
 export function idOf(value: unknown): string | undefined {

@@ -1,0 +1,31 @@
+// Decides which texts are labels of sessions and names of nodes: one line without control characters.
+
+import { fail, ok, type Result } from "../shapes/errors.ts";
+import { head } from "./cut.ts";
+
+/** Longest label of a session. */
+export const LABEL_CHARS_MAX = 200;
+const UNFIT = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\s]+/gu;
+
+/** Returns whether a text has neither control characters nor line breaks nor lone surrogates. */
+export function isPlainLine(text: string): boolean {
+  return !UNFIT.test(text);
+}
+
+/** Checks a label, or another name that is shown like one. */
+export function checkLabel(text: string, what = "label"): Result<string> {
+  const label = text.trim();
+  if (label === "") return fail("invalid_argument", `${what} must not be empty; null clears it`);
+  if (label.length > LABEL_CHARS_MAX) {
+    return fail("invalid_argument", `${what} has ${label.length} characters; the most is ${LABEL_CHARS_MAX}`);
+  }
+  if (isPlainLine(label)) return ok(label);
+  return fail("invalid_argument", `${what} must be one line without control characters`);
+}
+
+/** Makes a label of a name: one line, no hidden characters. undefined: nothing is left. */
+export function labelOf(name: string, charsMax = LABEL_CHARS_MAX): string | undefined {
+  const label = head(name.replaceAll(UNSEEN, " ").trim(), charsMax).trim();
+  return label === "" ? undefined : label;
+}

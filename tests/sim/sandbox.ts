@@ -23,7 +23,7 @@ export function createSandbox(story: Story, alive: () => boolean): Sandbox {
       story.commands.set(word, (story.commands.get(word) ?? 0) + 1);
       story.trace.add(`command ${word}`);
       const output = new Output(OUTPUT_BYTES);
-      output.add(Buffer.from(program.kind === "shell" ? "done" : JSON.stringify({ status: "ok" })));
+      output.add(Buffer.from(program.kind === "shell" ? "done" : JSON.stringify(ok({ status: "ok" }))));
       const end = { exitCode: 0, signal: null, output, errors: "", full: false } as const;
       const aborted = new Promise<"aborted">((resolve) => {
         if (signal.aborted) resolve("aborted");

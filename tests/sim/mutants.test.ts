@@ -1,11 +1,11 @@
-// Checks that each mutant still matches the source. mutants.deep.test.ts lets the simulation find each of
-// them.
+// Checks that each mutant still matches the source. mutants.deep.test.ts and cluster.deep.test.ts let the
+// simulation find each of them.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { FOUND_AT } from "./mutants/found-at.ts";
-import { MUTANTS } from "./mutants.ts";
+import { CLUSTER_MUTANTS, MUTANTS } from "./mutants.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -16,4 +16,12 @@ test("each mutant has a name of its own and changes one place of the source", ()
   });
   expect(places).toEqual(MUTANTS.map(({ name }) => [name, 1, true]));
   expect(Object.keys(FOUND_AT).filter((name) => !MUTANTS.some((mutant) => mutant.name === name))).toEqual([]);
+});
+
+test("each mutant of the cluster has a name of its own and changes one place of the source", () => {
+  expect(new Set(CLUSTER_MUTANTS.map((mutant) => mutant.name)).size).toBe(CLUSTER_MUTANTS.length);
+  const places = CLUSTER_MUTANTS.map(({ name, file, from, to }) => {
+    return [name, readFileSync(ROOT + file, "utf8").split(from).length - 1, from !== to];
+  });
+  expect(places).toEqual(CLUSTER_MUTANTS.map(({ name }) => [name, 1, true]));
 });

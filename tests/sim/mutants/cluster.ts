@@ -79,7 +79,7 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
     name: "accepted-run-on-an-old-lease",
     breaks: "CS3: a run is started by a process whose lease is nearly over",
     file: "src/engine/lanes/lanes.ts",
-    from: " || lease?.isFresh() === false",
+    from: "lease?.isFresh() === false || ",
     to: "",
   },
   {

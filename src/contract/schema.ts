@@ -121,9 +121,9 @@ export function openObject<R extends Fields, O extends Fields = Record<never, ne
   return { ...object(required, optional), additionalProperties: true };
 }
 
-/** Gives a schema the name and the sentence under which the documentation shows it. */
-export function named<S extends Schema>(title: string, description: string, inner: S): S {
-  return { ...inner, title, description };
+/** Gives a schema the name and the sentence under which the documentation shows it, wherever it is used. */
+export function named<S extends Schema>(title: string, sentence: string, inner: S): S {
+  return { ...inner, title, $comment: sentence };
 }
 
 /** A value of a type of the core, which its declaration there describes. */
@@ -131,7 +131,7 @@ export function declared<T>(title: string): Schema<T> {
   return schema({ title });
 }
 
-/** Adds a description to a schema. */
+/** Describes a value where it is used: a field, a param. */
 export function about<S extends Schema>(inner: S, description: string): S {
   return { ...inner, description };
 }

@@ -1,9 +1,9 @@
-// A real gateway's answers fit the contract: each method whose entry has a result is called once.
+// Calls each method of a real gateway once, and checks that its answer fits the contract.
 
 import { Compile } from "typebox/schema";
 import { expect, test } from "vitest";
 import { NODE } from "../../src/contract/methods/parts.ts";
-import { METHODS, type MethodName, methodOf, type ParamsOf } from "../../src/contract/methods.ts";
+import { type MethodName, methodOf, type ParamsOf } from "../../src/contract/methods.ts";
 import { ok } from "../../src/core/shapes/errors.ts";
 import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
@@ -25,6 +25,7 @@ import { peopleChannel, telegramAccount } from "../kit/people-channel.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 const MAIN = "agent:main:main";
+const NOTES = "agent:main:notes";
 const PERSON = { channel: "telegram", accountId: "default" } as const;
 const QUESTION = {
   ...{ id: "q", sessionKey: MAIN, agentId: "main", runId: "r", title: "run a program" },
@@ -36,18 +37,35 @@ const CHECKED = {
 };
 
 interface Scene {
+  /** Of a run that has ended in the main session. */
+  readonly runId: string;
+  readonly chainId: string;
   readonly jobId: string;
   readonly nodeId: string;
   /** Codes of two devices that request pairing. */
   readonly codes: readonly [string, string];
 }
 
-type Examples = { readonly [M in MethodName]?: (scene: Scene) => ParamsOf<M> };
+type Examples = { readonly [M in MethodName]: (scene: Scene) => ParamsOf<M> };
 
 const nothing = () => ({});
 
 /** Params for each method, in this order: the last ones delete the rows that the others read. */
 const EXAMPLES: Examples = {
+  "sessions.create": () => ({ key: NOTES, label: "notes", idempotencyKey: "create" }),
+  "chat.send": () => ({ sessionKey: MAIN, message: "good evening", idempotencyKey: "chat" }),
+  agent: () => ({ sessionKey: NOTES, message: "hello", idempotencyKey: "agent" }),
+  "agent.wait": ({ runId }) => ({ runId }),
+  "chat.inject": () => ({ sessionKey: NOTES, message: "a note", label: "desk" }),
+  send: () => ({ to: MAIN, message: "tea is ready", idempotencyKey: "send" }),
+  "sessions.patch": () => ({ key: NOTES, thinkingLevel: "high", verboseLevel: "on", sendPolicy: "deny" }),
+  "sessions.list": () => ({ includeChildren: true, includeDerivedTitles: true, includeLastMessage: true }),
+  "sessions.resolve": () => ({ label: "notes" }),
+  "sessions.preview": () => ({ keys: [MAIN, "agent:main:unknown"] }),
+  "chat.history": () => ({ sessionKey: MAIN, includeRuns: true }),
+  "chains.list": () => ({ includeSingle: true }),
+  "chains.get": ({ chainId }) => ({ chainId }),
+  "access.explain": () => ({ viewer: NOTES, target: MAIN }),
   "cron.add": () => ({
     schedule: { kind: "cron", expr: "0 9 * * *" },
     message: "m",
@@ -96,6 +114,10 @@ const EXAMPLES: Examples = {
   "node.pair.reject": ({ codes }) => ({ code: codes[1] }),
   "device.token.revoke": ({ nodeId }) => ({ deviceId: nodeId }),
   "node.pair.remove": ({ nodeId }) => ({ nodeId }),
+  "chat.abort": () => ({ sessionKey: MAIN }),
+  "sessions.reset": () => ({ key: MAIN }),
+  "sessions.earlier": () => ({ key: MAIN }),
+  "sessions.delete": () => ({ key: NOTES }),
 };
 
 async function openScene() {
@@ -122,7 +144,11 @@ async function openScene() {
     ...{ schedule: { kind: "at", atMs: 9_000_000_000_000 }, message: "m", name: "job" },
     ...{ deliver: { to: "main" }, thinking: "low", timeoutSeconds: 60 },
   });
-  return { admin, node, scene: { jobId: job.id, nodeId, codes } };
+  const { runId } = await admin.request("chat.send", { sessionKey: MAIN, message: "good morning" });
+  await admin.request("agent.wait", { runId });
+  const { chains } = await admin.request("chains.list", { includeSingle: true });
+  const chainId = chains[0]?.chainId ?? "";
+  return { admin, node, scene: { jobId: job.id, nodeId, codes, runId, chainId } };
 }
 
 /** Rows of the outbox, people who wrote, and a bound chat. */
@@ -142,11 +168,9 @@ async function plantRows({ store, engine }: House): Promise<void> {
 }
 
 test("each answer fits the result of its method's entry", async () => {
-  const described = Object.entries(METHODS).filter(([, entry]) => "result" in entry);
-  expect(Object.keys(EXAMPLES).sort()).toEqual(described.map(([method]) => method).sort());
   const { admin, node, scene } = await openScene();
   for (const [method, paramsOf] of Object.entries(EXAMPLES)) {
-    const { scope, result = {} } = methodOf(method as MethodName);
+    const { scope, result } = methodOf(method as MethodName);
     const params = paramsOf(scene);
     let payload: unknown;
     if (scope === NODE) {

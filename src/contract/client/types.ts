@@ -12,8 +12,10 @@ export type ClientWorld = Omit<World, "redactor">;
 
 export type { Message } from "../../core/shapes/message.ts";
 export type { Health } from "../methods/operations.ts";
+export type { ListedRow, SessionRow } from "../methods/sessions.ts";
+export type { WaitAnswer } from "../methods/talk.ts";
 export type { MethodName, ParamsOf } from "../methods.ts";
-export type { EventPayloads, ListedRow, PayloadOf, SessionRow, WaitAnswer } from "../payloads.ts";
+export type { EventPayloads, PayloadOf } from "../payloads.ts";
 export type {
   AgentEvent,
   ChatEvent,

@@ -1,7 +1,10 @@
 // Owns the methods about chains.
 
-import { about, flag, object } from "../schema.ts";
+import type { ChainParty, ChainRow, ChainStep } from "../../core/shapes/chain-step.ts";
+import { about, declared, flag, list, mapOf, number, object, text } from "../schema.ts";
 import { count, cursor, type MethodSpec, name, READ } from "./parts.ts";
+
+const chain = declared<ChainRow>("ChainRow");
 
 export const CHAIN_METHODS = {
   "chains.list": {
@@ -17,12 +20,31 @@ export const CHAIN_METHODS = {
         cursor,
       },
     ),
+    result: object(
+      {
+        ts: number(),
+        count: number(),
+        chains: about(
+          list(chain),
+          "Newest activity first; after the last page come chains with long, silent work.",
+        ),
+        names: about(mapOf(text()), "Names of their sessions, by key, if they have one."),
+      },
+      { nextCursor: text() },
+    ),
     errors: ["invalid_session_key"],
   },
   "chains.get": {
     scope: READ,
     summary: "Returns the steps of a chain, oldest first, the newest 1000.",
     params: object({ chainId: about(name, "Which chain.") }),
+    result: object({
+      ts: number(),
+      chain,
+      parties: list(declared<ChainParty>("ChainParty")),
+      steps: about(list(declared<ChainStep>("ChainStep")), "Oldest first; the newest 1,000."),
+      truncated: flag,
+    }),
     errors: ["chain_not_found"],
   },
 } as const satisfies Record<string, MethodSpec>;

@@ -45,7 +45,7 @@ export interface MethodSpec {
   readonly summary: string;
   readonly params: ObjectSchema;
   /** The payload of the answer. */
-  readonly result?: Schema;
+  readonly result: Schema;
   /** Params of the OpenClaw method of that name without a meaning here: accepted, never read. */
   readonly ignored?: readonly string[];
   /** Error codes of the method, besides the common ones. */

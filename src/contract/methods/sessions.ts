@@ -1,7 +1,21 @@
 // Owns the methods about sessions: finding, creating, changing, resetting, deleting them.
 
-import { SESSION_KINDS } from "../../core/shapes/session.ts";
-import { about, flag, integer, list, object, oneOf, text } from "../schema.ts";
+import type { Route } from "../../core/shapes/route.ts";
+import { SESSION_KINDS, type SessionState } from "../../core/shapes/session.ts";
+import {
+  about,
+  declared,
+  flag,
+  integer,
+  list,
+  named,
+  nullable,
+  number,
+  type Of,
+  object,
+  oneOf,
+  text,
+} from "../schema.ts";
 import {
   ADMIN,
   count,
@@ -68,11 +82,121 @@ const PATCH = object(
   },
 );
 
+const SESSION_FIELDS = {
+  key: text(),
+  kind: oneOf("direct", "group", "global"),
+  sessionKind: oneOf(...SESSION_KINDS),
+  channel: text(),
+  agentId: text(),
+  createdAt: number(),
+  updatedAt: number(),
+  sessionId: text(),
+  modelProvider: text(),
+  model: text(),
+  contextTokens: about(nullable(number()), "Null: the model is unknown."),
+  contextUsed: about(number(), "Tokens in the model's context at the last call; 0 before the first call."),
+  cost: about(number(), "USD, since the last reset."),
+  inputTokens: number(),
+  outputTokens: number(),
+  totalTokens: number(),
+  systemSent: flag,
+  abortedLastRun: flag,
+};
+
+const SESSION_OPTIONS = {
+  label: text(),
+  displayName: text(),
+  archivedAt: number(),
+  thinkingLevel: text(),
+  verboseLevel: text(),
+  sendPolicy: oneOf("allow", "deny"),
+  spawnedBy: text(),
+  lastChannel: text(),
+  lastTo: text(),
+  lastAccountId: text(),
+  deliveryContext: about(declared<Route>("Route"), "The same destination in full, with its thread."),
+};
+
+const SESSION_ROW = named(
+  "SessionRow",
+  "A session as `sessions.patch` and `sessions.reset` return it. Unset fields are absent.",
+  object(SESSION_FIELDS, SESSION_OPTIONS),
+);
+export type SessionRow = Of<typeof SESSION_ROW>;
+
+/** A session with its current state. */
+export const LISTED_ROW = named(
+  "ListedRow",
+  "A session as `sessions.list` and `chat.history` return it: a `SessionRow` with its current state.",
+  object(
+    { ...SESSION_FIELDS, state: declared<SessionState>("SessionState"), queuedRuns: number() },
+    {
+      ...SESSION_OPTIONS,
+      waitingOn: about(
+        list(text()),
+        "If it waits: the sessions of the runs that it waits for, as far as the caller sees them.",
+      ),
+      children: about(
+        number(),
+        "With `includeChildren`: the number of sessions that it spawned, at most 1000.",
+      ),
+      derivedTitle: text(),
+      lastMessagePreview: text(),
+    },
+  ),
+);
+export type ListedRow = Of<typeof LISTED_ROW>;
+
+const PAGE = named(
+  "SessionsPage",
+  "A page of sessions, newest activity first.",
+  object(
+    {
+      ts: number(),
+      path: text(),
+      count: number(),
+      defaults: object({ modelProvider: text(), model: text(), contextTokens: nullable(number()) }),
+      sessions: list(LISTED_ROW),
+    },
+    { nextCursor: text() },
+  ),
+);
+
+const EARLIER = named(
+  "EarlierRow",
+  "A conversation that a reset has ended.",
+  object(
+    {
+      sessionId: text(),
+      startedAt: about(number(), "When the conversation began."),
+      endedAt: about(number(), "When its last message was written."),
+      messages: about(number(), "Number of messages."),
+    },
+    { title: about(text(), "The beginning of its first message.") },
+  ),
+);
+
+const PREVIEW = named(
+  "Preview",
+  "The last messages of a session, oldest first.",
+  object({
+    key: text(),
+    status: about(
+      oneOf("ok", "empty", "missing"),
+      "`empty`: no messages. `missing`: the session does not exist, or the token does not cover it.",
+    ),
+    items: list(object({ role: text(), text: text() })),
+  }),
+);
+
+const done = oneOf(true);
+
 export const SESSION_METHODS = {
   "sessions.list": {
     scope: READ,
     summary: "Lists the sessions that the token covers, newest activity first.",
     params: LIST,
+    result: PAGE,
   },
   "sessions.resolve": {
     scope: READ,
@@ -87,6 +211,7 @@ export const SESSION_METHODS = {
         spawnedBy: about(name, "Only a session that this one spawned."),
       },
     ),
+    result: object({ ok: done, key: text() }),
     ignored: ["includeGlobal", "includeUnknown"],
     errors: [...NAMES_SESSION, "label_ambiguous"],
   },
@@ -105,6 +230,7 @@ export const SESSION_METHODS = {
         client: about(oneOf("acp"), "For an editor: the key is then `agent:<id>:acp:<uuid>`."),
       },
     ),
+    result: object({ ok: done, key: text(), sessionId: text() }),
     ignored: ["model", "envelope", "parentSessionKey", "task", "message"],
     errors: [...NAMES_SESSION, "agent_not_found"],
     events: ["sessions"],
@@ -116,6 +242,11 @@ export const SESSION_METHODS = {
       { key: sessionKey },
       { limit: about(count(1), "Most conversations. Default 50, at most 1000.") },
     ),
+    result: object({
+      key: text(),
+      sessionId: about(text(), "Of the current conversation."),
+      conversations: about(list(EARLIER), "Earlier conversations, ended by resets, newest first."),
+    }),
     errors: NAMES_SESSION,
   },
   "sessions.preview": {
@@ -133,11 +264,13 @@ export const SESSION_METHODS = {
         maxChars: about(integer({ minimum: 20 }), "Characters of a line. Default 240, at most 4000."),
       },
     ),
+    result: object({ ts: number(), previews: list(PREVIEW) }),
   },
   "sessions.patch": {
     scope: WRITE,
     summary: "Changes the settings of a session. Absent fields stay.",
     params: PATCH,
+    result: object({ ok: done, path: text(), key: text(), entry: SESSION_ROW }),
     ignored: [
       ...["fastMode", "traceLevel", "reasoningLevel", "responseUsage", "elevatedLevel", "execHost"],
       ...["execSecurity", "execAsk", "execNode", "spawnedWorkspaceDir", "spawnDepth"],
@@ -150,6 +283,7 @@ export const SESSION_METHODS = {
     scope: ADMIN,
     summary: "Cancels a session's work and starts a new transcript; the old one is kept.",
     params: object({ key: sessionKey }, { idempotencyKey }),
+    result: object({ ok: done, key: text(), sessionId: text(), entry: SESSION_ROW }),
     ignored: ["reason"],
     errors: [...NAMES_SESSION, "session_archived"],
     events: OF_RUNS,
@@ -164,6 +298,7 @@ export const SESSION_METHODS = {
         idempotencyKey,
       },
     ),
+    result: object({ ok: done, key: text(), deleted: done }),
     ignored: ["emitLifecycleHooks"],
     errors: [...NAMES_SESSION, "protected_session"],
     events: OF_RUNS,

@@ -1,7 +1,23 @@
 // Owns the methods for talking to an agent: the chat window's, an agent's run, a text to
 // people.
 
-import { about, anyObject, flag, integer, list, object, text } from "../schema.ts";
+import type { Message, Provenance } from "../../core/shapes/message.ts";
+import type { RunRow, RunState } from "../../core/shapes/run.ts";
+import {
+  about,
+  anyObject,
+  declared,
+  flag,
+  integer,
+  list,
+  mapOf,
+  named,
+  number,
+  type Of,
+  object,
+  oneOf,
+  text,
+} from "../schema.ts";
 import {
   ASKS_RUN,
   count,
@@ -17,6 +33,7 @@ import {
   threadId,
   WRITE,
 } from "./parts.ts";
+import { LISTED_ROW } from "./sessions.ts";
 
 const ATTACHMENTS_MAX = 16;
 const HISTORY_LIMIT_MAX = 1000;
@@ -105,11 +122,86 @@ const HISTORY = object(
   },
 );
 
+const QUEUED_RUN = named(
+  "QueuedRun",
+  "A message that waits in the lane.",
+  object(
+    { runId: text() },
+    {
+      text: about(text(), "Its beginning, if the text is long."),
+      provenance: declared<Provenance>("Provenance"),
+      senderName: text(),
+    },
+  ),
+);
+export type QueuedRun = Of<typeof QUEUED_RUN>;
+
+const HISTORY_NOW = named(
+  "HistoryNow",
+  "The session beside the newest page of its transcript.",
+  object({
+    session: LISTED_ROW,
+    queue: about(list(QUEUED_RUN), "The first pending runs, in order; `session.queuedRuns` is their total."),
+  }),
+);
+export type HistoryNow = Of<typeof HISTORY_NOW>;
+
+const HISTORY_PAGE = named(
+  "HistoryPage",
+  "A page of a transcript.",
+  object(
+    {
+      sessionKey: text(),
+      messages: about(
+        list(declared<Message & { readonly runId?: string }>("Message & { runId?: string }")),
+        "Oldest first; with `includeRuns` each names its run, if it has one.",
+      ),
+      thinkingLevel: text(),
+    },
+    {
+      sessionId: about(
+        text(),
+        "The messages' conversation. Absent: the key is unused; the first message starts the conversation.",
+      ),
+      nextBefore: about(
+        text(),
+        "For `before`: the previous page. Absent on the first page of the transcript.",
+      ),
+      nextAfter: about(text(), "For `after`: the next page. Absent on the newest page."),
+      runs: about(
+        mapOf(declared<RunRow>("RunRow")),
+        "With `includeRuns`: the runs of these messages, and on the newest page the unfinished ones.",
+      ),
+      compactions: about(
+        mapOf(number()),
+        "With `includeRuns`: ids of messages, and when the model began to read a summary of all before them.",
+      ),
+      now: about(HISTORY_NOW, "With `includeRuns`, on the newest page."),
+    },
+  ),
+);
+export type HistoryPage = Of<typeof HISTORY_PAGE>;
+
+const WAIT_ANSWER = named(
+  "WaitAnswer",
+  "The state of a run, and its failure if it failed.",
+  object(
+    {
+      runId: text(),
+      status: about(oneOf("ok", "error", "timeout"), "`timeout`: the wait ended, the run continues."),
+      runStatus: declared<RunState>("RunState"),
+    },
+    { startedAt: number(), endedAt: number(), error: text(), code: text() },
+  ),
+);
+export type WaitAnswer = Of<typeof WAIT_ANSWER>;
+
 export const TALK_METHODS = {
   "chat.history": {
     scope: READ,
     summary: "Reads a page of a transcript, at most 4 MiB; credentials are redacted.",
     params: HISTORY,
+    result: HISTORY_PAGE,
     ignored: ["maxChars"],
     errors: [...NAMES_SESSION, "message_not_found"],
   },
@@ -117,6 +209,15 @@ export const TALK_METHODS = {
     scope: WRITE,
     summary: "Sends a message to a session's agent. Returns once it is stored; events report the rest.",
     params: CHAT_SEND,
+    result: object(
+      { runId: text(), status: oneOf("started") },
+      {
+        reply: about(
+          text(),
+          "The answer to a command such as `/status`. In the transcript it follows the current run.",
+        ),
+      },
+    ),
     ignored: [
       ...["sessionId", "fastMode", "originatingChannel", "originatingTo", "originatingAccountId"],
       ...["originatingThreadId", "systemInputProvenance", "systemProvenanceReceipt"],
@@ -128,6 +229,7 @@ export const TALK_METHODS = {
     scope: WRITE,
     summary: "Cancels a session's running and pending work and its unfinished sub-agents; or one run.",
     params: object({ sessionKey }, { runId: about(name, "Cancels only this run."), idempotencyKey }),
+    result: object({ ok: oneOf(true), aborted: flag, runIds: list(text()) }),
     errors: NAMES_SESSION,
     events: OF_RUNS,
   },
@@ -138,6 +240,7 @@ export const TALK_METHODS = {
       { sessionKey, message: about(message, "The note. At most 256 KiB.") },
       { label: about(name, "Prefixed to the note in brackets."), idempotencyKey },
     ),
+    result: object({ ok: oneOf(true), runId: text(), sessionKey: text() }),
     ignored: ["command", "interactive", "channelData"],
     errors: [...NAMES_SESSION, "session_archived", "too_large"],
     events: ["chat", "sessions"],
@@ -146,6 +249,10 @@ export const TALK_METHODS = {
     scope: WRITE,
     summary: "Runs an agent. Answers twice: when the run is accepted, and when it has ended.",
     params: AGENT,
+    result: about(
+      object({ runId: text(), status: oneOf("accepted"), acceptedAt: number(), sessionKey: text() }),
+      "The first answer; `GatewayClient.agent` returns both.",
+    ),
     ignored: [
       ...["replyTo", "replyChannel", "replyAccountId", "groupId", "groupChannel", "groupSpace"],
       ...["inputProvenance", "voiceWakeTrigger", "bestEffortDeliver"],
@@ -165,12 +272,14 @@ export const TALK_METHODS = {
       { runId: about(name, "Which run.") },
       { timeoutMs: about(count(0), "The timeout. Default 30000, at most a day; 0: returns at once.") },
     ),
+    result: WAIT_ANSWER,
     errors: ["run_not_found"],
   },
   send: {
     scope: WRITE,
     summary: "Sends a text to people, without a model. `queued`: it is in the outbox.",
     params: SEND,
+    result: object({ messageId: text(), channel: text(), status: oneOf("queued"), sessionKey: text() }),
     ignored: ["mediaUrl", "mediaUrls", "gifPlayback", "agentId"],
     errors: [...NAMES_SESSION, "channel_unknown", "send_denied", "queue_full", "session_archived"],
     events: ["deliveries", "chat", "sessions"],

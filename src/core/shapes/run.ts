@@ -113,6 +113,9 @@ export interface RunFacts {
   readonly flow?: FlowRef & { readonly turnsMax?: number };
 }
 
+/** A run as a reader of its session's transcript sees it; `usage` once it has ended. */
+export type RunRow = Omit<RunFacts, "runId">;
+
 export function isEnded(state: RunState): state is EndedRunState {
   return state === "ok" || state === "error" || state === "timeout" || state === "aborted";
 }

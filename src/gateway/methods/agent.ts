@@ -4,8 +4,9 @@
 import { chosenAgent, keyRulesOf } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
 import { createGate } from "../../access/token.ts";
+import type { WaitAnswer } from "../../contract/methods/talk.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
-import type { PayloadOf, WaitAnswer } from "../../contract/payloads.ts";
+import type { PayloadOf } from "../../contract/payloads.ts";
 import { WAIT_DEFAULT_MS } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
@@ -160,7 +161,7 @@ async function followRun({ deps, signal }: CallContext, answer: unknown): Promis
 
 function waitAnswer(run: Run, redactor: Redactor): WaitAnswer {
   const { runId, state, startedAt, endedAt } = run;
-  const base = { runId, runStatus: state, startedAt, endedAt };
+  const base = { runId, runStatus: state, ...optional({ startedAt, endedAt }) };
   if (!isEnded(state)) return { ...base, status: "timeout" };
   if (state === "ok") return { ...base, status: "ok" };
   const error = redactor.mask(run.error ?? `the run ended: ${state}`);

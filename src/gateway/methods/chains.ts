@@ -4,6 +4,7 @@
 
 import { operatorKey } from "../../access/access.ts";
 import { createGate } from "../../access/token.ts";
+import type { CHAIN_METHODS } from "../../contract/methods/chains.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
@@ -271,7 +272,7 @@ async function get(
   return ok({ ts, chain, parties: partiesOf(whole, steps, redactor), steps, truncated });
 }
 
-export const chainMethods: Methods<"chains.list" | "chains.get"> = {
+export const chainMethods: Methods<keyof typeof CHAIN_METHODS> = {
   "chains.list": { handle: list },
   "chains.get": { handle: get },
 };

@@ -5,14 +5,15 @@
 
 import { resolveSession } from "../../access/resolve.ts";
 import { createGate } from "../../access/token.ts";
+import type { HistoryNow, QueuedRun } from "../../contract/methods/talk.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
-import type { HistoryNow, PayloadOf, QueuedRun, RunRow } from "../../contract/payloads.ts";
+import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Message, Provenance } from "../../core/shapes/message.ts";
-import type { RunFacts } from "../../core/shapes/run.ts";
+import type { RunFacts, RunRow } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { findAgent, thinkingOf } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";

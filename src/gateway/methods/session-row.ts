@@ -1,6 +1,7 @@
 // Converts a session to the protocol's form: canonical keys, and that protocol's kinds.
 
-import type { ListedRow, SessionRow } from "../../contract/payloads.ts";
+import type { ListedRow, SessionRow } from "../../contract/methods/sessions.ts";
+import { optional } from "../../core/optional.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { channelOf } from "../../core/shapes/session-key.ts";
 import { modelOf, windowOf } from "../../core/shapes/settings/settings.ts";
@@ -21,21 +22,16 @@ function wireKind(session: Session): "direct" | "group" | "global" {
   return session.kind === "group" ? "group" : "direct";
 }
 
-function routeFields(session: Session): Partial<SessionRow> {
-  const route = session.lastRoute;
-  if (route === undefined) return {};
-  return {
-    lastChannel: route.channel,
-    lastTo: route.to,
-    lastAccountId: route.accountId,
+function routeFields({ lastRoute: route }: Session): Partial<SessionRow> {
+  return optional({
+    lastChannel: route?.channel,
+    lastTo: route?.to,
+    lastAccountId: route?.accountId,
     deliveryContext: route,
-  };
+  });
 }
 
-/**
- * Returns a row of `sessions.list` and the `entry` of `sessions.patch`. Unset fields are left out of the
- * JSON; the parent session is named only if the reader may see it.
- */
+/** Returns a session's row; the parent session is named only if the reader may see it. */
 export function sessionRow(
   { settings, world }: RowParts,
   session: Session,
@@ -49,12 +45,11 @@ export function sessionRow(
     kind: wireKind(session),
     sessionKind: session.kind,
     channel: channelOf(session),
-    label: masked(session.label),
-    displayName: masked(session.displayName),
+    ...optional({ label: masked(session.label), displayName: masked(session.displayName) }),
     agentId: session.agentId,
     createdAt: session.createdAt,
     updatedAt: session.updatedAt,
-    archivedAt: session.archivedAt,
+    ...optional({ archivedAt: session.archivedAt }),
     sessionId: session.sessionId,
     ...splitModel(modelOf(settings, session)),
     contextTokens: windowOf(settings, modelOf(settings, session)),
@@ -63,13 +58,12 @@ export function sessionRow(
     inputTokens: session.inputTokens,
     outputTokens: session.outputTokens,
     totalTokens: session.totalTokens,
-    thinkingLevel: session.thinkingLevel,
-    verboseLevel: session.verboseLevel,
+    ...optional({ thinkingLevel: session.thinkingLevel, verboseLevel: session.verboseLevel }),
     systemSent: session.systemSent,
     abortedLastRun: session.abortedLastRun,
-    sendPolicy: session.sendPolicy,
+    ...optional({ sendPolicy: session.sendPolicy }),
     ...routeFields(session),
-    spawnedBy: spawnedBy !== undefined && sees(spawnedBy) ? spawnedBy : undefined,
+    ...(spawnedBy !== undefined && sees(spawnedBy) ? { spawnedBy } : {}),
   };
 }
 

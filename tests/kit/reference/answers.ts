@@ -4,7 +4,11 @@ import { METHODS, type MethodName, methodOf } from "../../../src/contract/method
 import type { Declaration } from "./declarations.ts";
 import type { Schema } from "./schema.ts";
 
-type Titled = Schema & { readonly title?: string };
+type Titled = Schema & {
+  readonly title?: string;
+  /** Of a title: its sentence. */
+  readonly $comment?: string;
+};
 
 const INDENT = "  ";
 
@@ -13,7 +17,7 @@ function indented(text: string): string {
 }
 
 function listOf(type: string): string {
-  return type.replaceAll(/\{[\s\S]*\}/g, "").includes("|") ? `(${type})[]` : `${type}[]`;
+  return /[|&]/.test(type.replaceAll(/\{[\s\S]*\}/g, "")) ? `(${type})[]` : `${type}[]`;
 }
 
 /** Returns the fields of an object as lines of a declaration, each with its description above it. */
@@ -52,8 +56,9 @@ function inside({ anyOf = [], items, additionalProperties }: Titled): readonly T
 
 /** Returns the fields of an object, with those of objects in it that have no title. */
 function fieldsOf(schema: Titled): Declaration["fields"] {
-  return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => [
-    { name, type: typeText(inner), doc: inner.description ?? "" },
+  const fields: [string, Titled][] = Object.entries(schema.properties ?? {});
+  return fields.flatMap(([name, inner]) => [
+    { name, type: typeText(inner), doc: inner.description ?? inner.$comment ?? "" },
     ...[inner, ...inside(inner)].filter((one: Titled) => one.title === undefined).flatMap(fieldsOf),
   ]);
 }
@@ -64,7 +69,7 @@ function declarationOf(name: string, schema: Titled): Declaration {
   return {
     name,
     path: "contract",
-    doc: schema.description ?? "",
+    doc: schema.$comment ?? schema.description ?? "",
     text: isInterface ? `interface ${name} ${body}` : `type ${name} = ${body};`,
     fields: fieldsOf(schema),
   };
@@ -94,8 +99,7 @@ export function schemaAnswers(): {
   const answers = new Map<string, { type: string; doc: string }>();
   const untitled: Declaration[] = [];
   for (const method of Object.keys(METHODS) as MethodName[]) {
-    const result = methodOf(method).result as Titled | undefined;
-    if (result === undefined) continue;
+    const result = methodOf(method).result as Titled;
     collect(result, titled);
     if (result.title === undefined) untitled.push(declarationOf(method, result));
     const doc = result.title === undefined ? (result.description ?? "") : "";

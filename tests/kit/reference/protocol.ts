@@ -17,10 +17,8 @@ const IDEMPOTENCY_WORDS = {
   required: "Needs an `idempotencyKey`, and is done once for it.",
   run: "Needs an `idempotencyKey`: it is the id of the run, which is made once.",
 } as const;
-/** The interfaces whose members are methods. */
-const PAYLOADS = ["Payloads"];
-/** Fields of these are methods and events, not fields. */
-const TABLES = [...PAYLOADS, "EventPayloads"];
+/** The interface whose members are events. */
+const EVENT_TABLE = "EventPayloads";
 
 type Spec = Omit<MethodSpec, "params"> & { readonly params: Schema };
 
@@ -38,18 +36,15 @@ export function methodParams(): { method: string; field: Field }[] {
 export class Wire {
   readonly #schemas = schemaAnswers();
   readonly #all = new Map([...readDeclarations(), ...this.#schemas.types]);
-  readonly answers = new Map<string, { type: string; doc: string }>(this.#schemas.answers);
+  readonly answers = this.#schemas.answers;
   readonly events = new Map<string, { type: string; doc: string }>();
 
   constructor() {
-    for (const name of PAYLOADS) this.#take(name, this.answers, Object.keys(METHODS));
-    this.#take("EventPayloads", this.events, EVENTS);
-  }
-
-  #take(name: string, into: Map<string, { type: string; doc: string }>, wanted: readonly string[]): void {
-    for (const { name: quoted, type, doc } of this.#all.get(name)?.fields ?? []) {
-      const key = quoted.replaceAll('"', "");
-      if (wanted.includes(key) && !into.has(key)) into.set(key, { type, doc });
+    for (const { name: quoted, type, doc } of this.#all.get(EVENT_TABLE)?.fields ?? []) {
+      const event = quoted.replaceAll('"', "");
+      // Fields inside of a payload come after it.
+      if ((EVENTS as readonly string[]).includes(event) && !this.events.has(event))
+        this.events.set(event, { type, doc });
     }
   }
 
@@ -65,8 +60,7 @@ export class Wire {
   }
 
   #described(): Declaration[] {
-    const tables = TABLES.flatMap((name) => this.get(name) ?? []);
-    return [...this.types(), ...tables, ...this.#schemas.untitled];
+    return [...this.types(), ...[this.get(EVENT_TABLE) ?? []].flat(), ...this.#schemas.untitled];
   }
 
   /** Fields that say nothing of themselves, neither where they stand nor by their name. */
@@ -91,11 +85,6 @@ export class Wire {
 
 const ts = (text: string): string => `\`\`\`ts\n${text}\n\`\`\``;
 
-/** One level less, where a type stood inside of an interface. */
-function flush(type: string): string {
-  return type.replaceAll(/^ {2}/gm, "");
-}
-
 function paramsTable(params: Schema): string {
   return table(
     ["param", "type", "meaning"],
@@ -110,9 +99,7 @@ function paramsTable(params: Schema): string {
 function methodSection(name: MethodName, spec: Spec, wire: Wire): string {
   const answer = wire.answers.get(name);
   const isNamed = /^\w+$/.test(answer?.type ?? "");
-  const shown = isNamed
-    ? `Answer: ${link(answer?.type ?? "")}.`
-    : `Answer:\n\n${ts(spec.result === undefined ? flush(answer?.type ?? "") : (answer?.type ?? ""))}`;
+  const shown = isNamed ? `Answer: ${link(answer?.type ?? "")}.` : `Answer:\n\n${ts(answer?.type ?? "")}`;
   const params = paramsTable(spec.params);
   const events = (spec.events ?? []).map((event) => link(`event ${event}`, code(event))).join(", ");
   return page(

@@ -119,7 +119,7 @@ test("sessions tree shows archived sessions only with --archived", async () => {
 
 test("the tree shows every session once, and a session with a removed requester at the top", () => {
   const row = (key: string, createdAt: number, spawnedBy?: string) => {
-    const base = { key, createdAt, updatedAt: createdAt, state: "idle" };
+    const base = { key, createdAt, updatedAt: createdAt, state: "idle" as const };
     return spawnedBy === undefined ? base : { ...base, spawnedBy };
   };
   const rows = [

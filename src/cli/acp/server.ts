@@ -12,7 +12,6 @@ import type {
 import { GatewayError } from "../../contract/client/node.ts";
 import type { AgentEvent, ChatEvent } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";
-import type { Message } from "../../core/shapes/message.ts";
 import { labelOf } from "../../core/text/label.ts";
 import type { Cli } from "../cli.ts";
 import type { Link, Reply } from "../gateway-link.ts";
@@ -139,16 +138,15 @@ export class AcpServer {
   async #newKey(): Promise<string> {
     const { session, agent } = this.#options;
     if (session !== undefined) return this.#resolve(session);
-    const made = await this.#link.call<{ key: string }>("sessions.create", {
+    const made = await this.#link.request("sessions.create", {
       client: "acp",
-      idempotencyKey: this.#cli.parts.world.ids.orderedUuid(),
       ...optional({ agentId: agent, label: this.#label }),
     });
     return this.#value(made).key;
   }
 
   async #resolve(key: string): Promise<string> {
-    return this.#value(await this.#link.call<{ key: string }>("sessions.resolve", { key }), NOT_FOUND).key;
+    return this.#value(await this.#link.request("sessions.resolve", { key }), NOT_FOUND).key;
   }
 
   /** `sessionId`: the editor's name for the session, which may be an alias. */
@@ -176,7 +174,7 @@ export class AcpServer {
   async #load(sessionId: string, client: AgentContext): Promise<void> {
     const key = await this.#resolve(sessionId);
     const opened = this.#opened(key, client, sessionId);
-    const page = await this.#link.call<{ messages: readonly Message[] }>("chat.history", {
+    const page = await this.#link.request("chat.history", {
       sessionKey: key,
       limit: REPLAYED_MAX,
     });
@@ -226,7 +224,7 @@ export class AcpServer {
     const opened = this.#open.get(sessionId);
     if (opened?.run === undefined) return;
     opened.run.cancelled = true;
-    await this.#link.client.call("chat.abort", { sessionKey: opened.key, runId: opened.run.id });
+    await this.#link.client.request("chat.abort", { sessionKey: opened.key, runId: opened.run.id });
   }
 
   #onAgent(event: AgentEvent): void {

@@ -1,6 +1,7 @@
 // Reads the messages of a transcript that are new since the last read.
 // Each message is returned once, in order; a gap is reported if too many were missed.
 
+import type { HistoryPage } from "../../contract/methods/talk.ts";
 import { optional } from "../../core/optional.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import type { Link, Reply } from "../gateway-link.ts";
@@ -8,12 +9,6 @@ import type { Link, Reply } from "../gateway-link.ts";
 const PAGE_MESSAGES = 200;
 /** A read returns at most this many pages. */
 const PAGES_MAX = 5;
-
-interface HistoryPage {
-  readonly sessionId: string;
-  readonly messages: readonly Message[];
-  readonly nextBefore?: string;
-}
 
 export interface CaughtUp {
   /** Oldest first. */
@@ -71,7 +66,7 @@ export class TranscriptReader {
   }
 
   #page(limit: number, before: string | undefined): Promise<Reply<HistoryPage>> {
-    return this.#link.call<HistoryPage>("chat.history", {
+    return this.#link.request("chat.history", {
       sessionKey: this.#sessionKey,
       limit: Math.max(1, limit),
       ...optional({ before }),

@@ -176,7 +176,7 @@ class Conversation {
     if (!Number.isInteger(wanted) || wanted < 1)
       return this.#tell("/history needs a number, like /history 50");
     const params = { sessionKey: this.#key, limit: Math.min(wanted, 1000) };
-    const page = await this.#link.call<{ messages: readonly Message[] }>("chat.history", params);
+    const page = await this.#link.request("chat.history", params);
     if (!page.ok) return this.#tell(safeLine(page.error));
     const lines = page.value.messages.flatMap((message) => messageLines(this.#cli, message));
     this.#terminal.show(lines.map((line): Op => ({ op: "line", text: line })));
@@ -192,7 +192,7 @@ class Conversation {
     // The transcript has only the answer to a command, not the command.
     if (!isCommand(text)) this.#view.typed(text);
     this.#active.add(runId);
-    const sent = await this.#link.call("chat.send", {
+    const sent = await this.#link.request("chat.send", {
       sessionKey: this.#key,
       message: text,
       idempotencyKey: runId,
@@ -204,9 +204,7 @@ class Conversation {
 
   async #stop(): Promise<void> {
     const own = new Set(this.#active);
-    const stopped = await this.#link.call<{ aborted: boolean; runIds: readonly string[] }>("chat.abort", {
-      sessionKey: this.#key,
-    });
+    const stopped = await this.#link.request("chat.abort", { sessionKey: this.#key });
     if (!stopped.ok) return this.#tell(`not stopped: ${safeLine(stopped.error)}`);
     const { aborted, runIds } = stopped.value;
     const below = runIds.filter((runId) => !own.has(runId)).length;
@@ -294,7 +292,7 @@ class Conversation {
     const waiting = [...this.#active];
     await this.#readNew();
     for (const runId of waiting) {
-      const run = await this.#link.call<{ status: string }>("agent.wait", { runId, timeoutMs: 0 });
+      const run = await this.#link.request("agent.wait", { runId, timeoutMs: 0 });
       if (!run.ok || run.value.status === "timeout") continue;
       await this.#readNew();
       this.#ended(runId);

@@ -11,13 +11,11 @@ interface ChatOptions {
 }
 
 async function chooseSession(cli: Cli, link: Link, options: ChatOptions): Promise<Reply<{ key: string }>> {
-  const create = (params: { key?: string }): Promise<Reply<{ key: string }>> =>
-    link.call("sessions.create", { ...params, idempotencyKey: cli.parts.world.ids.orderedUuid() });
-  if (options.new === true) return create({});
+  if (options.new === true) return link.request("sessions.create", {});
   const key = options.session ?? "main";
-  const there = await link.call<{ key: string }>("sessions.resolve", { key });
+  const there = await link.request("sessions.resolve", { key });
   if (there.ok || there.code !== "session_not_found") return there;
-  const opened = await create({ key });
+  const opened = await link.request("sessions.create", { key });
   if (opened.ok) cli.note(`New session: ${safeLine(opened.value.key)}`);
   return opened;
 }

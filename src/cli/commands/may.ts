@@ -1,16 +1,11 @@
 // Implements `parley may`: explains whether one session may access another, and names the rule that decides.
 
+import type { PayloadOf } from "../../contract/payloads.ts";
 import { optional } from "../../core/optional.ts";
-import type { Explanation } from "../../core/shapes/explanation.ts";
+import type { Explained, Explanation } from "../../core/shapes/explanation.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { withLink } from "../gateway-link.ts";
-
-interface Explained {
-  readonly viewer: { readonly key: string };
-  readonly target: { readonly key: string; readonly exists: boolean };
-  readonly answers: readonly Explanation[];
-}
 
 const ACCESS_WIDTH = 8;
 
@@ -24,7 +19,7 @@ function moreOf({ rule, settings, checks }: Explanation): string[] {
   ];
 }
 
-function lines(cli: Cli, { viewer, target, answers }: Explained): void {
+function lines(cli: Cli, { viewer, target, answers }: PayloadOf<"access.explain">): void {
   const gone = target.exists
     ? ""
     : " (this session does not exist; the answers apply to it if it is created)";
@@ -47,11 +42,11 @@ function lines(cli: Cli, { viewer, target, answers }: Explained): void {
 export async function explainAccess(
   cli: Cli,
   [viewer = "", target = ""]: readonly string[],
-  options: { readonly access?: string },
+  options: { readonly access?: Explained },
 ): Promise<number> {
   return withLink(cli, async (link) => {
     const params = { viewer, target, ...optional({ access: options.access }) };
-    const answer = await link.call<Explained>("access.explain", params);
+    const answer = await link.request("access.explain", params);
     if (!answer.ok) return cli.fail(answer);
     lines(cli, answer.value);
     cli.document(answer.value);

@@ -1,5 +1,6 @@
 // Implements `parley send`: sends to a session, and with --wait prints the reply; or sends to a channel.
 
+import { optional } from "../../core/optional.ts";
 import { safeLine, safeText } from "../../core/text/safe-text.ts";
 import { type Cli, EXIT, isGone, type Trouble } from "../cli.ts";
 import { type Link, withLink } from "../gateway-link.ts";
@@ -12,13 +13,6 @@ interface SendOptions {
   readonly thread?: string;
   /** Seconds; absent: don't wait. */
   readonly wait?: number;
-}
-
-interface WaitAnswer {
-  readonly status: "ok" | "error" | "timeout";
-  readonly runStatus: string;
-  readonly error?: string;
-  readonly code?: string;
 }
 
 /** Resolves with the final text of a run, from its event on this connection; "" if it has none. */
@@ -59,7 +53,7 @@ interface Sent {
 
 async function waitForReply(cli: Cli, link: Link, seconds: number, sent: Sent): Promise<number> {
   const { session, runId, text } = sent;
-  const waited = await link.call<WaitAnswer>("agent.wait", { runId, timeoutMs: Math.round(seconds * 1000) });
+  const waited = await link.request("agent.wait", { runId, timeoutMs: Math.round(seconds * 1000) });
   if (!waited.ok) {
     return isGone(waited) ? connectionLost(cli, waited, { session, runId, sent: true }) : cli.fail(waited);
   }
@@ -108,10 +102,8 @@ function misuse(cli: Cli, { session, channel, to, account, thread, wait }: SendO
 async function sendToChannel(cli: Cli, message: string, options: SendOptions): Promise<number> {
   const { session: sessionKey, channel, to = "", account: accountId, thread: threadId } = options;
   return withLink(cli, async (link) => {
-    const idempotencyKey = cli.parts.world.ids.orderedUuid();
-    const place = { channel, to, accountId, threadId, sessionKey };
-    const named = Object.fromEntries(Object.entries(place).filter(([, value]) => value !== undefined));
-    const sent = await link.call<{ messageId: string }>("send", { ...named, message, idempotencyKey });
+    const place = { to, ...optional({ channel, accountId, threadId, sessionKey }) };
+    const sent = await link.request("send", { ...place, message });
     if (!sent.ok) return cli.fail(sent);
     const { messageId } = sent.value;
     cli.line(safeLine(`Queued as delivery ${messageId} for ${channel} ${to}; see parley deliveries.`));
@@ -132,7 +124,7 @@ export async function runSend(cli: Cli, args: readonly string[], options: SendOp
     const { text, stop } = finalText(link, runId);
     try {
       const params = { sessionKey: session, message, idempotencyKey: runId };
-      const sent = await link.call<{ reply?: string }>("chat.send", params);
+      const sent = await link.request("chat.send", params);
       if (!sent.ok) {
         return isGone(sent) ? connectionLost(cli, sent, { session, runId, sent: false }) : cli.fail(sent);
       }

@@ -50,7 +50,7 @@ export class Stage {
     const runId = this.#cli.parts.world.ids.orderedUuid();
     this.#asked.add(runId);
     this.#line("cyan", `you → ${agent}`, message);
-    const sent = await this.#link.call("chat.send", {
+    const sent = await this.#link.request("chat.send", {
       sessionKey: keyOf(agent),
       message,
       idempotencyKey: runId,
@@ -127,7 +127,7 @@ export class Stage {
 
   async transcript(agent: string): Promise<readonly Message[]> {
     const params = { sessionKey: keyOf(agent), limit: HISTORY_LIMIT };
-    const page = await this.#link.call<{ messages: readonly Message[] }>("chat.history", params);
+    const page = await this.#link.request("chat.history", params);
     if (!page.ok) throw new DemoFailure(`chat.history was refused: ${page.error}`);
     return page.value.messages;
   }

@@ -1,30 +1,10 @@
 // Lists the conversations of a session before its resets, and finds one by number or session id.
 
 import { type Failure, fail, ok } from "../../../core/shapes/errors.ts";
-import type { Message } from "../../../core/shapes/message.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import type { Link, Reply } from "../../gateway-link.ts";
 import { age, table } from "../../layout.ts";
-
-export interface HistoryPage {
-  /** Absent if the session does not exist. */
-  readonly sessionId?: string;
-  readonly messages: readonly Message[];
-  readonly nextBefore?: string;
-  readonly nextAfter?: string;
-}
-
-interface Earlier {
-  readonly key: string;
-  readonly conversations: readonly {
-    readonly sessionId: string;
-    readonly startedAt: number;
-    readonly endedAt: number;
-    readonly messages: number;
-    readonly title?: string;
-  }[];
-}
 
 /** Conversations that can be named by number. */
 const NUMBERED_MAX = 1000;
@@ -37,7 +17,7 @@ export function noSession(key: string): Failure {
 
 /** Prints the earlier conversations, the newest as number 1. */
 export async function listEarlier(cli: Cli, link: Link, key: string): Promise<number> {
-  const found = await link.call<Earlier>("sessions.earlier", { key, limit: NUMBERED_MAX });
+  const found = await link.request("sessions.earlier", { key, limit: NUMBERED_MAX });
   if (!found.ok) return cli.fail(found);
   const { conversations } = found.value;
   const nowMs = cli.parts.world.clock.now();
@@ -67,7 +47,7 @@ export async function chooseConversation(
 ): Promise<Reply<{ sessionId?: string }>> {
   if (which === undefined) return ok({});
   if (!/^\d{1,4}$/.test(which)) return ok({ sessionId: which });
-  const found = await link.call<Earlier>("sessions.earlier", { key, limit: NUMBERED_MAX });
+  const found = await link.request("sessions.earlier", { key, limit: NUMBERED_MAX });
   if (!found.ok) return found;
   const { conversations } = found.value;
   const chosen = conversations[Number(which) - 1];

@@ -1,9 +1,12 @@
 // Implements `parley sessions export`: prints a whole conversation, with credentials redacted.
 
+import type { RequestParams } from "../../../contract/client/types.ts";
+import type { HistoryPage } from "../../../contract/methods/talk.ts";
+import { optional } from "../../../core/optional.ts";
 import { textOf } from "../../../core/shapes/message.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { type Link, type Reply, withLink } from "../../gateway-link.ts";
-import { chooseConversation, type HistoryPage, noSession } from "./earlier.ts";
+import { chooseConversation, noSession } from "./earlier.ts";
 
 interface ExportOptions {
   readonly earlier?: string;
@@ -17,14 +20,16 @@ const PAGES_MAX = 100_000;
 type Messages = HistoryPage["messages"];
 
 /** Reads all pages of a conversation. Returns its messages, oldest first; undefined if it does not exist. */
-async function readAll(link: Link, params: object): Promise<Reply<Messages | undefined>> {
+async function readAll(
+  link: Link,
+  params: RequestParams<"chat.history">,
+): Promise<Reply<Messages | undefined>> {
   const pages: Messages[] = [];
   let before: string | undefined;
   for (let count = 0; count < PAGES_MAX; count += 1) {
-    const cursor = before === undefined ? {} : { before };
-    const page: Reply<HistoryPage> = await link.call("chat.history", {
+    const page: Reply<HistoryPage> = await link.request("chat.history", {
       ...params,
-      ...cursor,
+      ...optional({ before }),
       limit: PAGE_MESSAGES,
     });
     if (!page.ok) return page;

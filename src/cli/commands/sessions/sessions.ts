@@ -1,32 +1,17 @@
 // Implements `parley sessions`: lists and shows sessions, prints their transcripts, resets one.
 
+import type { RequestParams } from "../../../contract/client/types.ts";
+import type { ListedRow } from "../../../contract/methods/sessions.ts";
+import type { PayloadOf } from "../../../contract/payloads.ts";
 import { optional } from "../../../core/optional.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { type Link, type Reply, withLink } from "../../gateway-link.ts";
 import { age, count, table } from "../../layout.ts";
 import { messageLines } from "../../message-lines.ts";
-import { chooseConversation, type HistoryPage, listEarlier, noSession } from "./earlier.ts";
+import { chooseConversation, listEarlier, noSession } from "./earlier.ts";
 
-/** The fields of a row of `sessions.list` that the list shows. */
-interface SessionRow {
-  readonly key: string;
-  readonly sessionKind: string;
-  readonly label?: string;
-  readonly sessionId: string;
-  readonly updatedAt: number;
-  readonly totalTokens: number;
-  readonly model: string;
-  readonly modelProvider: string;
-  readonly state: string;
-  readonly queuedRuns: number;
-  readonly archivedAt?: number;
-}
-
-interface SessionPage {
-  readonly sessions: readonly SessionRow[];
-  readonly nextCursor?: string;
-}
+type SessionsPage = PayloadOf<"sessions.list">;
 
 interface ListOptions {
   readonly limit: number;
@@ -35,7 +20,7 @@ interface ListOptions {
   readonly archived?: boolean;
 }
 
-function cells(row: SessionRow, nowMs: number): string[] {
+function cells(row: ListedRow, nowMs: number): string[] {
   const waiting = row.queuedRuns > 0 ? ` +${row.queuedRuns}` : "";
   return [
     row.key,
@@ -51,13 +36,16 @@ function cells(row: SessionRow, nowMs: number): string[] {
 const PAGES_MAX = 10;
 
 /** Reads pages until `limit` rows or the end. */
-async function readRows(link: Link, wanted: { limit: number }): Promise<Reply<SessionPage>> {
-  let page = await link.call<SessionPage>("sessions.list", wanted);
+async function readRows(
+  link: Link,
+  wanted: RequestParams<"sessions.list"> & { readonly limit: number },
+): Promise<Reply<SessionsPage>> {
+  let page = await link.request("sessions.list", wanted);
   for (let pages = 1; page.ok && pages < PAGES_MAX; pages += 1) {
     const { sessions, nextCursor } = page.value;
     const left = wanted.limit - sessions.length;
     if (nextCursor === undefined || left <= 0) return page;
-    const next: Reply<SessionPage> = await link.call<SessionPage>("sessions.list", {
+    const next: Reply<SessionsPage> = await link.request("sessions.list", {
       ...wanted,
       limit: left,
       cursor: nextCursor,
@@ -121,10 +109,7 @@ export async function showHistory(
     const chosen = await chooseConversation(link, sessionKey, earlier);
     if (!chosen.ok) return cli.fail(chosen);
     const params = { sessionKey, ...chosen.value, limit: Math.min(limit, 1000) };
-    const page = await link.call<HistoryPage>(
-      "chat.history",
-      before === undefined ? params : { ...params, before },
-    );
+    const page = await link.request("chat.history", { ...params, ...optional({ before }) });
     if (!page.ok) return cli.fail(page);
     const { messages, nextBefore, sessionId } = page.value;
     if (sessionId === undefined) return cli.fail(noSession(sessionKey));
@@ -137,14 +122,14 @@ export async function showHistory(
 }
 
 /** Finds a session by its key, session id or `main`. */
-async function findRow(link: Link, name: string): Promise<Reply<SessionRow>> {
-  const resolved = await link.call<{ key: string }>("sessions.resolve", { key: name });
+async function findRow(link: Link, name: string): Promise<Reply<ListedRow>> {
+  const resolved = await link.request("sessions.resolve", { key: name });
   if (!resolved.ok) return resolved;
   const { key } = resolved.value;
   let cursor: string | undefined;
   do {
     const params = { search: key, limit: 1000, includeArchived: true, includeGlobal: true };
-    const page: Reply<SessionPage> = await link.call<SessionPage>("sessions.list", {
+    const page: Reply<SessionsPage> = await link.request("sessions.list", {
       ...params,
       ...optional({ cursor }),
     });
@@ -183,7 +168,7 @@ export async function showSession(cli: Cli, args: readonly string[]): Promise<nu
 export async function resetSession(cli: Cli, args: readonly string[]): Promise<number> {
   const [key = ""] = args;
   return withLink(cli, async (link) => {
-    const reset = await link.call<{ key: string; sessionId: string }>("sessions.reset", { key });
+    const reset = await link.request("sessions.reset", { key });
     if (!reset.ok) return cli.fail(reset);
     cli.line(safeLine(`Reset ${reset.value.key}; its session id is now ${reset.value.sessionId}.`));
     cli.document(reset.value);

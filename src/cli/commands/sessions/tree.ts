@@ -1,6 +1,8 @@
 // Implements `parley sessions tree`: shows which session spawned which.
 // Each session is shown once: below the session that spawned it, or at the top if that one is not listed.
 
+import type { ListedRow } from "../../../contract/methods/sessions.ts";
+import type { PayloadOf } from "../../../contract/payloads.ts";
 import { optional } from "../../../core/optional.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
@@ -11,23 +13,13 @@ const PAGE_SESSIONS = 1_000;
 /** At most this many pages are read, the newest sessions first. */
 const PAGES_MAX = 20;
 
-interface Row {
-  readonly key: string;
-  readonly label?: string;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-  readonly archivedAt?: number;
-  readonly state: string;
-  readonly spawnedBy?: string;
-}
+type Row = Pick<
+  ListedRow,
+  "key" | "label" | "createdAt" | "updatedAt" | "archivedAt" | "state" | "spawnedBy"
+>;
 
 interface Node extends Row {
   readonly children: readonly Node[];
-}
-
-interface Page {
-  readonly sessions: readonly Row[];
-  readonly nextCursor?: string;
 }
 
 interface TreeOptions {
@@ -41,7 +33,7 @@ async function readAll(
   const rows: Row[] = [];
   let cursor: string | undefined;
   for (let pages = 0; pages < PAGES_MAX; pages++) {
-    const page: Reply<Page> = await link.call<Page>("sessions.list", {
+    const page: Reply<PayloadOf<"sessions.list">> = await link.request("sessions.list", {
       limit: PAGE_SESSIONS,
       includeGlobal: true,
       ...(includeArchived ? { includeArchived } : {}),
@@ -99,7 +91,7 @@ function cellsOf(node: Node, nowMs: number, lead: string, rest: string): string[
 /** Returns the whole tree, or the subtree of one session. */
 async function chosen(link: Link, nodes: readonly Node[], name: string | undefined): Promise<Reply<Node[]>> {
   if (name === undefined) return { ok: true, value: [...nodes] };
-  const resolved = await link.call<{ key: string }>("sessions.resolve", { key: name });
+  const resolved = await link.request("sessions.resolve", { key: name });
   if (!resolved.ok) return resolved;
   const node = findNode(nodes, resolved.value.key);
   if (node !== undefined) return { ok: true, value: [node] };

@@ -73,7 +73,9 @@ async function worldOf(wanted: LoggingSettings, { env, hidden }: LogParts): Prom
   const lines = isPretty ? await import("./cli/log-lines.ts") : undefined;
   const colours = process.stderr.isTTY === true && !env.NO_COLOR;
   return realWorld({
-    ...{ level, parts, sync: true },
+    level,
+    parts,
+    sync: true,
     redactor: hidden,
     tame: harmlessJson,
     ...(lines === undefined ? {} : { format: (line) => lines.logLine(line, colours) }),

@@ -103,7 +103,12 @@ export function realWorld(options: LogOptions = {}): World {
   const gather = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   redactor.pacedBy(createPaces({ clock: plainClock, gather }));
   return {
-    ...{ clock: plainClock, ids: plainIds, random: plainRandom, gather, logTail, redactor },
+    clock: plainClock,
+    ids: plainIds,
+    random: plainRandom,
+    gather,
+    logTail,
+    redactor,
     log: isSplit ? byPart(log, level, parts) : log,
   };
 }

@@ -13,7 +13,8 @@ type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
 function logEnd(log: Log, event: Of<"run_ended">): void {
   const { state, code, error, startedAt, endedAt, usage, flowStep } = event;
   const facts = {
-    ...{ ...idsOf(event), state },
+    ...idsOf(event),
+    state,
     ...optional({ flowStep }),
     ...(startedAt === undefined ? {} : { ms: endedAt - startedAt }),
     tokens: usage.totalTokens,

@@ -49,7 +49,14 @@ function tellOutcome(unit: Unit, delivery: Delivery, outcome: AttemptOutcome): v
   const why = outcome.kind === "failed" ? { code: outcome.code, error: outcome.error } : {};
   const { channel, to } = route;
   unit.publish({
-    ...{ kind: "delivery", deliveryId, sessionKey, what, state: outcome.kind, channel, to, atMs: unit.now },
+    kind: "delivery",
+    deliveryId,
+    sessionKey,
+    what,
+    state: outcome.kind,
+    channel,
+    to,
+    atMs: unit.now,
     ...why,
     ...optional({ runId }),
   });

@@ -123,8 +123,11 @@ function wholeAccount(channel: ChannelId, common: AccountSettings, account: obje
     case "whatsapp":
       return {
         ...common,
-        ...{ channel, phoneNumberId: phoneNumberId ?? "", accessToken: accessToken ?? "" },
-        ...{ appSecret: appSecret ?? "", verifyToken: verifyToken ?? "" },
+        channel,
+        phoneNumberId: phoneNumberId ?? "",
+        accessToken: accessToken ?? "",
+        appSecret: appSecret ?? "",
+        verifyToken: verifyToken ?? "",
         graphUrl: address(graphUrl ?? "https://graph.facebook.com/v23.0"),
       };
   }

@@ -82,7 +82,10 @@ export async function acpTurn(
   const end = host.passes.begin(sessionKey, { run, wait, signal, duringCall });
   try {
     return await host.agents.turn({
-      ...{ runId, sessionKey, sessionId: session.sessionId, agentId: agent.id },
+      runId,
+      sessionKey,
+      sessionId: session.sessionId,
+      agentId: agent.id,
       program: {
         command: runtime.command,
         env: { ...plainEnvironment(host.environment), ...runtime.env },

@@ -279,7 +279,15 @@ export async function importState(options: ImportOptions): Promise<Result<Import
     const written = isWritten ? await writeConfig(file, world.ids.uuid()) : ok(undefined);
     if (!written.ok) return written;
     await importSessions(stores, {
-      ...{ source, keys, settings, rules, store, remarks, nowMs, repairs, signal },
+      source,
+      keys,
+      settings,
+      rules,
+      store,
+      remarks,
+      nowMs,
+      repairs,
+      signal,
       done(key, outcome) {
         counts.count(key, outcome);
         options.progress(counts.all);

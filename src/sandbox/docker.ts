@@ -120,7 +120,9 @@ export function dockerSandbox(ground: SandboxInputs): Sandbox {
       const plan: ProcessPlan = {
         file: "docker",
         args: dockerArguments(ground, program, limits, {
-          ...{ name, full, held: guarded.value },
+          name,
+          full,
+          held: guarded.value,
           ...userHere(),
         }),
         cwd: "/",

@@ -31,7 +31,12 @@ export async function runHostProgram(program: HostProgram, world: World): Promis
   const { argv, cwd, env, outputMaxBytes, timeoutMs, signal } = program;
   const [file = "", ...args] = argv;
   const end = await runProcess({
-    ...{ file, args, cwd, env, outputMaxBytes, signal },
+    file,
+    args,
+    cwd,
+    env,
+    outputMaxBytes,
+    signal,
     kill: killTree,
     watch(_child, stop) {
       const timer = world.clock.at(world.clock.now() + timeoutMs, () => stop("timeout"), "alive");

@@ -123,7 +123,9 @@ function errorTail(child: ChildProcess): () => string {
 
 async function open(carrier: Carrier, env: Environment): Promise<Result<Uplink & { readonly pid: number }>> {
   const holder = spawn("unshare", ["--user", "--map-root-user", "--net", "sh", "-c", HOLDER], {
-    ...{ cwd: "/", env, detached: true },
+    cwd: "/",
+    env,
+    detached: true,
     stdio: ["pipe", "pipe", "pipe"],
   });
   holder.stdin?.on("error", () => undefined);
@@ -134,7 +136,9 @@ async function open(carrier: Carrier, env: Environment): Promise<Result<Uplink &
   }
   const command = [carrier, ...carrierArguments(carrier, holder.pid)];
   const child = spawn("sh", ["-c", KEEPER, "sh", ...command], {
-    ...{ cwd: "/", env, detached: true },
+    cwd: "/",
+    env,
+    detached: true,
     stdio: ["pipe", "ignore", "pipe"],
   });
   child.stdin?.on("error", () => undefined);

@@ -30,7 +30,8 @@ function differencesOf(file: string): string[] {
 export function inspectStoreDir(dir: string): StoreInspection {
   const file = join(dir, STORE_FILE);
   const look = (state: StoreInspection["state"], text: string): StoreInspection => ({
-    ...{ state, text },
+    state,
+    text,
     differences: state === "free" || state === "in_use" ? differencesOf(file) : [],
   });
   if (!existsSync(file)) return look("absent", `${file} is made at the first start`);

@@ -224,7 +224,9 @@ class OtelTraces implements Traces {
     const { ref, settings } = request.model;
     const { message, error } = toldOf(outcome);
     this.#tell({
-      ...{ traceId: traceIdOf(run.chainId), spanId: modelSpanId(this.#world.ids.uuid()), ...times },
+      traceId: traceIdOf(run.chainId),
+      spanId: modelSpanId(this.#world.ids.uuid()),
+      ...times,
       ...{ parentSpanId: runSpanId(run.runId), name: `chat ${settings.id}`, kind: "client" },
       attributes: {
         "gen_ai.operation.name": "chat",
@@ -252,9 +254,11 @@ class OtelTraces implements Traces {
     const { redactor } = this.#world;
     const name = head(begun.name, NAME_CHARS_MAX);
     this.#tell({
-      ...{ traceId: traceIdOf(run.chainId), spanId: callSpanId(run.runId, begun.callId) },
+      traceId: traceIdOf(run.chainId),
+      spanId: callSpanId(run.runId, begun.callId),
       ...{ parentSpanId: runSpanId(run.runId), name: `execute_tool ${name}`, kind: "internal" },
-      ...{ startMs: begun.atMs, endMs: end.endMs },
+      startMs: begun.atMs,
+      endMs: end.endMs,
       attributes: {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": name,
@@ -280,10 +284,12 @@ class OtelTraces implements Traces {
       if (run === undefined || run.kind !== "turn") return;
       const parentSpanId = await parentSpanOf(db, run);
       this.#tell({
-        ...{ traceId: traceIdOf(run.chainId), spanId: runSpanId(runId) },
+        traceId: traceIdOf(run.chainId),
+        spanId: runSpanId(runId),
         ...optional({ parentSpanId }),
         ...{ name: `invoke_agent ${run.agentId}`, kind: "internal" },
-        ...{ startMs: run.startedAt ?? run.acceptedAt, endMs: endedAt },
+        startMs: run.startedAt ?? run.acceptedAt,
+        endMs: endedAt,
         attributes: this.#runFacts(run, state),
         ...(state === "ok" ? {} : { failed: this.#failed(error) }),
       });

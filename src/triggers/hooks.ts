@@ -153,7 +153,10 @@ async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Plac
   const { session, isNew } = found.value;
   if (!isNew && model !== undefined && session.model !== model) await updateSession(unit.tx, key, { model });
   return acceptTurn(ctx, unit, {
-    ...{ session, isNew, timeoutSeconds, route },
+    session,
+    isNew,
+    timeoutSeconds,
+    route,
     input: {
       text: turn.message,
       provenance: { kind: "hook", ...optional({ source }) },

@@ -206,7 +206,13 @@ export async function approveDevice(
     }
     const { nodeId, publicKey, platform, version, caps, commands } = request;
     paired = {
-      ...{ id: nodeId, publicKey, platform, version, caps, commands, pairedAt: unit.now },
+      id: nodeId,
+      publicKey,
+      platform,
+      version,
+      caps,
+      commands,
+      pairedAt: unit.now,
       name: name.value ?? request.name,
       ...optional({ agentId: agent.value, createdBy: creatorOf(ctx.settings, asked.by) }),
     };

@@ -95,7 +95,9 @@ async function accept(
   );
   if (!allowed.ok) return allowed;
   return acceptTurn(ctx, unit, {
-    ...{ ...found.value, timeoutSeconds, route },
+    ...found.value,
+    timeoutSeconds,
+    route,
     input: {
       text: turn.message,
       provenance: { kind: "node", source: node.id },

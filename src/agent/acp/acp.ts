@@ -135,7 +135,10 @@ export class AcpAgents {
     const { clock } = this.#parts.world;
     const text = "outcome unknown: the gateway stopped while this call was under way";
     return {
-      ...{ id: resultIdOf(place), role: "toolResult", toolCallId: call.id, toolName: call.name },
+      id: resultIdOf(place),
+      role: "toolResult",
+      toolCallId: call.id,
+      toolName: call.name,
       ...{ content: [{ type: "text", text }], isError: true, timestamp: clock.now() },
     };
   }
@@ -171,8 +174,11 @@ export class AcpAgents {
     const connection = opened.value;
     const kept = memory !== undefined && connection.remoteId === memory.remoteId;
     const fresh: Seat = {
-      ...{ connection, mark, lastRunId: undefined },
-      ...{ knownUpTo: kept ? memory.knownUpTo : undefined, cost: kept ? (memory.cost ?? 0) : 0 },
+      connection,
+      mark,
+      lastRunId: undefined,
+      knownUpTo: kept ? memory.knownUpTo : undefined,
+      cost: kept ? (memory.cost ?? 0) : 0,
     };
     place.seat = fresh;
     if (this.#closed) {

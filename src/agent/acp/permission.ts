@@ -49,9 +49,13 @@ export class PermissionDesk {
     const detail =
       rawInput == null ? {} : { detail: redactor.cut(JSON.stringify(rawInput), DETAIL_MAX_CHARS) };
     const question: PermissionQuestion = {
-      ...{ id: ids.uuid(), ...rest, title: redactor.cut(title, TITLE_MAX_CHARS) },
+      id: ids.uuid(),
+      ...rest,
+      title: redactor.cut(title, TITLE_MAX_CHARS),
       ...optional({ kind }),
-      ...{ ...detail, askedAt, expiresAt: askedAt + askMs },
+      ...detail,
+      askedAt,
+      expiresAt: askedAt + askMs,
     };
     const { promise, resolve } = Promise.withResolvers<Decision>();
     const settle = (decision: Decision): void => {

@@ -330,8 +330,15 @@ export class AcpTurn {
         : block,
     );
     const message: AssistantMessage = {
-      ...{ id: segment.id, role: "assistant", content: withoutHidden(content), timestamp: world.clock.now() },
-      ...{ api: ACP_API, provider: ACP_API, model: agentId, usage, stopReason },
+      id: segment.id,
+      role: "assistant",
+      content: withoutHidden(content),
+      timestamp: world.clock.now(),
+      api: ACP_API,
+      provider: ACP_API,
+      model: agentId,
+      usage,
+      stopReason,
       ...optional({ errorMessage }),
     };
     const text = textOf(message);

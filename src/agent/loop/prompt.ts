@@ -41,8 +41,13 @@ function dateText({ atMs, timeZone }: Today): string {
 
 function formattedDate(atMs: number, timeZone: string): string {
   const format = new Intl.DateTimeFormat("en", {
-    ...{ timeZone, calendar: "gregory", numberingSystem: "latn" },
-    ...{ weekday: "long", year: "numeric", month: "2-digit", day: "2-digit" },
+    timeZone,
+    calendar: "gregory",
+    numberingSystem: "latn",
+    weekday: "long",
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
   });
   const parts = new Map(format.formatToParts(atMs).map(({ type, value }) => [type, value]));
   const part = (type: Intl.DateTimeFormatPartTypes): string => parts.get(type) ?? "";

@@ -29,10 +29,16 @@ function menuOf(commands: Commands) {
     .filter(({ name }) => NAME.test(name))
     .slice(0, COMMANDS_MAX)
     .map(({ name, description }) => ({
-      ...{ name, description: descriptionOf(description), type: SLASH, contexts: CONTEXTS },
+      name,
+      description: descriptionOf(description),
+      type: SLASH,
+      contexts: CONTEXTS,
       options: [
         {
-          ...{ type: TEXT_OPTION, name: "text", description: "Text for the command", required: false },
+          type: TEXT_OPTION,
+          name: "text",
+          description: "Text for the command",
+          required: false,
           max_length: ARGUMENT_CHARS_MAX,
         },
       ],

@@ -105,14 +105,24 @@ async function makeShard(parts: ConnectionParts, isOver: () => boolean): Promise
     sessionId: session.id,
     resumeURL: session.url,
     sequence: parts.settled(),
-    ...{ shardId: 0, shardCount: 1 },
+    shardId: 0,
+    shardCount: 1,
   });
   return new WebSocketShard(
     {
       options: {
-        ...{ compression: null, encoding, identifyProperties, version, useIdentifyCompression: false },
-        ...{ handshakeTimeout: READY_MS, helloTimeout: null, readyTimeout: null },
-        ...{ initialPresence: null, largeThreshold: null, intents: parts.intents, token: parts.token },
+        compression: null,
+        encoding,
+        identifyProperties,
+        version,
+        useIdentifyCompression: false,
+        handshakeTimeout: READY_MS,
+        helloTimeout: null,
+        readyTimeout: null,
+        initialPresence: null,
+        largeThreshold: null,
+        intents: parts.intents,
+        token: parts.token,
         shardCount: 1,
         gatewayInformation: {
           url: parts.url,

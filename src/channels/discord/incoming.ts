@@ -158,7 +158,11 @@ export async function readMessage(
   const quoted = quotedOf(message, names);
   const senderName = nameOf(author, objectOf(message.member));
   return {
-    ...{ channel: DISCORD, accountId: reader.accountId, messageId: id, chat: spot.chat, media },
+    channel: DISCORD,
+    accountId: reader.accountId,
+    messageId: id,
+    chat: spot.chat,
+    media,
     text: text === "" && media.length === 0 ? "[mention without text]" : text,
     sender: { id: senderId, ...optional({ name: senderName }) },
     ...{ mentioned, ...optional({ quoted, edit }), sentAt: timeOfId(id), replyTo: spot.replyTo },
@@ -196,7 +200,11 @@ export async function readCommand(
   const words = objectsOf(data?.options, 1).flatMap((option) => textOf(option.value) ?? []);
   const senderName = nameOf(user, member);
   const message: InboundMessage = {
-    ...{ channel: DISCORD, accountId: reader.accountId, messageId: id, chat: spot.chat, media: [] },
+    channel: DISCORD,
+    accountId: reader.accountId,
+    messageId: id,
+    chat: spot.chat,
+    media: [],
     sender: { id: senderId, ...optional({ name: senderName }) },
     text: [`/${name}`, ...words].join(" "),
     mentioned: true,

@@ -212,7 +212,11 @@ class Listening {
   #connect(url: string, session: GatewaySession | undefined, wasReady: () => void): Promise<Ending> {
     const { account, host } = this.#line;
     const parts = {
-      ...{ world: host.world, token: account.token, intents: INTENTS, url, session },
+      world: host.world,
+      token: account.token,
+      intents: INTENTS,
+      url,
+      session,
       settled: () => this.#marks.session?.sequence ?? 0,
       begun: (begun: GatewaySession | undefined) => {
         this.#beginning = begun;

@@ -185,7 +185,10 @@ class Listener {
     const { settings, host } = this.#place;
     const { accountId, names, attachmentFolders } = settings;
     const read = await readMessage(told, {
-      ...{ channel: ID, accountId, names, now: host.world.clock.now() },
+      channel: ID,
+      accountId,
+      names,
+      now: host.world.clock.now(),
       load: (path) => (maxBytes, stop) => readAttachment(path, attachmentFolders, maxBytes, stop),
       parentOf: (guid, chatId) => findParent(program, guid, chatId),
     });

@@ -157,7 +157,9 @@ export async function readMessage(message: Fields, reading: Reading): Promise<Re
   return {
     kind: "message",
     message: {
-      ...{ channel, accountId, messageId },
+      channel,
+      accountId,
+      messageId,
       chat: {
         type: isGroup ? "group" : "direct",
         id: chatId,

@@ -210,7 +210,9 @@ export async function startProgram(command: readonly string[], world: World): Pr
   const child = await new Promise<ChildProcess>((resolve, reject) => {
     try {
       const started = spawn(file, args, {
-        ...{ cwd: "/", env: environment(), detached: true },
+        cwd: "/",
+        env: environment(),
+        detached: true,
         stdio: ["pipe", "pipe", "pipe"],
       });
       started.once("error", (error) => reject(whyNotStarted(error, file)));

@@ -92,10 +92,14 @@ function chatContextOf(
   const { type, id, thread } = chat;
   const [name, threadName, peerName] = [chat.name, thread?.name, sender.name].map(cleanName);
   return {
-    ...{ channel, accountId, replyTo, peerId: sender.id },
+    channel,
+    accountId,
+    replyTo,
+    peerId: sender.id,
     agentId: (agent ?? defaultAgent(settings)).id,
     chat: {
-      ...{ type, id },
+      type,
+      id,
       ...optional({ name }),
       ...(thread === undefined
         ? {}
@@ -164,7 +168,10 @@ async function judge(
     const name = cleanName(sender.name);
     await engine.commit((unit) =>
       askToPair(parts, unit, {
-        ...{ channel, accountId, peerId: sender.id, route: message.replyTo },
+        channel,
+        accountId,
+        peerId: sender.id,
+        route: message.replyTo,
         ...optional({ name }),
       }),
     );

@@ -106,7 +106,9 @@ function requestOf(settings: Settings, session: Session, place: ChatContext, gro
   const { channel, chat, peerId, peerName } = place;
   const images = group.waiting.flatMap(({ message }) => message.images);
   const shown: ChatDescription = {
-    ...{ channel, type: chat.type, name: cleanName(chat.name) },
+    channel,
+    type: chat.type,
+    name: cleanName(chat.name),
     thread: chat.thread === undefined ? undefined : { ...chat.thread, name: cleanName(chat.thread.name) },
   };
   return {

@@ -46,7 +46,10 @@ export function keyOfChat(settings: Settings, place: ChatContext): string | unde
     type === "direct"
       ? { form: "dm", agentId, channel, peer: peerId }
       : {
-          ...{ form: type, agentId, channel, id: chat.id },
+          form: type,
+          agentId,
+          channel,
+          id: chat.id,
           ...(thread === undefined ? {} : { thread: { kind: thread.kind, id: thread.id } }),
         },
   );

@@ -53,7 +53,11 @@ export async function keepMessage(
   const { media, sessionKey } = came;
   const text = cutText(cleanText(message.text), TEXT_MAX_BYTES);
   const said: WaitingMessage = {
-    ...{ place, text, images: media.images, notes: media.notes, fold: foldOf(text) },
+    place,
+    text,
+    images: media.images,
+    notes: media.notes,
+    fold: foldOf(text),
     ...(message.quoted === undefined ? {} : { quoted: cutQuoted(message.quoted) }),
   };
   const seq = await insert(unit, admitted, said);

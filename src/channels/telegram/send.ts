@@ -54,7 +54,9 @@ function sendOnce(place: TelegramTarget, { text, entities }: TelegramText): Prom
   return place.bot.call((methods, signal) =>
     methods.sendMessage(
       {
-        ...{ chat_id: place.chatId, text, ...topicField(place) },
+        chat_id: place.chatId,
+        text,
+        ...topicField(place),
         ...(entities.length === 0 ? {} : { entities: [...entities] }),
         link_preview_options: { is_disabled: true },
       },

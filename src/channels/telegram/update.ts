@@ -107,7 +107,9 @@ function readMessage(message: Fields, reader: TelegramAccountContext, isEdit: bo
     files: content.files,
     ...optional({ albumId }),
     message: {
-      ...{ channel: "telegram", accountId: reader.accountId, messageId: id },
+      channel: "telegram",
+      accountId: reader.accountId,
+      messageId: id,
       chat: { type, id: chatId, ...chatNames(chat, type), ...optional({ thread: topic }) },
       sender,
       ...wordsOf(message, content, reader, type),

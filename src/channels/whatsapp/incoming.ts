@@ -118,7 +118,11 @@ function messageEvent(raw: unknown, contacts: readonly Fields[], ourNumber: stri
     ? { id: textOf(id), isOurs: ourNumber !== "" && from === ourNumber }
     : undefined;
   return {
-    ...{ kind: "message", messageId, content, ...sender, ...sentAt(message.timestamp) },
+    kind: "message",
+    messageId,
+    content,
+    ...sender,
+    ...sentAt(message.timestamp),
     namesUs: ourNumber !== "" && content.text.includes(`@${ourNumber}`),
     ...optional({ edit, answers, groupId: groupId || undefined }),
   };

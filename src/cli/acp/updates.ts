@@ -38,7 +38,11 @@ function titleOf(name: string, args: unknown): string {
 function callOf(toolCallId: string, name: string, args: unknown): SessionUpdate {
   const kind = KINDS.get(name) ?? "other";
   return {
-    ...{ sessionUpdate: "tool_call", toolCallId, title: titleOf(name, args), kind, status: "in_progress" },
+    sessionUpdate: "tool_call",
+    toolCallId,
+    title: titleOf(name, args),
+    kind,
+    status: "in_progress",
     ...optional({ rawInput: args }),
   };
 }
@@ -49,7 +53,9 @@ function endOf(toolCallId: string, isError: boolean, result: string | undefined)
       ? {}
       : { content: [{ type: "content" as const, content: { type: "text" as const, text: result } }] };
   return {
-    ...{ sessionUpdate: "tool_call_update", toolCallId, status: isError ? "failed" : "completed" },
+    sessionUpdate: "tool_call_update",
+    toolCallId,
+    status: isError ? "failed" : "completed",
     ...content,
   };
 }

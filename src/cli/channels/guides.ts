@@ -36,7 +36,9 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
     first: ["Send /newbot to @BotFather on Telegram. It asks for a name and returns a token."],
     questions: [
       {
-        ...{ key: "botToken", ask: "The bot's token", secret: true },
+        key: "botToken",
+        ask: "The bot's token",
+        secret: true,
         check: form(/^\d+:[\w-]{20,}$/, "A token looks like 123456789:AAF… (from @BotFather)."),
       },
     ],
@@ -62,7 +64,9 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
     ],
     questions: [
       {
-        ...{ key: "phoneNumberId", ask: "Phone number ID (not the number)", secret: false },
+        key: "phoneNumberId",
+        ask: "Phone number ID (not the number)",
+        secret: false,
         check: form(/^\d{5,20}$/, "The ID is a number of 5 to 20 digits."),
       },
       { key: "accessToken", ask: "The access token", secret: true, check: nonEmpty },
@@ -88,7 +92,9 @@ export const GUIDES: Readonly<Record<ChannelId, Guide>> = {
     ],
     questions: [
       {
-        ...{ key: "number", ask: "The number, like +491701234567", secret: false },
+        key: "number",
+        ask: "The number, like +491701234567",
+        secret: false,
         check: form(/^\+\d{5,20}$/, "A number is + and the country code, followed by digits only."),
       },
     ],

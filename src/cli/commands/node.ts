@@ -172,7 +172,9 @@ export async function invokeNode(
   }
   return withNode(cli, wanted, async (link, { nodeId }) => {
     const answer = await link.request("node.invoke", {
-      ...{ nodeId, command, timeoutMs: Math.round(options.timeout * 1_000) },
+      nodeId,
+      command,
+      timeoutMs: Math.round(options.timeout * 1_000),
       ...optional({ params, idempotencyKey: options.key }),
     });
     if (!answer.ok) return cli.fail(answer);

@@ -129,13 +129,23 @@ async function runOne(machine: Machine, read: ExecParams, cwd: string, wanted: W
   const timeoutMs = Math.min(read.timeoutMs ?? most, most);
   try {
     const end = await parts.runProgram({
-      ...{ argv: read.argv, cwd, env: minimalEnvironment(machine) },
-      ...{ outputMaxBytes: OUTPUT_MAX_BYTES, timeoutMs, signal: wanted.signal },
+      argv: read.argv,
+      cwd,
+      env: minimalEnvironment(machine),
+      outputMaxBytes: OUTPUT_MAX_BYTES,
+      timeoutMs,
+      signal: wanted.signal,
     });
     const { exitCode, signal, stdout, stdoutBytes, truncated, stderr, ending } = end;
     const durationMs = Math.round(parts.world.clock.monotonic() - startedAt);
     const payload = {
-      ...{ exitCode, stdout, stdoutBytes, truncated, stderr, durationMs, timedOut: ending === "timeout" },
+      exitCode,
+      stdout,
+      stdoutBytes,
+      truncated,
+      stderr,
+      durationMs,
+      timedOut: ending === "timeout",
       ...(signal === null ? {} : { signal }),
       ...(ending === "ended" ? {} : { ended: ending }),
     };

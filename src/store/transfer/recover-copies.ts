@@ -89,7 +89,12 @@ async function ensureSession(tx: Tx, { id, key, createdAt }: CopyHeader, keys: K
     await tx.deleteFrom("session_ids").where("session_id", "=", id).execute();
     await insertSession(tx, {
       ...NOT_YET_USED,
-      ...{ key, sessionId: id, createdAt, updatedAt: createdAt, spawnDepth: 0, external: false },
+      key,
+      sessionId: id,
+      createdAt,
+      updatedAt: createdAt,
+      spawnDepth: 0,
+      external: false,
       agentId: agentIdInKey(key) ?? keys.defaultAgentId,
       kind: kindOf(key, keys),
     });

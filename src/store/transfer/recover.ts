@@ -168,7 +168,8 @@ async function rebuild(job: MoveJob, keys: KeyRules, folder: string, old: string
         found.unread += one.unread;
       }
       return {
-        ...{ tally: await tallyOf(store.db), incomplete },
+        tally: await tallyOf(store.db),
+        incomplete,
         ...{
           sessionsFromCopies: found.sessions,
           messagesFromCopies: found.messages,

@@ -39,7 +39,10 @@ function Transcript(props: { sessionKey: string; sessionId: string; agentId: str
   const [before, setBefore] = useState<string>();
   const { value, problem } = useReading(`${sessionId} ${before}`, () =>
     ask("chat.history", {
-      ...{ sessionKey, sessionId, limit: PAGE_MESSAGES, includeRuns: true },
+      sessionKey,
+      sessionId,
+      limit: PAGE_MESSAGES,
+      includeRuns: true,
       ...optional({ before }),
     }),
   );

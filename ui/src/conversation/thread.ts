@@ -74,7 +74,10 @@ export function withOlder(thread: Thread, page: Page): Thread {
   const runs = neededRuns(messages, newerRuns(thread.runs, page));
   const cut = messages.length < all.length;
   return {
-    ...{ ...thread, messages, runs, nextBefore: page.nextBefore },
+    ...thread,
+    messages,
+    runs,
+    nextBefore: page.nextBefore,
     compactions: { ...page.compactions, ...thread.compactions },
     nextAfter: cut ? messages.at(-1)?.id : thread.nextAfter,
   };
@@ -89,7 +92,9 @@ export function withNewer(thread: Thread, page: Page, keep: "oldest" | "newest")
   const messages = !over ? all : keep === "oldest" ? all.slice(0, WINDOW_MAX) : all.slice(-WINDOW_MAX);
   const told = withNow(thread, page);
   return {
-    ...{ ...told, messages, runs: neededRuns(messages, told.runs) },
+    ...told,
+    messages,
+    runs: neededRuns(messages, told.runs),
     nextBefore: over && keep === "newest" ? messages[0]?.id : thread.nextBefore,
     nextAfter: over && keep === "oldest" ? messages.at(-1)?.id : page.nextAfter,
   };

@@ -180,8 +180,12 @@ function useSight(height: number, chainId: string) {
 }
 
 const STEPS_OF_KEYS: Readonly<Record<string, number>> = {
-  ...{ ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 },
-  ...{ Home: Number.NEGATIVE_INFINITY, End: Number.POSITIVE_INFINITY },
+  ArrowDown: 1,
+  ArrowUp: -1,
+  PageDown: 10,
+  PageUp: -10,
+  Home: Number.NEGATIVE_INFINITY,
+  End: Number.POSITIVE_INFINITY,
 };
 
 /** Owns the step in the tab order, and the keys that move between steps. */

@@ -50,7 +50,9 @@ async function readOutbox({ state, sessionKey, includeDismissed }: Filter, wante
   let cursor: string | undefined;
   do {
     const page = await ask("deliveries.list", {
-      ...{ limit: PAGE_ROWS, maxChars: TEXT_CHARS_MAX, includeDismissed },
+      limit: PAGE_ROWS,
+      maxChars: TEXT_CHARS_MAX,
+      includeDismissed,
       ...optional({ state: state || undefined, sessionKey: sessionKey || undefined, cursor }),
     });
     rows.push(...page.deliveries);

@@ -34,7 +34,10 @@ const TABS: readonly Tab[] = [
   { title: "Permissions", scope: "operator.read", method: "permissions.list", component: PermissionsTab },
   { title: "Log", scope: "operator.admin", method: "logs.tail", whole: true, component: LogTab },
   {
-    ...{ title: "Configuration", scope: "operator.admin", method: "config.check", whole: true },
+    title: "Configuration",
+    scope: "operator.admin",
+    method: "config.check",
+    whole: true,
     component: ConfigurationTab,
   },
 ];

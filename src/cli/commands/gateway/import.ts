@@ -94,7 +94,8 @@ export async function runImport(
   try {
     const facts = await parts.importState({
       dir: dir.startsWith("~/") ? `${parts.home}${dir.slice(1)}` : resolve(dir),
-      ...{ dryRun, accept },
+      dryRun,
+      accept,
       ...(parts.isTTY && !options.json && !dryRun ? { ask } : {}),
       signal: stop.signal,
       progress: (sessions) => {

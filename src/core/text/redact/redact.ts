@@ -209,7 +209,9 @@ function redactBlock(block: Block, hide: Hide): Block {
       };
     case "image":
       return {
-        ...{ type: "image", data: "", mimeType: block.mimeType },
+        type: "image",
+        data: "",
+        mimeType: block.mimeType,
         bytes: block.bytes ?? Math.floor((block.data.replace(/=+$/, "").length * 3) / 4),
       };
     case "toolCall":

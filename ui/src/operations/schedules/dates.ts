@@ -10,7 +10,11 @@ export const READERS_ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone
 export function dateWords(atMs: number, nowMs: number, timeZone?: string): string {
   const sameYear = new Date(atMs).getFullYear() === new Date(nowMs).getFullYear();
   return new Date(atMs).toLocaleString(undefined, {
-    ...{ weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" },
+    weekday: "short",
+    day: "numeric",
+    month: "short",
+    hour: "2-digit",
+    minute: "2-digit",
     ...optional({
       year: sameYear ? undefined : ("numeric" as const),
       second: atMs % MINUTE_MS === 0 ? undefined : ("2-digit" as const),

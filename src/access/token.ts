@@ -10,8 +10,9 @@ import { mayMatchBeginning } from "../core/text/pattern.ts";
 import { accessRulesOf, operatorViewer } from "./access.ts";
 
 /** The rights of an authenticated caller. */
-interface TokenRights {
+export interface TokenRights {
   readonly role: "operator" | "node";
+  /** Includes the scopes that each scope implies. */
   readonly scopes: readonly TokenScope[];
   /** Session key patterns that the token covers; absent: every session. */
   readonly patterns?: readonly string[];

@@ -11,11 +11,12 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { TokenRights } from "../access/token.ts";
 import { TOKEN_FILE } from "../contract/protocol.ts";
 import { isObject } from "../core/json.ts";
 import { expandScopes, SCOPES } from "../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
-import type { TokenScope, TokenSettings } from "../core/shapes/settings/settings.ts";
+import type { TokenSettings } from "../core/shapes/settings/settings.ts";
 import { asStoreProblem, StoreProblem } from "../store/problems.ts";
 import { tokenId } from "../triggers/creator.ts";
 import { ensureFolder } from "../world/folders.ts";
@@ -23,14 +24,9 @@ import type { Clock, World } from "../world.ts";
 import { createAllowance } from "./allowance.ts";
 
 /** The authenticated party behind a connection or an HTTP request. */
-export interface Caller {
+export interface Caller extends TokenRights {
   /** A hash of the token: the same for a device token and its parent token. */
   readonly id: string;
-  readonly role: "operator" | "node";
-  /** Includes the scopes that each scope implies. */
-  readonly scopes: readonly TokenScope[];
-  /** Session key patterns that the token covers; absent: every session. */
-  readonly patterns?: readonly string[];
   /** Set for a session's pass: the session as which it calls tools. It may do nothing else. */
   readonly actsAs?: string;
   /** The device that signed this connection's challenge. */

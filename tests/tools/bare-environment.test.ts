@@ -15,9 +15,9 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { ToolContext } from "../../src/tools/catalog.ts";
 import { execTool } from "../../src/tools/exec.ts";
 import { type ToolResult, toolResult } from "../../src/tools/tool.ts";
+import { agentSettings, MAIN_CHAIN, settingsWith } from "./app.ts";
 
 let folder: string;
 let workspace: string;
@@ -32,13 +32,15 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 async function exec(command: string): Promise<ToolResult> {
+  const { tools, store, ...settings } = settingsWith();
+  const limits = { ...tools.exec, timeoutSeconds: 60, maxOutputBytes: 20_000 };
   const ctx = {
-    agent: { id: "main", workspace },
-    chain: [],
-    settings: { store: { dir: state }, tools: { exec: { timeoutSeconds: 60, maxOutputBytes: 20_000 } } },
+    agent: agentSettings("main", { workspace }),
+    chain: MAIN_CHAIN,
+    settings: { ...settings, store: { ...store, dir: state }, tools: { ...tools, exec: limits } },
     signal: new AbortController().signal,
     engine: { now: () => Date.now() },
-  } as unknown as ToolContext;
+  };
   const call = { callId: "c", attempt: 1, name: "exec", arguments: { command } };
   return toolResult(await execTool.execute(ctx, { command }, call));
 }

@@ -4,7 +4,6 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { ToolContext } from "../../src/tools/catalog.ts";
 import { execTool } from "../../src/tools/exec.ts";
 import { fileTools } from "../../src/tools/files/files.ts";
 import { toolResult } from "../../src/tools/tool.ts";
@@ -29,15 +28,15 @@ test.each(Object.keys(ARGUMENTS))(
   async (name) => {
     const off = agentSettings("main", { workspace });
     const agent = { ...off, sandbox: { ...off.sandbox, mode: "all" as const } };
-    const link = { key: "agent:main:main", agentId: "main", kind: "main", spawnDepth: 0 };
+    const link = { key: "agent:main:main", agentId: "main", kind: "main", spawnDepth: 0 } as const;
     const call = async (settled: typeof agent | typeof off) => {
       const ctx = {
         agent: settled,
         settings: settingsWith({ agents: [settled] }),
-        chain: [link],
+        chain: [link] as const,
         signal: new AbortController().signal,
         engine: { newId: () => "id", now: () => 0 },
-      } as unknown as ToolContext;
+      };
       const args = ARGUMENTS[name] ?? {};
       const tool = [execTool, ...fileTools].find(({ spec }) => spec.name === name);
       const answer = await tool?.execute(ctx, args, { callId: "c", attempt: 1, name, arguments: args });

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { readArguments } from "../../src/tools/arguments.ts";
-import type { ToolContext } from "../../src/tools/catalog.ts";
 import { execTool } from "../../src/tools/exec.ts";
 import { type ToolResult, toolResult } from "../../src/tools/tool.ts";
 import { until } from "../kit/until.ts";
+import { agentSettings, MAIN_CHAIN, settingsWith } from "./app.ts";
 
 let folder: string;
 let workspace: string;
@@ -35,13 +35,15 @@ interface Options {
 
 async function run(args: Record<string, unknown>, options: Options = {}): Promise<ToolResult> {
   const { timeoutSeconds = 60, maxOutputBytes = 2_000 } = options;
+  const { tools, store, ...settings } = settingsWith();
+  const limits = { ...tools.exec, timeoutSeconds, maxOutputBytes };
   const ctx = {
-    agent: { id: "main", workspace },
-    chain: [],
-    settings: { store: { dir: state }, tools: { exec: { timeoutSeconds, maxOutputBytes } } },
+    agent: agentSettings("main", { workspace }),
+    chain: MAIN_CHAIN,
+    settings: { ...settings, store: { ...store, dir: state }, tools: { ...tools, exec: limits } },
     signal: options.signal ?? new AbortController().signal,
     engine: { now: () => Date.now() },
-  } as unknown as ToolContext;
+  };
   const call = { callId: "c", attempt: 1, name: "exec", arguments: args };
   return toolResult(await execTool.execute(ctx, args, call));
 }

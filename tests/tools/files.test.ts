@@ -18,9 +18,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { ToolContext } from "../../src/tools/catalog.ts";
 import { fileTools } from "../../src/tools/files/files.ts";
 import { type ToolResult, toolResult } from "../../src/tools/tool.ts";
+import { agentSettings, MAIN_CHAIN, settingsWith } from "./app.ts";
+
+const SETTINGS = settingsWith();
 
 let base: string;
 let workspace: string;
@@ -38,11 +40,12 @@ async function call(name: string, args: Record<string, unknown>, signal?: AbortS
   const tool = fileTools.find((one) => one.spec.name === name);
   if (tool === undefined) throw new Error(`no tool ${name}`);
   const ctx = {
-    agent: { workspace },
-    chain: [],
+    agent: agentSettings("main", { workspace }),
+    settings: SETTINGS,
+    chain: MAIN_CHAIN,
     signal: signal ?? new AbortController().signal,
     engine: { newId: () => `id-${count++}` },
-  } as unknown as ToolContext;
+  };
   return toolResult(await tool.execute(ctx, args, { callId: "c", attempt: 1, name, arguments: args }));
 }
 

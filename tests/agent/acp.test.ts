@@ -106,7 +106,7 @@ test("the agent keeps its memory: it is introduced once, and gets only news", as
 
 test("each session has a separate program and memory", async () => {
   const stage = await openStage();
-  const { key } = await stage.client.call<{ key: string }>("sessions.create", {
+  const { key } = await stage.client.request("sessions.create", {
     agentId: "main",
     idempotencyKey: "two",
   });

@@ -127,10 +127,7 @@ test("send --wait that loses its gateway prints the run id and how to follow it"
   const waiting = run(home, ["send", "--session", "main", "--wait", "30", "wait 20 seconds"]);
   const client = await gateway.connect();
   const state = async () => {
-    const { sessions } = await client.call<{ sessions: { key: string; state: string }[] }>(
-      "sessions.list",
-      {},
-    );
+    const { sessions } = await client.request("sessions.list", {});
     return sessions.find(({ key }) => key === "agent:main:main")?.state;
   };
   await expect.poll(state).toBe("running");

@@ -52,7 +52,7 @@ const waitFor = (client: GatewayClient, runId: string): Promise<{ status: string
   client.call("agent.wait", { runId, timeoutMs: 20_000 });
 
 async function history(client: GatewayClient, sessionKey: string): Promise<string[]> {
-  const { messages } = await client.call<{ messages: Message[] }>("chat.history", { sessionKey, limit: 200 });
+  const { messages } = await client.request("chat.history", { sessionKey, limit: 200 });
   return messages.map((message) => `${message.role}: ${textOf(message)}`);
 }
 
@@ -110,7 +110,7 @@ test("fallbackModels of a configuration file: the next model answers, and the st
   const client = await gateway.connect();
   expect(await waitFor(client, await chat(client, "hello"))).toMatchObject({ runStatus: "ok" });
   expect(await history(client, "main")).toEqual(["user: hello", "assistant: The second one answers."]);
-  const { messages } = await client.call<{ messages: Message[] }>("chat.history", { sessionKey: "main" });
+  const { messages } = await client.request("chat.history", { sessionKey: "main" });
   expect(messages.at(-1)).toMatchObject({ provider: "second", model: "test-model" });
   expect([broken.requests.length, other.requests.length]).toEqual([1, 1]);
 });

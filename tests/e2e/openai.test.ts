@@ -27,7 +27,7 @@ function clientOf({ httpUrl, token }: GatewayProcess): OpenAI {
 /** Resolves once no session of a request is listed any more. */
 async function untilArchived(gateway: GatewayProcess): Promise<void> {
   const socket = await gateway.connect();
-  const list = () => socket.call<{ sessions: unknown[] }>("sessions.list", { search: "openai" });
+  const list = () => socket.request("sessions.list", { search: "openai" });
   await expect.poll(list).toMatchObject({ sessions: [] });
   await socket.close();
 }

@@ -6,7 +6,6 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import type { Message } from "../../src/core/shapes/message.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import { cleanup } from "../kit/engine.ts";
 import { startProcess } from "../kit/gateway-process.ts";
@@ -40,11 +39,11 @@ async function commandIn(config: Record<string, unknown>, command: (home: string
   const client = await gateway.connect();
   const idempotencyKey = crypto.randomUUID();
   await client.call("chat.send", { sessionKey: "main", message: "go", idempotencyKey });
-  const end = await client.call<Record<string, unknown>>("agent.wait", {
+  const end = await client.request("agent.wait", {
     runId: idempotencyKey,
     timeoutMs: 30_000,
   });
-  const { messages } = await client.call<{ messages: Message[] }>("chat.history", { sessionKey: "main" });
+  const { messages } = await client.request("chat.history", { sessionKey: "main" });
   return { gateway, client, end, server, said: messages.map(textOf).join("\n") };
 }
 

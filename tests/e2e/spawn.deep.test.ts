@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
-import { type Message, textOf } from "../../src/core/shapes/message.ts";
+import { textOf } from "../../src/core/shapes/message.ts";
 import { dice } from "../kit/dice.ts";
 import { type GatewayProcess, homeWith, startProcess } from "../kit/gateway-process.ts";
 
@@ -23,7 +23,7 @@ interface Announced {
 }
 
 async function announced(client: GatewayClient): Promise<Announced[]> {
-  const { messages } = await client.call<{ messages: Message[] }>("chat.history", {
+  const { messages } = await client.request("chat.history", {
     sessionKey: "main",
     limit: 1_000,
   });
@@ -76,7 +76,7 @@ async function expectFiftyResults(client: GatewayClient): Promise<void> {
   const sent = await deliveries(client);
   expect(sent.map(({ state }) => state)).toEqual(Array.from({ length: CHILDREN }, () => "sent"));
   expect(new Set(sent.map(({ text }) => text))).toEqual(new Set(found.map(({ text }) => text)));
-  const { sessions } = await client.call<{ sessions: { key: string }[] }>("sessions.list", {
+  const { sessions } = await client.request("sessions.list", {
     spawnedBy: "agent:main:main",
     includeArchived: true,
     limit: 1_000,

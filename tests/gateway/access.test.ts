@@ -30,7 +30,7 @@ const open = (options: HouseOptions = {}) => openHouse({ gateway: { tokens: TOKE
 
 async function explain(house: House, viewer: string, target: string, token?: string): Promise<Explained> {
   const client = await house.client(token === undefined ? {} : { token });
-  return client.call<Explained>("access.explain", { viewer, target });
+  return client.request("access.explain", { viewer, target });
 }
 
 const answerTo = ({ answers }: Explained, access: Explanation["access"]): Explanation => {
@@ -70,7 +70,7 @@ test("a refusal names the settings that would allow it, and one question may be 
     choices: { tools: { visibility: "self", agentToAgent: { enabled: false, allow: [] } } },
   });
   const client = await house.client();
-  const { answers } = await client.call<Explained>("access.explain", {
+  const { answers } = await client.request("access.explain", {
     ...{ viewer: MAIN, target: RESEARCH, access: "read" },
   });
   expect(answers).toEqual([

@@ -115,7 +115,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     const client = await house.client();
     const keys = [MAIN];
     for (const key of ["a", "b", "c"]) {
-      keys.push((await client.call<{ key: string }>("sessions.create", { idempotencyKey: key })).key);
+      keys.push((await client.request("sessions.create", { idempotencyKey: key })).key);
     }
     const runs = await Promise.all(keys.map((key) => say(house, key)));
     const ended = await Promise.all(runs.map(({ runId }) => endOf(house.engine, runId)));
@@ -144,7 +144,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
     );
     const other = await first
       .client()
-      .then((client) => client.call<{ key: string }>("sessions.create", { idempotencyKey: "o" }));
+      .then((client) => client.request("sessions.create", { idempotencyKey: "o" }));
     const second = greedy(async () => {
       throw new Error("asked");
     });

@@ -136,7 +136,7 @@ test("sends a listener's request once when the connection is back", async () => 
   // A request behind it: both writes, if there were two, have been worked off by then.
   await client.call("chat.inject", { sessionKey: "main", message: "last" });
   await client.agent({ message: "x", idempotencyKey: "e" }).done;
-  const history = await (await second.client()).call<{ messages: object[] }>("chat.history", {
+  const history = await (await second.client()).request("chat.history", {
     sessionKey: "main",
   });
   expect(JSON.stringify(history.messages).match(/"again"/g)).toHaveLength(1);

@@ -1,7 +1,7 @@
 // Commands that an operator gives in a chat window, through a real gateway.
 
 import { expect, test } from "vitest";
-import { type Message, textOf } from "../../src/core/shapes/message.ts";
+import { textOf } from "../../src/core/shapes/message.ts";
 import { listRuns } from "../../src/store/queries/runs/runs.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { type Frame, type House, joined, openHouse, type Play, type Raw } from "./kit.ts";
@@ -31,7 +31,7 @@ async function say(
 
 async function transcript(house: House): Promise<string[]> {
   const client = await house.client();
-  const page = await client.call<{ messages: readonly Message[] }>("chat.history", { sessionKey: "main" });
+  const page = await client.request("chat.history", { sessionKey: "main" });
   return page.messages.map((message) => `${message.role}: ${textOf(message)}`);
 }
 

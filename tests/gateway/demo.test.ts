@@ -6,7 +6,6 @@ import { expect, test } from "vitest";
 import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
 import type { PayloadOf } from "../../src/contract/payloads.ts";
 import { fail, ok, type Result } from "../../src/core/shapes/errors.ts";
-import type { Message } from "../../src/core/shapes/message.ts";
 import { Demo, type DemoPlace, type OpenDemo } from "../../src/gateway/demo.ts";
 import { openDemo } from "../../src/main.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../kit/engine.ts";
@@ -87,7 +86,7 @@ test("GD1: two requests at once and a later one get the same demo, with its own 
     idempotencyKey: "ask",
   });
   expect(await demo.call("agent.wait", { runId: "ask" })).toMatchObject({ status: "ok" });
-  const { messages } = await demo.call<{ messages: Message[] }>("chat.history", {
+  const { messages } = await demo.request("chat.history", {
     sessionKey: "agent:research:main",
   });
   expect(JSON.stringify(messages)).toContain("what now?");

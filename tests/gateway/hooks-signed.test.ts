@@ -194,7 +194,7 @@ test("a generic sender signs in hex or base64; the mapping, not the body, sets a
   expect((await send(3, () => "0".repeat(64))).status).toBe(401);
   expect((await inputs(house)).map((input) => input.text)).toEqual(["Build 1 red", "Build 2 red"]);
   const client = await house.client();
-  const { sessions } = await client.call<{ sessions: object[] }>("sessions.list", {});
+  const { sessions } = await client.request("sessions.list", {});
   expect(sessions).toContainEqual(
     expect.objectContaining({ key: "hook:builds", agentId: "research", label: "ci" }),
   );

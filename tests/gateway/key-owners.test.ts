@@ -75,8 +75,8 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     for (let round = 0; round < 5; round++) {
       const key = `moment-${round}`;
       const sends = [
-        one.call<{ runId: string }>("chat.send", { sessionKey: MAIN, message: "a", idempotencyKey: key }),
-        two.call<{ runId: string }>("chat.send", { sessionKey: RESEARCH, message: "b", idempotencyKey: key }),
+        one.request("chat.send", { sessionKey: MAIN, message: "a", idempotencyKey: key }),
+        two.request("chat.send", { sessionKey: RESEARCH, message: "b", idempotencyKey: key }),
       ];
       const ids = (await Promise.all(sends)).map(({ runId }) => runId);
       expect(new Set(ids).size).toBe(2);
@@ -123,7 +123,7 @@ describe.each(["embedded", "PostgreSQL"])("a key belongs to its caller: %s", (ki
     expect(onPhone).toEqual({ runId: "shared", status: "started" });
     expect(onDesk.runId).not.toBe("shared");
     // The token without a device is a third caller.
-    const plain = await (await first.client()).call<{ runId: string }>("chat.send", params);
+    const plain = await (await first.client()).request("chat.send", params);
     expect(new Set(["shared", onDesk.runId, plain.runId]).size).toBe(3);
     const again = async (house: House, key: Device, token?: string) =>
       (await ask(await device(house, key, token), "chat.send", params)).payload;

@@ -19,7 +19,7 @@ test("a key that is the id of another caller's run starts a new run, with anothe
   const ids = [sent.runId];
   for (const client of [one, two]) {
     const params = { sessionKey: target, message: "ask", idempotencyKey: sent.runId };
-    const { runId } = await client.call<{ runId: string }>("chat.send", params);
+    const { runId } = await client.request("chat.send", params);
     ids.push(runId);
     expect(await client.call("chat.send", params)).toMatchObject({ runId });
     await expect(client.call("agent", params)).rejects.toMatchObject({ code: "CONFLICT" });
@@ -105,7 +105,7 @@ test("a keyed tool call that a restart interrupted sends its message once", asyn
   expect(answer).toMatchObject({ status: expect.stringMatching(/ok|timeout/), runId: expect.any(String) });
   expect(texts).toEqual(["once"]);
   await (await second.client()).call("agent.wait", { runId: String(answer.runId) });
-  const history = await (await second.client()).call<{ messages: { role: string }[] }>("chat.history", {
+  const history = await (await second.client()).request("chat.history", {
     sessionKey: "agent:research:main",
   });
   expect(history.messages.filter((message) => message.role === "user")).toHaveLength(1);

@@ -12,7 +12,7 @@ const REFUSED = { status: expect.stringMatching(/^(error|forbidden)$/) };
 
 async function keys(house: House): Promise<string[]> {
   const client = await house.client();
-  const { sessions } = await client.call<{ sessions: { key: string }[] }>("sessions.list", {});
+  const { sessions } = await client.request("sessions.list", {});
   return sessions.map(({ key }) => key).sort();
 }
 
@@ -42,7 +42,7 @@ test.each(NAMES)("named sessions: chat.send and agent to %j open %s, once", asyn
   const after = await client.request("chat.history", { sessionKey: name });
   expect(after.messages.filter(({ role }) => role === "user")).toHaveLength(2);
   expect((await keys(house)).filter((one) => one === key)).toHaveLength(1);
-  const row = await client.call<{ sessions: object[] }>("sessions.list", { keys: [key] });
+  const row = await client.request("sessions.list", { keys: [key] });
   expect(row.sessions).toMatchObject([{ sessionKind: "other", agentId: key.split(":")[1] }]);
 });
 
@@ -64,7 +64,7 @@ test("named sessions: sessions.create creates the session of a key, returns an e
   const house = await openHouse();
   const client = await house.client();
   const create = (more: object) =>
-    client.call<{ key: string; sessionId: string }>("sessions.create", {
+    client.request("sessions.create", {
       idempotencyKey: JSON.stringify(more),
       ...more,
     });

@@ -83,9 +83,9 @@ test("a client's own default channel does not affect a run; delivery through an 
     status: "ok",
     result: { payloads: [{ text: "echo hello" }] },
   });
-  const { lastRoute } =
-    (await client.call<{ sessions: { lastRoute?: object }[] }>("sessions.list")).sessions[0] ?? {};
-  expect(lastRoute).toBeUndefined();
+  const { sessions } = await client.request("sessions.list");
+  expect(sessions.map(({ key }) => key)).toContain("agent:main:main");
+  expect(sessions.filter(({ deliveryContext }) => deliveryContext !== undefined)).toEqual([]);
   await expect(
     client.agent({ ...asked, deliver: true, idempotencyKey: "two" }).accepted,
   ).rejects.toMatchObject({

@@ -73,7 +73,7 @@ test("a node token connects as node only, and an operator token may connect as o
 test("I9: a token with patterns reaches the sessions that it covers and learns of no others", async () => {
   const house = await openHouse({ gateway: { tokens: TOKENS } });
   const client = await house.client({ token: "research-only" });
-  const list = await client.call<{ sessions: { key: string }[] }>("sessions.list", {});
+  const list = await client.request("sessions.list", {});
   expect(list.sessions.map((row) => row.key)).toEqual(["agent:research:main"]);
   const refused: [string, object][] = [
     ["chat.history", { sessionKey: "agent:main:main" }],
@@ -94,7 +94,7 @@ test("I9: a token with patterns reaches the sessions that it covers and learns o
   for (const [method, params] of refused) {
     await expect(client.call(method, params), method).rejects.toMatchObject({ code: "FORBIDDEN" });
   }
-  const preview = await client.call<{ previews: { status: string }[] }>("sessions.preview", {
+  const preview = await client.request("sessions.preview", {
     keys: ["agent:main:main"],
   });
   expect(preview.previews[0]?.status).toBe("missing");

@@ -154,8 +154,7 @@ test("agent.wait returns every end of a run, before, during and after it, on any
   const [one, two] = [await house.client(), await house.client()];
   const send = (message: string, idempotencyKey: string, more: object = {}) =>
     one.call("chat.send", { sessionKey: "main", message, idempotencyKey, ...more });
-  const wait = (runId: string, timeoutMs = 10_000) =>
-    two.call<Record<string, unknown>>("agent.wait", { runId, timeoutMs });
+  const wait = (runId: string, timeoutMs = 10_000) => two.request("agent.wait", { runId, timeoutMs });
   await send("quick", "ok");
   expect(await wait("ok")).toMatchObject({
     runId: "ok",
@@ -243,7 +242,7 @@ test("the same key gives the same answer, after a restart too; any other use is 
     if (method === "sessions.reset") Reflect.deleteProperty(changed, "agentId");
     await expect(same.call(method, changed), method).rejects.toMatchObject(conflict);
   }
-  const list = await same.call<{ sessions: { agentId: string }[] }>("sessions.list", { agentId: "research" });
+  const list = await same.request("sessions.list", { agentId: "research" });
   expect(list.sessions).toHaveLength(2);
 });
 

@@ -58,7 +58,7 @@ describe.each(["embedded", "postgres"])("on the %s store", (kind) => {
   test("sums up usage by agent, session, tree, model and day; a deleted session's usage stays under its root", async () => {
     const house = await houseOn(kind);
     const client = await house.client();
-    const { key: child } = await client.call<{ key: string }>("sessions.create", { idempotencyKey: "c" });
+    const { key: child } = await client.request("sessions.create", { idempotencyKey: "c" });
     await house.engine.commit((unit) =>
       unit.tx
         .updateTable("sessions")

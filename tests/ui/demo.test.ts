@@ -3,7 +3,6 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
-import type { Message } from "../../src/core/shapes/message.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import { openDemo } from "../../src/main.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
@@ -29,7 +28,7 @@ async function demoOf(own: GatewayClient, url: string): Promise<GatewayClient> {
 }
 
 async function saidIn(client: GatewayClient, sessionKey: string): Promise<string[]> {
-  const { messages } = await client.call<{ messages: Message[] }>("chat.history", { sessionKey });
+  const { messages } = await client.request("chat.history", { sessionKey });
   return messages.map(textOf);
 }
 

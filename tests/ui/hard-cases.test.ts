@@ -3,7 +3,6 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../src/contract/client/node.ts";
-import type { Message } from "../../src/core/shapes/message.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, visit } from "../kit/browser.ts";
@@ -32,7 +31,7 @@ async function write(page: Page, text: string): Promise<void> {
 }
 
 async function timesSaid(client: GatewayClient, text: string): Promise<number> {
-  const { messages } = await client.call<{ messages: Message[] }>("chat.history", { sessionKey: MAIN });
+  const { messages } = await client.request("chat.history", { sessionKey: MAIN });
   return messages.filter((message) => message.role === "user" && textOf(message) === text).length;
 }
 

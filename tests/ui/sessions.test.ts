@@ -171,7 +171,7 @@ describeInBrowser("sessions", () => {
     gate.resolve();
     await sent.done;
     await expect.poll(() => row(page, /^conversation 7/).innerText()).not.toContain("running");
-    const made = await client.call<{ key: string }>("sessions.create", {
+    const made = await client.request("sessions.create", {
       label: "fresh",
       idempotencyKey: "f",
     });

@@ -416,7 +416,7 @@ function modeWarnings(path: string, literals: Tree): string[] {
   ];
 }
 
-/** Returns whether the file itself contains a secret, also as a fallback, and not only a variable's name. */
+/** Returns whether the file contains a secret itself (or as a fallback), not only a variable's name. */
 function holdsSecret(value: unknown, path: Path = []): boolean {
   if (typeof value === "string") {
     return isSecretPath(path) && value.replaceAll(/\$\{\w+(:-)?\}/g, "") !== "";

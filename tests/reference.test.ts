@@ -1,4 +1,4 @@
-// The pages of docs/reference are what the schemas say, and the schemas say something of everything.
+// The pages of docs/reference match the schemas, and the schemas describe everything in them.
 
 import { expect, test } from "vitest";
 import { METHODS } from "../src/contract/methods.ts";
@@ -53,7 +53,7 @@ test("every method answers with a declared type, and says what it does", () => {
   }
 });
 
-test("every event and every field on the wire says what it means, where it stands or by its name", () => {
+test("every event and field on the wire has a description, in its place or for its name", () => {
   const wire = new Wire();
   expect([...wire.events].filter(([, { doc }]) => doc === "")).toEqual([]);
   expect(wire.unspoken()).toEqual([]);

@@ -75,6 +75,10 @@ test("files, functions and lines are short", () => {
   expect(rules.sizes(tree)).toEqual([]);
 });
 
+test("comments name files and folders that exist", () => {
+  expect(rules.lostMentions(tree, [...texts.keys()])).toEqual([]);
+});
+
 test("a folder holds few files, and files that share a name are in a folder", () => {
   expect(rules.folders(tree.map(({ path }) => path))).toEqual([]);
 });
@@ -279,6 +283,17 @@ test("planted: too long a file, function and line are found", () => {
     "src/core/function.ts:1: f has 71 lines",
     "src/core/line.ts:1: 111 characters",
     "tests/line.ts:2: 143 characters",
+  ]);
+});
+
+test("planted: a comment that names a missing file or folder is found", () => {
+  const files = {
+    "src/core/rules/a.ts":
+      "// core/rules/a decides, core/a does not.\n// See b.ts and rules/a.ts.\nexport {};",
+  };
+  expect(plant((facts) => rules.lostMentions(facts, ["src/core/rules/a.ts"]), files)).toEqual([
+    "src/core/rules/a.ts: core/a does not exist",
+    "src/core/rules/a.ts: b.ts does not exist",
   ]);
 });
 

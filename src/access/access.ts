@@ -1,5 +1,5 @@
 // Decides whether a viewer may access a session (I9): reads the settings and, only when the decision needs
-// them, relations from the store; `core/visibility` decides.
+// them, relations from the store; `core/rules/visibility` decides.
 
 import { optional } from "../core/optional.ts";
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";

@@ -1,6 +1,6 @@
 // Decides what a token covers: sessions that may have no row any more (for events, runs and deliveries),
-// agents, and facts about the gateway. `core/visibility` decides from token and key alone; a node has access
-// to no session.
+// agents, and facts about the gateway. `core/rules/visibility` decides from token and key alone; a node has
+// access to no session.
 
 import { hasScope } from "../core/rules/scopes.ts";
 import { type Access, decideAccess } from "../core/rules/visibility.ts";

@@ -1,8 +1,8 @@
 // Maps the kinds of stored deadlines to their handlers. Part of the composition root.
 
 import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { DeadlineHandler } from "../engine/run/deadlines.ts";
 import { BINDING_DEADLINE, createBindingEnd } from "../flows/delivery/bindings.ts";
 import {
   createFilesCleanup,

@@ -1,6 +1,6 @@
 // Owns incoming messages of channels: each becomes part of a run, once.
 // A sender who gets no answer leaves nothing stored except, as a stranger, one entry of a bounded list
-// (core/inbound-policy).
+// (core/rules/inbound-policy).
 // A message is stored, or known already, when `receive` resolves; it is stored once, even if another process,
 // a restart or a redelivery brings it again.
 // IN3: messages of one person in one chat are processed in order; nobody waits for another person's
@@ -10,7 +10,7 @@
 // inbound/burst.ts; the session: inbound/chat-session.ts; files: inbound/media.ts.
 
 import { agentOf } from "../core/shapes/settings/settings.ts";
-import type { DeadlineHandler } from "../engine/run/deadlines.ts";
+import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Unit } from "../engine/unit.ts";
 import { StoreConflict, StoreProblem } from "../store/problems.ts";
 import { isKnown } from "../store/queries/channels/inbound.ts";

@@ -36,12 +36,13 @@ async function validatorOf(schema: object): Promise<Validator> {
   return made;
 }
 
-/** Describes a value in a few words: "null", "an array", "the number 5", a short text itself. */
+/** Describes a value in a few words: "null", "an array", "a number", a text itself. */
 function described(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
   if (typeof value === "object") return "an object";
-  if (typeof value !== "string") return `the ${typeof value} ${String(value)}`;
+  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
+  if (typeof value !== "string") return `a ${typeof value}`;
   return quoted(value, SHOWN_MAX_CHARS);
 }
 
@@ -120,7 +121,9 @@ function sentences(problem: Problem, value: unknown, format: PathFormat): string
   const expected = expectation(problem);
   const where = path.length === 0 ? "params" : format(path);
   if (expected === undefined) return [`${where}: ${problem.message}`];
-  return [`${where} must be ${expected}, got ${described(valueAt(value, path))}`];
+  const given = valueAt(value, path);
+  const isBound = problem.keyword === "minimum" || problem.keyword === "maximum";
+  return [`${where} must be ${expected}, got ${isBound ? String(given) : described(given)}`];
 }
 
 /** Returns a sentence for each part of the value that does not fit the schema. Unknown fields fit. */

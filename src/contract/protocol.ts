@@ -1,5 +1,5 @@
 // Defines the protocol: frames, versions, limits, error codes, event payloads. A client needs to read only
-// this file; `params.ts` lists the methods with their params.
+// this file; `methods.ts` lists the methods with their params.
 // A frame is one JSON object in one text message; unknown frame types and binary messages are refused.
 // Names are those of the OpenClaw gateway protocol, version 3; fields are added, none is renamed.
 

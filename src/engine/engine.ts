@@ -23,6 +23,7 @@ import { createBus, type SharedBus } from "./bus.ts";
 import { Dispatch } from "./cluster/dispatch.ts";
 import { HintTransport } from "./cluster/hint-transport.ts";
 import { Lease } from "./cluster/lease.ts";
+import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
 import { type Executor, Lanes } from "./lanes/lanes.ts";
 import { createSlots, type Slots } from "./lanes/slots.ts";
 import {
@@ -42,7 +43,6 @@ import {
   acceptIn,
   withinBudget,
 } from "./run/accept.ts";
-import { type DeadlineHandler, Deadlines } from "./run/deadlines.ts";
 import {
   type AbortReason,
   type EndFacts,
@@ -346,7 +346,7 @@ export class Engine {
   accepting(): Result<void> {
     if (this.#state === "running") return ok(undefined);
     const doing = this.#state === "new" ? "starting" : "stopping";
-    return fail("shutting_down", `the gateway is ${doing}; accepted messages are kept`, {
+    return fail("shutting_down", `the gateway is ${doing}; it accepts no new messages`, {
       hint: "Send again in a moment.",
     });
   }

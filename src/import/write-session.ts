@@ -190,7 +190,7 @@ class SessionWriter {
     }
     if (lane.session.sessionId !== session.sessionId) throw new Taken("inUse");
     if (!isFirst) return;
-    // Counters that the source updated since.
+    // Counters changed since the last import.
     const { updatedAt, inputTokens, outputTokens, totalTokens, contextUsed } = session;
     await updateSession(tx, session.key, {
       updatedAt,

@@ -39,7 +39,7 @@ function chosen(run: Run, ended: readonly PrecedingRun[]): PrecedingRun | undefi
 export async function parentSpanOf(db: Db, run: Run): Promise<string | undefined> {
   const { parentRunId, callId } = run;
   if (parentRunId !== undefined) {
-    // Calls of external programs have other ids, and no span.
+    // Calls by external programs have other ids, and no span.
     const hasSpan = callId?.startsWith(`${parentRunId}:`) === true;
     return hasSpan ? callSpanId(parentRunId, callId) : runSpanId(parentRunId);
   }

@@ -243,7 +243,7 @@ export const agentIdLimit: ArgumentLimit = formLimit(
     isAgentId(value)
       ? undefined
       : fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -", {
-          hint: "agents_list and the agentId of a row in sessions_list show valid ones.",
+          hint: "Valid ids: see agents_list, or agentId in rows of sessions_list.",
         }),
   (value) => value.trim().toLowerCase(),
 );

@@ -132,7 +132,7 @@ export async function admitDevice(
   if (met.node !== undefined) return ok(met.node);
   if (met.request !== undefined) return notPaired(met.request);
   return fail("not_paired", `too many devices wait to be paired (${PAIR_REQUESTS_MAX})`, {
-    hint: "An operator settles them with: parley node pending. They are forgotten after an hour.",
+    hint: "An operator accepts or rejects them: parley node pending. They expire after an hour.",
   });
 }
 
@@ -201,7 +201,7 @@ export async function approveDevice(
   const settled = await settle(ctx, wanted, asked.covers, async (unit, request) => {
     if ((await countNodes(unit.tx)) >= NODES_MAX) {
       return fail("rate_limited", `there are ${NODES_MAX} paired nodes, and no more can be`, {
-        hint: "parley node remove takes one away.",
+        hint: "Remove one: parley node remove.",
       });
     }
     const { nodeId, publicKey, platform, version, caps, commands } = request;

@@ -37,7 +37,7 @@ export interface Stage {
 export interface StageOptions {
   /** More of the `runtime` of `main`. */
   readonly runtime?: Record<string, unknown>;
-  /** More of the agent `main`. */
+  /** Extra keys for `main`. */
   readonly main?: Record<string, unknown>;
   readonly env?: Record<string, string>;
   readonly config?: Record<string, unknown>;

@@ -117,7 +117,7 @@ export function requestFor(model: ProviderModel, more: Partial<ModelRequest> = {
 
 export interface Made {
   readonly outcome: RequestOutcome;
-  /** The text as the listener has it at the end. */
+  /** The last text that the listener got. */
   readonly text: string;
 }
 

@@ -48,7 +48,7 @@ test.each(PROVIDER_APIS)(
   },
 );
 
-test.each(PROVIDER_APIS)("%s: does not send back thinking that was in text", async (api) => {
+test.each(PROVIDER_APIS)("%s: thinking found in text is not sent back", async (api) => {
   const { server, turn } = await serve(api, (request) =>
     request.toolResults.length === 0
       ? [text("<think>secret one</think>Looking."), call("t")]

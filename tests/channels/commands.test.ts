@@ -360,7 +360,7 @@ test("CO1: a transaction that is rolled back leaves nothing of its command", asy
   expect(await stateOf(stage, runId)).toBe("running");
 });
 
-test("before the first message commands say that there is no conversation; /whoami works", async () => {
+test("before the first message, commands report no conversation; /whoami works", async () => {
   const stage = await open();
   const nowhere = { sessionKey: "agent:main:telegram:group:-5", chatType: "group" } as const;
   for (const line of ["/status", "/stop", "/think high", "/sessions"]) {

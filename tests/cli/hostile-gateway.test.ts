@@ -261,7 +261,7 @@ test.each([["answers"], ["refusals"]])(
       for (const json of [[], ["--json"]]) {
         const { out, err } = await run(home, ["--url", url, "--token", "t", ...json, ...command]);
         expect(out + err, command.join(" ")).not.toBe("");
-        // Of an error each line is an error's, wherever it stands.
+        // Only stdout: each line on stderr belongs to an error.
         expect(out, command.join(" ")).not.toMatch(/^FORGED/m);
         for (const line of (out + err).split("\n")) expect(line, command.join(" ")).not.toMatch(FORBIDDEN);
       }

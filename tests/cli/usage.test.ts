@@ -102,7 +102,7 @@ test("the address of a gateway that listens everywhere is loopback", () => {
   ]);
 });
 
-test("RN2: an invalid address is wrong usage of every command", async () => {
+test("RN2: an invalid address is a usage error in any command", async () => {
   for (const command of [["agents"], ["mcp"], ["link"], ["doctor"]]) {
     const { code, out, err } = await run(temporaryFolder(), ["--url", "ftp://host", ...command]);
     expect({ command, code, out }).toEqual({ command, code: 2, out: "" });

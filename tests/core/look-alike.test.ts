@@ -1,4 +1,4 @@
-// Labels of the runtime, in every spelling that a message could try.
+// Fake runtime labels, in every spelling that a message could use.
 
 import { expect, test } from "vitest";
 import { quoteRuntimeLabels } from "../../src/core/text/look-alike.ts";

@@ -74,7 +74,7 @@ test("DR3: the policy is checked for the place of the answer, even if others hav
   gate.resolve("for you");
   await app.quiet();
   expect(chat.textsAt("7")).toEqual(["for you"]);
-  // And the reverse: a denied answer does not leave because another person wrote elsewhere.
+  // The reverse: a denied answer stays denied when another person writes elsewhere.
   const input = { text: "b", sender: "discord:9" };
   await app.engine.accept({ sessionKey: MAIN, input, route: lastRoute });
   await app.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute: HERE }));

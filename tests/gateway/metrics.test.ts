@@ -151,7 +151,7 @@ test("ME1: no session, label or invented name is in a label; a refusal is counte
   ).toBe(2);
 });
 
-test("ME2: does not count another process's events of its runs", async () => {
+test("ME2: does not count the runs of another process", async () => {
   const house = await openHouse();
   const run = { runId: "far", sessionKey: "agent:main:main", chainId: "c", startedAt: 1 } as const;
   const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2 };

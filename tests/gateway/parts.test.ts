@@ -135,7 +135,7 @@ test("while the reader is behind, deltas of a run replace each other; the sent e
   ]);
 });
 
-test("an event of a run that replaces nothing never overtakes the run's held-back events", () => {
+test("an event that replaces nothing never overtakes held-back events of its run", () => {
   const { socket, sent, as } = stuckSocket();
   const outlet = createOutlet(as, { maxBufferedBytes: 10_000_000, close: () => {} });
   outlet.event(delta("a", "x".repeat(300_000)));

@@ -37,7 +37,7 @@ async function startParrot(): Promise<string> {
   return origin;
 }
 
-/** A program that says its arguments and its environment wherever it can, and ends. */
+/** Prints its arguments and its environment on both outputs, and exits. */
 const BLABBER =
   "console.log(process.argv.join(' ')); console.error(process.env, process.argv); process.exit(3)";
 const blabber = (what: string) => ({

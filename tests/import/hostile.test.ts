@@ -207,7 +207,7 @@ test("handles spawners in a cycle, and refuses a source without data", async () 
   expect(words(await attempt(join(home, ".parley")))).toContain("which an import must not change");
 });
 
-test("maps keys of every version to one key", () => {
+test("maps every version's keys to our form", () => {
   const table: [string, string][] = [
     ["main", "agent:main:main"],
     ["agent:main:haupt", "agent:main:main"],

@@ -332,6 +332,43 @@ export function headsAndFolders(tree: readonly SourceFact[]): string[] {
   });
 }
 
+const COMMENT = /(?<=^|\s)(?:\/\/|\*)\s(.*)$/gm;
+const NAMED_FILE = /(?<![\w./@`-])((?:[\w-]+\/)*[\w-]+\.tsx?)\b/g;
+const NAMED_PART =
+  /(?<![\w./@-])((?:core|store|engine|access|flows|channels|gateway|cli)\/[\w-]+(?:\/[\w-]+)*)(?![\w./:-])/g;
+
+/** Files and folders that a comment names and that do not exist. */
+export function lostMentions(tree: readonly SourceFact[], paths: readonly string[]): string[] {
+  const ends = new Set<string>();
+  for (const path of paths) {
+    const steps = path.split("/");
+    for (const at of steps.keys()) {
+      ends.add(steps.slice(at).join("/"));
+      ends.add(
+        steps
+          .slice(at)
+          .join("/")
+          .replace(/\.tsx?$/, ""),
+      );
+      ends.add(
+        steps
+          .slice(0, at)
+          .join("/")
+          .replace(/^src\//, ""),
+      );
+    }
+  }
+  return tree
+    .filter(({ path }) => /^(src|ui\/src)\//.test(path))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(COMMENT)].flatMap(([, words = ""]) =>
+        [...words.matchAll(NAMED_FILE), ...words.matchAll(NAMED_PART)]
+          .filter(([, name = ""]) => !ends.has(name))
+          .map(([, name]) => `${path}: ${name} does not exist`),
+      ),
+    );
+}
+
 /** The numbers of the rules that a file's head gives. Those of the product (I1, I2, …) are everybody's. */
 const rulesIn = (text: string): string[] =>
   [...text.matchAll(/^\/\/.*$/gm)].flatMap(([line]) =>

@@ -144,7 +144,7 @@ describe.skipIf(missing !== undefined)("bubblewrap", () => {
     },
   );
 
-  test("UL2: without a carrier no program runs with a network, and the error says what to install", async () => {
+  test("UL2: without pasta or slirp4netns there is no network, and the error says what to install", async () => {
     const found = await finderWith(TOOLS).find(needs, workspace);
     expect(found).toMatchObject({ ok: false, code: "sandbox_unavailable" });
     const { error, hint } = found as { error: string; hint: string };

@@ -203,7 +203,7 @@ describe("the shared time", () => {
     expect(clock.now()).toBe(1_900_015);
   });
 
-  test("a failed answer changes nothing", async () => {
+  test("a failed sync changes nothing", async () => {
     const world = fakeWorld();
     let answers = 0;
     const clock = new DatabaseClock(world.clock, () => {

@@ -78,7 +78,7 @@ test("a connection that is lost in the middle leaves the target empty", async ()
   await expectEmpty(url);
 }, 60_000);
 
-test("blocks other writers to the target, and moves everything", async () => {
+test("a migration blocks other writers and moves everything", async () => {
   const dir = await fullStore();
   const url = await freshUrl();
   const gate = await gateIn(url);

@@ -266,7 +266,7 @@ test("counts a flood of unknown arguments, and computes suggestions only for the
   expect(result.ok ? "" : result.error).toContain("and 299992 more");
 });
 
-test("nested arguments are checked with their path", async () => {
+test("errors of nested arguments name the path", async () => {
   const item = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
   const schema = { type: "object", properties: { files: { type: "array", items: item } } };
   const result = await readArguments(schema, { files: [{ name: "a" }, { nam: 1 }] });

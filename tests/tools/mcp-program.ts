@@ -17,7 +17,7 @@ export interface Deeds {
   readonly toolsLater?: readonly unknown[];
   /** Never answers anything. */
   readonly mute?: boolean;
-  /** Waits for the witness before it answers anything. */
+  /** Answers only once the witness has sent a byte. */
   readonly slow?: boolean;
   /** Ends at a request that it does not know, as some servers of old did. */
   readonly old?: boolean;

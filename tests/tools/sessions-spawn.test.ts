@@ -308,7 +308,7 @@ test("one answer names every wrong value of a spawn", async () => {
   expect(hint).toContain("Allowed: main, research.");
 });
 
-test("accepts arguments of other programs: timeoutSeconds, runtime, thinking levels, a bare model id", async () => {
+test("accepts other programs' spellings: timeoutSeconds, runtime, thinking levels, a bare model id", async () => {
   const spelled = {
     timeoutSeconds: "5",
     runtime: "Subagent",

@@ -193,7 +193,7 @@ const PROVIDER: ProviderSettings = {
   })),
 };
 
-/** A gateway's engine with its real executor; the model only says who was asked. */
+/** An engine with its real executor; the fake model records the models asked. */
 async function openReal(settings: Settings): Promise<{ engine: Engine; asked: string[] }> {
   const world = quietWorld();
   const store = await openStore(temporaryFolder(), world);

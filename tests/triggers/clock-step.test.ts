@@ -4,7 +4,7 @@ import { expect, test, vi } from "vitest";
 import { ClockWatch } from "../../src/app/clock-watch.ts";
 import type { Channel, DeliveryOutcome } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
-import type { DeadlineHandler } from "../../src/engine/run/deadlines.ts";
+import type { DeadlineHandler } from "../../src/engine/deadlines.ts";
 import { INBOUND_DEADLINE } from "../../src/flows/delivery/inbound-files.ts";
 import { insertDelivery, listDeliveries } from "../../src/store/queries/channels/deliveries.ts";
 import { getJob, insertTurn, moveJob } from "../../src/store/queries/cron-jobs.ts";

@@ -12,7 +12,7 @@ import {
 import { hasScope } from "../../src/core/rules/scopes.ts";
 import type { TokenScope } from "../../src/core/shapes/settings/settings.ts";
 import { after } from "./clock.ts";
-import { type Connection, isRefusal, openShown } from "./demo/connect.ts";
+import { type Connection, isRefusal, openShown } from "./connect.ts";
 import { inDemo } from "./demo/scene.ts";
 import { forgetToken, keepToken, keptToken, tabStorage } from "./token.ts";
 

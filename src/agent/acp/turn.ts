@@ -29,8 +29,8 @@ import { head } from "../../core/text/cut.ts";
 import { withoutHidden } from "../../core/text/hidden-text.ts";
 import { type TextDelta, withDelta } from "../../core/text/text-delta.ts";
 import type { World } from "../../world.ts";
-import { HiddenStream } from "../loop/hidden-answer.ts";
 import type { ToolEvent } from "../loop/tool-calls.ts";
+import { HiddenStream } from "../model/hidden-answer.ts";
 
 const TEXT_MAX_CHARS = 1024 * 1024;
 const RESULT_MAX_CHARS = 64 * 1024;

@@ -272,7 +272,7 @@ function adopted(world: World, message: WrittenMessage): AssistantMessage {
   return { ...message, id: world.ids.orderedUuid(), content };
 }
 
-/** Calls the model; compacts before it if the window is nearly full, or after it if it was too full. */
+/** Calls the model; compacts first if the window is nearly full, or afterwards if it was too full. */
 async function callModel(
   args: TurnArgs,
   progress: Progress,

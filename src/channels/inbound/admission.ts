@@ -1,6 +1,6 @@
 // Owns which messages of a channel are accepted, and the decisions about each before anything is written. A
 // sender who gets no answer leaves nothing stored except, as a stranger, one entry of a bounded list
-// (flows/pairing). Group talk that is not for an agent is rejected without the store.
+// (flows/delivery/pairing). Group talk that is not for an agent is rejected without the store.
 
 import { createHash } from "node:crypto";
 import { evictOldest } from "../../core/bounded.ts";
@@ -25,7 +25,7 @@ import { readCommand } from "../commands.ts";
 import { type ChatContext, keyOfChat } from "./chat-session.ts";
 
 const ID_CHARS_MAX = 256;
-/** Ignored chats that were logged, so that each is logged once. */
+/** Number of ignored chats to remember, so that each is logged once. */
 const LOGGED_MAX = 1_000;
 
 export interface AdmissionParts {

@@ -1,6 +1,6 @@
 // Owns one bot account at its Bot API server: API calls and file downloads. A call has one of four results:
 // done, refused by the server, certainly not made, or unknown. Results are untyped; readers check them
-// (fields.ts).
+// (core/json.ts).
 // TB2: the token appears in no text that leaves here: neither in errors nor in the server's own
 //      messages.
 // TB4: a call with effects uses its own connection (HX2 of exchange.ts). Only reading, which may be
@@ -15,7 +15,6 @@ import { safeLine } from "../../core/text/safe-text.ts";
 import { agentFor } from "../../world/outgoing.ts";
 import type { Clock, World } from "../../world.ts";
 import { type Exchange, type Exchanged, exchange } from "../exchange.ts";
-import { idOf } from "./ids.ts";
 
 /** Time limit for a call that answers immediately. */
 const CALL_MS = 20_000;
@@ -194,4 +193,10 @@ export function openBot({ accountId, botToken, apiRoot }: TelegramAccount, world
     },
     close: () => transport.close(),
   };
+}
+
+/** Returns the id of a chat, a user or a message as text. */
+export function idOf(value: unknown): string | undefined {
+  const id = integerOf(value);
+  return id === undefined || id === 0 ? undefined : String(id);
 }

@@ -8,8 +8,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/session.ts";
 import { head } from "../../core/text/cut.ts";
 import type { DeliveryOutcome, OpenedThread } from "../channel.ts";
-import type { Bot, Called, Refusal } from "./bot.ts";
-import { idOf } from "./ids.ts";
+import { type Bot, type Called, idOf, type Refusal } from "./bot.ts";
 import { anyTopicField, type TelegramTarget, topicField } from "./target.ts";
 import { type TelegramText, telegramText } from "./text.ts";
 

@@ -8,8 +8,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { head } from "../../core/text/cut.ts";
 import { accountName, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
-import { type Bot, type Called, NO_SERVER_WORDS } from "./bot.ts";
-import { idOf } from "./ids.ts";
+import { type Bot, type Called, idOf, NO_SERVER_WORDS } from "./bot.ts";
 import { failureWords, isTokenWrong } from "./send.ts";
 import type { TelegramAccountContext } from "./update.ts";
 

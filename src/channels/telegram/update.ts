@@ -9,6 +9,7 @@ import { createHash } from "node:crypto";
 import { type Fields, fieldsOf, integerOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { InboundMessage } from "../channel.ts";
+import { idOf } from "./bot.ts";
 import {
   type Content,
   contentOf,
@@ -18,7 +19,6 @@ import {
   originName,
   summaryOf,
 } from "./content.ts";
-import { idOf } from "./ids.ts";
 
 /** The bot account that reads updates. */
 export interface TelegramAccountContext {

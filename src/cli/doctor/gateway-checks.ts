@@ -9,7 +9,7 @@ import { count } from "../layout.ts";
 import type { Finding } from "./finding.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Messages of a main session that are searched for different writers. */
+/** Number of messages of a main session searched for several writers. */
 const SEARCHED_MESSAGES = 200;
 
 export interface Target {

@@ -1,5 +1,5 @@
 // The types that systemd and launchd share: the parts of a service, and the commands that start, stop and
-// inspect it. commands/service.ts runs the commands.
+// inspect it. commands/gateway/service.ts runs the commands.
 
 export interface Launcher {
   /** Path of the Node that runs this program. */

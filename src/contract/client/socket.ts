@@ -2,8 +2,11 @@
 // A connection without a frame for three ticks is treated as dead.
 
 import { optional } from "../../core/optional.ts";
+import { withDelta } from "../../core/text/text-delta.ts";
 import type { Timer } from "../../world.ts";
 import {
+  type ChatEvent,
+  type ChatMessage,
   type ClientInfo,
   type EventFrame,
   type HelloOk,
@@ -13,7 +16,6 @@ import {
 } from "../protocol.ts";
 import type { DialedSocket, Dialer } from "./dial/dial.ts";
 import { aborted, errorOf, GatewayError } from "./error.ts";
-import { createTextKeeper } from "./texts.ts";
 import type { ClientWorld, DeviceKey } from "./types.ts";
 
 export interface SocketParts {
@@ -226,4 +228,25 @@ export function openSocket(parts: SocketParts, signal?: AbortSignal): Promise<Cl
     if (signal?.aborted === true) return reject(aborted(signal, "connecting was aborted"));
     new Greeting(parts, signal, { resolve, reject });
   });
+}
+
+/**
+ * Keeps the texts of one connection. The returned function gives the event with its whole text; undefined: an
+ * earlier part is missing, and the whole text follows.
+ */
+function createTextKeeper(now: () => number): (frame: EventFrame) => EventFrame | undefined {
+  const texts = new Map<string, string>();
+  return (frame) => {
+    if (frame.event !== "chat") return frame;
+    const event = frame.payload as ChatEvent;
+    const { runId, state, delta, offset = 0, message } = event;
+    const before = texts.get(runId) ?? "";
+    texts.delete(runId);
+    if (state !== "delta") return frame;
+    const text = withDelta(before, { offset, text: delta ?? message?.content[0]?.text ?? "" });
+    if (text === undefined) return undefined;
+    texts.set(runId, text);
+    const whole: ChatMessage = { role: "assistant", content: [{ type: "text", text }], timestamp: now() };
+    return { ...frame, payload: { ...event, message: whole } };
+  };
 }

@@ -1,5 +1,5 @@
 // The client of the gateway's protocol on platforms with a built-in WebSocket: `parley-gateway/client` in a
-// browser. It differs from ../client.ts in the socket only.
+// browser. It differs from node.ts in the socket only.
 // It reaches nothing of Node; tests/e2e/package.test.ts checks the built file.
 
 import { webDialer } from "./dial/web.ts";

@@ -1,11 +1,22 @@
 // Adds streams of events to a client, and passes the connection's changes to their readers.
 // Buffers are bounded (event-stream.ts); a reader is notified of each reconnect, and of the end.
 
-import type { EventName } from "../protocol.ts";
+import { canonicalKey } from "../../core/shapes/session-key.ts";
+import type { EventName, HelloOk } from "../protocol.ts";
+import { GatewayError } from "./error.ts";
 import { BUFFER_DEFAULT_EVENTS, EventStream } from "./event-stream.ts";
 import type { ReconnectingClient } from "./reconnecting.ts";
-import { sessionKeyFor } from "./session-key-for.ts";
 import type { EventOptions, GatewayClient, GatewayEvent } from "./types.ts";
+
+/** Returns the canonical key of `main` or any other spelling, as the gateway of this greeting writes it. */
+function sessionKeyFor(text: string, { snapshot }: HelloOk): string {
+  const { defaultAgentId, mainKey, scope } = snapshot.sessionDefaults;
+  const rules = { defaultAgentId, mainKey, scope: scope === "global" ? scope : "per-sender" } as const;
+  const key = canonicalKey(text, { agentId: defaultAgentId, bareNames: true }, rules);
+  if (key.ok) return key.value;
+  const { code, error, hint, details } = key;
+  throw new GatewayError("INVALID_REQUEST", error, { details: { ...details, code, hint } });
+}
 
 /** Returns the same client, with `events`. */
 export function withEvents(client: ReconnectingClient): GatewayClient {

@@ -120,7 +120,7 @@ export function decideNext(args: {
 
 /** A party of a conversation, as the reader of a context sees it. */
 export interface Party {
-  /** Display key (`displayKey`), for the reader's agent. */
+  /** Key as the reader's agent sees it (`displayKey`). */
   readonly key: string;
   readonly channel: string;
   readonly label?: string | undefined;

@@ -67,8 +67,8 @@ export type Viewer =
     };
 
 /**
- * The session to check. For a key without a row: no ancestors, and the agent of the key, or "" if it has
- * none.
+ * The session to check. A key without a row has no ancestors; `agentId` is then the agent in the key, or
+ * "".
  */
 export interface Target {
   readonly key: string;
@@ -227,7 +227,7 @@ export function effectiveMode(viewer: SessionIdentity, rules: AccessRules): Visi
   return clamped && rules.mode !== "self" ? "tree" : rules.mode;
 }
 
-/** Whether its sandbox limits the viewer to its tree. */
+/** Whether a sandbox limits the viewer to its tree. */
 export function isClamped(viewer: SessionIdentity): boolean {
   return viewer.sandboxed && viewer.sandboxClamp === "spawned";
 }

@@ -16,7 +16,6 @@ import type { Fence } from "../../store/queries/runs/runs.ts";
 import { idsOf, type Log, logging, type Timer, type World } from "../../world.ts";
 import type { Bus } from "../bus.ts";
 import type { Authority } from "../cluster/lease.ts";
-import { createSlotKeeper, type SharedSlots } from "../lanes/slot-keeper.ts";
 import type { Slots } from "../lanes/slots.ts";
 import {
   type EndWatch,
@@ -28,6 +27,7 @@ import {
 } from "../lanes/waits.ts";
 import type { Unit } from "../unit.ts";
 import type { AcceptLimits } from "./accept.ts";
+import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
 import { createSpending } from "./spending.ts";
 import { type SteeringParts, takeSteering } from "./steering.ts";
 import { createTranscriptWriter, isFinalText, LostLane, type Reading } from "./transcript-writer.ts";

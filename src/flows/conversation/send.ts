@@ -213,7 +213,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     flow: { flowId, step: "round1", turn: 1 },
     callId: request.callId,
     ...optional({ parentRunId: requesterRun?.runId }),
-    // The waiting caller gets the text as its reply, so no run of its session begins with it.
+    // The waiting caller gets the text as its reply, so the text starts no run there.
     ...(answered === undefined ? {} : { kind: "append", successor: true }),
   });
   if (!accepted.ok || !accepted.value.fresh) return accepted;

@@ -11,7 +11,7 @@ import { isSameRoute } from "../../core/shapes/route.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
 import { accountOf, type ThreadBindingSettings } from "../../core/shapes/settings/channels.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
-import type { DeadlineHandler } from "../../engine/run/deadlines.ts";
+import type { DeadlineHandler } from "../../engine/deadlines.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { routeKeyOf } from "../../store/queries/channels/deliveries.ts";

@@ -5,7 +5,7 @@
 // FI2: the files are removed with their session, or after a month.
 
 import type { Settings } from "../../core/shapes/settings/settings.ts";
-import type { DeadlineHandler } from "../../engine/run/deadlines.ts";
+import type { DeadlineHandler } from "../../engine/deadlines.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { deadlineKeysWith, hasDeadlineOf } from "../../store/queries/deadlines.ts";

@@ -44,7 +44,7 @@ const WAITING_MAX = 200;
 /** Checks that a place may get another text that is not the answer of a run. */
 export async function placeHasRoom(unit: Unit, route: Route): Promise<Result<void>> {
   if (!(await isBacklogFull(unit.tx, route, WAITING_MAX))) return ok(undefined);
-  return fail("queue_full", `${WAITING_MAX} texts already wait for this place, which is the limit`, {
+  return fail("queue_full", `${WAITING_MAX} texts already wait for this chat, which is the limit`, {
     hint: "Nothing was sent. See why they wait (parley deliveries), or send again later.",
   });
 }

@@ -6,7 +6,7 @@
 
 import type { Session } from "../../core/shapes/session.ts";
 import { findAgent, type Settings } from "../../core/shapes/settings/settings.ts";
-import type { DeadlineHandler } from "../../engine/run/deadlines.ts";
+import type { DeadlineHandler } from "../../engine/deadlines.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { getFlow, openSpawnsOf } from "../../store/queries/chains/flows.ts";

@@ -1,5 +1,5 @@
 // Owns the files that come with a sub-agent's task: `.parley/attachments/<uuid>/` in its workspace.
-// `core/attachment-rules` decides what may be attached.
+// `core/rules/attachment-rules` decides what may be attached.
 // AF1: all or nothing: after any failure no file of the task is left, and no other file is changed.
 // AF2: no folder in the path is a link or can become one: each folder is opened, then addressed by its open
 //      handle (Linux), so that swapping its path has no effect.

@@ -49,7 +49,7 @@ export interface HttpParts {
   readonly shares: GatewayShares;
   /** Aborted when the gateway stops: pending answers end. */
   readonly stop: AbortSignal;
-  /** Returns the current inputs of the metrics. */
+  /** Returns the gauges' current readings. */
   readings(): Promise<GaugeReadings>;
 }
 

@@ -1,5 +1,5 @@
 // Owns the methods about sessions: finding, creating, changing, resetting, deleting them.
-// A session is looked up by key, id or label through `flows/access` only, which also checks the access.
+// A session is looked up by key, id or label through `access/resolve.ts` only, which also checks the access.
 
 import { resolveSession } from "../../access/resolve.ts";
 import { createGate, storePathFor } from "../../access/token.ts";

@@ -111,7 +111,7 @@ export class NodeHub {
     params: ConnectParams,
     at: { readonly proof: DeviceProof | undefined; readonly remote: string; readonly connId: string },
   ): Promise<Result<NodeRow>> {
-    if (caller.actsAs !== undefined) return fail("missing_scope", "a session's pass can't connect as a node");
+    if (caller.actsAs !== undefined) return fail("missing_scope", "a session's pass is not valid for nodes");
     const { proof, remote, connId } = at;
     if (proof?.nonce === undefined) {
       const text =

@@ -85,7 +85,7 @@ export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {
   const holdForStep = (): void => {
     if (letGo !== undefined || limits.hold === undefined) return;
     letGo = limits.hold();
-    // After everything that this step sends.
+    // Runs after all sends of this tick.
     process.nextTick(sendHolding);
   };
   /** Whether this many characters can be written now. */

@@ -100,7 +100,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   }
 }
 
-/** Makes the checks of a start, and rejects like a start. Changes nothing. */
+/** Makes a start's checks, and throws a start's errors. Changes nothing. */
 export function compareAsStart(options: Pick<SqliteOptions, "dir" | "durability">): void {
   const file = join(options.dir, STORE_FILE);
   const unlock = lockStore(options.dir);

@@ -77,7 +77,7 @@ export function typeWords(schema: Schema, written: Written = String): string {
 }
 
 export interface Field {
-  /** With dots for what is inside, `[]` for each of a list. */
+  /** Names joined by dots; `[]` for the items of a list. */
   readonly path: string;
   readonly schema: Schema;
   readonly required: boolean;

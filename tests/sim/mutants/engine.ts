@@ -57,14 +57,14 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   {
     name: "slot-held-while-waiting",
     breaks: "I6: a run that waits keeps its slot",
-    file: "src/engine/lanes/slot-keeper.ts",
+    file: "src/engine/run/slot-keeper.ts",
     from: `if (await move("waiting")) release();`,
     to: `await move("waiting");`,
   },
   {
     name: "slot-never-given-back",
     breaks: "I6: a run that is over keeps its slot",
-    file: "src/engine/lanes/slot-keeper.ts",
+    file: "src/engine/run/slot-keeper.ts",
     from: "      left = true;\n      release();",
     to: "      left = true;",
   },
@@ -150,14 +150,14 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   {
     name: "date-never-dropped",
     breaks: "I4: a stored date is acted on again and again",
-    file: "src/engine/run/deadlines.ts",
+    file: "src/engine/deadlines.ts",
     from: `if (verdict === "done") await dropDeadline(unit.tx, kind, key);`,
     to: `if (verdict === "done") return;`,
   },
   {
     name: "date-not-looked-at",
     breaks: "I2: a new date is not seen before the next start",
-    file: "src/engine/run/deadlines.ts",
+    file: "src/engine/deadlines.ts",
     from: "    unit.after(() => this.look());\n",
     to: "",
   },

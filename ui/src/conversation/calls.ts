@@ -12,7 +12,8 @@ export type ToolCall = Extract<
 
 /** A longer result is not parsed. */
 const PARSED_MAX_CHARS = 256 * 1024;
-const SUMMARY_MAX_CHARS = 120;
+/** With the ellipsis. */
+const SUMMARY_MAX_CHARS = 121;
 const FILES_MAX = 50;
 
 interface NamedFile {

@@ -1,4 +1,4 @@
-// Owns the figures of the last hour: read once, then extended; and the groups that share a plot.
+// Owns the last hour's figures (read once, then extended), and the groups that share a plot.
 // FG1: never more points than the gateway keeps.
 
 import type { PayloadOf } from "../../../src/contract/payloads.ts";

@@ -73,5 +73,5 @@ export function loggingFrom(
   const { level, parts } = levels.value;
   const format = env.PARLEY_LOG_FORMAT || file.format;
   if (isOneOf(LOG_FORMATS, format)) return ok({ level, parts, format });
-  return fail("invalid_config", `PARLEY_LOG_FORMAT: "${format}" is no format: ${LOG_FORMATS.join(", ")}`);
+  return fail("invalid_config", `PARLEY_LOG_FORMAT: "${format}" is not one of ${LOG_FORMATS.join(", ")}`);
 }

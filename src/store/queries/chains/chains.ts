@@ -11,7 +11,7 @@ import type { Db, Tx } from "../../sql.ts";
 /** The fields of a run that its chain counts. */
 interface CountedRun {
   readonly chainId: string;
-  /** Root session of the chain if this is its first run. */
+  /** Becomes the chain's root if this is its first run. */
   readonly rootSessionKey: string;
   readonly hop: number;
   readonly at: number;

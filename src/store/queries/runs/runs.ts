@@ -243,7 +243,7 @@ export async function endedAmong(db: Db, runIds: readonly string[]): Promise<str
   const ended: string[] = [];
   for (let from = 0; from < runIds.length; from += IDS_AT_ONCE) {
     const asked = runIds.slice(from, from + IDS_AT_ONCE);
-    // Padded to few sizes, so that few statements are prepared.
+    // Padded to a power of two, so few statements are prepared.
     const size = 2 ** Math.ceil(Math.log2(asked.length));
     const last = asked.at(-1) ?? "";
     const rows = await db

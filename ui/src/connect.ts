@@ -1,10 +1,10 @@
 // Connects this tab to the reader's own gateway, or through it to its demo. Each connection requests the
 // demo's token with the reader's token: a restart of the gateway makes a new demo with a new token.
 
-import { webDialer } from "../../../src/contract/client/dial/web.ts";
-import { openClient } from "../../../src/contract/client/open.ts";
-import { type GatewayClient, GatewayError } from "../../../src/contract/client/web.ts";
-import { inDemo, leaveDemo } from "./scene.ts";
+import { webDialer } from "../../src/contract/client/dial/web.ts";
+import { openClient } from "../../src/contract/client/open.ts";
+import { type GatewayClient, GatewayError } from "../../src/contract/client/web.ts";
+import { inDemo, leaveDemo } from "./demo/scene.ts";
 
 /** The client library's interface without event streams, which would be a twentieth of the page's size. */
 export type Connection = Omit<GatewayClient, "events">;

@@ -8,9 +8,9 @@ import { moveHeld } from "../../store/queries/runs/claims.ts";
 import type { Fence } from "../../store/queries/runs/runs.ts";
 import { resumeHeld } from "../../store/queries/runs/slots.ts";
 import type { World } from "../../world.ts";
-import { untilStored } from "../run/until-stored.ts";
+import type { SlotOwner, Slots } from "../lanes/slots.ts";
 import type { Commit } from "../unit.ts";
-import type { SlotOwner, Slots } from "./slots.ts";
+import { untilStored } from "./until-stored.ts";
 
 /** Limits for slots of the whole deployment, and how to wait for one. */
 export interface SharedSlots extends SlotLimits {

@@ -10,11 +10,11 @@ import {
   nextDeadlineAt,
   setDeadline,
   takeDeadline,
-} from "../../store/queries/deadlines.ts";
-import type { Db } from "../../store/sql.ts";
-import type { Timer, World } from "../../world.ts";
-import type { Commit, Unit } from "../unit.ts";
-import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
+} from "../store/queries/deadlines.ts";
+import type { Db } from "../store/sql.ts";
+import type { Timer, World } from "../world.ts";
+import { logRetry, STORE_RETRY_MS } from "./run/until-stored.ts";
+import type { Commit, Unit } from "./unit.ts";
 
 const AT_ONCE_MAX = 50;
 /** Delay before a failed handler is called again. */

@@ -6,7 +6,7 @@
 
 import { HiddenText, type SplitText, splitHidden, withoutHidden } from "../../core/text/hidden-text.ts";
 import { type TextDelta, withDelta } from "../../core/text/text-delta.ts";
-import type { ModelOutcome, ModelPort, WrittenMessage } from "../model/model.ts";
+import type { ModelOutcome, ModelPort, WrittenMessage } from "./model.ts";
 
 /** Computes the visible part of a text that arrives in pieces. */
 export class HiddenStream {

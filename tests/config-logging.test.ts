@@ -30,7 +30,7 @@ test.each([
   [{ PARLEY_LOG: "loud" }, '"loud" is no level: it is a level (silent, error, warn, info, debug)'],
   [{ PARLEY_LOG: "stor=debug" }, `the log has no part "stor": its parts are ${LOG_PARTS.join(", ")}`],
   [{ PARLEY_LOG: "store=debug=x" }, 'like "info,store=debug"'],
-  [{ PARLEY_LOG_FORMAT: "xml" }, '"xml" is no format: auto, json, pretty'],
+  [{ PARLEY_LOG_FORMAT: "xml" }, '"xml" is not one of auto, json, pretty'],
 ])("%j is refused with a message that shows valid values", (env, words) => {
   expect(home().problems("{}", { env }).join("\n")).toContain(words);
 });

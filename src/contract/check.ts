@@ -22,7 +22,13 @@ const SHOWN_MAX_CHARS = 60;
 /** Accepted by every method: a method without effects needs no check of repetition. */
 const EVERYWHERE = "idempotencyKey";
 
-type Problem = ReturnType<Validator["Errors"]>[1][number];
+type SchemaError = ReturnType<Validator["Errors"]>[1][number];
+
+/** A part of a value that does not fit its schema. */
+export interface Problem {
+  readonly path: readonly string[];
+  readonly text: string;
+}
 
 /** Compiled schemas. Compiled on first use: compiling all of them would slow the start. */
 const validators = new WeakMap<object, Validator>();
@@ -81,7 +87,7 @@ const KINDS: Readonly<Record<string, string>> = {
   null: "null",
 };
 
-function expectation(problem: Problem): string | undefined {
+function expectation(problem: SchemaError): string | undefined {
   switch (problem.keyword) {
     case "type": {
       const types = [problem.params.type].flat().map((type) => KINDS[type] ?? type);
@@ -113,25 +119,28 @@ type PathFormat = (path: readonly string[]) => string;
 
 const dotted: PathFormat = (path) => path.join(".");
 
-function sentences(problem: Problem, value: unknown, format: PathFormat): string[] {
-  const path = problem.instancePath.split("/").slice(1);
-  if (problem.keyword === "required") {
-    return problem.params.requiredProperties.map((missing) => `${format([...path, missing])} is required`);
+function problemsIn(error: SchemaError, value: unknown, format: PathFormat): Problem[] {
+  const path = error.instancePath.split("/").slice(1);
+  if (error.keyword === "required") {
+    return error.params.requiredProperties.map((missing) => {
+      const whole = [...path, missing];
+      return { path: whole, text: `${format(whole)} is required` };
+    });
   }
-  const expected = expectation(problem);
+  const expected = expectation(error);
   const where = path.length === 0 ? "params" : format(path);
-  if (expected === undefined) return [`${where}: ${problem.message}`];
+  if (expected === undefined) return [{ path, text: `${where}: ${error.message}` }];
   const given = valueAt(value, path);
-  const isBound = problem.keyword === "minimum" || problem.keyword === "maximum";
-  return [`${where} must be ${expected}, got ${isBound ? String(given) : described(given)}`];
+  const isBound = error.keyword === "minimum" || error.keyword === "maximum";
+  return [{ path, text: `${where} must be ${expected}, got ${isBound ? String(given) : described(given)}` }];
 }
 
-/** Returns a sentence for each part of the value that does not fit the schema. Unknown fields fit. */
+/** Returns the parts of the value that do not fit the schema. Unknown fields fit. */
 export async function problemsOf(
   schema: object,
   value: unknown,
   format: PathFormat = dotted,
-): Promise<string[]> {
+): Promise<Problem[]> {
   const validator = await validatorOf(schema);
   if (validator.Check(value)) return overlong(schema, value, [], format);
   const [, errors] = validator.Errors(value);
@@ -140,18 +149,20 @@ export async function problemsOf(
     errors.filter(({ keyword }) => keyword === "type").map((error) => error.instancePath),
   );
   const told = errors.filter(({ keyword, instancePath }) => keyword !== "enum" || !typed.has(instancePath));
-  return [...new Set(told.flatMap((error) => sentences(error, value, format)))];
+  const found = told.flatMap((error) => problemsIn(error, value, format));
+  return [...new Map(found.map((problem) => [problem.text, problem])).values()];
 }
 
 /**
  * Returns strings over their limit: the validator counts visible characters, and accepts longer ones (V4).
  */
-function overlong(schema: unknown, value: unknown, path: readonly string[], format: PathFormat): string[] {
+function overlong(schema: unknown, value: unknown, path: readonly string[], format: PathFormat): Problem[] {
   if (!isObject(schema)) return [];
   const { maxLength, items, properties } = schema;
   if (typeof value === "string") {
     if (typeof maxLength !== "number" || value.length <= maxLength) return [];
-    return [`${format(path)} must be at most ${maxLength} characters, got ${described(value)}`];
+    const text = `${format(path)} must be at most ${maxLength} characters, got ${described(value)}`;
+    return [{ path, text }];
   }
   if (Array.isArray(value))
     return value.flatMap((item, at) => overlong(items, item, [...path, String(at)], format));
@@ -159,6 +170,33 @@ function overlong(schema: unknown, value: unknown, path: readonly string[], form
   return Object.entries(properties).flatMap(([field, inner]) =>
     Object.hasOwn(value, field) ? overlong(inner, value[field], [...path, field], format) : [],
   );
+}
+
+/** Joins the first sentences of an error, and counts the others. */
+export function firstProblems(problems: readonly string[]): {
+  readonly shown: readonly string[];
+  readonly text: string;
+} {
+  const shown = problems.slice(0, PROBLEMS_SHOWN_MAX);
+  const left = problems.length - shown.length;
+  return { shown, text: shown.join("; ") + (left > 0 ? `; and ${left} more` : "") };
+}
+
+/**
+ * Adds a sentence to `problems` for each name that is not valid. `say` gets the nearest valid name for the
+ * sentences that `firstProblems` shows: a suggestion takes time.
+ */
+export function addUnknown(
+  problems: string[],
+  names: readonly string[],
+  valid: readonly string[],
+  say: (name: string, nearest: string | undefined) => string,
+): void {
+  for (const name of names) {
+    if (valid.includes(name)) continue;
+    const isShown = problems.length < PROBLEMS_SHOWN_MAX;
+    problems.push(say(name, isShown ? nearestName(name, valid) : undefined));
+  }
 }
 
 /** An object that a caller gives: a method's params, the body of an HTTP request. */
@@ -179,11 +217,10 @@ function refuse(
   code: "invalid_argument" | "unknown_argument",
   problems: readonly string[],
 ): Failure {
-  const shown = problems.slice(0, PROBLEMS_SHOWN_MAX);
-  const more = problems.length > shown.length ? `; and ${problems.length - shown.length} more` : "";
+  const { shown, text } = firstProblems(problems);
   const names = Object.keys(schema.properties);
   const takes = names.length === 0 ? `${owner} no ${field}s` : `${owner}: ${names.join(", ")}`;
-  return fail(code, `${title}: ${shown.join("; ")}${more}`, { hint: takes, details: { problems: shown } });
+  return fail(code, `${title}: ${text}`, { hint: takes, details: { problems: shown } });
 }
 
 /** Checks the shape before the schema. */
@@ -195,6 +232,16 @@ function refuseShape(of: GivenObject<ObjectSchema>, given: unknown): Failure | u
   return refuse(of, "invalid_argument", [`${of.field}s have more than ${DEPTH_MAX} levels`]);
 }
 
+async function refuseSchema(of: GivenObject<ObjectSchema>, given: unknown): Promise<Failure | undefined> {
+  const problems = await problemsOf(of.schema, given);
+  if (problems.length === 0) return undefined;
+  return refuse(
+    of,
+    "invalid_argument",
+    problems.map(({ text }) => text),
+  );
+}
+
 /** Returns the fields that the schema names, if they fit it. */
 export async function checkObject<S extends ObjectSchema>(
   of: GivenObject<S>,
@@ -203,17 +250,15 @@ export async function checkObject<S extends ObjectSchema>(
   const wrong = refuseShape(of, given);
   if (wrong !== undefined) return wrong;
   const valid = Object.keys(of.schema.properties);
-  const unknown = Object.keys(given as object)
-    .filter((name) => !valid.includes(name) && !of.ignored.includes(name))
-    .map((name) => {
-      const nearest = nearestName(name, valid);
-      const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
-      return `unknown ${of.field} ${described(name)}${meant}`;
-    });
+  const names = Object.keys(given as object).filter((name) => !of.ignored.includes(name));
+  const unknown: string[] = [];
+  addUnknown(unknown, names, valid, (name, nearest) => {
+    const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+    return `unknown ${of.field} ${described(name)}${meant}`;
+  });
   if (unknown.length > 0) return refuse(of, "unknown_argument", unknown);
   const read = Object.fromEntries(Object.entries(given as object).filter(([name]) => valid.includes(name)));
-  const problems = await problemsOf(of.schema, read);
-  return problems.length === 0 ? ok(read as Of<S>) : refuse(of, "invalid_argument", problems);
+  return (await refuseSchema(of, read)) ?? ok(read as Of<S>);
 }
 
 /** Returns the params that `method` reads, if they fit its schema. Absent params are an empty object. */
@@ -242,8 +287,6 @@ export async function checkConnect(given: unknown): Promise<Result<ConnectParams
     owner: "connect takes",
     ignored: [],
   };
-  const wrong = refuseShape(of, params);
-  if (wrong !== undefined) return wrong;
-  const problems = await problemsOf(CONNECT, params);
-  return problems.length === 0 ? ok(params as ConnectParams) : refuse(of, "invalid_argument", problems);
+  const wrong = refuseShape(of, params) ?? (await refuseSchema(of, params));
+  return wrong ?? ok(params as ConnectParams);
 }

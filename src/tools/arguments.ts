@@ -5,13 +5,12 @@
 // A3: numbers and booleans may be given as strings; enums ignore case and white space.
 // A4: one answer names every wrong argument.
 
-import { problemsOf } from "../contract/check.ts";
+import { addUnknown, firstProblems, type Problem, problemsOf } from "../contract/check.ts";
 import { isObject } from "../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import { isAgentId } from "../core/shapes/session-key.ts";
 import type { JsonSchema } from "../core/shapes/tool.ts";
 import { quoted } from "../core/text/cut.ts";
-import { nearestName } from "../core/text/nearest.ts";
 
 /**
  * A limit of a tool for one argument, beyond its schema. Called with the value, or with undefined if the
@@ -22,8 +21,6 @@ export type ArgumentLimit = (value: unknown, name: string) => Result<unknown>;
 /** Limits by the name of the argument. */
 export type ArgumentLimits = Readonly<Record<string, ArgumentLimit>>;
 
-/** Limit of problems in one answer; more would not help. */
-const PROBLEMS_SHOWN_MAX = 8;
 const NAME_SHOWN_MAX_CHARS = 60;
 /** Longer than any agent id: a text of this length is refused for its length, not for its form. */
 const AGENT_ID_CHARS_MAX = 512;
@@ -63,7 +60,10 @@ function lenient(schema: JsonSchema, given: unknown, path: string, unknown: stri
   }
   if (!isObject(value) || !isObject(schema.properties)) return value;
   const prefix = path === "" ? "" : `${path}.`;
-  noteUnknown(Object.keys(schema.properties), value, prefix, unknown);
+  addUnknown(unknown, Object.keys(value), Object.keys(schema.properties), (name, nearest) => {
+    const meant = nearest === undefined ? "" : ` (did you mean ${JSON.stringify(prefix + nearest)}?)`;
+    return `unknown argument ${quoted(prefix + name, NAME_SHOWN_MAX_CHARS)}${meant}`;
+  });
   const required: readonly unknown[] = Array.isArray(schema.required) ? schema.required : [];
   const read: Record<string, unknown> = {};
   for (const [name, property] of Object.entries(schema.properties)) {
@@ -72,22 +72,6 @@ function lenient(schema: JsonSchema, given: unknown, path: string, unknown: stri
     if (!isAbsent) read[name] = lenient(property as JsonSchema, one, prefix + name, unknown);
   }
   return read;
-}
-
-function noteUnknown(
-  names: readonly string[],
-  value: Record<string, unknown>,
-  prefix: string,
-  unknown: string[],
-): void {
-  for (const name of Object.keys(value)) {
-    if (names.includes(name)) continue;
-    // Computing a suggestion takes time, and only the first problems are shown.
-    const isShown = unknown.length < PROBLEMS_SHOWN_MAX;
-    const nearest = isShown ? nearestName(name, names) : undefined;
-    const meant = nearest === undefined ? "" : ` (did you mean ${JSON.stringify(prefix + nearest)}?)`;
-    unknown.push(`unknown argument ${quoted(prefix + name, NAME_SHOWN_MAX_CHARS)}${meant}`);
-  }
 }
 
 /** Formats a path as a model writes it: `kinds[0].name`. */
@@ -130,14 +114,14 @@ function limited(
   args: Record<string, unknown>,
   { properties }: JsonSchema,
   limits: ArgumentLimits,
-  wrong: readonly string[],
+  wrong: readonly Problem[],
 ): Limited {
-  const problems = [...wrong];
+  const problems = wrong.map(({ text }) => text);
   const hints = new Set<string>();
   let tooLarge = false;
   const read = { ...args };
   for (const [name, limit] of Object.entries(limits)) {
-    const isWrong = wrong.some((text) => /^[^ .[]+/.exec(text)?.[0] === name);
+    const isWrong = wrong.some(({ path }) => path[0] === name);
     if (isWrong || !isObject(properties) || !Object.hasOwn(properties, name)) continue;
     const result = limit(args[name], name);
     delete read[name];
@@ -169,8 +153,7 @@ export async function readArguments(
   const read = limited(args, schema, limits, wrong);
   const all = [...unknown, ...read.problems];
   if (all.length === 0) return ok(read.args);
-  const left = all.length - PROBLEMS_SHOWN_MAX;
-  const text = all.slice(0, PROBLEMS_SHOWN_MAX).join("; ") + (left > 0 ? `; and ${left} more` : "");
+  const { text } = firstProblems(all);
   const names = Object.keys(schema.properties);
   const takes = names.length === 0 ? "It takes no arguments." : `It takes: ${names.join(", ")}.`;
   const hint = unknown.length > 0 || read.hints.size === 0 ? takes : [...read.hints].join(" ");

@@ -383,7 +383,7 @@ export function namedRules(tree: readonly SourceFact[]): string[] {
     for (const id of rulesIn(text)) owners.set(id, [...(owners.get(id) ?? []), path]);
   }
   const foreign = sources.flatMap(({ path, text }) => {
-    const comments = [...text.matchAll(/(?<=^|\s)(?:\/\/|\*)\s(.*)$/gm)]
+    const comments = [...text.matchAll(COMMENT)]
       .map(([, words]) => words)
       .join(" ")
       .replace(/\s+/g, " ");

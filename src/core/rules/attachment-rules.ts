@@ -6,6 +6,7 @@
 import { isObject } from "../json.ts";
 import { fail, ok, type Result } from "../shapes/errors.ts";
 import type { AttachmentSettings } from "../shapes/settings/settings.ts";
+import { base64Parts } from "../text/base64.ts";
 import { quoted } from "../text/cut.ts";
 
 /** A valid attachment, still encoded. */
@@ -69,17 +70,16 @@ export function nameProblem(name: string): string | undefined {
 
 /** Returns the decoded length of strict base64, or a description of the problem. */
 function base64Bytes(text: string): number | string {
-  const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
-  const digits = text.slice(0, text.length - padding);
-  const wrong = /[^A-Za-z0-9+/]/.exec(digits);
-  if (wrong !== null) {
+  const { digits, padding, wrongAt } = base64Parts(text);
+  if (wrongAt !== undefined) {
+    const wrong = text.charAt(wrongAt);
     const what =
-      wrong[0] === "="
+      wrong === "="
         ? "padding before its end"
-        : /\s/.test(wrong[0])
+        : /\s/.test(wrong)
           ? "white space"
           : "a character outside A-Z a-z 0-9 + /";
-    return `is not strict base64: it has ${what} at position ${wrong.index}`;
+    return `is not strict base64: it has ${what} at position ${wrongAt}`;
   }
   if (text.length % 4 !== 0) {
     return `is not strict base64: its length, ${text.length}, is not a multiple of 4 (pad it with =)`;

@@ -3,21 +3,16 @@
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
+import { base64Parts } from "../../core/text/base64.ts";
 
 const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-const OTHER_THAN_BASE64 = /[^A-Za-z0-9+/]/;
 const DATA_URL = /^data:([^;,]+);base64,/;
 /** Bytes of one picture; providers accept no larger ones. */
 const IMAGE_MAX_BYTES = 10 * 1024 * 1024;
 
-/**
- * Looks for one wrong character: an expression for the whole text would keep a state for each of its millions
- * of characters, and fail.
- */
 function isBase64(text: string): boolean {
-  const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
-  const body = text.slice(0, text.length - padding);
-  return body !== "" && text.length % 4 === 0 && !OTHER_THAN_BASE64.test(body);
+  const { digits, wrongAt } = base64Parts(text);
+  return digits !== "" && text.length % 4 === 0 && wrongAt === undefined;
 }
 
 /** Decodes a picture from Base64 or a data URL. `where`: its position, for the error. */

@@ -1,7 +1,10 @@
-// Owns the bodies of HTTP requests that are not methods: incoming web hooks.
+// Owns the bodies of HTTP requests that are not methods: a tool call, incoming web hooks.
 
-import { name } from "./methods/parts.ts";
-import { flag, number, type Of, object, oneOf, text } from "./schema.ts";
+import { idempotencyKey, name } from "./methods/parts.ts";
+import { anyObject, flag, number, type Of, object, oneOf, text } from "./schema.ts";
+
+/** The body of `POST /tools/invoke`; the params of `tools.invoke` with other names for two of them. */
+export const TOOL_CALL = object({ tool: name }, { args: anyObject, sessionKey: name, idempotencyKey });
 
 /** The body of `POST /hooks/agent`. docs/HOOKS.md describes it. */
 export const HOOK_AGENT = object(

@@ -27,6 +27,8 @@ type SchemaError = ReturnType<Validator["Errors"]>[1][number];
 /** A part of a value that does not fit its schema. */
 export interface Problem {
   readonly path: readonly string[];
+  /** The keyword of the schema that it does not fit. */
+  readonly keyword: string;
   readonly text: string;
 }
 
@@ -124,15 +126,22 @@ function problemsIn(error: SchemaError, value: unknown, format: PathFormat): Pro
   if (error.keyword === "required") {
     return error.params.requiredProperties.map((missing) => {
       const whole = [...path, missing];
-      return { path: whole, text: `${format(whole)} is required` };
+      return { path: whole, keyword: error.keyword, text: `${format(whole)} is required` };
     });
   }
+  const { keyword } = error;
   const expected = expectation(error);
   const where = path.length === 0 ? "params" : format(path);
-  if (expected === undefined) return [{ path, text: `${where}: ${error.message}` }];
+  if (expected === undefined) return [{ path, keyword, text: `${where}: ${error.message}` }];
   const given = valueAt(value, path);
-  const isBound = error.keyword === "minimum" || error.keyword === "maximum";
-  return [{ path, text: `${where} must be ${expected}, got ${isBound ? String(given) : described(given)}` }];
+  const isBound = keyword === "minimum" || keyword === "maximum";
+  return [
+    {
+      path,
+      keyword,
+      text: `${where} must be ${expected}, got ${isBound ? String(given) : described(given)}`,
+    },
+  ];
 }
 
 /** Returns the parts of the value that do not fit the schema. Unknown fields fit. */
@@ -162,7 +171,7 @@ function overlong(schema: unknown, value: unknown, path: readonly string[], form
   if (typeof value === "string") {
     if (typeof maxLength !== "number" || value.length <= maxLength) return [];
     const text = `${format(path)} must be at most ${maxLength} characters, got ${described(value)}`;
-    return [{ path, text }];
+    return [{ path, keyword: "maxLength", text }];
   }
   if (Array.isArray(value))
     return value.flatMap((item, at) => overlong(items, item, [...path, String(at)], format));

@@ -21,8 +21,8 @@ export interface ObjectSchema<R extends Fields = Fields, O extends Fields = Fiel
   extends Schema<ObjectOf<R, O>> {
   readonly type: "object";
   readonly properties: R & O;
-  readonly required: readonly (keyof R & string)[];
-  readonly additionalProperties: boolean;
+  readonly required?: readonly (keyof R & string)[];
+  readonly additionalProperties?: false;
 }
 
 interface TextLimits {
@@ -105,12 +105,7 @@ export function object<R extends Fields, O extends Fields = Record<never, never>
   required: R,
   optional?: O,
 ): ObjectSchema<R, O> {
-  return schema({
-    type: "object",
-    properties: { ...required, ...optional },
-    required: Object.keys(required),
-    additionalProperties: false,
-  }) as ObjectSchema<R, O>;
+  return { ...openObject(required, optional), additionalProperties: false };
 }
 
 /** An object with these fields, and with others that nobody reads. */
@@ -118,7 +113,12 @@ export function openObject<R extends Fields, O extends Fields = Record<never, ne
   required: R,
   optional?: O,
 ): ObjectSchema<R, O> {
-  return { ...object(required, optional), additionalProperties: true };
+  const names = Object.keys(required);
+  const properties = { ...required, ...optional };
+  return schema({
+    ...{ type: "object", properties },
+    ...(names.length === 0 ? {} : { required: names }),
+  }) as ObjectSchema<R, O>;
 }
 
 /** Gives a schema the name and the sentence under which the documentation shows it, wherever it is used. */

@@ -1,41 +1,18 @@
 // The tool `agents_list`: the agents whose sessions the calling session may start.
 
+import type { ToolResultOf } from "../contract/tools.ts";
 import { optional } from "../core/optional.ts";
 import { containsSubagents } from "../core/rules/sandbox-policy.ts";
 import { spawnableAgents } from "../core/rules/spawn-policy.ts";
 import { ok } from "../core/shapes/errors.ts";
 import { type AgentSettings, modelOf } from "../core/shapes/settings/settings.ts";
-import type { CallerContext, ReadingContext, Tool } from "./tool.ts";
+import { type CallerContext, type ReadingContext, type Tool, tool } from "./tool.ts";
 
 type Context = Pick<ReadingContext, "settings"> & Pick<CallerContext, "agent">;
 
-/** An agent whose sessions the caller may start. */
-interface AgentRow {
-  readonly id: string;
-  readonly name?: string;
-  readonly model: string;
-  readonly runtime: string;
-  /** True if its sub-agents run contained. */
-  readonly sandboxed: boolean;
-  /** True for the agent of the calling session. */
-  readonly self: boolean;
-}
+type AgentRow = ToolResultOf<"agents_list">["agents"][number];
 
-type AgentsListResult = {
-  /** The agent of the calling session. */
-  readonly requester: string;
-  readonly allowAny: boolean;
-  readonly agents: readonly AgentRow[];
-};
-
-export const agentsList: Tool<Context, AgentsListResult> = {
-  spec: {
-    name: "agents_list",
-    description: "List the agents that you may name as agentId when you start a session of another agent.",
-    parameters: { type: "object", properties: {} },
-    parallel: true,
-    idempotent: true,
-  },
+export const agentsList: Tool<Context> = tool("agents_list", {
   async execute(ctx) {
     return ok({
       requester: ctx.agent.id,
@@ -45,7 +22,7 @@ export const agentsList: Tool<Context, AgentsListResult> = {
         .map((agent) => agentRow(ctx, agent)),
     });
   },
-};
+});
 
 function agentRow(ctx: Context, agent: AgentSettings): AgentRow {
   return {

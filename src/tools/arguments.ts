@@ -6,6 +6,7 @@
 // A4: one answer names every wrong argument.
 
 import { addUnknown, firstProblems, type Problem, problemsOf } from "../contract/check.ts";
+import { WAIT_MAX_SECONDS } from "../contract/tools/sessions.ts";
 import { isObject } from "../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import { isAgentId } from "../core/shapes/session-key.ts";
@@ -16,7 +17,7 @@ import { quoted } from "../core/text/cut.ts";
  * A limit of a tool for one argument, beyond its schema. Called with the value, or with undefined if the
  * argument is absent; returns the value to use.
  */
-export type ArgumentLimit = (value: unknown, name: string) => Result<unknown>;
+export type ArgumentLimit<T = unknown> = (value: unknown, name: string) => Result<T>;
 
 /** Limits by the name of the argument. */
 export type ArgumentLimits = Readonly<Record<string, ArgumentLimit>>;
@@ -82,24 +83,6 @@ function argumentPath(path: readonly string[]): string {
   );
 }
 
-/** Checked schemas of tools: the limit of an enum knows other spellings of its values, too. */
-const relaxed = new WeakMap<JsonSchema, JsonSchema>();
-
-function withoutLimitedEnums(schema: JsonSchema, limits: ArgumentLimits): JsonSchema {
-  const known = relaxed.get(schema);
-  if (known !== undefined) return known;
-  const properties = Object.entries(schema.properties as Record<string, JsonSchema>).map(
-    ([name, { enum: values, ...property }]) =>
-      [
-        name,
-        limits[name] === undefined && values !== undefined ? { ...property, enum: values } : property,
-      ] as const,
-  );
-  const made = { ...schema, properties: Object.fromEntries(properties) };
-  relaxed.set(schema, made);
-  return made;
-}
-
 /** The problems of one call; `hints` say how to fix them. */
 interface Limited {
   readonly args: Record<string, unknown>;
@@ -149,7 +132,11 @@ export async function readArguments(
   if (!isObject(schema.properties)) return ok(given);
   const unknown: string[] = [];
   const args = lenient(schema, given, "", unknown) as Record<string, unknown>;
-  const wrong = await problemsOf(withoutLimitedEnums(schema, limits), args, argumentPath);
+  // The limit of an enum knows other spellings of its values, too.
+  const wrong = (await problemsOf(schema, args, argumentPath)).filter(
+    ({ keyword, path: [name = "", ...below] }) =>
+      keyword !== "enum" || below.length > 0 || limits[name] === undefined,
+  );
   const read = limited(args, schema, limits, wrong);
   const all = [...unknown, ...read.problems];
   if (all.length === 0) return ok(read.args);
@@ -171,7 +158,7 @@ interface CountBounds {
 }
 
 /** Limits a whole number. Fractions are rounded down; a value above `max` is reduced to it. */
-export function countLimit({ fallback, min, max }: CountBounds): ArgumentLimit {
+export function countLimit({ fallback, min, max }: CountBounds): ArgumentLimit<number> {
   return (value, name) => {
     if (typeof value !== "number") return ok(fallback);
     const whole = Math.floor(value);
@@ -183,7 +170,7 @@ export function countLimit({ fallback, min, max }: CountBounds): ArgumentLimit {
 }
 
 /** Limits a text to `charsMax` characters; it must not be blank. */
-export function textLimit(charsMax: number): ArgumentLimit {
+export function textLimit(charsMax: number): ArgumentLimit<string | undefined> {
   return (value, name) => {
     if (typeof value !== "string") return ok(undefined);
     if (value.trim() === "") return fail("invalid_argument", `${name} must not be empty`);
@@ -193,7 +180,7 @@ export function textLimit(charsMax: number): ArgumentLimit {
 }
 
 /** Limits a long text to `bytesMax` bytes; it must not be blank. `hint`: what to do with a longer text. */
-export function bodyLimit(bytesMax: number, hint?: string): ArgumentLimit {
+export function bodyLimit(bytesMax: number, hint?: string): ArgumentLimit<string> {
   return (value, name) => {
     if (typeof value !== "string" || value.trim() === "") {
       return fail("invalid_argument", `${name} must not be empty`);
@@ -210,7 +197,7 @@ export function formLimit(
   charsMax: number,
   problem: (value: string) => Failure | undefined,
   read: (value: string) => string = (value) => value,
-): ArgumentLimit {
+): ArgumentLimit<string | undefined> {
   const bounded = textLimit(charsMax);
   return (value, name) => {
     const fits = bounded(value, name);
@@ -220,7 +207,7 @@ export function formLimit(
 }
 
 /** Reads an agent id, in upper or lower case. */
-export const agentIdLimit: ArgumentLimit = formLimit(
+export const agentIdLimit = formLimit(
   AGENT_ID_CHARS_MAX,
   (value) =>
     isAgentId(value)
@@ -230,3 +217,15 @@ export const agentIdLimit: ArgumentLimit = formLimit(
         }),
   (value) => value.trim().toLowerCase(),
 );
+
+/** Limits the seconds of a wait. */
+export function waitLimit(fallbackSeconds: number): ArgumentLimit<number> {
+  return (value, name) => {
+    if (typeof value !== "number") return ok(fallbackSeconds);
+    // Rounds up to milliseconds, so that a short wait never becomes 0.
+    if (value >= 0) return ok(Math.min(Math.ceil(value * 1_000) / 1_000, WAIT_MAX_SECONDS));
+    return fail("invalid_argument", `${name} must be 0 or more, got ${value}`, {
+      hint: "0 means: don't wait.",
+    });
+  };
+}

@@ -203,24 +203,10 @@ export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise
   return result;
 }
 
-/** Schemas of tools that accept more than they advertise. */
-const accepted = new WeakMap<AnyTool, JsonSchema>();
-
-/** Returns the schema of everything that a tool accepts. MCP servers check their arguments themselves. */
-function schemaOf(tool: AnyTool): JsonSchema {
-  const { spec, accepts, checksArguments } = tool;
-  if (checksArguments === true) return {};
-  if (accepts === undefined) return spec.parameters;
-  const properties = { ...(spec.parameters.properties as Record<string, JsonSchema>), ...accepts };
-  const schema = accepted.get(tool) ?? { ...spec.parameters, properties };
-  accepted.set(tool, schema);
-  return schema;
-}
-
 async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<Result<ToolResult>> {
   // Also finds a tool that is no longer offered: the call may have been accepted before a restart.
   const known = [...toolsIn(ctx), ...TOOLS].find((candidate) => candidate.spec.name === call.name);
-  const args = await readArguments(known === undefined ? {} : schemaOf(known), call.arguments, known?.limits);
+  const args = await readArguments(known?.accepts ?? {}, call.arguments, known?.limits);
   const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;
   if (before !== undefined) return ok(before);
   const tool = findTool(ctx, call.name);

@@ -6,6 +6,8 @@
 // The working folder is the workspace, but only a sandbox keeps a command inside it. Without one a command
 // reads and changes what the gateway's user can, and a process that leaves the group survives.
 
+import { EXEC_SECONDS } from "../contract/tools/work.ts";
+import type { ArgumentsOf, ToolResultOf } from "../contract/tools.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Engine } from "../engine/engine.ts";
 import { OUTPUT_RUNAWAY_BYTES, type ProcessEnd, runProcess } from "../sandbox/process/process.ts";
@@ -14,9 +16,8 @@ import { killGroup } from "../world/programs.ts";
 import { bareEnvironment } from "./bare-environment.ts";
 import { type Containable, sandboxOf } from "./containment.ts";
 import { openWorkspace } from "./files/workspace.ts";
-import type { CallerContext, RunContext, Tool } from "./tool.ts";
+import { type CallerContext, type RunContext, type Tool, tool } from "./tool.ts";
 
-const TIMEOUT_DEFAULT_SECONDS = 120;
 const COMMAND_MAX_BYTES = 100_000;
 /** Joins stderr to stdout in the order of writing, then becomes the shell that runs the command. */
 const OUTER_SHELL = ["--noprofile", "--norc", "-c", 'exec bash --noprofile --norc -c "$1" 2>&1', "bash"];
@@ -36,13 +37,14 @@ function checkCommand(command: string): Failure | undefined {
   return undefined;
 }
 
-async function exec(ctx: Context, args: Record<string, unknown>): Promise<Result<ExecResult>> {
-  const command = String(args.command);
+async function exec(
+  ctx: Context,
+  { command, timeoutSeconds: asked = EXEC_SECONDS }: ArgumentsOf<"exec">,
+): Promise<Result<ExecResult>> {
   const problem = checkCommand(command);
   if (problem !== undefined) return problem;
   if (ctx.signal.aborted) return fail("run_aborted", "the run was aborted before the command started");
   const limits = ctx.settings.tools.exec;
-  const asked = typeof args.timeoutSeconds === "number" ? args.timeoutSeconds : TIMEOUT_DEFAULT_SECONDS;
   const seconds = Math.min(asked, limits.timeoutSeconds);
   const startedAt = ctx.engine.now();
   const timeoutMs = seconds * 1000;
@@ -91,18 +93,7 @@ async function runBare(ctx: Context, command: string, timeoutMs: number): Promis
   }
 }
 
-/** The end of a command, at any exit code. */
-type ExecResult = {
-  readonly status: "ok";
-  /** Null: a signal ended it. */
-  readonly exitCode: number | null;
-  readonly signal?: string;
-  readonly output: string;
-  readonly outputBytes: number;
-  readonly truncated: boolean;
-  readonly durationMs: number;
-  readonly note?: string;
-};
+type ExecResult = ToolResultOf<"exec">;
 
 function report(
   ctx: Context,
@@ -158,32 +149,14 @@ const fullNote = ({ agent }: Context): string =>
  * Runs a shell command in the workspace. Without a sandbox the command is not contained: it may do
  * everything that the gateway's user may do.
  */
-export const execTool: Tool<Context, ExecResult> = {
-  spec: {
-    name: "exec",
-    description:
-      "Run a bash command in your workspace and get its output (stdout and stderr together) and exit code. " +
-      "It gets no input and a minimal environment; processes that it started end with it. " +
-      "Long output is cut in the middle.",
-    parameters: {
-      type: "object",
-      properties: {
-        command: { type: "string", description: "Command that bash -c runs in the workspace." },
-        timeoutSeconds: {
-          type: "number",
-          description: `Seconds until it is killed. Default ${TIMEOUT_DEFAULT_SECONDS}; a limit may apply.`,
-        },
-      },
-      required: ["command"],
-    },
-    parallel: false,
-    idempotent: false,
-  },
+export const execTool: Tool<Context> = tool("exec", {
   limits: {
-    timeoutSeconds: (value, name) =>
-      typeof value !== "number" || value > 0
-        ? ok(value)
-        : fail("invalid_argument", `${name} must be a number above 0, got ${value}`),
+    timeoutSeconds: (value: unknown, name: string) =>
+      typeof value !== "number"
+        ? ok(undefined)
+        : value > 0
+          ? ok(value)
+          : fail("invalid_argument", `${name} must be a number above 0, got ${value}`),
   },
   execute: exec,
-};
+});

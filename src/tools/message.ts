@@ -1,13 +1,14 @@
 // The tool `message`: reads the place and the text of a call. flows/delivery/known-place.ts decides where an
 // agent may write, and sends the text.
 
+import type { ToolResultOf } from "../contract/tools.ts";
 import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { WEBCHAT } from "../core/shapes/route.ts";
 import { type PlaceText, type QueuedText, sendToPlace, sentToPlace } from "../flows/delivery/known-place.ts";
 import type { Outbound } from "../flows/delivery/outbox.ts";
 import { bodyLimit, textLimit } from "./arguments.ts";
-import type { CallerContext, Tool, WritingContext } from "./tool.ts";
+import { type CallerContext, type Tool, tool, type WritingContext } from "./tool.ts";
 
 export interface MessageContext extends CallerContext, WritingContext {
   /** Notified of queued deliveries. Absent: this process delivers nothing. */
@@ -17,27 +18,13 @@ export interface MessageContext extends CallerContext, WritingContext {
 const MESSAGE_MAX_BYTES = 256 * 1024;
 const ID_CHARS_MAX = 512;
 
-type Words = Partial<Record<string, string>>;
-
-const word = (description: string) => ({ type: "string", description });
-
-/** The queued text and its place. */
-type MessageResult = {
-  readonly status: "accepted";
-  readonly deliveryId: string;
-  readonly channel: string;
-  readonly to: string;
-  readonly accountId?: string;
-  readonly threadId?: string;
-};
-
-function accepted({ id, route }: QueuedText): MessageResult {
+function accepted({ id, route }: QueuedText): ToolResultOf<"message"> {
   const { channel, to, accountId, threadId } = route;
   return { status: "accepted", deliveryId: id, channel, to, ...optional({ accountId, threadId }) };
 }
 
 /** Reads the place of a call. */
-function placeOf({ channel = "", to = "", accountId, threadId }: Words): Result<PlaceText["place"]> {
+function placeOf({ channel, to, accountId, threadId }: PlaceText["place"]): Result<PlaceText["place"]> {
   if (channel.trim().toLowerCase() === WEBCHAT) {
     return fail("channel_unknown", "webchat has no destinations: its readers read a session", {
       hint: "Use sessions_send to write to a session.",
@@ -46,27 +33,7 @@ function placeOf({ channel = "", to = "", accountId, threadId }: Words): Result<
   return ok({ channel, to, accountId, threadId });
 }
 
-export const messageTool: Tool<MessageContext, MessageResult> = {
-  spec: {
-    name: "message",
-    description:
-      "Send a text to people on a channel: to your own people, to the people of a session that you may " +
-      "send to, or to a person or group that the settings name. Your reply reaches your own people " +
-      "automatically: use this for other people, or for more than one message.",
-    parameters: {
-      type: "object",
-      properties: {
-        channel: word("telegram, discord, whatsapp, signal or imessage, if configured."),
-        to: word("The platform's id of the chat, group, room or person."),
-        message: word("The text, in Markdown."),
-        accountId: word("Account of the channel. Default: the first one that knows the destination."),
-        threadId: word("The thread or topic."),
-      },
-      required: ["channel", "to", "message"],
-    },
-    parallel: true,
-    idempotent: true,
-  },
+export const messageTool: Tool<MessageContext> = tool("message", {
   limits: {
     channel: textLimit(ID_CHARS_MAX),
     to: textLimit(ID_CHARS_MAX),
@@ -79,14 +46,13 @@ export const messageTool: Tool<MessageContext, MessageResult> = {
     return sent && accepted(sent);
   },
   async execute(ctx, args, { callId }) {
-    const words = args as Words;
-    const place = placeOf(words);
+    const place = placeOf(args);
     if (!place.ok) return place;
     const { viewer, session, chain, run, wait } = ctx;
     const sent = await sendToPlace(ctx, {
-      ...{ viewer, session, chain, callId, place: place.value, text: words.message ?? "" },
+      ...{ viewer, session, chain, callId, place: place.value, text: args.message },
       ...optional({ run, wait }),
     });
     return sent.ok ? ok(accepted(sent.value)) : sent;
   },
-};
+});

@@ -3,37 +3,22 @@
 // TN1: a session has the tool only if a device is paired and nodes are on; a sandboxed session only with
 //      nodes.allowSandboxed, because a node is outside of every sandbox.
 
+import { NODE_TIMEOUT } from "../contract/tools/work.ts";
+import type { ArgumentsOf, ToolResultOf } from "../contract/tools.ts";
 import { optional } from "../core/optional.ts";
-import { NODES_TOOL } from "../core/rules/tool-policy.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
-import {
-  allowedCommands,
-  NODE_TIMEOUT_DEFAULT_MS,
-  NODE_TIMEOUT_MAX_MS,
-  type NodeRow,
-  type NodeStatus,
-  nodeKey,
-  nodesNamed,
-} from "../core/shapes/node.ts";
+import { allowedCommands, type NodeRow, type NodeStatus, nodeKey, nodesNamed } from "../core/shapes/node.ts";
 import type { ToolCallRequest } from "../core/shapes/tool.ts";
 import { countLimit, textLimit } from "./arguments.ts";
-import type { NodeDoor, ReadingContext, RunContext, Tool } from "./tool.ts";
+import { type NodeDoor, type ReadingContext, type RunContext, type Tool, tool } from "./tool.ts";
 
 export interface NodesContext extends Pick<ReadingContext, "settings">, Pick<RunContext, "signal"> {
   /** Absent: no device is paired, or nodes are off. */
   readonly nodes?: NodeDoor | undefined;
 }
 
-const ACTIONS = ["list", "describe", "invoke"];
 const NAME_MAX_CHARS = 128;
 const SECOND_MS = 1_000;
-/** Seconds. */
-const TIMEOUT = {
-  fallback: NODE_TIMEOUT_DEFAULT_MS / SECOND_MS,
-  min: 1,
-  max: NODE_TIMEOUT_MAX_MS / SECOND_MS,
-};
-
 /** The paired devices at the time of the call. */
 export interface NodeSource extends NodeDoor {
   anyPaired(): Promise<boolean>;
@@ -44,27 +29,10 @@ export async function nodesIn(source: NodeSource | undefined): Promise<NodeDoor 
   return source !== undefined && (await source.anyPaired()) ? source : undefined;
 }
 
-type Args = Readonly<Record<string, unknown>>;
-
 /** A node and the commands that it may be sent. */
 type ShownNode = Pick<NodeRow, "id" | "name" | "platform" | "commands"> & { readonly connected: boolean };
-
-type ListResult = { readonly count: number; readonly nodes: readonly ShownNode[] };
-
-type DescribeResult = ShownNode &
-  Pick<NodeRow, "version" | "caps" | "lastSeenAt"> & {
-    /** Commands of the node that the settings do not allow. */
-    readonly notAllowed: readonly string[];
-    readonly sessionKey: string;
-  };
-
-type InvokeResult = {
-  readonly status: "ok";
-  readonly node: string;
-  readonly command: string;
-  /** The answer of the node. */
-  readonly result: unknown;
-};
+type Args = Omit<ArgumentsOf<"nodes">, "timeoutSeconds"> & { readonly timeoutSeconds: number };
+type Answer = Promise<Result<ToolResultOf<"nodes">>>;
 
 function shownNode(ctx: NodesContext, { node, connected }: NodeStatus): ShownNode {
   const { id, name, platform } = node;
@@ -73,7 +41,7 @@ function shownNode(ctx: NodesContext, { node, connected }: NodeStatus): ShownNod
 
 /** Returns the requested node. If there is only one, it need not be named. */
 async function nodeOf(door: NodeDoor, args: Args): Promise<Result<NodeStatus>> {
-  const wanted = args.node as string | undefined;
+  const wanted = args.node;
   const all = await door.statuses();
   const fits = wanted === undefined ? all : nodesNamed(wanted, all);
   const [first, ...others] = fits;
@@ -89,12 +57,12 @@ async function nodeOf(door: NodeDoor, args: Args): Promise<Result<NodeStatus>> {
   return fail("invalid_argument", `${shown} matches ${fits.length} nodes: give an id`, { hint });
 }
 
-async function list(ctx: NodesContext, door: NodeDoor): Promise<ListResult> {
+async function list(ctx: NodesContext, door: NodeDoor): Answer {
   const all = await door.statuses();
-  return { count: all.length, nodes: all.map((one) => shownNode(ctx, one)) };
+  return ok({ count: all.length, nodes: all.map((one) => shownNode(ctx, one)) });
 }
 
-async function describe(ctx: NodesContext, door: NodeDoor, args: Args): Promise<Result<DescribeResult>> {
+async function describe(ctx: NodesContext, door: NodeDoor, args: Args): Answer {
   const found = await nodeOf(door, args);
   if (!found.ok) return found;
   const { node } = found.value;
@@ -110,72 +78,41 @@ async function describe(ctx: NodesContext, door: NodeDoor, args: Args): Promise<
   });
 }
 
-async function invoke(
-  ctx: NodesContext,
-  door: NodeDoor,
-  args: Args,
-  call: ToolCallRequest,
-): Promise<Result<InvokeResult>> {
-  const command = args.command as string | undefined;
+async function invoke(ctx: NodesContext, door: NodeDoor, args: Args, call: ToolCallRequest): Answer {
+  const { command, params, timeoutSeconds } = args;
   if (command === undefined) {
     return fail("invalid_argument", "invoke needs command: use describe to list a node's commands");
   }
-  const seconds = args.timeoutSeconds as number;
   const found = await nodeOf(door, args);
   if (!found.ok) return found;
   const { id, name } = found.value.node;
   const asked = {
     nodeId: id,
     command,
-    ...optional({ params: args.params }),
-    timeoutMs: seconds * SECOND_MS,
+    ...optional({ params }),
+    timeoutMs: timeoutSeconds * SECOND_MS,
     idempotencyKey: `tool:${call.callId}`,
   };
   const done = await door.invoke(asked, ctx.signal);
   return done.ok ? ok({ status: "ok", node: name, command, result: done.value }) : done;
 }
 
-export const nodesTool: Tool<NodesContext, ListResult | DescribeResult | InvokeResult> = {
-  spec: {
-    name: NODES_TOOL,
-    description:
-      "Use paired devices (nodes): other machines that offer commands. action list: lists the nodes; " +
-      "describe: lists the commands of one; invoke: runs a command on one and waits for its result. Common " +
-      "commands: exec with params {command: [program, argument, …], cwd?, timeoutMs?} runs a program " +
-      "there without a shell; notify with params {title?, body} shows a notification. Each device decides " +
-      "which commands it allows.",
-    parameters: {
-      type: "object",
-      properties: {
-        action: { type: "string", enum: ACTIONS, description: "The action." },
-        node: { type: "string", description: "Name or id of the node. Optional if there is only one." },
-        command: { type: "string", description: "With invoke: one of the node's commands." },
-        params: { type: "object", description: "With invoke: the params of the command." },
-        timeoutSeconds: {
-          type: "number",
-          description: `With invoke: how long to wait. Default ${TIMEOUT.fallback}, at most ${TIMEOUT.max}.`,
-        },
-      },
-      required: ["action"],
-    },
-    parallel: false,
-    idempotent: false,
-  },
+export const nodesTool: Tool<NodesContext> = tool("nodes", {
   limits: {
     node: textLimit(NAME_MAX_CHARS),
     command: textLimit(NAME_MAX_CHARS),
-    timeoutSeconds: countLimit(TIMEOUT),
+    timeoutSeconds: countLimit(NODE_TIMEOUT),
   },
   async execute(ctx, args, call) {
     const door = ctx.nodes;
     if (door === undefined) return fail("node_not_found", "no node is paired with this gateway");
     switch (args.action) {
       case "list":
-        return ok(await list(ctx, door));
+        return list(ctx, door);
       case "describe":
         return describe(ctx, door, args);
-      default:
+      case "invoke":
         return invoke(ctx, door, args, call);
     }
   },
-};
+});

@@ -1,10 +1,9 @@
 // The tool `subagents`: lists the sub-agents of the calling session, waits for them and cancels them.
 
+import { CHILDREN_WAIT_SECONDS } from "../contract/tools/sessions.ts";
+import type { ArgumentsOf, ToolResultOf } from "../contract/tools.ts";
 import { optional } from "../core/optional.ts";
-import type { AnnouncedStatus } from "../core/rules/announcement.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
-import type { RunState } from "../core/shapes/run.ts";
-import type { SessionState } from "../core/shapes/session.ts";
 import { KEY_CHARS_MAX } from "../core/shapes/session-key.ts";
 import {
   cancelChild,
@@ -24,55 +23,21 @@ import {
 } from "../flows/job/wait.ts";
 import type { Flow } from "../store/queries/chains/flows.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
-import { textLimit } from "./arguments.ts";
-import { readTimeout, TIMEOUT_MAX_SECONDS } from "./sessions/send.ts";
-import type { Tool, WritingContext } from "./tool.ts";
+import { textLimit, waitLimit } from "./arguments.ts";
+import { type Tool, tool, type WritingContext } from "./tool.ts";
 
-const ACTIONS = ["list", "wait", "cancel"];
 const TASK_SHOWN_CHARS = 200;
 /** Limit of jobs in one wait. */
 const WAITED_MAX = 200;
-const WAIT_DEFAULT_SECONDS = 300;
 /** Maximum number of characters of all results in one answer. */
 const RESULTS_CHARS_MAX = 400_000;
 const STILL_AT_WORK =
   "They go on: do not start them again. Wait again, or go on; each result is announced when it is there.";
 
-export const subagents: Tool<WritingContext, ListResult | WaitResult | CancelResult> = {
-  spec: {
-    name: "subagents",
-    description:
-      "Manage the sub-agents that you started. list: the state of each. wait: returns their results when " +
-      "all (or with any: true the first) have finished; use it instead of polling. cancel: stops one of " +
-      "them, or all. `timeout` means only that waiting ended: they continue.",
-    parameters: {
-      type: "object",
-      properties: {
-        action: { type: "string", enum: ACTIONS, description: "Default: list." },
-        sessionKey: {
-          type: "string",
-          description: 'With cancel: the childSessionKey, or "all" for every unfinished one.',
-        },
-        sessionKeys: {
-          type: "array",
-          items: { type: "string" },
-          description: "With wait: the childSessionKeys. Default: all unfinished ones.",
-        },
-        any: { type: "boolean", description: "With wait: return when the first one has finished." },
-        timeoutSeconds: {
-          type: "number",
-          description:
-            `With wait: maximum seconds. Default ${WAIT_DEFAULT_SECONDS}, at most ${TIMEOUT_MAX_SECONDS}; ` +
-            "0: don't wait.",
-        },
-      },
-    },
-    parallel: true,
-    idempotent: true,
-  },
+export const subagents: Tool<WritingContext> = tool("subagents", {
   limits: {
     sessionKey: textLimit(KEY_CHARS_MAX),
-    timeoutSeconds: (value) => readTimeout(value, WAIT_DEFAULT_SECONDS),
+    timeoutSeconds: waitLimit(CHILDREN_WAIT_SECONDS),
   },
   async before(ctx, args, call) {
     if (args.action !== "wait") return undefined;
@@ -84,17 +49,25 @@ export const subagents: Tool<WritingContext, ListResult | WaitResult | CancelRes
     if (args.action === "wait") return waitForChildren(ctx, args, call.callId);
     return ok(await list(ctx));
   },
-};
+});
 
-function waitingCall(ctx: WritingContext, args: Readonly<Record<string, unknown>>, callId: string) {
-  const until = args.any === true ? ("any" as const) : ("all" as const);
+type Args = ArgumentsOf<"subagents"> & { readonly timeoutSeconds: number };
+type Answer = ToolResultOf<"subagents">;
+type ListResult = Extract<Answer, { readonly subagents: unknown }>;
+type WaitResult = Extract<Answer, { readonly results: unknown }>;
+
+function waitingCall(ctx: WritingContext, { any = false }: Args, callId: string) {
+  const until = any ? ("any" as const) : ("all" as const);
   return { requester: ctx.session, callId, until, signal: ctx.signal, wait: ctx.wait };
 }
 
 /** Returns the named jobs, or all whose result is still to come. */
-async function jobsToWaitFor(ctx: WritingContext, args: Record<string, unknown>): Promise<Result<Flow[]>> {
-  const keys = new Set(Array.isArray(args.sessionKeys) ? args.sessionKeys.map(String) : []);
-  if (typeof args.sessionKey === "string" && args.sessionKey !== "all") keys.add(args.sessionKey);
+async function jobsToWaitFor(
+  ctx: WritingContext,
+  { sessionKey, sessionKeys = [] }: Args,
+): Promise<Result<Flow[]>> {
+  const keys = new Set(sessionKeys);
+  if (sessionKey !== undefined && sessionKey !== "all") keys.add(sessionKey);
   if (keys.size === 0) {
     const open = (await unfinishedChildren(ctx)).map((child) => jobOf(ctx.db, child));
     const jobs = [...(await unreturnedJobs(ctx, ctx.run)), ...(await Promise.all(open))];
@@ -112,11 +85,7 @@ async function jobsToWaitFor(ctx: WritingContext, args: Record<string, unknown>)
   return ok(jobs);
 }
 
-async function waitForChildren(
-  ctx: WritingContext,
-  args: Record<string, unknown>,
-  callId: string,
-): Promise<Result<WaitResult>> {
+async function waitForChildren(ctx: WritingContext, args: Args, callId: string): Promise<Result<WaitResult>> {
   const jobs = await jobsToWaitFor(ctx, args);
   if (!jobs.ok) return jobs;
   if (jobs.value.length === 0) {
@@ -125,25 +94,13 @@ async function waitForChildren(
   const waited = await waitForJobs(ctx, {
     ...waitingCall(ctx, args, callId),
     jobs: jobs.value,
-    timeoutSeconds: args.timeoutSeconds as number,
+    timeoutSeconds: args.timeoutSeconds,
   });
   return waited.ok ? ok(waitResult(ctx, waited.value)) : waited;
 }
 
-/** A sub-agent whose job is not finished. */
-type AwaitedRow = { readonly sessionKey: string; readonly label?: string };
-
-type FinishedRow = AwaitedRow & {
-  readonly status: AnnouncedStatus;
-  readonly result: string;
-  readonly notes?: string;
-};
-
-/** The result of `action: "wait"`. */
-type WaitResult = { readonly results: readonly FinishedRow[]; readonly unfinished: readonly AwaitedRow[] } & (
-  | { readonly status: "ok"; readonly note?: string }
-  | { readonly status: "timeout"; readonly error: string }
-);
+type AwaitedRow = WaitResult["unfinished"][number];
+type FinishedRow = WaitResult["results"][number];
 
 /** Writes the end of a wait as the result that its caller reads. */
 function waitResult(ctx: WritingContext, { kind, finished, unfinished: open }: JobsWaited): WaitResult {
@@ -180,28 +137,7 @@ function finishedRow(ctx: WritingContext, job: FinishedJob, charsMax: number): F
   };
 }
 
-interface ChildRow {
-  readonly sessionKey: string;
-  readonly label?: string;
-  readonly agentId: string;
-  readonly state: SessionState;
-  /** Its result was announced, or it was cancelled. */
-  readonly finished: boolean;
-  /** The reason for the end of its job. */
-  readonly ended?: string;
-  readonly task: string;
-  readonly runId?: string;
-  readonly runState?: RunState;
-  readonly acceptedAt?: number;
-  readonly totalTokens: number;
-}
-
-/** The result of `action: "list"`. */
-type ListResult = {
-  readonly count: number;
-  readonly subagents: readonly ChildRow[];
-  readonly more: boolean;
-};
+type ChildRow = ListResult["subagents"][number];
 
 async function list(ctx: WritingContext): Promise<ListResult> {
   const page = await listChildren(ctx);
@@ -211,33 +147,21 @@ async function list(ctx: WritingContext): Promise<ListResult> {
     const run = session.spawn === undefined ? undefined : await getRun(ctx.db, session.spawn.runId);
     rows.push({
       sessionKey: session.key,
-      ...(session.label === undefined ? {} : { label: ctx.engine.redactor.mask(session.label) }),
+      ...optional({ label: session.label && ctx.engine.redactor.mask(session.label) }),
       agentId: session.agentId,
       state,
       finished: job?.open !== true,
-      ...(job?.endReason === undefined ? {} : { ended: job.endReason }),
+      ...optional({ ended: job?.endReason }),
       task: ctx.engine.redactor.beginning(job?.requestText ?? "", TASK_SHOWN_CHARS).text,
-      ...(run === undefined ? {} : { runId: run.runId, runState: run.state, acceptedAt: run.acceptedAt }),
+      ...optional({ runId: run?.runId, runState: run?.state, acceptedAt: run?.acceptedAt }),
       totalTokens: session.totalTokens,
     });
   }
   return { count: rows.length, subagents: rows, more: page.nextCursor !== undefined };
 }
 
-/** The result of `action: "cancel"`. */
-type CancelResult = {
-  readonly status: "ok";
-  /** Keys of the sub-agents that were at work. */
-  readonly cancelled: readonly string[];
-  readonly runIds: readonly string[];
-};
-
-async function cancelChildren(
-  ctx: WritingContext,
-  args: Record<string, unknown>,
-): Promise<Result<CancelResult>> {
-  const { sessionKey } = args;
-  if (typeof sessionKey !== "string") {
+async function cancelChildren(ctx: WritingContext, { sessionKey }: Args): Promise<Result<Answer>> {
+  if (sessionKey === undefined) {
     return fail("invalid_argument", 'cancel needs sessionKey: a childSessionKey, or "all"');
   }
   const named = sessionKey === "all" ? undefined : await ownChild(ctx, sessionKey);

@@ -1,6 +1,13 @@
 // Defines a tool of the gateway: its spec for the model, and the parts of a call's context that several tools
 // need. A tool returns one JSON object or a failure; `toolResult` makes JSON of both.
 
+import {
+  type ArgumentsOf,
+  acceptedBy,
+  type ToolName,
+  type ToolResultOf,
+  toolSpec,
+} from "../contract/tools.ts";
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import { type Result, toolFailure } from "../core/shapes/errors.ts";
@@ -12,7 +19,7 @@ import type { JsonSchema, ToolCallRequest, ToolSpec } from "../core/shapes/tool.
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
 import type { Db } from "../store/sql.ts";
-import type { ArgumentLimits } from "./arguments.ts";
+import type { ArgumentLimit, ArgumentLimits } from "./arguments.ts";
 
 /** A server whose tools are missing, and why, without any text of the server. */
 export interface MissingTools {
@@ -110,16 +117,14 @@ export interface Described {
 }
 
 /** `Context`: the parts of a call's context that the tool needs. */
-export interface Tool<Context, Answer extends ToolResult = ToolResult> {
+export interface Tool<Context> {
   readonly spec: ToolSpec;
+  /** The schema of everything that the tool accepts. A tool of an MCP server accepts any object. */
+  readonly accepts: JsonSchema;
   /** Returns a description that depends on the session and its settings. Default: that of `spec`. */
   describe?(whose: Described): string;
   /** Limits of arguments that the schema can't express. Default: none. */
   readonly limits?: ArgumentLimits;
-  /** Arguments that are accepted but not advertised, for other programs. Default: none. */
-  readonly accepts?: Readonly<Record<string, JsonSchema>>;
-  /** True if the tool itself checks its arguments; here they only must be one object. */
-  readonly checksArguments?: true;
   /**
    * Returns the answer to this call if it was accepted before a restart. Undefined: it was not. Called before
    * any policy check, because an accepted call is not checked again.
@@ -128,11 +133,44 @@ export interface Tool<Context, Answer extends ToolResult = ToolResult> {
     ctx: Context,
     args: Readonly<Record<string, unknown>>,
     call: ToolCallRequest,
-  ) => Promise<Answer | undefined>;
-  /** Runs the call. The arguments were checked against `spec.parameters`, `accepts` and `limits`. */
+  ) => Promise<ToolResult | undefined>;
+  /** Runs the call. The arguments were checked against `accepts` and `limits`. */
   readonly execute: (
     ctx: Context,
     args: Record<string, unknown>,
     call: ToolCallRequest,
-  ) => Promise<Result<Answer>>;
+  ) => Promise<Result<ToolResult>>;
+}
+
+/** The arguments to which a limit gives a value if they are absent. */
+type Filled<A, L> = {
+  [K in keyof A & keyof L]: L[K] extends ArgumentLimit<infer T> ? (undefined extends T ? never : K) : never;
+}[keyof A & keyof L];
+
+/** Arguments of the type A after the limits L. */
+type Limited<A, L> = A & Required<Pick<A, Filled<A, L>>>;
+
+/** The implementation of a built-in tool, typed by its entry in the contract. */
+interface Implementation<N extends ToolName, Context, L> extends Pick<Tool<Context>, "describe"> {
+  readonly limits?: L;
+  before?(
+    ctx: Context,
+    args: Limited<ArgumentsOf<N>, L>,
+    call: ToolCallRequest,
+  ): Promise<ToolResultOf<N> | undefined>;
+  execute(
+    ctx: Context,
+    args: Limited<ArgumentsOf<N>, L>,
+    call: ToolCallRequest,
+  ): Promise<Result<ToolResultOf<N>>>;
+}
+
+/** Returns the tool of an entry in the contract. */
+export function tool<N extends ToolName, Context, L extends ArgumentLimits = Record<never, never>>(
+  name: N,
+  implementation: Implementation<N, Context, L>,
+): Tool<Context> {
+  // Arguments have these types once they are checked (readArguments).
+  const checked = implementation as unknown as Omit<Tool<Context>, "spec" | "accepts">;
+  return { spec: toolSpec(name), accepts: acceptedBy(name) as unknown as JsonSchema, ...checked };
 }

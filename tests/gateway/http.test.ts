@@ -95,7 +95,7 @@ test.each(REFUSED)("refuses tools/invoke with %s", async (_, init, status) => {
 
 const BODIES: [string, object, RegExp][] = [
   ["no tool", { args: {} }, /tool is required/],
-  ["a number as tool", { tool: 7 }, /tool is required/],
+  ["a number as tool", { tool: 7 }, /tool must be a string, got a number/],
   ["another name for the tool", { tool: "sessions_list", name: "exec" }, /unknown field "name"/],
   ["another name for the arguments", { tool: "sessions_list", arguments: {} }, /unknown field "arguments"/],
   ["a list as args", { tool: "sessions_list", args: [] }, /args must be an object/],

@@ -3,8 +3,11 @@
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { Compile, type Validator } from "typebox/schema";
+import { expect } from "vitest";
 import { keyRulesOf, sessionViewer } from "../../src/access/access.ts";
 import { spawnChainOf } from "../../src/access/spawn-chain.ts";
+import { TOOLS, type ToolName } from "../../src/contract/tools.ts";
 import type { ChainLink, SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
 import type { Viewer } from "../../src/core/rules/visibility.ts";
 import { type AssistantMessage, type Message, ZERO_USAGE } from "../../src/core/shapes/message.ts";
@@ -31,6 +34,15 @@ import { realWorld, type World } from "../../src/world.ts";
 import { GROUND } from "../kit/cleanup.ts";
 import { openEmbedded } from "../kit/engine.ts";
 import { plainRedactor } from "../kit/redactor.ts";
+
+const checkers = new Map<ToolName, Validator>();
+
+/** Returns the parts of a result that do not fit the tool's entry in the contract. */
+function problemsIn(name: ToolName, result: ToolResult): readonly unknown[] {
+  const checker = checkers.get(name) ?? (Compile(TOOLS[name].result) as Validator);
+  checkers.set(name, checker);
+  return checker.Check(result) ? [] : checker.Errors(result)[1];
+}
 
 /** A main session that nobody spawned, for what depends on settings alone. */
 export const MAIN_CHAIN: SpawnChain = [
@@ -325,7 +337,11 @@ export async function openApp(choices: Choices = {}): Promise<App> {
       const [, ...above] = await spawnChainOf(store.db, found);
       const ctx = contextOf(engine, settings, [found, ...above], viewer);
       const callId = `call-${count++}`;
-      return callTool(ctx, { callId, attempt: 1, name, arguments: args as Record<string, unknown> });
+      const call = { callId, attempt: 1, name, arguments: args as Record<string, unknown> };
+      const result = await callTool(ctx, call);
+      if (Object.hasOwn(TOOLS, name) && !("code" in result && "error" in result))
+        expect(problemsIn(name as ToolName, result)).toEqual([]);
+      return result;
     },
     async close() {
       await engine.stop(0);

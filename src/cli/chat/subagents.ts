@@ -1,27 +1,14 @@
 // Formats the result of the tool `subagents` for the chat.
 
+import type { ToolResultOf } from "../../contract/tools.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { age, excerpt, table } from "../layout.ts";
 
 const TASK_CHARS_MAX = 60;
 
-interface SubagentRow {
-  readonly sessionKey: string;
-  readonly label?: string;
-  readonly state: string;
-  readonly finished: boolean;
-  /** Outcome of the job: `announced`, `silent`, `cancelled`. */
-  readonly ended?: string;
-  readonly task: string;
-  readonly acceptedAt?: number;
-}
-
+type List = Extract<ToolResultOf<"subagents">, { readonly subagents: unknown }>;
 /** Result of the tool: the rows, or an error. */
-interface SubagentsResult {
-  readonly subagents?: readonly SubagentRow[];
-  readonly more?: boolean;
-  readonly error?: string;
-}
+type SubagentsResult = Partial<List> & { readonly error?: string };
 
 export function subagentLines(answer: SubagentsResult, nowMs: number): string[] {
   const { subagents: rows, more, error } = answer;

@@ -6,6 +6,7 @@ import type { Route } from "./route.ts";
 export interface AttachmentReceipt {
   /** Relative to the workspace of the child: `.parley/attachments/<uuid>`. */
   readonly dir: string;
+  /** The files in it, each with its size in bytes and the hash of its content in hex. */
   readonly files: readonly { readonly name: string; readonly bytes: number; readonly sha256: string }[];
 }
 

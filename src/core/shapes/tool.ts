@@ -5,6 +5,10 @@ import type { ImageBlock } from "./message.ts";
 /** A JSON Schema that uses only `object`, `properties` and `required`. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
+/** Lines and bytes of a file in one answer of `read`. */
+export const FILE_LINES_MAX = 2_000;
+export const FILE_TEXT_MAX_BYTES = 64 * 1024;
+
 export interface ToolSpec {
   readonly name: string;
   readonly description: string;

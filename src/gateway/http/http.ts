@@ -5,11 +5,12 @@
 // HT3: the code for OpenAI's and MCP's clients, web hooks and platforms is loaded by its first request.
 
 import { type Context, Hono } from "hono";
+import { TOOL_CALL } from "../../contract/bodies.ts";
+import { checkObject } from "../../contract/check.ts";
 import { isObject } from "../../core/json.ts";
 import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { quoted } from "../../core/text/cut.ts";
 import { thrown } from "../answer.ts";
 import type { Authority } from "../auth.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
@@ -30,8 +31,6 @@ const BODY_MAX_BYTES = 1024 * 1024;
 const PATHS =
   "the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, POST /tools/invoke, " +
   "/v1/ (OpenAI), /mcp, POST /hooks/, /channels/";
-/** Fields of a tool call's body beside `tool` and `args`. */
-const BODY_FIELDS = ["sessionKey", "idempotencyKey"];
 
 /** Dependencies of all routes together. */
 export type HttpDeps = HookDeps &
@@ -54,18 +53,12 @@ export interface HttpParts {
 }
 
 /** Maps a body to the params of `tools.invoke`, two of which have other names in it. */
-function invokeParams(body: unknown): Result<object> {
-  if (!isObject(body)) return fail("invalid_argument", "the body must be one JSON object");
-  const { tool, args, ...rest } = body;
-  if (typeof tool !== "string" || tool === "") {
-    return fail("invalid_argument", "tool is required: the name of a tool");
-  }
-  const strange = Object.keys(rest).find((field) => !BODY_FIELDS.includes(field));
-  if (strange !== undefined) {
-    const takes = `the body's fields are: tool, args, ${BODY_FIELDS.join(", ")}`;
-    return fail("unknown_argument", `unknown field ${quoted(strange, 60)}`, { hint: takes });
-  }
-  if (args !== undefined && !isObject(args)) return fail("invalid_argument", "args must be an object");
+async function invokeParams(given: unknown): Promise<Result<object>> {
+  if (!isObject(given)) return fail("invalid_argument", "the body must be one JSON object");
+  const of = { title: "invalid body", schema: TOOL_CALL, field: "field", owner: "A body takes", ignored: [] };
+  const body = await checkObject(of, given);
+  if (!body.ok) return body;
+  const { tool, args, ...rest } = body.value;
   return ok({ name: tool, ...optional({ arguments: args }), ...rest });
 }
 
@@ -73,7 +66,7 @@ function invokeParams(body: unknown): Result<object> {
 async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<Response> {
   const body = await readBody(c, BODY_MAX_BYTES);
   if (!body.ok) return refuse(c, body);
-  const params = invokeParams(body.value);
+  const params = await invokeParams(body.value);
   if (!params.ok) return refuse(c, params);
   const { signal } = c.req.raw;
   const { result } = await dispatcher.call(c.get("caller"), "tools.invoke", params.value, signal);

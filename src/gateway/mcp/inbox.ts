@@ -4,9 +4,11 @@
 // A notification has no content; each listener gets at most one per `NEWS_EVERY_MS`.
 
 import { shownKey } from "../../access/access.ts";
+import { INBOX_LIMIT } from "../../contract/tools/sessions.ts";
+import { type ToolResultOf, toolSpec } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { type Message, type Provenance, textOf } from "../../core/shapes/message.ts";
+import { type Message, textOf } from "../../core/shapes/message.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";
 import { readInbox } from "../../store/queries/sessions/inbox.ts";
@@ -20,48 +22,10 @@ const NEWS_EVERY_MS = 1_000;
 
 export const INBOX_URI = "parley://inbox";
 
-export const INBOX_TOOL: ToolSpec = {
-  name: "sessions_inbox",
-  description:
-    "Read what other sessions wrote to you, oldest first: messages, results of your sub-agents, and how a " +
-    "message of yours came out after you stopped waiting. " +
-    "Without `after` and `before`: the newest ones. " +
-    "To hear only what is new, give `after` the `nextAfter` of the answer before. " +
-    "`more` says that something newer is left. " +
-    "For older messages, give `before` the `nextBefore` of an answer. " +
-    "Answer with sessions_send to the `from` of a message.",
-  parameters: {
-    type: "object",
-    properties: {
-      limit: { type: "number", description: "Most messages. Default 20, at most 200." },
-      after: { type: "string", description: "A message id: only what came after it." },
-      before: { type: "string", description: "A message id: only what came before it." },
-    },
-  },
-  parallel: true,
-  idempotent: true,
-};
+export const INBOX_TOOL: ToolSpec = toolSpec("sessions_inbox");
 
-interface InboxRow {
-  readonly id: string;
-  /** ms since 1970. */
-  readonly at: number;
-  readonly kind: Provenance["kind"] | "person";
-  /** Key of the session that wrote it. */
-  readonly from?: string;
-  /** The run of the client's own message that a notice is about. */
-  readonly runId?: string;
-  readonly text: string;
-}
-
-type InboxResult = {
-  readonly sessionKey: string;
-  readonly count: number;
-  readonly messages: readonly InboxRow[];
-  readonly nextAfter?: string;
-  readonly nextBefore?: string;
-  readonly more: boolean;
-};
+type InboxResult = ToolResultOf<"sessions_inbox">;
+type InboxRow = InboxResult["messages"][number];
 
 /** Returns one message in the client's form. */
 async function rowOf(
@@ -93,7 +57,7 @@ interface Wanted {
 }
 
 const LIMITS = {
-  limit: countLimit({ fallback: 20, min: 1, max: 200 }),
+  limit: countLimit(INBOX_LIMIT),
   after: textLimit(MESSAGE_ID_CHARS_MAX),
   before: textLimit(MESSAGE_ID_CHARS_MAX),
 };

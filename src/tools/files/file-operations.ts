@@ -6,18 +6,17 @@
 
 import { type FileHandle, realpath } from "node:fs/promises";
 import { relative } from "node:path";
+import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { ImageBlock } from "../../core/shapes/message.ts";
 import { imageTypeOf } from "../../core/shapes/picture.ts";
+import { FILE_LINES_MAX, FILE_TEXT_MAX_BYTES } from "../../core/shapes/tool.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { gitLayout } from "../../sandbox/git-layout.ts";
 import { isInside } from "../../world/folders.ts";
 import type { CallerContext } from "../tool.ts";
 import { fileFailure, openToRead, replaceFile, resolvePath, type WorkspacePath } from "./workspace.ts";
 
-export const READ_LINES_DEFAULT = 2_000;
-export const READ_TEXT_MAX_BYTES = 64 * 1024;
 /** Beyond this, lines are no longer counted: `totalLines` is left out. */
 const READ_COUNT_MAX_BYTES = 64 * 1024 * 1024;
 const READ_CHUNK_BYTES = 64 * 1024;
@@ -32,39 +31,11 @@ export interface FileContext {
   readonly engine: Pick<Engine, "newId">;
 }
 
-/** Lines of a text file. */
-type ReadResult = {
-  readonly status: "ok";
-  readonly path: string;
-  readonly text: string;
-  readonly fromLine: number;
-  readonly lines: number;
-  /** Absent: the file is too large to count. */
-  readonly totalLines?: number;
-  readonly truncated?: true;
-  /** Describes the missing rest, and how to read it. */
-  readonly note?: string;
-};
-
-type PictureResult = {
-  readonly status: "ok";
-  readonly path: string;
-  readonly mimeType: string;
-  readonly bytes: number;
-  readonly images: readonly ImageBlock[];
-};
-
-type WriteResult = {
-  readonly status: "ok";
-  readonly path: string;
-  readonly bytes: number;
-  readonly created: boolean;
-};
-
-/** `line`: the first changed line. */
-type EditResult = { readonly status: "ok"; readonly path: string; readonly line: number };
-
-export type FileResult = ReadResult | PictureResult | WriteResult | EditResult;
+type ReadResult = Extract<ToolResultOf<"read">, { readonly text: string }>;
+type PictureResult = Exclude<ToolResultOf<"read">, ReadResult>;
+type WriteResult = ToolResultOf<"write">;
+type EditResult = ToolResultOf<"edit">;
+export type FileResult = ToolResultOf<FileOperation>;
 
 const NEWLINE = 10;
 
@@ -103,14 +74,14 @@ async function readWindow(
     last = chunk[bytesRead - 1] ?? NEWLINE;
     const startsAt = line;
     line += countNewlines(chunk.subarray(0, bytesRead));
-    const wanted = startsAt < from + limit && line >= from && keptBytes <= READ_TEXT_MAX_BYTES;
+    const wanted = startsAt < from + limit && line >= from && keptBytes <= FILE_TEXT_MAX_BYTES;
     if (wanted) {
       const piece = Buffer.from(linesOf(chunk.subarray(0, bytesRead), startsAt, from, limit));
       kept.push(piece);
       keptBytes += piece.length;
     }
     counted = scanned <= READ_COUNT_MAX_BYTES;
-    if (binary || (!counted && (line >= from + limit || keptBytes > READ_TEXT_MAX_BYTES))) break;
+    if (binary || (!counted && (line >= from + limit || keptBytes > FILE_TEXT_MAX_BYTES))) break;
   }
   const { bytes, cutInBytes } = cutToBytes(Buffer.concat(kept));
   const lines = countNewlines(bytes) + (bytes.length > 0 && bytes.at(-1) !== NEWLINE ? 1 : 0);
@@ -141,9 +112,9 @@ function linesOf(chunk: Buffer, startsAt: number, from: number, limit: number): 
 
 /** Cuts after the last line that fits; if not even one fits, inside the line between characters. */
 function cutToBytes(bytes: Buffer): { bytes: Buffer; cutInBytes: boolean } {
-  if (bytes.length <= READ_TEXT_MAX_BYTES) return { bytes, cutInBytes: false };
-  const wholeLines = bytes.lastIndexOf(NEWLINE, READ_TEXT_MAX_BYTES - 1) + 1;
-  let end = wholeLines > 0 ? wholeLines : READ_TEXT_MAX_BYTES;
+  if (bytes.length <= FILE_TEXT_MAX_BYTES) return { bytes, cutInBytes: false };
+  const wholeLines = bytes.lastIndexOf(NEWLINE, FILE_TEXT_MAX_BYTES - 1) + 1;
+  let end = wholeLines > 0 ? wholeLines : FILE_TEXT_MAX_BYTES;
   while (wholeLines === 0 && end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   return { bytes: bytes.subarray(0, end), cutInBytes: true };
 }
@@ -189,7 +160,7 @@ async function read(
 ): Promise<Result<ReadResult | PictureResult>> {
   const from = countFrom(args.offset, "offset", 1);
   if (!from.ok) return from;
-  const limit = countFrom(args.limit, "limit", READ_LINES_DEFAULT);
+  const limit = countFrom(args.limit, "limit", FILE_LINES_MAX);
   if (!limit.ok) return limit;
   const place = await resolvePath(ctx.agent.workspace, String(args.path), { createFolders: false });
   if (!place.ok) return place;
@@ -199,7 +170,7 @@ async function read(
     const { size } = await handle.value.stat();
     const picture = await readPicture(handle.value, place.value, size);
     if (picture !== undefined) return picture;
-    const lineLimit = Math.min(limit.value, READ_LINES_DEFAULT);
+    const lineLimit = Math.min(limit.value, FILE_LINES_MAX);
     const window = await readWindow(handle.value, from.value, lineLimit, ctx.signal);
     return showWindow(window, place.value, from.value, limit.value);
   } catch (error) {
@@ -228,11 +199,11 @@ function showWindow(window: Window, place: WorkspacePath, from: number, asked: n
   const toLine = from + lines - 1;
   const inLine = window.cutInBytes && !window.bytes.includes(NEWLINE);
   if (inLine) {
-    const limit = `Line ${from} is longer than ${READ_TEXT_MAX_BYTES} bytes and was cut there`;
+    const limit = `Line ${from} is longer than ${FILE_TEXT_MAX_BYTES} bytes and was cut there`;
     return ok({ ...result, truncated: true, note: `${limit}; use exec to see the rest.` });
   }
-  if (window.cutInBytes || (lines >= READ_LINES_DEFAULT && asked > lines && toLine !== totalLines)) {
-    const reason = window.cutInBytes ? `${READ_TEXT_MAX_BYTES} bytes` : `${READ_LINES_DEFAULT} lines`;
+  if (window.cutInBytes || (lines >= FILE_LINES_MAX && asked > lines && toLine !== totalLines)) {
+    const reason = window.cutInBytes ? `${FILE_TEXT_MAX_BYTES} bytes` : `${FILE_LINES_MAX} lines`;
     const note = `Cut after line ${toLine} (limit: ${reason}). Continue with offset ${toLine + 1}.`;
     return ok({ ...result, truncated: true, note });
   }

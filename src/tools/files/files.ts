@@ -7,14 +7,8 @@ import { fail, type Result } from "../../core/shapes/errors.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { type Containable, sandboxOf } from "../containment.ts";
-import type { CallerContext, RunContext, Tool } from "../tool.ts";
-import {
-  FILE_OPERATIONS,
-  type FileOperation,
-  type FileResult,
-  READ_LINES_DEFAULT,
-  READ_TEXT_MAX_BYTES,
-} from "./file-operations.ts";
+import { type CallerContext, type RunContext, type Tool, tool } from "../tool.ts";
+import { FILE_OPERATIONS, type FileOperation, type FileResult } from "./file-operations.ts";
 
 const CONTAINED_MAX_MS = 60_000;
 /** Twice the largest answer (a picture in base64), so that no answer is ever cut. */
@@ -61,67 +55,8 @@ async function contained(
   return fail("file_problem", `${name} was stopped in the sandbox: ${reason}`);
 }
 
-const text = (description: string) => ({ type: "string", description });
-const number = (description: string) => ({ type: "number", description });
+function fileTool(name: FileOperation): Tool<Context> {
+  return tool(name, { execute: (ctx, args) => operate(name, ctx, { ...args }) });
+}
 
-/** The tools read, write and edit. */
-export const fileTools: readonly Tool<Context, FileResult>[] = [
-  {
-    spec: {
-      name: "read",
-      description:
-        "Read lines of a text file in your workspace, or view a small picture (PNG, JPEG, GIF, WebP). " +
-        `Returns up to ${READ_LINES_DEFAULT} lines and ${READ_TEXT_MAX_BYTES / 1024} KiB; notes cuts.`,
-      parameters: {
-        type: "object",
-        properties: {
-          path: text("Path of the file, relative to the workspace."),
-          offset: number("First line, from 1. Default 1."),
-          limit: number(`Number of lines. Default and maximum ${READ_LINES_DEFAULT}.`),
-        },
-        required: ["path"],
-      },
-      parallel: true,
-      idempotent: true,
-    },
-    execute: (ctx, args) => operate("read", ctx, args),
-  },
-  {
-    spec: {
-      name: "write",
-      description:
-        "Write a whole file in your workspace, replacing its content. Missing folders are created. " +
-        "To change a part, use edit.",
-      parameters: {
-        type: "object",
-        properties: {
-          path: text("Path of the file, relative to the workspace."),
-          content: text("The complete new text."),
-        },
-        required: ["path", "content"],
-      },
-      parallel: false,
-      idempotent: true,
-    },
-    execute: (ctx, args) => operate("write", ctx, args),
-  },
-  {
-    spec: {
-      name: "edit",
-      description:
-        "Replace one piece of text in a file in your workspace. The old text must occur exactly once.",
-      parameters: {
-        type: "object",
-        properties: {
-          path: text("Path of the file, relative to the workspace."),
-          oldText: text("The text to replace, exactly as in the file."),
-          newText: text("The replacement; empty removes the old text."),
-        },
-        required: ["path", "oldText", "newText"],
-      },
-      parallel: false,
-      idempotent: false,
-    },
-    execute: (ctx, args) => operate("edit", ctx, args),
-  },
-];
+export const fileTools: readonly Tool<Context>[] = [fileTool("read"), fileTool("write"), fileTool("edit")];

@@ -92,7 +92,7 @@ function toolOf(server: Server, definition: Definition, parts: OutsideParts): Ou
   const { name, description, parameters, repeatable } = definition;
   return {
     spec: { name, description, parameters, parallel: false, idempotent: repeatable },
-    checksArguments: true,
+    accepts: {},
     async execute({ signal }, args) {
       const untilMs = parts.world.clock.now() + mcp.waitSeconds * 1_000;
       const end = await server.call(definition, args, { untilMs, signal });

@@ -3,62 +3,33 @@
 
 import { shownKey } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
+import { HISTORY_LIMIT } from "../../contract/tools/sessions.ts";
+import { optional } from "../../core/optional.ts";
 import { ok } from "../../core/shapes/errors.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
-import { type CutHistory, cutHistory } from "../../core/text/history-cut.ts";
+import { cutHistory } from "../../core/text/history-cut.ts";
 import { readHistory } from "../../store/queries/transcripts/transcripts.ts";
 import { countLimit, textLimit } from "../arguments.ts";
-import type { ReadingContext, Tool } from "../tool.ts";
+import { type ReadingContext, type Tool, tool } from "../tool.ts";
 
-const LIMIT = { fallback: 50, min: 1, max: 1_000 };
 const MESSAGE_ID_CHARS_MAX = 200;
 
-/** One page of a transcript. */
-type HistoryResult = Pick<CutHistory, "messages" | "truncated" | "droppedMessages" | "bytes"> & {
-  readonly sessionKey: string;
-  readonly sessionId: string;
-  /** The page before this one; absent: there is none. */
-  readonly nextBefore?: string;
-};
-
-export const sessionsHistory: Tool<ReadingContext, HistoryResult> = {
-  spec: {
-    name: "sessions_history",
-    description:
-      "Read the transcript of a session that you can see, oldest message first. " +
-      "For earlier messages, call again with `before` set to the `nextBefore` of the result.",
-    parameters: {
-      type: "object",
-      properties: {
-        sessionKey: { type: "string", description: "Key or session id, from sessions_list." },
-        limit: {
-          type: "number",
-          description: `Maximum number of messages. Default ${LIMIT.fallback}, at most ${LIMIT.max}.`,
-        },
-        includeTools: { type: "boolean", description: "Include tool results. Default false." },
-        before: { type: "string", description: "A message id: returns the page before it." },
-      },
-      required: ["sessionKey"],
-    },
-    parallel: true,
-    idempotent: true,
-  },
+export const sessionsHistory: Tool<ReadingContext> = tool("sessions_history", {
   limits: {
     sessionKey: textLimit(KEY_CHARS_MAX),
-    limit: countLimit(LIMIT),
+    limit: countLimit(HISTORY_LIMIT),
     before: textLimit(MESSAGE_ID_CHARS_MAX),
   },
-  async execute(ctx, args) {
-    const sessionKey = args.sessionKey as string;
+  async execute(ctx, { sessionKey, limit, before, includeTools = false }) {
     const found = await resolveSession(ctx, ctx.viewer, "read", { sessionKey });
     if (!found.ok) return found;
     const session = found.value;
     const page = await readHistory(ctx.db, {
       sessionId: session.sessionId,
       pace: ctx.engine.redactor.pace(),
-      limit: args.limit as number,
-      includeTools: args.includeTools === true,
-      ...(typeof args.before === "string" ? { before: args.before } : {}),
+      limit,
+      includeTools,
+      ...optional({ before }),
     });
     if (!page.ok) return page;
     const { maxTextChars, maxBytes } = ctx.settings.tools.history;
@@ -75,4 +46,4 @@ export const sessionsHistory: Tool<ReadingContext, HistoryResult> = {
       bytes: cut.bytes,
     });
   },
-};
+});

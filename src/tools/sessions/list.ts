@@ -1,12 +1,14 @@
 // The tool `sessions_list`: the sessions that the caller can see, newest first.
 
 import { shownKey, visibilityOf } from "../../access/access.ts";
+import { LIST_LIMIT, LIST_MESSAGE_LIMIT } from "../../contract/tools/sessions.ts";
+import type { ArgumentsOf, ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { badCursor, fail, ok } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
-import { type Route, SESSION_KINDS, type Session, type SessionKind } from "../../core/shapes/session.ts";
+import type { Session } from "../../core/shapes/session.ts";
 import { channelOf } from "../../core/shapes/session-key.ts";
-import { modelOf, type VisibilityMode, windowOf } from "../../core/shapes/settings/settings.ts";
+import { modelOf, windowOf } from "../../core/shapes/settings/settings.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";
 import {
   type ListedSession,
@@ -17,113 +19,36 @@ import {
 import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
 import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import { agentIdLimit, countLimit, formLimit, textLimit } from "../arguments.ts";
-import type { ReadingContext, Tool } from "../tool.ts";
+import { type ReadingContext, type Tool, tool } from "../tool.ts";
 
-const LIMIT = { fallback: 50, min: 1, max: 200 };
-const MESSAGE_LIMIT = { fallback: 0, min: 0, max: 20 };
 const SEARCH_CHARS_MAX = 200;
 const CURSOR_CHARS_MAX = 2_000;
 const MINUTE_MS = 60_000;
 /** Size of an empty list of messages as JSON. */
 const NO_MESSAGES_BYTES = 2;
 
-/** The place of a session's people. */
-interface PlaceFields {
-  readonly lastChannel?: string;
-  readonly lastTo?: string;
-  readonly lastAccountId?: string;
-  readonly deliveryContext?: Route;
-}
+type SessionRow = ToolResultOf<"sessions_list">["sessions"][number];
+type PlaceFields = Pick<SessionRow, "lastChannel" | "lastTo" | "lastAccountId" | "deliveryContext">;
 
-/** Fields that a row takes over from the session unchanged. */
-type SessionFields = Pick<
-  Session,
-  | "kind"
-  | "agentId"
-  | "updatedAt"
-  | "sessionId"
-  | "contextUsed"
-  | "totalTokens"
-  | "thinkingLevel"
-  | "verboseLevel"
-  | "systemSent"
-  | "abortedLastRun"
-  | "sendPolicy"
->;
-
-interface SessionRow extends SessionFields, PlaceFields, Omit<ListedSession, "session"> {
-  readonly key: string;
-  readonly channel: string;
-  readonly label?: string;
-  readonly displayName?: string;
-  readonly model: string;
-  /** Size of the model's context. Null: not known. */
-  readonly contextTokens: number | null;
-  readonly spawnedBy?: string;
-  /** The JSONL copy of the transcript. */
-  readonly transcriptPath?: string;
-  /** The last messages, if the call asked for them. */
-  messages?: readonly Message[];
-}
-
-type ListResult = {
-  readonly count: number;
-  readonly sessions: readonly SessionRow[];
-  readonly nextCursor?: string;
-  readonly visibility: VisibilityMode;
-  readonly messagesTruncated?: true;
-};
-
-export const sessionsList: Tool<ReadingContext, ListResult> = {
-  spec: {
-    name: "sessions_list",
-    description:
-      "List the sessions that you can see, newest first, with the state of each. " +
-      "Use the `key` of a row as sessionKey in sessions_history and sessions_send.",
-    parameters: {
-      type: "object",
-      properties: {
-        kinds: {
-          type: "array",
-          items: { type: "string", enum: SESSION_KINDS },
-          description: "Only these kinds. Default: all.",
-        },
-        limit: {
-          type: "number",
-          description: `Maximum number of rows. Default ${LIMIT.fallback}, at most ${LIMIT.max}.`,
-        },
-        activeMinutes: { type: "number", description: "Only sessions updated in the last N minutes." },
-        messageLimit: {
-          type: "number",
-          description:
-            "Adds the last N messages of each session, without tool results. " +
-            `Default ${MESSAGE_LIMIT.fallback}, at most ${MESSAGE_LIMIT.max}.`,
-        },
-        search: { type: "string", description: "Part of a label, a name or a key." },
-        agentId: { type: "string", description: "Only sessions of this agent." },
-        cursor: { type: "string", description: "`nextCursor` of the previous page." },
-      },
-    },
-    parallel: true,
-    idempotent: true,
-  },
+export const sessionsList: Tool<ReadingContext> = tool("sessions_list", {
   limits: {
-    limit: countLimit(LIMIT),
-    messageLimit: countLimit(MESSAGE_LIMIT),
+    limit: countLimit(LIST_LIMIT),
+    messageLimit: countLimit(LIST_MESSAGE_LIMIT),
     search: textLimit(SEARCH_CHARS_MAX),
     agentId: agentIdLimit,
     cursor: formLimit(CURSOR_CHARS_MAX, (cursor) =>
       isSessionCursor(cursor) ? undefined : badCursor("this tool"),
     ),
-    activeMinutes: (value, name) =>
-      typeof value !== "number" || value > 0
-        ? ok(value)
-        : fail("invalid_argument", `${name} must be more than 0, got ${value}`, {
-            hint: "Leave activeMinutes out for sessions of any age.",
-          }),
+    activeMinutes: (value: unknown, name: string) =>
+      typeof value !== "number"
+        ? ok(undefined)
+        : value > 0
+          ? ok(value)
+          : fail("invalid_argument", `${name} must be more than 0, got ${value}`, {
+              hint: "Leave activeMinutes out for sessions of any age.",
+            }),
   },
-  async execute(ctx, args) {
-    const messageLimit = args.messageLimit as number;
+  async execute(ctx, { messageLimit, ...args }) {
     const filter = filterOf(args, ctx.engine.now());
     const { rows, nextCursor } = await listVisible(ctx, ctx.viewer, filter);
     const listed = rows.map((row) => row.session);
@@ -138,20 +63,24 @@ export const sessionsList: Tool<ReadingContext, ListResult> = {
       ...(cut ? { messagesTruncated: true } : {}),
     });
   },
-};
+});
+
+type FilterArguments = ArgumentsOf<"sessions_list"> & Pick<ListFilter, "limit">;
 
 /** Builds the filter from checked arguments. */
-function filterOf(args: Record<string, unknown>, nowMs: number): ListFilter {
-  const { kinds, search, cursor, agentId, activeMinutes } = args;
+function filterOf(args: FilterArguments, nowMs: number): ListFilter {
+  const { limit, kinds, search, cursor, agentId, activeMinutes } = args;
+  const activeSinceMs =
+    activeMinutes === undefined ? undefined : Math.max(0, Math.floor(nowMs - activeMinutes * MINUTE_MS));
   return {
-    limit: args.limit as number,
-    ...(Array.isArray(kinds) ? { kinds: [...new Set(kinds as SessionKind[])] } : {}),
-    ...(typeof search === "string" ? { search: search.trim() } : {}),
-    ...(typeof cursor === "string" ? { cursor } : {}),
-    ...(typeof agentId === "string" ? { agentId } : {}),
-    ...(typeof activeMinutes === "number"
-      ? { activeSinceMs: Math.max(0, Math.floor(nowMs - activeMinutes * MINUTE_MS)) }
-      : {}),
+    limit,
+    ...optional({
+      kinds: kinds && [...new Set(kinds)],
+      search: search?.trim(),
+      cursor,
+      agentId,
+      activeSinceMs,
+    }),
   };
 }
 

@@ -2,17 +2,19 @@
 // flows/conversation/send.ts implements the send.
 
 import { keyRulesOf } from "../../access/access.ts";
-import { resolveSession, type SessionTarget } from "../../access/resolve.ts";
+import { resolveSession } from "../../access/resolve.ts";
+import { SEND_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
+import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
-import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { ok } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { displayKey, KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { ToolCallRequest } from "../../core/shapes/tool.ts";
 import { LABEL_CHARS_MAX } from "../../core/text/label.ts";
 import { type FollowUp, type SendOutcome, sendToSession, sentBefore } from "../../flows/conversation/send.ts";
-import { agentIdLimit, bodyLimit, textLimit } from "../arguments.ts";
-import type { Tool, WritingContext } from "../tool.ts";
+import { agentIdLimit, bodyLimit, textLimit, waitLimit } from "../arguments.ts";
+import { type Tool, tool, type WritingContext } from "../tool.ts";
 
 export interface SendContext extends WritingContext {
   /** True if the caller confirms that each answer was written to the client. Default: false. */
@@ -20,39 +22,7 @@ export interface SendContext extends WritingContext {
 }
 
 const MESSAGE_MAX_BYTES = 256 * 1024;
-const TIMEOUT_DEFAULT_SECONDS = 30;
-export const TIMEOUT_MAX_SECONDS = 3_600;
-
-export const sessionsSend: Tool<SendContext, SendResult> = {
-  spec: {
-    name: "sessions_send",
-    description:
-      "Send a message to another session and, unless timeoutSeconds is 0, wait for its reply. " +
-      "`timeout` means only that waiting ended: the other session continues to work, so don't send again; " +
-      "read sessions_history later. A message to an outside program (a key with `:mcp:`) goes to its " +
-      "inbox. The reply is what that program sends back; after a `timeout` it reaches you as a new message.",
-    parameters: {
-      type: "object",
-      properties: {
-        sessionKey: { type: "string", description: "Key or session id, from sessions_list." },
-        label: { type: "string", description: "Instead of sessionKey: the session's label." },
-        agentId: {
-          type: "string",
-          description: "With label: the agent of the session. Default: your own agent, else any agent.",
-        },
-        message: { type: "string", description: "The message. At most 256 KB." },
-        timeoutSeconds: {
-          type: "number",
-          description:
-            `Seconds to wait for the reply. Default ${TIMEOUT_DEFAULT_SECONDS}, ` +
-            `at most ${TIMEOUT_MAX_SECONDS}; 0: don't wait.`,
-        },
-      },
-      required: ["message"],
-    },
-    parallel: true,
-    idempotent: true,
-  },
+export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
   limits: {
     sessionKey: textLimit(KEY_CHARS_MAX),
     label: textLimit(LABEL_CHARS_MAX),
@@ -61,47 +31,31 @@ export const sessionsSend: Tool<SendContext, SendResult> = {
       MESSAGE_MAX_BYTES,
       "Send a summary, or put the text in a file that the other session can read.",
     ),
-    timeoutSeconds: (value) => readTimeout(value),
+    timeoutSeconds: waitLimit(SEND_WAIT_SECONDS),
   },
   async before(ctx, args, call) {
     const before = await sentBefore(ctx, requestOf(ctx, call, args));
     return before && sendResult(ctx.settings, ctx.session, before);
   },
   async execute(ctx, args, call) {
-    const { sessionKey, label, agentId, message } = args as Partial<Record<string, string>>;
-    const target: SessionTarget = {
-      ...optional({ sessionKey, label, agentId }),
-    };
+    const { sessionKey, label, agentId, message } = args;
+    const target = optional({ sessionKey, label, agentId });
     const found = await resolveSession(ctx, ctx.viewer, "send", target);
     if (!found.ok) return found;
     const sent = await sendToSession(ctx, {
       ...requestOf(ctx, call, args),
       requester: ctx.session,
       target: found.value,
-      text: message ?? "",
+      text: message,
       ...optional({ requesterRun: ctx.run }),
       ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),
     });
     return sent.ok ? ok(sendResult(ctx.settings, ctx.session, sent.value)) : sent;
   },
-};
+});
 
-/** The later announcement or answer, for the model of the sender. */
-type Delivery = { readonly status: "pending" | "skipped"; readonly mode: "announce" | "inbox" };
-
-/** The result of an accepted call. */
-type SendResult = { readonly runId: string; readonly sessionKey: string } & (
-  | { readonly status: "accepted"; readonly note?: string; readonly delivery: Delivery }
-  | { readonly status: "ok"; readonly reply: string; readonly delivery: Delivery }
-  | {
-      readonly status: "timeout";
-      readonly error: string;
-      readonly state: "queued" | "running";
-      readonly queuedBehind: number;
-      readonly delivery: Delivery;
-    }
-  | { readonly status: "error"; readonly code: Code; readonly error: string }
-);
+type SendResult = ToolResultOf<"sessions_send">;
+type Delivery = Extract<SendResult, { readonly status: "ok" }>["delivery"];
 
 function deliveryOf(followUp: FollowUp): Delivery {
   switch (followUp) {
@@ -154,21 +108,15 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
 }
 
 /** Returns how long a send waits, and how. */
-function requestOf(ctx: SendContext, call: ToolCallRequest, args: Readonly<Record<string, unknown>>) {
+function requestOf(
+  ctx: SendContext,
+  call: ToolCallRequest,
+  { timeoutSeconds }: { readonly timeoutSeconds: number },
+) {
   return {
-    timeoutSeconds: args.timeoutSeconds as number,
+    timeoutSeconds,
     callId: call.callId,
     signal: ctx.signal,
     ...optional({ wait: ctx.wait }),
   };
-}
-
-/** Reads `timeoutSeconds`: how long a tool waits. */
-export function readTimeout(value: unknown, fallback = TIMEOUT_DEFAULT_SECONDS): Result<number> {
-  if (typeof value !== "number") return ok(fallback);
-  // Rounds up to milliseconds, so that a short wait never becomes 0.
-  if (value >= 0) return ok(Math.min(Math.ceil(value * 1_000) / 1_000, TIMEOUT_MAX_SECONDS));
-  return fail("invalid_argument", `timeoutSeconds must be 0 or more, got ${value}`, {
-    hint: "0 means: don't wait.",
-  });
 }

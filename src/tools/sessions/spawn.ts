@@ -2,21 +2,17 @@
 // core/rules/spawn-policy.ts decides what may be spawned, flows/job/spawn.ts spawns it. Everything is checked
 // before anything is written: a refused call leaves no session and no file.
 
+import { spawnDescription } from "../../contract/tools/sessions.ts";
+import type { ArgumentsOf, ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { contentsWereLeftOut } from "../../core/rules/attachment-rules.ts";
 import { resultDescription, resultNote, resultRequester } from "../../core/rules/result-delivery.ts";
-import {
-  decideSpawn,
-  refuseAttachments,
-  type SpawnCall,
-  type ThreadSupport,
-} from "../../core/rules/spawn-policy.ts";
+import { decideSpawn, refuseAttachments, type ThreadSupport } from "../../core/rules/spawn-policy.ts";
 import { decideTool, filtersFor, withheldTools } from "../../core/rules/tool-policy.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/session.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";
-import { THINKING_LEVELS, thinkingNamed } from "../../core/shapes/settings/settings.ts";
-import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
+import { thinkingNamed } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { checkLabel } from "../../core/text/label.ts";
 import { placeOfRun } from "../../flows/conversation/party.ts";
@@ -25,7 +21,7 @@ import { type AttachmentPlan, planAttachments } from "../../flows/job/attachment
 import { type SpawnOutcome, type SpawnRequest, spawnedBefore, spawnSession } from "../../flows/job/spawn.ts";
 import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import { agentIdLimit, bodyLimit, textLimit } from "../arguments.ts";
-import type { CallerContext, Tool, WritingContext } from "../tool.ts";
+import { type CallerContext, type Tool, tool, type WritingContext } from "../tool.ts";
 
 export interface SpawnContext extends Omit<WritingContext, "viewer">, Pick<CallerContext, "chain"> {
   /** The names of all tools, denied ones included. */
@@ -39,99 +35,28 @@ const TASK_MAX_BYTES = 256 * 1024;
 const WORD_CHARS_MAX = 200;
 const PATH_CHARS_MAX = 1_000;
 
-const word = (description: string) => ({ type: "string", description });
-const choice = (words: readonly string[], description: string) => ({
-  ...word(description),
-  enum: words,
-});
 const wordLimit = textLimit(WORD_CHARS_MAX);
-
-function describe(results: string): string {
-  return (
-    "Start a sub-agent on a separate task and continue at once. Start several in one message to run them " +
-    `in parallel. ${results}`
-  );
-}
-
-const ANYBODY = { external: false, isSubagent: false };
 
 /** Returns true if a session has the tool that waits for sub-agents. */
 function mayWait({ chain, settings }: Pick<SpawnContext, "chain" | "settings">): boolean {
   return decideTool(WAIT_TOOL, filtersFor(chain, settings)).allowed;
 }
 
-export const sessionsSpawn: Tool<SpawnContext, SpawnResult> = {
-  spec: {
-    name: "sessions_spawn",
-    description: describe(resultDescription(ANYBODY, { announce: "post", mayWait: true })),
-    parameters: {
-      type: "object",
-      properties: {
-        task: word("The complete task: the sub-agent knows nothing else of this conversation."),
-        label: word("A short name for the sub-agent."),
-        agentId: word("The agent to run as: see agents_list. Default: your own agent."),
-        model: word("<provider>/<model>. Default: the configured model of sub-agents."),
-        thinking: choice(THINKING_LEVELS, "Thinking level of its model. Default: its agent's level."),
-        runTimeoutSeconds: {
-          type: "number",
-          description: "Stops it this many seconds after its start. 0: never.",
-        },
-        thread: {
-          type: "boolean",
-          description: "Gives it a thread of your channel, where people can continue with it.",
-        },
-        mode: choice(["run", "session"], "One task with one result, or a session, which needs thread: true."),
-        cleanup: choice(
-          ["keep", "delete"],
-          "What to do with its session after the result was announced. Default: keep.",
-        ),
-        sandbox: choice(
-          ["inherit", "require"],
-          "require: the call is refused unless the sub-agent runs sandboxed. Default: inherit.",
-        ),
-        announce: choice(["post", "wake"], "What to do with the result. Default: as the description says."),
-        attachments: {
-          type: "array",
-          items: {
-            type: "object",
-            properties: {
-              name: word("A plain file name."),
-              content: word("The file, as text or base64."),
-              encoding: choice(["utf8", "base64"], "Encoding of the content. Default: utf8."),
-              mimeType: word("Stored with the file."),
-            },
-            required: ["name", "content"],
-          },
-          description: "Files for its workspace.",
-        },
-        attachAs: {
-          type: "object",
-          properties: { mountPath: word("Preferred folder for the files; a hint.") },
-          description: "A hint, stored with the files.",
-        },
-      },
-      required: ["task"],
-    },
-    parallel: true,
-    idempotent: true,
-  },
+export const sessionsSpawn: Tool<SpawnContext> = tool("sessions_spawn", {
   describe({ chain, settings, external }) {
     const requester = { external, isSubagent: isSubagentKey(chain[0].key) };
     const { announce } = settings.subagents;
-    return describe(resultDescription(requester, { announce, mayWait: mayWait({ chain, settings }) }));
-  },
-  // Arguments that other programs send: an older name of runTimeoutSeconds, and the expected runtime.
-  accepts: {
-    timeoutSeconds: { type: "number" },
-    runtime: { type: "string", enum: ["subagent", "acp"] },
+    return spawnDescription(
+      resultDescription(requester, { announce, mayWait: mayWait({ chain, settings }) }),
+    );
   },
   limits: {
     task: bodyLimit(TASK_MAX_BYTES, "Put long material into attachments."),
-    label: (value) => (typeof value === "string" ? checkLabel(value) : ok(value)),
+    label: (value: unknown) => (typeof value === "string" ? checkLabel(value) : ok(value)),
     agentId: agentIdLimit,
     model: wordLimit,
     // An unknown level is refused with the rest of the spawn.
-    thinking: (value) => ok(typeof value === "string" ? (thinkingNamed(value) ?? value) : undefined),
+    thinking: (value: unknown) => ok(typeof value === "string" ? (thinkingNamed(value) ?? value) : undefined),
   },
   // A call with attachments can't be repeated: the stored call no longer has their contents.
   async before(ctx, _, { callId }) {
@@ -144,20 +69,9 @@ export const sessionsSpawn: Tool<SpawnContext, SpawnResult> = {
     const spawned = await spawnSession(ctx, request.value);
     return spawned.ok ? ok(spawnResult(ctx, spawned.value, withheldFrom(ctx, request.value))) : spawned;
   },
-};
+});
 
-/** The result of an accepted call. */
-type SpawnResult = {
-  readonly status: "accepted";
-  readonly runId: string;
-  readonly childSessionKey: string;
-  readonly model?: string | undefined;
-  /** Absent: the child was deleted after its job. */
-  readonly note?: string;
-  readonly withheldTools?: readonly string[];
-  readonly thread?: Route;
-  readonly attachments?: AttachmentReceipt;
-};
+type SpawnResult = ToolResultOf<"sessions_spawn">;
 
 /** Writes the outcome of a spawn as the result that its requester reads. */
 function spawnResult(
@@ -178,9 +92,9 @@ function spawnResult(
         mayWait: mayWait(ctx),
       });
       return {
-        ...{ status: "accepted", runId, childSessionKey, model, note },
+        ...{ status: "accepted", runId, childSessionKey },
+        ...optional({ model, note, thread, attachments }),
         ...(withheld.length === 0 ? {} : { withheldTools: withheld }),
-        ...optional({ thread, attachments }),
       };
     }
     case "child_deleted": {
@@ -237,17 +151,16 @@ function threadsAt({ threads, settings }: SpawnContext, route: Route): ThreadSup
 /** Checks a call completely. Returns the spawn to make. */
 async function plan(
   ctx: SpawnContext,
-  args: Record<string, unknown>,
+  args: ArgumentsOf<"sessions_spawn">,
   callId: string,
 ): Promise<Result<SpawnRequest>> {
   const { settings, session, chain } = ctx;
-  const { task = "", label } = args as Partial<Record<string, string>>;
+  const { task, label } = args;
   const route = placeOfRun(session, ctx.run);
   const open = await openSpawnsOf(ctx.db, { sessionKey: session.key });
   const decided = decideSpawn(
     {
-      // Schema and limits have checked names and values.
-      call: args as SpawnCall,
+      call: args,
       chain,
       unfinishedChildren: open.length,
       channel: route === undefined ? undefined : { id: route.channel, threads: threadsAt(ctx, route) },

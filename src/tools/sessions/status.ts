@@ -2,12 +2,12 @@
 
 import { openGate, shownKey, viewerScope } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
+import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
-import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { Route } from "../../core/shapes/route.ts";
-import type { Run, RunState } from "../../core/shapes/run.ts";
-import type { Session, SessionKind, SessionState } from "../../core/shapes/session.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import { modelOf, thinkingOf, windowOf } from "../../core/shapes/settings/settings.ts";
 import type { UsageSum } from "../../core/shapes/usage.ts";
@@ -17,7 +17,7 @@ import { usageOf } from "../../store/queries/runs/ledger.ts";
 import { countAhead, getRun, listRuns } from "../../store/queries/runs/runs.ts";
 import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
 import { textLimit } from "../arguments.ts";
-import type { CallerContext, ReadingContext, Tool } from "../tool.ts";
+import { type CallerContext, type ReadingContext, type Tool, tool } from "../tool.ts";
 
 const RUN_ID_CHARS_MAX = 200;
 /** Limit of unfinished runs in the answer; `queuedRuns` counts all. */
@@ -27,91 +27,24 @@ const ACTIVE = ["queued", "running", "waiting"] as const;
 
 type Tokens = Omit<UsageSum, "cost">;
 
-/** The state or outcome of one run. */
-type RunStatus = {
-  readonly runId: string;
-  readonly sessionKey: string;
-  readonly agentId: string;
-  readonly state: RunState;
-  readonly queuedBehind?: number;
-  readonly acceptedAt: number;
-  readonly startedAt?: number;
-  readonly endedAt?: number;
-  readonly model?: string;
-  readonly reply?: string;
-  readonly code?: Code;
-  readonly error?: string;
-  readonly crashes?: number;
-  /** The run that took this one's message between two of its steps. */
-  readonly takenBy?: string;
-  readonly usage: Tokens;
-  readonly cost: number;
-  readonly chainId: string;
-  readonly hop: number;
-};
+type RunStatus = Extract<ToolResultOf<"session_status">, { readonly runId: string }>;
+type SessionReport = Exclude<ToolResultOf<"session_status">, RunStatus>;
 
-interface OpenFlow extends Pick<Flow, "flowId" | "turnsMax" | "createdAt"> {
-  readonly from: string;
-  readonly to: string;
-}
-
-/** The state of one session. */
-type SessionReport = {
-  readonly sessionKey: string;
-  readonly sessionId: string;
-  readonly agentId: string;
-  readonly kind: SessionKind;
-  readonly state: SessionState;
-  readonly queuedRuns: number;
-  readonly runs: readonly Pick<Run, "runId" | "state" | "acceptedAt">[];
-  readonly model: string;
-  readonly thinkingLevel: string;
-  readonly contextTokens: number | null;
-  readonly contextUsed: number;
-  readonly usage: Tokens;
-  readonly cost: number;
-  readonly openFlows: readonly OpenFlow[];
-  /** Places on channels that are bound to the session. */
-  readonly boundTo?: readonly Route[];
-  readonly updatedAt: number;
-  readonly abortedLastRun: boolean;
-};
-
-export const sessionStatus: Tool<ReadingContext & Pick<CallerContext, "session">, RunStatus | SessionReport> =
-  {
-    spec: {
-      name: "session_status",
-      description:
-        "Get the status of a session: state, model, usage and cost, waiting messages, open conversations. " +
-        "Default: your own session. With runId: the state or outcome of one run.",
-      parameters: {
-        type: "object",
-        properties: {
-          sessionKey: { type: "string", description: "Key or session id. Default: your own session." },
-          runId: {
-            type: "string",
-            description: "Instead of sessionKey: a run id, as returned by sessions_send.",
-          },
-        },
-      },
-      parallel: true,
-      idempotent: true,
-    },
-    limits: { sessionKey: textLimit(KEY_CHARS_MAX), runId: textLimit(RUN_ID_CHARS_MAX) },
-    async execute(ctx, args) {
-      const { sessionKey, runId } = args as Partial<Record<string, string>>;
-      if (runId !== undefined && sessionKey !== undefined) {
-        return fail("invalid_argument", "give sessionKey or runId, not both");
-      }
-      if (runId !== undefined) {
-        const run = await visibleRun(ctx, runId);
-        return run.ok ? ok(await runStatus(ctx, run.value)) : run;
-      }
-      const wanted = sessionKey ?? ctx.session.sessionId;
-      const found = await resolveSession(ctx, ctx.viewer, "status", { sessionKey: wanted });
-      return found.ok ? ok(await sessionReport(ctx, found.value)) : found;
-    },
-  };
+export const sessionStatus: Tool<ReadingContext & Pick<CallerContext, "session">> = tool("session_status", {
+  limits: { sessionKey: textLimit(KEY_CHARS_MAX), runId: textLimit(RUN_ID_CHARS_MAX) },
+  async execute(ctx, { sessionKey, runId }) {
+    if (runId !== undefined && sessionKey !== undefined) {
+      return fail("invalid_argument", "give sessionKey or runId, not both");
+    }
+    if (runId !== undefined) {
+      const run = await visibleRun(ctx, runId);
+      return run.ok ? ok(await runStatus(ctx, run.value)) : run;
+    }
+    const wanted = sessionKey ?? ctx.session.sessionId;
+    const found = await resolveSession(ctx, ctx.viewer, "status", { sessionKey: wanted });
+    return found.ok ? ok(await sessionReport(ctx, found.value)) : found;
+  },
+});
 
 /** Returns a run if its session is visible. An invisible run is answered like a missing one. */
 async function visibleRun(ctx: ReadingContext, runId: string): Promise<Result<Run>> {
@@ -184,14 +117,14 @@ function tokensOf(usage: Tokens): Tokens {
 }
 
 /** Returns the open conversations of a session. A party that the viewer may not see is not named. */
-async function shownFlows(ctx: ReadingContext, flows: readonly Flow[]): Promise<OpenFlow[]> {
+async function shownFlows(ctx: ReadingContext, flows: readonly Flow[]): Promise<SessionReport["openFlows"]> {
   const gate = openGate(ctx, ctx.viewer);
   const named = async (key: string): Promise<string> => {
     const session = await getSession(ctx.db, key);
     const seen = session !== undefined && (await gate.admits("status", session));
     return seen ? shownKey(ctx, ctx.viewer, key) : NOT_VISIBLE;
   };
-  const rows: OpenFlow[] = [];
+  const rows: SessionReport["openFlows"][number][] = [];
   for (const flow of flows.slice(0, FLOWS_SHOWN_MAX)) {
     const { flowId, turnsMax, createdAt } = flow;
     rows.push({

@@ -1,6 +1,7 @@
 // Writes the schemas of answers as TypeScript declarations, as the protocol page shows them.
 
 import { METHODS, type MethodName, methodOf } from "../../../src/contract/methods.ts";
+import { TOOLS } from "../../../src/contract/tools.ts";
 import type { Declaration } from "./declarations.ts";
 import type { Schema } from "./schema.ts";
 
@@ -31,7 +32,7 @@ function fieldLines(schema: Titled): string[] {
 }
 
 /** Returns the type of a schema's values; a schema with a title is shown by it. */
-function typeText(schema: Titled, isRoot = false): string {
+export function typeText(schema: Titled, isRoot = false): string {
   if (schema.title !== undefined && !isRoot) return schema.title;
   if (schema.enum !== undefined) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   if (schema.anyOf !== undefined) return schema.anyOf.map((inner) => typeText(inner)).join(" | ");
@@ -71,7 +72,7 @@ function declarationOf(name: string, schema: Titled): Declaration {
     path: "contract",
     doc: schema.$comment ?? schema.description ?? "",
     text: isInterface ? `interface ${name} ${body}` : `type ${name} = ${body};`,
-    fields: fieldsOf(schema),
+    fields: [schema, ...inside(schema)].flatMap(fieldsOf),
   };
 }
 
@@ -92,12 +93,14 @@ function isDescribed({ type, enum: values, anyOf }: Titled): boolean {
 export function schemaAnswers(): {
   readonly answers: ReadonlyMap<string, { readonly type: string; readonly doc: string }>;
   readonly types: ReadonlyMap<string, Declaration>;
-  /** The answers that are objects without a title. */
+  /** The answers that are objects without a title, and those of tools. */
   readonly untitled: readonly Declaration[];
 } {
   const titled = new Map<string, Titled>();
   const answers = new Map<string, { type: string; doc: string }>();
   const untitled: Declaration[] = [];
+  for (const [tool, { result }] of Object.entries(TOOLS))
+    untitled.push(declarationOf(tool, result as Titled));
   for (const method of Object.keys(METHODS) as MethodName[]) {
     const result = methodOf(method).result as Titled;
     collect(result, titled);

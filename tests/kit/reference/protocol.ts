@@ -4,7 +4,8 @@ import { IDEMPOTENCY } from "../../../src/contract/idempotency.ts";
 import type { MethodSpec } from "../../../src/contract/methods/parts.ts";
 import { CONNECT, METHODS, type MethodName } from "../../../src/contract/methods.ts";
 import { EVENTS } from "../../../src/contract/protocol.ts";
-import { schemaAnswers } from "./answers.ts";
+import { TOOLS } from "../../../src/contract/tools.ts";
+import { schemaAnswers, typeText } from "./answers.ts";
 import { EVERY_METHOD } from "./codes.ts";
 import { type Declaration, namedIn, readDeclarations } from "./declarations.ts";
 import { FIELD_WORDS } from "./field-words.ts";
@@ -55,7 +56,8 @@ export class Wire {
   /** The named types on the wire, in the order of the alphabet. */
   types(): Declaration[] {
     const roots = [...this.answers.values(), ...this.events.values()].map(({ type }) => type);
-    const names = namedIn([...roots, "HelloOk WireError"].join("\n"), this.#all);
+    const tools = Object.values(TOOLS).map(({ result }) => typeText(result as Schema));
+    const names = namedIn([...roots, ...tools, "HelloOk WireError"].join("\n"), this.#all);
     return [...names].sort().flatMap((name) => this.#all.get(name) ?? []);
   }
 

@@ -1,0 +1,34 @@
+// Lists the built-in tools of agents: description, arguments, result, errors. `tools/` of the gateway
+// implements them. Arguments are read leniently before they are checked (tools/arguments.ts).
+
+import type { JsonSchema, ToolSpec } from "../core/shapes/tool.ts";
+import type { ObjectSchema, Of, Schema } from "./schema.ts";
+import type { ToolEntry } from "./tools/parts.ts";
+import { SESSION_TOOLS } from "./tools/sessions.ts";
+import { WORK_TOOLS } from "./tools/work.ts";
+
+export const TOOLS = { ...SESSION_TOOLS, ...WORK_TOOLS } as const satisfies Record<string, ToolEntry>;
+
+export type ToolName = keyof typeof TOOLS;
+
+/** Returns the part of a tool's entry that models read. */
+export function toolSpec(name: ToolName): ToolSpec {
+  const { description, params, parallel, idempotent } = TOOLS[name];
+  return { name, description, parameters: params as unknown as JsonSchema, parallel, idempotent };
+}
+
+/** Returns the schema of everything that a tool accepts. */
+export function acceptedBy(name: ToolName): ObjectSchema {
+  const { params, accepts }: ToolEntry = TOOLS[name];
+  return accepts === undefined
+    ? params
+    : { ...params, properties: { ...params.properties, ...accepts.properties } };
+}
+
+type Accepted<E> = E extends { readonly accepts: infer A extends Schema } ? Of<A> : unknown;
+
+/** The checked arguments of a tool. */
+export type ArgumentsOf<N extends ToolName> = Of<(typeof TOOLS)[N]["params"]> & Accepted<(typeof TOOLS)[N]>;
+
+/** The result of a tool's call, if it is no failure. */
+export type ToolResultOf<N extends ToolName> = Of<(typeof TOOLS)[N]["result"]>;

@@ -1,0 +1,569 @@
+// Owns the tools about sessions: finding, reading, writing to and starting them.
+
+import type { AnnouncedStatus } from "../../core/rules/announcement.ts";
+import { resultDescription } from "../../core/rules/result-delivery.ts";
+import type { Code } from "../../core/shapes/errors.ts";
+import type { Message } from "../../core/shapes/message.ts";
+import type { Route } from "../../core/shapes/route.ts";
+import type { RunState } from "../../core/shapes/run.ts";
+import { SESSION_KINDS, type SessionState } from "../../core/shapes/session.ts";
+import { THINKING_LEVELS, type VisibilityMode } from "../../core/shapes/settings/settings.ts";
+import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
+import type { UsageSum } from "../../core/shapes/usage.ts";
+import {
+  about,
+  declared,
+  either,
+  flag,
+  list,
+  nullable,
+  number,
+  object,
+  oneOf,
+  openObject,
+  type Schema,
+  text,
+} from "../schema.ts";
+import { amount, choice, done, OF_SESSIONS, REPEATABLE, string, type ToolEntry, word } from "./parts.ts";
+
+/** Bounds of a number of rows: `fallback` if absent, `max` if more. */
+export const LIST_LIMIT = { fallback: 50, min: 1, max: 200 };
+export const LIST_MESSAGE_LIMIT = { fallback: 0, min: 0, max: 20 };
+export const HISTORY_LIMIT = { fallback: 50, min: 1, max: 1_000 };
+export const SEARCH_LIMIT = { fallback: 20, min: 1, max: 100 };
+export const INBOX_LIMIT = { fallback: 20, min: 1, max: 200 };
+export const WAIT_MAX_SECONDS = 3_600;
+export const SEND_WAIT_SECONDS = 30;
+export const CHILDREN_WAIT_SECONDS = 300;
+
+/** Codes of tools that take a session. */
+const NAMES_SESSION = [
+  "not_visible",
+  "agent_to_agent",
+  "session_not_found",
+  "invalid_session_key",
+  "stale_session_id",
+] as const satisfies readonly Code[];
+/** Codes of tools that start a run. */
+const STARTS_RUN = ["chain_limit", "queue_full", "session_archived", "run_aborted"] as const;
+const NESTED =
+  "Every session; sub-agents that may spawn (`maxSpawnDepth`); others if `tools.subagents.tools.allow` " +
+  "lists it.";
+
+const route = declared<Route>("Route");
+const tokens = {
+  input: number(),
+  output: number(),
+  cacheRead: number(),
+  cacheWrite: number(),
+  totalTokens: number(),
+} satisfies Record<keyof Omit<UsageSum, "cost">, Schema>;
+
+const LISTED_SESSION = object(
+  {
+    key: text(),
+    kind: oneOf(...SESSION_KINDS),
+    channel: text(),
+    agentId: text(),
+    updatedAt: number(),
+    sessionId: text(),
+    model: text(),
+    contextTokens: about(nullable(number()), "Null: the model is unknown."),
+    contextUsed: about(number(), "Tokens in the model's context at the last call."),
+    totalTokens: number(),
+    systemSent: flag,
+    abortedLastRun: flag,
+    state: declared<SessionState>("SessionState"),
+    queuedRuns: number(),
+  },
+  {
+    label: text(),
+    displayName: text(),
+    thinkingLevel: text(),
+    verboseLevel: text(),
+    sendPolicy: oneOf("allow", "deny"),
+    lastChannel: about(text(), "The channel of its people."),
+    lastTo: text(),
+    lastAccountId: text(),
+    deliveryContext: about(route, "The same destination in full, with its thread."),
+    spawnedBy: text(),
+    transcriptPath: about(text(), "The JSONL copy of the transcript."),
+    messages: about(list(declared<Message>("Message")), "With `messageLimit`: the last messages."),
+  },
+);
+
+const SEARCH_HIT = object(
+  {
+    sessionKey: text(),
+    sessionId: text(),
+    messageId: text(),
+    role: text(),
+    timestamp: number(),
+    excerpt: about(text(), "The text around the words; credentials are redacted."),
+  },
+  { earlier: about(oneOf(true), "The message is from before a reset.") },
+);
+
+/** The later announcement or answer. */
+const DELIVERY = about(
+  object({ status: oneOf("pending", "skipped"), mode: oneOf("announce", "inbox") }),
+  "The later announcement or answer.",
+);
+
+/** An accepted send. */
+const SENT = { runId: text(), sessionKey: text() };
+
+const SEND_RESULT = either(
+  object(
+    { ...SENT, status: about(oneOf("accepted"), "The message is stored and will run."), delivery: DELIVERY },
+    { note: about(text(), "The message was the answer that its sender waits for.") },
+  ),
+  object({
+    ...SENT,
+    status: done,
+    reply: about(text(), "The reply of the other session."),
+    delivery: DELIVERY,
+  }),
+  object({
+    ...SENT,
+    status: about(oneOf("timeout"), "The wait ended; the run continues."),
+    error: text(),
+    state: oneOf("queued", "running"),
+    queuedBehind: about(number(), "The number of runs before it in the lane."),
+    delivery: DELIVERY,
+  }),
+  object({
+    ...SENT,
+    status: about(oneOf("error"), "The other run failed."),
+    code: declared<Code>("Code"),
+    error: text(),
+  }),
+);
+
+const RUN_STATUS = object(
+  {
+    runId: text(),
+    sessionKey: text(),
+    agentId: text(),
+    state: declared<RunState>("RunState"),
+    acceptedAt: number(),
+    usage: object(tokens),
+    cost: number(),
+    chainId: text(),
+    hop: number(),
+  },
+  {
+    queuedBehind: about(number(), "The number of runs before it in the lane."),
+    startedAt: number(),
+    endedAt: number(),
+    model: text(),
+    reply: about(text(), "Its final text."),
+    code: declared<Code>("Code"),
+    error: text(),
+    crashes: about(number(), "The number of crashes during the run."),
+    takenBy: about(text(), "The run that took this one's message between two of its steps."),
+  },
+);
+
+const SESSION_STATUS = object(
+  {
+    sessionKey: text(),
+    sessionId: text(),
+    agentId: text(),
+    kind: oneOf(...SESSION_KINDS),
+    state: declared<SessionState>("SessionState"),
+    queuedRuns: number(),
+    runs: about(
+      list(object({ runId: text(), state: declared<RunState>("RunState"), acceptedAt: number() })),
+      "The first unfinished runs; `queuedRuns` counts all.",
+    ),
+    model: text(),
+    thinkingLevel: text(),
+    contextTokens: about(nullable(number()), "Null: the model is unknown."),
+    contextUsed: about(number(), "Tokens in the model's context at the last call."),
+    usage: object(tokens),
+    cost: number(),
+    openFlows: about(
+      list(object({ flowId: text(), from: text(), to: text(), turnsMax: number(), createdAt: number() })),
+      "Open conversations; an invisible party is not named.",
+    ),
+    updatedAt: number(),
+    abortedLastRun: flag,
+  },
+  { boundTo: about(list(route), "Places on channels that are bound to the session.") },
+);
+
+const AWAITED = { sessionKey: text() };
+const FINISHED_CHILD = object(
+  {
+    ...AWAITED,
+    status: declared<AnnouncedStatus>("AnnouncedStatus"),
+    result: about(text(), "The last reply."),
+  },
+  { label: text(), notes: about(text(), "Facts beside the result, like the error of a failed run.") },
+);
+const WAITED = {
+  results: about(list(FINISHED_CHILD), "Finished jobs."),
+  unfinished: about(list(object(AWAITED, { label: text() })), "Sub-agents that continue."),
+};
+
+const CHILDREN = object({
+  count: number(),
+  subagents: about(
+    list(
+      object(
+        {
+          sessionKey: text(),
+          agentId: text(),
+          state: declared<SessionState>("SessionState"),
+          finished: about(flag, "Its result was announced, or it was cancelled."),
+          task: about(text(), "The beginning of its task."),
+          totalTokens: number(),
+        },
+        {
+          label: text(),
+          ended: about(text(), "The reason for the end of its job: announced, silent, cancelled."),
+          runId: text(),
+          runState: about(declared<RunState>("RunState"), "The state of its first run."),
+          acceptedAt: number(),
+        },
+      ),
+    ),
+    "Newest first.",
+  ),
+  more: about(flag, "There are more sub-agents."),
+});
+
+/** Returns the description of `sessions_spawn`; `results` says who gets the result. */
+export function spawnDescription(results: string): string {
+  return (
+    "Start a sub-agent on a separate task and continue at once. Start several in one message to run them " +
+    `in parallel. ${results}`
+  );
+}
+
+export const SESSION_TOOLS = {
+  sessions_list: {
+    description:
+      "List the sessions that you can see, newest first, with the state of each. " +
+      "Use the `key` of a row as sessionKey in sessions_history and sessions_send.",
+    params: openObject(
+      {},
+      {
+        kinds: about(list(word(SESSION_KINDS)), "Only these kinds. Default: all."),
+        limit: amount(`Maximum number of rows. Default ${LIST_LIMIT.fallback}, at most ${LIST_LIMIT.max}.`),
+        activeMinutes: amount("Only sessions updated in the last N minutes."),
+        messageLimit: amount(
+          "Adds the last N messages of each session, without tool results. " +
+            `Default ${LIST_MESSAGE_LIMIT.fallback}, at most ${LIST_MESSAGE_LIMIT.max}.`,
+        ),
+        search: string("Part of a label, a name or a key."),
+        agentId: string("Only sessions of this agent."),
+        cursor: string("`nextCursor` of the previous page."),
+      },
+    ),
+    result: object(
+      {
+        count: number(),
+        sessions: list(LISTED_SESSION),
+        visibility: about(
+          declared<VisibilityMode>("VisibilityMode"),
+          "The effect of `tools.sessions.visibility` for this session.",
+        ),
+      },
+      {
+        nextCursor: text(),
+        messagesTruncated: about(oneOf(true), "Some messages were cut or left out."),
+      },
+    ),
+    errors: [],
+    who: NESTED,
+    ...REPEATABLE,
+  },
+  sessions_history: {
+    description:
+      "Read the transcript of a session that you can see, oldest message first. " +
+      "For earlier messages, call again with `before` set to the `nextBefore` of the result.",
+    params: openObject(
+      { sessionKey: string("Key or session id, from sessions_list.") },
+      {
+        limit: amount(
+          `Maximum number of messages. Default ${HISTORY_LIMIT.fallback}, at most ${HISTORY_LIMIT.max}.`,
+        ),
+        includeTools: about(flag, "Include tool results. Default false."),
+        before: string("A message id: returns the page before it."),
+      },
+    ),
+    result: object(
+      {
+        sessionKey: text(),
+        sessionId: text(),
+        messages: about(
+          list(declared<Message>("Message")),
+          "Oldest first; credentials are redacted, texts cut at `tools.history.maxTextChars`.",
+        ),
+        truncated: about(flag, "A text was shortened or a message left out."),
+        droppedMessages: about(number(), "The number of messages that did not fit."),
+        bytes: about(number(), "The size of the messages as JSON."),
+      },
+      { nextBefore: about(text(), "For `before`: the previous page.") },
+    ),
+    errors: [...NAMES_SESSION, "message_not_found"],
+    who: NESTED,
+    ...REPEATABLE,
+  },
+  sessions_send: {
+    description:
+      "Send a message to another session and, unless timeoutSeconds is 0, wait for its reply. " +
+      "`timeout` means only that waiting ended: the other session continues to work, so don't send again; " +
+      "read sessions_history later. A message to an outside program (a key with `:mcp:`) goes to its " +
+      "inbox. The reply is what that program sends back; after a `timeout` it reaches you as a new message.",
+    params: openObject(
+      { message: string("The message. At most 256 KB.") },
+      {
+        sessionKey: string("Key or session id, from sessions_list."),
+        label: string("Instead of sessionKey: the session's label."),
+        agentId: string("With label: the agent of the session. Default: your own agent, else any agent."),
+        timeoutSeconds: amount(
+          `Seconds to wait for the reply. Default ${SEND_WAIT_SECONDS}, ` +
+            `at most ${WAIT_MAX_SECONDS}; 0: don't wait.`,
+        ),
+      },
+    ),
+    result: SEND_RESULT,
+    errors: [
+      ...NAMES_SESSION,
+      ...STARTS_RUN,
+      "label_ambiguous",
+      "too_large",
+      "send_denied",
+      "wait_cycle",
+      "open_flow",
+      "run_failed",
+      "run_timeout",
+      "session_reset",
+      "session_deleted",
+      "budget_used",
+    ],
+    who: OF_SESSIONS,
+    ...REPEATABLE,
+  },
+  sessions_spawn: {
+    description: spawnDescription(
+      resultDescription({ external: false, isSubagent: false }, { announce: "post", mayWait: true }),
+    ),
+    params: openObject(
+      { task: string("The complete task: the sub-agent knows nothing else of this conversation.") },
+      {
+        label: string("A short name for the sub-agent."),
+        agentId: string("The agent to run as: see agents_list. Default: your own agent."),
+        model: string("<provider>/<model>. Default: the configured model of sub-agents."),
+        thinking: choice(THINKING_LEVELS, "Thinking level of its model. Default: its agent's level."),
+        runTimeoutSeconds: amount("Stops it this many seconds after its start. 0: never."),
+        thread: about(flag, "Gives it a thread of your channel, where people can continue with it."),
+        mode: choice(["run", "session"], "One task with one result, or a session, which needs thread: true."),
+        cleanup: choice(
+          ["keep", "delete"],
+          "What to do with its session after the result was announced. Default: keep.",
+        ),
+        sandbox: choice(
+          ["inherit", "require"],
+          "require: the call is refused unless the sub-agent runs sandboxed. Default: inherit.",
+        ),
+        announce: choice(["post", "wake"], "What to do with the result. Default: as the description says."),
+        attachments: about(
+          list(
+            openObject(
+              { name: string("A plain file name."), content: string("The file, as text or base64.") },
+              {
+                encoding: choice(["utf8", "base64"], "Encoding of the content. Default: utf8."),
+                mimeType: string("Stored with the file."),
+              },
+            ),
+          ),
+          "Files for its workspace.",
+        ),
+        attachAs: about(
+          openObject({}, { mountPath: string("Preferred folder for the files; a hint.") }),
+          "A hint, stored with the files.",
+        ),
+      },
+    ),
+    // An older name of runTimeoutSeconds, and the expected runtime.
+    accepts: openObject({}, { timeoutSeconds: number(), runtime: word(["subagent", "acp"]) }),
+    result: object(
+      {
+        status: oneOf("accepted"),
+        runId: text(),
+        childSessionKey: about(text(), "The session of the sub-agent."),
+      },
+      {
+        model: about(text(), "The model that it starts with."),
+        note: about(text(), "Who gets its result. Absent: the child was deleted after its job."),
+        withheldTools: about(list(text()), "Tools that its own rules allow, and yours do not."),
+        thread: about(route, "With `thread: true`: its place."),
+        attachments: about(declared<AttachmentReceipt>("AttachmentReceipt"), "The stored files."),
+      },
+    ),
+    errors: [
+      ...STARTS_RUN,
+      "spawn_denied",
+      "too_many_children",
+      "agent_not_found",
+      "invalid_model",
+      "invalid_thinking",
+      "too_large",
+      "path_outside",
+      "file_problem",
+      "channel_failed",
+      "session_not_found",
+      "shutting_down",
+    ],
+    who: "Every session; sub-agents only as deep as `agents.defaults.subagents.maxSpawnDepth` lets them.",
+    ...REPEATABLE,
+  },
+  agents_list: {
+    description: "List the agents that you may name as agentId when you start a session of another agent.",
+    params: openObject({}),
+    result: object({
+      requester: about(text(), "The agent of the calling session."),
+      allowAny: about(flag, "Any configured agent may be named."),
+      agents: list(
+        object(
+          {
+            id: text(),
+            model: text(),
+            runtime: about(text(), "`builtin` or `acp`."),
+            sandboxed: about(flag, "Its sub-agents run contained."),
+            self: about(flag, "True for the agent of the calling session."),
+          },
+          { name: text() },
+        ),
+      ),
+    }),
+    errors: [],
+    who: NESTED,
+    ...REPEATABLE,
+  },
+  session_status: {
+    description:
+      "Get the status of a session: state, model, usage and cost, waiting messages, open conversations. " +
+      "Default: your own session. With runId: the state or outcome of one run.",
+    params: openObject(
+      {},
+      {
+        sessionKey: string("Key or session id. Default: your own session."),
+        runId: string("Instead of sessionKey: a run id, as returned by sessions_send."),
+      },
+    ),
+    result: either(SESSION_STATUS, RUN_STATUS),
+    errors: [...NAMES_SESSION, "run_not_found"],
+    who: OF_SESSIONS,
+    ...REPEATABLE,
+  },
+  sessions_search: {
+    description:
+      "Find messages by their words in the transcripts of the sessions that you can see. " +
+      "Returns excerpts with message ids; use sessions_history to read the messages around one. " +
+      "A hit with `earlier` is from before a reset: only its excerpt can be read.",
+    params: openObject(
+      { query: string("Words that the message contains.") },
+      {
+        sessionKey: string("Only this session."),
+        agentId: string("Only sessions of this agent."),
+        limit: amount(
+          `Maximum number of hits. Default ${SEARCH_LIMIT.fallback}, at most ${SEARCH_LIMIT.max}.`,
+        ),
+        cursor: string("`nextCursor` of the previous page."),
+      },
+    ),
+    result: object(
+      { count: number(), hits: about(list(SEARCH_HIT), "Newest first.") },
+      { nextCursor: text() },
+    ),
+    errors: NAMES_SESSION,
+    who: OF_SESSIONS,
+    ...REPEATABLE,
+  },
+  subagents: {
+    description:
+      "Manage the sub-agents that you started. list: the state of each. wait: returns their results when " +
+      "all (or with any: true the first) have finished; use it instead of polling. cancel: stops one of " +
+      "them, or all. `timeout` means only that waiting ended: they continue.",
+    params: openObject(
+      {},
+      {
+        action: choice(["list", "wait", "cancel"], "Default: list."),
+        sessionKey: string('With cancel: the childSessionKey, or "all" for every unfinished one.'),
+        sessionKeys: about(list(text()), "With wait: the childSessionKeys. Default: all unfinished ones."),
+        any: about(flag, "With wait: return when the first one has finished."),
+        timeoutSeconds: amount(
+          `With wait: maximum seconds. Default ${CHILDREN_WAIT_SECONDS}, at most ${WAIT_MAX_SECONDS}; ` +
+            "0: don't wait.",
+        ),
+      },
+    ),
+    result: either(
+      CHILDREN,
+      object({ status: done, ...WAITED }, { note: about(text(), "There are no unfinished sub-agents.") }),
+      object({ status: oneOf("timeout"), error: text(), ...WAITED }),
+      object({
+        status: done,
+        cancelled: about(list(text()), "Keys of the sub-agents that were at work. Nothing is announced."),
+        runIds: list(text()),
+      }),
+    ),
+    errors: ["not_visible"],
+    who: NESTED,
+    ...REPEATABLE,
+  },
+  sessions_inbox: {
+    description:
+      "Read what other sessions wrote to you, oldest first: messages, results of your sub-agents, and how " +
+      "a message of yours came out after you stopped waiting. " +
+      "Without `after` and `before`: the newest ones. " +
+      "To hear only what is new, give `after` the `nextAfter` of the answer before. " +
+      "`more` says that something newer is left. " +
+      "For older messages, give `before` the `nextBefore` of an answer. " +
+      "Answer with sessions_send to the `from` of a message.",
+    params: openObject(
+      {},
+      {
+        limit: amount(`Most messages. Default ${INBOX_LIMIT.fallback}, at most ${INBOX_LIMIT.max}.`),
+        after: string("A message id: only what came after it."),
+        before: string("A message id: only what came before it."),
+      },
+    ),
+    result: object(
+      {
+        sessionKey: text(),
+        count: number(),
+        messages: about(
+          list(
+            object(
+              {
+                id: text(),
+                at: about(number(), "ms since 1970."),
+                kind: about(text(), "`person`, or the kind of its provenance."),
+                text: text(),
+              },
+              {
+                from: about(text(), "Key of the session that wrote it."),
+                runId: about(text(), "The run of the client's own message that a notice is about."),
+              },
+            ),
+          ),
+          "Oldest first.",
+        ),
+        more: about(flag, "There are newer messages."),
+      },
+      {
+        nextAfter: about(text(), "For `after`: the next page."),
+        nextBefore: about(text(), "For `before`: the previous page."),
+      },
+    ),
+    errors: ["message_not_found"],
+    who: "MCP clients only.",
+    ...REPEATABLE,
+  },
+} as const satisfies Record<string, ToolEntry>;

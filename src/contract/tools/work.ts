@@ -1,0 +1,233 @@
+// Owns the tools that work outside of sessions: files, commands, paired devices, texts to people.
+
+import type { Code } from "../../core/shapes/errors.ts";
+import type { ImageBlock } from "../../core/shapes/message.ts";
+import { NODE_TIMEOUT_DEFAULT_MS, NODE_TIMEOUT_MAX_MS } from "../../core/shapes/node.ts";
+import { FILE_LINES_MAX, FILE_TEXT_MAX_BYTES } from "../../core/shapes/tool.ts";
+import {
+  about,
+  anyObject,
+  anything,
+  declared,
+  either,
+  flag,
+  list,
+  nullable,
+  number,
+  object,
+  oneOf,
+  openObject,
+  text,
+} from "../schema.ts";
+import { amount, choice, done, OF_SESSIONS, REPEATABLE, string, type ToolEntry } from "./parts.ts";
+
+/** Seconds. */
+export const NODE_TIMEOUT = {
+  fallback: NODE_TIMEOUT_DEFAULT_MS / 1_000,
+  min: 1,
+  max: NODE_TIMEOUT_MAX_MS / 1_000,
+};
+export const EXEC_SECONDS = 120;
+
+/** Codes of a file tool. */
+const FILE = [
+  "path_outside",
+  "file_not_found",
+  "file_problem",
+  "too_large",
+  "sandbox_unavailable",
+  "run_aborted",
+] as const satisfies readonly Code[];
+
+const WORKERS = "Every session, sub-agents too.";
+
+const NODE = {
+  id: text(),
+  name: text(),
+  platform: text(),
+  connected: flag,
+  commands: about(list(text()), "The commands that it may be sent."),
+};
+
+export const WORK_TOOLS = {
+  message: {
+    description:
+      "Send a text to people on a channel: to your own people, to the people of a session that you may " +
+      "send to, or to a person or group that the settings name. Your reply reaches your own people " +
+      "automatically: use this for other people, or for more than one message.",
+    params: openObject(
+      {
+        channel: string("telegram, discord, whatsapp, signal or imessage, if configured."),
+        to: string("The platform's id of the chat, group, room or person."),
+        message: string("The text, in Markdown."),
+      },
+      {
+        accountId: string("Account of the channel. Default: the first one that knows the destination."),
+        threadId: string("The thread or topic."),
+      },
+    ),
+    result: object(
+      {
+        status: about(oneOf("accepted"), "The text is in the outbox, and not yet delivered."),
+        deliveryId: about(text(), "The row in the outbox."),
+        channel: text(),
+        to: text(),
+      },
+      { accountId: text(), threadId: text() },
+    ),
+    errors: ["too_large", "channel_unknown", "not_visible", "send_denied", "queue_full", "run_aborted"],
+    who: `Where a channel is set up: ${OF_SESSIONS}`,
+    ...REPEATABLE,
+  },
+  read: {
+    description:
+      "Read lines of a text file in your workspace, or view a small picture (PNG, JPEG, GIF, WebP). " +
+      `Returns up to ${FILE_LINES_MAX} lines and ${FILE_TEXT_MAX_BYTES / 1024} KiB; notes cuts.`,
+    params: openObject(
+      { path: string("Path of the file, relative to the workspace.") },
+      {
+        offset: amount("First line, from 1. Default 1."),
+        limit: amount(`Number of lines. Default and maximum ${FILE_LINES_MAX}.`),
+      },
+    ),
+    result: either(
+      object(
+        {
+          status: done,
+          path: text(),
+          text: text(),
+          fromLine: about(number(), "The first line of the text."),
+          lines: about(number(), "The number of lines."),
+        },
+        {
+          totalLines: about(number(), "Absent: the file is too large to count."),
+          truncated: oneOf(true),
+          note: about(text(), "The missing rest, and how to read it."),
+        },
+      ),
+      object({
+        status: done,
+        path: text(),
+        mimeType: text(),
+        bytes: about(number(), "The size of the file."),
+        images: about(list(declared<ImageBlock>("ImageBlock")), "The picture."),
+      }),
+    ),
+    errors: FILE,
+    who: WORKERS,
+    ...REPEATABLE,
+  },
+  write: {
+    description:
+      "Write a whole file in your workspace, replacing its content. Missing folders are created. " +
+      "To change a part, use edit.",
+    params: openObject({
+      path: string("Path of the file, relative to the workspace."),
+      content: string("The complete new text."),
+    }),
+    result: object({
+      status: done,
+      path: text(),
+      bytes: about(number(), "The size of the file."),
+      created: about(flag, "The file is new."),
+    }),
+    errors: FILE,
+    who: WORKERS,
+    parallel: false,
+    idempotent: true,
+  },
+  edit: {
+    description:
+      "Replace one piece of text in a file in your workspace. The old text must occur exactly once.",
+    params: openObject({
+      path: string("Path of the file, relative to the workspace."),
+      oldText: string("The text to replace, exactly as in the file."),
+      newText: string("The replacement; empty removes the old text."),
+    }),
+    result: object({ status: done, path: text(), line: about(number(), "The first changed line.") }),
+    errors: FILE,
+    who: WORKERS,
+    parallel: false,
+    idempotent: false,
+  },
+  exec: {
+    description:
+      "Run a bash command in your workspace and get its output (stdout and stderr together) and exit code. " +
+      "It gets no input and a minimal environment; processes that it started end with it. " +
+      "Long output is cut in the middle.",
+    params: openObject(
+      { command: string("Command that bash -c runs in the workspace.") },
+      { timeoutSeconds: amount(`Seconds until it is killed. Default ${EXEC_SECONDS}; a limit may apply.`) },
+    ),
+    result: object(
+      {
+        status: done,
+        exitCode: about(nullable(number()), "Null: a signal ended the command."),
+        output: about(text(), "stdout and stderr together."),
+        outputBytes: about(number(), "The size of the whole output."),
+        truncated: about(flag, "The middle of the output is left out."),
+        durationMs: number(),
+      },
+      {
+        signal: about(text(), "The signal that ended the command."),
+        note: about(text(), "The workspace of a sandboxed session is full."),
+      },
+    ),
+    errors: ["too_large", "exec_timeout", "exec_failed", "sandbox_unavailable", "run_aborted"],
+    who: WORKERS,
+    parallel: false,
+    idempotent: false,
+  },
+  nodes: {
+    description:
+      "Use paired devices (nodes): other machines that offer commands. action list: lists the nodes; " +
+      "describe: lists the commands of one; invoke: runs a command on one and waits for its result. Common " +
+      "commands: exec with params {command: [program, argument, …], cwd?, timeoutMs?} runs a program " +
+      "there without a shell; notify with params {title?, body} shows a notification. Each device decides " +
+      "which commands it allows.",
+    params: openObject(
+      { action: choice(["list", "describe", "invoke"], "The action.") },
+      {
+        node: string("Name or id of the node. Optional if there is only one."),
+        command: string("With invoke: one of the node's commands."),
+        params: about(anyObject, "With invoke: the params of the command."),
+        timeoutSeconds: amount(
+          `With invoke: how long to wait. Default ${NODE_TIMEOUT.fallback}, at most ${NODE_TIMEOUT.max}.`,
+        ),
+      },
+    ),
+    result: either(
+      object({ count: number(), nodes: list(object(NODE)) }),
+      object(
+        {
+          ...NODE,
+          version: text(),
+          caps: list(text()),
+          notAllowed: about(list(text()), "Commands of the node that the settings do not allow."),
+          sessionKey: about(text(), "Of its own session, which need not exist."),
+        },
+        { lastSeenAt: about(number(), "Its last connection, in ms since 1970.") },
+      ),
+      object({
+        status: done,
+        node: about(text(), "Its name."),
+        command: text(),
+        result: about(anything, "The answer of the node."),
+      }),
+    ),
+    errors: [
+      "node_not_found",
+      "node_unavailable",
+      "node_command_denied",
+      "node_timeout",
+      "node_failed",
+      "outcome_unknown",
+      "too_large",
+      "rate_limited",
+      "run_aborted",
+    ],
+    who: "Where a device is paired: every session; sandboxed ones only with `nodes.allowSandboxed`.",
+    parallel: false,
+    idempotent: false,
+  },
+} as const satisfies Record<string, ToolEntry>;

@@ -6,6 +6,7 @@
 // it, the database detects the deadlock and the transaction runs again (`StoreConflict`).
 
 import { type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
+import { prepared } from "./prepared.ts";
 import type { Tables } from "./schema/tables.ts";
 import { kindOf, type Tx } from "./sql.ts";
 
@@ -53,17 +54,24 @@ function above(sessionKey: string): RawBuilder<unknown> {
     )`;
 }
 
-/** Locks the sessions that the end of a run changes: its own, those above it, and the parties of its flow. */
-export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: string }): Promise<void> {
-  if (kindOf(tx) === "sqlite") return;
-  const { sessionKey, flowId = "" } = run;
-  await sql`with recursive ${above(sessionKey)}
+const HOLD_FOR_END = prepared(
+  (
+    _,
+    { sessionKey, flowId }: { sessionKey: string; flowId: string },
+  ) => sql`with recursive ${above(sessionKey)}
     select key from sessions where key in (
       select ${sessionKey}::text collate "C"
       union all select key from above
       union all select f.requester_key from flows f where f.flow_id = ${flowId}
       union all select f.target_key from flows f where f.flow_id = ${flowId}
-    ) order by key for update`.execute(tx);
+    ) order by key for update`,
+);
+
+/** Locks the sessions that the end of a run changes: its own, those above it, and the parties of its flow. */
+export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: string }): Promise<void> {
+  if (kindOf(tx) === "sqlite") return;
+  const { sessionKey, flowId = "" } = run;
+  await HOLD_FOR_END(tx, { sessionKey, flowId });
 }
 
 /**

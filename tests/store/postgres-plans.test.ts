@@ -1,7 +1,8 @@
 // Runs every frequent query on tables of tens of thousands of rows, and reads from the server's plan how many
 // rows it read: queries must not become slower as sessions, runs and messages grow.
 
-import type { CompiledQuery, KyselyPlugin } from "kysely";
+import { CompiledQuery, type KyselyPlugin, sql } from "kysely";
+import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Scope } from "../../src/core/rules/visibility.ts";
 import { holdForAbort, holdForEnd } from "../../src/store/locks.ts";
@@ -115,7 +116,34 @@ function lookedAt(step: Step): { table: string; rows: number; how: string }[] {
   return [...own, ...(step.Plans ?? []).flatMap(lookedAt)];
 }
 
-/** Runs the work, and each of its statements again with its plan; rolls everything back. */
+/** Returns the names of the statements that the work prepares, by their text. */
+async function preparedBy(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promise<Map<string, string>> {
+  await sql`savepoint prepared`.execute(tx);
+  await work(tx);
+  await sql`rollback to prepared`.execute(tx);
+  const { rows } = await sql<{ name: string; statement: string }>`
+    select name, statement from pg_prepared_statements`.execute(tx);
+  return new Map(rows.map(({ name, statement }) => [statement, name]));
+}
+
+function literal(value: unknown): string {
+  if (Array.isArray(value)) return `array[${value.map(literal).join(", ")}]`;
+  return typeof value === "number" ? String(value) : pg.escapeLiteral(String(value));
+}
+
+/** Fails if a step of the statement's plan reads many rows. */
+async function expectFewRows(tx: Tx, query: CompiledQuery, text: string): Promise<void> {
+  const explain = { ...query, sql: `explain (analyze, timing off, format json) ${text}` };
+  const { rows } = await tx.executeQuery<{ "QUERY PLAN": string }>(explain);
+  const [{ Plan: plan }] = JSON.parse(rows[0]?.["QUERY PLAN"] ?? "") as [{ Plan: Step }];
+  const many = lookedAt(plan).filter((scan) => scan.rows > LOOKED_AT_MAX);
+  expect({ text, many }).toEqual({ text, many: [] });
+}
+
+/**
+ * Runs the work, and each of its statements again with its plan, prepared ones also with the plan for all
+ * values; rolls everything back.
+ */
 async function expectFew(work: (tx: Tx) => Promise<unknown>): Promise<void> {
   const undo = new Error("undo");
   const outcome = opened.store.transaction(async (tx) => {
@@ -127,14 +155,18 @@ async function expectFew(work: (tx: Tx) => Promise<unknown>): Promise<void> {
       },
       transformResult: async ({ result }) => result,
     };
+    const names = await preparedBy(tx, work);
     await work(tx.withPlugin(noting));
     expect(asked.length).toBeGreaterThan(0);
-    for (const { sql, ...query } of asked) {
-      const explain = { ...query, sql: `explain (analyze, timing off, format json) ${sql}` };
-      const { rows } = await tx.executeQuery<{ "QUERY PLAN": string }>(explain);
-      const [{ Plan: plan }] = JSON.parse(rows[0]?.["QUERY PLAN"] ?? "") as [{ Plan: Step }];
-      const many = lookedAt(plan).filter((scan) => scan.rows > LOOKED_AT_MAX);
-      expect({ sql, many }).toEqual({ sql, many: [] });
+    for (const query of asked) {
+      await expectFewRows(tx, query, query.sql);
+      const name = names.get(query.sql);
+      if (name === undefined) continue;
+      const values = query.parameters.map((value) => (value === null ? "null" : literal(value)));
+      const execute = `execute "${name}"${values.length === 0 ? "" : `(${values.join(", ")})`}`;
+      await sql`set local plan_cache_mode = force_generic_plan`.execute(tx);
+      await expectFewRows(tx, CompiledQuery.raw(""), execute);
+      await sql`set local plan_cache_mode = auto`.execute(tx);
     }
     throw undo;
   });

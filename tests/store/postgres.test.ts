@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 import { openPostgres, type PostgresOptions } from "../../src/store/postgres/postgres.ts";
+import { prepared } from "../../src/store/prepared.ts";
 import { StoreProblem, type StoreProblemKind } from "../../src/store/problems.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/schema/postgres-schema.ts";
 import type { Store } from "../../src/store/sql.ts";
@@ -250,15 +251,18 @@ describe("the schema's history", () => {
     const { url, schema } = await freshUrl();
     const log = keptLog();
     const before = await open(url, { readersMax: 1, writersMax: 1 });
-    const read = () => before.db.selectFrom("chains").selectAll().execute();
+    const all = prepared((db) => db.selectFrom("chains").selectAll());
+    const added = prepared((tx, { id }: { id: string }) =>
+      tx.insertInto("chains").values({ chain_id: id, runs: 1 }).returningAll(),
+    );
+    const read = async () => (await all(before.db, {})).rows;
     const write = (id: string) =>
       before.transaction(async (tx) => {
-        await tx.insertInto("chains").values({ chain_id: id, runs: 1 }).returningAll().execute();
+        await added(tx, { id });
         return await tx.selectFrom("chains").selectAll().where("chain_id", "=", id).execute();
       });
-    // Each statement is prepared at its second run.
     for (const id of ["a", "b", "c"]) await write(id);
-    for (let times = 0; times < 3; times += 1) await read();
+    await read();
     const next = await open(url, { migrations: NEXT, world: { ...world, log } satisfies World });
     expect(log.lines).toMatchObject([
       { text: "store migrated", fields: { from: POSTGRES_MIGRATIONS.length, to: NEXT.length } },

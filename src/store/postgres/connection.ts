@@ -2,22 +2,18 @@
 // PC1: statements run in the order of the calls; those given together travel together and cost one round
 //      trip. Results are numbers, texts and null.
 // A lost connection, or one in an unknown state, is not used again.
-// Statements are planned with their values: a generic plan would miss the partial indexes, and be wrong for a
-// lane or a word with many rows.
+// PC2: a query of store/prepared.ts is planned once for each connection. Any other one is planned with its
+// values at each execution: a plan for all values would be wrong for an agent or a word with many rows.
 
-import { createHash } from "node:crypto";
 import type { CompiledQuery, QueryResult } from "kysely";
-import type { Client, ClientConfig, QueryResult as PgResult } from "pg";
+import type { Client, ClientConfig, QueryResult as PgResult, QueryConfig } from "pg";
 import type { World } from "../../world.ts";
+import { statementName } from "../prepared.ts";
 import { StoreConflict, StoreProblem } from "../problems.ts";
 import type { TransactionConnection } from "../transaction.ts";
 import type { PostgresAddress } from "./address.ts";
 import { asPostgresProblem } from "./problems.ts";
 
-/** Statements kept prepared on a connection; the least recently used one is evicted first. */
-const STATEMENTS_MAX = 256;
-/** Texts known to have run once; a statement is prepared at its second run. */
-const TEXTS_MAX = 2_000;
 /**
  * How long the server's own limit may be overdue before a query is cancelled, and then before the connection
  * is dropped.
@@ -45,7 +41,6 @@ export interface Connecting {
   readonly address: PostgresAddress;
   readonly timeouts: Timeouts;
   readonly world: World;
-  readonly names: StatementNames;
 }
 
 /** 16, 20, 21, 23, 26, 700, 701, 1700: boolean, int8, int2, int4, oid, float4, float8, numeric. */
@@ -67,7 +62,12 @@ function configOf(connecting: Connecting): ClientConfig {
   const { address, timeouts } = connecting;
   const settings = {
     search_path: address.schema,
-    plan_cache_mode: "force_custom_plan",
+    plan_cache_mode: "auto",
+    // A kept plan of a table that was small must not read all of it when it is large. Every frequent query has
+    // an index.
+    enable_seqscan: "off",
+    // The costs of a plan with such a step would make the server compile it.
+    jit: "off",
     // Frequently used pages are in memory: an index scan costs hardly more than a sequential read.
     random_page_cost: "1.1",
     default_transaction_isolation: "read\\ committed",
@@ -93,26 +93,6 @@ function configOf(connecting: Connecting): ClientConfig {
     keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
     types: TYPES,
   };
-}
-
-/** Names of prepared statements: a text gets one at its second run. */
-export class StatementNames {
-  readonly #known = new Map<string, string>();
-
-  nameOf(text: string): string | undefined {
-    const name = this.#known.get(text);
-    const [oldest] = this.#known.keys();
-    if (name === undefined && this.#known.size >= TEXTS_MAX && oldest !== undefined) {
-      this.#known.delete(oldest);
-    }
-    this.#known.delete(text);
-    this.#known.set(text, name ?? "");
-    if (name === undefined) return undefined;
-    if (name !== "") return name;
-    const made = createHash("sha256").update(text).digest("hex").slice(0, 16);
-    this.#known.set(text, made);
-    return made;
-  }
 }
 
 /** Connects a new client. Rejects with a `StoreProblem`. */
@@ -143,7 +123,6 @@ export class PostgresConnection implements TransactionConnection {
   readonly #client: Client;
   readonly #connecting: Connecting;
   readonly #onLost: (lost: PostgresConnection, reason: unknown) => void;
-  readonly #prepared = new Set<string>();
   #inTransaction = false;
   /** Tables have changed since the plans were made. */
   #stale = false;
@@ -186,7 +165,7 @@ export class PostgresConnection implements TransactionConnection {
       this.#isHeldBack = true;
       await beginning;
     }
-    const [result] = await Promise.all([this.#run(query.sql, query.parameters), beginning]);
+    const [result] = await Promise.all([this.#run(query), beginning]);
     const changes = /^(INSERT|UPDATE|DELETE|MERGE)$/.test(result.command);
     const rows = result.rows as R[];
     return changes ? { rows, numAffectedRows: BigInt(result.rowCount ?? 0) } : { rows };
@@ -234,10 +213,13 @@ export class PostgresConnection implements TransactionConnection {
     await endClient(this.#client, this.#connecting.world);
   }
 
-  async #run(text: string, parameters: readonly unknown[]): Promise<PgResult> {
+  async #run(query: CompiledQuery): Promise<PgResult> {
+    const { sql: text, parameters } = query;
     const values = parameters.map(storable);
+    const name = statementName(query);
+    const wanted = name === undefined ? { text, values } : { name, text, values };
     try {
-      return await this.#query(text, values);
+      return await this.#query(wanted);
     } catch (error) {
       if (!isStalePlan(error)) throw this.#problemOf(error);
       this.#stale = true;
@@ -245,25 +227,15 @@ export class PostgresConnection implements TransactionConnection {
         throw new StoreConflict("0A000", "a table was changed while this transaction ran");
       }
       await this.#forgetPlans();
-      return await this.#query(text, values).catch((again: unknown) => {
+      return await this.#query(wanted).catch((again: unknown) => {
         throw this.#problemOf(again);
       });
     }
   }
 
-  async #query(text: string, values: unknown[]): Promise<PgResult> {
+  async #query(wanted: QueryConfig): Promise<PgResult> {
     if (this.#lost !== undefined) throw this.#lost;
-    const name = this.#connecting.names.nameOf(text);
-    if (name === undefined) return await this.#client.query({ text, values });
-    this.#prepared.delete(name);
-    this.#prepared.add(name);
-    const [oldest] = this.#prepared;
-    if (this.#prepared.size > STATEMENTS_MAX && oldest !== undefined) {
-      // Sent with the following statement, without a round trip.
-      this.#client.connection.close({ type: "S", name: oldest }, true);
-      this.#forget(oldest);
-    }
-    return await this.#client.query({ name, text, values });
+    return await this.#client.query(wanted);
   }
 
   async #send(text: string): Promise<PgResult> {
@@ -277,17 +249,9 @@ export class PostgresConnection implements TransactionConnection {
 
   async #forgetPlans(): Promise<void> {
     await this.#send("deallocate all");
-    for (const name of [...this.#prepared]) this.#forget(name);
-    this.#stale = false;
-  }
-
-  #forget(name: string): void {
-    this.#prepared.delete(name);
     // The driver's cache of statements that the server knows.
-    const { parsedStatements } = this.#client.connection as unknown as {
-      parsedStatements: Record<string, string>;
-    };
-    delete parsedStatements[name];
+    Object.assign(this.#client.connection, { parsedStatements: {} });
+    this.#stale = false;
   }
 
   #problemOf(error: unknown): unknown {

@@ -11,7 +11,7 @@ import { POSTGRES_MIGRATIONS } from "../schema/postgres-schema.ts";
 import type { Tables } from "../schema/tables.ts";
 import { type Tally, tallyOf } from "../transfer/tally.ts";
 import { type PostgresAddress, postgresAddress } from "./address.ts";
-import { type Connecting, connectClient, endClient, StatementNames } from "./connection.ts";
+import { type Connecting, connectClient, endClient } from "./connection.ts";
 import { look, refuseUnfit, schemaVersion, serverVersion } from "./migrate.ts";
 import { Outage, PostgresPool, postgresDialect } from "./pool.ts";
 import { CONNECTIONS_OF_PROCESS, TIMEOUTS } from "./postgres.ts";
@@ -220,8 +220,7 @@ export async function inspectPostgres(
 ): Promise<PostgresInspection> {
   const address = postgresAddress(url);
   const { default: driver } = await import("pg");
-  const names = new StatementNames();
-  const connecting: Connecting = { Client: driver.Client, address, timeouts: UNHURRIED, world, names };
+  const connecting: Connecting = { Client: driver.Client, address, timeouts: UNHURRIED, world };
   // An old server does not know all settings of our connections.
   const client = await connectClient(connecting, { options: "" });
   try {

@@ -12,7 +12,7 @@ import type { SharedStore, Store } from "../sql.ts";
 import { transactionsOn } from "../transaction.ts";
 import { postgresAddress } from "./address.ts";
 import { DatabaseClock } from "./clock.ts";
-import { type Connecting, StatementNames, type Timeouts } from "./connection.ts";
+import type { Connecting, Timeouts } from "./connection.ts";
 import { migratePostgres } from "./migrate.ts";
 import { Outage, PostgresPool, postgresDialect } from "./pool.ts";
 import { Listener, Notifier, SideConnection } from "./transport.ts";
@@ -60,8 +60,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   // A gateway with an embedded store never loads the driver.
   const { default: driver } = await import("pg");
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
-  const names = new StatementNames();
-  const connecting: Connecting = { Client: driver.Client, address, timeouts, world, names };
+  const connecting: Connecting = { Client: driver.Client, address, timeouts, world };
   await migratePostgres(connecting, options.migrations ?? POSTGRES_MIGRATIONS, options.asItIs === true);
   const outage = new Outage(connecting);
   const writers = new PostgresPool(connecting, outage, options.writersMax ?? WRITERS_MAX);

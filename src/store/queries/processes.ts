@@ -6,6 +6,7 @@
 
 import { type RawBuilder, sql } from "kysely";
 import type { ProcessFacts, ProcessRow } from "../../core/shapes/process.ts";
+import { prepared } from "../prepared.ts";
 import { type Db, kindOf, type Tx } from "../sql.ts";
 
 /** A process without a heartbeat for this long counts as dead. */
@@ -69,10 +70,13 @@ export async function declareDead(tx: Tx, { processId, beatAt }: Beat): Promise<
   return numDeletedRows > 0n;
 }
 
+const ALIVE = prepared((db, { processId }: { processId: string }) =>
+  db.selectFrom("processes").select("process_id").where("process_id", "=", processId),
+);
+
 /** Whether a process has its row, so that it may claim runs. */
 export async function isAlive(db: Db, processId: string): Promise<boolean> {
-  const query = db.selectFrom("processes").select("process_id").where("process_id", "=", processId);
-  return (await query.executeTakeFirst()) !== undefined;
+  return (await ALIVE(db, { processId })).rows.length > 0;
 }
 
 /** Deletes the row of a process that stops, and all that it holds. */

@@ -5,6 +5,7 @@
 import { sql } from "kysely";
 import { namesIn, type Pool, roomIn, type SlotLimits } from "../../../core/rules/pools.ts";
 import { takeAdvisoryLock } from "../../locks.ts";
+import { prepared } from "../../prepared.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { together } from "../../transaction.ts";
 import { heldState, moveHeld } from "./claims.ts";
@@ -16,9 +17,8 @@ interface SlotUse {
   resuming: number;
 }
 
-/** Counts used slots, and prevents other processes from taking one until this transaction ends. */
-async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
-  const counting = tx
+const USED = prepared((tx) =>
+  tx
     .selectFrom("runs")
     .select(["pool", "state", (eb) => eb.fn.countAll<number>().as("n")])
     .where((eb) =>
@@ -27,9 +27,13 @@ async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
         eb.and([eb("state", "=", sql.lit("waiting")), eb("resuming", "=", sql.lit(1))]),
       ]),
     )
-    .groupBy(["pool", "state"]);
+    .groupBy(["pool", "state"]),
+);
+
+/** Counts used slots, and prevents other processes from taking one until this transaction ends. */
+async function slotUse(tx: Tx): Promise<Map<string | null, SlotUse>> {
   // Lock first, then count: otherwise the count could be outdated.
-  const [, rows] = await together(takeAdvisoryLock(tx, "slots"), counting.execute());
+  const [, { rows }] = await together(takeAdvisoryLock(tx, "slots"), USED(tx, {}));
   const use = new Map<string | null, SlotUse>();
   for (const row of rows) {
     const entry = use.get(row.pool) ?? { running: 0, resuming: 0 };

@@ -53,6 +53,31 @@ function insertRow(
 
 const INSERT = prepared((tx, row: MessageValues) => insertRow(tx, row).returning("seq"));
 
+/** A searchable message on PostgreSQL. */
+interface VectorValues extends MessageValues {
+  /** The words of its parts. */
+  readonly vectors: readonly string[];
+  /** Number of the first part. 0: the message has no other. */
+  readonly firstPart: number;
+}
+
+/** PostgreSQL: inserts message and index in one round trip; builds the agent's token as `agentToken` does. */
+const INSERT_WITH_VECTORS = prepared((tx, { vectors, firstPart, ...row }: VectorValues) => {
+  const insert = insertRow(tx, row).returning("seq");
+  return sql`
+    with added as (${insert}),
+      agent as (
+        select array_to_tsvector(array['/a' || left(encode(sha256(convert_to(agent_id, 'UTF8')), 'hex'), 16)])
+          as place
+        from sessions where key = ${row.session_key}
+      )
+    insert into message_texts (seq, part, words)
+    select added.seq, vector.part - 1 + ${firstPart}::int,
+        vector.words::tsvector || coalesce(agent.place, ''::tsvector)
+      from added cross join unnest(${vectors}::text[]) with ordinality as vector (words, part)
+        left join agent on true`;
+});
+
 /**
  * Appends an entry to the transcript and, if it is searchable, to the full-text index. Returns the stored
  * entry: an earlier tool result with the same id is kept, and returned instead.
@@ -64,7 +89,8 @@ export async function appendEntry(tx: Tx, args: NewEntry, redactor: Redactor): P
   const text = typeof found === "string" ? found : await found;
   const row = rowOf(args);
   if (text !== "" && kindOf(tx) === "postgres") {
-    await insertWithVectors(insertRow(tx, row), sessionKey, text).execute(tx);
+    const vectors = vectorsOf(text, [sessionToken(sessionKey)]);
+    await INSERT_WITH_VECTORS(tx, { ...row, vectors, firstPart: vectors.length === 1 ? 0 : 1 });
     return entry;
   }
   const [added] = (await INSERT(tx, row)).rows;
@@ -127,23 +153,6 @@ export async function indexEmbedded(tx: Tx, message: Searchable): Promise<void> 
     if (number === 0 && part.done === true) await WORDS(tx, { seq, words, place });
     else await PART_WORDS(tx, { row: seq * PARTS_MAX + number, words, place });
   }
-}
-
-/** PostgreSQL: inserts message and index in one round trip; builds the agent's token as `agentToken` does. */
-function insertWithVectors(insert: ReturnType<typeof insertRow>, sessionKey: string, text: string) {
-  const vectors = vectorsOf(text, [sessionToken(sessionKey)]);
-  return sql`
-    with added as (${insert.returning("seq")}),
-      agent as (
-        select array_to_tsvector(array['/a' || left(encode(sha256(convert_to(agent_id, 'UTF8')), 'hex'), 16)])
-          as place
-        from sessions where key = ${sessionKey}
-      )
-    insert into message_texts (seq, part, words)
-    select added.seq, ${vectors.length === 1 ? sql`0` : sql`vector.part`},
-        vector.words::tsvector || coalesce(agent.place, ''::tsvector)
-      from added cross join unnest(${vectors}::text[]) with ordinality as vector (words, part)
-        left join agent on true`;
 }
 
 /** Columns of an entry. */

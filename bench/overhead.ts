@@ -5,7 +5,7 @@ import { withEngine } from "./engine-alone.ts";
 import { chatKey, oneRun, sessionRow } from "./instant.ts";
 import { type Row, sample } from "./measure.ts";
 
-/** Time from the call to accept until the waiting caller is answered: two commits with synchronous=FULL. */
+/** Time from the call to accept until the waiting caller is answered: two synced commits. */
 export async function runOverhead(): Promise<Row[]> {
   const samples = await withEngine(({ engine, store }) =>
     sample(1_000, 200, async (at) => {

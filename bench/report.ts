@@ -66,7 +66,7 @@ export function withNewer(older: Measurement, newer: Measurement): Measurement {
 
 export function headline({ machine, date, commit }: Measurement): string {
   const of = commit === "" ? "" : ` of ${commit}`;
-  return `${machine}; ${date.slice(0, 10)}${of}; store: node:sqlite, WAL, synchronous=FULL`;
+  return `${machine}; ${date.slice(0, 10)}${of}; store: node:sqlite, WAL, each commit synced`;
 }
 
 function lineOf(cells: readonly string[]): string {

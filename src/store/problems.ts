@@ -21,6 +21,7 @@ export type StoreProblemKind =
   | "not_a_file"
   | "no_token"
   | "io"
+  | "unsynced"
   | "unreachable"
   | "refused"
   | "too_old"
@@ -89,6 +90,10 @@ const WORDS: Record<StoreProblemKind, Words> = {
   io: {
     what: "could not be read or written",
     wayOut: "Check the disk and the file's permissions, then try again.",
+  },
+  unsynced: {
+    what: "is no longer used, because its disk failed to store a transaction",
+    wayOut: "Check the disk, then restart the gateway: the start finds out what was stored.",
   },
   unreachable: {
     what: "cannot be reached",

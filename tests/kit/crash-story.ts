@@ -19,7 +19,15 @@ import { type Dice, dice } from "./dice.ts";
 import { Fleet } from "./fleet.ts";
 import type { FreshStore, Ground } from "./grounds.ts";
 import { type ModelServer, startModelServer } from "./model-server.ts";
-import { afterLoss, type FileSet, lossOf, readFiles, syncedCopies, writeFiles } from "./power-cut.ts";
+import {
+  afterLoss,
+  type FileSet,
+  lossOf,
+  readFiles,
+  readWal,
+  syncedCopies,
+  writeFiles,
+} from "./power-cut.ts";
 
 const TALKERS = 12;
 /** Time from the start of a round to the kill. */
@@ -168,11 +176,9 @@ async function surviveLoss(story: Story, from: string, accepted: readonly string
   const files = readFiles(from);
   const copies = await opened(root, files, (db) => syncedCopies(db, files));
   // The last commit may have been reported to a client, so nothing up to it is lost here.
-  const left = afterLoss(
-    files,
-    lossOf(files, copies, (wal) => wal.commitEnds.length),
-    luck,
-  );
+  const wal = files.wal === undefined ? undefined : readWal(files.wal);
+  const synced = new Map(wal === undefined ? [] : [[wal.salt, wal.committed]]);
+  const left = afterLoss(files, lossOf(files, copies, synced), luck);
   await opened(root, left, async (db, dir) => {
     const check = new DatabaseSync(join(dir, "parley.sqlite"), { readOnly: true });
     expect(check.prepare("pragma integrity_check").all()).toEqual([{ integrity_check: "ok" }]);

@@ -5,9 +5,9 @@
 // after it. A loss of power may take from that the bytes that no fsync has confirmed. They are found by the rules of
 // SQLite's write-ahead log:
 //
-// - The log is written frame after frame and synced at each commit (durability "full"), and before each
-//   checkpoint. Lost may be what stands behind the last frame that a sync has confirmed: the last commit
-//   that was acknowledged, or the last frame that a checkpoint has begun to copy, whichever is later.
+// - The log is written frame after frame. The store syncs it after each commit (durability "full"), which the
+//   writer records, and SQLite before each checkpoint. Lost may be what stands behind the last frame that a
+//   sync has confirmed: recorded, or one that a checkpoint has begun to copy, whichever is later.
 // - The database is written by checkpoints only, and synced at the end of each. Lost may be the pages that the
 //   checkpoint under way copies: the shared index says which (from `nBackfill` to `nBackfillAttempted`).
 // - Of what may be lost each sector of 512 bytes is as it was written, or zero, or garbage, or what an earlier
@@ -40,8 +40,8 @@ export interface Wal {
   readonly frameBytes: number;
   /** Ends of the frames that SQLite would accept, in order. */
   readonly frameEnds: readonly number[];
-  /** Ends of those that end a transaction. */
-  readonly commitEnds: readonly number[];
+  /** Number of frames up to the end of the last transaction. */
+  readonly committed: number;
   /** Page of each accepted frame. */
   readonly pages: readonly number[];
   /** Where the newest bytes of this round of the log end. */
@@ -71,7 +71,8 @@ export function readWal(bytes: Buffer): Wal | undefined {
   const salt = bytes.toString("hex", 16, 24);
   const isOfRound = (at: number): boolean =>
     at + FRAME_HEADER <= bytes.length && bytes.toString("hex", at + 8, at + 16) === salt;
-  const [frameEnds, commitEnds, pages]: [number[], number[], number[]] = [[], [], []];
+  const [frameEnds, pages]: [number[], number[]] = [[], []];
+  let committed = 0;
   let at = WAL_HEADER;
   for (; isOfRound(at) && at + frameBytes <= bytes.length; at += frameBytes) {
     sum(at, at + 8);
@@ -79,11 +80,11 @@ export function readWal(bytes: Buffer): Wal | undefined {
     if (!fits(at + 16)) break;
     pages.push(view.getUint32(at));
     frameEnds.push(at + frameBytes);
-    if (view.getUint32(at + 4) !== 0) commitEnds.push(at + frameBytes);
+    if (view.getUint32(at + 4) !== 0) committed = frameEnds.length;
   }
   let frontier = at;
   while (isOfRound(frontier)) frontier = Math.min(bytes.length, frontier + frameBytes);
-  return { frameBytes, frameEnds, commitEnds, pages, frontier, salt };
+  return { frameBytes, frameEnds, committed, pages, frontier, salt };
 }
 
 /** State of the log and of the active checkpoint, from the shared index. */
@@ -161,16 +162,14 @@ const noLoss = (copies: Copies): Loss => ({
 });
 
 /**
- * Bytes that may be lost. `synced`: number of the last commit of this round of the log, from 1, that a sync
- * has confirmed; 0 if none.
+ * Bytes that may be lost. `synced`: number of frames that a sync has confirmed, by round of the log.
  */
-export function lossOf(files: FileSet, copies: Copies, synced: (wal: Wal) => number): Loss {
+export function lossOf(files: FileSet, copies: Copies, synced: ReadonlyMap<string, number>): Loss {
   const wal = files.wal === undefined ? undefined : readWal(files.wal);
   const index = readIndex(files.shm);
   // Between two rounds the index may be ahead of the log: then everything in the log was synced long ago.
   if (wal === undefined || index === undefined || index.salt !== wal.salt) return noLoss(copies);
-  const last = synced(wal);
-  const committed = last === 0 ? 0 : (wal.commitEnds[last - 1] ?? 0);
+  const committed = wal.frameEnds[(synced.get(wal.salt) ?? 0) - 1] ?? 0;
   const checkpointed = wal.frameEnds[Math.max(index.copied, index.attempted) - 1] ?? 0;
   // The header is synced before the first frame is written.
   const header = wal.frontier > WAL_HEADER ? WAL_HEADER : 0;

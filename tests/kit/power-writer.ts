@@ -1,7 +1,9 @@
 // Run as a process of its own: makes the transactions of `power-steps.ts` on a store, with its readable copies,
-// until it is killed. After each one that the store has confirmed it writes the number of it into a file.
+// until it is killed. Reads beside them. After each one that the store has confirmed or shown it writes the
+// number of it into a file, and after each sync of the log how far the log had got when the sync began.
 
 import { openSync, writeSync } from "node:fs";
+import { join } from "node:path";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
 import {
   deleteSessionRows,
@@ -9,13 +11,17 @@ import {
   replaceSessionId,
 } from "../../src/store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../src/store/queries/transcripts/transcripts.ts";
-import type { Store, Tx } from "../../src/store/sql.ts";
+import type { Db, Store, Tx } from "../../src/store/sql.ts";
 import { openJsonlCopies } from "../../src/store/sqlite/jsonl-copies.ts";
-import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
+import { LogView } from "../../src/store/sqlite/log.ts";
+import { openSqlite, STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { sampleRun, sampleSession, silentLog, userMessage } from "../store/samples.ts";
+import { watchSyncs } from "./disk-sync.ts";
 import { type PowerStep, powerStep } from "./power-steps.ts";
 import { plainRedactor } from "./redactor.ts";
 
+/** The first transactions are made alone: a start is short. */
+const READS_FROM = 8;
 const WORDS = "what people say to each other in the course of a day, and machines in a second; ".repeat(
   1_000,
 );
@@ -48,9 +54,38 @@ function make(store: Store, step: PowerStep, current: Map<string, string>): Prom
   });
 }
 
-const [dir = "", durability = "full", seed = "", ackFile = ""] = process.argv.slice(2);
+const [dir = "", durability = "full", seed = "", ackFile = "", syncFile = ""] = process.argv.slice(2);
 const ack = openSync(ackFile, "a+");
 writeSync(ack, "opening\n");
+let told = 0;
+function tell(number: number): void {
+  if (number <= told) return;
+  told = number;
+  writeSync(ack, `${number}\n`);
+}
+
+const synced = openSync(syncFile, "a+");
+const view = new LogView(join(dir, STORE_FILE));
+watchSyncs(() => {
+  const index = view.index();
+  const salts = [index?.salt ?? 0, index?.salt2 ?? 0].map((salt) => salt.toString(16).padStart(8, "0"));
+  return () => writeSync(synced, `${salts.join("")} ${index?.frames ?? 0}\n`);
+});
+
+/** Tells the newest transaction that a read shows. */
+async function read(db: Db): Promise<void> {
+  const newest = db.selectFrom("messages").select("id").orderBy("seq", "desc").limit(1);
+  const id = (await newest.executeTakeFirst())?.id ?? "";
+  tell(Number(/^m(\d+)-/.exec(id)?.[1] ?? 0));
+}
+
+async function readOn(db: Db | undefined): Promise<void> {
+  for (; db !== undefined; ) {
+    await read(db);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
 const store = await openSqlite({
   dir,
   durability: durability === "full" ? "full" : "normal",
@@ -61,7 +96,8 @@ const current = new Map<string, string>();
 for (let number = 1; ; number += 1) {
   const step = powerStep(seed, number);
   const deleted = await make(store, step, current);
-  writeSync(ack, `${number}\n`);
+  tell(number);
+  if (number === READS_FROM) for (const db of [store.db, store.readWorker]) void readOn(db);
   if (step.renewedAs !== undefined) current.set(step.key, step.renewedAs);
   for (const sessionId of deleted) void jsonlCopies.remove(sessionId);
   jsonlCopies.note(current.get(step.key) ?? "");

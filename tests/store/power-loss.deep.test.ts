@@ -50,18 +50,24 @@ interface Writer {
   readonly child: ChildProcess;
   readonly dir: string;
   readonly seed: string;
-  /** The last confirmed transaction; -1: the store is not open yet. */
+  /** The last transaction that was confirmed or shown; -1: the store is not open yet. */
   confirmed(): number;
+  /** The frames that a sync has confirmed, by round of the log. */
+  synced(): Map<string, number>;
   end(): Promise<void>;
 }
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
+const linesOf = (file: string): string[] => (existsSync(file) ? readFileSync(file, "utf8").split("\n") : []);
+
 function startWriter(durability: Durability, seed: string): Writer {
   const root = temporaryFolder();
   const dir = join(root, "state");
   const ackFile = join(root, "confirmed");
-  const child = spawn(process.execPath, [WRITER, dir, durability, seed, ackFile], { stdio: "inherit" });
+  const syncFile = join(root, "synced");
+  const words = [WRITER, dir, durability, seed, ackFile, syncFile];
+  const child = spawn(process.execPath, words, { stdio: "inherit" });
   const exited = once(child, "exit");
   const end = async (): Promise<void> => {
     child.kill("SIGKILL");
@@ -69,10 +75,12 @@ function startWriter(durability: Durability, seed: string): Writer {
   };
   cleanup(end);
   const confirmed = (): number => {
-    const lines = existsSync(ackFile) ? readFileSync(ackFile, "utf8").split("\n") : [];
+    const lines = linesOf(ackFile);
     return lines.length < 2 ? -1 : Number(lines.at(-2)) || 0;
   };
-  return { child, dir, seed, confirmed, end };
+  const synced = (): Map<string, number> =>
+    new Map(linesOf(syncFile).map((line) => [line.split(" ")[0] ?? "", Number(line.split(" ")[1])]));
+  return { child, dir, seed, confirmed, synced, end };
 }
 
 async function reach(writer: Writer, number: number): Promise<void> {
@@ -163,6 +171,7 @@ function lostBetween(seed: string, count: number, whole: number): Set<string> {
 interface Moment {
   readonly files: FileSet;
   readonly confirmed: number;
+  readonly synced: ReadonlyMap<string, number>;
 }
 
 /** Lets the writer continue: for a random time, or until it is in a checkpoint. */
@@ -191,15 +200,11 @@ async function expectSurvival(
   durability: Durability,
   luck: Dice,
 ): Promise<string> {
-  const { files, confirmed } = now;
+  const { files, confirmed, synced } = now;
   const whole = await open(files, writer.seed, durability);
   expect(whole.count).toBeGreaterThanOrEqual(confirmed);
   expect(whole.count).toBeLessThanOrEqual(confirmed + 1);
-  // A complete but unconfirmed transaction: its sync may or may not have finished.
-  const unconfirmed = whole.count - confirmed;
-  const loss = lossOf(files, whole.copies, ({ commitEnds }) =>
-    durability === "full" ? Math.max(0, commitEnds.length - unconfirmed) : 0,
-  );
+  const loss = lossOf(files, whole.copies, synced);
   for (let time = 0; time < LOSSES_OF_A_MOMENT; time += 1) {
     const left = afterLoss(files, loss, luck, before?.files);
     const { count } = await open(left, writer.seed, durability, whole);
@@ -208,9 +213,6 @@ async function expectSurvival(
   }
   return situation(files, loss);
 }
-
-/** More that may be lost while the store is created: data after the last commit. */
-const lossOfStart = (files: FileSet): Loss => lossOf(files, new Map(), ({ commitEnds }) => commitEnds.length);
 
 // Linux only: see `isLinux`.
 test.runIf(isLinux)(
@@ -224,8 +226,9 @@ test.runIf(isLinux)(
       await whileStopped(writer.child.pid ?? 0, async () => {
         if (!existsSync(writer.dir)) return;
         const [files, confirmed] = [readFiles(writer.dir), writer.confirmed()];
+        const loss = lossOf(files, new Map(), writer.synced());
         for (let time = 0; time < LOSSES_OF_A_MOMENT; time += 1) {
-          const left = time === 0 ? files : afterLoss(files, lossOfStart(files), luck);
+          const left = time === 0 ? files : afterLoss(files, loss, luck);
           const { count } = await open(left, writer.seed, "full").catch((error: Error) => {
             throw new Error(`PARLEY_SEED=${SEED}, start ${start}: ${error.message}`, { cause: error });
           });
@@ -250,7 +253,11 @@ test.runIf(isLinux).each<Durability>(["full", "normal"])(
       await goOn(writer, luck);
       // Stopped while its copies are read; otherwise it would write faster than they can be read.
       before = await whileStopped(writer.child.pid ?? 0, async () => {
-        const now: Moment = { files: readFiles(writer.dir), confirmed: writer.confirmed() };
+        const now: Moment = {
+          files: readFiles(writer.dir),
+          confirmed: writer.confirmed(),
+          synced: writer.synced(),
+        };
         try {
           const where = await expectSurvival(now, before, writer, durability, luck);
           met.set(where, (met.get(where) ?? 0) + 1);

@@ -16,9 +16,9 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 async function unreadiness({ deps }: HttpParts): Promise<string | undefined> {
   const accepting = deps.engine.accepting();
   if (!accepting.ok) return accepting.error;
-  if (!(await storeAnswers(deps))) return "the store does not answer";
   const refusal = await deps.engine.store.refusal?.();
-  return refusal === undefined ? undefined : `the store ${refusal}`;
+  if (refusal !== undefined) return `the store ${refusal}`;
+  return (await storeAnswers(deps)) ? undefined : "the store does not answer";
 }
 
 /** Returns which probe a request is, if it is one. */

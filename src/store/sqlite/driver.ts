@@ -23,24 +23,33 @@ import { asStoreProblem } from "../problems.ts";
 import type { Store } from "../sql.ts";
 import { NO_TRANSACTIONS, transactionOpener } from "../transaction.ts";
 import { type GroupConnection, type GroupHooks, groupedTransactions } from "./groups.ts";
+import { afterSync, type LogSync } from "./log-sync.ts";
 import { Statements } from "./statements.ts";
+
+interface TransactionParts {
+  /** Returns the pace of a new transaction. Absent: transactions never yield. */
+  readonly paceOf?: PaceOf | undefined;
+  /** Puts commits on disk. Absent: the system does so some time later. */
+  readonly sync?: LogSync | undefined;
+}
 
 class SqliteConnection implements GroupConnection {
   readonly #database: DatabaseSync;
   readonly #file: string;
   readonly #statements: Statements;
   readonly #paceOf: PaceOf | undefined;
+  readonly #sync: LogSync | undefined;
   /** The pace of the current transaction. */
   #pace: Pace | undefined;
   #resting: Promise<void> | undefined;
   #inTransaction = false;
 
-  /** `paceOf` returns the pace of a new transaction. Absent: transactions never yield. */
-  constructor(database: DatabaseSync, file: string, paceOf?: PaceOf) {
+  constructor(database: DatabaseSync, file: string, { paceOf, sync }: TransactionParts = {}) {
     this.#database = database;
     this.#file = file;
     this.#statements = new Statements(database);
     this.#paceOf = paceOf;
+    this.#sync = sync;
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
@@ -73,15 +82,17 @@ class SqliteConnection implements GroupConnection {
   }
 
   begin(): void {
+    this.#sync?.refuse();
     this.#pace = this.#paceOf?.("with this step");
     this.#control("begin immediate");
     this.#inTransaction = true;
   }
 
-  commit(): void {
+  commit(): Promise<void> | undefined {
     this.#refuseAfterSilentRollback();
     this.#control("commit");
     this.#inTransaction = false;
+    return this.#sync?.commit();
   }
 
   rollback(): void {
@@ -164,16 +175,21 @@ export function dialectOf(connection: DatabaseConnection): Dialect {
  * because each of its commits empties the page cache of every other connection. Default: `reader` reads
  * everything.
  */
-export function sqliteDialect(reader: DatabaseSync, file: string, writer?: DatabaseSync): Dialect {
+export function sqliteDialect(
+  reader: DatabaseSync,
+  file: string,
+  { writer, sync }: { readonly writer?: DatabaseSync; readonly sync?: LogSync | undefined } = {},
+): Dialect {
   const cold = new SqliteConnection(reader, file);
   if (writer === undefined) return dialectOf(cold);
   const warm = new SqliteConnection(writer, file);
   const isForWriter = ({ query }: CompiledQuery): boolean =>
     query.kind === "SelectQueryNode" && writer.isOpen && !writer.isTransaction;
-  return dialectOf({
+  const reading: DatabaseConnection = {
     executeQuery: (query) => (isForWriter(query) ? warm : cold).executeQuery(query),
     streamQuery: () => cold.streamQuery(),
-  });
+  };
+  return dialectOf(afterSync(reading, sync));
 }
 
 /**
@@ -183,9 +199,9 @@ export function sqliteDialect(reader: DatabaseSync, file: string, writer?: Datab
 export function sqliteTransactions(
   database: DatabaseSync,
   file: string,
-  around: GroupHooks & { readonly paceOf?: PaceOf | undefined } = {},
+  around: GroupHooks & TransactionParts = {},
 ): Store["transaction"] {
-  const connection = new SqliteConnection(database, file, around.paceOf);
+  const connection = new SqliteConnection(database, file, around);
   const open = transactionOpener<SqliteConnection>(dialectOf(connection));
   return groupedTransactions({ connection, open: () => open(connection), ...around });
 }

@@ -2,7 +2,7 @@
 // Checking and reading change nothing and see a single snapshot. A copy is one file without a log, and only
 // its owner may read it from its first byte on.
 
-import { type Stats, statSync, writeFileSync } from "node:fs";
+import { closeSync, fdatasyncSync, openSync, type Stats, statSync, writeFileSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
 import { Kysely } from "kysely";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -37,6 +37,18 @@ export async function withFile<T>(file: string, work: (db: Db) => Promise<T>): P
   }
 }
 
+/** Puts the rows of a snapshot on disk: a running gateway may still wait for its sync. */
+function syncLog(file: string): void {
+  const log = `${file}-wal`;
+  if (statOf(log) === undefined) return;
+  const handle = openSync(log, "r");
+  try {
+    fdatasyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
 function openSnapshot(file: string): DatabaseSync {
   const database = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   try {
@@ -44,6 +56,7 @@ function openSnapshot(file: string): DatabaseSync {
     // The first read fixes the snapshot.
     database.exec("begin");
     database.prepare("select count(*) from sqlite_schema").get();
+    syncLog(file);
     return database;
   } catch (error) {
     database.close();

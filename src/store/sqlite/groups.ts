@@ -19,8 +19,8 @@ export interface GroupConnection extends TransactionConnection {
   begin(): void;
   /** Resolves after other work had a turn. Undefined: no pause is due. */
   rest(): Promise<void> | undefined;
-  /** Fails if the database has already rolled back the transaction. */
-  commit(): void;
+  /** Resolves when the commit is on disk. Fails if the database has already rolled back the transaction. */
+  commit(): Promise<void> | undefined;
   rollback(): void;
   /** Opens a savepoint; `keepPart` merges it into the transaction. */
   savepoint(): void;
@@ -102,7 +102,7 @@ async function runGroup({ connection, committed }: GroupParts, waiting: Member[]
     }
     if (done.length > 0) {
       await connection.rest();
-      connection.commit();
+      await connection.commit();
       committed?.();
       await connection.rest();
     }

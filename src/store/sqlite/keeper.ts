@@ -1,5 +1,7 @@
 // Keeps the files of an open embedded store current: the high-water mark follows the commits, and the log is
 // checkpointed into the database after a bounded time. No commit waits for it.
+// KP1: mark and checkpoint wait for a sync of the log that is under way, so that the mark names no row that is
+//      not on disk (I2).
 // With durability "normal" the mark names no log position: a power loss may remove the end of the log.
 
 import { statSync } from "node:fs";
@@ -8,6 +10,7 @@ import { optional } from "../../core/optional.ts";
 import type { Clock, Timer } from "../../world/plain.ts";
 import type { Log } from "../../world.ts";
 import type { LogView } from "./log.ts";
+import type { LogSync } from "./log-sync.ts";
 import { numbersGiven } from "./loss.ts";
 import type { Mark, MarkWriter } from "./mark.ts";
 
@@ -25,6 +28,7 @@ interface KeeperParts {
   readonly file: string;
   readonly reader: DatabaseSync;
   readonly view: LogView;
+  readonly sync: LogSync | undefined;
   readonly writer: MarkWriter;
   readonly durability: Mark["durability"];
   /** Absent: writes the mark at each commit, and checkpoints only a long log. */
@@ -38,6 +42,7 @@ export class StoreKeeper {
   #marking: Timer | undefined;
   #checkpoint: Timer | undefined;
   #warned = false;
+  #isClosed = false;
 
   /** `isCurrent`: the existing mark is valid even if a power loss damages the new one. */
   constructor(parts: KeeperParts, { isCurrent }: { isCurrent: boolean }) {
@@ -45,23 +50,39 @@ export class StoreKeeper {
     this.#mark(!isCurrent);
   }
 
-  /** Call it after each commit. */
+  /** Call it when a commit is on disk, before the next one. */
   committed(): void {
     const { clock } = this.#parts;
+    if (this.#isClosed) return;
     if (clock === undefined) {
       this.#mark();
       return;
     }
     this.#marking ??= clock.at(clock.now() + MARK_DELAY_MS, () => {
       this.#marking = undefined;
-      this.#mark();
-      // In a step of its own: a large commit takes long enough already.
-      if ((this.#parts.view.index()?.frames ?? 0) >= CHECKPOINT_PAGES) this.#writeBack();
+      this.#onceSynced(() => {
+        this.#mark();
+        // In a step of its own: a large commit takes long enough already.
+        if ((this.#parts.view.index()?.frames ?? 0) >= CHECKPOINT_PAGES) this.#writeBack();
+      });
     });
     this.#checkpoint ??= clock.at(clock.now() + CHECKPOINT_DELAY_MS, () => {
       this.#checkpoint = undefined;
-      this.#writeBack();
+      this.#onceSynced(() => this.#writeBack());
     });
+  }
+
+  /** Does the work now, or right after the sync that is under way: before another commit begins. */
+  #onceSynced(work: () => void): void {
+    const pending = this.#parts.sync?.pending;
+    if (pending === undefined) {
+      work();
+      return;
+    }
+    const unlessClosed = (): void => {
+      if (!this.#isClosed) work();
+    };
+    pending.then(unlessClosed, () => {});
   }
 
   #writeBack(): void {
@@ -75,6 +96,7 @@ export class StoreKeeper {
   closing(): void {
     this.#marking?.cancel();
     this.#checkpoint?.cancel();
+    this.#isClosed = true;
     this.#mark();
     this.#tried(() => {
       this.#rows = numbersGiven(this.#parts.reader);
@@ -93,8 +115,9 @@ export class StoreKeeper {
 
   /** Writes the mark for the current state. */
   #mark(sync = false): void {
-    const { durability, reader, view } = this.#parts;
+    const { durability, reader, view, sync: logSync } = this.#parts;
     this.#tried(() => {
+      logSync?.refuse();
       const log = durability === "full" ? view.place() : undefined;
       const rows = durability === "full" ? numbersGiven(reader) : {};
       this.#write({ state: "open", rows, ...optional({ log }) }, sync);

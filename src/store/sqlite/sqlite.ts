@@ -1,7 +1,7 @@
 // Owns the embedded store: one database file that one process writes.
 // A file that is newer, damaged, foreign or not writable is refused before anything is written to it.
 // Rows of a transaction are on disk when its promise resolves (durability "full": also after a power loss).
-// Reads never wait for an open transaction; they see the last committed state. Slow reads run in the read
+// Reads never wait for an open transaction; they see the last committed state, once it is on disk. Slow reads run in the read
 // worker (sqlite/read-connection.ts).
 
 import { existsSync, statSync, writeFileSync } from "node:fs";
@@ -22,6 +22,7 @@ import { dialectOf, sqliteDialect, sqliteTransactions } from "./driver.ts";
 import { CHECKPOINT_PAGES, StoreKeeper } from "./keeper.ts";
 import { lockStore } from "./lock.ts";
 import { holdsPage, LogView } from "./log.ts";
+import { afterSync, LogSync } from "./log-sync.ts";
 import { lostSinceCopies, lostSinceMark, roundOf } from "./loss.ts";
 import { MarkWriter, readMark } from "./mark.ts";
 import { PageCheck } from "./pages.ts";
@@ -78,7 +79,8 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     const { version } = look;
     const journal = writer.prepare("pragma journal_mode = wal").get();
     if (journal?.journal_mode !== "wal") throw new StoreProblem("readonly", file);
-    writer.exec(`pragma synchronous = ${options.durability}; pragma cache_size = -${CACHE_KIB}`);
+    // A checkpoint and a new round of the log are synced; `LogSync` syncs the commits.
+    writer.exec(`pragma synchronous = normal; pragma cache_size = -${CACHE_KIB}`);
     migrate(writer, version);
     if (version > 0 && version !== SCHEMA_VERSION)
       log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
@@ -89,8 +91,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     distrust(reader);
     reader.exec(`pragma query_only = on; pragma cache_size = -${READER_CACHE_KIB}`);
     look.database.close();
-    const keeper = keeperOf(options, { file, reader, view, look });
-    return storeOf({ dir, file, writer, reader, unlock, keeper, options });
+    const sync = syncOf(options, { file, view, writer, reader });
+    const keeper = keeperOf(options, { file, reader, view, look, sync });
+    return storeOf({ dir, file, writer, reader, unlock, keeper, sync, options });
   } catch (error) {
     if (look?.database.isOpen) look.database.close();
     writer?.close();
@@ -166,16 +169,31 @@ function refuseUnsound(database: DatabaseSync, file: string): void {
   if (found !== "ok") throw new StoreProblem("corrupt", file, { detail: `its end is missing: ${found}` });
 }
 
+/** Undefined with durability "normal": then nobody waits for the disk. */
+function syncOf(
+  { durability, log }: SqliteOptions,
+  { file, view, writer, reader }: Pick<KeptFiles, "file" | "view" | "reader"> & { writer: DatabaseSync },
+): LogSync | undefined {
+  if (durability === "normal") return undefined;
+  const failed = (problem: StoreProblem): void => {
+    log.error({ err: problem, file }, "a sync of the log failed; the store is closed");
+    reader.close();
+    writer.close();
+  };
+  return new LogSync({ file, view, failed });
+}
+
 interface KeptFiles {
   readonly file: string;
   readonly reader: DatabaseSync;
+  readonly sync: LogSync | undefined;
   readonly view: LogView;
   readonly look: Look;
 }
 
 function keeperOf(
   { durability, clock, log }: SqliteOptions,
-  { file, reader, view, look }: KeptFiles,
+  { file, reader, view, look, sync }: KeptFiles,
 ): StoreKeeper {
   const { mark, version } = look;
   const known = mark === "damaged" ? undefined : mark;
@@ -184,7 +202,7 @@ function keeperOf(
     known?.durability === durability &&
     version === SCHEMA_VERSION &&
     (known.log === undefined || roundOf(known.log, view.index()) !== "unknown");
-  const parts = { file, reader, view, writer: new MarkWriter(file), durability, clock, log };
+  const parts = { file, reader, view, sync, writer: new MarkWriter(file), durability, clock, log };
   return new StoreKeeper(parts, { isCurrent });
 }
 
@@ -218,12 +236,13 @@ interface Parts {
   readonly reader: DatabaseSync;
   readonly unlock: () => void;
   readonly keeper: StoreKeeper;
+  readonly sync: LogSync | undefined;
   readonly options: SqliteOptions;
 }
 
 function storeOf(parts: Parts): Store {
-  const db = new Kysely<Tables>({ dialect: sqliteDialect(parts.reader, parts.file, parts.writer) });
-  const { file } = parts;
+  const { file, reader, writer, sync } = parts;
+  const db = new Kysely<Tables>({ dialect: sqliteDialect(reader, file, { writer, sync }) });
   const start = { file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: CACHE_KIB };
   const readWorker = new ReadWorkerConnection(start);
   const { clock, gather, log } = parts.options;
@@ -233,9 +252,10 @@ function storeOf(parts: Parts): Store {
   return {
     kind: "sqlite",
     db,
-    readWorker: new Kysely<Tables>({ dialect: dialectOf(readWorker) }),
-    transaction: sqliteTransactions(parts.writer, parts.file, {
+    readWorker: new Kysely<Tables>({ dialect: dialectOf(afterSync(readWorker, sync)) }),
+    transaction: sqliteTransactions(writer, file, {
       gather,
+      sync,
       paceOf: clock === undefined ? undefined : createPaces({ clock, gather }),
       committed: () => parts.keeper.committed(),
     }),
@@ -244,11 +264,17 @@ function storeOf(parts: Parts): Store {
     close: async () => {
       if (!open) return;
       open = false;
+      while (sync?.pending !== undefined) await sync.pending.catch(() => {});
       const readWorkerEnded = Promise.all([readWorker.close(), pages?.close()]);
       parts.keeper.closing();
-      parts.reader.close();
-      parts.writer.close();
+      const hasFailed = !writer.isOpen;
+      if (!hasFailed) {
+        sync?.close();
+        reader.close();
+        writer.close();
+      }
       await readWorkerEnded;
+      if (hasFailed) sync?.close();
       parts.keeper.closed();
       parts.unlock();
     },

@@ -1,0 +1,41 @@
+// Replaces the system call that syncs a file's content, in this process: to hold it, fail it or watch it.
+
+import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+
+type Done = (error: NodeJS.ErrnoException | null) => void;
+
+/** Runs instead of a sync; `real` makes it. */
+type Replacement = (real: (done: Done) => void, done: Done) => void;
+
+/** Replaces each asynchronous sync of content. Returns the function that undoes this. */
+export function replaceSync(replacement: Replacement): () => void {
+  const real = fs.fdatasync;
+  const put = (sync: typeof fs.fdatasync): void => {
+    fs.fdatasync = sync;
+    syncBuiltinESMExports();
+  };
+  const replaced = (handle: number, done: Done): void => {
+    replacement((after) => real(handle, after), done);
+  };
+  put(Object.assign(replaced, { __promisify__: real.__promisify__ }));
+  return () => put(real);
+}
+
+/** Calls `begins` before each sync, also one that blocks; calls its result once the content is on disk. */
+export function watchSyncs(begins: () => () => void): void {
+  replaceSync((real, done) => {
+    const synced = begins();
+    real((error) => {
+      if (error === null) synced();
+      done(error);
+    });
+  });
+  const real = fs.fdatasyncSync;
+  fs.fdatasyncSync = (handle) => {
+    const synced = begins();
+    real(handle);
+    synced();
+  };
+  syncBuiltinESMExports();
+}
